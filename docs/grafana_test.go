@@ -57,7 +57,7 @@ func TestGrafana(t *testing.T) {
 func code(t *testing.T, owner string) string {
 	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"../services/" + owner + "/*.go", "../deploy/*.go", "../deploy/local/*.go", "../deploy/packets/*.go", "../bus/*.go"} {
+	for _, pattern := range []string{"../services/" + owner + "/*.go", "../services/" + owner + "/*/*.go", "../deploy/*.go", "../deploy/local/*.go", "../deploy/packets/*.go", "../bus/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ var table = []row{
 	}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
 	{"services/intake", []string{".", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
-	{"services/southbound/*", []string{"api", "flow", "openflow", "services/southbound/*"}, []string{"*"}},
+	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "services/southbound/*", "internal/keypair", "internal/localsocket"}, []string{"*"}},
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/*", []string{".", "flow", "packet", "api", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/northbound", "internal/rootpart"}, []string{"*"}},

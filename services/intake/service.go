@@ -61,7 +61,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}
-	in := southbound.NewIntake(southbound.IntakeConfig{
+	in := southbound.NewReceiver(southbound.ReceiverConfig{
 		Sessions: cfg.sessions(), Number: uint16(cfg.Number), Log: env.Log, Memory: memory,
 		Open: func(sw flow.DPID, later func(*flow.Decision)) southbound.Pipeline {
 			return weft.OpenPipeline(env, sw, later)
@@ -95,7 +95,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return g.Wait()
 }
 
-func register(m weft.Metrics, in *southbound.Intake, h *holder, c *carrier) {
+func register(m weft.Metrics, in *southbound.Receiver, h *holder, c *carrier) {
 	in.Register(m)
 	m.Gauge("taken", "Switches whose packets can be sent here.", func() float64 { return float64(len(in.Switches())) })
 	m.CounterFunc("carried_total", "Calls by which decisions went to the southbound.", func() float64 { return float64(c.calls.Load()) })

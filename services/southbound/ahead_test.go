@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -79,7 +80,7 @@ func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config
 		t.Fatal(err)
 	}
 	b = append(b, packetIn(t, v, flow.EthTypeLLDP)...)
-	if len(b) > readMax {
+	if len(b) > session.ReadMax {
 		t.Fatalf("%d octets: more than a batch", len(b))
 	}
 	c.send(b, nil)

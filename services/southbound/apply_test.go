@@ -47,7 +47,7 @@ func TestErrorsReachTheirCause(t *testing.T) {
 		}
 		for _, f := range r.Failures {
 			x := want[f.Op]
-			if f.Dpid != dpid(x[0]).String() || f.Type != x[1] || f.Code != x[2] || f.Transient != (f.Op == 4) || f.Text == "" {
+			if f.Dpid != flow.DPID(x[0]).String() || f.Type != x[1] || f.Code != x[2] || f.Transient != (f.Op == 4) || f.Text == "" {
 				t.Errorf("%v, want %v", f, x)
 			}
 		}
@@ -71,7 +71,7 @@ func TestErrorsOfSend(t *testing.T) {
 			t.Fatal(r, err)
 		}
 		e := wefttest.Next(w.h, api.SwitchErrorEvent)
-		if e.Dpid != dpid(1).String() || e.Type != uint32(openflow.ErrBadAction) || e.Code != uint32(openflow.BadActionBadOutPort) || e.Cookie != "0000000000c0ffee" || !strings.Contains(e.Text, "OFPBAC_BAD_OUT_PORT") {
+		if e.Dpid != flow.DPID(1).String() || e.Type != uint32(openflow.ErrBadAction) || e.Code != uint32(openflow.BadActionBadOutPort) || e.Cookie != "0000000000c0ffee" || !strings.Contains(e.Text, "OFPBAC_BAD_OUT_PORT") {
 			t.Errorf("%v", e)
 		}
 		if s := w.info(1); s.Errors == 0 {
@@ -249,7 +249,7 @@ func TestDecisionOverSwitches(t *testing.T) {
 			}
 			w.eventually("the first switch is programmed", func() bool { return len(one.Flows()) == 2 })
 			del := &flow.Decision{}
-			for sw := dpid(1); sw <= 3; sw++ {
+			for sw := flow.DPID(1); sw <= 3; sw++ {
 				m := del.AddFlow(sw)
 				m.Command, m.Entry.Priority = flow.DeleteStrict, uint16(sw)*10
 			}
@@ -280,7 +280,7 @@ func TestReads(t *testing.T) {
 			t.Fatal(r.Failures)
 		}
 		d.Receive(1, make([]byte, 60)) // to 00:00:00:00:00:00
-		sw := dpid(1).String()
+		sw := flow.DPID(1).String()
 		flows, err1 := wefttest.Call(w.h, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw})
 		groups, err2 := wefttest.Call(w.h, api.ReadGroups, &api.ReadGroupsRequest{Dpid: sw})
 		ports, err3 := wefttest.Call(w.h, api.ReadPortStats, &api.ReadPortStatsRequest{Dpid: sw})
@@ -314,12 +314,22 @@ func TestFlowRemoved(t *testing.T) {
 		}
 		for _, reason := range []string{"delete", "hard_timeout"} {
 			e := wefttest.Await(w.h, api.FlowRemovedEvent, func(e *api.FlowRemoved) bool { return e.Reason == reason })
-			if e.Flow.Owner != "operator" || e.Flow.Dpid != dpid(1).String() {
+			if e.Flow.Owner != "operator" || e.Flow.Dpid != flow.DPID(1).String() {
 				t.Errorf("%v", e)
 			}
 		}
 	})
 }
+
+// claimed returns a flow-mod at a priority, with a cookie.
+func claimed(command flow.Command, priority uint16, c flow.Cookie) flow.Mod {
+	return flow.Mod{Command: command, Entry: flow.Entry{Priority: priority, Cookie: c}, BufferID: flow.BufferNone, OutPort: flow.PortAny, OutGroup: flow.GroupAny, CookieMask: ^flow.Cookie(0)}
+}
+
+var (
+	appA, appB = flow.AppCookie(flow.MarkOf("a"), 1), flow.AppCookie(flow.MarkOf("b"), 1)
+	operators  = flow.NewCookie(flow.OwnerOperator, 3, 7)
+)
 
 // TestAppsReplaceTheirOwn: an app's entry does not get to a switch that has the
 // operator's or another app's in its place, which it may have had before it

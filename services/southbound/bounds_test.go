@@ -10,16 +10,18 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
 // count returns how often a bound has been exceeded.
-func (w *world) excesses(b bound) float64 {
+func (w *world) excesses(b admission.Bound) float64 {
 	return w.h.Metric("excesses_total", "bound", string(b))
 }
 
 // begun plays a switch up to the question for something, which it returns.
-func (w *world) begun(sw dpid, upTo openflow.MultipartType) (*wire, []byte) {
+func (w *world) begun(sw flow.DPID, upTo openflow.MultipartType) (*wire, []byte) {
 	w.t.Helper()
 	c := w.wire()
 	c.send(v13.AppendHello(nil, 1), nil)
@@ -58,11 +60,11 @@ func TestTooManyPorts(t *testing.T) {
 		w.device(oftest.Config{DPID: 1})
 		c, msg := w.begun(9, openflow.MultipartPortDesc)
 		go c.describe(xidOf(msg), 300_000, 1000)
-		w.eventually("the switch is disconnected", func() bool { return w.excesses(boundPorts) == 1 })
+		w.eventually("the switch is disconnected", func() bool { return w.excesses(admission.BoundPorts) == 1 })
 		if w.info(9) != nil {
 			t.Error("it is known")
 		}
-		w.eventually("its memory is given back", func() bool { return w.h.Metric("held_bytes", "of", "all") <= 4*portBytes })
+		w.eventually("its memory is given back", func() bool { return w.h.Metric("held_bytes", "of", "all") <= 4*session.PortBytes })
 		w.works(1)
 	})
 }
@@ -92,7 +94,7 @@ func TestEndlessAnswers(t *testing.T) {
 				t.Error("it is answered")
 			}
 			w.down(9)
-			w.eventually("it is counted", func() bool { return w.excesses(boundAnswer) == float64(n+1) })
+			w.eventually("it is counted", func() bool { return w.excesses(admission.BoundAnswer) == float64(n+1) })
 			w.works(1)
 		}
 	})
@@ -105,16 +107,16 @@ func TestTooManyElements(t *testing.T) {
 		c := w.joined(9)
 		asked := make(chan error, 1)
 		go func() {
-			_, err := wefttest.Call(w.h, api.ReadTableStats, &api.ReadTableStatsRequest{Dpid: dpid(9).String()})
+			_, err := wefttest.Call(w.h, api.ReadTableStats, &api.ReadTableStatsRequest{Dpid: flow.DPID(9).String()})
 			asked <- err
 		}()
 		request := c.want(openflow.TypeMultipartRequest)
-		c.send(v13.AppendMultipartReply(nil, xidOf(request), openflow.MultipartTable, false, make([]byte, 24*(tablesMost+1))))
+		c.send(v13.AppendMultipartReply(nil, xidOf(request), openflow.MultipartTable, false, make([]byte, 24*(admission.TablesMost+1))))
 		if err := <-asked; err == nil {
 			t.Error("it is answered")
 		}
 		w.down(9)
-		if n := w.excesses(boundTables); n != 1 {
+		if n := w.excesses(admission.BoundTables); n != 1 {
 			t.Errorf("%v counted", n)
 		}
 		w.works(1)
@@ -167,8 +169,8 @@ func TestHandshakesShareMemory(t *testing.T) {
 				}
 			})
 		}
-		w.eventually("some are disconnected to make room", func() bool { return w.excesses(boundAll) > 5 })
-		for sw := range dpid(3) {
+		w.eventually("some are disconnected to make room", func() bool { return w.excesses(admission.BoundAll) > 5 })
+		for sw := range flow.DPID(3) {
 			w.device(oftest.Config{DPID: 2 + sw})
 			w.works(2 + sw)
 			w.works(1)

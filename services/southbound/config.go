@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // Config is how switches are received.
@@ -185,12 +187,12 @@ func (c *Config) Validate() error {
 }
 
 // session is the part that concerns one session.
-func (c *Config) session() *sessionConfig {
-	return &sessionConfig{
-		handshakeTimeout: c.HandshakeTimeout, confirmTimeout: c.ConfirmTimeout,
-		queueBytes: c.QueueBytes, portEventsPerSecond: c.PortEventsPerSecond,
-		flood:       floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)},
-		floodMeters: c.FloodMeters, realtimeFirst: c.RealtimeFirst,
+func (c *Config) session() *session.Config {
+	return &session.Config{
+		HandshakeTimeout: c.HandshakeTimeout, ConfirmTimeout: c.ConfirmTimeout,
+		QueueBytes: c.QueueBytes, PortEventsPerSecond: c.PortEventsPerSecond,
+		Flood:       admission.FloodRule{Rate: float64(c.FloodRate), Factor: float64(c.FloodFactor), Floor: float64(c.FloodFloor), Probes: float64(c.ProbeRate)},
+		FloodMeters: c.FloodMeters, RealtimeFirst: c.RealtimeFirst,
 	}
 }
 
@@ -232,4 +234,6 @@ func (c *Config) listenAt() []string {
 }
 
 // partition parses the configured lists of switches.
-func (c *Config) partition() (partition, error) { return parsePartition(c.Switches, c.Elsewhere) }
+func (c *Config) partition() (admission.Partition, error) {
+	return admission.ParsePartition(c.Switches, c.Elsewhere)
+}

@@ -170,7 +170,7 @@ func TestEpochGrows(t *testing.T) {
 // TestCVE_2014_2304: features replies at the wrong time, again, or with
 // another identity neither stop the service nor leave anything behind.
 func TestCVE_2014_2304(t *testing.T) {
-	reply := func(xid uint32, sw dpid) ([]byte, error) {
+	reply := func(xid uint32, sw flow.DPID) ([]byte, error) {
 		return v13.AppendFeaturesReply(nil, xid, &openflow.Features{DPID: sw})
 	}
 	inAllModes(t, "", func(t *testing.T, w *world) {
@@ -209,7 +209,7 @@ func TestCVE_2014_2304(t *testing.T) {
 		if reason := w.down(54); !strings.Contains(reason, "datapath id") {
 			t.Errorf("reason %q", reason)
 		}
-		for _, sw := range []dpid{50, 51, 52, 53, 55} {
+		for _, sw := range []flow.DPID{50, 51, 52, 53, 55} {
 			if w.info(sw) != nil {
 				t.Errorf("switch %v is known, which never was one", sw)
 			}

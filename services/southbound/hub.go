@@ -12,14 +12,18 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/secure"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // hub holds all sessions, and the records of switches that had one.
 type hub struct {
-	shared
+	session.Shared
 	cfg   atomic.Pointer[Config]
-	mine  atomic.Pointer[partition]
+	mine  atomic.Pointer[admission.Partition]
 	epoch atomic.Uint64 // of this run as master; on a standby, of the known master
 
 	silent atomic.Bool // the mastership is lost: the hub publishes nothing more
@@ -27,19 +31,19 @@ type hub struct {
 	// it reports whether something is done about it.
 	onSurpassed func(generation uint64) bool
 
-	mu       sync.Mutex       // guards all below, members, and changes of up
-	claimed  map[dpid]*member // sessions whose handshake is over
-	records  map[dpid]*record
-	members  map[*session]*member
-	standing map[*session]bool // sessions that stand by
-	master   bool              // this process is master of its switches
-	before   *partition        // the switches before the last change, until settled
+	mu       sync.Mutex            // guards all below, members, and changes of up
+	claimed  map[flow.DPID]*member // sessions whose handshake is over
+	records  map[flow.DPID]*record
+	members  map[*session.Session]*member
+	standing map[*session.Session]bool // sessions that stand by
+	master   bool                      // this process is master of its switches
+	before   *admission.Partition      // the switches before the last change, until settled
 	settled  time.Time
 }
 
 // member is the hub's part of a session.
 type member struct {
-	*session
+	*session.Session
 	over       chan struct{} // closed when the identity is free again
 	identified bool          // dpid is known
 
@@ -60,8 +64,8 @@ const recordsMax = 100_000
 // newHub returns a hub whose sessions stand by until promote.
 func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has checked it
-	h := &hub{claimed: map[dpid]*member{}, records: map[dpid]*record{}, members: map[*session]*member{}, standing: map[*session]bool{}}
-	h.shared.init(h, f, newMemory(cfg.SessionBytes, cfg.TotalBytes), log)
+	h := &hub{claimed: map[flow.DPID]*member{}, records: map[flow.DPID]*record{}, members: map[*session.Session]*member{}, standing: map[*session.Session]bool{}}
+	h.Shared.Init(h, f, admission.NewMemory(cfg.SessionBytes, cfg.TotalBytes), log)
 	h.configure(&cfg)
 	h.mine.Store(&mine)
 	h.onSurpassed = func(uint64) bool { return false }
@@ -71,7 +75,7 @@ func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 // configure applies a configuration.
 func (h *hub) configure(cfg *Config) {
 	h.cfg.Store(cfg)
-	h.config.Store(cfg.session())
+	h.Config.Store(cfg.session())
 }
 
 // serve accepts switches until ctx ends, and then ends all sessions.
@@ -80,7 +84,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var sessions sync.WaitGroup
 	for _, l := range listeners {
-		h.log.Info("listening for switches", "address", l.Addr().String(), "tls", !l.secrets.plain())
+		h.Log.Info("listening for switches", "address", l.Addr().String(), "tls", !l.secrets.Plain())
 		g.Go(func() error {
 			<-ctx.Done()
 			return l.Close()
@@ -99,7 +103,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 					return nil
 				}
 				if err != nil {
-					h.log.Error("accept", "error", err)
+					h.Log.Error("accept", "error", err)
 					if mastership.Pause(ctx, 100*time.Millisecond) {
 						continue
 					}
@@ -111,13 +115,13 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 			}
 		})
 	}
-	g.Go(func() error { return h.readEarly(ctx) })
+	g.Go(func() error { return h.ReadEarly(ctx) })
 	g.Go(func() error { return h.keepAlive(ctx) })
 	g.Go(func() error { return h.rearrange(ctx) })
 	err := g.Wait()
 	h.mu.Lock()
 	for s := range h.members {
-		s.end("the controller is stopping")
+		s.End("the controller is stopping")
 	}
 	h.mu.Unlock()
 	sessions.Wait()
@@ -125,16 +129,16 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 }
 
 // admit makes a session for a connection, unless there are too many.
-func (h *hub) admit(conn net.Conn, secrets *secrets) *member {
-	m := &member{session: newSession(&h.shared, conn, secrets), over: make(chan struct{})}
+func (h *hub) admit(conn net.Conn, secrets *secure.Secrets) *member {
+	m := &member{Session: session.NewSession(&h.Shared, conn, secrets), over: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.members) >= h.cfg.Load().MaxSessions && !h.giveWay(m.begun) {
-		h.refused(refusedTooMany)
+	if len(h.members) >= h.cfg.Load().MaxSessions && !h.giveWay(m.Begun) {
+		h.Refused(session.RefusedTooMany)
 		conn.Close()
 		return nil
 	}
-	h.members[m.session] = m
+	h.members[m.Session] = m
 	return m
 }
 
@@ -146,38 +150,38 @@ const tooLong = time.Second
 // giveWay ends the connection whose handshake has lasted longest, if that is
 // too long; mu is held.
 func (h *hub) giveWay(now time.Time) bool {
-	var first *session
+	var first *session.Session
 	for s := range h.members {
-		if s.shaking() && now.Sub(s.begun) > tooLong && (first == nil || s.begun.Before(first.begun)) {
+		if s.InHandshake() && now.Sub(s.Begun) > tooLong && (first == nil || s.Begun.Before(first.Begun)) {
 			first = s
 		}
 	}
 	if first == nil {
 		return false
 	}
-	first.end("it was at its handshake for longest when there were southbound.max_sessions connections, and made room for another")
+	first.End("it was at its handshake for longest when there were southbound.max_sessions connections, and made room for another")
 	delete(h.members, first)
 	return true
 }
 
 // hold runs a session and says how it ended.
 func (h *hub) hold(m *member) {
-	err := m.run()
+	err := m.Run()
 	h.mu.Lock()
-	delete(h.members, m.session)
-	delete(h.standing, m.session)
-	if h.claimed[m.dpid] == m {
-		delete(h.claimed, m.dpid)
+	delete(h.members, m.Session)
+	delete(h.standing, m.Session)
+	if h.claimed[m.DPID] == m {
+		delete(h.claimed, m.DPID)
 	}
 	h.mu.Unlock()
 	close(m.over)
-	if !m.isKnown() {
-		h.log.Warn("connection ended before it was a switch", "peer", m.conn.RemoteAddr(), "reason", err)
+	if !m.Known() {
+		h.Log.Warn("connection ended before it was a switch", "peer", m.Conn.RemoteAddr(), "reason", err)
 	}
 }
 
 // record returns the record of a switch. The caller holds the lock.
-func (h *hub) record(sw dpid) *record {
+func (h *hub) record(sw flow.DPID) *record {
 	r := h.records[sw]
 	if r == nil {
 		r = &record{}
@@ -189,38 +193,38 @@ func (h *hub) record(sw dpid) *record {
 }
 
 // Join makes a switch known to the system.
-func (h *hub) Join(s *session) {
+func (h *hub) Join(s *session.Session) {
 	h.mu.Lock()
 	delete(h.standing, s)
-	h.record(s.dpid)
-	h.up.put(s.dpid, s)
+	h.record(s.DPID)
+	h.Up.Put(s.DPID, s)
 	h.mu.Unlock()
-	h.log.Info("switch up", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "ports", len(s.portList()))
-	h.switchChanged(newSwitchChanged(s))
+	h.Log.Info("switch up", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "ports", len(s.PortList()))
+	h.SwitchChanged(newSwitchChanged(s))
 }
 
 // newSwitchChanged returns the event for a switch that is up.
-func newSwitchChanged(s *session) *api.SwitchChanged {
-	return &api.SwitchChanged{Switch: s.describe(), Ports: s.portList()}
+func newSwitchChanged(s *session.Session) *api.SwitchChanged {
+	return &api.SwitchChanged{Switch: s.Describe(), Ports: s.PortList()}
 }
 
 // Leave publishes that the switch is gone.
-func (h *hub) Leave(s *session, cause error) {
-	last := s.describe()
+func (h *hub) Leave(s *session.Session, cause error) {
+	last := s.Describe()
 	last.Connected = false
 	last.Since = time.Now().UTC().Format(time.RFC3339)
 	last.Reason = "closed"
 	if cause != nil {
-		last.Reason = plain(cause.Error())
+		last.Reason = session.Printable(cause.Error())
 	}
 	h.mu.Lock()
-	h.record(s.dpid).last = last
+	h.record(s.DPID).last = last
 	delete(h.members, s) // before the event, so that its receivers find room for another connection
-	h.up.drop(s.dpid)
+	h.Up.Drop(s.DPID)
 	h.mu.Unlock()
-	s.settleMetrics()
-	h.log.Info("switch down", "dpid", s.dpid, "reason", last.Reason)
-	h.switchChanged(&api.SwitchChanged{Switch: last})
+	s.Settle()
+	h.Log.Info("switch down", "dpid", s.DPID, "reason", last.Reason)
+	h.SwitchChanged(&api.SwitchChanged{Switch: last})
 }
 
 // keepAlive sends an echo to silent switches and ends the sessions of switches
@@ -233,9 +237,9 @@ func (h *hub) keepAlive(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		h.expire(now)
+		h.Expire(now)
 		for _, m := range h.all() {
-			m.check(now, &timeouts{cfg.EchoInterval, cfg.DeadAfter, cfg.WriteTimeout})
+			m.Check(now, &session.Timeouts{EchoInterval: cfg.EchoInterval, DeadAfter: cfg.DeadAfter, WriteTimeout: cfg.WriteTimeout})
 		}
 	}
 }

@@ -3,6 +3,9 @@ package southbound
 import (
 	"fmt"
 	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // An identity belongs to the first connection that finishes its handshake with
@@ -12,24 +15,24 @@ import (
 // Identify gives a session its switch, unless it belongs to another partition
 // or another connection has it. It claims nothing: another may have it when the
 // handshake is over.
-func (h *hub) Identify(s *session, sw dpid) error {
-	if err := h.mine.Load().admits(sw); err != nil && !h.cfg.Load().HoldOthers {
-		s.refuse(refusedElsewhere)
+func (h *hub) Identify(s *session.Session, sw flow.DPID) error {
+	if err := h.mine.Load().Admits(sw); err != nil && !h.cfg.Load().HoldOthers {
+		s.Refuse(session.RefusedElsewhere)
 		return err
 	}
-	s.dpid = sw
+	s.DPID = sw
 	return h.unlessTaken(s, func(*member) {})
 }
 
 // Claim gives a session whose handshake is over its identity. It ends the other
 // sessions with this identity that are still in their handshake.
-func (h *hub) Claim(s *session) error {
-	var others []*session
+func (h *hub) Claim(s *session.Session) error {
+	var others []*session.Session
 	err := h.unlessTaken(s, func(m *member) {
-		h.claimed[s.dpid] = m
+		h.claimed[s.DPID] = m
 		for _, o := range h.members {
-			if o != m && o.identified && o.dpid == s.dpid && !o.isEnding() {
-				others = append(others, o.session)
+			if o != m && o.identified && o.DPID == s.DPID && !o.Ending() {
+				others = append(others, o.Session)
 			}
 		}
 	})
@@ -38,10 +41,10 @@ func (h *hub) Claim(s *session) error {
 	}
 	for _, o := range others {
 		h.duplicate(o)
-		o.end(inUse(s).Error())
+		o.End(inUse(s).Error())
 	}
 	if len(others) > 0 {
-		s.confirmRole()
+		s.ConfirmRole()
 	}
 	return nil
 }
@@ -50,18 +53,18 @@ func (h *hub) Claim(s *session) error {
 // identity of a session. It waits for one that is closing. A connection that
 // has the identity gets an echo request at once, so that a switch that lost its
 // connection unnoticed is not kept out for long.
-func (h *hub) unlessTaken(s *session, take func(*member)) error {
+func (h *hub) unlessTaken(s *session.Session, take func(*member)) error {
 	h.mu.Lock()
-	first := h.claimed[s.dpid]
-	for first != nil && first.isEnding() {
+	first := h.claimed[s.DPID]
+	for first != nil && first.Ending() {
 		h.mu.Unlock()
 		select {
 		case <-first.over:
 		case <-time.After(h.cfg.Load().HandshakeTimeout):
-			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.dpid)
+			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.DPID)
 		}
 		h.mu.Lock()
-		first = h.claimed[s.dpid]
+		first = h.claimed[s.DPID]
 	}
 	if first == nil {
 		if m := h.members[s]; m != nil { // it has not given way
@@ -73,19 +76,19 @@ func (h *hub) unlessTaken(s *session, take func(*member)) error {
 	}
 	h.mu.Unlock()
 	h.duplicate(s)
-	first.doubtIt()
-	return inUse(first.session)
+	first.Doubt()
+	return inUse(first.Session)
 }
 
 // duplicate counts a session that is refused because another has its identity.
-func (h *hub) duplicate(s *session) {
-	if s.refuse(refusedDuplicate) {
+func (h *hub) duplicate(s *session.Session) {
+	if s.Refuse(session.RefusedDuplicate) {
 		h.mu.Lock()
-		h.record(s.dpid).duplicates++
+		h.record(s.DPID).duplicates++
 		h.mu.Unlock()
 	}
 }
 
-func inUse(first *session) error {
-	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", first.dpid, first.conn.RemoteAddr())
+func inUse(first *session.Session) error {
+	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", first.DPID, first.Conn.RemoteAddr())
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
@@ -18,7 +19,7 @@ import (
 // message that would program it, with the epoch of who sent it.
 type judge struct {
 	t    *testing.T
-	dpid dpid
+	dpid flow.DPID
 
 	mu         sync.Mutex // guards what follows
 	conns      map[*judged]bool

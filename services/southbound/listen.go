@@ -12,12 +12,14 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/keypair"
 	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/secure"
 )
 
 // listener is an address where switches connect.
 type listener struct {
 	net.Listener
-	secrets *secrets // nil: without TLS
+	secrets *secure.Secrets // nil: without TLS
 }
 
 // listenLocal opens an address of this machine. It takes over a Unix socket on
@@ -30,7 +32,7 @@ func listenLocal(network, address string) (net.Listener, error) {
 }
 
 // listen opens the addresses.
-func listen(addresses []string, s *secrets, open func(network, address string) (net.Listener, error)) (listeners []listener, err error) {
+func listen(addresses []string, s *secure.Secrets, open func(network, address string) (net.Listener, error)) (listeners []listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range listeners {
@@ -112,10 +114,10 @@ func (c *Config) secure() bool {
 }
 
 // certified returns the configured switches of each certificate.
-func (c *Config) certified() (map[string]switchList, error) {
-	names := map[string]switchList{}
+func (c *Config) certified() (map[string]admission.Switches, error) {
+	names := map[string]admission.Switches{}
 	for _, name := range slices.Sorted(maps.Keys(c.Identities)) {
-		list, err := parseList(c.Identities[name])
+		list, err := admission.ParseSwitches(c.Identities[name])
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("identities: %s: %w", name, err)
@@ -131,15 +133,15 @@ func (c *Config) certified() (map[string]switchList, error) {
 
 // digestForm converts a digest to the form used for comparison.
 func digestForm(name string) string {
-	digits, ok := strings.CutPrefix(name, digestPrefix)
+	digits, ok := strings.CutPrefix(name, secure.DigestPrefix)
 	if !ok {
 		return name
 	}
-	return digestPrefix + strings.ToLower(strings.ReplaceAll(digits, ":", ""))
+	return secure.DigestPrefix + strings.ToLower(strings.ReplaceAll(digits, ":", ""))
 }
 
 // openSecrets reads the files of TLS; nil if no address needs them.
-func (c *Config) openSecrets() (*secrets, *keypair.Pair, error) {
+func (c *Config) openSecrets() (*secure.Secrets, *keypair.Pair, error) {
 	if !c.secure() {
 		return nil, nil, nil
 	}
@@ -151,7 +153,7 @@ func (c *Config) openSecrets() (*secrets, *keypair.Pair, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return newSecrets(pair.Server(), names), pair, nil
+	return secure.NewSecrets(pair.Server(), names), pair, nil
 }
 
 // loopback reports whether a host, a name or an address, is this machine.

@@ -99,7 +99,7 @@ func TestLive(t *testing.T) {
 		"new_sessions_per_second": func(t *testing.T, h *wefttest.Harness) {
 			w := newWorld(t, h, "new_sessions_per_second: 1")
 			change(t, h, func(c *Config) { c.NewSessionsPerSecond = 1000 })
-			for n := range dpid(30) { // half a minute at one a second
+			for n := range flow.DPID(30) { // half a minute at one a second
 				w.joined(n + 1)
 			}
 		},

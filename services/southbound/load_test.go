@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -120,7 +121,7 @@ func TestCVE_2017_13763_SlowLoris(t *testing.T) {
 		for i := range many {
 			c := w.wire()
 			if i%2 == 0 {
-				c.join(dpid(100 + i))
+				c.join(flow.DPID(100 + i))
 			}
 			c.send([]byte{4, 10, 0xff, 0xff, 0, 0, 0, 1}, nil)
 			conns = append(conns, c)
@@ -141,7 +142,7 @@ func TestCVE_2017_13763_SlowLoris(t *testing.T) {
 		})
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > many*4*readMax {
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > many*4*session.ReadMax {
 			t.Errorf("%d octets for %d connections", grown, many)
 		}
 		w.works(1)
@@ -182,7 +183,7 @@ func TestCVE_2017_1000361_PortStatusFlood(t *testing.T) {
 		for !sawLast || sawOther == 0 {
 			e := wefttest.Next(w.h, api.PortChangedEvent)
 			events++
-			if e.Port.Dpid == dpid(1).String() {
+			if e.Port.Dpid == flow.DPID(1).String() {
 				sawOther = time.Since(start)
 			} else {
 				sawLast = e.Port.Name == "last" && e.Port.Up
@@ -199,7 +200,7 @@ func TestCVE_2017_1000361_PortStatusFlood(t *testing.T) {
 		if n := w.h.Metric("port_events_held_total"); n < flood*9/10 {
 			t.Errorf("%v held back, of %d", n, flood)
 		}
-		ports, err := wefttest.Call(w.h, api.ListPorts, &api.ListPortsRequest{Dpid: dpid(9).String()})
+		ports, err := wefttest.Call(w.h, api.ListPorts, &api.ListPortsRequest{Dpid: flow.DPID(9).String()})
 		if err != nil || ports.Ports[0].Name != "last" {
 			t.Errorf("%v, %v", ports, err)
 		}
@@ -250,7 +251,7 @@ func TestManySessions(t *testing.T) {
 		var ended []<-chan error
 		var devices []*oftest.Device
 		for i := range many {
-			d := oftest.NewDevice(oftest.Config{DPID: dpid(i + 1), Tables: 1}, nil)
+			d := oftest.NewDevice(oftest.Config{DPID: flow.DPID(i + 1), Tables: 1}, nil)
 			devices = append(devices, d)
 			ended = append(ended, w.dial(d))
 		}
@@ -262,7 +263,7 @@ func TestManySessions(t *testing.T) {
 		connected := time.Since(start)
 		ops := &flow.Decision{}
 		for i := range many {
-			addFlow(ops, dpid(i+1), 5)
+			addFlow(ops, flow.DPID(i+1), 5)
 		}
 		if r := w.apply(ops); len(r.Failures) != 0 {
 			t.Fatal(r.Failures[0])

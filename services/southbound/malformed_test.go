@@ -36,12 +36,12 @@ type replying struct {
 }
 
 func readFlows(h *wefttest.Harness) error {
-	_, err := wefttest.Call(h, api.ReadFlows, &api.ReadFlowsRequest{Dpid: dpid(9).String()})
+	_, err := wefttest.Call(h, api.ReadFlows, &api.ReadFlowsRequest{Dpid: flow.DPID(9).String()})
 	return err
 }
 
 func readGroups(h *wefttest.Harness) error {
-	_, err := wefttest.Call(h, api.ReadGroups, &api.ReadGroupsRequest{Dpid: dpid(9).String()})
+	_, err := wefttest.Call(h, api.ReadGroups, &api.ReadGroupsRequest{Dpid: flow.DPID(9).String()})
 	return err
 }
 
@@ -207,7 +207,7 @@ func TestGarbage(t *testing.T) {
 		for i := range 150 {
 			c := w.wire()
 			if i%3 > 0 {
-				c.join(dpid(1000 + i))
+				c.join(flow.DPID(1000 + i))
 			}
 			for range 20 {
 				m := bytes.Clone(good[r.IntN(len(good))])

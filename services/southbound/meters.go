@@ -16,20 +16,20 @@ func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.
 		return nil, err
 	}
 	resp := &api.ReadMetersResponse{}
-	if s.version == openflow.V10 {
+	if s.Version == openflow.V10 {
 		return resp, nil // the switch has no meters
 	}
 	var meters []flow.Meter
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
-		meters, err = s.version.DecodeMeterConfig(body, meters)
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
+		meters, err = s.Version.DecodeMeterConfig(body, meters)
 		return len(meters), err
 	})
 	if err != nil || len(meters) == 0 {
 		return resp, err
 	}
 	var stats []openflow.MeterStats
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
-		stats, err = s.version.DecodeMeterStats(body, stats)
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
+		stats, err = s.Version.DecodeMeterStats(body, stats)
 		return len(stats), err
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.
 		of[stats[i].ID] = &stats[i]
 	}
 	for i := range meters {
-		m := api.NewMeter(s.dpid, &meters[i])
+		m := api.NewMeter(s.DPID, &meters[i])
 		if st := of[m.Id]; st != nil {
 			m.Flows, m.Packets, m.Bytes = st.Flows, st.Packets, st.Bytes
 			for k, c := range st.Bands {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -31,10 +33,10 @@ const (
 )
 
 // owns reports whether a switch belongs to this partition.
-func (h *hub) owns(sw dpid) bool { return h.mine.Load().admits(sw) == nil }
+func (h *hub) owns(sw flow.DPID) bool { return h.mine.Load().Admits(sw) == nil }
 
 // repartition applies a new list of this partition's switches.
-func (h *hub) repartition(p partition, now time.Time) {
+func (h *hub) repartition(p admission.Partition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.before == nil {
@@ -46,8 +48,8 @@ func (h *hub) repartition(p partition, now time.Time) {
 
 // takes reports whether this process is to be master of a switch now. The
 // caller holds the lock.
-func (h *hub) takes(sw dpid) bool {
-	return h.master && h.owns(sw) && (h.before == nil || h.before.admits(sw) == nil)
+func (h *hub) takes(sw flow.DPID) bool {
+	return h.master && h.owns(sw) && (h.before == nil || h.before.Admits(sw) == nil)
 }
 
 // rearrange takes over switches that have come to this partition and releases
@@ -56,7 +58,7 @@ func (h *hub) rearrange(ctx context.Context) error {
 	for mastership.Pause(ctx, yieldPoll) {
 		now := time.Now()
 		h.mu.Lock()
-		if h.before == nil && h.mine.Load().alone() {
+		if h.before == nil && h.mine.Load().Alone() {
 			h.mu.Unlock()
 			continue
 		}
@@ -72,15 +74,15 @@ func (h *hub) rearrange(ctx context.Context) error {
 		hold := h.cfg.Load().HoldOthers
 		for _, m := range h.all() {
 			switch {
-			case h.owns(m.dpid):
+			case h.owns(m.DPID):
 				m.leavingSince.Store(0)
-			case h.session(m.dpid) == m.session:
+			case h.Session(m.DPID) == m.Session:
 				m.leavingSince.CompareAndSwap(0, now.UnixNano())
 				if m.yielding.CompareAndSwap(false, true) {
 					go h.yield(ctx, m)
 				}
 			case !hold:
-				m.end(h.mine.Load().admits(m.dpid).Error())
+				m.End(h.mine.Load().Admits(m.DPID).Error())
 			}
 		}
 	}
@@ -92,30 +94,30 @@ func (h *hub) rearrange(ctx context.Context) error {
 func (h *hub) yield(ctx context.Context, m *member) {
 	defer m.yielding.Store(false)
 	role := openflow.RoleSlave
-	if m.version == openflow.V13 {
+	if m.Version == openflow.V13 {
 		ctx, cancel := context.WithTimeout(ctx, h.cfg.Load().ConfirmTimeout)
 		defer cancel()
 		var err error
-		if role, _, err = m.currentRole(ctx); err != nil {
+		if role, _, err = m.CurrentRole(ctx); err != nil {
 			return
 		}
 	}
-	reason := h.mine.Load().admits(m.dpid)
+	reason := h.mine.Load().Admits(m.DPID)
 	switch {
 	case reason == nil: // it has come back meanwhile
 	case role == openflow.RoleSlave:
-		if m.version == openflow.V13 {
+		if m.Version == openflow.V13 {
 			mastership.Pause(ctx, yieldLinger)
 		}
-		m.end(movedReason(h.mine.Load(), m.dpid))
+		m.End(movedReason(h.mine.Load(), m.DPID))
 	case time.Since(time.Unix(0, m.leavingSince.Load())) > yieldWarn && m.warned.CompareAndSwap(false, true):
-		h.log.Warn("a switch has gone to another partition in the plan, and nobody there has taken it: add that partition's southbound to the controllers of its bridge", "dpid", m.dpid, "error", reason)
+		h.Log.Warn("a switch has gone to another partition in the plan, and nobody there has taken it: add that partition's southbound to the controllers of its bridge", "dpid", m.DPID, "error", reason)
 	}
 }
 
 // movedReason returns where a switch has gone.
-func movedReason(p *partition, sw dpid) string {
-	if name := p.ownerOf(sw); name != "" {
+func movedReason(p *admission.Partition, sw flow.DPID) string {
+	if name := p.OwnerOf(sw); name != "" {
 		return fmt.Sprintf("it is of partition %s now", name)
 	}
 	return "it is of another partition now"
@@ -123,12 +125,12 @@ func movedReason(p *partition, sw dpid) string {
 
 // Coming reports whether a switch that is not up is about to come up: this
 // process holds its session, and it belongs to this partition.
-func (h *hub) Coming(sw dpid) bool {
+func (h *hub) Coming(sw flow.DPID) bool {
 	if !h.owns(sw) {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.claimed[sw]
-	return m != nil && h.master && h.standing[m.session]
+	return m != nil && h.master && h.standing[m.Session]
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // reading says how to ask for one kind of api.ReadMultipart, and how to add the
 // body of an answer to the response.
 type reading struct {
 	kind openflow.MultipartType
-	add  func(s *session, body []byte, resp *api.ReadMultipartResponse) error
+	add  func(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error
 }
 
 // readings are the kinds that are multipart messages.
@@ -65,7 +66,7 @@ func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) 
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	parts := 0
-	err = s.multipart(ctx, m, func(body []byte) (int, error) {
+	err = s.Multipart(ctx, m, func(body []byte) (int, error) {
 		parts++
 		err := r.add(s, body, resp)
 		if n := elements(resp); n > 0 {
@@ -74,7 +75,7 @@ func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) 
 		return parts, err
 	})
 	if err != nil {
-		return nil, s.unanswered(err)
+		return nil, s.Unanswered(err)
 	}
 	return resp, nil
 }
@@ -85,14 +86,14 @@ func elements(r *api.ReadMultipartResponse) int {
 		len(r.Groups) + len(r.GroupDescs) + len(r.Meters) + len(r.MeterConfigs)
 }
 
-func readQueueConfig(ctx context.Context, s *session, port flow.Port, resp *api.ReadMultipartResponse) error {
-	msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendQueueGetConfigRequest(nil, xid, port) })
+func readQueueConfig(ctx context.Context, s *session.Session, port flow.Port, resp *api.ReadMultipartResponse) error {
+	msg, err := s.Exchange(ctx, func(xid uint32) ([]byte, error) { return s.Version.AppendQueueGetConfigRequest(nil, xid, port) })
 	if err != nil {
 		return err
 	}
-	port, queues, err := s.version.DecodeQueueGetConfigReply(msg)
+	port, queues, err := s.Version.DecodeQueueGetConfigReply(msg)
 	if err != nil {
-		return s.garbled(err)
+		return s.Garbled(err)
 	}
 	c := &api.QueueConfig{Port: uint32(port)}
 	for _, q := range queues {
@@ -102,27 +103,27 @@ func readQueueConfig(ctx context.Context, s *session, port flow.Port, resp *api.
 	return nil
 }
 
-func readRole(ctx context.Context, s *session, resp *api.ReadMultipartResponse) error {
-	role, generation, err := s.currentRole(ctx)
+func readRole(ctx context.Context, s *session.Session, resp *api.ReadMultipartResponse) error {
+	role, generation, err := s.CurrentRole(ctx)
 	if err == nil {
 		resp.Role = &api.RoleState{Role: uint32(role), Generation: generation}
 	}
 	return err
 }
 
-func addDesc(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	read, err := s.version.DecodeDesc(body)
-	d := plainDesc(read)
+func addDesc(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	read, err := s.Version.DecodeDesc(body)
+	d := session.PrintableDesc(read)
 	resp.Desc = &api.SwitchDesc{Manufacturer: d.Manufacturer, Hardware: d.Hardware, Software: d.Software, Serial: d.Serial, Datapath: d.Datapath}
 	return err
 }
 
-func addFlows(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+func addFlows(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
 	off := 0
-	return s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
+	return s.Version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
 		length := binary.BigEndian.Uint16(body[off:]) // as the decoder does
 		off += int(length)
-		e := api.NewFlowEntry(s.dpid, &f.Entry)
+		e := api.NewFlowEntry(s.DPID, &f.Entry)
 		e.Packets, e.Bytes = f.Packets, f.Bytes
 		resp.Flows = append(resp.Flows, &api.FlowRecord{
 			Flow: e, Length: uint32(length), DurationSec: f.DurationSec, DurationNsec: f.DurationNsec, Partial: f.Partial, Cookie: uint64(f.Cookie),
@@ -131,33 +132,33 @@ func addFlows(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 	})
 }
 
-func addAggregate(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	a, err := s.version.DecodeAggregate(body)
+func addAggregate(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	a, err := s.Version.DecodeAggregate(body)
 	resp.Aggregate = &api.AggregateStats{Packets: a.Packets, Bytes: a.Bytes, Flows: a.Flows}
 	return err
 }
 
-func addTables(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeTableStats(body, nil)
+func addTables(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeTableStats(body, nil)
 	for _, t := range list {
 		resp.Tables = append(resp.Tables, &api.TableCounters{Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched})
 	}
 	return err
 }
 
-func addTableFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	tables, err := s.version.DecodeTableFeatures(body, nil)
+func addTableFeatures(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	tables, err := s.Version.DecodeTableFeatures(body, nil)
 	if err != nil {
 		return err
 	}
-	lists, err := s.version.DecodeTableProperties(body, nil)
+	lists, err := s.Version.DecodeTableProperties(body, nil)
 	if err != nil {
 		return err
 	}
 	for i := range tables {
 		t := &tables[i]
 		f := &api.TableFeatures{
-			Table: uint32(t.Table), Name: plain(t.Name), MetadataMatch: t.MetadataMatch, MetadataWrite: t.MetadataWrite,
+			Table: uint32(t.Table), Name: session.Printable(t.Name), MetadataMatch: t.MetadataMatch, MetadataWrite: t.MetadataWrite,
 			Config: t.Config, MaxEntries: t.MaxEntries,
 		}
 		for _, p := range lists[i] {
@@ -175,8 +176,8 @@ func addTableFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) 
 	return nil
 }
 
-func addPorts(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodePortStats(body, nil)
+func addPorts(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodePortStats(body, nil)
 	for _, p := range list {
 		resp.Ports = append(resp.Ports, &api.PortCounters{
 			Port: uint32(p.Port), RxPackets: p.RxPackets, TxPackets: p.TxPackets, RxBytes: p.RxBytes, TxBytes: p.TxBytes,
@@ -188,19 +189,19 @@ func addPorts(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 	return err
 }
 
-func addPortDescs(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodePortDesc(body, nil)
+func addPortDescs(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodePortDesc(body, nil)
 	for _, p := range list {
 		resp.PortDescs = append(resp.PortDescs, &api.PortDesc{
-			Port: uint32(p.No), HwAddr: p.HWAddr.String(), Name: plain(p.Name), Config: p.Config, State: p.State, Curr: p.Curr,
+			Port: uint32(p.No), HwAddr: p.HWAddr.String(), Name: session.Printable(p.Name), Config: p.Config, State: p.State, Curr: p.Curr,
 			Advertised: p.Advertised, Supported: p.Supported, Peer: p.Peer, CurrSpeed: p.CurrSpeed, MaxSpeed: p.MaxSpeed,
 		})
 	}
 	return err
 }
 
-func addQueues(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeQueueStats(body, nil)
+func addQueues(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeQueueStats(body, nil)
 	for _, q := range list {
 		resp.Queues = append(resp.Queues, &api.QueueCounters{
 			Port: uint32(q.Port), Queue: q.Queue, TxBytes: q.TxBytes, TxPackets: q.TxPackets, TxErrors: q.TxErrors,

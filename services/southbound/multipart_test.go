@@ -14,7 +14,7 @@ import (
 )
 
 // all is a request that narrows nothing.
-func all(sw dpid, kind api.Multipart) *api.ReadMultipartRequest {
+func all(sw flow.DPID, kind api.Multipart) *api.ReadMultipartRequest {
 	return &api.ReadMultipartRequest{
 		Dpid: sw.String(), Kind: kind, Table: uint32(flow.TableAll), OutPort: uint32(flow.PortAny), OutGroup: flow.GroupAny,
 		Port: uint32(flow.PortAny), Queue: openflow.QueueAll, Group: flow.GroupAll, Meter: flow.MeterAll,
@@ -83,7 +83,7 @@ func TestReadMultipartWrong(t *testing.T) {
 	inAllModes(t, "", func(t *testing.T, w *world) {
 		w.device(oftest.Config{DPID: 7, Ports: 2})
 		for want, change := range map[codes.Code]func(*api.ReadMultipartRequest){
-			codes.NotFound:        func(r *api.ReadMultipartRequest) { r.Dpid = dpid(8).String() },
+			codes.NotFound:        func(r *api.ReadMultipartRequest) { r.Dpid = flow.DPID(8).String() },
 			codes.InvalidArgument: func(r *api.ReadMultipartRequest) { r.Kind = api.Multipart_MULTIPART_UNSPECIFIED },
 		} {
 			req := all(7, api.Multipart_MULTIPART_FLOW)

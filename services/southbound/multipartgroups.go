@@ -4,6 +4,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 func packetBytes(list []openflow.Counter) []*api.PacketBytes {
@@ -14,8 +15,8 @@ func packetBytes(list []openflow.Counter) []*api.PacketBytes {
 	return out
 }
 
-func addGroups(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeGroupStats(body, nil)
+func addGroups(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeGroupStats(body, nil)
 	for _, g := range list {
 		resp.Groups = append(resp.Groups, &api.GroupStats{
 			Group: g.ID, RefCount: g.RefCount, Packets: g.Packets, Bytes: g.Bytes,
@@ -25,8 +26,8 @@ func addGroups(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 	return err
 }
 
-func addGroupDescs(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeGroupDesc(body, nil)
+func addGroupDescs(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeGroupDesc(body, nil)
 	for _, g := range list {
 		d := &api.GroupDesc{Group: g.ID, Type: uint32(g.Kind)}
 		for _, b := range g.Buckets {
@@ -47,8 +48,8 @@ func actionTexts(list []flow.Action) []string {
 	return texts
 }
 
-func addGroupFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	f, err := s.version.DecodeGroupFeatures(body)
+func addGroupFeatures(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	f, err := s.Version.DecodeGroupFeatures(body)
 	out := &api.GroupFeatures{Types: f.Types, Capabilities: f.Capabilities, MaxGroups: f.MaxGroups[:]}
 	for _, a := range f.Actions {
 		out.Actions = append(out.Actions, uint32(a))
@@ -57,8 +58,8 @@ func addGroupFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) 
 	return err
 }
 
-func addMeters(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeMeterStats(body, nil)
+func addMeters(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeMeterStats(body, nil)
 	for _, m := range list {
 		resp.Meters = append(resp.Meters, &api.MeterStats{
 			Meter: m.ID, Flows: m.Flows, Packets: m.Packets, Bytes: m.Bytes,
@@ -68,8 +69,8 @@ func addMeters(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 	return err
 }
 
-func addMeterConfigs(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	list, err := s.version.DecodeMeterConfig(body, nil)
+func addMeterConfigs(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.Version.DecodeMeterConfig(body, nil)
 	for _, m := range list {
 		c := &api.MeterConfig{Meter: m.ID, Flags: uint32(m.Flags)}
 		for _, b := range m.Bands {
@@ -80,8 +81,8 @@ func addMeterConfigs(s *session, body []byte, resp *api.ReadMultipartResponse) e
 	return err
 }
 
-func addMeterFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	f, err := s.version.DecodeMeterFeatures(body)
+func addMeterFeatures(s *session.Session, body []byte, resp *api.ReadMultipartResponse) error {
+	f, err := s.Version.DecodeMeterFeatures(body)
 	resp.MeterFeatures = &api.MeterFeatures{
 		MaxMeter: f.MaxMeter, BandTypes: f.BandTypes, Capabilities: f.Capabilities, MaxBands: uint32(f.MaxBands), MaxColor: uint32(f.MaxColor),
 	}

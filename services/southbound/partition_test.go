@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -14,7 +15,7 @@ func TestPartitionAdmits(t *testing.T) {
 	for _, c := range []struct {
 		switches  []string
 		elsewhere map[string][]string
-		sw        dpid
+		sw        flow.DPID
 		want      string // part of the error; empty: admitted
 	}{
 		{nil, nil, 5, ""},
@@ -29,13 +30,13 @@ func TestPartitionAdmits(t *testing.T) {
 		{[]string{"rest"}, map[string][]string{"west": {"9-20"}, "east": {"1"}}, 1, "is of partition east"},
 		{nil, map[string][]string{"west": {"9-20"}}, 8, ""},
 		{nil, map[string][]string{"west": {"9-20"}}, 0x20, "is of partition west"},
-		{[]string{"0-ffffffffffffffff"}, nil, ^dpid(0), ""},
+		{[]string{"0-ffffffffffffffff"}, nil, ^flow.DPID(0), ""},
 	} {
 		p, err := (&Config{Switches: c.switches, Elsewhere: c.elsewhere}).partition()
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch err := p.admits(c.sw); {
+		switch err := p.Admits(c.sw); {
 		case c.want == "" && err != nil:
 			t.Errorf("%v, %v: %v", c.switches, c.elsewhere, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):

@@ -14,7 +14,9 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // sharedLedger is a ledger in memory for several processes.
@@ -54,7 +56,7 @@ func (p *process) here() error {
 		p.mu.Unlock()
 		switch {
 		case dead:
-			return errClosed
+			return admission.ErrClosed
 		case awake == nil:
 			return nil
 		}
@@ -167,7 +169,7 @@ func (c sleepingConn) Write(b []byte) (int, error) {
 
 // begin starts the process: it programs all switches as fast as they confirm,
 // whenever it takes itself for their master.
-func (p *process) begin(t *testing.T, place int, switches []dpid) {
+func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 	cfg := *defaults()
 	cfg.Standbys, cfg.Standby, cfg.LeaseTime, cfg.LeaseRenew = 1, place, 240*time.Millisecond, 40*time.Millisecond
 	cfg.EchoInterval, cfg.DeadAfter, cfg.ConfirmTimeout = 300*time.Millisecond, 800*time.Millisecond, 300*time.Millisecond
@@ -180,15 +182,15 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 		p.adapt(m)
 	}
 	h := newHub(cfg, m.Fence, log)
-	h.open = func(dpid, func(*flow.Decision)) pipeline { return idle{} }
-	h.switchChanged = func(e *api.SwitchChanged) {
+	h.Open = func(flow.DPID, func(*flow.Decision)) session.Pipeline { return session.Idle{} }
+	h.SwitchChanged = func(e *api.SwitchChanged) {
 		if p.changed != nil {
 			p.changed(e)
 		}
 	}
-	h.portChanged = func(*api.PortChanged) {}
-	h.flowRemoved = func(*api.FlowRemoved) {}
-	h.switchError = func(*api.SwitchError) {}
+	h.PortChanged = func(*api.PortChanged) {}
+	h.FlowRemoved = func(*api.FlowRemoved) {}
+	h.SwitchError = func(*api.SwitchError) {}
 	h.onSurpassed = h.surpassedBy(m)
 	os.Remove(p.address)
 	l, err := net.Listen("unix", p.address)
@@ -211,7 +213,7 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 			for _, sw := range switches {
 				addFlow(d, sw, 1+n%1000)
 			}
-			_, _ = h.apply(ctx, d)
+			_, _ = h.Apply(ctx, d)
 			mastership.Pause(ctx, 2*time.Millisecond)
 		}
 	}()
@@ -223,7 +225,7 @@ func (p *process) kill() {
 	p.wakeUp()
 	p.hub.mu.Lock()
 	for s := range p.hub.members {
-		s.conn.Close()
+		s.Conn.Close()
 	}
 	p.hub.mu.Unlock()
 	p.cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
@@ -16,8 +17,8 @@ func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.List
 	h.mu.Lock()
 	for sw, r := range h.records {
 		d := r.last
-		if s := h.session(sw); s != nil {
-			d = s.describe()
+		if s := h.Session(sw); s != nil {
+			d = s.Describe()
 		} else if d == nil {
 			continue
 		} else {
@@ -37,10 +38,10 @@ func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.List
 
 // forget drops the record of a switch. It keeps that of a connected one, but
 // drops the counts of others that claimed its identity.
-func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
+func (h *hub) forget(sw flow.DPID) *api.ForgetSwitchResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	resp := &api.ForgetSwitchResponse{Known: h.records[sw] != nil, Connected: h.session(sw) != nil}
+	resp := &api.ForgetSwitchResponse{Known: h.records[sw] != nil, Connected: h.Session(sw) != nil}
 	if resp.Connected && resp.Known {
 		h.records[sw].duplicates = 0
 	} else {
@@ -50,12 +51,12 @@ func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
 }
 
 // connected returns the session of a switch, given its identity as text.
-func (h *hub) connected(text string) (*session, error) {
+func (h *hub) connected(text string) (*session.Session, error) {
 	sw, err := flow.ParseDPID(text)
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if s := h.session(sw); s != nil {
+	if s := h.Session(sw); s != nil {
 		return s, nil
 	}
 	h.mu.Lock()
@@ -74,11 +75,11 @@ func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.List
 		if err != nil {
 			return nil, err
 		}
-		resp.Ports = s.portList()
+		resp.Ports = s.PortList()
 		return resp, nil
 	}
-	for _, s := range h.up.all() {
-		resp.Ports = append(resp.Ports, s.portList()...)
+	for _, s := range h.Up.All() {
+		resp.Ports = append(resp.Ports, s.PortList()...)
 	}
 	sort.Slice(resp.Ports, func(i, j int) bool {
 		a, b := resp.Ports[i], resp.Ports[j]
@@ -94,13 +95,13 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 	}
 	resp := &api.ReadFlowsResponse{}
 	n := 0
-	err = s.multipart(ctx, &openflow.MultipartRequest{
+	err = s.Multipart(ctx, &openflow.MultipartRequest{
 		Type: openflow.MultipartFlow, Table: flow.TableAll, OutPort: flow.PortAny, OutGroup: flow.GroupAny,
 	}, func(body []byte) (int, error) {
-		err := s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
+		err := s.Version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
 			n++
-			s.seen(&f.Entry)
-			e := api.NewFlowEntry(s.dpid, &f.Entry)
+			s.Seen(&f.Entry)
+			e := api.NewFlowEntry(s.DPID, &f.Entry)
 			if req.Owner != "" && e.Owner != req.Owner {
 				return nil
 			}
@@ -123,20 +124,20 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 		return nil, err
 	}
 	resp := &api.ReadGroupsResponse{}
-	if s.version == openflow.V10 {
+	if s.Version == openflow.V10 {
 		return resp, nil // the switch has no groups
 	}
 	var groups []flow.Group
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, func(body []byte) (_ int, err error) {
-		groups, err = s.version.DecodeGroupDesc(body, groups)
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, func(body []byte) (_ int, err error) {
+		groups, err = s.Version.DecodeGroupDesc(body, groups)
 		return len(groups), err
 	})
 	if err != nil || len(groups) == 0 {
 		return resp, err
 	}
 	var stats []openflow.GroupStats
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll}, func(body []byte) (_ int, err error) {
-		stats, err = s.version.DecodeGroupStats(body, stats)
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll}, func(body []byte) (_ int, err error) {
+		stats, err = s.Version.DecodeGroupStats(body, stats)
 		return len(stats), err
 	})
 	if err != nil {
@@ -147,7 +148,7 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 		of[stats[i].ID] = &stats[i]
 	}
 	for i := range groups {
-		resp.Groups = append(resp.Groups, newGroup(s.dpid, &groups[i], of[groups[i].ID]))
+		resp.Groups = append(resp.Groups, newGroup(s.DPID, &groups[i], of[groups[i].ID]))
 	}
 	sort.Slice(resp.Groups, func(i, j int) bool { return resp.Groups[i].Id < resp.Groups[j].Id })
 	return resp, nil
@@ -155,7 +156,7 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 
 // newGroup returns the message for a group and its counters, nil if the switch
 // has not reported any.
-func newGroup(sw dpid, g *flow.Group, st *openflow.GroupStats) *api.Group {
+func newGroup(sw flow.DPID, g *flow.Group, st *openflow.GroupStats) *api.Group {
 	out := api.NewGroup(sw, g)
 	if st == nil {
 		return out
@@ -176,8 +177,8 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 	}
 	resp := &api.ReadPortStatsResponse{}
 	var list []openflow.PortStats
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny}, func(body []byte) (_ int, err error) {
-		list, err = s.version.DecodePortStats(body, list[:0])
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny}, func(body []byte) (_ int, err error) {
+		list, err = s.Version.DecodePortStats(body, list[:0])
 		for _, p := range list {
 			resp.Ports = append(resp.Ports, &api.PortStats{
 				Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
@@ -209,8 +210,8 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	}
 	resp := &api.ReadTableStatsResponse{}
 	var list []openflow.TableStats
-	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable}, func(body []byte) (_ int, err error) {
-		list, err = s.version.DecodeTableStats(body, list[:0])
+	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable}, func(body []byte) (_ int, err error) {
+		list, err = s.Version.DecodeTableStats(body, list[:0])
 		for _, t := range list {
 			resp.Tables = append(resp.Tables, &api.TableStats{
 				Dpid: req.Dpid, Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched, MaxEntries: t.MaxEntries,
@@ -229,7 +230,7 @@ func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.
 	if err != nil {
 		return nil, err
 	}
-	return s.modifyPort(ctx, req)
+	return s.ModifyPort(ctx, req)
 }
 
 // sendExperimenter answers api.SendExperimenter.
@@ -239,7 +240,7 @@ func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterReq
 		return nil, err
 	}
 	m := openflow.Experimenter{ID: req.Experimenter, Type: req.ExpType, Data: req.Data}
-	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendExperimenter(nil, xid, &m) })
+	return s.Confirm(ctx, func(xid uint32) ([]byte, error) { return s.Version.AppendExperimenter(nil, xid, &m) })
 }
 
 // listLimits answers api.ListLimits.
@@ -249,7 +250,7 @@ func (h *hub) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.Li
 		if err != nil {
 			return nil, err
 		}
-		req = &api.ListLimitsRequest{Dpid: s.dpid.String()}
+		req = &api.ListLimitsRequest{Dpid: s.DPID.String()}
 	}
-	return &api.ListLimitsResponse{Limits: h.limits(req.GetDpid()), Shed: h.shed()}, nil
+	return &api.ListLimitsResponse{Limits: h.Limits(req.GetDpid()), Shed: h.Shed()}, nil
 }

@@ -3,23 +3,24 @@ package southbound
 import (
 	"time"
 
-	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/internal/keypair"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/secure"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // register registers the metrics.
-func (h *hub) register(m weft.Metrics) {
-	h.shared.register(m)
+func (h *hub) register(m session.Metrics) {
+	h.Shared.Register(m)
 	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
 }
 
 // register registers the TLS refusals and when the certificate expires.
-func registerSecrets(m weft.Metrics, s *secrets, pair *keypair.Pair) {
-	if s.plain() {
+func registerSecrets(m session.Metrics, s *secure.Secrets, pair *keypair.Pair) {
+	if s.Plain() {
 		return
 	}
-	for why, n := range s.refuse {
+	for why, n := range s.Refuse {
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", string(why))
 	}
 	m.Gauge("certificate_expiry_seconds", "Time until the certificate that switches are shown expires.", func() float64 { return time.Until(pair.Expires()).Seconds() })
@@ -32,7 +33,7 @@ func registerSecrets(m weft.Metrics, s *secrets, pair *keypair.Pair) {
 }
 
 // registerMastership registers the metrics of the mastership.
-func registerMastership(m *mastership.Mastership, f weft.Metrics) {
+func registerMastership(m *mastership.Mastership, f session.Metrics) {
 	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
 		if m.Fence.Open() {
 			return 1

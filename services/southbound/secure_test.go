@@ -21,7 +21,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/services/southbound/secure"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -171,7 +173,7 @@ func TestCVE_2018_1000155_IdentityIsTheCertificates(t *testing.T) {
 		stranger := newAuthority(t)
 		for _, c := range []struct {
 			name, reason string
-			dpid         dpid
+			dpid         flow.DPID
 			tls          *tls.Config
 		}{
 			{"another's certificate", "wrong_switch", 2, good},
@@ -205,7 +207,7 @@ func TestCVE_2018_1000155_IdentityIsTheCertificates(t *testing.T) {
 		w.secure(oftest.NewDevice(oftest.Config{DPID: 8}, nil), w.client(w.ca.ofSwitch("named", soon)))
 		w.up(8)
 		both := w.client(w.ca.ofSwitch("both", soon, "weft://switch/21", "weft://switch/22"))
-		for _, sw := range []dpid{0x21, 0x22} {
+		for _, sw := range []flow.DPID{0x21, 0x22} {
 			w.secure(oftest.NewDevice(oftest.Config{DPID: sw}, nil), both)
 			w.up(sw)
 			w.works(sw)
@@ -254,7 +256,7 @@ func TestIdentityByDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := newSecrets(nil, names).switchesOf(leaf)
+	list, err := secure.NewSecrets(nil, names).SwitchesOf(leaf)
 	if err != nil || !list.Names(5) || list.Names(6) {
 		t.Errorf("%v %v", list, err)
 	}

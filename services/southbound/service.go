@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // Spec declares the service.
@@ -62,18 +63,20 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	}
 	weft.OnAsked(env, m.Asked)
 	h := newHub(*cfg, m.Fence, env.Log)
-	h.open = func(sw dpid, later func(*flow.Decision)) pipeline { return weft.OpenPipeline(env, sw, later) }
-	h.switchChanged = publisher(env, h, api.SwitchChangedEvent)
-	h.portChanged = publisher(env, h, api.PortChangedEvent)
-	h.flowRemoved = publisher(env, h, api.FlowRemovedEvent)
-	h.switchError = publisher(env, h, api.SwitchErrorEvent)
-	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
+	h.Open = func(sw flow.DPID, later func(*flow.Decision)) session.Pipeline {
+		return weft.OpenPipeline(env, sw, later)
+	}
+	h.SwitchChanged = publisher(env, h, api.SwitchChangedEvent)
+	h.PortChanged = publisher(env, h, api.PortChangedEvent)
+	h.FlowRemoved = publisher(env, h, api.FlowRemovedEvent)
+	h.SwitchError = publisher(env, h, api.SwitchErrorEvent)
+	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
-	memory, err := weft.Scratch(env, "packet-ins", EstateSize)
+	memory, err := weft.Scratch(env, "packet-ins", session.EstateSize)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}
-	h.openEstate(memory)
+	h.OpenEstate(memory)
 	h.register(env.Metric)
 	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {
 		h.configure(c)
@@ -92,9 +95,9 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	weft.Handle(env, api.ReadMeters, h.readMeters)
 	weft.Handle(env, api.ReadPortStats, h.readPortStats)
 	weft.Handle(env, api.ReadTableStats, h.readTableStats)
-	weft.Handle(env, api.Apply, h.apply)
-	weft.Handle(env, api.Send, h.send)
-	weft.Handle(env, api.EchoSwitches, h.echoSwitches)
+	weft.Handle(env, api.Apply, h.Apply)
+	weft.Handle(env, api.Send, h.Send)
+	weft.Handle(env, api.EchoSwitches, h.EchoSwitches)
 	weft.Handle(env, api.ReadMultipart, h.readMultipart)
 	weft.Handle(env, api.ModifyPort, h.modifyPort)
 	weft.Handle(env, api.SendExperimenter, h.sendExperimenter)

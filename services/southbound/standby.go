@@ -3,12 +3,14 @@ package southbound
 import (
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
 // Mandate reports whether this process is master of a switch. epoch is the
 // epoch of its mastership, or the highest epoch that it knows.
-func (h *hub) Mandate(sw dpid) (epoch uint64, master bool) {
+func (h *hub) Mandate(sw flow.DPID) (epoch uint64, master bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.epoch.Load(), h.takes(sw)
@@ -18,19 +20,19 @@ func (h *hub) Mandate(sw dpid) (epoch uint64, master bool) {
 func (h *hub) Surpassed(generation uint64) bool { return h.onSurpassed(generation) }
 
 // Enlist adds a session whose handshake is over.
-func (h *hub) Enlist(s *session) error {
+func (h *hub) Enlist(s *session.Session) error {
 	h.mu.Lock()
-	if s.mastered || s.version == openflow.V10 && h.takes(s.dpid) {
+	if s.Mastered || s.Version == openflow.V10 && h.takes(s.DPID) {
 		h.mu.Unlock()
-		s.activate()
+		s.Activate()
 		return nil
 	}
 	h.standing[s] = true
-	claim, epoch, guest := h.takes(s.dpid), h.epoch.Load(), !h.owns(s.dpid)
+	claim, epoch, guest := h.takes(s.DPID), h.epoch.Load(), !h.owns(s.DPID)
 	h.mu.Unlock()
-	h.log.Info("switch held ready", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "of_another_partition", guest)
+	h.Log.Info("switch held ready", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "of_another_partition", guest)
 	if claim { // this process became master during the handshake
-		return s.claim(epoch)
+		return s.AskMaster(epoch)
 	}
 	return nil
 }
@@ -41,16 +43,16 @@ func (h *hub) promote(epoch uint64) {
 	h.mu.Lock()
 	h.epoch.Store(epoch)
 	h.master = true
-	list := make([]*session, 0, len(h.standing))
+	list := make([]*session.Session, 0, len(h.standing))
 	for s := range h.standing {
-		if h.takes(s.dpid) {
+		if h.takes(s.DPID) {
 			list = append(list, s)
 		}
 	}
 	h.mu.Unlock()
 	for _, s := range list {
-		if err := s.claim(epoch); err != nil {
-			s.end(err.Error())
+		if err := s.AskMaster(epoch); err != nil {
+			s.End(err.Error())
 		}
 	}
 }
@@ -61,7 +63,7 @@ func (h *hub) all() []*member {
 	defer h.mu.Unlock()
 	list := make([]*member, 0, len(h.claimed))
 	for sw, m := range h.claimed {
-		if h.session(sw) == m.session || h.standing[m.session] {
+		if h.Session(sw) == m.Session || h.standing[m.Session] {
 			list = append(list, m)
 		}
 	}
@@ -79,10 +81,10 @@ func (h *hub) held() int {
 // in doubt, as if their sessions began anew, so that their state is checked
 // again: an event for an unchanged session would have no effect.
 func (h *hub) resume() {
-	for _, s := range h.up.all() {
-		if s.missedMessages() {
-			s.renew(time.Now())
-			h.switchChanged(newSwitchChanged(s))
+	for _, s := range h.Up.All() {
+		if s.MissedMessages() {
+			s.Renew(time.Now())
+			h.SwitchChanged(newSwitchChanged(s))
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -34,7 +36,7 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	switches := []dpid{1, 2, 3}
+	switches := []flow.DPID{1, 2, 3}
 	ledger := &sharedLedger{}
 	var processes []*process
 	for i, name := range []string{"first", "standby", "standby-2"} {
@@ -187,7 +189,7 @@ func TestStoreAway(t *testing.T) {
 				begins.Store(e.Switch.Since, true)
 				told.Add(1)
 			}
-			p.begin(t, 0, []dpid{1})
+			p.begin(t, 0, []flow.DPID{1})
 			j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
 			connections.Go(func() { j.connect(over, p.address) })
 			until := func(what string, so func() bool) {
@@ -215,8 +217,8 @@ func TestStoreAway(t *testing.T) {
 				mastership.Pause(over, 20*time.Millisecond) // what was on its way arrives
 				n := written()
 				mastership.Pause(over, 200*time.Millisecond)
-				if got := written(); got != n || p.hub.session(1) == nil {
-					t.Errorf("%d writes without a lease, session %v", got-n, p.hub.session(1))
+				if got := written(); got != n || p.hub.Session(1) == nil {
+					t.Errorf("%d writes without a lease, session %v", got-n, p.hub.Session(1))
 				}
 				before := told.Load()
 				p.set(func() { p.cut = false })
@@ -251,7 +253,7 @@ func TestMove(t *testing.T) {
 	defer connections.Wait()
 	defer stop()
 	j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
-	lists := func(own string, other string) partition {
+	lists := func(own string, other string) admission.Partition {
 		c := &Config{Switches: []string{own}, Elsewhere: map[string][]string{"other": {other}}}
 		p, err := c.partition()
 		if err != nil {
@@ -270,7 +272,7 @@ func TestMove(t *testing.T) {
 			c.Switches, c.Elsewhere = []string{fmt.Sprint(1 + i)}, map[string][]string{"other": {fmt.Sprint(2 - i)}}
 		}
 		sides = append(sides, p)
-		p.begin(t, 0, []dpid{1})
+		p.begin(t, 0, []flow.DPID{1})
 		connections.Go(func() { j.connect(over, p.address) })
 	}
 	east, west := sides[0], sides[1]
@@ -288,15 +290,15 @@ func TestMove(t *testing.T) {
 			return n == 1 && from == p.address
 		}
 	}
-	until("east is master, and west holds the switch ready", func() bool { return ownedBy(east)() && east.hub.session(1) != nil && west.hub.held() == 1 })
+	until("east is master, and west holds the switch ready", func() bool { return ownedBy(east)() && east.hub.Session(1) != nil && west.hub.held() == 1 })
 	west.hub.repartition(lists("1-2", "3"), time.Now())
 	east.hub.repartition(lists("3", "1-2"), time.Now())
-	if east.hub.session(1) == nil {
+	if east.hub.Session(1) == nil {
 		t.Error("the former owner lets go before the new one is master")
 	}
 	until("west is master", ownedBy(west))
-	until("west programs it", func() bool { return west.hub.session(1) != nil })
-	until("east lets go of it, and holds it ready", func() bool { return east.hub.session(1) == nil && east.hub.held() == 1 })
+	until("west programs it", func() bool { return west.hub.Session(1) != nil })
+	until("east lets go of it, and holds it ready", func() bool { return east.hub.Session(1) == nil && east.hub.held() == 1 })
 	until("west's writes are of a higher epoch", func() bool { return j.highestWrite() > 9_000_000_001 })
 	for _, p := range sides {
 		p.cancel()

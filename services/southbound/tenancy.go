@@ -77,7 +77,7 @@ func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []lis
 // controller, is master.
 func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool {
 	return func(generation uint64) bool {
-		if h.mine.Load().alone() {
+		if h.mine.Load().Alone() {
 			m.Look()
 			return false
 		}

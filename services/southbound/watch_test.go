@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -98,7 +99,7 @@ func TestReadAhead(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		w, c, dealt, goOn := atWork(t, h, "flood_rate: 0")
 		one := packetIn(t, v13, flow.EthTypeIPv4)
-		many := 20*earlyMost/len(one) + 1
+		many := 20*session.EarlyMost/len(one) + 1
 		var sent sync.WaitGroup
 		sent.Go(func() {
 			for range many {

@@ -75,7 +75,7 @@ func (w *world) dial(d *oftest.Device) <-chan error {
 }
 
 // up waits until a switch has connected.
-func (w *world) up(sw dpid) *api.SwitchChanged {
+func (w *world) up(sw flow.DPID) *api.SwitchChanged {
 	w.t.Helper()
 	return wefttest.Await(w.h, api.SwitchChangedEvent, func(e *api.SwitchChanged) bool {
 		return e.Switch.Dpid == sw.String() && e.Switch.Connected
@@ -83,7 +83,7 @@ func (w *world) up(sw dpid) *api.SwitchChanged {
 }
 
 // down waits until a switch has gone and returns why.
-func (w *world) down(sw dpid) string {
+func (w *world) down(sw flow.DPID) string {
 	w.t.Helper()
 	return wefttest.Await(w.h, api.SwitchChangedEvent, func(e *api.SwitchChanged) bool {
 		return e.Switch.Dpid == sw.String() && !e.Switch.Connected
@@ -101,7 +101,7 @@ func (w *world) apply(d *flow.Decision) *api.ApplyResult {
 }
 
 // works checks that a switch is programmed promptly.
-func (w *world) works(sw dpid) {
+func (w *world) works(sw flow.DPID) {
 	w.t.Helper()
 	start := time.Now()
 	d := &flow.Decision{}
@@ -114,14 +114,14 @@ func (w *world) works(sw dpid) {
 	}
 }
 
-func addFlow(d *flow.Decision, sw dpid, priority uint16) {
+func addFlow(d *flow.Decision, sw flow.DPID, priority uint16) {
 	m := d.AddFlow(sw)
 	m.Entry.Priority = priority
 	m.Entry.Apply = d.Actions(flow.Output(1))
 }
 
 // info returns what ListSwitches says of a switch; nil if it does not know it.
-func (w *world) info(sw dpid) *api.Switch {
+func (w *world) info(sw flow.DPID) *api.Switch {
 	w.t.Helper()
 	r, err := wefttest.Call(w.h, api.ListSwitches, &api.ListSwitchesRequest{})
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *wire) closed(within time.Duration) {
 func xidOf(msg []byte) uint32 { return binary.BigEndian.Uint32(msg[4:]) }
 
 // join plays a well-behaved switch until it is up.
-func (c *wire) join(sw dpid) {
+func (c *wire) join(sw flow.DPID) {
 	c.t.Helper()
 	c.send(c.v.AppendHello(nil, 1), nil)
 	for {
@@ -239,7 +239,7 @@ func (c *wire) join(sw dpid) {
 }
 
 // answer answers a message of the handshake; true is that it was the last.
-func (c *wire) answer(sw dpid, msg []byte) bool {
+func (c *wire) answer(sw flow.DPID, msg []byte) bool {
 	c.t.Helper()
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
@@ -272,7 +272,7 @@ func (c *wire) answer(sw dpid, msg []byte) bool {
 }
 
 // refused plays a switch that the service closes the connection of.
-func (c *wire) refused(sw dpid) {
+func (c *wire) refused(sw flow.DPID) {
 	c.t.Helper()
 	c.send(c.v.AppendHello(nil, 1), nil)
 	for {
@@ -298,7 +298,7 @@ func portDesc(no flow.Port, up bool) openflow.PortDesc {
 }
 
 // joined connects a switch that the test plays and waits until it is up.
-func (w *world) joined(sw dpid) *wire {
+func (w *world) joined(sw flow.DPID) *wire {
 	w.t.Helper()
 	c := w.wire()
 	c.join(sw)

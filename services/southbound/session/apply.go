@@ -1,0 +1,427 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
+)
+
+// appendOp appends the message of one operation of d.
+func (s *Session) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32) ([]byte, error) {
+	switch op.Kind {
+	case flow.OpFlow:
+		if err := s.claims.Change(&d.Flows[op.Index]); err != nil {
+			return dst, err
+		}
+		return s.Version.AppendFlowMod(dst, xid, &d.Flows[op.Index])
+	case flow.OpPacketOut:
+		return s.Version.AppendPacketOut(dst, xid, &d.Outs[op.Index])
+	case flow.OpGroup:
+		return s.Version.AppendGroupMod(dst, xid, &d.Groups[op.Index])
+	case flow.OpMeter:
+		return s.Version.AppendMeterMod(dst, xid, &d.Meters[op.Index])
+	}
+	return dst, api.Errorf(codes.Internal, "operation of unknown kind %d", op.Kind)
+}
+
+// batch numbers and counts the messages of one goroutine to its session's own
+// switch.
+type batch struct {
+	batchCounts
+	xidNext, xidsLeft uint32
+}
+
+// batchCounts are the counts of one batch, added to counts at its end.
+type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
+
+func (c *batchCounts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods++
+	case flow.OpPacketOut:
+		c.packetOuts++
+	}
+}
+
+// nextXid returns a transaction id. It takes ids from the session's counter in
+// blocks, because the counter is shared.
+func (b *batch) nextXid(s *Session) uint32 {
+	if b.xidsLeft == 0 {
+		b.xidsLeft = 1 << 12
+		b.xidNext = s.xid.Add(b.xidsLeft) - b.xidsLeft
+	}
+	b.xidsLeft--
+	b.xidNext++
+	return b.xidNext
+}
+
+// messages are what decisions have sent to switches and is not written yet.
+type messages struct {
+	own     []byte // to the session's own switch
+	foreign []byte // to another one
+}
+
+// emit carries out the decision about a packet, on the goroutine that read it.
+// It gathers messages for the session's own switch until the end of the batch,
+// and sends those for other switches at once, and so before them; only a
+// decision that does nothing but send a packet out of another switch waits.
+func (s *Session) emit(d *flow.Decision) {
+	h := s.shared
+	if h.Receiver != nil {
+		h.Receiver.Carry(s.DPID, d)
+		return
+	}
+	if d.Fenced() {
+		h.applyLater(d)
+		return
+	}
+	if at, yes := lone(d); yes && at != s.DPID {
+		if target := h.Session(at); target != nil {
+			s.holdForeign(target, d)
+		} else {
+			h.total.shed.away.Add(1)
+		}
+		return
+	}
+	s.encode(d, &s.in.ws.messages, &s.batch)
+}
+
+// encode appends the messages of a decision for the session's own switch to
+// those that wait, and sends the others.
+func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
+	h := s.shared
+	var target *Session
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if op.Switch == s.DPID {
+			if msg, err := s.appendOp(m.own, d, op, b.nextXid(s)); err != nil {
+				h.unsendable(s, err)
+			} else {
+				m.own = msg
+				b.op(op.Kind)
+			}
+			continue
+		}
+		if target == nil || target.DPID != op.Switch {
+			m.sendForeign(target)
+			if target = h.Session(op.Switch); target == nil {
+				h.total.shed.away.Add(1)
+				continue
+			}
+		}
+		if msg, err := target.appendOp(m.foreign, d, op, target.xid.Add(1)); err != nil {
+			h.unsendable(target, err)
+		} else {
+			m.foreign = msg
+			target.count.op(op.Kind)
+		}
+	}
+	m.sendForeign(target)
+}
+
+func (m *messages) sendForeign(target *Session) {
+	if len(m.foreign) == 0 {
+		return
+	}
+	if err := target.out.put(m.foreign); err != nil {
+		target.shed(err)
+	}
+	m.foreign = m.foreign[:0]
+}
+
+// later carries out a decision that stages in another process have made, on the
+// goroutine that delivers it; nil ends a series of decisions. Until then it
+// gathers what is for the session's own switch.
+func (s *Session) later(d *flow.Decision) {
+	switch {
+	case d == nil:
+		s.sendLate()
+		s.progress.back(s.pipeline.Returned())
+	case s.shared.Receiver != nil:
+		s.shared.Receiver.Carry(s.DPID, d)
+	case d.Fenced():
+		s.sendLate()
+		s.shared.applyLater(d)
+	default:
+		s.encode(d, &s.late.messages, &s.late.batch)
+		if len(s.late.own) >= flushAt {
+			s.sendLate()
+		}
+	}
+}
+
+// late is what decisions of other processes have sent to the session's own
+// switch and is not written yet.
+type late struct {
+	batch
+	messages
+}
+
+func (s *Session) sendLate() {
+	s.count.add(&s.late.batchCounts)
+	if len(s.late.own) == 0 {
+		return
+	}
+	if err := s.out.put(s.late.own); err != nil {
+		s.shed(err)
+	}
+	s.late.own = s.late.own[:0]
+}
+
+// applyLater carries out a decision that has fences, without waiting for it.
+func (h *Shared) applyLater(d *flow.Decision) {
+	kept := copyOps(d)
+	go func() { _, _ = h.Apply(context.Background(), kept) }()
+}
+
+func (h *Shared) unsendable(s *Session, err error) {
+	if errors.Is(err, admission.ErrClaimed) {
+		h.total.shed.claimed.Add(1)
+		return
+	}
+	h.total.shed.unsendable.Add(1)
+	h.Log.Warn("message cannot be sent", "dpid", s.DPID, "error", err)
+}
+
+func (s *Session) shed(err error) {
+	s.count.shed.Add(1)
+	switch {
+	case errors.Is(err, errQueueFull), errors.As(err, new(*admission.Excess)):
+		s.shared.total.shed.queue.Add(1)
+	case errors.Is(err, errFenced):
+		s.shared.total.shed.fenced.Add(1)
+	default:
+		s.shared.total.shed.away.Add(1)
+	}
+}
+
+// copyOps returns a copy of d that shares no memory with it.
+func copyOps(d *flow.Decision) *flow.Decision {
+	c := &flow.Decision{}
+	for _, op := range d.Ops {
+		switch op.Kind {
+		case flow.OpFlow:
+			m := d.Flows[op.Index]
+			m.Entry = m.Entry.Clone()
+			c.Flow(op.Switch, m)
+		case flow.OpGroup:
+			g := d.Groups[op.Index]
+			g.Group.Buckets = slices.Clone(g.Group.Buckets)
+			for i := range g.Group.Buckets {
+				g.Group.Buckets[i].Actions = slices.Clone(g.Group.Buckets[i].Actions)
+			}
+			c.Group(op.Switch, g)
+		case flow.OpMeter:
+			m := d.Meters[op.Index]
+			m.Meter.Bands = slices.Clone(m.Meter.Bands)
+			c.Meter(op.Switch, m)
+		case flow.OpPacketOut:
+			o := d.Outs[op.Index]
+			o.Actions, o.Data = slices.Clone(o.Actions), slices.Clone(o.Data)
+			c.PacketOut(op.Switch, o)
+		case flow.OpFence:
+			c.Fence()
+		}
+	}
+	return c
+}
+
+// Apply answers api.Apply: it carries out a decision and waits until every
+// switch that it touches has confirmed. If not all operations before a fence
+// are confirmed it sends nothing more.
+func (h *Shared) Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	h.expect(ctx, d)
+	result := &api.ApplyResult{}
+	for start := 0; start < len(d.Ops); {
+		end := start
+		for end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence {
+			end++
+		}
+		h.applySegment(ctx, d, start, end, result)
+		if len(result.Failures) > 0 {
+			for i := end; i < len(d.Ops); i++ {
+				if op := &d.Ops[i]; op.Kind != flow.OpFence {
+					result.Failures = append(result.Failures, failure(op.Switch, i, errors.New("not sent: an operation before the fence has failed"), true))
+				}
+			}
+			break
+		}
+		start = end + 1
+	}
+	return result, nil
+}
+
+// comingMost bounds how long decisions wait for a switch that is about to be
+// taken over.
+const comingMost = 2 * time.Second
+
+// expect waits for the switches of a decision that are about to come up.
+func (h *Shared) expect(ctx context.Context, d *flow.Decision) {
+	for i := range d.Ops {
+		sw := d.Ops[i].Switch
+		if d.Ops[i].Kind == flow.OpFence || h.Session(sw) != nil || !h.owner.Coming(sw) {
+			continue
+		}
+		for end := time.Now().Add(comingMost); h.Session(sw) == nil && time.Now().Before(end); {
+			if !mastership.Pause(ctx, 2*time.Millisecond) {
+				return
+			}
+		}
+	}
+}
+
+// share is the part of a segment that concerns one switch.
+type share struct {
+	s    *Session
+	ops  []int // numbers in the decision
+	wait *wait
+}
+
+// applySegment sends the operations from start to end, none of them a fence,
+// with a barrier for each switch, and waits for the barriers.
+func (h *Shared) applySegment(ctx context.Context, d *flow.Decision, start, end int, result *api.ApplyResult) {
+	fail := func(sw dpid, op int, err error, transient bool) {
+		result.Failures = append(result.Failures, failure(sw, op, err, transient))
+	}
+	shares := make([]*share, 0, 8)
+	of := map[dpid]*share{}
+	for i := start; i < end; i++ {
+		sw := d.Ops[i].Switch
+		sh := of[sw]
+		if sh == nil {
+			sh = &share{s: h.Session(sw)}
+			of[sw] = sh
+			shares = append(shares, sh)
+		}
+		if sh.s == nil {
+			h.total.shed.away.Add(1)
+			fail(sw, i, admission.ErrClosed, true)
+			continue
+		}
+		sh.ops = append(sh.ops, i)
+	}
+	var buf []byte
+	for _, sh := range shares {
+		if len(sh.ops) == 0 {
+			continue
+		}
+		s := sh.s
+		last := s.xid.Add(uint32(len(sh.ops) + 1))
+		buf = buf[:0]
+		for k, i := range sh.ops {
+			b, err := s.appendOp(buf, d, &d.Ops[i], last-uint32(len(sh.ops)-k))
+			if err != nil {
+				fail(s.DPID, i, err, false)
+				continue
+			}
+			buf = b
+			s.count.op(d.Ops[i].Kind)
+		}
+		buf = s.Version.AppendBarrierRequest(buf, last)
+		p, err := s.waits.add(last, len(sh.ops)+1)
+		if err == nil {
+			if err = s.out.put(buf); err != nil {
+				s.waits.forget(p, err)
+				s.shed(err)
+			}
+		}
+		if err != nil {
+			for _, i := range sh.ops {
+				fail(s.DPID, i, err, true)
+			}
+			continue
+		}
+		sh.wait = p
+	}
+	for _, sh := range shares {
+		if sh.wait == nil {
+			continue
+		}
+		if err := sh.s.await(ctx, sh.wait); err != nil {
+			for _, i := range sh.ops {
+				fail(sh.s.DPID, i, err, true)
+			}
+			continue
+		}
+		for _, r := range sh.wait.refused {
+			fail(sh.s.DPID, sh.ops[r.at], &r.err, false)
+		}
+	}
+}
+
+func failure(sw dpid, op int, err error, transient bool) *api.ApplyFailure {
+	f := &api.ApplyFailure{Dpid: sw.String(), Op: uint32(op), Text: err.Error(), Transient: transient}
+	if e := (*openflow.Error)(nil); errors.As(err, &e) {
+		f.Type, f.Code = uint32(e.Type), uint32(e.Code)
+	}
+	return f
+}
+
+// Send answers api.Send: it queues a decision and does not wait. It sends
+// consecutive operations on one switch together.
+func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	h.expect(ctx, d)
+	result := &api.ApplyResult{}
+	if d.Fenced() {
+		h.applyLater(d)
+		return result, nil
+	}
+	room := h.rooms.get()
+	buf := (*room)[:0]
+	defer func() { *room = buf; h.rooms.put(room) }()
+	var target *Session
+	first := 0
+	deliver := func(end int) {
+		if len(buf) == 0 {
+			return
+		}
+		if err := target.out.put(buf); err != nil {
+			target.shed(err)
+			for i := first; i < end; i++ {
+				result.Failures = append(result.Failures, failure(target.DPID, i, err, true))
+			}
+		}
+		buf = buf[:0]
+	}
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if target == nil || target.DPID != op.Switch {
+			deliver(i)
+			first = i
+			if target = h.Session(op.Switch); target == nil {
+				h.total.shed.away.Add(1)
+				result.Failures = append(result.Failures, failure(op.Switch, i, admission.ErrClosed, true))
+				continue
+			}
+		}
+		b, err := target.appendOp(buf, d, op, target.xid.Add(1))
+		if err != nil {
+			result.Failures = append(result.Failures, failure(op.Switch, i, err, false))
+			continue
+		}
+		buf = b
+		target.count.op(op.Kind)
+	}
+	deliver(len(d.Ops))
+	return result, nil
+}
+
+// op counts a message to the switch of s that a packet of another switch, or a
+// service, caused.
+func (c *counts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods.Add(1)
+	case flow.OpPacketOut:
+		c.packetOuts.Add(1)
+	}
+}

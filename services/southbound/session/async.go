@@ -1,0 +1,108 @@
+package session
+
+import (
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// asyncMessages holds the messages that a switch sends on its own during its handshake,
+// in order. Those about ports are handled after its description, the others
+// when the session is up.
+type asyncMessages struct {
+	messages []byte
+	kept     admission.Buffer
+}
+
+// Bounds on what is kept of one switch, in bytes. Packet-ins beyond theirs are
+// shed and counted; a switch that exceeds the other is disconnected.
+const (
+	AsyncMost      = 4 << 20
+	asyncPacketIns = 1 << 20
+)
+
+// keepAsync keeps a message if it is one that a switch sends on its own. An error
+// ends the session.
+func (s *Session) keepAsync(t openflow.Type, msg []byte) error {
+	k := &s.async
+	switch t {
+	case openflow.TypePacketIn:
+		if len(k.messages)+len(msg) > asyncPacketIns {
+			s.count.packetIns.Add(1)
+			s.shared.total.unheard.Add(1)
+			return nil
+		}
+	case openflow.TypePortStatus, openflow.TypeFlowRemoved, openflow.TypeError:
+		if len(k.messages)+len(msg) > AsyncMost {
+			return admission.NewExcess(admission.BoundEvents, AsyncMost)
+		}
+	default:
+		return nil
+	}
+	if err := k.kept.Resize(len(k.messages) + len(msg)); err != nil {
+		return err
+	}
+	k.messages = append(k.messages, msg...)
+	return nil
+}
+
+// each calls f for each message kept.
+func (k *asyncMessages) each(f func(t openflow.Type, msg []byte) error) error {
+	for rest := k.messages; ; {
+		msg, more, err := openflow.Next(rest)
+		if msg == nil || err != nil {
+			return err
+		}
+		rest = more
+		h, err := openflow.ParseHeader(msg)
+		if err == nil {
+			err = f(h.Type, msg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// handleAsyncPorts updates the ports with the port-status messages that arrived
+// meanwhile.
+func (s *Session) handleAsyncPorts() error {
+	return s.async.each(func(t openflow.Type, msg []byte) error {
+		if t != openflow.TypePortStatus {
+			return nil
+		}
+		reason, desc, err := s.Version.DecodePortStatus(msg)
+		if err != nil {
+			return err
+		}
+		return s.portStatus(reason, &desc)
+	})
+}
+
+// handleAsync handles the rest of the messages kept, on the reading goroutine of a
+// session that is up.
+func (s *Session) handleAsync(now int64) error {
+	if len(s.async.messages) == 0 {
+		return nil
+	}
+	if s.in.ws == nil {
+		s.in.acquire()
+	}
+	ws := s.in.ws
+	ws.packet.Switch, ws.packet.Time = s.DPID, now
+	err := s.async.each(func(t openflow.Type, msg []byte) error {
+		if t == openflow.TypePortStatus {
+			return nil
+		}
+		s.progress.read(packetIns(msg))
+		if err := s.message(msg); err != nil || len(ws.own) < flushAt {
+			return err
+		}
+		return s.flush()
+	})
+	s.async.messages = nil
+	_ = s.async.kept.Resize(0) // shrinking never fails
+	if err != nil {
+		return err
+	}
+	return s.flush()
+}

@@ -1,0 +1,64 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+)
+
+// Describe returns the API's description of a session's switch.
+func (s *Session) Describe() *api.Switch {
+	s.mu.Lock()
+	ports, since := len(s.ports), s.since
+	s.mu.Unlock()
+	d := &api.Switch{
+		Dpid: s.DPID.String(), Connected: true, Address: s.Conn.RemoteAddr().String(),
+		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.Version],
+		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
+		Serial: s.desc.Serial, Description: s.desc.Datapath,
+		Tables: uint32(s.feature.Tables), Buffers: s.feature.Buffers, Ports: uint32(ports),
+		Since:     since.UTC().Format(time.RFC3339),
+		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
+		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),
+	}
+	if s.role != openflow.RoleNoChange {
+		d.Role = s.role.String()
+	}
+	return d
+}
+
+// Seen records an entry that was read from the switch.
+func (s *Session) Seen(e *flow.Entry) { s.claims.Seen(e) }
+
+// Garbled is the error for a malformed reply. The connection ends, because
+// nothing after it can be trusted.
+func (s *Session) Garbled(err error) error {
+	s.End("malformed reply: " + err.Error())
+	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", s.DPID, err)
+}
+
+// removedEntry returns the message for an entry that a switch has removed.
+func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {
+	e := flow.Entry{
+		Table: r.Table, Priority: r.Priority, IdleTimeout: r.IdleTimeout, HardTimeout: r.HardTimeout,
+		Cookie: r.Cookie, Match: r.Match,
+	}
+	f := api.NewFlowEntry(sw, &e)
+	f.Packets, f.Bytes = r.Packets, r.Bytes
+	f.Duration = float64(r.DurationSec) + float64(r.DurationNsec)/1e9
+	return f
+}
+
+// removedReason names the reason why a switch removed an entry.
+func removedReason(r openflow.RemovedReason) string {
+	names := [...]string{"idle_timeout", "hard_timeout", "delete", "group_delete"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return fmt.Sprintf("reason_%d", r)
+}

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// gathering is the list of switches that packets from other switches are held
+// for, so that one write sends the packets of several readers. A packet would
+// cost most by those writes, because it leaves by its last switch and seldom by
+// its first.
+type gathering struct {
+	mu    sync.Mutex
+	list  []*Session
+	since int64 // when the first was added, in ns
+	spare []*Session
+}
+
+const (
+	// gatherFrom is the size of a batch, in bytes, from which on its packets
+	// wait for those of other readers. Packets of a smaller batch go out at its
+	// end.
+	gatherFrom = 512
+	// gatherMost is for how long packets are gathered, in nanoseconds; after
+	// that the next reader sends.
+	gatherMost = int64(500_000)
+	// heldMost is how much is held for one switch, in bytes.
+	heldMost = 32 << 10
+)
+
+// lone returns the switch of a decision that does nothing but send a packet out
+// of that switch. Decisions that program switches are sent at once, in order.
+func lone(d *flow.Decision) (at dpid, yes bool) {
+	if len(d.Ops) != 1 || d.Ops[0].Kind != flow.OpPacketOut {
+		return 0, false
+	}
+	return d.Ops[0].Switch, true
+}
+
+// holdForeign holds the packet of a lone decision for another switch until the
+// end of the batch.
+func (s *Session) holdForeign(target *Session, d *flow.Decision) {
+	ws := s.in.ws
+	b, err := target.appendOp(ws.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
+	if err != nil {
+		s.shared.unsendable(target, err)
+		return
+	}
+	ws.foreign = b[:0]
+	target.count.op(flow.OpPacketOut)
+	mine, err := target.out.hold(b)
+	if err != nil {
+		target.shed(err)
+	}
+	if mine {
+		s.holding = append(s.holding, target)
+	}
+}
+
+// sendHeld sends the packets that a batch of octets bytes has held. After a
+// large batch it lets other readers run first and sends their packets with its
+// own.
+func (s *Session) sendHeld(octets int, now int64) {
+	if len(s.holding) == 0 {
+		return
+	}
+	g := &s.shared.gathering
+	if octets < gatherFrom {
+		release(s.holding)
+	} else if first, due := g.add(s.holding, now); first || due {
+		if !due {
+			runtime.Gosched() // a reader that has read something adds to the list
+		}
+		list := g.take()
+		release(list)
+		g.giveBack(list)
+	}
+	s.holding = s.holding[:0]
+}
+
+// releaseHolding sends the packets that the batch has held so far.
+func (s *Session) releaseHolding() {
+	release(s.holding)
+	s.holding = s.holding[:0]
+}
+
+// release sends what is held for the switches and clears the list.
+func release(list []*Session) {
+	for _, s := range list {
+		s.out.release()
+	}
+	clear(list)
+}
+
+// add puts switches on the list. first reports that the list was empty, so that
+// the caller must send; due, that it has not been empty for too long.
+func (g *gathering) add(list []*Session, now int64) (first, due bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first = len(g.list) == 0; first {
+		g.since = now
+	}
+	g.list = append(g.list, list...)
+	return first, now-g.since > gatherMost
+}
+
+// take returns the whole list and empties it.
+func (g *gathering) take() []*Session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := g.list
+	g.list, g.spare = g.spare[:0], nil
+	return list
+}
+
+// giveBack returns the memory of a list.
+func (g *gathering) giveBack(list []*Session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.spare = list[:0]
+}

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// limiters is the state of a session's flood limiters.
+type limiters struct {
+	without bool     // the switch refuses them
+	xids    []uint32 // of the last messages
+}
+
+// When flood limiters are written.
+const (
+	limiterAfter   = int64(200 * time.Millisecond) // after the limit of a port began
+	limiterRefresh = int64(4 * time.Second)
+)
+
+// writeLimiter maintains the flood limiter of a port: it writes the limiter when the
+// flood has lasted a while, and again before it times out if the flood goes on.
+// The limiter affects only what would go to the controller; packets that match
+// other entries pass.
+func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
+	traps, misses := l.Class == admission.ClassNeighbours, l.Class != admission.ClassNeighbours
+	g := &l.Limiter
+	lasting := g.Pushed != 0 && now-g.Pushed < int64(admission.LimiterTimeout)*1e9
+	if !lasting {
+		g.Pushed = 0
+	}
+	table := flow.ForwardTable(uint32(s.feature.Tables), s.Version == openflow.V10)
+	switch {
+	case !s.shared.Config.Load().FloodMeters || s.Version == openflow.V10 || s.limiters.without:
+		return
+	case l.Calm > 0 || now-l.Since < limiterAfter || l.Table != table || !l.Port.Physical() || l.Port > 0xffff:
+		return
+	case lasting && (g.Traps || !traps) && (g.Misses || !misses) && now-g.Pushed < limiterRefresh:
+		return
+	}
+	g.Traps, g.Misses = traps || lasting && g.Traps, misses || lasting && g.Misses
+	g.Rate = uint32(l.Rate + l.Rate/4) // above the limit: shows whether the flood lasts
+	g.Pushed = now
+	d := &flow.Decision{}
+	meter := flow.Meter{ID: flow.GuardMeters + uint32(l.Port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
+		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: g.Rate, BurstSize: max(1, g.Rate/4)}}}
+	if !lasting {
+		d.Meter(s.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // from an earlier run
+		d.Meter(s.DPID, flow.MeterMod{Command: flow.Add, Meter: meter})
+	} else {
+		d.Meter(s.DPID, flow.MeterMod{Command: flow.Modify, Meter: meter})
+	}
+	for _, e := range admission.LimiterEntries(g, table, l.Port, l.MAC) {
+		m := d.AddFlow(s.DPID)
+		m.Entry = e
+		m.Entry.Meter = meter.ID
+		m.Entry.Apply = d.Actions(flow.ToController(s.shared.number(), flow.ReasonAction))
+	}
+	s.sendLimiter(d)
+}
+
+// removeLimiter removes the flood limiter of a port whose flood is over. With the
+// meter the switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
+func (s *Session) removeLimiter(l *admission.PortLimit) {
+	if l.Limiter.Pushed == 0 || s.limiters.without {
+		return
+	}
+	l.Limiter.Pushed = 0
+	d := &flow.Decision{}
+	d.Meter(s.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: flow.GuardMeters + uint32(l.Port)}})
+	s.sendLimiter(d)
+}
+
+// sendLimiter adds the messages of a flood limiter to those of the batch. The
+// meters are confirmed before the entries that use them.
+func (s *Session) sendLimiter(d *flow.Decision) {
+	if s.shared.Receiver != nil {
+		s.shared.Receiver.limit(s.DPID, d)
+		return
+	}
+	s.limiters.xids = s.limiters.xids[:0]
+	ws := s.in.ws
+	barrier := false
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if op.Kind == flow.OpFlow && !barrier {
+			barrier = true
+			ws.own = s.Version.AppendBarrierRequest(ws.own, s.batch.nextXid(s))
+		}
+		xid := s.batch.nextXid(s)
+		b, err := s.appendOp(ws.own, d, op, xid)
+		if err != nil {
+			s.shared.unsendable(s, err)
+			continue
+		}
+		ws.own = b
+		s.limiters.xids = append(s.limiters.xids, xid)
+		s.batch.op(op.Kind)
+	}
+}
+
+// refused handles the switch's refusal of a flood limiter's message, and
+// reports whether it was one. From then on floods are shed on arrival.
+func (g *limiters) refused(s *Session, e openflow.Error) bool {
+	if !slices.Contains(g.xids, e.Xid) {
+		return false
+	}
+	if !g.without {
+		g.without = true
+		s.shared.Log.Warn("switch takes no meters: floods are shed on arrival only", "dpid", s.DPID, "error", e.Error())
+	}
+	for _, l := range s.admission.Limited {
+		l.Limiter.Pushed = 0
+	}
+	return true
+}

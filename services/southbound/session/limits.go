@@ -1,0 +1,53 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// Shed returns how many packet-ins were not admitted, by reason and class.
+func (h *Shared) Shed() map[string]uint64 {
+	all := map[string]uint64{}
+	for why := admission.OverPort; why < admission.ReasonCount; why++ {
+		for c := range admission.ClassCount {
+			if n := h.total.notIn[why][c].Load(); n > 0 {
+				all[why.String()+" "+c.String()] = n
+			}
+		}
+	}
+	return all
+}
+
+// Limits returns the ports that are limited on a switch, or on all, in order.
+func (h *Shared) Limits(dpid string) (list []*api.PortLimit) {
+	for sw, s := range h.Up.All() {
+		if l := s.limits.Load(); l != nil && (dpid == "" || dpid == sw.String()) {
+			list = append(list, *l...)
+		}
+	}
+	slices.SortFunc(list, func(a, b *api.PortLimit) int {
+		if a.Dpid != b.Dpid {
+			if a.Dpid < b.Dpid {
+				return -1
+			}
+			return 1
+		}
+		return int(int64(a.Port) - int64(b.Port))
+	})
+	return list
+}
+
+// shedPacketIns adds what a session has shed since the last call.
+func (t *totals) shedPacketIns(a *admission.Filter) {
+	for why := range a.Shed {
+		for c, n := range a.Shed[why] {
+			if n > 0 {
+				t.notIn[why][c].Add(n)
+				a.Shed[why][c] = 0
+			}
+		}
+	}
+	a.AnyShed = false
+}

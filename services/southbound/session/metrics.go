@@ -1,0 +1,113 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// Metrics is the registry of the service's metrics; weft.Metrics is one.
+type Metrics interface {
+	CounterFunc(name, help string, read func() float64, labels ...string)
+	Gauge(name, help string, read func() float64, labels ...string)
+}
+
+// counts are the metrics of one session, and the sum of those of ended
+// sessions.
+type counts struct {
+	packetIns, packetOuts, flowMods, errors, shed, portEventsHeld atomic.Uint64
+}
+
+func (c *counts) add(b *batchCounts) {
+	if b.packetIns > 0 {
+		c.packetIns.Add(b.packetIns)
+	}
+	if b.packetOuts > 0 {
+		c.packetOuts.Add(b.packetOuts)
+	}
+	if b.flowMods > 0 {
+		c.flowMods.Add(b.flowMods)
+	}
+	*b = batchCounts{}
+}
+
+// Refusal is why a connection did not become a switch.
+type Refusal int
+
+const (
+	RefusedDuplicate Refusal = iota // another connection has its identity
+	RefusedElsewhere                // it is of another partition
+	RefusedTooMany
+	refusedHandshake
+	refusalCount
+)
+
+// Refused counts a connection that did not become a switch.
+func (h *Shared) Refused(why Refusal) { h.total.refused[why].Add(1) }
+
+// totals are the metrics of the whole southbound.
+type totals struct {
+	over     counts // sum over ended sessions
+	refused  [refusalCount]atomic.Uint64
+	shed     struct{ queue, away, unsendable, fenced, claimed atomic.Uint64 }
+	floods   atomic.Uint64 // limits of ports that began
+	unheard  atomic.Uint64 // packet-ins during handshakes that were dropped
+	excesses map[admission.Bound]*atomic.Uint64
+	notIn    [admission.ReasonCount][admission.ClassCount]atomic.Uint64 // packet-ins not admitted
+}
+
+func (t *totals) closed(c *counts) {
+	for to, from := range map[*atomic.Uint64]*atomic.Uint64{
+		&t.over.packetIns: &c.packetIns, &t.over.packetOuts: &c.packetOuts, &t.over.flowMods: &c.flowMods,
+		&t.over.errors: &c.errors, &t.over.shed: &c.shed, &t.over.portEventsHeld: &c.portEventsHeld,
+	} {
+		to.Add(from.Load())
+	}
+}
+
+// Register registers the metrics.
+func (h *Shared) Register(m Metrics) {
+	t := &h.total
+	h.tally.register(m)
+	sum := func(name, help string, counter func(*counts) *atomic.Uint64) {
+		m.CounterFunc(name, help, func() float64 {
+			n := counter(&t.over).Load()
+			for _, s := range h.Up.All() {
+				n += counter(&s.count).Load()
+			}
+			return float64(n)
+		})
+	}
+	sum("packet_ins_total", "Packet-ins received.", func(c *counts) *atomic.Uint64 { return &c.packetIns })
+	sum("packet_outs_total", "Packet-outs sent.", func(c *counts) *atomic.Uint64 { return &c.packetOuts })
+	sum("flow_mods_total", "Flow-mods sent.", func(c *counts) *atomic.Uint64 { return &c.flowMods })
+	sum("errors_total", "Error messages received.", func(c *counts) *atomic.Uint64 { return &c.errors })
+	sum("port_events_held_total", "Port-status messages held back because the port sent too many.", func(c *counts) *atomic.Uint64 { return &c.portEventsHeld })
+	for why, reason := range [...]string{"duplicate", "elsewhere", "too_many", "handshake"} {
+		n := &t.refused[why]
+		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
+	}
+	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced, "not_own": &t.shed.claimed} {
+		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
+	}
+	for why := admission.OverPort; why < admission.ReasonCount; why++ {
+		for c := range admission.ClassCount {
+			if why == admission.OverSender && c == admission.ClassProbes {
+				continue // probes have no allowance by address
+			}
+			n := &t.notIn[why][c]
+			m.CounterFunc("shed_total", "Packet-ins shed on arrival, because their port or the address they come from sends too many.",
+				func() float64 { return float64(n.Load()) }, "reason", why.String(), "class", c.String())
+		}
+	}
+	for b, n := range t.excesses {
+		m.CounterFunc("excesses_total", "Times that a switch exceeded a bound, and was disconnected or had its answer given up.", func() float64 { return float64(n.Load()) }, "bound", string(b))
+	}
+	m.Gauge("held_bytes", "Memory that is held for switches.", func() float64 { held, _ := h.memory.Size(); return float64(held) }, "of", "all")
+	m.Gauge("held_bytes", "Memory that is held for switches.", func() float64 { _, begun := h.memory.Size(); return float64(begun) }, "of", "handshakes")
+	m.CounterFunc("shed_total", "Packet-ins shed on arrival, because their port or the address they come from sends too many.",
+		func() float64 { return float64(t.unheard.Load()) }, "reason", "handshake", "class", "all")
+	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
+	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.Limits(""))) })
+	m.Gauge("switches", "Switches connected.", func() float64 { return float64(h.Up.count.Load()) })
+}

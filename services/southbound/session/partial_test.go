@@ -1,0 +1,51 @@
+package session
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestUnfinishedIsOneMessage: a switch that finishes its messages is not taken for
+// one that does not, though the beginning of the next is always there.
+func TestUnfinishedIsOneMessage(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		sessions, ends := gatheringHub(t, 1)
+		s := sessions[0]
+		s.shared.watch = newWatch()
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching, work sync.WaitGroup
+		watching.Go(func() { _ = s.shared.watch.run(ctx) }) // until ctx ends
+		if early {
+			s.pulse.until.Store(math.MaxInt64)
+		}
+		work.Go(func() { _ = s.receive() }) // until its end is closed
+		one := numbered(t, nil, 0, 0, 1)
+		half := len(one) / 2
+		begun := func(after int64) int64 {
+			for end := time.Now().Add(5 * time.Second); s.partial.Load() <= after && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			return s.partial.Load()
+		}
+		if _, err := ends[0].Write(one[:half]); err != nil {
+			t.Fatal(err)
+		}
+		first := begun(0)
+		if _, err := ends[0].Write(append(one[half:len(one):len(one)], one[:half]...)); err != nil {
+			t.Fatal(err)
+		}
+		if second := begun(first); first == 0 || second <= first {
+			t.Errorf("read early %v: the second message is unfinished since %d, the first since %d", early, second, first)
+		}
+		if _, err := ends[0].Write(one[half : half+1]); err != nil {
+			t.Fatal(err)
+		}
+		ends[0].Close()
+		work.Wait()
+		cancel()
+		watching.Wait()
+	}
+}

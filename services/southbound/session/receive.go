@@ -1,0 +1,98 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// Receives reports whether packets of the switch may be sent here.
+func (s *Session) Receives() bool { return s.setRole != nil }
+
+// enroll makes the connection one for packet-ins: as a slave, which gets
+// packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and with the
+// receiver's number. A switch without such numbers sends it nothing, because the
+// southbound gets its packets.
+func (s *Session) enroll() error {
+	if s.Version != openflow.V13 {
+		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", s.DPID, s.Version)
+	}
+	if err := s.takeSlave(0); err != nil { // with the switch's generation, if it has one
+		return err
+	}
+	s.Mastered = true   // nothing to wait for: it stays a slave
+	xid := s.xid.Add(1) // of both messages: the answer is a refusal or the barrier reply
+	msg, err := s.Version.AppendSetControllerID(nil, xid, s.shared.Receiver.Number)
+	if err != nil {
+		return err
+	}
+	err = s.settle(xid, msg)
+	var refused *openflow.Error
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	async := openflow.Async{}
+	if refused == nil {
+		async.PacketIn[0] = 1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL
+		async.PacketIn[1] = async.PacketIn[0]
+	}
+	xid = s.xid.Add(1)
+	if msg, err = s.Version.AppendSetAsync(nil, xid, &async); err != nil {
+		return err
+	}
+	if err := s.settle(xid, msg); err != nil {
+		return fmt.Errorf("switch %v: asynchronous configuration: %w", s.DPID, err)
+	}
+	if refused != nil {
+		s.shared.Log.Warn("switch knows no numbers of controllers (Open vSwitch's controller id): the southbound gets its packets, and passes them on", "dpid", s.DPID, "error", refused)
+		return nil
+	}
+	s.setRole = s.shared.Receiver.Roles(s.DPID)
+	return nil
+}
+
+// settle sends a message and a barrier with the same xid, and waits until the
+// switch answers one of them.
+func (s *Session) settle(xid uint32, msg []byte) error {
+	if err := s.out.put(s.Version.AppendBarrierRequest(msg, xid)); err != nil {
+		return err
+	}
+	_, err := s.reply(xid, openflow.TypeBarrierReply)
+	return err
+}
+
+// wants prepares a packet-in of a receiver for the stages. It returns false for
+// LLDP, because the southbound gets all of it.
+func (s *Session) wants(in *flow.PacketIn) bool {
+	switch {
+	case s.setRole == nil:
+		s.shared.Receiver.Strangers.Add(1)
+		return false
+	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == admission.EthTypeBDDP:
+		s.shared.Receiver.Probes.Add(1)
+		return false
+	}
+	s.setRole(in)
+	return true
+}
+
+// limit passes a flood limiter to the southbound, which confirms its meter
+// before it writes the entries that use it.
+func (r *Receiver) limit(sw flow.DPID, d *flow.Decision) {
+	all := &flow.Decision{}
+	for k, op := range d.Ops {
+		switch op.Kind {
+		case flow.OpMeter:
+			all.Meter(op.Switch, d.Meters[op.Index])
+		case flow.OpFlow:
+			if k > 0 && d.Ops[k-1].Kind == flow.OpMeter {
+				all.Fence()
+			}
+			all.Flow(op.Switch, d.Flows[op.Index])
+		}
+	}
+	r.Carry(sw, all)
+}

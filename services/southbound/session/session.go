@@ -1,0 +1,489 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/secure"
+)
+
+type dpid = flow.DPID
+
+// Pipeline is the pipeline opened for one session.
+type Pipeline interface {
+	Packet(*flow.PacketIn, *flow.Decision) flow.Verdict
+	Flush()
+	Returned() (all, probes uint64)
+	Close()
+}
+
+// Session is the connection of one switch. One goroutine reads it and runs the
+// pipeline for its packets; any goroutine may send.
+type Session struct {
+	shared  *Shared
+	Conn    net.Conn
+	secrets *secure.Secrets // nil, as the next: without TLS
+	secured *secure.Secured
+	Begun   time.Time
+	known   atomic.Bool // the handshake is over
+	in      *reader
+	out     *outbox
+	waits   waits
+	account *admission.Account
+	claims  admission.Claims
+	async   asyncMessages
+	waiting admission.Buffer // memory for a workspace that waits for the switch to read
+	xid     atomic.Uint32
+	Version openflow.Version
+	DPID    dpid
+	role    openflow.Role
+	feature openflow.Features
+	desc    openflow.Desc
+	since   time.Time
+	counted atomic.Bool // counted among the refused connections
+
+	Mastered bool          // the handshake made this process master
+	claiming atomic.Uint32 // xid of a later request for mastership
+	asking   atomic.Uint32 // xid of the request for the switch's generation
+
+	mu    sync.Mutex // guards ports
+	ports map[flow.Port]*port
+	held  atomic.Bool // a port event is held back
+
+	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
+
+	lastRead atomic.Int64 // ns
+	asked    atomic.Int64 // when the unanswered echo was sent, in ns
+	doubted  atomic.Bool  // another connection claims the identity
+	partial  atomic.Int64 // since when a message is incomplete, in ns
+	echo     atomic.Int64 // last round trip, in ns
+	fastest  atomic.Int64 // shortest round trip, in ns; 0 before the first
+	count    counts
+	lost     atomic.Pointer[string] // why the session ends, if the peer did not end it
+	ending   atomic.Bool            // the session is closing
+
+	// Only the reading goroutine uses these, again for each packet.
+	active    bool // this process is master, and the system knows the switch
+	pipeline  Pipeline
+	batch     batch
+	progress  progress
+	outgoing  outgoing
+	leftOvers leftOvers
+	admission admission.Filter
+	backlog   backlog
+	sent      admission.Rate
+	limiters  limiters
+
+	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
+
+	echoes  echoes
+	pulse   pulse
+	holding []*Session // switches for which only this batch holds packets; of the reading goroutine
+	late    late       // only for the goroutine that delivers decisions of other processes
+}
+
+// yieldAt is the size of a batch, in bytes, after which other goroutines run.
+const yieldAt = 8 << 10
+
+// flushAt is how many bytes are gathered for the session's own switch before
+// they are sent.
+const flushAt = 48 << 10
+
+// NewSession returns the session of a connection.
+func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
+	s := &Session{shared: h, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
+	s.account = h.memory.NewAccount(s.Begun,
+		func(e *admission.Excess) { s.End(s.exceeds(e).Error()) },
+		func(e *admission.Excess) { s.waits.abandon(s.exceeds(e)) })
+	s.waits.account, s.waiting.Account, s.async.kept.Account = s.account, s.account, s.account
+	s.progress.tally = h.tally
+	if secrets.Plain() {
+		s.Conn = conn
+	} else {
+		s.secured = secrets.Wrap(conn, s.account)
+		s.Conn = s.secured
+	}
+	cfg := h.Config.Load()
+	s.in, s.out = newReader(s.Conn, &h.spaces, s.account), newOutbox(s.Conn, cfg.QueueBytes, h.fence, s.account)
+	if s.in.raw != nil && s.in.records == nil {
+		s.in.early = newEarly(s, s.in.raw)
+	}
+	s.pipeline, s.admission = Idle{}, admission.NewFilter(cfg.Flood, s.account)
+	s.lastRead.Store(s.Begun.UnixNano())
+	return s
+}
+
+// InHandshake reports whether the session is in its handshake.
+func (s *Session) InHandshake() bool {
+	return !s.known.Load() && !s.ending.Load() && s.lost.Load() == nil
+}
+
+// Refuse counts the connection among the refused ones, once; it returns false
+// if it was counted before.
+func (s *Session) Refuse(why Refusal) bool {
+	if s.counted.Swap(true) {
+		return false
+	}
+	s.shared.Refused(why)
+	return true
+}
+
+// Known reports whether the handshake is over.
+func (s *Session) Known() bool { return s.known.Load() }
+
+// Ending reports whether the session is closing.
+func (s *Session) Ending() bool { return s.ending.Load() }
+
+// End closes the connection for a reason of ours.
+func (s *Session) End(reason string) {
+	s.lost.CompareAndSwap(nil, &reason)
+	s.Conn.Close()
+	if s.in.early != nil {
+		s.in.early.stop()
+	}
+}
+
+// Run is the life of a connection: handshake, then messages until it ends.
+func (s *Session) Run() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+			s.shared.Log.Error("session ended by a fault of ours", "peer", s.Conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
+		}
+		err = s.exceeds(s.cause(err))
+		s.releaseHolding() // the session ended in the middle of a batch
+		s.ending.Store(true)
+		s.Conn.Close()
+		s.out.close()
+		s.waits.close()
+		s.echoes.close()
+		s.progress.end()
+		s.shared.recovery.end(s.outgoing.ring)
+		s.account.End()
+		if !s.known.Load() {
+			s.Refuse(refusedHandshake)
+		}
+	}()
+	go s.write()
+	if err := s.handshake(); err != nil {
+		return err
+	}
+	if err := s.establish(); err != nil {
+		return err
+	}
+	defer func() {
+		s.ending.Store(true)
+		if s.active {
+			s.pipeline.Close()
+			s.shared.owner.Leave(s, s.cause(err))
+		}
+	}()
+	return s.receive()
+}
+
+// exceeds logs and counts an excess, and returns it. It returns other errors
+// unchanged.
+func (s *Session) exceeds(err error) error {
+	e := (*admission.Excess)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	s.shared.total.excesses[e.Bound].Add(1)
+	attrs := []any{"peer", s.Conn.RemoteAddr(), "bound", string(e.Bound), "error", err}
+	if s.known.Load() {
+		attrs = append(attrs, "dpid", s.DPID)
+	}
+	s.shared.Log.Warn("switch exceeds a bound", attrs...)
+	return err
+}
+
+// write writes what the socket does not take at once, until the session ends.
+// If a write fails, goroutines that wait for room in the queue stop waiting.
+func (s *Session) write() {
+	if err := s.out.drain(); err != nil {
+		s.End("write: " + err.Error())
+		s.out.close()
+	}
+}
+
+// cause returns why the session ends: our reason if we ended it, else the read
+// error.
+func (s *Session) cause(err error) error {
+	if reason := s.lost.Load(); reason != nil {
+		return errors.New(*reason)
+	}
+	return err
+}
+
+// receive reads in batches, handles every message of a batch and sends the
+// results.
+func (s *Session) receive() error {
+	defer s.in.endEarly()
+	if s.active {
+		if err := s.handleAsync(time.Now().UnixNano()); err != nil {
+			return err
+		}
+	}
+	for ready := s.in.ws != nil; ; ready = false { // the handshake may have left messages
+		if !ready {
+			if err := s.in.fillFor(s.shared.Config.Load().RealtimeFirst && s.pulse.beats()); err != nil {
+				if errors.Is(err, io.EOF) {
+					return errors.New("closed by the switch")
+				}
+				return fmt.Errorf("read: %w", err)
+			}
+		}
+		now := time.Now().UnixNano()
+		s.shared.watch.tick(now)
+		s.lastRead.Store(now)
+		ws := s.in.ws
+		left := packetIns(s.in.waiting())
+		if !s.in.ahead { // else early counts them
+			s.progress.read(left)
+		}
+		ws.packet.Switch, ws.packet.Time = s.DPID, now
+		if behind := s.backlog.look(s.in, now); s.admission.Due(now) {
+			s.roll(now, behind)
+		}
+		if s.shared.Config.Load().RealtimeFirst {
+			if err := s.ahead(); err != nil {
+				return err
+			}
+		}
+		finished := 0
+		for ; ; finished++ {
+			if finished%lookPackets == lookPackets-1 && s.shared.watch.busy() {
+				s.shared.watch.tick(time.Now().UnixNano())
+			}
+			msg, err := s.in.take()
+			if err != nil {
+				return err
+			}
+			if msg == nil {
+				break
+			}
+			if err := s.message(msg); err != nil {
+				return err
+			}
+			if len(ws.own) >= flushAt {
+				left -= int64(s.batch.packetIns)
+				if err := s.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if !s.in.ahead { // else early sees it
+			s.unfinished(s.in.partial(), finished > 0, now)
+		}
+		left -= int64(s.batch.packetIns)
+		if err := s.flush(); err != nil {
+			return err
+		}
+		s.progress.settle(left) // those that this process does not handle
+		if err := s.handleLeftOvers(now); err != nil {
+			return err
+		}
+		s.sendHeld(s.in.end, now)
+		if s.in.end >= yieldAt {
+			runtime.Gosched() // a busy switch takes turns with the others
+		}
+	}
+}
+
+// unfinished records whether the beginning of a message waits for its end:
+// since now, if messages before it were finished.
+func (s *Session) unfinished(is, finished bool, now int64) {
+	switch {
+	case !is:
+		s.partial.Store(0)
+	case finished:
+		s.partial.Store(now)
+	default:
+		s.partial.CompareAndSwap(0, now)
+	}
+}
+
+// flush sends what the batch gathered for this switch.
+func (s *Session) flush() error {
+	away, settled := int64(s.batch.away), int64(s.batch.packetIns-s.batch.away)
+	s.count.add(&s.batch.batchCounts)
+	if s.admission.AnyShed {
+		s.shared.total.shedPacketIns(&s.admission)
+	}
+	s.progress.leave(away)
+	s.pipeline.Flush()
+	if err := s.send(); err != nil {
+		return err
+	}
+	s.progress.settle(settled)
+	s.progress.back(s.pipeline.Returned())
+	return nil
+}
+
+// send sends what was gathered for this switch.
+func (s *Session) send() error {
+	if err := s.flushUrgent(); err != nil {
+		return err
+	}
+	ws := s.in.ws
+	if len(ws.own) == 0 {
+		return nil
+	}
+	err := s.out.put(ws.own)
+	if err == errQueueFull {
+		s.releaseHolding() // other switches do not wait for this one
+		if err = s.waiting.Resize(len(ws.buf)); err == nil {
+			err = s.out.putWait(ws.own)
+			_ = s.waiting.Resize(0) // shrinking never fails
+		}
+	}
+	ws.own = ws.own[:0]
+	if err == errFenced {
+		s.shed(err)
+		return nil
+	}
+	return err
+}
+
+// message handles one message of a switch that is up.
+func (s *Session) message(msg []byte) error {
+	if !s.active {
+		if done, err := s.stand(msg); done || err != nil {
+			return err
+		}
+	}
+	if msg[0] == byte(s.Version) && msg[1] == byte(openflow.TypePacketIn) { // most of them; the number is the same in 1.0
+		return s.packetIn(msg)
+	}
+	h, err := openflow.ParseHeader(msg)
+	if err != nil {
+		return err
+	}
+	if h.Version != s.Version {
+		return fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.Version)
+	}
+	switch h.Type {
+	case openflow.TypeEchoRequest:
+		s.pulse.beat(s.in.ws.packet.Time)
+		ws := s.in.ws
+		to := &ws.own
+		if s.shared.Config.Load().RealtimeFirst {
+			to = &ws.urgent
+		}
+		*to, err = s.Version.AppendEchoReply(*to, h.Xid, msg[openflow.HeaderLen:])
+		return err
+	case openflow.TypeEchoReply:
+		s.pulse.beat(s.in.ws.packet.Time)
+		s.echoReply(h.Xid, s.in.ws.packet.Time)
+	case openflow.TypePortStatus:
+		reason, desc, err := s.Version.DecodePortStatus(msg)
+		if err != nil {
+			return err
+		}
+		return s.portStatus(reason, &desc)
+	case openflow.TypeBarrierReply:
+		return s.waits.answer(h.Xid, nil, false)
+	case openflow.TypeMultipartReply:
+		r, err := s.Version.DecodeMultipartReply(msg)
+		if err != nil {
+			return err
+		}
+		return s.waits.answer(h.Xid, r.Body, r.More)
+	case openflow.TypeQueueGetConfigReply, openflow.TypeRoleReply:
+		return s.waits.answer(h.Xid, msg, false)
+	case openflow.TypeFlowRemoved:
+		var r openflow.FlowRemoved
+		if err := s.Version.DecodeFlowRemoved(msg, &r); err != nil {
+			return err
+		}
+		s.claims.Removed(&flow.Entry{Table: r.Table, Priority: r.Priority, Cookie: r.Cookie, Match: r.Match})
+		s.shared.FlowRemoved(&api.FlowRemoved{Flow: removedEntry(s.DPID, &r), Reason: removedReason(r.Reason)})
+	case openflow.TypeError:
+		return s.refused(msg)
+	case openflow.TypeFeaturesReply:
+		f, err := s.Version.DecodeFeaturesReply(msg)
+		if err != nil {
+			return err
+		}
+		if f.DPID != s.DPID {
+			return fmt.Errorf("the switch changed its datapath id to %v", f.DPID)
+		}
+	}
+	return nil
+}
+
+// packetIn runs a packet through the pipeline and carries out the decision.
+func (s *Session) packetIn(msg []byte) error {
+	in, d := &s.in.ws.packet, &s.in.ws.decision
+	if err := s.Version.DecodePacketIn(msg, in); err != nil {
+		return err
+	}
+	s.batch.packetIns++
+	if in.Parsed = !packet.ParseEthernet(in.Data, &in.Key); in.Parsed {
+		packet.Parse(in.Data, &in.Key) // too short for any header: this clears the last key
+	}
+	if s.admission.Admit(in) != admission.Admitted {
+		return nil
+	}
+	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
+	in.Unapproved, in.HeldBy = false, nil
+	d.Reset()
+	if s.shared.Receiver != nil && !s.wants(in) {
+		return nil
+	}
+	switch v := s.pipeline.Packet(in, d); {
+	case v == flow.Away:
+		s.batch.away++
+		s.outgoing.away(msg, in)
+		return nil
+	case len(d.Ops) == 0:
+		return nil
+	}
+	s.emit(d)
+	return nil
+}
+
+// refused passes a switch's error to the sender of the refused message.
+func (s *Session) refused(msg []byte) error {
+	e, err := s.Version.DecodeError(msg)
+	if err != nil {
+		return err
+	}
+	s.count.errors.Add(1)
+	waited, err := s.waits.refuse(e)
+	if waited || s.limiters.refused(s, e) {
+		return err
+	}
+	event := &api.SwitchError{Dpid: s.DPID.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}
+	if cookie, ok := refusedCookie(s.Version, e.Data); ok {
+		event.Cookie = fmt.Sprintf("%016x", uint64(cookie))
+	}
+	s.shared.SwitchError(event)
+	return nil
+}
+
+// refusedCookie reads the cookie from the start of a refused flow-mod. An error
+// message carries at least 64 bytes of that message (OpenFlow 1.3.5 §7.4.4).
+func refusedCookie(v openflow.Version, data []byte) (flow.Cookie, bool) {
+	at := openflow.HeaderLen
+	if v == openflow.V10 {
+		at += 40 // after the match
+	}
+	if h, err := openflow.ParseHeader(data); err != nil || h.Type != openflow.TypeFlowMod || len(data) < at+8 {
+		return 0, false
+	}
+	return flow.Cookie(binary.BigEndian.Uint64(data[at:])), true
+}

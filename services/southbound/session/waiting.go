@@ -1,0 +1,276 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/admission"
+)
+
+// partBytes is what a part of an answer, or a refusal, counts for beside its
+// body.
+const partBytes = 64
+
+// wait is one exchange that waits for its answer. Its messages have the xids
+// first to last; the switch answers the last, and the others only if it refuses
+// them.
+type wait struct {
+	first, last uint32
+	done        chan struct{}
+
+	// Written before done is closed, read after.
+	refused []rejection
+	bodies  [][]byte
+	size    int // bytes counted
+	err     error
+}
+
+// rejection is a message that the switch refused: its place in the exchange and
+// the switch's error.
+type rejection struct {
+	at  int
+	err openflow.Error
+}
+
+// waits are the pending exchanges of one session.
+type waits struct {
+	account *admission.Account
+
+	mu     sync.Mutex // guards list and closed, and the exchanges in list
+	list   []*wait
+	closed bool
+}
+
+// add begins an exchange of n messages; last is the xid of the last.
+func (w *waits) add(last uint32, n int) (*wait, error) {
+	p := &wait{first: last - uint32(n) + 1, last: last, done: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, admission.ErrClosed
+	}
+	w.list = append(w.list, p)
+	return p, nil
+}
+
+func (w *waits) find(xid uint32) int {
+	for i, p := range w.list {
+		if xid-p.first <= p.last-p.first {
+			return i
+		}
+	}
+	return -1
+}
+
+func (w *waits) finish(i int, err error) {
+	p := w.list[i]
+	w.list = slices.Delete(w.list, i, i+1)
+	p.err = err
+	w.account.GiveAnswer(p.size)
+	close(p.done)
+}
+
+// abandon ends all exchanges that hold part of an answer.
+func (w *waits) abandon(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := len(w.list) - 1; i >= 0; i-- {
+		if w.list[i].size > 0 {
+			w.giveUp(i, why)
+		}
+	}
+}
+
+// giveUp ends an exchange because there is no room for its answer.
+func (w *waits) giveUp(i int, why error) {
+	w.list[i].bodies = nil
+	w.finish(i, api.Errorf(codes.ResourceExhausted, "the answer of the switch is given up: %w", why))
+}
+
+// keep accounts for n more bytes of an answer. It returns an error, which ends
+// the session, if the answer, or all that is held for the switch, is too long.
+// If there is no room, kept is false and the exchange ends.
+func (w *waits) keep(i, n int) (kept bool, err error) {
+	p := w.list[i]
+	if most := w.account.AnswerMost(); p.size+n > most {
+		err = admission.NewExcess(admission.BoundAnswer, most)
+	} else if err = w.account.TakeAnswer(n); err == nil {
+		p.size += n
+		return true, nil
+	}
+	w.giveUp(i, err)
+	if e := (*admission.Excess)(nil); errors.As(err, &e) && e.Bound != admission.BoundAll {
+		return false, err
+	}
+	return false, nil
+}
+
+// refuse records the switch's error and reports whether an exchange waits for
+// it. An error from refuse ends the session.
+func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.find(e.Xid)
+	if i < 0 {
+		return false, nil
+	}
+	p := w.list[i]
+	e.Data = nil
+	if e.Xid == p.last {
+		w.finish(i, &e)
+		return true, nil
+	}
+	kept, err := w.keep(i, partBytes)
+	if kept {
+		p.refused = append(p.refused, rejection{int(e.Xid - p.first), e})
+	}
+	return true, err
+}
+
+// answer completes an exchange, or adds one part to its answer. An error from
+// answer ends the session.
+func (w *waits) answer(xid uint32, body []byte, more bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.find(xid)
+	if i < 0 || w.list[i].last != xid {
+		return nil
+	}
+	if body != nil {
+		if kept, err := w.keep(i, len(body)+partBytes); !kept {
+			return err
+		}
+		w.list[i].bodies = append(w.list[i].bodies, slices.Clone(body))
+	}
+	if !more {
+		w.finish(i, nil)
+	}
+	return nil
+}
+
+// forget gives up an exchange.
+func (w *waits) forget(p *wait, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.list, p); i >= 0 {
+		w.finish(i, err)
+	}
+}
+
+// close ends all exchanges.
+func (w *waits) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for len(w.list) > 0 {
+		w.finish(0, admission.ErrClosed)
+	}
+}
+
+// await waits until an exchange ends, for as long as the context and the
+// timeout allow.
+func (s *Session) await(ctx context.Context, p *wait) error {
+	timer := time.NewTimer(s.shared.Config.Load().ConfirmTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.DPID, s.shared.Config.Load().ConfirmTimeout))
+	case <-ctx.Done():
+		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered in time: %w", s.DPID, ctx.Err()))
+	}
+	<-p.done
+	return p.err
+}
+
+// decodedShare is at most how much more memory a decoded answer takes than it
+// has bytes: flow entries take ten times as much.
+const decodedShare = admission.HandshakeShare - 1
+
+// Multipart asks the switch for statistics or descriptions. It calls add with
+// the bodies of the replies, in order; add returns how many elements it has
+// read so far.
+func (s *Session) Multipart(ctx context.Context, req *openflow.MultipartRequest, add func(body []byte) (int, error)) error {
+	bodies, err := s.parts(ctx, req)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, b := range bodies {
+		size += len(b)
+	}
+	if err := s.account.Take(size * decodedShare); err != nil {
+		if e := (*admission.Excess)(nil); errors.As(s.exceeds(err), &e) && e.Bound != admission.BoundAll {
+			s.End(err.Error())
+		}
+		return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
+	}
+	defer s.account.Give(size * decodedShare)
+	most := elementsMost(req.Type)
+	for i, b := range bodies {
+		n, err := add(b)
+		if err != nil {
+			return s.Garbled(err)
+		}
+		if n > most.Most {
+			err := s.exceeds(most)
+			s.End(err.Error())
+			return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
+		}
+		bodies[i] = nil
+	}
+	return nil
+}
+
+// elementsMost returns how many elements an answer may have.
+func elementsMost(t openflow.MultipartType) *admission.Excess {
+	switch t {
+	case openflow.MultipartTable, openflow.MultipartTableFeatures:
+		return admission.NewExcess(admission.BoundTables, admission.TablesMost)
+	case openflow.MultipartPortStats, openflow.MultipartPortDesc:
+		return admission.NewExcess(admission.BoundPorts, admission.PortsMost)
+	case openflow.MultipartQueue:
+		return admission.NewExcess(admission.BoundQueues, admission.QueuesMost)
+	case openflow.MultipartGroup, openflow.MultipartGroupDesc:
+		return admission.NewExcess(admission.BoundGroups, admission.GroupsMost)
+	case openflow.MultipartMeter, openflow.MultipartMeterConfig:
+		return admission.NewExcess(admission.BoundMeters, admission.MetersMost)
+	case openflow.MultipartFlow:
+		return admission.NewExcess(admission.BoundFlows, admission.FlowsMost)
+	}
+	return admission.NewExcess(admission.BoundParts, 1)
+}
+
+// parts asks the switch for statistics or descriptions and returns the bodies of
+// its replies.
+func (s *Session) parts(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
+	xid := s.xid.Add(1)
+	msg, err := s.Version.AppendMultipartRequest(nil, xid, req)
+	if err != nil {
+		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
+	}
+	p, err := s.waits.add(xid, 1)
+	if err == nil {
+		if err = s.out.put(msg); err != nil {
+			s.waits.forget(p, err)
+		} else {
+			err = s.await(ctx, p)
+		}
+	}
+	if err != nil {
+		if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
+			err = api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
+		} else if api.KindOf(err) == codes.Unknown {
+			err = api.Errorf(codes.Unavailable, "switch %v: %w", s.DPID, err)
+		}
+		return nil, err
+	}
+	return p.bodies, nil
+}

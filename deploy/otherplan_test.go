@@ -25,14 +25,15 @@ func TestOfAnotherPlan(t *testing.T) {
 	w.gate.plans.Store(&learn)
 	x.kill(x.process("wf")) // so that w's plan has it turn to e
 	next := x.apply(apartPlan)
-	x.eventually("e has carried the plan out", func() bool {
+	x.eventually("e and wp, by which the packet goes, have carried the plan out", func() bool {
 		entries, err := x.directory().Entries(t.Context())
+		done := 0
 		for _, e := range entries {
-			if e.Process == "e" {
-				return err == nil && e.Generation == next.Generation
+			if (e.Process == "e" || e.Process == "wp") && e.Generation == next.Generation {
+				done++
 			}
 		}
-		return false
+		return err == nil && done == 2
 	})
 	decided := x.decisions("e")
 	switchIs(west, "0000000000000021", true)

@@ -100,7 +100,7 @@ lint:
 # knows of them.
 generate: node_modules/.bin/buf
 	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate --template buf.gen.documents.yaml && ../node_modules/.bin/buf generate
-	go test ./deploy/outside -run TestDescriptors -update >/dev/null
+	go test ./deploy/apps -run TestDescriptors -update >/dev/null
 
 generated: generate
 	@git diff --exit-code --stat -- api sdk/python/src/weft/api.binpb || { echo "api/ or sdk/python/ is not what the .proto files generate; commit what make generate has written"; exit 1; }

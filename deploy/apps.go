@@ -13,10 +13,10 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
@@ -26,38 +26,38 @@ import (
 // service. Its request is the method's name, then the call's request.
 const outsideMethod = "deploy.Outside"
 
-// apps holds the apps that are attached to this process.
-type apps struct {
+// attached holds the apps that are attached to this process.
+type attached struct {
 	node    *Node
-	outside atomic.Pointer[outside.Outside]        // nil: no app may attach
-	stages  atomic.Pointer[map[string]outside.App] // by name; replaced, never written to
-	watch   atomic.Pointer[map[string]outside.App] // the observers, alike
-	untold  atomic.Bool                            // the directory lacks the attached apps
-	leaving atomic.Bool                            // the process stops: nothing is published
+	server  atomic.Pointer[apps.Server]         // nil: no app may attach
+	stages  atomic.Pointer[map[string]apps.App] // by name; replaced, never written to
+	watch   atomic.Pointer[map[string]apps.App] // the observers, alike
+	untold  atomic.Bool                         // the directory lacks the attached apps
+	leaving atomic.Bool                         // the process stops: nothing is published
 	metric  *local.Metrics
 }
 
-func (a *apps) init(n *Node) {
+func (a *attached) init(n *Node) {
 	a.node, a.metric = n, n.worker.Metrics("deploy")
-	a.stages.Store(&map[string]outside.App{})
-	a.watch.Store(&map[string]outside.App{})
+	a.stages.Store(&map[string]apps.App{})
+	a.watch.Store(&map[string]apps.App{})
 }
 
-// Outside returns the server for apps and clients at this process's port;
+// Apps returns the server for apps and clients at this process's port;
 // NodeConfig.Listen calls it, once. client is the TLS configuration for
 // requests to REST apps on other machines; if it is not nil, the port requires
 // certificates. If it is nil, the port requires none and accepts only this
 // machine.
-func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
-	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant, Refused: n.apps.refused}
+func (n *Node) Apps(client *tls.Config) (*apps.Server, error) {
+	c := apps.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant, Refused: n.apps.refused}
 	if client != nil {
 		c.Peer = transport.Peer
 	}
-	o, err := outside.New(c)
+	o, err := apps.New(c)
 	if err != nil {
 		return nil, err
 	}
-	n.apps.outside.Store(o)
+	n.apps.server.Store(o)
 	return o, nil
 }
 
@@ -80,7 +80,7 @@ func (n *Node) Ready() error {
 
 // timeout returns the time that the plan gives an app to answer; 0 if it gives
 // none.
-func (a *apps) timeout(name string) time.Duration {
+func (a *attached) timeout(name string) time.Duration {
 	if v := a.node.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			return app.Timeout
@@ -91,21 +91,21 @@ func (a *apps) timeout(name string) time.Duration {
 
 // grant returns the rights that the plan gives an app; none if it does not name
 // the app.
-func (a *apps) grant(name string) outside.Grant {
+func (a *attached) grant(name string) apps.Grant {
 	if v := a.node.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			switches, err := flow.ParseSwitchList(app.Switches)
 			if err == nil { // as in a plan that was checked
-				return outside.Grant{May: app.MayCall, Switches: switches, Tables: app.Tables, Entries: app.Entries, PacketsPerSecond: app.PacketsPerS}
+				return apps.Grant{May: app.MayCall, Switches: switches, Tables: app.Tables, Entries: app.Entries, PacketsPerSecond: app.PacketsPerS}
 			}
 		}
 	}
-	return outside.Grant{May: func(string) bool { return false }}
+	return apps.Grant{May: func(string) bool { return false }}
 }
 
 // refused counts an app's request that the plan does not permit. Apps that the
 // plan does not name share one label in the metrics.
-func (a *apps) refused(name, reason string) {
+func (a *attached) refused(name, reason string) {
 	if v := a.node.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
 		name = ""
 	}
@@ -113,7 +113,7 @@ func (a *apps) refused(name, reason string) {
 }
 
 // attach adds an app and notifies the other processes.
-func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
+func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 	if err := a.fits(info); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
 
 // tell writes the attached apps into the directory; if that fails, reconcile
 // tries again later.
-func (a *apps) tell() {
+func (a *attached) tell() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := a.node.announce(ctx); err != nil {
@@ -148,14 +148,14 @@ func (a *apps) tell() {
 }
 
 // retell repeats a tell that failed; reconcile calls it.
-func (a *apps) retell() {
+func (a *attached) retell() {
 	if a.untold.Swap(false) {
 		a.tell()
 	}
 }
 
 // fits returns an error that says why an app cannot attach.
-func (a *apps) fits(info outside.AppInfo) error {
+func (a *attached) fits(info apps.AppInfo) error {
 	v := a.node.links.View.Load()
 	switch {
 	case a.node.spec(info.Name) != nil:
@@ -165,28 +165,28 @@ func (a *apps) fits(info outside.AppInfo) error {
 	}
 	planned := v.Current.InForce().App(info.Name)
 	switch {
-	case info.Kind == outside.Stage && (planned == nil || planned.Kind == plan.AppObserver):
+	case info.Kind == apps.Stage && (planned == nil || planned.Kind == plan.AppObserver):
 		var names []string
 		for _, app := range v.Current.InForce().Apps {
 			names = append(names, app.Name)
 		}
 		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
 			v.Current.InForce().Name, info.Name, info.Name, config.OrNone(names))
-	case info.Kind == outside.Observer && planned != nil && planned.Kind == plan.AppStage:
+	case info.Kind == apps.Observer && planned != nil && planned.Kind == plan.AppStage:
 		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.Current.InForce().Name, info.Name)
 	}
 	return nil
 }
 
 // set adds an app to the table of its kind, or removes it.
-func (a *apps) set(kind outside.Kind, name string, app outside.App) {
+func (a *attached) set(kind apps.Kind, name string, app apps.App) {
 	at := &a.stages
-	if kind == outside.Observer {
+	if kind == apps.Observer {
 		at = &a.watch
 	}
 	a.node.mu.Lock()
 	defer a.node.mu.Unlock()
-	next := map[string]outside.App{}
+	next := map[string]apps.App{}
 	for k, v := range *at.Load() {
 		next[k] = v
 	}
@@ -197,23 +197,23 @@ func (a *apps) set(kind outside.Kind, name string, app outside.App) {
 }
 
 // close detaches all apps, because the process ends.
-func (a *apps) close() {
+func (a *attached) close() {
 	a.leaving.Store(true)
-	if o := a.outside.Load(); o != nil {
+	if o := a.server.Load(); o != nil {
 		o.Close()
 	}
 }
 
 // list returns the state of the apps that are attached here.
-func (a *apps) list() []*api.App {
-	if o := a.outside.Load(); o != nil {
+func (a *attached) list() []*api.App {
+	if o := a.server.Load(); o != nil {
 		return o.Apps()
 	}
 	return nil
 }
 
 // sign returns the answer to a ping: the attached apps.
-func (a *apps) sign() []byte {
+func (a *attached) sign() []byte {
 	list := a.list()
 	if len(list) == 0 {
 		return []byte{members.AnswerOK}

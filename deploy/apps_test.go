@@ -73,7 +73,7 @@ func newAppsCluster(t *testing.T, absent string) *appsCluster {
 		x.start(name, func(c *deploy.NodeConfig) {
 			c.Listen = func(h transport.Handler) (map[string]string, io.Closer, error) {
 				p := x.process(name)
-				out, err := p.node.Outside(nil)
+				out, err := p.node.Apps(nil)
 				if err != nil {
 					return nil, nil, err
 				}

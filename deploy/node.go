@@ -17,10 +17,10 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/deploy/packets"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
@@ -52,7 +52,7 @@ type NodeConfig struct {
 	Allow func(identities []string, method string) bool
 	// Changed is called after every call from outside that may have changed
 	// something; nil for none.
-	Changed func(outside.Change)
+	Changed func(apps.Change)
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer local.Tracer
 	// Registry is where metrics are exported; nil for nowhere.
@@ -98,7 +98,7 @@ type Node struct {
 	storehouse    *Storehouse // nil: the store has none
 	inlets        inlets
 	facts         facts
-	apps          apps
+	apps          attached
 
 	changed chan struct{} // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
@@ -174,8 +174,8 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
 		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Tracer: c.Tracer, Log: c.Log, Apply: n.applyAbroad,
-		Stage:     func(name string) outside.App { return (*n.apps.stages.Load())[name] },
-		Observers: func() map[string]outside.App { return *n.apps.watch.Load() },
+		Stage:     func(name string) apps.App { return (*n.apps.stages.Load())[name] },
+		Observers: func() map[string]apps.App { return *n.apps.watch.Load() },
 	})
 	n.links.Transports, n.links.Log = c.Transports, c.Log
 	n.links.Machine, _ = os.Hostname()

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -69,7 +69,7 @@ func (n *Node) setTaps(mine plan.Instance) {
 			if p == nil && process != n.config.Process {
 				continue
 			}
-			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == outside.Observer.String() }) {
+			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == apps.Observer.String() }) {
 				want[process] = p
 			}
 		}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -144,7 +144,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 		return n.packets.Observed(ctx, req)
 	case outsideMethod:
 		r := members.Cursor{B: req}
-		if method, req = string(r.Bytes()), r.B; r.Err != nil || outside.Internal(method) {
+		if method, req = string(r.Bytes()), r.B; r.Err != nil || apps.Internal(method) {
 			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
 		}
 	}

@@ -70,7 +70,7 @@ type App struct {
 	PacketsPerS int
 }
 
-// appName is what an app may be called, as in package deploy/outside.
+// appName is what an app may be called, as in package deploy/apps.
 var appName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // App returns the app of a name, nil if there is none.

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -109,7 +109,7 @@ func NewView(c *Current, process string, entries map[string]*Entry, peers map[st
 			}
 		}
 		for _, a := range e.Apps {
-			if near && a.Kind == outside.Stage.String() {
+			if near && a.Kind == apps.Stage.String() {
 				v.Routes[a.Name] = append(v.Routes[a.Name], &Target{Peer: p, instance: name, partition: e.Partition, epoch: a.Epoch, State: StateReady})
 			}
 		}

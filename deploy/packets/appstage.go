@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -17,7 +17,7 @@ import (
 // bundle is a batch of packets that came from another process, or that this
 // process sends to an app.
 type bundle struct {
-	list     []outside.Packet
+	list     []apps.Packet
 	sessions []uint64 // of each packet
 }
 
@@ -36,7 +36,7 @@ func readBundle(r *members.Cursor) (*bundle, error) {
 			if err := readPacket(r, in, d); err != nil {
 				return nil, err
 			}
-			b.list = append(b.list, outside.Packet{In: in, Decision: d})
+			b.list = append(b.list, apps.Packet{In: in, Decision: d})
 			b.sessions = append(b.sessions, session)
 		}
 	}
@@ -45,7 +45,7 @@ func readBundle(r *members.Cursor) (*bundle, error) {
 
 // ask sends a batch of packet-ins to an app that is attached here, and passes
 // on those that the app answers with next.
-func (c *Lanes) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *members.Cursor) ([]byte, error) {
+func (c *Lanes) ask(ctx context.Context, app apps.App, process uint64, rest []string, r *members.Cursor) ([]byte, error) {
 	b, err := readBundle(r)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (c *Lanes) without(ctx context.Context, p *batch, left []int, policy string
 }
 
 // counted counts an app's decisions.
-func (c *Lanes) counted(name string, list []outside.Packet) {
+func (c *Lanes) counted(name string, list []apps.Packet) {
 	var verdicts [3]int
 	for i := range list {
 		if v := list[i].Verdict; int(v) < len(verdicts) {

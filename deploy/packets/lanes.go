@@ -15,9 +15,9 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -62,9 +62,9 @@ type Config struct {
 	Apply func(owner *local.Service, sw flow.DPID, d *flow.Decision) []*api.ApplyFailure
 	// Stage returns the app of a name that is attached here as a stage; nil if
 	// there is none.
-	Stage func(name string) outside.App
+	Stage func(name string) apps.App
 	// Observers returns the observers that are attached here.
-	Observers func() map[string]outside.App
+	Observers func() map[string]apps.App
 }
 
 // laneCount is the number of lanes: enough for one batch to travel while others

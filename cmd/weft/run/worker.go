@@ -25,10 +25,10 @@ import (
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
@@ -273,7 +273,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
 		},
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
-			out, err := node.Outside(client)
+			out, err := node.Apps(client)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -308,7 +308,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 
 // workerHTTP returns what answers requests over HTTP that are no other
 // process's: those of apps and clients, of Prometheus and of probes.
-func workerHTTP(node *deploy.Node, out *outside.Outside, metrics *prometheus.Registry) http.Handler {
+func workerHTTP(node *deploy.Node, out *apps.Server, metrics *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", out.HTTP())
 	mux.Handle("GET /metrics", out.Protect(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))

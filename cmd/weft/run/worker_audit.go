@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
@@ -26,7 +26,7 @@ type appChanges struct {
 // requestMost is the largest request that is written down, in octets.
 const requestMost = 16 << 10
 
-func (a *appChanges) add(c outside.Change) {
+func (a *appChanges) add(c apps.Change) {
 	a.once.Do(func() {
 		if err := a.file.Open(); err != nil {
 			a.log.Error("what apps change is not written to the audit log", "error", err)

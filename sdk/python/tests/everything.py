@@ -1,4 +1,4 @@
-"""A stage that uses all that there is, for the tests of deploy/outside."""
+"""A stage that uses all that there is, for the tests of deploy/apps."""
 
 import sys
 

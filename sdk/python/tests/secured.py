@@ -1,4 +1,4 @@
-"""A stage with certificates, for the tests of deploy/outside."""
+"""A stage with certificates, for the tests of deploy/apps."""
 
 import sys
 

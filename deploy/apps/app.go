@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"bytes"

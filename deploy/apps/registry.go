@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -171,7 +171,7 @@ func (r *registry) close() {
 }
 
 // Apps returns the state of the attached apps, by name.
-func (o *Outside) Apps() []*api.App {
+func (o *Server) Apps() []*api.App {
 	var list []*api.App
 	for _, a := range o.apps.list() {
 		list = append(list, a.status())

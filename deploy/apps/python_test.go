@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"bytes"
@@ -75,7 +75,7 @@ func TestDescriptors(t *testing.T) {
 	}
 	got := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(text, got); err != nil || !proto.Equal(got, want) {
-		t.Errorf("%s is not what the .proto files say (%v); run go test ./deploy/outside -run TestDescriptors -update", file, err)
+		t.Errorf("%s is not what the .proto files say (%v); run go test ./deploy/apps -run TestDescriptors -update", file, err)
 	}
 }
 

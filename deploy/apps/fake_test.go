@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -107,14 +107,14 @@ func eventually(t testing.TB, what string, is func() bool) {
 	t.Fatalf("not within 10 s: %s", what)
 }
 
-// world is an outside on a port, with what is behind it.
+// world is a Server on a port, with what is behind it.
 type world struct {
-	*Outside
+	*Server
 	runtime *fakeRuntime
 	address string
 }
 
-// serve serves an outside on a port of its own: HTTP, WebSocket and gRPC alike.
+// serve serves a Server on a port of its own: HTTP, WebSocket and gRPC alike.
 func serve(t testing.TB, change func(*Config)) *world {
 	t.Helper()
 	w := &world{runtime: &fakeRuntime{apps: map[string]AppInfo{}}}
@@ -123,7 +123,7 @@ func serve(t testing.TB, change func(*Config)) *world {
 		change(&c)
 	}
 	var err error
-	if w.Outside, err = New(c); err != nil {
+	if w.Server, err = New(c); err != nil {
 		t.Fatal(err)
 	}
 	p, err := port.Listen("127.0.0.1:0", port.Config{TLS: serverTLS(&c), HTTP: w.HTTP(), GRPC: w.Register})

@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ type frame struct {
 
 // socket is one client by WebSocket.
 type socket struct {
-	o     *Outside
+	o     *Server
 	conn  *websocket.Conn
 	talk  *conversation
 	rate  *rate.Limiter
@@ -48,7 +48,7 @@ type socket struct {
 }
 
 // serveSocket serves one client until it goes or is cut off.
-func (o *Outside) serveSocket(w http.ResponseWriter, r *http.Request) {
+func (o *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if err := o.enter(); err != nil {
 		refuse(w, err)
 		return

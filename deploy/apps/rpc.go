@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const helloTimeout = 5 * time.Second
 // Register offers, over gRPC, every method of the services by its full name,
 // such as /weft.v1.Hosts/FindHost, and Apps.Attach. The server's own limits on
 // messages should allow 4 MiB.
-func (o *Outside) Register(s *grpc.Server) {
+func (o *Server) Register(s *grpc.Server) {
 	for _, d := range o.offered() {
 		s.RegisterService(d, nil)
 	}
@@ -29,7 +29,7 @@ func (o *Outside) Register(s *grpc.Server) {
 
 type appsServer struct {
 	api.UnimplementedAppsServer
-	o *Outside
+	o *Server
 }
 
 // Attach serves one app for as long as its stream lasts.

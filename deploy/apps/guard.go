@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func identities(state *tls.ConnectionState) []string {
 }
 
 // known reports, where certificates are in use, a peer that has none of ours.
-func (o *Outside) known(ctx context.Context) error {
+func (o *Server) known(ctx context.Context) error {
 	ours := func(identity string) bool { return strings.HasPrefix(identity, "weft://") }
 	if o.config.Peer != nil && !slices.ContainsFunc(o.config.Peer(ctx), ours) {
 		return api.Errorf(codes.Unauthenticated, "a certificate that names weft://app/NAME or weft://service/NAME is needed (weft certs)")
@@ -37,7 +37,7 @@ func (o *Outside) known(ctx context.Context) error {
 }
 
 // enter takes a place for a connection that lasts.
-func (o *Outside) enter() error {
+func (o *Server) enter() error {
 	select {
 	case o.room <- struct{}{}:
 		return nil
@@ -46,12 +46,12 @@ func (o *Outside) enter() error {
 	}
 }
 
-func (o *Outside) leave() { <-o.room }
+func (o *Server) leave() { <-o.room }
 
 // Protect rejects requests that a foreign page could have made a browser send:
 // an Origin must be this server (against cross-site requests) and, without
 // certificates, the Host must name this machine (against DNS rebinding).
-func (o *Outside) Protect(next http.Handler) http.Handler {
+func (o *Server) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
@@ -98,7 +98,7 @@ func sameOrigin(origin string, r *http.Request) bool {
 
 // checkURL parses the URL of a REST app. Without certificates it must be on
 // this machine, so that nobody can use Weft to reach other machines.
-func (o *Outside) checkURL(text string) (*url.URL, error) {
+func (o *Server) checkURL(text string) (*url.URL, error) {
 	fail := func(format string, args ...any) (*url.URL, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "hello: url %.200q: "+format, append([]any{text}, args...)...)
 	}

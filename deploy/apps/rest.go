@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ type lease struct {
 var errExpired = errors.New("its lease has expired: a REST app registers again in time")
 
 // registerApp attaches a REST app, or renews its lease.
-func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
+func (o *Server) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
 	info, err := o.apps.check(ctx, h)
 	if err != nil {
 		return nil, err
@@ -58,10 +58,10 @@ func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, 
 }
 
 // leaseSeconds returns the lease in seconds, for apps.
-func (o *Outside) leaseSeconds() uint32 { return uint32(max(1, o.config.Limits.Lease/time.Second)) }
+func (o *Server) leaseSeconds() uint32 { return uint32(max(1, o.config.Limits.Lease/time.Second)) }
 
 // renewed renews the lease of an app that registers unchanged.
-func (o *Outside) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) {
+func (o *Server) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) {
 	if info.Kind != a.info.Kind || info.Filter != a.info.Filter {
 		return nil, api.Errorf(codes.FailedPrecondition, "app %s is attached as another kind or with another filter: DELETE /v1/apps/%s first", info.Name, info.Name)
 	}
@@ -74,7 +74,7 @@ func (o *Outside) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) 
 }
 
 // expire detaches an app when its lease ends.
-func (o *Outside) expire(a *app, l *lease) {
+func (o *Server) expire(a *app, l *lease) {
 	timer := time.NewTimer(o.config.Limits.Lease)
 	defer timer.Stop()
 	for {
@@ -92,7 +92,7 @@ func (o *Outside) expire(a *app, l *lease) {
 
 // client returns the HTTP client for an app: it connects directly, only to this
 // machine unless the app has a certificate, and follows no redirects.
-func (o *Outside) client(u *url.URL, name string) *http.Client {
+func (o *Server) client(u *url.URL, name string) *http.Client {
 	dialer := &net.Dialer{Timeout: o.config.timeoutOf(name)}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 8, MaxConnsPerHost: o.config.Limits.Batches,

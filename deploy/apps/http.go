@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// HTTP returns what answers the outside's requests over HTTP:
+// HTTP returns what answers requests of apps and clients over HTTP:
 //
 //	GET    /v1/call            the methods that there are
 //	POST   /v1/call/{method}   calls one, JSON to JSON
 //	GET    /v1/apps            a WebSocket of an app or a client; else the apps that are attached
 //	POST   /v1/apps            registers a REST app, or renews its lease
 //	DELETE /v1/apps/{name}     detaches a REST app
-func (o *Outside) HTTP() http.Handler {
+func (o *Server) HTTP() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/call", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, &api.ListMethodsResponse{Methods: o.calls.methods()})
@@ -63,7 +63,7 @@ func respond(w http.ResponseWriter, do func() (proto.Message, error)) {
 }
 
 // post makes a call by its POST.
-func (o *Outside) post(w http.ResponseWriter, r *http.Request) (proto.Message, error) {
+func (o *Server) post(w http.ResponseWriter, r *http.Request) (proto.Message, error) {
 	method := r.PathValue("method")
 	req, err := o.calls.request(method)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *Outside) post(w http.ResponseWriter, r *http.Request) (proto.Message, e
 }
 
 // leaveApp detaches a REST app, as it asks itself.
-func (o *Outside) leaveApp(ctx context.Context, name string) (proto.Message, error) {
+func (o *Server) leaveApp(ctx context.Context, name string) (proto.Message, error) {
 	a := o.apps.find(name)
 	if a == nil {
 		return nil, api.Errorf(codes.NotFound, "app %.60q is not attached", name)

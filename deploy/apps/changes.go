@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func visitorOf(ctx context.Context) visitor {
 // the caller's connection, app the name that the caller claims. With
 // certificates, the caller's certificate must contain that name, and supplies
 // the name if the caller claims none.
-func (o *Outside) visited(ctx, peer context.Context, from, app string) (context.Context, error) {
+func (o *Server) visited(ctx, peer context.Context, from, app string) (context.Context, error) {
 	v := visitor{who: nobodys, from: from, app: app}
 	if o.config.Peer != nil {
 		ids := o.config.Peer(peer)

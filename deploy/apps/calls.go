@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -100,7 +100,7 @@ func textOf(err error) string {
 
 // offered returns a gRPC service for each service of the .proto files, even if
 // it is not running: each method asks the Caller.
-func (o *Outside) offered() []*grpc.ServiceDesc {
+func (o *Server) offered() []*grpc.ServiceDesc {
 	var list []*grpc.ServiceDesc
 	own := api.File_apps_proto.Package()
 	protoregistry.GlobalFiles.RangeFilesByPackage(own, func(f protoreflect.FileDescriptor) bool {
@@ -131,7 +131,7 @@ func appIn(ctx context.Context) string {
 }
 
 // unary offers one method over gRPC.
-func (o *Outside) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
+func (o *Server) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
 	service, method := m.Parent().Name(), m.Name()
 	name := strings.ToLower(string(service[:1])) + string(service[1:]) + "." + string(method)
 	full := "/" + string(m.Parent().FullName()) + "/" + string(method)

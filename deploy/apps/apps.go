@@ -1,4 +1,4 @@
-// Package outside lets services that live outside Weft take part: apps that
+// Package apps lets services that live outside Weft take part: apps that
 // are stages or observers of the packet-in pipeline, and clients that call the
 // methods of Weft's services. It offers the same messages, those of
 // api/apps.proto and of the services' own .proto files, over REST, a WebSocket
@@ -8,7 +8,7 @@
 // Caller and serves its HTTP handler and its gRPC services on a port. All that
 // comes from apps is taken as hostile: what is malformed costs its sender the
 // connection and changes nothing.
-package outside
+package apps
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type Caller interface {
 	Methods() []string
 }
 
-// Config is what the outside needs.
+// Config is what a Server needs.
 type Config struct {
 	Caller Caller
 	// Attach is told of every app that has come, and returns what is called
@@ -111,8 +111,8 @@ func or[T comparable](v *T, standard T) {
 	}
 }
 
-// Outside is the interface of one worker to apps and clients.
-type Outside struct {
+// Server is the interface of one worker to apps and clients.
+type Server struct {
 	config Config
 	log    *slog.Logger
 	calls  *calls
@@ -122,16 +122,16 @@ type Outside struct {
 	room   chan struct{} // one token for each WebSocket and Attach stream
 }
 
-// New returns the Outside of a worker.
-func New(c Config) (*Outside, error) {
+// New returns the Server of a worker.
+func New(c Config) (*Server, error) {
 	if c.Caller == nil || c.Attach == nil {
-		return nil, errors.New("outside: Config needs a Caller and Attach")
+		return nil, errors.New("apps: Config needs a Caller and Attach")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Limits = c.Limits.withDefaults()
-	o := &Outside{config: c, log: c.Log, room: make(chan struct{}, c.Limits.Connections)}
+	o := &Server{config: c, log: c.Log, room: make(chan struct{}, c.Limits.Connections)}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
 	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed, grant: c.Grant, refused: c.refused}
 	o.apps = newRegistry(&o.config, rate.NewLimiter(rate.Limit(c.Limits.AttachRate), int(2*c.Limits.AttachRate)+1))
@@ -155,7 +155,7 @@ var errStops = errors.New("the worker stops")
 
 // Close detaches all apps and ends their connections; it returns when both is
 // done. It is called once.
-func (o *Outside) Close() {
+func (o *Server) Close() {
 	o.end(errStops)
 	o.apps.close()
 	for range cap(o.room) { // all have left, and nobody enters any more

@@ -1,4 +1,4 @@
-package outside
+package apps
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func newConversation(ctx context.Context, transport, peer string) *conversation 
 }
 
 // converse attaches the app that said hello.
-func (o *Outside) converse(ctx context.Context, c *conversation, h *api.Hello) (*app, *api.Welcome, error) {
+func (o *Server) converse(ctx context.Context, c *conversation, h *api.Hello) (*app, *api.Welcome, error) {
 	info, err := o.apps.check(ctx, h)
 	if err != nil {
 		return nil, nil, err

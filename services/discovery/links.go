@@ -158,6 +158,8 @@ func (t *topology) locked(now int64, p *port) bool {
 
 // attach makes a link of two ports.
 func (t *topology) attach(now int64, from, to *port, latency int64) *link {
+	t.overtake(from, to.at)
+	t.overtake(to, from.at)
 	l := t.join(now, from, to, latency)
 	l.trial = from.trial
 	from.judged, to.judged = l.trial == nil, l.trial == nil

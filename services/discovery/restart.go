@@ -158,6 +158,15 @@ func (t *topology) giveUp(at flow.Location, cause string) {
 	}
 }
 
+// overtake drops what a port was in an earlier run, because it has a link now: the
+// port must not become that again when its switch connects once more.
+func (t *topology) overtake(p *port, far flow.Location) {
+	if m, ok := t.past[p.at]; ok && m.role == flow.RoleLink && m.far != far {
+		t.giveUp(p.at, "port_status")
+	}
+	delete(t.past, p.at)
+}
+
 // link returns the link of an earlier run that left a port.
 func (m memory) link(at flow.Location) *api.Link {
 	return &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(m.far), State: oneWay.String(), Since: rfc3339(m.since)}

@@ -317,3 +317,22 @@ func TestDyingInstance(t *testing.T) {
 		t.Errorf("kept are %v", ports)
 	}
 }
+
+// TestConnectedTwiceAfterRestart has a probe find a link of which only one end
+// was saved. When its switch connects once more, the link stays.
+func TestConnectedTwiceAfterRestart(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1))
+	w.switches(1, 1, 2)
+	w.run(5 * time.Second)
+	w = w.restart(time.Second)
+	delete(w.topo.past, at(2, 1))
+	w.switches(1, 1, 2)
+	w.run(5 * time.Second)
+	w.want(at(1, 1), at(2, 1), "up")
+	w.linkEvents()
+	w.switches(1, 1)
+	if log := w.linkEvents(); len(log) != 0 {
+		t.Errorf("events %q when the switch connects once more", log)
+	}
+}

@@ -35,16 +35,6 @@ type CT struct {
 	NAT    NAT
 }
 
-// NAT is Open vSwitch's action nat (NXAST_NAT) inside of ct. Without Src and
-// Dst, it translates packets of connections that are translated already.
-type NAT struct {
-	Src, Dst         bool // at most one
-	Min, Max         netip.Addr
-	MinPort, MaxPort uint16 // 0: as they are
-	Persistent       bool   // the same address for a client always
-	Hash, Random     bool   // how to choose; at most one
-}
-
 // The numbers of the two actions and their bits (nicira-ext.h and ofp-actions.c
 // of Open vSwitch).
 const (
@@ -67,34 +57,13 @@ const (
 
 // Check returns an error if a switch would reject the action.
 func (c *CT) Check() error {
-	n := &c.NAT
 	switch {
 	case c.Force && !c.Commit:
 		return fmt.Errorf("ct: force needs commit")
-	case !c.HasNAT:
-		if *n != (NAT{}) {
-			return fmt.Errorf("ct: a translation without nat")
-		}
-		return nil
-	case n.Src && n.Dst:
-		return fmt.Errorf("nat: want src or dst, not both")
-	case !n.Src && !n.Dst:
-		if *n != (NAT{}) {
-			return fmt.Errorf("nat: addresses, ports and choices need src or dst")
-		}
-		return nil
-	case !c.Commit:
-		return fmt.Errorf("nat: src and dst need commit in ct")
-	case n.Hash && n.Random:
-		return fmt.Errorf("nat: want hash or random, not both")
-	case !n.Min.IsValid() && (n.Max.IsValid() || n.MinPort != 0):
-		return fmt.Errorf("nat: ports and the end of a range need a first address")
-	case n.Min.Zone() != "" || n.Max.Zone() != "" || n.Min.Is4In6() || n.Max.Is4In6():
-		return fmt.Errorf("nat: want plain addresses, without zone")
-	case n.Max.IsValid() && (n.Min.Is4() != n.Max.Is4() || !n.Min.Less(n.Max)):
-		return fmt.Errorf("nat: want a range that ends above its first address %v, not %v", n.Min, n.Max)
-	case n.MaxPort != 0 && (n.MinPort == 0 || n.MaxPort <= n.MinPort):
-		return fmt.Errorf("nat: want a range of ports that ends above its first port %d, not %d", n.MinPort, n.MaxPort)
+	case !c.HasNAT && c.NAT != (NAT{}):
+		return fmt.Errorf("ct: a translation, but HasNAT is false")
+	case c.HasNAT:
+		return c.NAT.check(c.Commit)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -52,7 +51,7 @@ next:
 }
 
 // String returns the action as ovs-ofctl writes it, such as
-// "ct(commit,table=5,zone=7,nat(src=198.51.100.1-198.51.100.2:1024-65535))".
+// "ct(commit,table=5,zone=7)".
 // ParseAction reads it back.
 func (c CT) String() string {
 	var parts []string
@@ -72,46 +71,6 @@ func (c CT) String() string {
 		parts = append(parts, c.NAT.String())
 	}
 	return "ct(" + strings.Join(parts, ",") + ")"
-}
-
-// String returns the translation as ovs-ofctl writes it.
-func (n NAT) String() string {
-	if n == (NAT{}) {
-		return "nat"
-	}
-	var b strings.Builder
-	switch {
-	case n.Src:
-		b.WriteString("nat(src")
-	case n.Dst:
-		b.WriteString("nat(dst")
-	}
-	if n.Min.IsValid() {
-		b.WriteByte('=')
-		form := "%v"
-		if n.Min.Is6() && n.MinPort != 0 {
-			form = "[%v]"
-		}
-		fmt.Fprintf(&b, form, n.Min)
-		if n.Max.IsValid() {
-			fmt.Fprintf(&b, "-"+form, n.Max)
-		}
-		if n.MinPort != 0 {
-			fmt.Fprintf(&b, ":%d", n.MinPort)
-		}
-		if n.MaxPort != 0 {
-			fmt.Fprintf(&b, "-%d", n.MaxPort)
-		}
-	}
-	for _, o := range []struct {
-		on   bool
-		name string
-	}{{n.Persistent, "persistent"}, {n.Hash, "hash"}, {n.Random, "random"}} {
-		if o.on {
-			b.WriteString("," + o.name)
-		}
-	}
-	return b.String() + ")"
 }
 
 // cutCall returns what is between the parentheses of name(…).
@@ -151,7 +110,6 @@ func parseCTText(s string) (CT, error) {
 	for _, part := range splitOutside(s) {
 		part = strings.TrimSpace(part)
 		name, value, _ := strings.Cut(part, "=")
-		inner, isNAT := cutCall(part, "nat")
 		var err error
 		var n uint64
 		switch {
@@ -159,11 +117,9 @@ func parseCTText(s string) (CT, error) {
 			c.Commit = true
 		case part == "force":
 			c.Force = true
-		case part == "nat":
+		case isNATText(part):
 			c.HasNAT = true
-		case isNAT:
-			c.HasNAT = true
-			c.NAT, err = parseNATText(inner)
+			c.NAT, err = parseNATText(part)
 		case name == "table":
 			if n, err = strconv.ParseUint(value, 0, 8); err == nil && n == uint64(NoTable) {
 				err = fmt.Errorf("there is no table 255")
@@ -173,72 +129,11 @@ func parseCTText(s string) (CT, error) {
 			n, err = strconv.ParseUint(value, 0, 16)
 			c.Zone = uint16(n)
 		default:
-			err = fmt.Errorf("want commit, force, table=N, zone=N, nat or nat(…)")
+			err = fmt.Errorf("want commit, force, table=N, zone=N, %s", natForms)
 		}
 		if err != nil {
 			return CT{}, fmt.Errorf("%q: %w", part, err)
 		}
 	}
 	return c, nil
-}
-
-// parseNATText reads what is between the parentheses of a nat.
-func parseNATText(s string) (NAT, error) {
-	var n NAT
-	for _, part := range strings.Split(s, ",") {
-		name, value, has := strings.Cut(strings.TrimSpace(part), "=")
-		switch {
-		case name == "src" && !n.Src, name == "dst" && !n.Dst:
-			n.Src, n.Dst = n.Src || name == "src", n.Dst || name == "dst"
-			if has {
-				if err := n.parseRange(value); err != nil {
-					return NAT{}, err
-				}
-			}
-		case name == "persistent" && !has:
-			n.Persistent = true
-		case name == "hash" && !has:
-			n.Hash = true
-		case name == "random" && !has:
-			n.Random = true
-		default:
-			return NAT{}, fmt.Errorf("nat: %q: want src=ADDRESSES:PORTS, dst=ADDRESSES:PORTS, persistent, hash or random", part)
-		}
-	}
-	return n, nil
-}
-
-// parseRange reads ADDRESS[-ADDRESS][:PORT[-PORT]]; IPv6 addresses with ports
-// stand in brackets.
-func (n *NAT) parseRange(s string) error {
-	addresses, ports := s, ""
-	if strings.Contains(s, "[") {
-		if i := strings.LastIndexByte(s, ']'); i >= 0 && strings.HasPrefix(s[i+1:], ":") {
-			addresses, ports = s[:i+1], s[i+2:]
-		}
-	} else if i := strings.IndexByte(s, ':'); i >= 0 && strings.Count(s, ":") == 1 {
-		addresses, ports = s[:i], s[i+1:]
-	}
-	first, last, ranged := strings.Cut(addresses, "-")
-	var err error
-	if n.Min, err = netip.ParseAddr(strings.Trim(first, "[]")); err == nil && ranged {
-		n.Max, err = netip.ParseAddr(strings.Trim(last, "[]"))
-	}
-	if err != nil {
-		return fmt.Errorf("nat: addresses %q: want ADDRESS or FIRST-LAST", addresses)
-	}
-	if ports == "" {
-		return nil
-	}
-	first, last, ranged = strings.Cut(ports, "-")
-	p, err := strconv.ParseUint(first, 10, 16)
-	q := uint64(0)
-	if err == nil && ranged {
-		q, err = strconv.ParseUint(last, 10, 16)
-	}
-	if err != nil || p == 0 || ranged && q == 0 {
-		return fmt.Errorf("nat: ports %q: want PORT or FIRST-LAST, 1 to 65535", ports)
-	}
-	n.MinPort, n.MaxPort = uint16(p), uint16(q)
-	return nil
 }

@@ -16,9 +16,9 @@ import (
 // kinds have the same verbs: list, get, delete and apply here, and add, whose
 // flags are those of the kind.
 type kind[M proto.Message] struct {
-	known string // the command that lists them: "weft nat list"
-	one   string // what one is called: "gateway"
-	key   string // of the list of them in an answer, and in a file: "gateways"
+	known string // the command that lists them: "weft qos list"
+	one   string // what one is called: "policy"
+	key   string // of the list of them in an answer, and in a file: "policies"
 
 	name   func(M) string
 	list   func(c *cli.Controller) (proto.Message, error)

@@ -81,7 +81,12 @@ func (c sliceConfig) plan() *testbed.Plan {
 	}
 	elsewhere = append(elsewhere, "stats", "gateway")
 	if c.all {
-		here, elsewhere = append(here, "balancer", "router", "nat", "qos", "tenants"), append(elsewhere, "ryu")
+		elsewhere = append(elsewhere, "ryu")
+		for _, policy := range api.OptionalServices() {
+			if policy != "heartbeat" && policy != "firewall" {
+				here = append(here, policy)
+			}
+		}
 	}
 	p := &testbed.Plan{
 		Name: fmt.Sprintf("hydra-%s-%d", c.slicing, c.partitions), Transport: "grpc",

@@ -39,9 +39,8 @@ traffic, another plan applied and the first one again while traffic runs, and
 the transports between the processes exchanged.
 
 With --features the parts of the controller that are asked for are shown
-instead, each on real traffic, by the commands that one would type: all, or a
-list of firewall, balancer, nat, router, qos, tenants, heartbeat, overload, ryu,
-tls, tokens, traces, config and health. It goes with --plan.
+instead, each on real traffic, by the commands that one would type. It goes with
+--plan.
 
 On a terminal the controller and the lab are left running, to be looked at;
 weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
@@ -71,7 +70,7 @@ what it made. It needs root and Open vSwitch.`,
 	f.StringVar(&d.listen, "listen", "127.0.0.1:6653", "HOST:PORT where the switches connect")
 	f.StringVar(&d.HTTP, "http", "127.0.0.1:8181", "HOST:PORT of the northbound")
 	f.StringVar(&d.plan, "plan", "", "run the controller as a plan says: a built-in one or a file; see weft plan list")
-	f.StringVar(&features, "features", "", "show these parts: all, or a list such as firewall,balancer")
+	f.StringVar(&features, "features", "", "show these parts: all, or a list of "+strings.Join(d.featureNames(), ", "))
 	f.StringVar(&d.topology, "topology", "demo", "the lab's topology; see weft lab up")
 	cmd.PersistentFlags().StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
 	f.BoolVar(&keep, "keep", false, "leave controller and lab running (default: on a terminal)")

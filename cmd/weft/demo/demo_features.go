@@ -40,12 +40,17 @@ func (d *Demo) allFeatures() []demoFeature {
 	}
 }
 
-// chooseFeatures reads --features: all, or a list of names.
-func (d *Demo) chooseFeatures(list string) error {
+func (d *Demo) featureNames() []string {
 	var names []string
 	for _, f := range d.allFeatures() {
 		names = append(names, f.name)
 	}
+	return names
+}
+
+// chooseFeatures reads --features: all, or a list of names.
+func (d *Demo) chooseFeatures(list string) error {
+	names := d.featureNames()
 	d.shows = map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
 		switch name = strings.TrimSpace(name); {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/policy"
 )
 
 // TestDerivedCommands runs commands that are made of nothing but .proto files.
@@ -17,7 +18,7 @@ func TestDerivedCommands(t *testing.T) {
 	n.serve(t)
 	run := func(args ...string) (string, error) {
 		root := &cobra.Command{Use: "weft", SilenceErrors: true, SilenceUsage: true}
-		deriveCommands(root, api.Methods())
+		policy.Derive(root, api.Methods())
 		cli.Strict(root)
 		var out bytes.Buffer
 		root.SetOut(&out)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/policy"
 	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
@@ -220,7 +221,7 @@ func TestFilesInHelp(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "a configuration without mistakes") {
 		t.Errorf("weft up: %s%s", out, errs)
 	}
-	flows, err := readFlowFile(writeFile(t, "flows.yaml", indented(flowFileForm)), nil)
+	flows, err := policy.ReadFlowFile(writeFile(t, "flows.yaml", indented(policy.FlowFileForm)), nil)
 	if err != nil || len(flows) != 1 || len(flows[0].Actions) != 2 {
 		t.Errorf("weft flow: %v %v", flows, err)
 	}

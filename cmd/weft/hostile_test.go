@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/policy"
 	"github.com/weft-sdn/weft/internal/cputime"
 )
 
@@ -25,8 +26,8 @@ func TestHostileFiles(t *testing.T) {
 	for _, text := range texts {
 		path := writeFile(t, "f.yaml", text)
 		for name, read := range map[string]func() error{
-			"flows": func() error { _, err := readFlowFile(path, nil); return err },
-			"rules": func() error { _, err := readFirewallFile(path, nil); return err },
+			"flows": func() error { _, err := policy.ReadFlowFile(path, nil); return err },
+			"rules": func() error { _, err := policy.ReadFirewallFile(path, nil); return err },
 			"check": func() error { _, err := planner.CheckFile(path); return err },
 		} {
 			start := cputime.Used()
@@ -34,7 +35,7 @@ func TestHostileFiles(t *testing.T) {
 			if took := cputime.Used() - start; took > 5*time.Second {
 				t.Errorf("%s: %.40q…: %v", name, text, took)
 			}
-			if name != "check" && (err == nil || strings.Count(err.Error(), "\n") > maxErrors || !strings.HasPrefix(err.Error(), path)) {
+			if name != "check" && (err == nil || strings.Count(err.Error(), "\n") > policy.MaxErrors || !strings.HasPrefix(err.Error(), path)) {
 				t.Errorf("%s: %.40q…: %.300v", name, text, err)
 			}
 		}
@@ -43,11 +44,11 @@ func TestHostileFiles(t *testing.T) {
 
 // A file may have several documents.
 func TestFilesOfSeveralDocuments(t *testing.T) {
-	flows, err := readFlowFile(writeFile(t, "f.yaml", "dpid: 1\n---\n- dpid: 2\n- dpid: 3\n---\n"), nil)
+	flows, err := policy.ReadFlowFile(writeFile(t, "f.yaml", "dpid: 1\n---\n- dpid: 2\n- dpid: 3\n---\n"), nil)
 	if err != nil || len(flows) != 3 {
 		t.Errorf("%d entries, %v", len(flows), err)
 	}
-	rules, err := readFirewallFile(writeFile(t, "r.yaml", "rules: [{id: a, action: deny}]\n---\n- {id: b, action: allow}\n"), nil)
+	rules, err := policy.ReadFirewallFile(writeFile(t, "r.yaml", "rules: [{id: a, action: deny}]\n---\n- {id: b, action: allow}\n"), nil)
 	if err != nil || len(rules) != 2 {
 		t.Errorf("%d rules, %v", len(rules), err)
 	}

@@ -1,6 +1,6 @@
 // Command weft is the controller and everything around it. The commands that
-// run it are in run, those about plans in planner, benchmarks in bench, the demo
-// in demo; cli is what all share. Those that talk to a running controller use
+// run it are in run, those about plans in planner, those that set entries and
+// policies in policy, benchmarks in bench, the demo in demo; cli is what all share. Those that talk to a running controller use
 // its northbound API only.
 package main
 
@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/demo"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/policy"
 	"github.com/weft-sdn/weft/cmd/weft/profiler"
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/cmd/weft/store"
@@ -83,10 +84,12 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand())
-	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant"), get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
+	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
+	add("talk", policy.Commands()...)
+	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
 	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
 	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
-	deriveCommands(root, api.Methods())
+	policy.Derive(root, api.Methods())
 	cli.Strict(root)
 	return root
 }

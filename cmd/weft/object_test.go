@@ -15,6 +15,11 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
+// applied is what weft … apply -o json prints.
+type applied struct{ Added, Changed, Deleted, Unchanged []string }
+
+func networkName(m *api.TenantNetwork) string { return m.GetTenant() + "/" + m.GetName() }
+
 // objects is a controller that keeps objects of some kinds.
 type objects struct {
 	api.UnimplementedNatServer
@@ -75,15 +80,15 @@ func (o *objects) ListTenants(context.Context, *api.ListTenantsRequest) (*api.Li
 }
 
 func (o *objects) SetNetwork(_ context.Context, r *api.SetNetworkRequest) (*api.TenantNetwork, error) {
-	o.calls = append(o.calls, "set "+networkKind().name(r.Network))
+	o.calls = append(o.calls, "set "+networkName(r.Network))
 	r.Network.Segment = 2
-	put(&o.networks, networkKind().name, networkKind().name(r.Network), &r.Network)
+	put(&o.networks, networkName, networkName(r.Network), &r.Network)
 	return r.Network, nil
 }
 
 func (o *objects) DeleteNetwork(_ context.Context, r *api.DeleteNetworkRequest) (*api.DeleteNetworkResponse, error) {
 	o.calls = append(o.calls, "delete "+r.Tenant+"/"+r.Name)
-	return &api.DeleteNetworkResponse{Deleted: put(&o.networks, networkKind().name, r.Tenant+"/"+r.Name, nil)}, nil
+	return &api.DeleteNetworkResponse{Deleted: put(&o.networks, networkName, r.Tenant+"/"+r.Name, nil)}, nil
 }
 
 func (o *objects) ListNetworks(context.Context, *api.ListNetworksRequest) (*api.ListNetworksResponse, error) {
@@ -147,14 +152,14 @@ func TestApplyObjects(t *testing.T) {
 	}{
 		{"nat apply", "gateways:\n- {name: a, dpid: 1, " + gateway + "}\n- {name: b, dpid: 2, " + gateway + "}\n- {name: c, dpid: 3, " + gateway + "}\n",
 			"- {name: a, dpid: 0x1, state: down, " + gateway + "}\n- {name: b, dpid: 2, forwards: [{protocol: tcp, port: 80, to: 10.0.0.3}], " + gateway + "}\n- {name: d, dpid: 4, " + gateway + "}\n",
-			applied{[]string{"d"}, []string{"b"}, []string{"c"}, []string{"a"}, nil}, []string{"delete c", "set b", "set d"}},
+			applied{[]string{"d"}, []string{"b"}, []string{"c"}, []string{"a"}}, []string{"delete c", "set b", "set d"}},
 		{"tenants apply", "tenants: [{name: red}, {name: blue}]\nnetworks: [{tenant: red, name: x, members: [{dpid: 1, port: 1}, {mac: 02:00:00:00:00:0A}]}, {tenant: blue, name: y}]\n",
 			"tenants: [{name: red, rate_kbps: 5}, {name: green}]\nnetworks: [{tenant: red, name: x, members: [{mac: 02:00:00:00:00:0a}, {dpid: 0x1, port: 1}]}, {tenant: green, name: z}]\n",
-			applied{[]string{"green", "green/z"}, []string{"red"}, []string{"blue/y", "blue"}, []string{"red/x"}, nil},
+			applied{[]string{"green", "green/z"}, []string{"red"}, []string{"blue/y", "blue"}, []string{"red/x"}},
 			[]string{"delete blue/y", "delete blue", "set red", "set green", "set green/z"}},
 		{"firewall apply", "rules: [{id: one, action: deny, match: {tcp_dst: 22}}, {id: two, action: deny}]\n",
 			"rules:\n- {id: one, action: deny, match: {tcp_dst: 23}}\n- {id: config:mine, action: deny}\n",
-			applied{[]string{}, []string{"one"}, []string{"two"}, []string{}, nil}, []string{"delete two", "set one"}},
+			applied{[]string{}, []string{"one"}, []string{"two"}, []string{}}, []string{"delete two", "set one"}},
 	} {
 		o := &objects{}
 		o.serve(t)

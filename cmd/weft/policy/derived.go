@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"encoding/json"
@@ -16,11 +16,11 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-// deriveCommands adds a command for each method that names one in its .proto
+// Derive adds a command for each method that names one in its .proto
 // file and has none yet, so that a service has commands without a line here.
 // Flags are the fields of the request, or of its message if it consists of one;
 // a field called name is an argument.
-func deriveCommands(root *cobra.Command, methods []api.AnyMethod) {
+func Derive(root *cobra.Command, methods []api.AnyMethod) {
 	for _, m := range methods {
 		words := strings.Fields(api.RulesOf(m.MethodName()).GetCommand())
 		if len(words) == 0 {

@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"cmp"
@@ -132,7 +132,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 		case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
 			return cli.View{}, cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
 		case file != "":
-			if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
+			if rules, err = ReadFirewallFile(file, cmd.InOrStdin()); err != nil {
 				return cli.View{}, err
 			}
 		case allow == deny:

@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// readFirewallFile reads rules from a file; its errors name the lines.
-func readFirewallFile(path string, stdin io.Reader) ([]*api.FirewallRule, error) {
+// ReadFirewallFile reads rules from a file; its errors name the lines.
+func ReadFirewallFile(path string, stdin io.Reader) ([]*api.FirewallRule, error) {
 	path, docs, errs, err := readDocuments(path, stdin, "file of rules")
 	if err != nil {
 		return nil, fmt.Errorf("read rules: %w", err)

@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ type flowFlags struct {
 	hard     uint16
 }
 
-const flowFileForm = `The file is YAML or JSON, a list of entries:
+const FlowFileForm = `The file is YAML or JSON, a list of entries:
 
   - dpid: 1
     priority: 50000
@@ -69,7 +69,7 @@ Files of any number of entries are sent in parts. With --atomic all entries are
 added or none: none if one is wrong, or if a switch refuses one; and what has
 been begun is finished, or undone, also if the controller dies meanwhile.
 
-` + flowFileForm,
+` + FlowFileForm,
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
   weft flow add --switch 1 --match ipv4_dst=10.0.0.0/8,eth_type=0x0800 --priority 50000     # drop
   weft flow add -f flows.yaml --atomic`,
@@ -137,7 +137,7 @@ func flowDeleteCommand(r *cli.Remote) *cobra.Command {
 		Long: `Delete flow entries that were added with weft flow add: one by switch, table,
 priority and match; those of a file; or all, of one switch or of every switch.
 
-` + flowFileForm,
+` + FlowFileForm,
 		Example: `  weft flow delete --switch 1 --match in_port=1,eth_type=0x0806
   weft flow delete -f flows.yaml
   weft flow delete --all --switch 1`,
@@ -208,7 +208,7 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 				return nil, cli.Usagef(cmd, "--%s and --file: the file says it all", name)
 			}
 		}
-		return readFlowFile(o.file, cmd.InOrStdin())
+		return ReadFlowFile(o.file, cmd.InOrStdin())
 	}
 	if o.sw.Text == "" {
 		return nil, cli.Usagef(cmd, "name the switch with --switch, or give a file with --file")

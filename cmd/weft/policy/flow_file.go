@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// readFlowFile reads flow entries from a file; its errors name the lines.
-func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
+// ReadFlowFile reads flow entries from a file; its errors name the lines.
+func ReadFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
 	path, docs, errs, err := readDocuments(path, stdin, "file of flow entries")
 	if err != nil {
 		return nil, fmt.Errorf("read flow entries: %w", err)
@@ -55,13 +55,13 @@ func readDocuments(path string, stdin io.Reader, what string) (name string, docs
 	return name, docs, errs, nil
 }
 
-// maxErrors bounds the reported mistakes of a file; nobody reads more.
-const maxErrors = 100
+// MaxErrors bounds the reported mistakes of a file; nobody reads more.
+const MaxErrors = 100
 
 // joined is errors.Join for the mistakes of a file.
 func joined(errs []error) error {
-	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more mistakes", more))
+	if more := len(errs) - MaxErrors; more > 0 {
+		errs = append(errs[:MaxErrors:MaxErrors], fmt.Errorf("and %d more mistakes", more))
 	}
 	return errors.Join(errs...)
 }

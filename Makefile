@@ -52,6 +52,7 @@ soak: setup
 # tests of the whole system over the plan single as well, replicas and
 # partitions of the store, and the fuzzers.
 test-long: setup build
+	go test -tags long -timeout 20m -run TestExampleService ./docs
 	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
 	$(MAKE) --no-print-directory fuzz

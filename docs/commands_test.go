@@ -18,18 +18,6 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// build builds the program with an overlay.
-func build(t *testing.T, overlay string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "weft")
-	cmd := exec.Command("go", "build", "-o", binary, "-overlay", overlay, testprogram.Package)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
-}
-
 // TestCommands has every weft command line of the documents parsed by the
 // program itself: commands, flags, their values, and how many arguments.
 func TestCommands(t *testing.T) {

@@ -28,13 +28,13 @@ const outsideMethod = "deploy.Outside"
 
 // attached holds the apps that are attached to this process.
 type attached struct {
-	node    *Node
-	server  atomic.Pointer[apps.Server]         // nil: no app may attach
-	stages  atomic.Pointer[map[string]apps.App] // by name; replaced, never written to
-	watch   atomic.Pointer[map[string]apps.App] // the observers, alike
-	untold  atomic.Bool                         // the directory lacks the attached apps
-	leaving atomic.Bool                         // the process stops: nothing is published
-	metric  *local.Metrics
+	node        *Node
+	server      atomic.Pointer[apps.Server]         // nil: no app may attach
+	stages      atomic.Pointer[map[string]apps.App] // by name; replaced, never written to
+	watch       atomic.Pointer[map[string]apps.App] // the observers, alike
+	unpublished atomic.Bool                         // the directory lacks the attached apps
+	leaving     atomic.Bool                         // the process stops: nothing is published
+	metric      *local.Metrics
 }
 
 func (a *attached) init(n *Node) {
@@ -129,28 +129,28 @@ func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 		n.mu.Unlock()
 		a.set(info.Kind, info.Name, nil)
 		if !a.leaving.Load() {
-			a.tell()
+			a.publish()
 		}
 	}
-	a.tell()
+	a.publish()
 	return detach, nil
 }
 
-// tell writes the attached apps into the directory; if that fails, reconcile
+// publish writes the attached apps into the directory; if that fails, reconcile
 // tries again later.
-func (a *attached) tell() {
+func (a *attached) publish() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := a.node.announce(ctx); err != nil {
+	if err := a.node.publishEntry(ctx); err != nil {
 		a.node.log.Warn("the other processes do not know yet which apps are attached", "error", err)
-		a.untold.Store(true)
+		a.unpublished.Store(true)
 	}
 }
 
-// retell repeats a tell that failed; reconcile calls it.
-func (a *attached) retell() {
-	if a.untold.Swap(false) {
-		a.tell()
+// republish repeats a publish that failed; reconcile calls it.
+func (a *attached) republish() {
+	if a.unpublished.Swap(false) {
+		a.publish()
 	}
 }
 

@@ -141,7 +141,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	c, err := n.consider(ctx, text)
 	if err != nil {
-		n.figuresOf.failures.Add(1)
+		n.configMetrics.failures.Add(1)
 		return nil, err
 	}
 	now, _, err := n.configs.InForce(ctx)
@@ -173,7 +173,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	trial, done, err := n.try(ctx, c, source, now, limit)
 	if err != nil {
-		n.figuresOf.failures.Add(1)
+		n.configMetrics.failures.Add(1)
 		return nil, err
 	}
 	resp.Number = trial.Number

@@ -27,7 +27,7 @@ func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *
 			}
 		}
 	}
-	n.figuresOf.failures.Add(1)
+	n.configMetrics.failures.Add(1)
 	back := "the former one is back in force"
 	if putBack := n.putBack(ctx, next, c.old); putBack != nil {
 		back = "the former one could not be put back: " + putBack.Error()
@@ -166,7 +166,7 @@ func (n *Node) resume(ctx context.Context) {
 	if err == nil {
 		err = n.configs.End(ctx, r, config.Dropped, why)
 	}
-	n.figuresOf.failures.Add(1)
+	n.configMetrics.failures.Add(1)
 	if err != nil {
 		n.log.Error("a configuration that was on trial could not be put back", "number", r.Number, "error", err)
 		return

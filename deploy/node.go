@@ -65,12 +65,12 @@ type NodeConfig struct {
 	Alone bool
 }
 
-// Time limits of processes that wait for each other.
+// Time limits, in the order of a service's life.
 const (
-	syncPatience    = 3 * time.Second  // a starting service for what publishers retain
-	successionWait  = 10 * time.Second // a moving service for its new place
-	withdrawLate    = 10 * time.Second // for a restarted publisher to send its facts again
-	reconcilePeriod = 250 * time.Millisecond
+	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
+	withdrawLate    = 10 * time.Second       // for a restarted publisher to send its facts again
+	reconcilePeriod = 250 * time.Millisecond // before reconcile looks again at what it postponed
+	successionWait  = 10 * time.Second       // a moving service for its new place
 	drainWait       = 300 * time.Millisecond // for packets in flight in a service that ends: well below discovery's timeouts, because no probes reach it meanwhile; the rest is sent again
 	leaveTime       = 5 * time.Second        // to finish work, and again to remove the entry
 )
@@ -78,16 +78,16 @@ const (
 // Node is a process that takes part in a plan: it runs the services that the
 // plan in force assigns to it, and reaches all others wherever they run.
 type Node struct {
-	config    NodeConfig
-	worker    *local.Worker
-	directory *members.Directory
-	configs   *config.Store
-	links     members.Links
-	figuresOf *configFigures
-	trials    sync.WaitGroup // of configurations
-	log       *slog.Logger
-	self      uint64        // incarnation
-	ahead     time.Duration // the store's clock minus this machine's
+	config        NodeConfig
+	worker        *local.Worker
+	directory     *members.Directory
+	configs       *config.Store
+	links         members.Links
+	configMetrics *configMetrics
+	trials        sync.WaitGroup // of configurations
+	log           *slog.Logger
+	self          uint64        // incarnation
+	ahead         time.Duration // the store's clock minus this machine's
 	// withdrawAfter is how long a restarted publisher has to send its facts
 	// again.
 	withdrawAfter time.Duration
@@ -95,22 +95,22 @@ type Node struct {
 	setup         local.Setup       // of services; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	packets       *packets.Lanes
-	storehouse    *Storehouse // nil: the store has none
-	inlets        inlets
+	storeAdmin    *StoreAdmin // nil: the store has none
+	receivers     receivers
 	facts         facts
 	apps          attached
 
 	changed chan struct{} // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
-	telling sync.Mutex // held while our entry is written to the directory
-	mu      sync.Mutex // guards what follows
-	current *members.Current
-	entries map[string]*members.Entry // of all processes, by name
-	peers   map[string]*members.Peer  // of the others
-	outlets map[string]*outlet
-	entry   members.Entry // our own
-	since   time.Time     // when the current plan came into force
+	publishing sync.Mutex // held while our entry is written to the directory
+	mu         sync.Mutex // guards what follows
+	current    *members.Current
+	entries    map[string]*members.Entry // of all processes, by name
+	peers      map[string]*members.Peer  // of the others
+	senders    map[string]*sender
+	entry      members.Entry // our own
+	since      time.Time     // when the current plan came into force
 
 	life      context.Context // lasts until the services have stopped; nil before Run
 	left      bool            // the node has left the plan
@@ -150,7 +150,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n := &Node{
 		config: c, directory: d, configs: configs, log: c.Log, self: self,
-		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, outlets: map[string]*outlet{},
+		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, senders: map[string]*sender{},
 		changed: make(chan struct{}, 1), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}
 	if clock, ok := c.Store.(storeClock); ok {
@@ -166,10 +166,10 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	if kept, ok := c.Store.(keptStore); ok {
-		n.storehouse = &Storehouse{store: kept}
+		n.storeAdmin = &StoreAdmin{store: kept}
 		(n.worker.Metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
-	n.figuresOf = newConfigFigures(n)
+	n.configMetrics = newConfigMetrics(n)
 	n.facts.n = n
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
@@ -195,9 +195,9 @@ func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 // Worker returns the worker of the node.
 func (n *Node) Worker() *local.Worker { return n.worker }
 
-// Storehouse returns the Storehouse of the node's store; its methods fail if
+// StoreAdmin returns the StoreAdmin of the node's store; its methods fail if
 // there is none.
-func (n *Node) Storehouse() *Storehouse { return n.storehouse }
+func (n *Node) StoreAdmin() *StoreAdmin { return n.storeAdmin }
 
 // Run takes part until ctx ends, or until a service ends by itself, which is an
 // error. It then finishes the work in progress, stops its services and leaves.
@@ -216,7 +216,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.Machine, Version: n.config.Version,
 		Started: n.now(), Addresses: addresses, Stamps: true,
 	}
-	if err := n.announce(ctx); err != nil {
+	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // lasts until the services have stopped
@@ -289,16 +289,16 @@ func (n *Node) leave(ctx context.Context) error {
 	n.mu.Unlock()
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	errs = append(errs, n.announce(stop))
+	errs = append(errs, n.publishEntry(stop))
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		errs = append(errs, n.stopService(stop, s))
 	}
 	n.mu.Lock()
 	n.left = true
-	outlets, peers := maps.Clone(n.outlets), maps.Clone(n.peers)
+	senders, peers := maps.Clone(n.senders), maps.Clone(n.peers)
 	successor := n.successor
 	n.mu.Unlock()
-	for _, o := range outlets {
+	for _, o := range senders {
 		o.close()
 	}
 	for _, p := range peers {
@@ -334,23 +334,23 @@ func (n *Node) spec(name string) *weft.Spec {
 	return nil
 }
 
-// announce writes our entry to the directory.
-func (n *Node) announce(ctx context.Context) error {
-	n.telling.Lock() // the last write has the latest state
-	defer n.telling.Unlock()
+// publishEntry writes our entry to the directory.
+func (n *Node) publishEntry(ctx context.Context) error {
+	n.publishing.Lock() // the last write has the latest state
+	defer n.publishing.Unlock()
 	n.mu.Lock()
 	e := n.entry
 	e.Services = slices.Clone(e.Services)
 	n.mu.Unlock()
 	for pause := members.RedialAfter; ; pause = min(2*pause, time.Second) {
-		err := n.directory.Announce(ctx, &e)
+		err := n.directory.PutEntry(ctx, &e)
 		if err == nil {
 			break
 		}
 		if kind := api.KindOf(err); ctx.Err() != nil || kind != codes.Unavailable && kind != codes.DeadlineExceeded {
-			return fmt.Errorf("tell the other processes of this one: %w", err)
+			return fmt.Errorf("write the directory entry of this process: %w", err)
 		}
-		n.log.Warn("the other processes cannot be told of this one now; trying again", "error", err)
+		n.log.Warn("the directory entry of this process cannot be written now; trying again", "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -396,7 +396,7 @@ func (n *Node) planChanged(c *members.Current, err error) {
 		n.rebuild()
 	}
 	n.mu.Unlock()
-	n.wake()
+	n.changedNow()
 }
 
 // entryChanged handles a change of a process's entry.
@@ -410,10 +410,10 @@ func (n *Node) entryChanged(process string, e *members.Entry) {
 	if process == n.config.Process && (e == nil || e.Incarnation != n.self) {
 		n.successor = e != nil && e.Incarnation > n.self
 		if e == nil { // another process took us for dead
-			n.entry.Generation = 0 // so that we announce ourselves again
+			n.entry.Generation = 0 // so that the entry is written again
 		}
 		n.mu.Unlock()
-		n.wake()
+		n.changedNow()
 		return // of another run of ours
 	}
 	if e == nil {
@@ -428,10 +428,10 @@ func (n *Node) entryChanged(process string, e *members.Entry) {
 	n.rebuild()
 	n.mu.Unlock()
 	n.facts.published(old, e)
-	n.wake()
+	n.changedNow()
 }
 
-func (n *Node) wake() {
+func (n *Node) changedNow() {
 	select {
 	case n.changed <- struct{}{}:
 	default:
@@ -449,7 +449,7 @@ func (n *Node) stopService(ctx context.Context, s *local.Service) error {
 		time.Sleep(time.Millisecond)
 	}
 	n.worker.Remove(s)
-	n.flushOutlets(ctx)
+	n.flushSenders(ctx)
 	err := s.Stop()
 	t := n.worker.Running()
 	for _, p := range s.Spec.Publishes { // what it published since its removal

@@ -58,7 +58,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		n.setup.Prefix = mine.Partition + "."
 	}
 	if renamed {
-		if err := n.announce(ctx); err != nil {
+		if err := n.publishEntry(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		}
 		return n.reconcile(ctx) // the next service may be able to start now
 	}
-	n.apps.retell()
+	n.apps.republish()
 	n.mu.Lock()
 	late := !n.waiting && n.entry.Generation != current.Generation
 	if late {
@@ -103,7 +103,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 	n.mu.Unlock()
 	if late {
-		return n.announce(ctx)
+		return n.publishEntry(ctx)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (n *Node) beaten(ctx context.Context, c *members.Current, specs []weft.Spec
 func (n *Node) retire(ctx context.Context, s *local.Service) error {
 	n.log.Info("service leaves", "service", s.Spec.Name)
 	n.setState(s, members.StateDraining)
-	if err := n.announce(ctx); err != nil {
+	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	if err := n.stopService(ctx, s); err != nil {
@@ -231,7 +231,7 @@ func (n *Node) retire(ctx context.Context, s *local.Service) error {
 		n.log.Error("service has not stopped well", "service", s.Spec.Name, "error", err)
 	}
 	n.setState(s, "")
-	return n.announce(ctx)
+	return n.publishEntry(ctx)
 }
 
 // startServices starts services, waits until they have received what others
@@ -249,7 +249,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 		s.Clustered = n.worksAsOne(c, mine, s.Spec.Name)
 		n.setState(s, members.StateStarting)
 	}
-	if err := n.announce(ctx); err != nil {
+	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	if n.beaten(ctx, c, specs) {
@@ -257,7 +257,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 		for _, s := range g.Services {
 			n.setState(s, "")
 		}
-		return n.announce(ctx)
+		return n.publishEntry(ctx)
 	}
 	n.worker.Enter(g)
 	n.mu.Lock()
@@ -275,11 +275,11 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 	for _, s := range g.Services {
 		n.setState(s, members.StateSyncing)
 	}
-	if err := n.announce(ctx); err != nil {
+	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	for _, s := range g.Services {
-		n.inlets.await(ctx, n, s)
+		n.receivers.await(ctx, n, s)
 	}
 	for _, s := range g.Services {
 		s.Serving.Store(true)
@@ -291,7 +291,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 		names[i] = specs[i].Name
 	}
 	n.log.Info("services ready", "services", names)
-	return n.announce(ctx)
+	return n.publishEntry(ctx)
 }
 
 // worksAsOne reports whether a service is clustered across partitions when a

@@ -80,7 +80,7 @@ func (n *Node) abandon(ctx context.Context, current *members.Current, services [
 			n.refuse(current, s.Spec.Name, cause)
 		}
 	}
-	return n.announce(ctx)
+	return n.publishEntry(ctx)
 }
 
 // ended handles a service that ended by itself; an error ends the process.

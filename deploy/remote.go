@@ -137,7 +137,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case members.EventsMethod:
-		return n.inlets.take(n, stamp, req)
+		return n.receivers.take(n, stamp, req)
 	case members.PacketsMethod:
 		return n.packets.Packets(ctx, stamp, req)
 	case members.ObserveMethod:

@@ -36,11 +36,11 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 		s.Standing.Store(true)
 		n.setState(s, members.StateStandby)
 	}
-	if err := n.announce(ctx); err != nil {
+	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	n.worker.Enter(g)
-	n.worker.Stand(ctx, g, n.wake)
+	n.worker.Stand(ctx, g, n.changedNow)
 	return nil
 }
 
@@ -72,21 +72,21 @@ func (n *Node) work(ctx context.Context, g *local.Group) error {
 		for _, s := range g.Services {
 			n.setState(s, members.StateSyncing)
 		}
-		if err := n.announce(ctx); err != nil {
+		if err := n.publishEntry(ctx); err != nil {
 			return err
 		}
 	}
 	g.Begin()
 	for _, s := range g.Services {
 		if subscribes {
-			n.inlets.await(ctx, n, s)
+			n.receivers.await(ctx, n, s)
 		}
 		s.Serving.Store(true)
 		n.setState(s, members.StateReady)
 	}
 	n.worker.Refresh()
 	n.log.Info("services ready, having stood by", "services", names)
-	return n.announce(ctx)
+	return n.publishEntry(ctx)
 }
 
 // nextEpoch returns the epoch of a run that begins now: the time, or one more

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
 )
@@ -26,7 +26,7 @@ func TestServiceTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| service | what it does | answers | stage | class | scale |\n|---|---|---|---|---|---|\n")
 	var stages []string
-	for _, name := range local.DefaultPipeline() {
+	for _, name := range plan.DefaultPipeline() {
 		if slices.ContainsFunc(specs(), func(s weft.Spec) bool { return s.Name == name && s.Stage }) {
 			stages = append(stages, name)
 		}

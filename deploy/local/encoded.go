@@ -28,7 +28,7 @@ type wire struct {
 func newWire(services []*Service) (*wire, error) {
 	w := &wire{network: inproc.New(), conns: map[[2]string]transport.Conn{}}
 	for _, s := range services {
-		l, err := w.network.Listen(s.Spec.Name, receiver{s})
+		l, err := w.network.Listen(s.Spec.Name, endpoint{s})
 		if err != nil {
 			return nil, err
 		}
@@ -98,11 +98,11 @@ func (s *Service) publishEncoded(at *subscription, event any) {
 // its events to a service.
 const eventMethod = "event "
 
-// receiver is a service as its peers reach it over the wire.
-type receiver struct{ s *Service }
+// endpoint is a service as its peers reach it over the wire.
+type endpoint struct{ s *Service }
 
 // Call decodes a request and answers it, or takes an event.
-func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
+func (r endpoint) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
 	if subject, isEvent := strings.CutPrefix(name, eventMethod); isEvent {
 		r.take(subject, data)
 		return nil, nil
@@ -119,7 +119,7 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 }
 
 // take decodes an event and queues it.
-func (r receiver) take(name string, data []byte) {
+func (r endpoint) take(name string, data []byte) {
 	subject := r.s.worker.tables.Load().Subjects[name]
 	event := subject.Decl.NewMessage()
 	if err := weft.Decode(data, event); err != nil {

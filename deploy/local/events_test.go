@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // publisher starts a worker with the given subscribers and returns the
@@ -375,7 +376,7 @@ func BenchmarkPipeline(b *testing.B) {
 	for _, n := range []int{1, 3} {
 		b.Run(fmt.Sprintf("stages=%d", n), func(b *testing.B) {
 			var specs []weft.Spec
-			for _, name := range local.DefaultPipeline()[:n] {
+			for _, name := range plan.DefaultPipeline()[:n] {
 				specs = append(specs, stageSpec(name, func(flow.DPID) weft.StageFunc {
 					return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict { in.Role = flow.RoleEdge; return flow.Next }
 				}))

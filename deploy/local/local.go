@@ -15,7 +15,6 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
-	"github.com/weft-sdn/weft/plan"
 )
 
 // Config says what a worker runs, and how. The zero value of every field but
@@ -63,9 +62,6 @@ type Config struct {
 	// StopTimeout bounds the stop of each single service; 0 is 5 s.
 	StopTimeout time.Duration
 }
-
-// DefaultPipeline is the order of the known stages.
-func DefaultPipeline() []string { return plan.DefaultPipeline() }
 
 // Store keeps the buckets of the services: bus.Store, or wefttest.Store in
 // memory.

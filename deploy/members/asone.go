@@ -12,19 +12,19 @@ import (
 // answers a call, and while the instances of a partition are down, the others
 // handle its packets.
 
-// Hears reports whether a service of a process of one partition receives the
+// Receives reports whether a service of a process of one partition receives the
 // events published in a process of another.
-func (p *Parts) Hears(service, partition, told string) bool {
-	return partition == "" || told == "" || partition == told || p.Clustered(service)
+func (p *Parts) Receives(service, partition, from string) bool {
+	return partition == "" || from == "" || partition == from || p.Clustered(service)
 }
 
 // Clustered reports whether a service is clustered; p may be nil, if this
 // process does not reach several partitions.
 func (p *Parts) Clustered(service string) bool { return p != nil && p.asOne[service] }
 
-// Speakers returns the instances of a publisher whose events a service of this
+// Publishers returns the instances of a publisher whose events a service of this
 // process receives.
-func (v *View) Speakers(service, publisher string) []*Target {
+func (v *View) Publishers(service, publisher string) []*Target {
 	list := v.Routes[publisher]
 	if v.Mine.Partition == "" || !v.Parts.Clustered(service) || v.Parts.Clustered(publisher) {
 		return list

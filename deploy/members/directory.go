@@ -245,7 +245,7 @@ func (d *Directory) Follow(ctx context.Context, current func(*Current), entry fu
 	}, entry, func() {})
 }
 
-func (d *Directory) Announce(ctx context.Context, e *Entry) error {
+func (d *Directory) PutEntry(ctx context.Context, e *Entry) error {
 	data, err := json.Marshal(e)
 	if err == nil {
 		_, err = d.workers.Put(ctx, e.Process, data)

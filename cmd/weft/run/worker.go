@@ -389,15 +389,15 @@ func (l *lateNode) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (
 }
 
 func (l *lateNode) GetStore(ctx context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {
-	return (*l.node).Storehouse().GetStore(ctx, r)
+	return (*l.node).StoreAdmin().GetStore(ctx, r)
 }
 
 func (l *lateNode) ReadStore(ctx context.Context, r *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
-	return (*l.node).Storehouse().ReadStore(ctx, r)
+	return (*l.node).StoreAdmin().ReadStore(ctx, r)
 }
 
 func (l *lateNode) RepairStore(ctx context.Context, r *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
-	return (*l.node).Storehouse().RepairStore(ctx, r)
+	return (*l.node).StoreAdmin().RepairStore(ctx, r)
 }
 
 // Gather returns the figures of all processes.

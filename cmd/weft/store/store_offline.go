@@ -44,7 +44,7 @@ func offline(cmd *cobra.Command, dir string, aside bool) (storeAccess, func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	return deploy.NewStorehouse(store), func() error { return errors.Join(store.Close(), run.GiveBack(dir)) }, nil
+	return deploy.NewStoreAdmin(store), func() error { return errors.Join(store.Close(), run.GiveBack(dir)) }, nil
 }
 
 // restore makes the store of a data directory hold what a backup does.

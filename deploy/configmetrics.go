@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// configFigures exports metrics of the configuration in force in this process
+// configMetrics exports metrics of the configuration in force in this process
 // (prometheus.Collector).
-type configFigures struct {
+type configMetrics struct {
 	node          *Node
 	applied, info *prometheus.Desc
 	failures      weft.Counter
@@ -22,8 +22,8 @@ type configFigures struct {
 	since      float64 // when it came into force, seconds since 1970
 }
 
-func newConfigFigures(n *Node) *configFigures {
-	f := &configFigures{
+func newConfigMetrics(n *Node) *configMetrics {
+	f := &configMetrics{
 		node:    n,
 		applied: prometheus.NewDesc("weft_config_applied_timestamp_seconds", "When the configuration in force came into force in this process, seconds since 1970.", nil, nil),
 		info:    prometheus.NewDesc("weft_config_info", "Always 1; its label hash is that of the configuration in force.", []string{"hash"}, nil),
@@ -35,13 +35,13 @@ func newConfigFigures(n *Node) *configFigures {
 }
 
 // Describe sends the descriptions of the metrics.
-func (f *configFigures) Describe(ch chan<- *prometheus.Desc) {
+func (f *configMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- f.applied
 	ch <- f.info
 }
 
 // Collect sends the metrics.
-func (f *configFigures) Collect(ch chan<- prometheus.Metric) {
+func (f *configMetrics) Collect(ch chan<- prometheus.Metric) {
 	hash, since := f.read()
 	if hash == "" {
 		return
@@ -52,7 +52,7 @@ func (f *configFigures) Collect(ch chan<- prometheus.Metric) {
 
 // read returns the hash of the configuration in force and when it came into
 // force; the hash is empty if there is none yet.
-func (f *configFigures) read() (hash string, since float64) {
+func (f *configMetrics) read() (hash string, since float64) {
 	f.node.mu.Lock()
 	current, came := f.node.current, f.node.since
 	f.node.mu.Unlock()

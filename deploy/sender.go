@@ -13,37 +13,37 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 )
 
-// outlet sends events to one run of another process. It sends a queue in
+// sender sends events to one run of another process. It sends a queue in
 // numbered batches, one at a time, and repeats a batch until it is
 // acknowledged. So events arrive once and in order as long as both processes
 // live. It drops a queue that overflows, because the receiver is too slow or
 // down, and sends all retained events anew once the receiver accepts batches
 // again.
-type outlet struct {
+type sender struct {
 	node *Node
 	peer *members.Peer
 	wake chan struct{}
 	stop chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	queue   []outEvent
+	queue   []queued
 	bytes   int
-	number  uint64 // of the first in the queue; higher than those of any earlier outlet
+	number  uint64 // of the first in the queue; higher than those of any earlier sender
 	lost    uint64 // events dropped since the queue was last complete
-	subs    map[string]*outSub
+	subs    map[string]*remoteService
 	stopped bool
 }
 
-// outSub is a service in the other process that wants events of ours.
-type outSub struct {
+// remoteService is a service in the other process that wants events of ours.
+type remoteService struct {
 	service  string
 	epoch    uint64
 	subjects []*local.Subject
 	gone     atomic.Bool // it has stopped
 }
 
-// outEvent is one event for one service.
-type outEvent struct {
+// queued is one event for one service.
+type queued struct {
 	kind    byte
 	subject string
 	service string
@@ -54,32 +54,32 @@ type outEvent struct {
 
 // The kinds.
 const (
-	outHappened = 0 // an event
-	outTold     = 1 // all retained events of the subject have been sent
-	outAnew     = 2 // they follow; a fact sent before that is not among them is gone
+	eventHappened = 0 // an event
+	eventComplete = 1 // all retained events of the subject have been sent
+	eventAnew     = 2 // they follow; a fact sent before that is not among them is gone
 )
 
 // Bounds of a queue and of a batch.
 const (
-	outletEvents = 1 << 17
-	outletBytes  = 64 << 20
-	batchBytes   = 256 << 10
+	queueEvents = 1 << 17
+	queueBytes  = 64 << 20
+	eventBatch  = 256 << 10
 )
 
 // remote is a service in the other process that subscribes to a subject.
 type remote struct {
-	outlet  *outlet
-	sub     *outSub
+	sender  *sender
+	sub     *remoteService
 	subject *local.Subject
 }
 
 // Gone reports whether the service has stopped.
-func (r remote) Gone() bool { return r.sub.gone.Load() || r.outlet.over() }
+func (r remote) Gone() bool { return r.sub.gone.Load() || r.sender.over() }
 
 // Send queues an event for the service.
 func (r remote) Send(from *local.Service, event []byte) {
 	if !r.sub.gone.Load() {
-		r.outlet.put(outEvent{outHappened, r.subject.Name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
+		r.sender.put(queued{eventHappened, r.subject.Name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
 	}
 }
 
@@ -87,20 +87,20 @@ func (r remote) Send(from *local.Service, event []byte) {
 // holds the node's lock.
 func (n *Node) supply(v *members.View) {
 	tables := n.worker.Running()
-	for process, o := range n.outlets {
+	for process, o := range n.senders {
 		if n.peers[process] != o.peer {
-			delete(n.outlets, process)
+			delete(n.senders, process)
 			o.close()
 		}
 	}
 	for process, p := range n.peers {
 		e := p.Entry.Load()
-		hears := func(service string) bool { return v.Parts.Hears(service, e.Partition, v.Mine.Partition) }
-		if o := n.outlets[process]; o != nil {
-			o.detach(e, hears)
+		receives := func(service string) bool { return v.Parts.Receives(service, e.Partition, v.Mine.Partition) }
+		if o := n.senders[process]; o != nil {
+			o.detach(e, receives)
 		}
 		for _, s := range e.Services {
-			if s.State == members.StateStarting || s.State == members.StateDraining || !hears(s.Name) {
+			if s.State == members.StateStarting || s.State == members.StateDraining || !receives(s.Name) {
 				continue
 			}
 			for _, name := range s.Subscribes {
@@ -108,10 +108,10 @@ func (n *Node) supply(v *members.View) {
 				if sub == nil || source.epoch == 0 {
 					continue
 				}
-				o := n.outlets[process]
+				o := n.senders[process]
 				if o == nil {
-					o = &outlet{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*outSub{}}
-					n.outlets[process] = o
+					o = &sender{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*remoteService{}}
+					n.senders[process] = o
 					go o.run()
 				}
 				o.attach(sub, s, source)
@@ -134,11 +134,11 @@ func source(t *local.Tables, subject string) publisher {
 
 // detach removes the services that no longer run in the other process, or that
 // must not receive our events any more.
-func (o *outlet) detach(e *members.Entry, hears func(service string) bool) {
+func (o *sender) detach(e *members.Entry, receives func(service string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, at := range o.subs {
-		if s := e.Service(name); s == nil || s.Epoch != at.epoch || s.State == members.StateDraining || !hears(name) {
+		if s := e.Service(name); s == nil || s.Epoch != at.epoch || s.State == members.StateDraining || !receives(name) {
 			at.gone.Store(true)
 			delete(o.subs, name)
 		}
@@ -147,33 +147,33 @@ func (o *outlet) detach(e *members.Entry, hears func(service string) bool) {
 
 // attach subscribes a service in the other process to a subject, unless it is
 // subscribed already.
-func (o *outlet) attach(sub *local.Subject, s members.ServiceState, source publisher) {
+func (o *sender) attach(sub *local.Subject, s members.ServiceState, source publisher) {
 	o.mu.Lock()
 	at := o.subs[s.Name]
 	if at == nil || at.epoch != s.Epoch {
-		at = &outSub{service: s.Name, epoch: s.Epoch}
+		at = &remoteService{service: s.Name, epoch: s.Epoch}
 		o.subs[s.Name] = at
 	}
 	if !slices.Contains(at.subjects, sub) {
 		at.subjects = append(at.subjects, sub)
 	}
 	o.mu.Unlock()
-	sub.AddRemote(remote{o, at, sub}, func(facts []any) { o.tell(sub, at, source, facts) })
+	sub.AddRemote(remote{o, at, sub}, func(facts []any) { o.sendRetained(sub, at, source, facts) })
 }
 
-// tell queues the retained events of a subject and a mark that they are
+// sendRetained queues the retained events of a subject and a mark that they are
 // complete.
-func (o *outlet) tell(sub *local.Subject, at *outSub, source publisher, facts []any) {
+func (o *sender) sendRetained(sub *local.Subject, at *remoteService, source publisher, facts []any) {
 	for _, event := range facts {
 		if data, err := weft.Encode(nil, event); err == nil {
-			o.put(outEvent{outHappened, sub.Name, at.service, at.epoch, source, data}, true)
+			o.put(queued{eventHappened, sub.Name, at.service, at.epoch, source, data}, true)
 		}
 	}
-	o.put(outEvent{outTold, sub.Name, at.service, at.epoch, source, nil}, true)
+	o.put(queued{eventComplete, sub.Name, at.service, at.epoch, source, nil}, true)
 }
 
 // put queues an event.
-func (o *outlet) put(e outEvent, must bool) {
+func (o *sender) put(e queued, must bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stopped {
@@ -183,11 +183,11 @@ func (o *outlet) put(e outEvent, must bool) {
 		o.lost++
 		return
 	}
-	if !must && (len(o.queue) >= outletEvents || o.bytes+len(e.data) > outletBytes) {
+	if !must && (len(o.queue) >= queueEvents || o.bytes+len(e.data) > queueBytes) {
 		o.lost = uint64(len(o.queue)) + 1
 		o.number += uint64(len(o.queue))
 		o.queue, o.bytes = nil, 0
-		o.node.log.Warn("process takes no events; what waited for it is dropped, and what is retained will be told again", "process", o.peer.Entry.Load().Process)
+		o.node.log.Warn("process takes no events; what waited for it is dropped; retained events will be sent again", "process", o.peer.Entry.Load().Process)
 	} else {
 		o.queue = append(o.queue, e)
 		o.bytes += len(e.data)
@@ -198,8 +198,8 @@ func (o *outlet) put(e outEvent, must bool) {
 	}
 }
 
-// run sends until the outlet is closed.
-func (o *outlet) run() {
+// run sends until the sender is closed.
+func (o *sender) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -217,7 +217,7 @@ func (o *outlet) run() {
 			return
 		}
 		for {
-			o.retell()
+			o.resend()
 			batch, stamp, first, n := o.batch()
 			if n == 0 {
 				break
@@ -238,12 +238,12 @@ func (o *outlet) run() {
 	}
 }
 
-// retell sends everything anew after a queue was dropped, once the receiver is
+// resend sends everything anew after a queue was dropped, once the receiver is
 // back.
-func (o *outlet) retell() {
+func (o *sender) resend() {
 	o.mu.Lock()
 	lost := o.lost
-	subs := map[*outSub][]*local.Subject{}
+	subs := map[*remoteService][]*local.Subject{}
 	if lost > 0 {
 		for _, at := range o.subs {
 			subs[at] = slices.Clone(at.subjects)
@@ -271,14 +271,14 @@ func (o *outlet) retell() {
 		for _, sub := range subjects {
 			sub.Again(func(facts []any) {
 				source := source(tables, sub.Name)
-				o.put(outEvent{outAnew, sub.Name, at.service, at.epoch, source, nil}, true)
-				o.tell(sub, at, source, facts)
+				o.put(queued{eventAnew, sub.Name, at.service, at.epoch, source, nil}, true)
+				o.sendRetained(sub, at, source, facts)
 			})
 		}
 	}
 }
 
-func (o *outlet) wakeUp() {
+func (o *sender) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -287,7 +287,7 @@ func (o *outlet) wakeUp() {
 
 // batch encodes the first events of the queue whose publishers belong to one
 // partition; first is the number of the first event.
-func (o *outlet) batch() (data []byte, s *members.Stamp, first uint64, n int) {
+func (o *sender) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
@@ -297,7 +297,7 @@ func (o *outlet) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
-		if n > 0 && len(data)+len(e.data) > batchBytes || e.source.partition != s.Partition {
+		if n > 0 && len(data)+len(e.data) > eventBatch || e.source.partition != s.Partition {
 			break
 		}
 		data = append(data, e.kind)
@@ -313,7 +313,7 @@ func (o *outlet) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 
 // done removes acknowledged events from the queue, unless the queue was dropped
 // meanwhile.
-func (o *outlet) done(first uint64, n int) {
+func (o *sender) done(first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.number != first || len(o.queue) < n {
@@ -330,13 +330,13 @@ func (o *outlet) done(first uint64, n int) {
 }
 
 // over reports whether the other process has ended.
-func (o *outlet) over() bool {
+func (o *sender) over() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.stopped
 }
 
-func (o *outlet) close() {
+func (o *sender) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.stopped {
@@ -346,19 +346,19 @@ func (o *outlet) close() {
 	}
 }
 
-// flushOutlets waits, for a short time, until all published events are
+// flushSenders waits, for a short time, until all published events are
 // delivered.
-func (n *Node) flushOutlets(ctx context.Context) {
+func (n *Node) flushSenders(ctx context.Context) {
 	n.mu.Lock()
-	var outlets []*outlet
-	for _, o := range n.outlets {
+	var senders []*sender
+	for _, o := range n.senders {
 		if o.peer.Usable() {
-			outlets = append(outlets, o)
+			senders = append(senders, o)
 		}
 	}
 	n.mu.Unlock()
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		if !slices.ContainsFunc(outlets, func(o *outlet) bool {
+		if !slices.ContainsFunc(senders, func(o *sender) bool {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			return len(o.queue) > 0 && o.peer.Usable()

@@ -27,8 +27,8 @@ type keptStore interface {
 	Trouble() string
 }
 
-// Storehouse inspects a store as a whole, reads it for backups, and repairs it.
-type Storehouse struct {
+// StoreAdmin inspects a store as a whole, reads it for backups, and repairs it.
+type StoreAdmin struct {
 	store keptStore
 
 	mu   sync.Mutex // guards what follows
@@ -36,11 +36,11 @@ type Storehouse struct {
 	list []*api.StoreEntry
 }
 
-// NewStorehouse returns the Storehouse of a store.
-func NewStorehouse(store *bus.Store) *Storehouse { return &Storehouse{store: store} }
+// NewStoreAdmin returns the StoreAdmin of a store.
+func NewStoreAdmin(store *bus.Store) *StoreAdmin { return &StoreAdmin{store: store} }
 
 // none is the error of a store that cannot be inspected.
-func (h *Storehouse) none() error {
+func (h *StoreAdmin) none() error {
 	if h == nil {
 		return api.Errorf(codes.FailedPrecondition, "the durable state of this controller cannot be looked at")
 	}
@@ -48,7 +48,7 @@ func (h *Storehouse) none() error {
 }
 
 // GetStore returns the state of the buckets. It writes nothing.
-func (h *Storehouse) GetStore(ctx context.Context, _ *api.GetStoreRequest) (*api.StoreStatus, error) {
+func (h *StoreAdmin) GetStore(ctx context.Context, _ *api.GetStoreRequest) (*api.StoreStatus, error) {
 	if err := h.none(); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (h *Storehouse) GetStore(ctx context.Context, _ *api.GetStoreRequest) (*api
 
 // ReadStore reads a part of a bucket. All parts show the moment of the first
 // request, unless another bucket is read meanwhile.
-func (h *Storehouse) ReadStore(ctx context.Context, req *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
+func (h *StoreAdmin) ReadStore(ctx context.Context, req *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
 	if err := h.none(); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (h *Storehouse) ReadStore(ctx context.Context, req *api.ReadStoreRequest) (
 }
 
 // read reads a bucket. The caller holds mu.
-func (h *Storehouse) read(ctx context.Context, name string) error {
+func (h *StoreAdmin) read(ctx context.Context, name string) error {
 	names, err := h.store.Buckets(ctx)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (h *Storehouse) read(ctx context.Context, name string) error {
 }
 
 // RepairStore repairs a damaged bucket.
-func (h *Storehouse) RepairStore(ctx context.Context, req *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
+func (h *StoreAdmin) RepairStore(ctx context.Context, req *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
 	if err := h.none(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,169 @@
+package deploy
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// facts records which run of a publisher sent each fact last. What a new run
+// does not send again is withdrawn: a switch that did not reconnect, a link
+// that was lost meanwhile.
+type facts struct {
+	n *Node
+
+	mu    sync.Mutex
+	known map[*local.Subject]map[string]noted
+	count uint64                   // of notes
+	swept map[members.RunOf]uint64 // epoch of the last run after a sweep, by service and partition
+}
+
+type noted struct {
+	event  any
+	source publisher
+	number uint64 // of the note
+}
+
+// publisher is one run of a publishing service. Several run at once if they
+// belong to different partitions; each publishes about its own switches only.
+type publisher struct {
+	epoch     uint64
+	partition string // empty: it works for all
+}
+
+// publisherOf returns the run that publishes a service's events.
+func publisherOf(s *local.Service) publisher { return publisher{s.Epoch.Load(), s.Partition()} }
+
+// note records a fact.
+func (f *facts) note(sub *local.Subject, key string, event any, source publisher) {
+	if sub.Decl.WithdrawnBy(event) == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil {
+		f.known = map[*local.Subject]map[string]noted{}
+	}
+	m := f.known[sub]
+	if m == nil {
+		m = map[string]noted{}
+		f.known[sub] = m
+	}
+	if sub.Decl.GoneBy(event) {
+		if m[key].source.partition == source.partition || !f.n.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
+			delete(m, key)
+		}
+		return
+	}
+	f.count++
+	m[key] = noted{event, source, f.count}
+	of := members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}
+	if epoch := f.swept[of]; source.epoch < epoch { // it came late
+		delete(f.swept, of)
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
+	}
+}
+
+// published schedules a sweep if an entry shows a new run of a publisher.
+func (f *facts) published(old, new *members.Entry) {
+	if new == nil || !f.n.listening(new.Partition) {
+		return
+	}
+	for _, s := range new.Services {
+		if s.State != members.StateReady {
+			continue
+		}
+		if old != nil {
+			if before := old.Service(s.Name); before != nil && before.Epoch == s.Epoch && before.State == members.StateReady {
+				continue
+			}
+		}
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
+	}
+}
+
+// sweep withdraws the facts that earlier runs of a publisher sent and the given
+// run did not: the facts of its partition, and of partitions that do not run
+// the service any more.
+func (f *facts) sweep(service string, run publisher) {
+	alive := f.n.alive(service)
+	current := f.n.links.View.Load().Current
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.swept == nil {
+		f.swept = map[members.RunOf]uint64{}
+	}
+	of := members.RunOf{Service: service, Partition: run.partition}
+	f.swept[of] = max(f.swept[of], run.epoch)
+	for sub, m := range f.known {
+		if members.OwnerOf(sub.Name) != service {
+			continue
+		}
+		for key, fact := range m {
+			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool {
+				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
+			})
+			if !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
+				f.withdraw(sub, key)
+			}
+		}
+	}
+}
+
+// now returns the number of the last note.
+func (f *facts) now() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// outdate withdraws the facts that a publisher sent up to a note, because it
+// has sent everything it knows since then.
+func (f *facts) outdate(sub *local.Subject, source publisher, since uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, fact := range f.known[sub] {
+		if fact.source == source && fact.number <= since {
+			f.withdraw(sub, key)
+		}
+	}
+}
+
+// withdraw withdraws a fact. The caller holds the lock, so that later events
+// about it come behind.
+func (f *facts) withdraw(sub *local.Subject, key string) {
+	last := f.known[sub][key]
+	event := sub.Decl.WithdrawnBy(last.event)
+	delete(f.known[sub], key)
+	v := f.n.links.View.Load()
+	for _, at := range sub.All() {
+		if !v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
+			continue
+		}
+		at.PutNow(event)
+	}
+}
+
+// alive returns the epochs of all runs of a service that have not died.
+func (n *Node) alive(service string) map[uint64]bool {
+	n.mu.Lock()
+	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.links.View.Load().Superseded
+	n.mu.Unlock()
+	epochs := map[uint64]bool{}
+	for process, e := range entries {
+		s := e.Service(service)
+		if s == nil || s.State == members.StateStandby || over[members.RunOf{Service: service, Partition: e.Partition, Epoch: s.Epoch}] {
+			continue
+		}
+		if p := peers[process]; p == nil || !p.Dead(context.Background()) {
+			epochs[s.Epoch] = true
+		}
+	}
+	return epochs
+}

@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
+)
+
+// receivers receive the events of other processes: each event once, in the order
+// of its publisher.
+type receivers struct {
+	mu   sync.Mutex
+	from map[uint64]*receiver // by incarnation of the publishing process
+}
+
+// receiver receives from one run of another process.
+type receiver struct {
+	mu   sync.Mutex            // one batch at a time
+	next uint64                // number of the event expected
+	anew map[subscriber]uint64 // what is being sent anew, and the last note before that began
+	used time.Time
+	// partition is the partition of a process of an earlier build, which does
+	// not send it with its events; empty if it works for all, or if it is
+	// unknown.
+	partition string
+
+	completeMu sync.Mutex
+	complete   map[subscriber]bool // those that have all retained events
+}
+
+// subscriber is one run of a service that subscribes to a subject.
+type subscriber struct {
+	service string
+	epoch   uint64
+	subject string
+}
+
+func (l *receivers) of(incarnation uint64) *receiver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from == nil {
+		l.from = map[uint64]*receiver{}
+	}
+	in := l.from[incarnation]
+	if in == nil {
+		for k, old := range l.from {
+			if time.Since(old.used) > time.Hour {
+				delete(l.from, k)
+			}
+		}
+		in = &receiver{complete: map[subscriber]bool{}, anew: map[subscriber]uint64{}}
+		l.from[incarnation] = in
+	}
+	in.used = time.Now()
+	return in
+}
+
+// take receives a batch of events; it acknowledges the batch when all events
+// are in the inboxes. It refuses a batch from a process that goes by another
+// plan.
+func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error) {
+	r := members.Cursor{B: batch}
+	incarnation, number := r.Uint64(), r.Uint64()
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	in := l.of(incarnation)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	tables, v := n.worker.Running(), n.links.View.Load()
+	if !v.Agrees(s) {
+		return []byte{members.AnswerNotHere}, nil
+	}
+	if in.next == 0 {
+		in.next = number
+	}
+	partition := in.partitionOf(n, incarnation, s)
+	var last, event any // subscribers of one event share its message
+	var lastData []byte
+	var key string // key of a retained event
+	var retained, noted bool
+	for ; len(r.B) > 0; number++ {
+		kind, subject, service := r.Uint8(), r.Bytes(), r.Bytes()
+		epoch, source, data := r.Uint64(), r.Uint64(), r.Bytes()
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		if number < in.next {
+			continue // a duplicate
+		}
+		in.next = number + 1
+		if v.Superseded[members.RunOf{Service: members.OwnerOf(string(subject)), Partition: partition, Epoch: source}] {
+			continue // late: another run has replaced the publisher
+		}
+		sub := tables.Subjects[string(subject)]
+		s := tables.Service(string(service))
+		if sub == nil || s == nil || s.Epoch.Load() != epoch {
+			continue // no subscriber, or a subject unknown to this build
+		}
+		if !v.Knows(partition) || !v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition) {
+			continue // queued under an earlier plan
+		}
+		if kind == eventAnew {
+			in.anew[subscriber{s.Spec.Name, epoch, sub.Name}] = n.facts.now()
+			last = nil // so that every event is noted
+			continue
+		}
+		if kind == eventComplete {
+			if since, ok := in.anew[subscriber{s.Spec.Name, epoch, sub.Name}]; ok {
+				delete(in.anew, subscriber{s.Spec.Name, epoch, sub.Name})
+				n.facts.outdate(sub, publisher{source, partition}, since)
+			}
+			in.completeMu.Lock()
+			maps.DeleteFunc(in.complete, func(k subscriber, _ bool) bool { return k.service == s.Spec.Name && k.epoch != epoch })
+			in.complete[subscriber{s.Spec.Name, epoch, sub.Name}] = true
+			in.completeMu.Unlock()
+			continue
+		}
+		at := s.Subscriptions[sub.Name]
+		if at == nil {
+			continue
+		}
+		if last != sub || string(lastData) != string(data) {
+			event = sub.Decl.NewMessage()
+			if err := weft.Decode(data, event); err != nil {
+				n.log.Error("event dropped: it cannot be decoded", "subject", sub.Name, "error", err)
+				continue
+			}
+			last, lastData, noted = sub, data, false
+			key, retained = sub.Decl.KeyOf(event)
+		}
+		if retained && v.Stray(s.Spec.Name, sub, key, event, partition) {
+			continue
+		}
+		if retained && !noted {
+			noted = true
+			n.facts.note(sub, key, event, publisher{source, partition})
+		}
+		at.Put(event)
+	}
+	return []byte{members.AnswerOK}, nil
+}
+
+// partitionOf returns the partition of the services that published a batch.
+func (in *receiver) partitionOf(n *Node, incarnation uint64, s *members.Stamp) string {
+	if s != nil {
+		return s.Partition
+	}
+	if known, ok := n.partitionOf(incarnation); ok {
+		in.partition = known
+	}
+	return in.partition
+}
+
+// await waits, for a starting service, until all running publishers have sent
+// it their retained events, and until it has handled them.
+func (l *receivers) await(ctx context.Context, n *Node, s *local.Service) {
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	for !l.complete(n, s) {
+		select {
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				n.log.Warn("service begins before it has all retained events; the rest will follow", "service", s.Spec.Name)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	for s.Pending() > 0 && ctx.Err() == nil {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// complete reports whether all publishers in other processes have sent the
+// service their retained events.
+func (l *receivers) complete(n *Node, s *local.Service) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v := n.links.View.Load()
+	for _, sub := range s.Spec.Subscribes {
+		publisher := members.OwnerOf(sub.SubjectName())
+		for _, t := range v.Publishers(s.Spec.Name, publisher) {
+			if t.Peer == nil || t.State != members.StateReady && t.State != members.StateSyncing || !t.Peer.Usable() {
+				continue
+			}
+			in := l.of(t.Peer.Entry.Load().Incarnation)
+			in.completeMu.Lock()
+			ok := in.complete[subscriber{s.Spec.Name, s.Epoch.Load(), sub.SubjectName()}]
+			in.completeMu.Unlock()
+			if !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// partitionOf returns the partition of a run of a process; false if it is
+// unknown.
+func (n *Node) partitionOf(incarnation uint64) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.entries {
+		if e.Incarnation == incarnation {
+			return e.Partition, true
+		}
+	}
+	return "", false
+}
+
+// listening reports whether any service of this process receives the events
+// published in a process of a partition.
+func (n *Node) listening(partition string) bool {
+	v := n.links.View.Load()
+	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
+		return v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition)
+	})
+}

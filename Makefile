@@ -6,7 +6,7 @@
 # make check   generated code, format, linters; part of make test
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
-#              wanted (SCHEDULES, FIRST), not part of make test
+#              wanted (SCHEDULES, FIRST); make test has 60
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -36,9 +36,11 @@ demo: setup build
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
 
 # Everything once. Tests of the whole system wait more than they work, so three
-# packages run at once, and six tests of one.
+# packages run at once, and six tests of one. Then as many schedules in virtual
+# time as fit; make test-long has 300.
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O lint suite
+	$(MAKE) --no-print-directory virtual SCHEDULES=60
 
 suite:
 	$(TEST) './test ./...' -- -timeout 15m -p 3 -parallel 6
@@ -50,11 +52,12 @@ soak: setup
 
 # What takes longer than make test may: every fault over every transport, the
 # tests of the whole system over the plan single as well, replicas and
-# partitions of the store, and the fuzzers.
+# partitions of the store, 300 schedules in virtual time, and the fuzzers.
 test-long: setup build
 	go test -tags long -timeout 20m -run TestExampleService ./docs
 	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
+	$(MAKE) --no-print-directory virtual
 	$(MAKE) --no-print-directory fuzz
 
 # The whole controller in virtual time: schedules of ten minutes with faults, of

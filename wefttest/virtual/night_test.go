@@ -15,9 +15,7 @@ var (
 )
 
 // TestVirtual runs schedules, each in a process of its own, built such that the
-// seed determines what happens. To run one that has failed again:
-//
-//	make virtual FIRST=SEED SCHEDULES=1
+// seed determines what happens.
 func TestVirtual(t *testing.T) {
 	runSeeds(t, build(t, *keep, inRuntime(t)), *first, *schedules)
 }

@@ -124,8 +124,12 @@ func (k kind) over() time.Duration {
 	if k == network {
 		return 8 * time.Second // less than the least time for which flapping links are dampened
 	}
-	return time.Minute
+	return time.Minute + quarantine
 }
+
+// quarantine is how long a host waits that has moved while nobody saw it, and whose
+// old port is up: another host may be there now (hosts.quarantine).
+const quarantine = 30 * time.Second
 
 // calm waits until the network is sound, and looks at what has happened until then.
 func (w *world) calm(ctx context.Context, within time.Duration) error {

@@ -20,7 +20,7 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 		all.Go(func() {
 			for s := range seeds {
 				if out, err := runSeed(t.Context(), program, s); err != nil {
-					t.Errorf("seed %d: %v\n%s", s, err, out)
+					t.Errorf("seed %d: %v; again: make virtual FIRST=%d SCHEDULES=1\n%s", s, err, s, out)
 				}
 			}
 		})

@@ -100,7 +100,7 @@ type Node struct {
 	facts         facts
 	apps          attached
 
-	changed chan struct{} // reconcile has something to look at
+	changed local.Signal  // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
 	publishing sync.Mutex // held while our entry is written to the directory
@@ -151,7 +151,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n := &Node{
 		config: c, directory: d, configs: configs, log: c.Log, self: self,
 		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, senders: map[string]*sender{},
-		changed: make(chan struct{}, 1), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
+		changed: local.NewSignal(), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}
 	if clock, ok := c.Store.(storeClock); ok {
 		asked := time.Now()
@@ -396,7 +396,7 @@ func (n *Node) planChanged(c *members.Current, err error) {
 		n.rebuild()
 	}
 	n.mu.Unlock()
-	n.changedNow()
+	n.changed.Notify()
 }
 
 // entryChanged handles a change of a process's entry.
@@ -413,7 +413,7 @@ func (n *Node) entryChanged(process string, e *members.Entry) {
 			n.entry.Generation = 0 // so that the entry is written again
 		}
 		n.mu.Unlock()
-		n.changedNow()
+		n.changed.Notify()
 		return // of another run of ours
 	}
 	if e == nil {
@@ -428,14 +428,7 @@ func (n *Node) entryChanged(process string, e *members.Entry) {
 	n.rebuild()
 	n.mu.Unlock()
 	n.facts.published(old, e)
-	n.changedNow()
-}
-
-func (n *Node) changedNow() {
-	select {
-	case n.changed <- struct{}{}:
-	default:
-	}
+	n.changed.Notify()
 }
 
 // stopService removes a service from the tables, lets it finish its work in

@@ -272,25 +272,33 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 		}
 		return err
 	}
+	if err := n.sync(ctx, g); err != nil {
+		return err
+	}
+	return n.offer(ctx, g, "services ready")
+}
+
+// sync asks other processes for the events that they retain for services.
+func (n *Node) sync(ctx context.Context, g *local.Group) error {
 	for _, s := range g.Services {
 		n.setState(s, members.StateSyncing)
 	}
-	if err := n.publishEntry(ctx); err != nil {
-		return err
-	}
+	return n.publishEntry(ctx)
+}
+
+// offer offers services to others once they have handled retained events.
+func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
+	var names []string
 	for _, s := range g.Services {
 		n.receivers.await(ctx, n, s)
+		names = append(names, s.Spec.Name)
 	}
 	for _, s := range g.Services {
 		s.Serving.Store(true)
 		n.setState(s, members.StateReady)
 	}
 	n.worker.Refresh()
-	names := make([]string, len(specs))
-	for i := range specs {
-		names[i] = specs[i].Name
-	}
-	n.log.Info("services ready", "services", names)
+	n.log.Info(what, "services", names)
 	return n.publishEntry(ctx)
 }
 

@@ -22,8 +22,8 @@ import (
 type sender struct {
 	node *Node
 	peer *members.Peer
-	wake chan struct{}
-	stop chan struct{}
+	wake local.Signal
+	stop context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
 	queue   []queued
@@ -110,9 +110,9 @@ func (n *Node) supply(v *members.View) {
 				}
 				o := n.senders[process]
 				if o == nil {
-					o = &sender{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*remoteService{}}
+					o = &sender{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: local.NewSignal(), subs: map[string]*remoteService{}}
 					n.senders[process] = o
-					go o.run()
+					o.start()
 				}
 				o.attach(sub, s, source)
 			}
@@ -192,32 +192,26 @@ func (o *sender) put(e queued, must bool) {
 		o.queue = append(o.queue, e)
 		o.bytes += len(e.data)
 	}
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	o.wake.Notify()
 }
 
-// run sends until the sender is closed.
-func (o *sender) run() {
+// start sends until the sender is closed.
+func (o *sender) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-o.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	o.stop = cancel
+	go o.run(ctx)
+}
+
+func (o *sender) run(ctx context.Context) {
 	pause := 5 * time.Millisecond
 	for {
 		select {
 		case <-o.wake:
-		case <-o.stop:
+		case <-ctx.Done():
 			return
 		}
 		for {
-			o.resend()
+			o.resend(ctx)
 			batch, stamp, first, n := o.batch()
 			if n == 0 {
 				break
@@ -226,7 +220,7 @@ func (o *sender) run() {
 			if err != nil || len(answer) == 0 || answer[0] != members.AnswerOK {
 				select {
 				case <-time.After(pause):
-				case <-o.stop:
+				case <-ctx.Done():
 					return
 				}
 				pause = min(2*pause, 200*time.Millisecond)
@@ -240,7 +234,7 @@ func (o *sender) run() {
 
 // resend sends everything anew after a queue was dropped, once the receiver is
 // back.
-func (o *sender) resend() {
+func (o *sender) resend(ctx context.Context) {
 	o.mu.Lock()
 	lost := o.lost
 	subs := map[*remoteService][]*local.Subject{}
@@ -253,14 +247,14 @@ func (o *sender) resend() {
 	if lost == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), members.StallPing)
+	ping, cancel := context.WithTimeout(ctx, members.StallPing)
 	defer cancel()
-	if _, err := o.peer.Request(ctx, members.PingMethod, nil); err != nil {
+	if _, err := o.peer.Request(ping, members.PingMethod, nil); err != nil {
 		select {
 		case <-time.After(members.StallPing):
-		case <-o.stop:
+		case <-ctx.Done():
 		}
-		o.wakeUp()
+		o.wake.Notify()
 		return
 	}
 	o.mu.Lock()
@@ -275,13 +269,6 @@ func (o *sender) resend() {
 				o.sendRetained(sub, at, source, facts)
 			})
 		}
-	}
-}
-
-func (o *sender) wakeUp() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -341,7 +328,7 @@ func (o *sender) close() {
 	defer o.mu.Unlock()
 	if !o.stopped {
 		o.stopped = true
-		close(o.stop)
+		o.stop()
 		o.queue = nil
 	}
 }

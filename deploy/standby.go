@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
@@ -40,7 +41,7 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 		return err
 	}
 	n.worker.Enter(g)
-	n.worker.Stand(ctx, g, n.changedNow)
+	n.worker.Stand(ctx, g, n.changed.Notify)
 	return nil
 }
 
@@ -60,33 +61,17 @@ func (n *Node) ripe() (list []*local.Group) {
 // earlier ones.
 func (n *Node) work(ctx context.Context, g *local.Group) error {
 	epoch := n.nextEpoch()
-	subscribes := false
-	names := make([]string, len(g.Services))
-	for i, s := range g.Services {
+	for _, s := range g.Services {
 		s.Epoch.Store(epoch)
 		s.Standing.Store(false)
-		subscribes = subscribes || len(s.Spec.Subscribes) > 0
-		names[i] = s.Spec.Name
 	}
-	if subscribes {
-		for _, s := range g.Services {
-			n.setState(s, members.StateSyncing)
-		}
-		if err := n.publishEntry(ctx); err != nil {
+	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Subscribes) > 0 }) {
+		if err := n.sync(ctx, g); err != nil {
 			return err
 		}
 	}
 	g.Begin()
-	for _, s := range g.Services {
-		if subscribes {
-			n.receivers.await(ctx, n, s)
-		}
-		s.Serving.Store(true)
-		n.setState(s, members.StateReady)
-	}
-	n.worker.Refresh()
-	n.log.Info("services ready, having stood by", "services", names)
-	return n.publishEntry(ctx)
+	return n.offer(ctx, g, "services ready, having stood by")
 }
 
 // nextEpoch returns the epoch of a run that begins now: the time, or one more

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -149,36 +148,8 @@ func (m *method) answerEncoded(ctx context.Context, b, data []byte) ([]byte, err
 	return b, nil
 }
 
-// Answer runs the handler, or runs it twice if the worker's Config asks for
-// that.
-func (m *method) Answer(ctx context.Context, req any) (any, error) {
-	if m.Server.worker.config.CallTwice {
-		return m.answerTwice(ctx, req)
-	}
-	return m.invoke(ctx, req)
-}
-
-// answerTwice repeats a call that succeeded, and fails if the second one fails,
-// unless ctx ended.
-func (m *method) answerTwice(ctx context.Context, req any) (any, error) {
-	before, encodeErr := weft.Encode(nil, req)
-	resp, err := m.invoke(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if encodeErr == nil {
-		if after, err := weft.Encode(nil, req); err != nil || !bytes.Equal(before, after) {
-			return nil, api.Errorf(codes.Internal, "%s changes its request; requests are not written to", m.name)
-		}
-	}
-	if _, err := m.invoke(ctx, req); err != nil && ctx.Err() == nil {
-		return nil, api.Errorf(codes.Internal, "%s is not idempotent: delivered twice, it succeeds and then fails: %w", m.name, err)
-	}
-	return resp, nil
-}
-
-// invoke runs the handler unless ctx has ended.
-func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
+// Answer runs the handler unless ctx has ended.
+func (m *method) Answer(ctx context.Context, req any) (resp any, err error) {
 	if err := ctx.Err(); err != nil && m.handler.Load() != nil {
 		return nil, err
 	}

@@ -142,31 +142,6 @@ func TestCallBeforeReady(t *testing.T) {
 	})
 }
 
-func TestCallTwice(t *testing.T) {
-	inBothModes(t, func(t *testing.T, encoded bool) {
-		calls := 0
-		config := local.Config{Encoded: encoded, CallTwice: true}
-		env := caller(t, config, answering(func(_ context.Context, req *api.FindHostRequest) (*api.Host, error) {
-			calls++
-			switch {
-			case req.GetAddress() == "once" && calls%2 == 0:
-				return nil, api.Errorf(codes.AlreadyExists, "it is there")
-			case req.GetAddress() == "write":
-				req.Address = "changed"
-			}
-			return &api.Host{Mac: fmt.Sprint(calls)}, nil
-		}))
-		host, err := weft.Call(t.Context(), env, api.FindHost, &api.FindHostRequest{})
-		if err != nil || host.GetMac() != "1" || calls != 2 {
-			t.Errorf("got %v, %v after %d calls; want the answer of the first of 2", host, err, calls)
-		}
-		_, err = weft.Call(t.Context(), env, api.FindHost, &api.FindHostRequest{Address: "once"})
-		wantError(t, err, "not idempotent", "it is there")
-		_, err = weft.Call(t.Context(), env, api.FindHost, &api.FindHostRequest{Address: "write"})
-		wantError(t, err, "changes its request")
-	})
-}
-
 // TestCallNow: a call that may not wait is answered by who is here and has an
 // answer; else it fails at once.
 func TestCallNow(t *testing.T) {

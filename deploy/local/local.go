@@ -53,10 +53,6 @@ type Config struct {
 	// every packet-in and decision encoded past every stage, as between
 	// processes. Slower; it shows that services share no memory.
 	Encoded bool
-	// CallTwice delivers every call twice, as after a lost answer, and
-	// refuses a server that succeeds first and fails then: calls are
-	// idempotent. The first answer counts. For tests.
-	CallTwice bool
 	// ReadyTimeout bounds the start until all services are set up; 0 is 10 s.
 	ReadyTimeout time.Duration
 	// StopTimeout bounds the stop of each single service; 0 is 5 s.

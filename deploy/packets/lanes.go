@@ -118,7 +118,7 @@ func (c *Lanes) Run(ctx context.Context) {
 // lane is a queue of batches. It sends them one at a time.
 type lane struct {
 	all   *Lanes
-	wake  chan struct{}
+	wake  local.Signal
 	count atomic.Int64 // packets that wait or are in flight
 
 	mu      sync.Mutex // guards what follows
@@ -132,7 +132,7 @@ type lane struct {
 }
 
 func (l *lane) init(c *Lanes) {
-	l.all, l.wake = c, make(chan struct{}, 1)
+	l.all, l.wake = c, local.NewSignal()
 	l.freed.L = &l.mu
 }
 
@@ -173,12 +173,12 @@ func (l *lane) send(p *batch) {
 	l.packets += len(p.records)
 	l.bytes += len(p.data)
 	l.count.Add(int64(len(p.records)))
-	l.rouse()
+	l.wake.Notify()
 }
 
 // room waits for room as long as the lane moves. The caller holds the lock.
 func (l *lane) room() bool {
-	l.rouse()
+	l.wake.Notify()
 	if time.Since(l.moved) > laneWait {
 		return false
 	}
@@ -199,13 +199,6 @@ func (l *lane) room() bool {
 		l.freed.Wait()
 	}
 	return true
-}
-
-func (l *lane) rouse() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
 }
 
 // run sends the lane's batches, one after the other.

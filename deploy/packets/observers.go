@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 )
@@ -23,8 +24,8 @@ type tap struct {
 	lanes   *Lanes
 	process string
 	peer    *members.Peer // nil: this process
-	wake    chan struct{} // there are packets
-	stop    chan struct{}
+	wake    local.Signal  // there are packets
+	stop    context.CancelFunc
 
 	mu    sync.Mutex // guards what follows
 	batch *batch
@@ -45,14 +46,15 @@ func (c *Lanes) SetObservers(want map[string]*members.Peer) {
 			list = append(list, t)
 			delete(want, t.process)
 		} else {
-			close(t.stop)
+			t.stop()
 		}
 	}
 	for process, p := range want {
-		t := &tap{lanes: c, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), batch: &batch{}, spare: &batch{}}
+		ctx, stop := context.WithCancel(context.Background())
+		t := &tap{lanes: c, process: process, peer: p, wake: local.NewSignal(), stop: stop, batch: &batch{}, spare: &batch{}}
 		t.batch.begin(c.Self, nil)
 		list = append(list, t)
-		go t.run()
+		go t.run(ctx)
 	}
 	if !slices.Equal(list, old) {
 		c.taps.Store(&list)
@@ -72,27 +74,15 @@ func (t *tap) put(session uint64, in *flow.PacketIn) {
 		t.drops++
 		return
 	}
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.wake.Notify()
 }
 
 // run sends the queued copies until the tap is stopped.
-func (t *tap) run() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-t.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+func (t *tap) run(ctx context.Context) {
 	for {
 		select {
 		case <-t.wake:
-		case <-t.stop:
+		case <-ctx.Done():
 			return
 		}
 		t.mu.Lock()

@@ -129,3 +129,15 @@ func module(t *testing.T, files map[string]string) fs.FS {
 	}
 	return tree
 }
+
+// write writes a file and the folders that it is in.
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(name), 0o755)
+	if err == nil {
+		err = os.WriteFile(name, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

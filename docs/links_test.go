@@ -82,7 +82,7 @@ func TestPaths(t *testing.T) {
 // exists looks for a file from the root; those that are named without a folder
 // may be the program's, or any service's.
 func exists(name, document string) bool {
-	for _, at := range []string{name, path.Join(path.Dir(document), name), "cmd/weft/" + name, "services/*/" + name} {
+	for _, at := range []string{name, path.Join(path.Dir(document), name), "cmd/weft/" + name, "cmd/weft/command/" + name, "services/*/" + name} {
 		if found, err := filepath.Glob(filepath.Join(root, at)); err == nil && len(found) > 0 {
 			return true
 		}

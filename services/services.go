@@ -24,10 +24,17 @@ import (
 	"github.com/weft-sdn/weft/services/tenants"
 )
 
+// others are the services of other modules.
+var others []weft.Spec
+
+// Add adds services of another module, whose program calls it before anything
+// else. A stage among them is given its place by a plan's pipeline.
+func Add(specs ...weft.Spec) { others = append(others, specs...) }
+
 // All returns every service, in the order in which they start. p is what the
 // gateway tells of the process.
 func All(p gateway.Process) []weft.Spec {
-	return []weft.Spec{
+	return append([]weft.Spec{
 		southbound.Spec(),
 		intake.Spec(),
 		discovery.Spec(),
@@ -45,5 +52,5 @@ func All(p gateway.Process) []weft.Spec {
 		tenants.Spec(),
 		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),
 		gateway.Spec(p),
-	}
+	}, others...)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
@@ -298,3 +299,7 @@ func listening(config any) []string {
 	}
 	return nil
 }
+
+// AddServices adds the services of another module to Weft's, before any command
+// runs.
+func AddServices(others []weft.Spec) { services.Add(others...) }

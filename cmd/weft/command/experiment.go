@@ -1,0 +1,206 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/hydra"
+	"github.com/weft-sdn/weft/experiments/msn"
+)
+
+// experimentCommand is `weft experiment`.
+func experimentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "experiment",
+		Short: "Repeat the measurements of the papers",
+		Long: `Repeat the measurements of the papers on Weft. Every experiment takes samples,
+draws them, and puts what the paper claims beside what was measured.`,
+		Example: `  weft experiment list
+  weft experiment run msn-first-packet --quick
+  weft experiment run msn-resilience --transport ws -o json`,
+	}
+	cmd.AddCommand(experimentListCommand(), experimentRunCommand())
+	return cmd
+}
+
+// allExperiments returns the experiments of all papers, in the order of lists.
+func allExperiments() []experiments.Experiment { return append(msn.All(), hydra.All()...) }
+
+// experimentEntry is one line of the list.
+type experimentEntry struct {
+	Name       string   `json:"name"`
+	Title      string   `json:"title"`
+	Paper      string   `json:"paper"`
+	Figure     string   `json:"figure"`
+	Claim      string   `json:"claim"`
+	Method     string   `json:"method"`
+	Runs       int      `json:"runs"`
+	QuickRuns  int      `json:"quick_runs"`
+	Transports []string `json:"transports"`
+}
+
+func experimentListCommand() *cobra.Command {
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the experiments, with what the papers claim and how it is measured (-o json)",
+		Example: "  weft experiment list\n  weft experiment list -o yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := struct {
+				Experiments []experimentEntry `json:"experiments"`
+			}{}
+			plain := strings.NewReplacer("\n", " ")
+			for _, e := range allExperiments() {
+				list.Experiments = append(list.Experiments, experimentEntry{e.Name, e.Title, e.Paper, e.Figure,
+					plain.Replace(e.Claim), plain.Replace(e.Method), e.Runs, e.QuickRuns, e.Transports})
+			}
+			return out.Print(cmd, list, func(t *cli.Table) {
+				t.Row("NAME", "FIGURE", "RUNS", "QUICK", "TRANSPORTS", "TITLE")
+				for _, e := range list.Experiments {
+					t.Row(e.Name, e.Figure, e.Runs, e.QuickRuns, strings.Join(e.Transports, ","), e.Title)
+				}
+			})
+		},
+	}
+	out.Flag(cmd)
+	return cmd
+}
+
+// experimentConfig is the flags of weft experiment run.
+type experimentConfig struct {
+	transports []string
+	quick      bool
+	fresh      bool
+	runs       int
+	seed       uint64
+	dir        string
+	output     string
+}
+
+func experimentRunCommand() *cobra.Command {
+	var c experimentConfig
+	var names []string
+	for _, e := range allExperiments() {
+		names = append(names, e.Name)
+	}
+	cmd := &cobra.Command{
+		Use:   "run NAME...",
+		Short: "Run experiments",
+		Long: `Run experiments. Each leaves in DIR/NAME its samples (data.csv), a plot (plot.svg,
+plot.png), the table that puts the paper's claim beside Weft's figure (table.txt,
+table.csv), and all of it for programs (summary.json), which -o json prints too:
+one JSON document for each experiment. Progress goes to stderr.
+
+An experiment that was interrupted goes on where it stopped when the same
+command is run again; samples taken with other parameters, or by another build,
+are not mixed with it: give another --dir then, or discard them with --fresh.
+
+Those of the MSN paper need root and Open vSwitch. Exit status 1 if an
+experiment failed, not if a figure misses its bound: the table says so.`,
+		Example: `  weft experiment run msn-first-packet msn-resilience msn-scaling
+  weft experiment run msn-first-packet --transport grpc --transport rest --runs 10
+  weft experiment run msn-resilience --transport nats --quick -o json`,
+		Args:      cobra.MinimumNArgs(1),
+		ValidArgs: names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := experiments.Find(allExperiments(), args)
+			if err != nil {
+				return cli.Usagef(cmd, "%w", err)
+			}
+			if err := c.check(); err != nil {
+				return cli.Usagef(cmd, "%w", err)
+			}
+			return c.run(cmd, list)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&c.transports, "transport", nil, "between services: "+strings.Join(experiments.Transports(), ", ")+"; may be repeated (default: those of weft experiment list)")
+	f.BoolVar(&c.quick, "quick", false, "fewer runs and shorter ones, for a first look")
+	f.BoolVar(&c.fresh, "fresh", false, "discard what an earlier run has left")
+	f.IntVar(&c.runs, "runs", 0, "runs of each case (default: those of weft experiment list)")
+	f.Uint64Var(&c.seed, "seed", 1, "seed of all that is chosen at random")
+	f.StringVar(&c.dir, "dir", "experiments-data", "directory of the results")
+	f.StringVarP(&c.output, "output", "o", "text", "text or json")
+	cmd.MarkFlagDirname("dir")
+	cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(experiments.Transports(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// experimentRunsMost is how many runs there may be: each is new hosts at the
+// same ports.
+const experimentRunsMost = 100
+
+// check says which flag is wrong.
+func (c *experimentConfig) check() error {
+	if err := experiments.CheckTransports(c.transports); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	if c.runs < 0 || c.runs > experimentRunsMost {
+		return fmt.Errorf("--runs %d: want 1 to %d, or 0 for as many as the experiment has by itself", c.runs, experimentRunsMost)
+	}
+	if c.output != "text" && c.output != "json" {
+		return fmt.Errorf("--output %q: want text or json", c.output)
+	}
+	return nil
+}
+
+// parameters are those of one experiment.
+func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Parameters {
+	p := experiments.Parameters{Transports: c.transports, Quick: c.quick, Runs: c.runs, Seed: c.seed, Build: run.Build().Version}
+	if len(p.Transports) == 0 {
+		p.Transports = e.Transports
+	}
+	if p.Runs == 0 {
+		if p.Runs = e.Runs; c.quick {
+			p.Runs = e.QuickRuns
+		}
+	}
+	return p
+}
+
+// run runs experiments one after the other.
+func (c *experimentConfig) run(cmd *cobra.Command, list []experiments.Experiment) error {
+	ctx, stop := cli.Signals(cmd)
+	defer stop()
+	errors := cmd.ErrOrStderr()
+	file, isFile := errors.(*os.File)
+	progress := experiments.NewProgress(errors, isFile && cli.Terminal(file))
+	for i, e := range list {
+		if c.fresh {
+			if err := experiments.Discard(e, c.dir); err != nil {
+				return err
+			}
+		}
+		summary, err := experiments.Run(ctx, e, c.parameters(e), c.dir, progress)
+		if err != nil {
+			return err
+		}
+		if err := c.print(cmd.OutOrStdout(), summary, i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints a summary.
+func (c *experimentConfig) print(w io.Writer, s experiments.Summary, another bool) error {
+	if c.output == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(s)
+	}
+	if another {
+		fmt.Fprintln(w)
+	}
+	return s.Text(w)
+}

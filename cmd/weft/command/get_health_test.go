@@ -1,0 +1,114 @@
+package command
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+)
+
+// storeAnswer is a gateway that answers when it is asked how the store is.
+type storeAnswer struct {
+	api.GatewayClient
+	status *api.StoreStatus
+	err    error
+	state  *api.StoreState
+}
+
+func (s storeAnswer) GetStore(context.Context, *api.GetStoreRequest, ...grpc.CallOption) (*api.StoreStatus, error) {
+	return s.status, s.err
+}
+
+func (s storeAnswer) ListWorkers(context.Context, *api.ListWorkersRequest, ...grpc.CallOption) (*api.ListWorkersResponse, error) {
+	return &api.ListWorkersResponse{Store: s.state}, nil
+}
+
+// TestHealthOfStore checks that a store that is away, damaged or full is a
+// failure.
+func TestHealthOfStore(t *testing.T) {
+	for _, c := range []struct {
+		status *api.StoreStatus
+		err    error
+		state  string
+		detail string
+	}{
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows"}}}, nil, get.HealthOK, "it answers"},
+		{nil, &cli.RemoteError{Kind: codes.DeadlineExceeded, Text: "get state"}, get.HealthFailing, "does not answer"},
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, get.HealthFailing, "flowrules.flows: 2 of 3 keys are missing"},
+		{&api.StoreStatus{Trouble: "no space left on device"}, nil, get.HealthFailing, "no space left on device"},
+	} {
+		h, err := get.HealthOfStore(&cli.Controller{Clients: api.Clients{GatewayClient: storeAnswer{status: c.status, err: c.err}}, Ctx: t.Context()})
+		if h.State != c.state || !strings.Contains(h.Detail, c.detail) || err != nil {
+			t.Errorf("%v, %v: %+v, %v", c.status, c.err, h, err)
+		}
+	}
+}
+
+// TestHealthOfServers checks what is said of the servers of the store.
+func TestHealthOfServers(t *testing.T) {
+	for _, c := range []struct {
+		state  *api.StoreState
+		health string
+		detail string
+	}{
+		{&api.StoreState{Servers: 1, Quorum: true, Replicas: 1, Wanted: 1}, get.HealthOK, "1 server up, quorum, 1 replica"},
+		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 3, Wanted: 3}, get.HealthOK, "3 servers up, quorum, 3 replicas"},
+		{&api.StoreState{Servers: 2, Quorum: true, Replicas: 3, Wanted: 3}, get.HealthWarning, "2 servers up, quorum, 3 replicas"},
+		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 1, Wanted: 3}, get.HealthWarning, "3 servers up, quorum, 1 replica of 3"},
+		{&api.StoreState{Replicas: 3, Wanted: 3}, get.HealthFailing, "0 servers up, no quorum, 3 replicas: part of the state cannot be changed now"},
+	} {
+		h, err := get.HealthOfStore(&cli.Controller{Clients: api.Clients{GatewayClient: storeAnswer{state: c.state}}, Ctx: t.Context()})
+		if h.State != c.health || h.Detail != c.detail || err != nil {
+			t.Errorf("%v: %+v, %v", c.state, h, err)
+		}
+	}
+}
+
+// portsAnswer is a discovery that lists ports.
+type portsAnswer struct {
+	api.DiscoveryClient
+	ports []*api.PortRole
+}
+
+func (p portsAnswer) ListPortRoles(context.Context, *api.ListPortRolesRequest, ...grpc.CallOption) (*api.ListPortRolesResponse, error) {
+	return &api.ListPortRolesResponse{Ports: p.ports}, nil
+}
+
+// TestHealthOfPorts checks that it is said why ports take no traffic, and that
+// ports which are down or have just come up are no concern.
+func TestHealthOfPorts(t *testing.T) {
+	settled := []*api.PortRole{
+		{At: at(s1, 1), Role: "edge"}, {At: at(s1, 2), Role: "link"},
+		{At: at(s1, 3), Role: "unsettled", Cause: "down", Reason: "r", Remedy: "m"},
+		{At: at(s1, 4), Role: "unsettled", Cause: "settling", Reason: "r", Remedy: "m"},
+	}
+	c := &cli.Controller{Clients: api.Clients{DiscoveryClient: portsAnswer{ports: settled}}, Ctx: t.Context()}
+	if h, err := get.HealthOfPorts(c); h.State != get.HealthOK || err != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	c.DiscoveryClient = portsAnswer{ports: append(settled,
+		&api.PortRole{At: at(s2, 1), Role: "unsettled", Cause: "neighbour", Reason: "its switch is away", Remedy: "forget it"},
+		&api.PortRole{At: at(s2, 2), Role: "blocked", Cause: "blocked", Reason: "a loop", Remedy: "remove it"})}
+	h, err := get.HealthOfPorts(c)
+	if h.State != get.HealthWarning || err != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	for _, want := range []string{"2 take no traffic", "its switch is away", "a loop"} {
+		if !strings.Contains(h.Detail, want) {
+			t.Errorf("detail %q, want %q in it", h.Detail, want)
+		}
+	}
+	if !strings.Contains(h.Remedy, "forget it") || !strings.Contains(h.Remedy, "remove it") {
+		t.Errorf("remedy %q", h.Remedy)
+	}
+	p, err := get.PortState(c, (at(s2, 1)).Flow())
+	if err != nil || p.Traffic || p.Reason != "its switch is away" || p.Remedy != "forget it" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

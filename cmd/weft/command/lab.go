@@ -1,0 +1,244 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// labCommand is `weft lab`: networks of real switches on this machine.
+func labCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "Make networks of real switches and hosts on this machine",
+		Long: `Make networks of real Open vSwitch switches and hosts (network namespaces) on
+this machine, from a topology file or a generator, for any OpenFlow controller.
+Several labs run side by side. Needs root and the Debian package
+openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
+		Example: `  weft lab up ring:10
+  weft lab ping --all
+  weft lab link s1 s2 down
+  weft lab exec h1 -- tcpdump -ni eth0
+  weft lab down ring-10`,
+	}
+	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labExecCommand(), labPingCommand(),
+		labIperfCommand(), labLinkCommand(), labGraphCommand(), labKeeperCommand())
+	return cmd
+}
+
+func labUpCommand() *cobra.Command {
+	var name, output string
+	var controllers []string
+	var certsDir, certName string
+	cmd := &cobra.Command{
+		Use:   "up TOPOLOGY",
+		Short: "Bring a lab up",
+		Long: `Bring a lab up: switches, hosts and links, and the switches' connection to the
+controller, which need not run yet. Switches of different labs have the same
+datapath ids unless their topology files say otherwise: give each lab a
+controller of its own.
+
+TOPOLOGY is one of
+  ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
+
+A topology file, every key but name, a, b and switch being optional:
+
+  name: triangle
+  controller: tcp:127.0.0.1:6653       # or a list
+  switches:
+    - {name: s1}
+    - {name: s2, dpid: 0x2, protocols: [OpenFlow13], fail_mode: secure}
+    - {name: s3}
+  hosts:
+    - {name: h1, switch: s1}
+    - {name: h2, switch: s2, port: 1, mac: "02:00:00:00:00:02", ipv4: 10.0.0.2/24, ipv6: fd00::2/64, vlan: 10}
+  links:
+    - {a: s1, b: s2, rate: 100mbit, delay: 5ms, jitter: 1ms, loss: 1%}
+    - {a: s2, b: s3, a_port: 7, b_port: 7, mtu: 9000}
+    - {a: s3, b: s1}`,
+		Example: `  weft lab up demo
+  weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
+  weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
+  weft certs switch 1 2 3 --together ring
+  weft lab up ring:3 --controller ssl:127.0.0.1:6653 --certs certs --cert ring`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			topo, err := lab.Resolve(args[0])
+			if err != nil {
+				return err
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			start := time.Now()
+			l, err := lab.Up(ctx, topo, lab.Options{
+				Name: name, Controllers: controllers, TLS: labTLS(certsDir, certName),
+				KeeperCommand: []string{exe, "lab", "keeper"},
+				Progress:      progress.Doing,
+			})
+			if err != nil {
+				return err
+			}
+			progress.Stop()
+			t := l.Topology()
+			up := labUpResult{
+				Name: l.Name(), Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
+				Controllers: t.Controllers, ControllerSocket: l.ControllerSocket(), Seconds: time.Since(start).Seconds(),
+			}
+			return labPrint(cmd.OutOrStdout(), output, up, func(w *labTable) {
+				fmt.Fprintf(w, "lab %s is up: %d switches, %d hosts, %d links between switches, in %.1f s\n",
+					up.Name, up.Switches, up.Hosts, up.Links, up.Seconds)
+				fmt.Fprintf(w, "controller: %s\n", strings.Join(up.Controllers, ", "))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
+	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
+		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
+	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
+	cmd.Flags().StringVar(&certName, "cert", "lab", "name of the certificate in --certs, for all of the lab's switches")
+	cmd.MarkFlagDirname("certs")
+	labOutputFlag(cmd, &output)
+	return cmd
+}
+
+// labTLS returns the files of a certificate in a directory; nil without one.
+func labTLS(dir, name string) *lab.TLS {
+	if dir == "" {
+		return nil
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	return &lab.TLS{Certificate: file(name + ".crt"), Key: file(name + ".key"), Authority: file("ca.crt")}
+}
+
+type labUpResult struct {
+	Name             string   `json:"name"`
+	Switches         int      `json:"switches"`
+	Hosts            int      `json:"hosts"`
+	Links            int      `json:"links"`
+	Controllers      []string `json:"controllers"`
+	ControllerSocket string   `json:"controller_socket"`
+	Seconds          float64  `json:"seconds"`
+}
+
+func labDownCommand() *cobra.Command {
+	var all bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "Take a lab down, leaving nothing of it",
+		Long: `Take a lab down: its switches, its hosts with whatever runs in them, its files.
+Works on labs half made, too, and on those whose maker was killed.`,
+		Example: `  weft lab down ring-10
+  weft lab down --all`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return cli.Usagef(cmd, "name the one lab to take down, or all of them by --all")
+			}
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("taking down")
+			result := labDownResult{Down: []string{}}
+			var err error
+			switch {
+			case all:
+				result.Down, err = lab.DownAll(ctx)
+			case lab.Exists(args[0]):
+				result.Down = args
+				err = lab.Down(ctx, args[0])
+			default:
+				err = lab.Down(ctx, args[0]) // checks the name, finds processes without files
+			}
+			if err != nil {
+				return err
+			}
+			progress.Stop()
+			return labPrint(cmd.OutOrStdout(), output, result, func(w *labTable) {
+				for _, name := range result.Down {
+					fmt.Fprintf(w, "lab %s is down\n", name)
+				}
+				if len(result.Down) == 0 {
+					fmt.Fprintln(w, "no such lab was up")
+				}
+			})
+		},
+	}
+	labOutputFlag(cmd, &output)
+	cmd.Flags().BoolVar(&all, "all", false, "take every lab down")
+	return cmd
+}
+
+type labDownResult struct {
+	Down []string `json:"down"`
+}
+
+func labListCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the labs that are up",
+		Example: "  weft lab list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			labs, err := lab.List()
+			if err != nil {
+				return err
+			}
+			return labPrint(cmd.OutOrStdout(), output, labs, func(w *labTable) {
+				w.row("NAME", "STATE", "SWITCHES", "HOSTS", "LINKS", "CONTROLLERS", "SINCE")
+				for _, l := range labs {
+					w.row(l.Name, l.State, l.Switches, l.Hosts, l.Links, strings.Join(l.Controllers, " "), l.Created.Format(time.DateTime))
+				}
+			})
+		},
+	}
+	labOutputFlag(cmd, &output)
+	return cmd
+}
+
+func labKeeperCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "keeper NAME",
+		Short:  "Run a lab's keeper; `weft lab up` starts it",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			return lab.Keeper(ctx, args[0])
+		},
+	}
+}
+
+// labNamed returns the lab of the --name flag, or the only one that is up.
+func labNamed(name string) (*lab.Lab, error) {
+	if name == "" {
+		return lab.OpenOnly()
+	}
+	return lab.Open(name)
+}
+
+func labNameFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "name", "", "the lab (default: the only one that is up)")
+}

@@ -1,0 +1,61 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/lab"
+)
+
+func labGraphCommand() *cobra.Command {
+	var name, output string
+	cmd := &cobra.Command{
+		Use:   "graph [TOPOLOGY]",
+		Short: "Show a lab's network, or draw it",
+		Long: `Show the network of a lab that is up, links in the state they are in, or of a
+topology that is not up (a file or a generator, see weft lab up --help), which
+needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
+(-o yaml, -o json) to edit and bring up.`,
+		Example: `  weft lab graph
+  weft lab graph -o svg > network.svg
+  weft lab graph fattree:4 -o yaml > mine.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, err := labGraph(name, args)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			switch output {
+			case "table":
+				return g.Text(out)
+			case "dot":
+				return g.DOT(out)
+			case "svg":
+				return g.SVG(out)
+			case "json", "yaml":
+				return labPrint(out, output, g.Topology, nil)
+			}
+			return fmt.Errorf("unknown output %q; allowed: table, dot, svg, json, yaml", output)
+		},
+	}
+	labNameFlag(cmd, &name)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, dot, svg, json or yaml")
+	return cmd
+}
+
+func labGraph(name string, args []string) (lab.Graph, error) {
+	if len(args) == 1 {
+		t, err := lab.Resolve(args[0])
+		if err != nil {
+			return lab.Graph{}, err
+		}
+		return lab.GraphOf(t), nil
+	}
+	l, err := labNamed(name)
+	if err != nil {
+		return lab.Graph{}, err
+	}
+	return l.Graph()
+}

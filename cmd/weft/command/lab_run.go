@@ -1,0 +1,178 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/lab"
+)
+
+func labExecCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "exec HOST -- COMMAND [ARG...]",
+		Short: "Run a command in a host",
+		Long: `Run a command in a host's network namespace, on this terminal; its exit status
+becomes weft's.`,
+		Example: `  weft lab exec h1 -- ip addr
+  weft lab exec h2 --name dc -- tcpdump -ni eth0 arp`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			return l.Become(args[0], args[1:]...)
+		},
+	}
+	labNameFlag(cmd, &name)
+	return cmd
+}
+
+// errLabLoss is returned by ping if a packet was lost, after the table.
+var errLabLoss = errors.New("packets were lost")
+
+func labPingCommand() *cobra.Command {
+	var name, output string
+	var all, six, four bool
+	var opt lab.PingOptions
+	cmd := &cobra.Command{
+		Use:   "ping [A B]",
+		Short: "Ping one host from another, or every pair",
+		Long: `Ping host B from host A, or with --all every host from every other, and print
+what was sent and received, the round-trip times, and the longest outage. The
+exit status is not zero if a packet was lost. Interrupt ends it early.`,
+		Example: `  weft lab ping h1 h2 -c 10
+  weft lab ping --all -4 -6
+  weft lab ping h1 h8 -c -1 -i 10ms     # until interrupted`,
+		Args: cobra.RangeArgs(0, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			if all == (len(args) == 2) || len(args) == 1 {
+				return cli.Usagef(cmd, "name two hosts, or every pair by --all")
+			}
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			var results []lab.PingResult
+			for _, v6 := range []bool{false, true} {
+				if (v6 && !six) || (!v6 && six && !four) {
+					continue
+				}
+				opt.IPv6 = v6
+				pairs := []lab.Pair{}
+				if all {
+					pairs = l.AllPairs(v6)
+				} else {
+					pairs = append(pairs, lab.Pair{From: args[0], To: args[1]})
+				}
+				progress.Doing(fmt.Sprintf("pinging %s over IPv%d", cli.Number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
+				rs, err := l.PingAll(ctx, pairs, opt)
+				results = append(results, rs...)
+				if err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+			progress.Stop()
+			err = labPrint(cmd.OutOrStdout(), output, results, func(w *labTable) { labPingTable(w, results) })
+			if err == nil && lab.AnyLost(results) {
+				err = errLabLoss
+			}
+			return err
+		},
+	}
+	labNameFlag(cmd, &name)
+	labOutputFlag(cmd, &output)
+	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "every ordered pair of hosts")
+	f.BoolVarP(&six, "ipv6", "6", false, "over IPv6")
+	f.BoolVarP(&four, "ipv4", "4", false, "over IPv4 (the default; with -6 both)")
+	f.IntVarP(&opt.Count, "count", "c", 3, "packets per pair; -1: until interrupted")
+	f.DurationVarP(&opt.Interval, "interval", "i", 200*time.Millisecond, "time between packets")
+	f.DurationVarP(&opt.Timeout, "timeout", "W", time.Second, "time to wait for an answer after the last packet")
+	f.IntVar(&opt.Parallel, "parallel", 16, "pairs at a time")
+	return cmd
+}
+
+func labPingTable(w *labTable, results []lab.PingResult) {
+	w.row("FROM", "TO", "IP", "SENT", "RECEIVED", "MIN ms", "AVG ms", "MAX ms", "OUTAGE ms", "NOTE")
+	sent, received := 0, 0
+	for _, r := range results {
+		ip, note := "4", ""
+		if r.IPv6 {
+			ip = "6"
+		}
+		if r.Lost() > 0 {
+			note = strings.TrimSpace(fmt.Sprintf("%d lost %s", r.Lost(), r.Error))
+		}
+		w.row(r.From, r.To, ip, r.Sent, r.Received, r.Min, r.Avg, r.Max, r.Outage, note)
+		sent, received = sent+r.Sent, received+r.Received
+	}
+	if len(results) > 1 {
+		fmt.Fprintf(w, "%d pairs, %d packets sent, %d received, %d lost\n", len(results), sent, received, sent-received)
+	}
+}
+
+func labIperfCommand() *cobra.Command {
+	var name, output, udp string
+	var opt lab.IperfOptions
+	cmd := &cobra.Command{
+		Use:   "iperf A B",
+		Short: "Measure the throughput from one host to another",
+		Long: `Measure the throughput from host A to host B with iperf3 (Debian package
+iperf3): TCP with CUBIC, or UDP.`,
+		Example: `  weft lab iperf h1 h2
+  weft lab iperf h1 h2 --udp 50mbit -t 10s -o json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			if udp != "" {
+				var err error
+				if opt.UDP, err = lab.ParseRate(udp); err != nil {
+					return err
+				}
+			}
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("measuring")
+			r, err := l.Iperf(ctx, args[0], args[1], opt)
+			if err != nil {
+				return err
+			}
+			progress.Stop()
+			return labPrint(cmd.OutOrStdout(), output, r, func(w *labTable) {
+				w.row("FROM", "TO", "PROTOCOL", "SECONDS", "SENT Mbit/s", "RECEIVED Mbit/s", "RETRANSMITS", "LOST %")
+				w.row(r.From, r.To, r.Protocol, fmt.Sprintf("%.1f", r.Seconds), fmt.Sprintf("%.1f", r.SentMbit),
+					fmt.Sprintf("%.1f", r.Mbit), r.Retransmits, fmt.Sprintf("%.2f", r.LostPercent))
+			})
+		},
+	}
+	labNameFlag(cmd, &name)
+	labOutputFlag(cmd, &output)
+	f := cmd.Flags()
+	f.BoolVarP(&opt.IPv6, "ipv6", "6", false, "over IPv6")
+	f.DurationVarP(&opt.Duration, "time", "t", 5*time.Second, "how long, in whole seconds")
+	f.IntVarP(&opt.Streams, "parallel", "P", 1, "streams at a time")
+	f.StringVar(&udp, "udp", "", "send UDP at this rate, such as 50mbit")
+	return cmd
+}

@@ -1,0 +1,174 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// runLab runs `weft lab ARGS` in this process.
+func runLab(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := labCommand()
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestLabHelpHasExamples(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
+		if !c.Hidden && (c.Short == "" || c.Example == "") {
+			t.Errorf("%s has no short help or no example", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(labCommand())
+}
+
+// The topology file shown by `weft lab up --help` is one.
+func TestLabHelpFileIsValid(t *testing.T) {
+	_, file, ok := strings.Cut(labUpCommand().Long, "\n  name: triangle\n")
+	if !ok {
+		t.Fatal("the help shows no file")
+	}
+	topo, err := lab.Parse("triangle.yaml", []byte("  name: triangle\n"+file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(topo.Switches) != 3 || len(topo.Hosts) != 2 || len(topo.Links) != 3 {
+		t.Errorf("%+v", topo)
+	}
+}
+
+func TestLabGraphOffline(t *testing.T) {
+	dir := t.TempDir()
+	for _, output := range []string{"table", "dot", "svg", "json", "yaml"} {
+		out, err := runLab(t, "graph", "fattree:4", "-o", output)
+		if err != nil || !strings.Contains(out, "e4-2") {
+			t.Errorf("-o %s: %v\n%s", output, err, out)
+		}
+		if output != "yaml" && output != "json" {
+			continue
+		}
+		file := filepath.Join(dir, "again."+output)
+		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := runLab(t, "graph", file, "-o", output); err != nil || again != out {
+			t.Errorf("-o %s does not read back: %v", output, err)
+		}
+	}
+}
+
+func TestLabUsageErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"graph star:3":                 "neither a file nor a known form",
+		"graph demo -o pdf":            `unknown output "pdf"; allowed: table, dot, svg, json, yaml`,
+		"up demo -o svg":               `unknown output "svg"; allowed: table, json, yaml`,
+		"up demo --controller here":    `"here" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`,
+		"up demo --name a.b":           `"a.b" is not a name for a lab`,
+		"up":                           "accepts 1 arg(s), received 0",
+		"down":                         "name the one lab to take down, or all of them by --all",
+		"down a --all":                 "name the one lab to take down, or all of them by --all",
+		"down a/b":                     `"a/b" is not a name for a lab`,
+		"ping h1":                      "name two hosts, or every pair by --all",
+		"ping h1 h2 --all":             "name two hosts, or every pair by --all",
+		"ping h1 h2 --name nowhere":    "lab nowhere: no such lab is up; see `weft lab list`",
+		"exec h1 --name nowhere -- ls": "lab nowhere: no such lab is up",
+		"iperf h1 h2 --name nowhere":   "lab nowhere: no such lab is up",
+		"iperf h1 h2 --udp 5":          `"5" is not a rate`,
+		"link --name nowhere":          "lab nowhere: no such lab is up",
+		"graph --name nowhere":         "lab nowhere: no such lab is up",
+		"list -o table2":               `unknown output "table2"; allowed: table, json, yaml`,
+	} {
+		if out, err := runLab(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("weft lab %s:\ngot  %v %s\nwant %s", line, err, out, want)
+		}
+	}
+}
+
+// TestLabCommands runs the commands on a real lab, with the real binary.
+func TestLabCommands(t *testing.T) {
+	t.Parallel()
+	weft := testprogram.Weft(t)
+	name := fmt.Sprintf("cli%d", os.Getpid())
+	t.Cleanup(func() {
+		if err := lab.Down(context.Background(), name); err != nil {
+			t.Error(err)
+		}
+	})
+	run := func(status int, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(weft, append([]string{"lab"}, args...)...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != status {
+			t.Fatalf("weft lab %s: %v, want exit status %d\n%s%s", strings.Join(args, " "), err, status, &out, &errs)
+		}
+		if status != 0 && errs.Len() == 0 && args[0] != "exec" {
+			t.Errorf("weft lab %s fails without a word on stderr", strings.Join(args, " "))
+		}
+		return out.String()
+	}
+	file := filepath.Join(t.TempDir(), "net.yaml")
+	text := "switches: [{name: s1, fail_mode: standalone}, {name: s2, fail_mode: standalone}]\n" +
+		"hosts: [{name: h1, switch: s1}, {name: h2, switch: s2}]\nlinks: [{a: s1, b: s2}]\ncontroller: none\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var up labUpResult
+	if err := json.Unmarshal([]byte(run(0, "up", file, "--name", name, "-o", "json")), &up); err != nil || up.Switches != 2 {
+		t.Errorf("up: %+v, %v", up, err)
+	}
+	run(1, "up", file, "--name", name)
+	if out := run(0, "list", "-o", "yaml"); !strings.Contains(out, "name: "+name) {
+		t.Errorf("list:\n%s", out)
+	}
+	if out := run(0, "ping", "--all", "-4", "-6", "-i", "10ms", "-W", "10s", "--name", name); !strings.Contains(out, "4 pairs, 12 packets sent, 12 received, 0 lost") {
+		t.Errorf("ping:\n%s", out)
+	}
+	if out := run(0, "exec", "h1", "--name", name, "--", "cat", "/proc/net/if_inet6"); !strings.Contains(out, "fd000000000000000000000000000001") {
+		t.Errorf("exec:\n%s", out)
+	}
+	run(7, "exec", "h1", "--name", name, "--", "sh", "-c", "exit 7")
+	run(0, "link", "s1", "s2", "silent", "--name", name)
+	run(1, "ping", "h1", "h2", "-i", "10ms", "-W", "100ms", "--name", name)
+	if out := run(0, "graph", "--name", name); !strings.Contains(out, "2→s2:2 (silent)") {
+		t.Errorf("graph:\n%s", out)
+	}
+	run(0, "link", "s1", "s2", "up", "--name", name)
+	if out := run(0, "link", "s1", "s2", "set", "--delay", "5ms", "--loss", "0%", "--name", name); !strings.Contains(out, "5ms") {
+		t.Errorf("link set:\n%s", out)
+	}
+	var pings []lab.PingResult
+	if err := json.Unmarshal([]byte(run(0, "ping", "h1", "h2", "-W", "10s", "-o", "json", "--name", name)), &pings); err != nil || pings[0].Min < 10 {
+		t.Errorf("ping over 5 ms: %+v, %v", pings, err)
+	}
+	run(0, "iperf", "h1", "h2", "-t", "1s", "--name", name)
+	run(2, "link", "s1", "s2", "cut", "--name", name)
+	run(0, "down", name)
+	if lab.Exists(name) {
+		t.Error("down leaves something")
+	}
+	if out := run(0, "down", name); !strings.Contains(out, "no such lab was up") {
+		t.Errorf("down again: %s", out)
+	}
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/flow"
+)
+
+func linkCommand() *cobra.Command {
+	var r cli.Remote
+	cmd := &cobra.Command{
+		Use:   "link",
+		Short: "Allow links that discovery holds",
+		Long: `Allow links that discovery holds. A new link whose probes take longer than over a
+cable may be a relay between hosts, so it is held: weft get links lists it with
+the reason. If it is a cable, only a long one, allow it.`,
+		Example: `  weft get links
+  weft link allow 1:3 2:1
+  weft link revoke 1:3 2:1
+  weft link list`,
+	}
+	r.Flags(cmd)
+	cmd.AddCommand(
+		linkSetCommand(&r, &cobra.Command{
+			Use:   "allow DPID:PORT DPID:PORT",
+			Short: "Have a link come up whatever its latency is",
+			Long: `Have a link between two ports come up whatever its latency and the history of its
+ports are. The controller keeps this over restarts. A plan or configuration says
+the same by discovery.allow, and discovery.latency.max says how long links are.`,
+			Example: "  weft link allow 1:3 2:1",
+		}, false),
+		linkSetCommand(&r, &cobra.Command{
+			Use:     "revoke DPID:PORT DPID:PORT",
+			Short:   "Take back weft link allow; the link is judged anew",
+			Example: "  weft link revoke 1:3 2:1",
+		}, true),
+		linkListCommand(&r))
+	return cmd
+}
+
+// parseLocation reads DPID:PORT, or DPID/PORT as weft get links prints it.
+func parseLocation(text string) (*api.Location, error) {
+	i := strings.LastIndexAny(text, ":/")
+	if i < 0 {
+		return nil, fmt.Errorf("%.80q: want DPID:PORT, such as 1:3", text)
+	}
+	sw, err := flow.ParseDPID(text[:i])
+	n, err2 := strconv.ParseUint(text[i+1:], 10, 32)
+	if err != nil || err2 != nil {
+		return nil, fmt.Errorf("%.80q: want DPID:PORT, such as 1:3", text)
+	}
+	return api.NewLocation(flow.Location{Switch: sw, Port: flow.Port(n)}), nil
+}
+
+func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(2)
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		a, err := parseLocation(args[0])
+		b, err2 := parseLocation(args[1])
+		if err := cmp.Or(err, err2); err != nil {
+			return cli.View{}, cli.Usagef(cmd, "%v", err)
+		}
+		m, err := c.AllowLink(c.Ctx, &api.AllowLinkRequest{A: a, B: b, Revoke: revoke})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			if revoke {
+				t.Row("link", cli.Place(a), "-", cli.Place(b), "is no longer allowed")
+			} else {
+				t.Row("link", cli.Place(a), "-", cli.Place(b), "is allowed")
+			}
+		}}, err
+	})
+}
+
+func linkListCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:     "list",
+		Short:   "List the links that are allowed",
+		Example: "  weft link list -o json",
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
+		list := &api.ListLinksResponse{Allowed: m.GetAllowed()}
+		return cli.View{Value: list, Text: func(t *cli.Table) {
+			t.Row("PORT", "PORT")
+			for _, l := range list.Allowed {
+				t.Row(cli.Place(l.A), cli.Place(l.B))
+			}
+		}}, err
+	})
+}

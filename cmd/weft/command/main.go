@@ -1,0 +1,98 @@
+// Package command is the program weft: the controller and everything around it. The
+// commands that run it are in run, those about plans in planner, those that set entries and
+// policies in policy, benchmarks in bench, the demo in demo; cli is what all share. Those that talk to a running controller use
+// its northbound API only.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/bench"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/demo"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/policy"
+	"github.com/weft-sdn/weft/cmd/weft/profiler"
+	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/cmd/weft/store"
+	"github.com/weft-sdn/weft/cmd/weft/trace"
+)
+
+// Main runs the command line and returns the exit status: 0, 1 if the command
+// failed, 2 if it was called wrongly. The services of others are further ones, of
+// another module: its program has them beside Weft's, and plans, configuration
+// and checks know them.
+func Main(args []string, stdout, stderr io.Writer, others ...weft.Spec) int {
+	run.AddServices(others)
+	return execute(args, stdout, stderr)
+}
+
+func execute(args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	usage, unknown := (*cli.UsageError)(nil), (*planner.UnknownPlan)(nil)
+	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
+		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
+	}
+	said := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	for line := range strings.Lines(said) {
+		fmt.Fprintf(stderr, "weft: %s\n", cli.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
+	}
+	if errors.As(err, &usage) || errors.As(err, &unknown) {
+		return 2
+	}
+	return 1
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weft",
+		Short: "Weft is an SDN controller",
+		Long: `Weft is an SDN controller for OpenFlow 1.3 and 1.0 networks, with a laboratory
+of real switches to try it in.`,
+		Example: `  weft up                                  # run the controller
+  weft lab up demo                         # bring up a network of real switches
+  weft get switches                        # look at it
+  weft trace 10.0.0.1 10.0.0.8             # follow a packet through the flow tables`,
+		Version:       run.Build().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
+	root.SetVersionTemplate("weft {{.Version}}\n")
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "talk", Title: "Talk to a running controller:"},
+		&cobra.Group{ID: "work", Title: "Workbench:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand())
+	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
+	add("talk", policy.Commands()...)
+	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
+	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
+	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
+	policy.Derive(root, api.Methods())
+	cli.Strict(root)
+	return root
+}

@@ -70,6 +70,16 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 	}
 }
 
+// late reports whether a run of a publisher that has ended sent an event, and a
+// later run has sent what is so now. It waited while this process could not be
+// reached.
+func (f *facts) late(sub *local.Subject, key string, source publisher) bool {
+	f.mu.Lock()
+	last := f.known[sub][key].source
+	f.mu.Unlock()
+	return last.partition == source.partition && last.epoch > source.epoch && !f.n.lists(members.OwnerOf(sub.Name), source.epoch)
+}
+
 // published schedules a sweep if an entry shows a new run of a publisher.
 func (f *facts) published(old, new *members.Entry) {
 	if new == nil || !f.n.listening(new.Partition) {
@@ -148,6 +158,18 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 		}
 		at.PutNow(event)
 	}
+}
+
+// lists reports whether the entry of a process lists a run of a service.
+func (n *Node) lists(service string, epoch uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.entries {
+		if s := e.Service(service); s != nil && s.Epoch == epoch {
+			return true
+		}
+	}
+	return false
 }
 
 // alive returns the epochs of all runs of a service that have not died.

@@ -85,7 +85,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	var last, event any // subscribers of one event share its message
 	var lastData []byte
 	var key string // key of a retained event
-	var retained, noted bool
+	var retained, noted, late bool
 	for ; len(r.B) > 0; number++ {
 		kind, subject, service := r.Uint8(), r.Bytes(), r.Bytes()
 		epoch, source, data := r.Uint64(), r.Uint64(), r.Bytes()
@@ -141,7 +141,12 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		}
 		if retained && !noted {
 			noted = true
-			n.facts.note(sub, key, event, publisher{source, partition})
+			if late = n.facts.late(sub, key, publisher{source, partition}); !late {
+				n.facts.note(sub, key, event, publisher{source, partition})
+			}
+		}
+		if retained && late {
+			continue
 		}
 		at.Put(event)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // chunk bounds the operations of one decision.
@@ -47,10 +48,7 @@ func (o *outbox) post(d *flow.Decision) {
 		}
 	}
 	o.mu.Unlock()
-	select {
-	case o.bell <- struct{}{}:
-	default:
-	}
+	object.Notify(o.bell)
 }
 
 func (o *outbox) next() *flow.Decision {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // counter is a metric that only grows.
@@ -78,7 +79,7 @@ func (e *engine) change(f func(now int64, t *topology)) {
 	}
 	f(e.now(), e.topo)
 	e.unlock()
-	poke(e.wake)
+	object.Notify(e.wake)
 }
 
 // unlock releases the lock and wakes the publisher if there are events.
@@ -86,7 +87,7 @@ func (e *engine) unlock() {
 	some := len(e.topo.events) > 0
 	e.mu.Unlock()
 	if some {
-		poke(e.filled)
+		object.Notify(e.filled)
 	}
 }
 
@@ -95,13 +96,6 @@ func (e *engine) read(f func(t *topology)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f(e.topo)
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // run probes and publishes until ctx ends.

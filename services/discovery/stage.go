@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // ethTypeBDDP is the type of LLDP-like frames that other controllers broadcast
@@ -96,7 +97,7 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	look := len(e.topo.events) > 0 || e.topo.deadline < quiet
 	e.unlock()
 	if look {
-		poke(e.wake)
+		object.Notify(e.wake)
 	}
 	return why
 }

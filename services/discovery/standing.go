@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // standing returns the baseline flows of discovery: LLDP goes to the controller
@@ -71,7 +72,7 @@ func (k *keeper) again(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if j := k.jobs[sw]; j != nil {
-		poke(j.again)
+		object.Notify(j.again)
 	}
 }
 

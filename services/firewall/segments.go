@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Rules that name a tenant and no VLAN hold in all its virtual networks: the
@@ -29,10 +30,7 @@ func (b *book) segmentChanged(ev *api.SegmentChanged) {
 		tenant = ""
 	}
 	b.segmentNews[uint16(s.Vlan)] = tenant
-	select {
-	case b.news <- struct{}{}:
-	default:
-	}
+	object.Notify(b.news)
 }
 
 // follow makes rules anew as virtual networks come and go, until ctx ends.

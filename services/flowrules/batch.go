@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // The bounds of batches: the number of open ones, the time after which an open
@@ -316,10 +317,7 @@ func (s *batches) expire(now time.Time) {
 // push queues the batch to be carried out.
 func (s *batches) push(b *batch) {
 	s.queue = append(s.queue, b)
-	select {
-	case s.bell <- struct{}{}:
-	default:
-	}
+	object.Notify(s.bell)
 }
 
 // next returns the next batch to carry out, nil if ctx ends.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // directions records who directs packets to its connections (api.DirectPackets).
@@ -65,10 +66,7 @@ func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]b
 		concerned = differing(have, switches)
 		d.of[who] = &direction{revision: req.GetRevision(), until: until, switches: switches}
 	}
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	object.Notify(d.wake)
 	return concerned, false, nil
 }
 

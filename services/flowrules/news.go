@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/object"
 )
 
 // failuresMax bounds the refusals that wait to be published.
@@ -43,10 +44,7 @@ func (n *news) add(observed []*api.FlowsObserved, failures []*api.WantedFlow) {
 	n.failures = append(n.failures, failures[:room]...)
 	n.mu.Unlock()
 	n.shed.Add(float64(len(failures) - room))
-	select {
-	case n.bell <- struct{}{}:
-	default:
-	}
+	object.Notify(n.bell)
 }
 
 func (n *news) next() (*api.FlowsObserved, *api.WantedFlow) {

@@ -43,8 +43,8 @@ type body struct {
 	meter flow.Meter
 }
 
-// object is one group or meter that a switch should have.
-type object struct {
+// resource is one group or meter that a switch should have.
+type resource struct {
 	key objectKey
 	body
 	progress
@@ -137,9 +137,9 @@ func sameMeter(w, h *flow.Meter) bool {
 
 // admitObjects returns a service's whole set of groups and meters for a switch;
 // of those with the same number the last counts.
-func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) ([]*object, error) {
+func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) ([]*resource, error) {
 	at := map[objectKey]int{}
-	var list []*object
+	var list []*resource
 	add := func(of flow.DPID, k objectKey, b body) error {
 		switch {
 		case of != sw:
@@ -147,7 +147,7 @@ func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) (
 		case k.owner() != owner:
 			return fmt.Errorf("%v is among the numbers of %v", k, k.owner())
 		}
-		o := &object{key: k, body: b}
+		o := &resource{key: k, body: b}
 		if i, twice := at[k]; twice {
 			list[i] = o
 			return nil

@@ -19,14 +19,14 @@ const doubtPause = time.Second
 // objects is the groups and meters of one switch: those that services want, and
 // those that the switch is known to have.
 type objects struct {
-	wanted   map[objectKey]*object
+	wanted   map[objectKey]*resource
 	have     map[objectKey]*body // of the services' numbers only; empty until read
 	removals map[objectKey]*objectRemoval
 	doubted  time.Time // when one was last suspected to be gone
 }
 
 func newObjects() objects {
-	return objects{wanted: map[objectKey]*object{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
+	return objects{wanted: map[objectKey]*resource{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
 }
 
 // none reports whether there is nothing to do.
@@ -65,7 +65,7 @@ func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
 
 // declareObjects makes groups and meters the whole set of a service for this
 // session. With keep, the switch's other ones stay.
-func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d *declared, now time.Time) {
+func (l *ledger) declareObjects(owner flow.Owner, list []*resource, others bool, d *declared, now time.Time) {
 	o := &l.objects
 	keep := make(map[objectKey]bool, len(list))
 	for _, w := range list {
@@ -109,7 +109,7 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d
 
 // awaits returns an unconfirmed group or meter that a rule uses, false if there
 // is none.
-func (l *ledger) awaits(r *rule) (w *object, waits bool) {
+func (l *ledger) awaits(r *rule) (w *resource, waits bool) {
 	if len(l.objects.wanted) == 0 {
 		return nil, false
 	}
@@ -131,7 +131,7 @@ func (l *ledger) usesObjects(r *rule) (yes bool) {
 
 // dueObjects returns the groups and meters to send at now, and when the next is
 // due.
-func (l *ledger) dueObjects(now time.Time) (due []*object, later time.Time) {
+func (l *ledger) dueObjects(now time.Time) (due []*resource, later time.Time) {
 	for _, w := range l.objects.wanted {
 		switch {
 		case w.state == confirmed || w.state == sent || w.due.IsZero():
@@ -141,7 +141,7 @@ func (l *ledger) dueObjects(now time.Time) (due []*object, later time.Time) {
 			due = append(due, w)
 		}
 	}
-	slices.SortFunc(due, func(a, b *object) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(due, func(a, b *resource) int { return compareKeys(a.key, b.key) })
 	return due, later
 }
 
@@ -181,7 +181,7 @@ func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.T
 // making returns the step that makes the first of the groups and meters. It
 // changes an existing one in place, so that the entries that use it are not
 // interrupted.
-func (l *ledger) making(due []*object, now time.Time) step {
+func (l *ledger) making(due []*resource, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: place, session: l.session, objects: due, decision: &flow.Decision{}}
 	for _, w := range due {
@@ -256,7 +256,7 @@ func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
 
 // objectFailed records that a switch has not made a group or meter. If the switch
 // has it against expectation, or lacks it, the other operation is tried.
-func (l *ledger) objectFailed(w *object, f failure, said objectFailure, now time.Time) {
+func (l *ledger) objectFailed(w *resource, f failure, said objectFailure, now time.Time) {
 	have := l.objects.have[w.key] != nil
 	if said == alreadyThere && !have || said == notThere && have {
 		if have {
@@ -418,7 +418,7 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 }
 
 // wantedObject returns the API's view of a group or meter.
-func (l *ledger) wantedObject(w *object) *api.WantedFlow {
+func (l *ledger) wantedObject(w *resource) *api.WantedFlow {
 	f := &api.WantedFlow{
 		Flow:  &api.FlowEntry{Dpid: l.sw.String(), Owner: w.key.owner().String()},
 		State: w.state.String(), Reason: w.key.String() + ": " + w.reason,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Rules is the desired entries of all switches.
@@ -158,10 +159,7 @@ func (r *Rules) worker(sw flow.DPID) *worker {
 		w = newWorker(newLedger(sw, r.cfg, r.count))
 		r.workers[sw] = w
 		r.unborn = append(r.unborn, w)
-		select {
-		case r.bell <- struct{}{}:
-		default:
-		}
+		object.Notify(r.bell)
 	}
 	return w
 }

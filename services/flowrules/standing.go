@@ -135,7 +135,7 @@ func await(ctx context.Context, waits []<-chan struct{}) {
 type declared struct {
 	rules    []*rule
 	removals []*removal
-	objects  []*object
+	objects  []*resource
 	gone     []*objectRemoval
 	refused  []*api.WantedFlow
 	sent     uint32
@@ -145,7 +145,7 @@ type declared struct {
 // declare makes entries, groups and meters the whole set of a service for this
 // session. The entries of the switch must have been read. If keep is set, or the
 // store is not whole, entries outside the set stay.
-func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, keep bool, now time.Time) declared {
+func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*resource, keep bool, now time.Time) declared {
 	var d declared
 	have := l.unclaimed[owner]
 	first := !l.claimed[owner]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Network is the part of the southbound that the service uses.
@@ -38,12 +39,7 @@ func newWorker(l *ledger) *worker {
 }
 
 // ring notifies the worker that there may be work.
-func (w *worker) ring() {
-	select {
-	case w.bell <- struct{}{}:
-	default:
-	}
-}
+func (w *worker) ring() { object.Notify(w.bell) }
 
 // turn notifies those who wait for the switch. The caller holds mu.
 func (w *worker) turn() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // flooding maintains, on every switch, the entries that carry broadcasts and
@@ -126,12 +127,7 @@ func (f *flooding) noteLocked(urgent bool) {
 	}
 }
 
-func (f *flooding) wake() {
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
-}
+func (f *flooding) wake() { object.Notify(f.kick) }
 
 func (f *flooding) changed() { f.note(false) }
 

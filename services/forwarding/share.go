@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // sharing queues what this instance has programmed until it is sent to the
@@ -67,12 +68,7 @@ func (s *sharing) add(one shared) {
 	}
 }
 
-func (s *sharing) ring() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *sharing) ring() { object.Notify(s.wake) }
 
 // take returns the next message, nil if there is none.
 func (s *sharing) take() *api.RoutesShared {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // figures is the metrics of latencies and beats.
@@ -100,10 +101,7 @@ func (m *monitor) configure(cfg Config) {
 		m.slots[r.slot].add(r)
 		i++
 	}
-	select {
-	case m.retimed <- struct{}{}:
-	default:
-	}
+	object.Notify(m.retimed)
 }
 
 // switchChanged adds a switch that has connected, and drops one that has gone.
@@ -137,10 +135,7 @@ func (m *monitor) switchChanged(s *api.Switch, now time.Time) {
 	if !s.GetConnected() {
 		m.publish(&api.HeartbeatChanged{Dpid: sw.String(), State: away.String(), Reason: s.GetReason()})
 	}
-	select {
-	case m.bell <- struct{}{}:
-	default:
-	}
+	object.Notify(m.bell)
 }
 
 // run asks until ctx ends.

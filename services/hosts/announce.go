@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // An announcer tracks the hosts whose state differs from the last published
@@ -41,12 +42,7 @@ func (a *announcer) add(h *host) {
 }
 
 // notify wakes the publishing goroutine.
-func (a *announcer) notify() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
+func (a *announcer) notify() { object.Notify(a.wake) }
 
 // waiting returns how many hosts are marked.
 func (a *announcer) waiting() int {

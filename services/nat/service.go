@@ -79,10 +79,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		b.cfg.Store(c)
 		k.Changed() // another bound of hosts
 		for _, t := range turns {
-			select {
-			case t <- struct{}{}:
-			default:
-			}
+			object.Notify(t)
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // part is what the paths of one partition add: they know their own switches in
@@ -283,12 +284,7 @@ func (c *convergence) tellOthers(ctx context.Context) {
 }
 
 // tellAgain schedules another exchange of summaries.
-func (p *part) tellAgain() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-}
+func (p *part) tellAgain() { object.Notify(p.changed) }
 
 // exchangeOnce exchanges summaries once, and reports whether all partitions answered.
 func (c *convergence) exchangeOnce(ctx context.Context) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // gatherFor is how long what has been gained waits for more: at start, and
@@ -133,12 +134,7 @@ func (c *convergence) rest() time.Duration {
 	return time.Until(c.resting)
 }
 
-func (c *convergence) later() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *convergence) later() { object.Notify(c.wake) }
 
 // converge makes the next topology and publishes it if it has changed. The
 // caller holds the lock, so that versions are published in order.

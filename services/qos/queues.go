@@ -202,12 +202,7 @@ func (p *ports) retry(dpid string) {
 	p.ring()
 }
 
-func (p *ports) ring() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *ports) ring() { object.Notify(p.wake) }
 
 // run configures the ports that are due until ctx ends, a few at a time.
 func (p *ports) run(ctx context.Context) {

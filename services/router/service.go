@@ -83,12 +83,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	k := weft.KeepStanding(env, flow.OwnerRouter, b.want)
 	moved := make(chan struct{}, 1)
 	b.declare = k.Changed
-	b.moved = func() {
-		select {
-		case moved <- struct{}{}:
-		default:
-		}
-	}
+	b.moved = func() { object.Notify(moved) }
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)

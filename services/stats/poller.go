@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Network is the part of the southbound that the service uses.
@@ -169,12 +170,7 @@ func (p *Poller) enqueue(t *target) {
 	}
 }
 
-func (p *Poller) ring() {
-	select {
-	case p.bell <- struct{}{}:
-	default:
-	}
-}
+func (p *Poller) ring() { object.Notify(p.bell) }
 
 // gather is how long readings wait for others, so that the process wakes up
 // for several at a time.

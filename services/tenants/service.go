@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Spec declares the service.
@@ -128,12 +129,7 @@ func (s *server) follow() {
 	})
 }
 
-func (s *server) ring() {
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
-}
+func (s *server) ring() { object.Notify(s.news) }
 
 // announce publishes changes of segments until ctx ends; at first, all segments.
 func (s *server) announce(ctx context.Context) {

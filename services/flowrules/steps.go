@@ -32,7 +32,7 @@ type step struct {
 	readObjects bool
 	rules       []*rule      // write
 	removals    []*removal   // erase
-	objects     []*resource    // place
+	objects     []*resource  // place
 	gone        []objectGone // displace
 	decision    *flow.Decision
 }

@@ -118,6 +118,25 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 	return resp, nil
 }
 
+// readAll asks a switch for all elements of a kind; decode appends those of a
+// reply to a list.
+func readAll[T any](ctx context.Context, s *session.Session, req openflow.MultipartRequest, decode func([]byte, []T) ([]T, error)) (list []T, err error) {
+	err = s.Multipart(ctx, &req, func(body []byte) (_ int, err error) {
+		list, err = decode(body, list)
+		return len(list), err
+	})
+	return list, err
+}
+
+// index returns the elements by their ids.
+func index[T any](list []T, id func(*T) uint32) map[uint32]*T {
+	of := make(map[uint32]*T, len(list))
+	for i := range list {
+		of[id(&list[i])] = &list[i]
+	}
+	return of
+}
+
 func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
 	s, err := h.connected(req.Dpid)
 	if err != nil {
@@ -127,30 +146,53 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 	if s.Version == openflow.V10 {
 		return resp, nil // the switch has no groups
 	}
-	var groups []flow.Group
-	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, func(body []byte) (_ int, err error) {
-		groups, err = s.Version.DecodeGroupDesc(body, groups)
-		return len(groups), err
-	})
+	groups, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, s.Version.DecodeGroupDesc)
 	if err != nil || len(groups) == 0 {
 		return resp, err
 	}
-	var stats []openflow.GroupStats
-	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll}, func(body []byte) (_ int, err error) {
-		stats, err = s.Version.DecodeGroupStats(body, stats)
-		return len(stats), err
-	})
+	stats, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll}, s.Version.DecodeGroupStats)
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[uint32]*openflow.GroupStats, len(stats))
-	for i := range stats {
-		of[stats[i].ID] = &stats[i]
-	}
+	of := index(stats, func(g *openflow.GroupStats) uint32 { return g.ID })
 	for i := range groups {
 		resp.Groups = append(resp.Groups, newGroup(s.DPID, &groups[i], of[groups[i].ID]))
 	}
 	sort.Slice(resp.Groups, func(i, j int) bool { return resp.Groups[i].Id < resp.Groups[j].Id })
+	return resp, nil
+}
+
+func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadMetersResponse{}
+	if s.Version == openflow.V10 {
+		return resp, nil // the switch has no meters
+	}
+	meters, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll}, s.Version.DecodeMeterConfig)
+	if err != nil || len(meters) == 0 {
+		return resp, err
+	}
+	stats, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}, s.Version.DecodeMeterStats)
+	if err != nil {
+		return nil, err
+	}
+	of := index(stats, func(m *openflow.MeterStats) uint32 { return m.ID })
+	for i := range meters {
+		m := api.NewMeter(s.DPID, &meters[i])
+		if st := of[m.Id]; st != nil {
+			m.Flows, m.Packets, m.Bytes = st.Flows, st.Packets, st.Bytes
+			for k, c := range st.Bands {
+				if k < len(m.Bands) {
+					m.Bands[k].Packets, m.Bands[k].Bytes = c.Packets, c.Bytes
+				}
+			}
+		}
+		resp.Meters = append(resp.Meters, m)
+	}
+	sort.Slice(resp.Meters, func(i, j int) bool { return resp.Meters[i].Id < resp.Meters[j].Id })
 	return resp, nil
 }
 
@@ -175,21 +217,17 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	resp := &api.ReadPortStatsResponse{}
-	var list []openflow.PortStats
-	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny}, func(body []byte) (_ int, err error) {
-		list, err = s.Version.DecodePortStats(body, list[:0])
-		for _, p := range list {
-			resp.Ports = append(resp.Ports, &api.PortStats{
-				Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
-				RxBytes: kept(p.RxBytes), TxBytes: kept(p.TxBytes), RxDropped: kept(p.RxDropped), TxDropped: kept(p.TxDropped),
-				RxErrors: kept(p.RxErrors), TxErrors: kept(p.TxErrors),
-			})
-		}
-		return len(resp.Ports), err
-	})
+	list, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny}, s.Version.DecodePortStats)
 	if err != nil {
 		return nil, err
+	}
+	resp := &api.ReadPortStatsResponse{}
+	for _, p := range list {
+		resp.Ports = append(resp.Ports, &api.PortStats{
+			Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
+			RxBytes: kept(p.RxBytes), TxBytes: kept(p.TxBytes), RxDropped: kept(p.RxDropped), TxDropped: kept(p.TxDropped),
+			RxErrors: kept(p.RxErrors), TxErrors: kept(p.TxErrors),
+		})
 	}
 	return resp, nil
 }
@@ -208,19 +246,15 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	if err != nil {
 		return nil, err
 	}
-	resp := &api.ReadTableStatsResponse{}
-	var list []openflow.TableStats
-	err = s.Multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable}, func(body []byte) (_ int, err error) {
-		list, err = s.Version.DecodeTableStats(body, list[:0])
-		for _, t := range list {
-			resp.Tables = append(resp.Tables, &api.TableStats{
-				Dpid: req.Dpid, Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched, MaxEntries: t.MaxEntries,
-			})
-		}
-		return len(resp.Tables), err
-	})
+	list, err := readAll(ctx, s, openflow.MultipartRequest{Type: openflow.MultipartTable}, s.Version.DecodeTableStats)
 	if err != nil {
 		return nil, err
+	}
+	resp := &api.ReadTableStatsResponse{}
+	for _, t := range list {
+		resp.Tables = append(resp.Tables, &api.TableStats{
+			Dpid: req.Dpid, Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched, MaxEntries: t.MaxEntries,
+		})
 	}
 	return resp, nil
 }

@@ -87,21 +87,21 @@ func TestHostsOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// A shelf comes to hold what is wanted, whatever fails, is bounded, or is written
+// A persister comes to hold what is wanted, whatever fails, is bounded, or is written
 // by another instance.
-func TestShelf(t *testing.T) {
+func TestPersister(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		store := memory(t)
-		f := &faults{Store: store, rng: rng.IntN, wrote: func(string, string) {}}
+		f := &faults{Bucket: store, rng: rng.IntN, wrote: func(string, string) {}}
 		f.before.Store(5)
 		f.after.Store(5)
-		s := NewShelf(f)
+		s := NewPersister(f)
 		want := map[string]string{}
 		for range 10 {
 			clear(want)
-			for range rng.IntN(3 * shelfTurn) {
-				want[fmt.Sprint(rng.IntN(3*shelfTurn))] = fmt.Sprint(rng.IntN(2))
+			for range rng.IntN(3 * persistTurn) {
+				want[fmt.Sprint(rng.IntN(3*persistTurn))] = fmt.Sprint(rng.IntN(2))
 			}
 			if _, err := store.Put(t.Context(), "0", []byte("another")); err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestShelf(t *testing.T) {
 			}
 		}
 		got := map[string]string{}
-		if err := NewShelf(store).Load(t.Context(), func(key, value string) { got[key] = value }); err != nil {
+		if err := NewPersister(store).Load(t.Context(), func(key, value string) { got[key] = value }); err != nil {
 			t.Fatal(err)
 		}
 		if want["0"] == "" {

@@ -23,7 +23,7 @@ type balancer struct {
 	regroup func()        // declares the groups of all switches again
 
 	mu        object.Guard // guards the following
-	vips      *object.Book[*vip]
+	vips      *object.Store[*vip]
 	hosts     *object.Hosts
 	switches  map[flow.DPID]*datapath
 	table     connections
@@ -40,7 +40,7 @@ type datapath struct {
 	edges     map[flow.Port]bool
 }
 
-func newBalancer(cfg *Config, store object.Store, log *slog.Logger) *balancer {
+func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		hosts:    object.NewHosts(),

@@ -36,10 +36,10 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 	return c
 }
 
-// figures are the current numbers of VIPs and members.
-type figures struct{ vips, connections, up, down, unknown, draining, away int }
+// totals are the current numbers of VIPs and members.
+type totals struct{ vips, connections, up, down, unknown, draining, away int }
 
-func (b *balancer) figures() (f figures) {
+func (b *balancer) totals() (f totals) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f.vips, f.connections = b.vips.Len(), len(b.table.by)
@@ -65,7 +65,7 @@ func (b *balancer) figures() (f figures) {
 
 // memberFigures returns a member's current connections, all its connections so
 // far, and whether it may get more.
-func (b *balancer) memberFigures(vip, address string) (connections, total float64, up bool) {
+func (b *balancer) memberCounts(vip, address string) (connections, total float64, up bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v := b.vips.Get(vip)

@@ -29,7 +29,7 @@ type rig struct {
 	b   *balancer
 	now int64
 
-	store object.Store
+	store object.Bucket
 
 	port uint16 // of the last connection of shares
 }
@@ -45,7 +45,7 @@ func newRig(t testing.TB) *rig {
 }
 
 // start makes a balancer anew on a store; all switches and hosts are known.
-func (g *rig) start(store object.Store) {
+func (g *rig) start(store object.Bucket) {
 	g.store = store
 	g.b = newBalancer(DefaultConfig(), store, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	g.b.count = newCounts(func(string, string, ...string) Counter { return silent{} })

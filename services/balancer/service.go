@@ -175,14 +175,14 @@ func observe(ctx context.Context, env *weft.Env) {
 // gauges registers the metrics of all VIPs together.
 func gauges(env *weft.Env, b *balancer) {
 	m := env.Metric
-	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.figures().vips) })
-	m.Gauge("connections", "Connections that are balanced.", func() float64 { return float64(b.figures().connections) })
+	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.totals().vips) })
+	m.Gauge("connections", "Connections that are balanced.", func() float64 { return float64(b.totals().connections) })
 	const members = "Members of pools, by state."
-	m.Gauge("members", members, func() float64 { return float64(b.figures().up) }, "state", "up")
-	m.Gauge("members", members, func() float64 { return float64(b.figures().down) }, "state", "down")
-	m.Gauge("members", members, func() float64 { return float64(b.figures().unknown) }, "state", "unknown")
-	m.Gauge("members", members, func() float64 { return float64(b.figures().draining) }, "state", "draining")
-	m.Gauge("members", members, func() float64 { return float64(b.figures().away) }, "state", "away")
+	m.Gauge("members", members, func() float64 { return float64(b.totals().up) }, "state", "up")
+	m.Gauge("members", members, func() float64 { return float64(b.totals().down) }, "state", "down")
+	m.Gauge("members", members, func() float64 { return float64(b.totals().unknown) }, "state", "unknown")
+	m.Gauge("members", members, func() float64 { return float64(b.totals().draining) }, "state", "draining")
+	m.Gauge("members", members, func() float64 { return float64(b.totals().away) }, "state", "away")
 }
 
 // meters are the metrics of single members. They come and go with the members, so
@@ -227,15 +227,15 @@ func (m *meters) update() {
 		m.of[key] = true
 		labels := []string{"vip", key[0], "member", key[1]}
 		m.metric.Gauge(memberConnections, "Connections of a member.", func() float64 {
-			n, _, _ := m.balancer.memberFigures(key[0], key[1])
+			n, _, _ := m.balancer.memberCounts(key[0], key[1])
 			return n
 		}, labels...)
 		m.metric.Gauge(memberGiven, "Connections that a member was given since the service started.", func() float64 {
-			_, n, _ := m.balancer.memberFigures(key[0], key[1])
+			_, n, _ := m.balancer.memberCounts(key[0], key[1])
 			return n
 		}, labels...)
 		m.metric.Gauge(memberUp, "Whether a member is given connections.", func() float64 {
-			if _, _, up := m.balancer.memberFigures(key[0], key[1]); up {
+			if _, _, up := m.balancer.memberCounts(key[0], key[1]); up {
 				return 1
 			}
 			return 0

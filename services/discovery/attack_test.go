@@ -36,7 +36,7 @@ func newRig(t testing.TB) *rig {
 		send:    func(context.Context, *flow.Decision) (map[flow.DPID]bool, error) { return nil, nil },
 		echo:    func(context.Context, []string) (map[flow.DPID]int64, error) { return nil, nil },
 		publish: func(event) {}, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	c.figures = figures{sent: &number{}, received: &number{}, failed: &number{}, skipped: &number{}}
+	c.figures = metrics{sent: &number{}, received: &number{}, failed: &number{}, skipped: &number{}}
 	for i := range c.figures.refused {
 		c.figures.refused[i] = &number{}
 	}

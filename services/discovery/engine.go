@@ -18,8 +18,8 @@ import (
 // counter is a metric that only grows.
 type counter interface{ Add(float64) }
 
-// figures holds the metrics of an engine.
-type figures struct {
+// metrics holds the metrics of an engine.
+type metrics struct {
 	sent, received, failed, skipped counter
 	refused                         [refusals]counter
 }
@@ -34,7 +34,7 @@ type engineConfig struct {
 	publish func(event)
 	save    func(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error
 	alive   func(ctx context.Context, now int64) error // writes a sign of life
-	figures figures
+	figures metrics
 	log     *slog.Logger
 }
 

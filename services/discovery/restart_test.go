@@ -293,8 +293,8 @@ func TestDyingInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := func() (*shelf, map[flow.Location]memory) {
-		s, ports := &shelf{store: b}, map[flow.Location]memory{}
+	load := func() (*persister, map[flow.Location]memory) {
+		s, ports := &persister{store: b}, map[flow.Location]memory{}
 		if _, err := s.load(t.Context(), func(at flow.Location, m memory) { ports[at] = m }, func(key string, err error) { t.Errorf("%s: %v", key, err) }); err != nil {
 			t.Fatal(err)
 		}

@@ -54,13 +54,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	kept := &shelf{store: past}
+	kept := &persister{store: past}
 	seed, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
 		return fmt.Errorf("discovery: random numbers: %w", err)
 	}
 	e := newEngine(engineConfig{
-		config: cfg, key: key, now: steadyClock(weft.Now(env)), figures: newFigures(env.Metric), log: env.Log,
+		config: cfg, key: key, now: steadyClock(weft.Now(env)), figures: newMetrics(env.Metric), log: env.Log,
 		send: func(ctx context.Context, d *flow.Decision) (failed map[flow.DPID]bool, err error) {
 			r, err := weft.Call(ctx, env, api.Send, d)
 			for _, f := range r.GetFailures() {
@@ -199,8 +199,8 @@ func steadyClock(now time.Time) func() int64 {
 	return func() int64 { return base + int64(time.Since(start)) }
 }
 
-func newFigures(m weft.Metrics) figures {
-	f := figures{
+func newMetrics(m weft.Metrics) metrics {
+	f := metrics{
 		sent:     m.Counter("probes_sent_total", "Probes handed to the southbound."),
 		received: m.Counter("probes_received_total", "Probes that arrived and were accepted."),
 		failed:   m.Counter("probes_failed_total", "Probes that the southbound could not send."),

@@ -22,7 +22,7 @@ func compareText(a, b string) int { return cmp.Compare(a, b) }
 const errorsMost = 100
 
 // addRules answers the call.
-func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
 	resp := &api.AddFirewallRulesResponse{}
 	x, err := b.add(ctx, req, resp)
 	switch {
@@ -37,7 +37,7 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 }
 
 // add stores rules and puts them into force.
-func (b *book) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *api.AddFirewallRulesResponse) (*change, error) {
+func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *api.AddFirewallRulesResponse) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (b *book) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *
 
 // admit reads the rules of a request, or returns all mistakes in them. The caller
 // has the turn.
-func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
+func (b *store) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
 	var errs []error
 	wrong := func(i int, err error) {
 		if len(errs) == errorsMost {
@@ -143,7 +143,7 @@ func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
 
 // madeUp returns an id for a rule without one: the id of an equal rule, so that a
 // repeated request changes nothing, else a new one.
-func (b *book) madeUp(m *api.FirewallRule, taken map[string]int) string {
+func (b *store) madeUp(m *api.FirewallRule, taken map[string]int) string {
 	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	h := uint64(len(value))
 	for _, c := range value {
@@ -167,7 +167,7 @@ func (r *rule) sameBut(m *api.FirewallRule) bool {
 
 // after returns the rule that a number will have once next applies; a nil rule in
 // next is removed. The caller has the turn.
-func (b *book) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
+func (b *store) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
 	return func(n uint32) *api.FirewallRule {
 		if m, ok := next[n]; ok {
 			return m
@@ -180,7 +180,7 @@ func (b *book) after(next map[uint32]*api.FirewallRule) func(uint32) *api.Firewa
 }
 
 // deleteRules answers the call.
-func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
+func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
 	var only *flow.DPID
 	if req.AllOf != "" && req.AllOf != "all" {
 		sw, err := flow.ParseDPID(req.AllOf)
@@ -201,7 +201,7 @@ func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequ
 }
 
 // remove deletes the rules of a request, those of one switch if only is not nil.
-func (b *book) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID) (*change, error) {
+func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (b *book) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, 
 }
 
 // setDefault answers the call.
-func (b *book) setDefault(ctx context.Context, req *api.SetFirewallDefaultRequest) (*api.SetFirewallDefaultResponse, error) {
+func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultRequest) (*api.SetFirewallDefaultResponse, error) {
 	if req.Action != "" || req.Dpid == "" {
 		if err := checkDefault(req.Action); err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)

@@ -70,7 +70,7 @@ func (c *Config) validateRules() error {
 
 // configure replaces the rules of the former configuration. Those made by the API
 // stay as they are. The switches follow.
-func (b *book) configure(ctx context.Context, c *Config) error {
+func (b *store) configure(ctx context.Context, c *Config) error {
 	want := c.configRules()
 	if len(want) > 0 {
 		if _, err := b.addRules(ctx, &api.AddFirewallRulesRequest{Rules: want, NoWait: true}); err != nil {
@@ -98,7 +98,7 @@ func configured(id string) error {
 }
 
 // addByAPI answers the call for everybody but the configuration.
-func (b *book) addByAPI(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+func (b *store) addByAPI(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
 	for _, m := range req.Rules {
 		if strings.HasPrefix(m.GetId(), configPrefix) {
 			return nil, configured(m.Id)
@@ -108,7 +108,7 @@ func (b *book) addByAPI(ctx context.Context, req *api.AddFirewallRulesRequest) (
 }
 
 // deleteByAPI answers the call for everybody but the configuration.
-func (b *book) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
+func (b *store) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
 	for _, id := range req.Ids {
 		if strings.HasPrefix(id, configPrefix) {
 			return nil, configured(id)

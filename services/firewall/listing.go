@@ -13,7 +13,7 @@ import (
 )
 
 // listRules answers the call.
-func (b *book) listRules(ctx context.Context, req *api.ListFirewallRulesRequest) (*api.ListFirewallRulesResponse, error) {
+func (b *store) listRules(ctx context.Context, req *api.ListFirewallRulesRequest) (*api.ListFirewallRulesResponse, error) {
 	sw := flow.DPID(0)
 	if req.Dpid != "" {
 		var err error
@@ -61,7 +61,7 @@ func (b *book) listRules(ctx context.Context, req *api.ListFirewallRulesRequest)
 
 // counts returns the packets and bytes of the switches' entries by rule number.
 // It leaves out switches that do not answer.
-func (b *book) counts(ctx context.Context) map[uint32][2]uint64 {
+func (b *store) counts(ctx context.Context) map[uint32][2]uint64 {
 	sum := make(map[uint32][2]uint64)
 	lists := make(chan []*api.FlowEntry, 64)
 	go func() {
@@ -99,7 +99,7 @@ func (b *book) counts(ctx context.Context) map[uint32][2]uint64 {
 }
 
 // status answers the call.
-func (b *book) status(_ context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
+func (b *store) status(_ context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
 	set := b.now.Load()
 	resp := &api.FirewallStatus{DefaultAction: set.fallback, Rules: uint32(set.rules)}
 	only := flow.DPID(0)
@@ -120,7 +120,7 @@ func (b *book) status(_ context.Context, req *api.GetFirewallStatusRequest) (*ap
 }
 
 // describe reports how a switch follows the rules.
-func (b *book) describe(s *site, set *ruleset) *api.FirewallSwitch {
+func (b *store) describe(s *site, set *ruleset) *api.FirewallSwitch {
 	v := set.view(s.dpid)
 	m := &api.FirewallSwitch{Dpid: s.dpid.String(), DefaultAction: actionAllow, Mode: modeOff, Rules: uint32(v.size())}
 	switch _, m.OwnDefault = set.ownBack[s.dpid]; {
@@ -143,7 +143,7 @@ func (b *book) describe(s *site, set *ruleset) *api.FirewallSwitch {
 }
 
 // check answers the call.
-func (b *book) check(_ context.Context, req *api.CheckFirewallRequest) (*api.CheckFirewallResponse, error) {
+func (b *store) check(_ context.Context, req *api.CheckFirewallRequest) (*api.CheckFirewallResponse, error) {
 	var sw flow.DPID
 	if req.Dpid != "" {
 		var err error

@@ -18,7 +18,7 @@ import (
 
 // segmentChanged records a virtual network that has come or gone. It does not
 // block.
-func (b *book) segmentChanged(ev *api.SegmentChanged) {
+func (b *store) segmentChanged(ev *api.SegmentChanged) {
 	s := ev.GetSegment()
 	if s.GetVlan() == 0 || s.Vlan > 4094 {
 		return
@@ -34,7 +34,7 @@ func (b *book) segmentChanged(ev *api.SegmentChanged) {
 }
 
 // follow makes rules anew as virtual networks come and go, until ctx ends.
-func (b *book) follow(ctx context.Context) {
+func (b *store) follow(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,7 +49,7 @@ func (b *book) follow(ctx context.Context) {
 
 // renewSegments makes the rules of tenants anew whose virtual networks have
 // changed. It returns an error if it cannot store this.
-func (b *book) renewSegments(ctx context.Context) error {
+func (b *store) renewSegments(ctx context.Context) error {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (b *book) renewSegments(ctx context.Context) error {
 }
 
 // vlansOf returns the VLANs of a tenant. The caller has the turn.
-func (b *book) vlansOf(tenant string) (list []uint16) {
+func (b *store) vlansOf(tenant string) (list []uint16) {
 	for vlan, name := range b.segments {
 		if name == tenant {
 			list = append(list, vlan)
@@ -127,7 +127,7 @@ func (r *rule) conditions() ([]condition, error) {
 const keySegments = "segments"
 
 // saveSegments stores which VLAN is whose.
-func (b *book) saveSegments(ctx context.Context) error {
+func (b *store) saveSegments(ctx context.Context) error {
 	m := &api.ListNetworksResponse{}
 	for _, vlan := range slices.Sorted(maps.Keys(b.segments)) {
 		m.Networks = append(m.Networks, &api.TenantNetwork{Tenant: b.segments[vlan], Segment: uint32(vlan)})
@@ -141,7 +141,7 @@ func (b *book) saveSegments(ctx context.Context) error {
 }
 
 // loadSegments loads what saveSegments has stored.
-func (b *book) loadSegments(value []byte) error {
+func (b *store) loadSegments(value []byte) error {
 	var m api.ListNetworksResponse
 	if err := proto.Unmarshal(value, &m); err != nil {
 		return fmt.Errorf("firewall's segments of tenants: %w", err)

@@ -41,7 +41,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newBook(env.Config.(*Config), southbound{env}, kept, env.Log)
+	b := newStore(env.Config.(*Config), southbound{env}, kept, env.Log)
 	if err := b.load(ctx); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID, owner flow.Owne
 	return resp.GetFlows(), err
 }
 
-func gauges(m weft.Metrics, b *book) {
+func gauges(m weft.Metrics, b *store) {
 	m.Gauge("rules", "Rules in force.", func() float64 { return float64(b.now.Load().rules) })
 	sum := func(read func(*site) uint64) func() float64 {
 		return func() float64 {

@@ -119,13 +119,13 @@ func (s *site) send(ctx context.Context, choose func() *flow.Decision, carry fun
 }
 
 // install installs the verdicts on packets by the current rules.
-func (s *site) install(ctx context.Context, b *book, list []words, now time.Time) error {
+func (s *site) install(ctx context.Context, b *store, list []words, now time.Time) error {
 	return s.send(ctx, func() *flow.Decision { return s.verdictsOn(b, list, now) }, b.net.Send, func(error) {})
 }
 
 // verdictsOn records the verdicts on packets and returns the decision that
 // installs them; mu is held.
-func (s *site) verdictsOn(b *book, list []words, now time.Time) *flow.Decision {
+func (s *site) verdictsOn(b *store, list []words, now time.Time) *flow.Decision {
 	d := &flow.Decision{}
 	if !s.connected || s.unknown || !s.reactive.Load() {
 		return d
@@ -184,7 +184,7 @@ const comparisons = 2_000_000
 // revoke removes the verdicts that may no longer be right, those on packets that
 // a changed condition may concern, and waits until the switch confirms it. all
 // removes all of them.
-func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) error {
+func (s *site) revoke(ctx context.Context, b *store, changed []*cond, all bool) error {
 	var gone []flow.Match
 	var changes uint64
 	err := s.send(ctx, func() *flow.Decision {

@@ -26,7 +26,7 @@ func (n *slowNetwork) Apply(context.Context, *flow.Decision) (*api.ApplyResult, 
 // before it connected again says nothing of the new session.
 func TestEventsDoNotWaitForSwitches(t *testing.T) {
 	n := &slowNetwork{asked: make(chan struct{}), let: make(chan struct{})}
-	b := newBook(DefaultConfig(), n, nil, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), n, nil, slog.New(slog.DiscardHandler))
 	connected := &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}}
 	b.switchChanged(connected)
 	for again := range 2 {

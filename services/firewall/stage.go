@@ -106,7 +106,7 @@ func (k *flowKey) is(o *flowKey) bool {
 
 // judge is the running stage of one switch. One goroutine uses it.
 type judge struct {
-	book   *book
+	book   *store
 	sw     *site
 	set    *ruleset
 	view   view
@@ -117,7 +117,7 @@ type judge struct {
 }
 
 // open returns the stage for one switch.
-func (b *book) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+func (b *store) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	j := &judge{book: b, sw: b.site(sw)}
 	return j.packet
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // filled returns a book of rules that asks nobody.
-func filled(t testing.TB, rules []*api.FirewallRule) *book {
+func filled(t testing.TB, rules []*api.FirewallRule) *store {
 	t.Helper()
-	b := newBook(DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 	x := &change{}
 	for i, m := range rules {
 		r, conditions, err := parseRule(m)

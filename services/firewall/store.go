@@ -3,112 +3,325 @@ package firewall
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"google.golang.org/protobuf/proto"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
-// bucket is where rules are kept.
-type bucket interface {
-	Put(ctx context.Context, key string, value []byte) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
+// keeper makes sure that switches have their wanted entries.
+type keeper interface {
+	Changed(switches ...flow.DPID)
+	Settle(ctx context.Context) error
+	Status(sw flow.DPID) (state string, err error)
 }
 
-// chunk is how many rules share one key of the store, by their numbers: a change
-// of one rule writes so many, and loading many rules reads few keys.
-const chunk = 512
+// store holds all rules, and the known state of the switches.
+type store struct {
+	cfg    *Config
+	net    network
+	bucket bucket
+	keeper keeper
+	log    *slog.Logger
+	now    atomic.Pointer[ruleset]
+	line   chan *site // those with verdicts to be installed
 
-const (
-	keyRules    = "rules/"
-	keyDefaults = "defaults"
-)
+	// Changes of the rules take turns, and lock mu while they write: the holder
+	// of the turn may read what follows without the lock, others lock. Nobody
+	// holds the lock while something is stored or a switch is awaited.
+	mu       object.Guard
+	rules    map[string]*rule
+	numbers  map[uint32]*rule
+	free     []uint32 // free numbers below next
+	next     uint32   // the lowest number never used
+	all      *builder
+	own      map[flow.DPID]*builder
+	back     string // the default
+	ownBack  map[flow.DPID]string
+	segments map[uint16]string // tenant whose virtual network a VLAN carries
 
-func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n) }
+	newsMu      sync.Mutex        // guards segmentNews
+	segmentNews map[uint16]string // changed segments; empty: it has gone
+	news        chan struct{}     // notified then
 
-// load reads what an earlier run has stored. Unreadable data is an error: a
-// firewall does not start with some of its rules.
-func (b *book) load(ctx context.Context) error {
-	var rules []*api.FirewallRule
-	err := b.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
-		switch {
-		case key == keyDefaults:
-			var m api.FirewallStatus
-			if err := proto.Unmarshal(value, &m); err != nil {
-				return fmt.Errorf("firewall's defaults: %w", err)
-			}
-			return b.setDefaults(&m)
-		case key == keySegments:
-			return b.loadSegments(value)
-		case strings.HasPrefix(key, keyRules):
-			var m api.AddFirewallRulesRequest
-			if err := proto.Unmarshal(value, &m); err != nil {
-				return fmt.Errorf("firewall's rules under %s: %w", key, err)
-			}
-			rules = append(rules, m.Rules...)
+	siteMu sync.Mutex // guards sites
+	sites  map[flow.DPID]*site
+}
+
+func newStore(cfg *Config, net network, kept bucket, log *slog.Logger) *store {
+	b := &store{
+		cfg: cfg, net: net, bucket: kept, log: log, line: make(chan *site, 4096),
+		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
+		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
+		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
+	}
+	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
+	return b
+}
+
+// site returns the state of a switch.
+func (b *store) site(sw flow.DPID) *site {
+	b.siteMu.Lock()
+	defer b.siteMu.Unlock()
+	s := b.sites[sw]
+	if s == nil {
+		s = &site{dpid: sw, sending: make(chan struct{}, 1), ports: map[flow.Port]bool{}, verdicts: map[flow.Match]*verdict{}, unknown: true}
+		b.sites[sw] = s
+	}
+	return s
+}
+
+// everySite returns all known switches, by number.
+func (b *store) everySite() []*site {
+	b.siteMu.Lock()
+	defer b.siteMu.Unlock()
+	list := make([]*site, 0, len(b.sites))
+	for _, sw := range slices.Sorted(maps.Keys(b.sites)) {
+		list = append(list, b.sites[sw])
+	}
+	return list
+}
+
+// change is what a call changes.
+type change struct {
+	add, remove map[flow.DPID][]*cond // by switch, of rules of one switch
+	addAll      []*cond
+	removeAll   []*cond
+	defaults    map[flow.DPID]bool // of switches
+	anyDefault  bool
+	rules       int // number of deleted rules
+}
+
+// of returns the conditions that come or go.
+func (x *change) of(sw flow.DPID) []*cond {
+	return slices.Concat(x.addAll, x.removeAll, x.add[sw], x.remove[sw])
+}
+
+// switches returns the switches that the change concerns; false: all.
+func (x *change) switches() ([]flow.DPID, bool) {
+	if x.anyDefault || len(x.addAll)+len(x.removeAll) > 0 {
+		return nil, false
+	}
+	set := map[flow.DPID]bool{}
+	for sw := range x.add {
+		set[sw] = true
+	}
+	for sw := range x.remove {
+		set[sw] = true
+	}
+	for sw := range x.defaults {
+		set[sw] = true
+	}
+	return slices.Sorted(maps.Keys(set)), true
+}
+
+// empty reports whether nothing changes.
+func (x *change) empty() bool {
+	list, some := x.switches()
+	return some && len(list) == 0
+}
+
+// enter adds a rule to the book and works out the conditions of a tenant's rule.
+// The caller has the turn, and holds mu.
+func (b *store) enter(r *rule, conditions []condition, x *change) {
+	to := b.all
+	if r.local {
+		if to = b.own[r.sw]; to == nil {
+			to = newBuilder()
+			b.own[r.sw] = to
 		}
-		return nil
+	}
+	if r.wide {
+		r.vlans = b.vlansOf(r.msg.Tenant)
+		conditions, _ = r.conditions() // parseRule has tried
+	}
+	r.conds = make([]*cond, len(conditions))
+	for i := range conditions {
+		r.conds[i] = to.cond(r, &conditions[i].match, conditions[i].src, conditions[i].dst)
+	}
+	b.rules[r.id] = r
+	b.numbers[r.number()] = r
+	if n := r.number(); n >= b.next {
+		for i := b.next; i < n && len(b.free) < b.cfg.MaxRules; i++ {
+			b.free = append(b.free, i)
+		}
+		b.next = n + 1
+	}
+	if !r.local {
+		x.addAll = append(x.addAll, r.conds...)
+		return
+	}
+	if x.add == nil {
+		x.add = map[flow.DPID][]*cond{}
+	}
+	x.add[r.sw] = append(x.add[r.sw], r.conds...)
+}
+
+// leave takes a rule out of the book. The caller has the turn, and holds mu.
+func (b *store) leave(r *rule, x *change) {
+	delete(b.rules, r.id)
+	if b.numbers[r.number()] == r {
+		delete(b.numbers, r.number())
+	}
+	if !r.local {
+		x.removeAll = append(x.removeAll, r.conds...)
+		return
+	}
+	if x.remove == nil {
+		x.remove = map[flow.DPID][]*cond{}
+	}
+	x.remove[r.sw] = append(x.remove[r.sw], r.conds...)
+}
+
+// number returns a free number. The caller has the turn.
+func (b *store) number() uint32 {
+	for len(b.free) > 0 {
+		n := b.free[len(b.free)-1]
+		b.free = b.free[:len(b.free)-1]
+		if b.numbers[n] == nil {
+			return n
+		}
+	}
+	b.next++
+	return b.next - 1
+}
+
+// publish puts the book's rules into force. The caller has the turn.
+func (b *store) publish(x *change) {
+	old := b.now.Load()
+	s := &ruleset{version: old.version + 1, own: maps.Clone(old.own), fallback: b.back, ownBack: maps.Clone(b.ownBack), rules: len(b.rules)}
+	s.all = b.all.change(x.addAll, x.removeAll)
+	if s.own == nil {
+		s.own = map[flow.DPID]*classifier{}
+	}
+	local, _ := (&change{add: x.add, remove: x.remove}).switches()
+	for _, sw := range local {
+		c := b.own[sw].change(x.add[sw], x.remove[sw])
+		if s.own[sw] = c; c.size == 0 {
+			delete(s.own, sw)
+			delete(b.own, sw)
+		}
+	}
+	b.now.Store(s)
+}
+
+// setDefaults takes the defaults of an earlier run.
+func (b *store) setDefaults(m *api.FirewallStatus) error {
+	if err := checkDefault(m.DefaultAction); err != nil {
+		return err
+	}
+	b.back = m.DefaultAction
+	for _, s := range m.Switches {
+		sw, err := flow.ParseDPID(s.Dpid)
+		if err == nil {
+			err = checkDefault(s.DefaultAction)
+		}
+		if err != nil {
+			return err
+		}
+		b.ownBack[sw] = s.DefaultAction
+	}
+	return nil
+}
+
+func checkDefault(action string) error {
+	if action != actionAllow && action != actionDeny && action != actionBlock {
+		return fmt.Errorf("action %q: want allow, deny or block", action)
+	}
+	return nil
+}
+
+// enforce makes the switches do what the rules say after a change. It returns
+// those that do not yet; they are tried again.
+func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.FirewallFailure {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
+	defer cancel()
+	switches, some := x.switches()
+	b.keeper.Changed(switches...)
+	sites := b.everySite()
+	if some {
+		sites = sites[:0]
+		for _, sw := range switches {
+			sites = append(sites, b.site(sw))
+		}
+	}
+	failed := b.each(sites, func(s *site) error {
+		return s.revoke(ctx, b, x.of(s.dpid), x.anyDefault || x.defaults[s.dpid])
 	})
-	if err != nil {
-		return err
+	if !wait {
+		return nil
 	}
-	x := &change{}
-	for _, m := range rules {
-		r, conditions, err := parseRule(m)
-		if err != nil {
-			return fmt.Errorf("rule %s of an earlier run: %w", m.Id, err)
-		}
-		if m.Number == 0 || b.numbers[m.Number] != nil || b.rules[m.Id] != nil {
-			return fmt.Errorf("rule %s of an earlier run: its number %d or its id is there twice", m.Id, m.Number)
-		}
-		r.msg = m
-		b.enter(r, conditions, x)
+	_ = b.keeper.Settle(ctx) // Status reports failures
+	if b.review() {
+		_ = b.keeper.Settle(ctx)
+		b.review()
 	}
-	b.publish(x)
-	return nil
+	failed = append(failed, b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })...) // where they are no longer used
+	return append(failed, b.each(sites, b.standing)...)
 }
 
-// save writes the chunks that hold the given numbers. next returns the rule of a
-// number; nil if there is none.
-func (b *book) save(ctx context.Context, numbers []uint32, next func(uint32) *api.FirewallRule) error {
-	done := map[uint32]bool{}
-	for _, n := range numbers {
-		c := n / chunk
-		if done[c] {
-			continue
-		}
-		done[c] = true
-		m := &api.AddFirewallRulesRequest{}
-		for i := c * chunk; i < (c+1)*chunk; i++ {
-			if r := next(i); r != nil {
-				m.Rules = append(m.Rules, r)
-			}
-		}
-		if len(m.Rules) == 0 {
-			if err := b.bucket.Delete(ctx, chunkKey(c)); err != nil {
-				return err
-			}
-			continue
-		}
-		value, err := proto.Marshal(m)
-		if err != nil {
-			return err
-		}
-		if _, err := b.bucket.Put(ctx, chunkKey(c), value); err != nil {
-			return err
-		}
+// unsettled waits for what earlier changes have begun, and returns the switches
+// that do not follow the rules.
+func (b *store) unsettled(ctx context.Context) []*api.FirewallFailure {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
+	defer cancel()
+	_ = b.keeper.Settle(ctx) // Status reports failures
+	sites := b.everySite()
+	failed := b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
+	return append(failed, b.each(sites, b.standing)...)
+}
+
+// standing returns why a switch does not follow the rules.
+func (b *store) standing(s *site) error {
+	switch state, err := b.keeper.Status(s.dpid); state {
+	case "failing":
+		return err
+	case "syncing":
+		return fmt.Errorf("not confirmed within %v", b.cfg.Deadline)
 	}
 	return nil
 }
 
-// saveDefaults writes the defaults.
-func (b *book) saveDefaults(ctx context.Context, m *api.FirewallStatus) error {
-	value, err := proto.Marshal(m)
-	if err != nil {
-		return err
+// each calls f for switches, several at once.
+func (b *store) each(sites []*site, f func(*site) error) (failed []*api.FirewallFailure) {
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	slots := make(chan struct{}, 32)
+	for _, s := range sites {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			if err := f(s); err != nil {
+				mu.Lock()
+				failed = append(failed, &api.FirewallFailure{Dpid: s.dpid.String(), Text: err.Error()})
+				mu.Unlock()
+			}
+		})
 	}
-	_, err = b.bucket.Put(ctx, keyDefaults, value)
-	return err
+	work.Wait()
+	slices.SortFunc(failed, func(a, b *api.FirewallFailure) int { return compareText(a.Dpid, b.Dpid) })
+	return failed
+}
+
+// serve installs verdicts until ctx ends.
+func (b *store) serve(ctx context.Context) {
+	var spare []words
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-b.line:
+			list := s.take(spare)
+			if err := s.install(ctx, b, list, time.Now()); err != nil && ctx.Err() == nil {
+				b.log.Warn("verdicts not sent", "dpid", s.dpid, "error", err)
+			}
+			spare = list
+		}
+	}
 }

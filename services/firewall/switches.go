@@ -10,7 +10,7 @@ import (
 )
 
 // switchChanged records a switch that has connected or disconnected.
-func (b *book) switchChanged(ev *api.SwitchChanged) {
+func (b *store) switchChanged(ev *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -32,7 +32,7 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 
 // roleChanged records which ports lead to other switches. It returns the switch
 // if its entries may change.
-func (b *book) roleChanged(at flow.Location, role string) (sw flow.DPID, changed bool) {
+func (b *store) roleChanged(at flow.Location, role string) (sw flow.DPID, changed bool) {
 	s := b.site(at.Switch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *book) roleChanged(at flow.Location, role string) (sw flow.DPID, changed
 }
 
 // want returns the entries that a switch should have now.
-func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
 		return nil
@@ -80,7 +80,7 @@ const notConfirmed = "not confirmed within"
 // review records which switches have confirmed their entries. If a switch refuses
 // them, the controller judges its packets. It reports whether there are such
 // switches.
-func (b *book) review() (again bool) {
+func (b *store) review() (again bool) {
 	for _, s := range b.everySite() {
 		s.mu.Lock()
 		version, p, connected := s.version, s.program, s.connected
@@ -116,7 +116,7 @@ const reviewInterval = 250 * time.Millisecond
 
 // watch reviews the switches until ctx ends. It removes verdicts that an earlier
 // run, or a session, may have left.
-func (b *book) watch(ctx context.Context) {
+func (b *store) watch(ctx context.Context) {
 	tick := time.NewTicker(reviewInterval)
 	defer tick.Stop()
 	for {
@@ -139,7 +139,7 @@ func (b *book) watch(ctx context.Context) {
 }
 
 // flowRemoved records that a verdict has ended.
-func (b *book) flowRemoved(ev *api.FlowRemoved) {
+func (b *store) flowRemoved(ev *api.FlowRemoved) {
 	if ev.GetFlow().GetOwner() != flow.OwnerVerdicts.String() {
 		return
 	}

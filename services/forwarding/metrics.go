@@ -2,8 +2,8 @@ package forwarding
 
 import "sync/atomic"
 
-// figures is the registry of the service's metrics; weft.Metrics is one.
-type figures interface {
+// registry takes the service's metrics; weft.Metrics is one.
+type registry interface {
 	CounterFunc(name, help string, read func() float64, labels ...string)
 	Gauge(name, help string, read func() float64, labels ...string)
 }
@@ -18,27 +18,27 @@ type counters struct {
 }
 
 // register registers the metrics.
-func (c *counters) register(m figures, e *engine) {
-	figure := func(name, help string, n *atomic.Uint64, labels ...string) {
+func (c *counters) register(m registry, e *engine) {
+	count := func(name, help string, n *atomic.Uint64, labels ...string) {
 		m.CounterFunc(name, help, func() float64 { return float64(n.Load()) }, labels...)
 	}
 	for kind, n := range map[string]*atomic.Uint64{
 		"programmed": &c.routes, "rerouted": &c.rerouted, "lost": &c.lost, "idle": &c.idle,
 		"adopted": &c.adopted, "stale": &c.stale, "refused": &c.refused,
 	} {
-		figure("route_changes_total", "Routes programmed, moved and removed.", n, "kind", kind)
+		count("route_changes_total", "Routes programmed, moved and removed.", n, "kind", kind)
 	}
 	m.Gauge("routes", "Routes that are programmed: one direction between two hosts each.", func() float64 { return float64(e.routes.size()) })
-	figure("proxied_total", "ARP requests and neighbour solicitations answered for a host.", &c.proxied)
-	figure("floods_total", "Packets handed to all edge ports.", &c.floods)
-	figure("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)
-	figure("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)
-	figure("deferred_total", "Packets that have waited for a path from another process.", &c.deferred)
+	count("proxied_total", "ARP requests and neighbour solicitations answered for a host.", &c.proxied)
+	count("floods_total", "Packets handed to all edge ports.", &c.floods)
+	count("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)
+	count("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)
+	count("deferred_total", "Packets that have waited for a path from another process.", &c.deferred)
 	for reason, n := range map[string]*atomic.Uint64{
 		"unsettled_port": &c.unsettled, "stray": &c.stray, "same_port": &c.hairpin, "routes_full": &c.full, "unreachable": &c.unreachable,
 		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed, "unapproved": &c.unapproved,
 		"path_queue_full": &c.pathFull, "path_too_late": &c.pathLate,
 	} {
-		figure("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
+		count("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
 	}
 }

@@ -70,7 +70,7 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	for i, h := range list {
 		t.mu.Lock()
 		if h.changed() {
-			t.book.note(h)
+			t.pages.note(h)
 		}
 		events := t.newsOf(h)
 		t.mu.Unlock()

@@ -114,7 +114,7 @@ func TestStickyPort(t *testing.T) {
 	r := newRig(t, nil)
 	store := newBucket(t)
 	run := r.load(newBucket(t))
-	shelf := &bindingShelf{journal{store: store, run: run}}
+	shelf := &bindingPersister{journal{store: store, run: run}}
 	if err := shelf.load(t.Context(), r.table, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestStickyPort(t *testing.T) {
 	want := fmt.Sprint(r.listBindings())
 
 	next := newRig(t, nil)
-	again := &bindingShelf{journal{store: store, run: next.load(newBucket(t))}}
+	again := &bindingPersister{journal{store: store, run: next.load(newBucket(t))}}
 	if err := again.load(t.Context(), next.table, func(key string, err error) { t.Error(key, err) }); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestStickyPort(t *testing.T) {
 	}
 	next.accept(at(2, 2), raw(mac(1), mac(9)))
 	third := newRig(t, nil)
-	if err := (&bindingShelf{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), third.table, nil); err != nil || len(third.bindings.of) != 1 {
+	if err := (&bindingPersister{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), third.table, nil); err != nil || len(third.bindings.of) != 1 {
 		t.Errorf("%v, %v: want the static one", err, third.listBindings())
 	}
 }

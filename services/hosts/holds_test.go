@@ -15,7 +15,7 @@ import (
 // shelved is a rig whose holds are kept.
 type shelved struct {
 	*rig
-	*holdShelf
+	*holdPersister
 }
 
 func newShelved(t *testing.T) *shelved {
@@ -25,7 +25,7 @@ func newShelved(t *testing.T) *shelved {
 // restarted is a rig that begins with what was kept.
 func restarted(t *testing.T, hosts, holds *counting) *shelved {
 	r := newRig(t, nil)
-	s := &holdShelf{journal{store: holds}}
+	s := &holdPersister{journal{store: holds}}
 	bad := func(key string, err error) { t.Errorf("%s: %v", key, err) }
 	if err := s.load(t.Context(), r.table, bad); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestHoldsAreKept(t *testing.T) {
 	s.no("portal", mac(2))
 	s.accept(at(1, 1), udp(mac(3), mac(9), "10.0.0.3", "10.0.0.9"))
 	s.drain(nil, func(*api.HostChanged) {})
-	if err := s.holdShelf.run.save(t.Context(), s.table); err != nil {
+	if err := s.holdPersister.run.save(t.Context(), s.table); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprint(s.listHolds(""))

@@ -20,7 +20,7 @@ type store interface {
 // journal writes to a store until another instance takes over.
 type journal struct {
 	store store
-	run   *shelf // tells whether this instance is the last one
+	run   *persister // tells whether this instance is the last one
 
 	mu        sync.Mutex // guards revisions, and is held while keys are written
 	revisions map[string]uint64

@@ -29,9 +29,9 @@ func (c *counting) Update(ctx context.Context, key string, value []byte, revisio
 }
 
 // open returns a shelf on a bucket, its content loaded into the rig's table.
-func (r *rig) load(b weft.Bucket) *shelf {
+func (r *rig) load(b weft.Bucket) *persister {
 	r.t.Helper()
-	s := &shelf{bucket: b}
+	s := &persister{bucket: b}
 	if err := s.load(r.t.Context(), r.now, r.table, func(key string, err error) { r.t.Errorf("%s: %v", key, err) }); err != nil {
 		r.t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestHostsSurvive(t *testing.T) {
 	save := func() int {
 		r.changes()
 		before := b.writes
-		for len(r.book.dirty) > 0 {
+		for len(r.pages.dirty) > 0 {
 			if err := s.save(t.Context(), r.table); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestHostsSurvive(t *testing.T) {
 	if got := next.changes(); len(got) != many || strings.Count(strings.Join(got, "\n"), "learnt") != many {
 		t.Errorf("%d events, want that of each host", len(got))
 	}
-	if n := len(next.book.dirty); n != 0 {
+	if n := len(next.pages.dirty); n != 0 {
 		t.Errorf("%d pages to be written, though nothing has changed", n)
 	}
 }

@@ -58,9 +58,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	s := &shelf{bucket: kept}
-	b := &bindingShelf{journal{store: bound, run: s}}
-	holds := &holdShelf{journal{store: held, run: s}}
+	s := &persister{bucket: kept}
+	b := &bindingPersister{journal{store: bound, run: s}}
+	holds := &holdPersister{journal{store: held, run: s}}
 	if err := b.load(ctx, t, func(key string, err error) {
 		env.Log.Warn("binding of an earlier run left out", "key", key, "error", err)
 	}); err != nil {
@@ -184,7 +184,7 @@ func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 
 // handleBindings answers the calls about bindings. Changes are stored before it
 // answers.
-func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
+func handleBindings(env *weft.Env, t *table, b *bindingPersister) {
 	kept := func(ctx context.Context, err error) error {
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
 }
 
 // handleHolds answers the calls about holds.
-func handleHolds(env *weft.Env, t *table, s *holdShelf) {
+func handleHolds(env *weft.Env, t *table, s *holdPersister) {
 	weft.Handle(env, api.SetHold, func(ctx context.Context, r *api.SetHoldRequest) (*api.HostHold, error) {
 		return s.set(ctx, t, weft.Now(env).UnixNano(), r.GetHold())
 	})
@@ -251,7 +251,7 @@ func watchBindings(ctx context.Context, t *table, changed func()) {
 }
 
 // keep writes changes every second until ctx ends, and the remaining ones then.
-func keep(ctx context.Context, env *weft.Env, t *table, s *shelf, b *bindingShelf) {
+func keep(ctx context.Context, env *weft.Env, t *table, s *persister, b *bindingPersister) {
 	save := func(ctx context.Context) error { return errors.Join(s.save(ctx, t), b.save(ctx, t)) }
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

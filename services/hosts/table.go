@@ -30,7 +30,7 @@ type table struct {
 	leaving   leavings
 	empty     map[*place]struct{} // places without hosts, soon to be forgotten
 	count     int
-	book      book
+	pages     pages
 	former    former
 	notices   notices
 	roll      rollCall

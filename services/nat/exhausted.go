@@ -5,8 +5,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// figures is the counts of a gateway's entries.
-type figures struct {
+// counters are the counts of a gateway's entries.
+type counters struct {
 	last    [kindInvalid + 1]uint64 // as last reported by the switch
 	read    bool                    // reported since the service started
 	refused uint64                  // packets for which no address and port were free
@@ -21,7 +21,7 @@ type refusal struct {
 
 // counted takes the entries that a switch reports, and returns the refusals since
 // the last call. It leaves out what a switch counted before the service started.
-func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal {
+func (b *store) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal {
 	sums := map[uint16]*[kindInvalid + 1]uint64{}
 	for _, m := range list {
 		_, e, err := m.Entry()
@@ -42,7 +42,7 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 		if g.at.Switch != sw || sum == nil {
 			continue
 		}
-		f := b.figures[g.name]
+		f := b.counters[g.name]
 		n := sum[kindExhausted]
 		if was := f.last[kindExhausted]; n >= was && f.read {
 			n -= was
@@ -59,16 +59,16 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 
 // exhausted reports whether a packet was refused lately because no port was free.
 // It is called with mu held.
-func (b *book) exhausted(f *figures, now int64) bool {
+func (b *store) exhausted(f *counters, now int64) bool {
 	return f.at != 0 && now-f.at < int64(b.cfg.Load().Exhausted)
 }
 
 // read returns the metrics of a gateway: the packets that it has translated on
 // their way out and in, and whether its pool is exhausted.
-func (b *book) read(name string, now int64) (out, in float64, exhausted bool) {
+func (b *store) read(name string, now int64) (out, in float64, exhausted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := b.figures[name]
+	f := b.counters[name]
 	if f == nil {
 		return 0, 0, false
 	}

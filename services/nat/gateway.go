@@ -19,7 +19,7 @@ const (
 	forwardsMax = 256
 )
 
-// gateway is a parsed NatGateway. It never changes once it is in the book.
+// gateway is a parsed NatGateway. It never changes once it is in the store.
 type gateway struct {
 	said        *api.NatGateway // as it is kept: what is found is left out, but for zone and next_hop_mac
 	name        string

@@ -15,7 +15,7 @@ type answer struct {
 
 // answered records that a next hop has reported its address, and passes a new one
 // on to the reader of news.
-func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
+func (b *store) answered(g *gateway, mac flow.MAC, now int64) {
 	b.mu.Lock()
 	b.heard[g.name] = now
 	b.mu.Unlock()
@@ -30,7 +30,7 @@ func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
 
 // ask appends questions for the next hops that are due: unknown ones at every
 // turn, others a sixth as often.
-func (b *book) ask(now int64, d *flow.Decision) {
+func (b *store) ask(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.gateways.List() {

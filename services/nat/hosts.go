@@ -18,7 +18,7 @@ func (g *gateway) reaches(a object.Address) bool {
 }
 
 // loadHosts reads what an earlier run knew.
-func (b *book) loadHosts(ctx context.Context, s *object.Shelf) error {
+func (b *store) loadHosts(ctx context.Context, s *object.Persister) error {
 	return s.Load(ctx, func(key, value string) {
 		a, err := addressOf(key)
 		mac, err2 := flow.ParseMAC(value)
@@ -29,7 +29,7 @@ func (b *book) loadHosts(ctx context.Context, s *object.Shelf) error {
 }
 
 // keepHosts stores the Ethernet addresses of hosts inside, if they have changed.
-func (b *book) keepHosts(ctx context.Context, s *object.Shelf) error {
+func (b *store) keepHosts(ctx context.Context, s *object.Persister) error {
 	return s.Follow(ctx, &b.mu, func() uint64 { return b.changes + b.hosts.Version }, func() map[string]string {
 		want := map[string]string{}
 		for _, a := range b.hosts.Addresses() {

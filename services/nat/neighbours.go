@@ -17,7 +17,7 @@ func (g *gateway) question() []byte {
 
 // arp answers ARP requests for a gateway's address, inside or outside, and takes
 // the answers of next hops.
-func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
+func (b *store) arp(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok {
 		return flow.Next // forwarding refuses it
@@ -56,7 +56,7 @@ func (g *gateway) reply(in *flow.PacketIn, d *flow.Decision, a packet.ARP, addr 
 
 // neighbour is arp for IPv6 (RFC 4861). It tells a host that tries to use the
 // gateway's address as its own (RFC 4862 section 5.4) that the address is taken.
-func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
+func (b *store) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok {
 		return flow.Next // forwarding refuses it
@@ -66,7 +66,7 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.
 	g := x.ports[outside{at, true}]
 	switch {
 	case g != nil:
-		g.told(b, in, nd, src)
+		g.reported(b, in, nd, src)
 		if !advert && g.pooled(target) {
 			g.advertise(in, d, src, target)
 			return flow.Done
@@ -86,7 +86,7 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.
 
 // told takes what the next hop reports about itself: in its answers, and in its
 // own questions.
-func (g *gateway) told(b *book, in *flow.PacketIn, nd packet.ND, src netip.Addr) {
+func (g *gateway) reported(b *store, in *flow.PacketIn, nd packet.ND, src netip.Addr) {
 	who := src
 	mac, said := nd.SourceMAC()
 	if nd.Type() == flow.ICMPv6Advert {

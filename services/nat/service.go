@@ -55,15 +55,15 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b, s := newBook(cfg, kept, func(key string, err error) {
+	b, s := newStore(cfg, kept, func(key string, err error) {
 		env.Log.Warn("gateway of an earlier run not read", "key", key, "error", err)
-	}), object.NewShelf(keptHosts)
+	}), object.NewPersister(keptHosts)
 	if err := errors.Join(b.loadHosts(ctx, s), b.gateways.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(len(b.names())) })
 	env.Metric.Gauge("stray_packets", "Packets to or from a gateway that were refused since the service started.", func() float64 { return float64(b.strays.Load()) })
-	m := &meters{metric: env.Metric, book: b, of: map[string]bool{}}
+	m := &meters{metric: env.Metric, store: b, of: map[string]bool{}}
 	m.update()
 	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
 	k := weft.KeepStanding(env, flow.OwnerNAT, b.want)
@@ -97,7 +97,7 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serve answers the calls about gateways.
-func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
+func serve(env *weft.Env, b *store, k *weft.Standing, m *meters) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
 			m.update()
@@ -131,7 +131,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 
 // attend asks for next hops, takes their answers and stores the hosts inside.
 // again notifies it that the configuration has changed.
-func attend(ctx context.Context, env *weft.Env, b *book, s *object.Shelf, again <-chan struct{}) {
+func attend(ctx context.Context, env *weft.Env, b *store, s *object.Persister, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
 	former := time.After(settleHosts)
@@ -171,7 +171,7 @@ func attend(ctx context.Context, env *weft.Env, b *book, s *object.Shelf, again 
 
 // watch reads from the gateways' switches how many packets were refused because
 // no port was free, and publishes it.
-func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan struct{}) {
+func watch(ctx context.Context, env *weft.Env, b *store, m *meters, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().Poll)
 	defer tick.Stop()
 	for {
@@ -201,7 +201,7 @@ func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan 
 // so nat.gateways bounds them.
 type meters struct {
 	metric weft.Metrics
-	book   *book
+	store  *store
 
 	mu sync.Mutex // guards of
 	of map[string]bool
@@ -217,7 +217,7 @@ const (
 func (m *meters) update() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	names := m.book.names()
+	names := m.store.names()
 	for name := range m.of {
 		if !slices.Contains(names, name) {
 			delete(m.of, name)
@@ -234,14 +234,14 @@ func (m *meters) update() {
 		m.of[name] = true
 		m.counter(name)
 		m.metric.Gauge(exhaustedNow, "Whether a connection was refused lately because no address and port of the pool were free.", func() float64 {
-			if _, _, yes := m.book.read(name, now()); yes {
+			if _, _, yes := m.store.read(name, now()); yes {
 				return 1
 			}
 			return 0
 		}, "gateway", name)
 		const help = "Packets that a gateway has translated, since its switch has its entries."
-		m.metric.CounterFunc(packetsTotal, help, func() float64 { n, _, _ := m.book.read(name, now()); return n }, "gateway", name, "direction", "out")
-		m.metric.CounterFunc(packetsTotal, help, func() float64 { _, n, _ := m.book.read(name, now()); return n }, "gateway", name, "direction", "in")
+		m.metric.CounterFunc(packetsTotal, help, func() float64 { n, _, _ := m.store.read(name, now()); return n }, "gateway", name, "direction", "out")
+		m.metric.CounterFunc(packetsTotal, help, func() float64 { _, n, _ := m.store.read(name, now()); return n }, "gateway", name, "direction", "in")
 	}
 }
 

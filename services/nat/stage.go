@@ -9,7 +9,7 @@ import (
 
 // packet is the stage: it answers for the addresses of gateways, and brings
 // packets for a gateway to its switch, whose entries translate them.
-func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (b *store) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
 	if x == nil {
 		return flow.Next
@@ -69,7 +69,7 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 }
 
 // translate makes the gateway's switch translate a packet and send it on.
-func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
+func (b *store) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
 	ports := in.Key.IPProto == flow.IPProtoTCP || in.Key.IPProto == flow.IPProtoUDP
 	d.PacketOut(g.at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(g.track(ports)), Data: append([]byte(nil), in.Data...),
@@ -78,7 +78,7 @@ func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
 
 // echo answers a ping of the gateway's address. It takes the host's place from
 // hosts: the packet may come from the gateway's switch.
-func (b *book) echo(g *gateway, in *flow.PacketIn, d *flow.Decision, src netip.Addr) {
+func (b *store) echo(g *gateway, in *flow.PacketIn, d *flow.Decision, src netip.Addr) {
 	m, ok := packet.ParseICMP(in.Data)
 	request := packet.ICMPv4EchoRequest
 	if g.v6() {

@@ -27,13 +27,13 @@ var (
 )
 
 // rig is a book with the gateway of wanted, whose next hop is known.
-func rig(t testing.TB) (*book, *gateway) {
+func rig(t testing.TB) (*store, *gateway) {
 	t.Helper()
 	bucket, err := wefttest.NewStore().Bucket(context.Background(), "nat.gateways")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBook(DefaultConfig(), bucket, nil)
+	b := newStore(DefaultConfig(), bucket, nil)
 	b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
 	if _, err := b.set(context.Background(), wanted()); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func FuzzStage(f *testing.F) {
 
 func BenchmarkStageIdle(b *testing.B) {
 	bucket, _ := wefttest.NewStore().Bucket(context.Background(), "nat.gateways")
-	book := newBook(DefaultConfig(), bucket, nil)
+	book := newStore(DefaultConfig(), bucket, nil)
 	in, d := wefttest.NewPacketIn(1, 1, syn(h1MAC, hopMAC, h1, far)), &flow.Decision{}
 	for b.Loop() {
 		book.packet(in, d)

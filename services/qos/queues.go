@@ -44,7 +44,7 @@ type ports struct {
 	wake chan struct{}
 
 	mu     object.Guard // guards the following
-	queues *object.Book[*portQueues]
+	queues *object.Store[*portQueues]
 	states map[string]*portState
 	moved  chan struct{} // closed and replaced when a state changes
 }
@@ -65,7 +65,7 @@ type portState struct {
 	asked  uint64 // counts changes
 }
 
-func newPorts(store object.Store, now func() time.Time, try func(context.Context, *api.QosQueues) error, bad func(key string, err error)) *ports {
+func newPorts(store object.Bucket, now func() time.Time, try func(context.Context, *api.QosQueues) error, bad func(key string, err error)) *ports {
 	p := &ports{try: try, now: now, wake: make(chan struct{}, 1), states: map[string]*portState{}, moved: make(chan struct{})}
 	p.queues = object.New(&p.mu, store, object.Kind[*portQueues]{
 		What: "port", Many: "ports with queues", Most: func() int { return portsMax },

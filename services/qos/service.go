@@ -52,7 +52,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err)
 		}
 	}
-	b := newBook(cfg, kept, bad("policy"))
+	b := newStore(cfg, kept, bad("policy"))
 	runs := map[bool]weft.Counter{
 		true:  env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "done"),
 		false: env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "failed"),
@@ -104,7 +104,7 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serve answers the calls about policies.
-func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
+func serve(env *weft.Env, b *store, k *weft.Standing, peers network) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
 			k.Confirm(ctx, b.cfg.Load().Deadline, "policies")
@@ -131,7 +131,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 }
 
 // serveQueues answers the calls about queues.
-func serveQueues(env *weft.Env, b *book, q *ports) {
+func serveQueues(env *weft.Env, b *store, q *ports) {
 	wait := func(ctx context.Context, key string) {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
@@ -164,7 +164,7 @@ func serveQueues(env *weft.Env, b *book, q *ports) {
 // network calls the southbound, and the databases of switches.
 type network struct {
 	env  *weft.Env
-	book *book
+	book *store
 }
 
 // ReadFlows is part of Switches.

@@ -43,7 +43,7 @@ type site struct {
 }
 
 // status answers GetStatus. standing returns the state of a switch.
-func (b *book) status(ctx context.Context, only string, network Switches, standing func(flow.DPID) (string, error)) (*api.QosStatus, error) {
+func (b *store) status(ctx context.Context, only string, network Switches, standing func(flow.DPID) (string, error)) (*api.QosStatus, error) {
 	b.mu.Lock()
 	order := b.order
 	if only != "" {
@@ -73,7 +73,7 @@ func (b *book) status(ctx context.Context, only string, network Switches, standi
 
 // site returns what is known of a switch without asking it. It is called with mu
 // held.
-func (b *book) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
+func (b *store) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
 	c, err := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
 	s := &site{sw: sw, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}

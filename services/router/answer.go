@@ -9,7 +9,7 @@ import (
 )
 
 // arp answers ARP requests for a router, and takes the answers to its questions.
-func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (b *store) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok || in.Role != flow.RoleEdge {
 		return flow.Next // forwarding refuses what is malformed
@@ -34,7 +34,7 @@ func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // neighbour is arp for IPv6 (RFC 4861). It tells a host that tries to use a
 // router's address as its own (RFC 4862 §5.4) that the address is taken.
-func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (b *store) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok || in.Role != flow.RoleEdge {
 		return flow.Next
@@ -70,7 +70,7 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Ver
 
 // heard records a neighbour that has made itself known, and sends the packets
 // that have waited for it. hosts has checked the packet before.
-func (b *book) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Decision) {
+func (b *store) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Decision) {
 	if !usable(a) || mac != in.Key.EthSrc || mac.Multicast() {
 		return
 	}
@@ -86,7 +86,7 @@ func (b *book) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Deci
 
 // own takes a packet for an address of a router: it answers pings, and rejects
 // TCP and UDP as unreachable. Answers come back by the routers of the way.
-func (b *book) own(w *way, in *flow.PacketIn, f datagram, d *flow.Decision) {
+func (b *store) own(w *way, in *flow.PacketIn, f datagram, d *flow.Decision) {
 	m, ok := packet.ParseICMP(in.Data)
 	request := packet.ICMPv4EchoRequest
 	if f.src.Is6() {
@@ -120,7 +120,7 @@ var (
 
 // refuse tells the sender of a packet, in the name of router r, why the packet
 // goes no further; first is the router that it was sent to.
-func (b *book) refuse(in *flow.PacketIn, r, first *router, c complaint, d *flow.Decision) {
+func (b *store) refuse(in *flow.PacketIn, r, first *router, c complaint, d *flow.Decision) {
 	f, ok := read(in)
 	if !ok {
 		return
@@ -139,7 +139,7 @@ const (
 
 // refuseFrom is refuse from an address. It sends nothing about errors and later
 // fragments (RFC 1812 §4.3.2.7, RFC 4443 §2.4).
-func (b *book) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c complaint, d *flow.Decision) {
+func (b *store) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c complaint, d *flow.Decision) {
 	var whole []byte
 	var to netip.Addr
 	code, limit := c.v4, quoted4
@@ -166,7 +166,7 @@ func (b *book) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c c
 
 // reply appends the packet-out that returns a frame to the sender of the packet:
 // to the packet's ingress port or, if that is a link, to the sender's port.
-func (b *book) reply(in *flow.PacketIn, d *flow.Decision, frame []byte) {
+func (b *store) reply(in *flow.PacketIn, d *flow.Decision, frame []byte) {
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	if in.Role == flow.RoleLink {
 		at = in.Src

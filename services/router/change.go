@@ -129,7 +129,7 @@ func usable(a netip.Addr) bool {
 // addAddress, deleteAddress, addRoute and deleteRoute carry out requests. A
 // router on a VLAN is deleted once it is empty.
 
-func (b *book) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (a address, added bool, err error) {
+func (b *store) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (a address, added bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
 		a, added, err = r.add(m.GetAddress(), b.cfg.Load().Addresses)
 		return added, err
@@ -137,7 +137,7 @@ func (b *book) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (
 	return a, added, err
 }
 
-func (b *book) deleteAddress(ctx context.Context, m *api.DeleteRouterAddressRequest) (deleted bool, err error) {
+func (b *store) deleteAddress(ctx context.Context, m *api.DeleteRouterAddressRequest) (deleted bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
 		deleted, err = r.remove(m.GetAddress())
 		return deleted, err
@@ -145,7 +145,7 @@ func (b *book) deleteAddress(ctx context.Context, m *api.DeleteRouterAddressRequ
 	return deleted, err
 }
 
-func (b *book) addRoute(ctx context.Context, m *api.AddRouterRouteRequest) (x static, added bool, err error) {
+func (b *store) addRoute(ctx context.Context, m *api.AddRouterRouteRequest) (x static, added bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
 		x, added, err = r.route(m.GetDestination(), m.GetGateway(), b.cfg.Load().Routes)
 		return added, err
@@ -153,7 +153,7 @@ func (b *book) addRoute(ctx context.Context, m *api.AddRouterRouteRequest) (x st
 	return x, added, err
 }
 
-func (b *book) deleteRoute(ctx context.Context, m *api.DeleteRouterRouteRequest) (deleted bool, err error) {
+func (b *store) deleteRoute(ctx context.Context, m *api.DeleteRouterRouteRequest) (deleted bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
 		deleted, err = r.unroute(m.GetDestination())
 		return deleted, err

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// scene is a snapshot from which the entries of switches are made. The entries of
+// snapshot is a view from which the entries of switches are made. The entries of
 // a router are the same at every switch, and made once.
-type scene struct {
+type snapshot struct {
 	x       *index
 	version uint64 // of the neighbours
 	of      map[place]station
@@ -37,9 +37,9 @@ type made struct {
 	backs map[flow.DPID][]flow.Entry
 }
 
-// scene returns a snapshot; making entries from it does not delay the packets
+// snapshot returns a snapshot; making entries from it does not delay the packets
 // that arrive meanwhile.
-func (b *book) scene() *scene {
+func (b *store) snapshot() *snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	x := b.index.Load()
@@ -47,20 +47,20 @@ func (b *book) scene() *scene {
 		return nil
 	}
 	if b.last == nil || b.last.x != x || b.last.version != b.neighbours.Version {
-		b.last = &scene{x: x, version: b.neighbours.Version, of: b.neighbours.Stations(), egress: b.tagging.Egress}
+		b.last = &snapshot{x: x, version: b.neighbours.Version, of: b.neighbours.Stations(), egress: b.tagging.Egress}
 	}
 	return b.last
 }
 
 // want returns the entries that a switch should have: those of each router whose
 // neighbours are attached there, or that belongs to the switch.
-func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !able(info) {
 		return nil
 	}
 	req, over := &api.SetStandingRequest{}, 0
-	if s := b.scene(); s != nil {
+	if s := b.snapshot(); s != nil {
 		s.once.Do(s.prepare)
 		for _, r := range slices.SortedFunc(maps.Keys(s.at[sw]), (*router).compare) {
 			m := s.entries(r)
@@ -81,7 +81,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 
 // prepare computes what is the same for all switches: the destinations that the
 // routers of a VLAN distinguish, and where packets for a router enter.
-func (s *scene) prepare() {
+func (s *snapshot) prepare() {
 	s.routers, s.targets, s.at, s.made = map[uint16][]*router{}, map[uint16][]netip.Prefix{}, map[flow.DPID]map[*router]bool{}, map[*router]*made{}
 	comes := func(sw flow.DPID, r *router) {
 		if s.at[sw] == nil {
@@ -130,7 +130,7 @@ func (s *scene) prepare() {
 
 // entries returns the entries for packets that are sent to a router, those of
 // short prefixes first.
-func (s *scene) entries(r *router) *made {
+func (s *snapshot) entries(r *router) *made {
 	m := s.made[r]
 	m.once.Do(func() {
 		m.list, m.backs = make([]flow.Entry, 0, len(s.targets[r.vlan])), map[flow.DPID][]flow.Entry{}
@@ -152,7 +152,7 @@ func (s *scene) entries(r *router) *made {
 // entry returns the entry for packets to p that are sent to r: on to the next
 // neighbour or, if that is unknown or there is something to answer, to the
 // controller. It also returns the place of the next neighbour.
-func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
+func (s *snapshot) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	m := flow.Match{}.WithEthDst(r.mac).WithIPDst(p)
 	if r.vlan == 0 {
 		m = m.WithoutVLAN()

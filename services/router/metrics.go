@@ -55,7 +55,7 @@ type allowance struct {
 const allowancesMax = 1 << 16
 
 // allowed reports whether an answer to a packet may be sent.
-func (b *book) allowed(in *flow.PacketIn) bool {
+func (b *store) allowed(in *flow.PacketIn) bool {
 	a := &b.errors
 	a.mu.Lock()
 	defer a.mu.Unlock()

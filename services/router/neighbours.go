@@ -20,7 +20,7 @@ type (
 
 // loadNeighbours loads the neighbours of an earlier run; it skips what it cannot
 // read.
-func (b *book) loadNeighbours(ctx context.Context, s *object.Shelf) error {
+func (b *store) loadNeighbours(ctx context.Context, s *object.Persister) error {
 	return s.Load(ctx, func(key, value string) {
 		p, err := parsePlace(key)
 		st, err2 := parseStation(value)
@@ -31,7 +31,7 @@ func (b *book) loadNeighbours(ctx context.Context, s *object.Shelf) error {
 }
 
 // keepNeighbours stores the neighbours in subnets, if they have changed.
-func (b *book) keepNeighbours(ctx context.Context, s *object.Shelf) error {
+func (b *store) keepNeighbours(ctx context.Context, s *object.Persister) error {
 	return s.Follow(ctx, &b.mu, func() uint64 { return b.changes + b.neighbours.Version }, func() map[string]string {
 		want := map[string]string{}
 		for p, st := range b.neighbours.Stations() {

@@ -13,7 +13,7 @@ import (
 
 // rig is a book without the service around it.
 type rig struct {
-	*book
+	*store
 	t    testing.TB
 	sent *flow.Decision // what has been posted
 }
@@ -28,7 +28,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(cfg)
 	}
-	g := &rig{book: newBook(cfg, bucket, nil), t: t, sent: &flow.Decision{}}
+	g := &rig{store: newStore(cfg, bucket, nil), t: t, sent: &flow.Decision{}}
 	g.post = func(d *flow.Decision) { g.sent = d }
 	for sw := range flow.DPID(3) {
 		g.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})

@@ -47,14 +47,14 @@ func parseKey(s string) (key, error) {
 	return newKey(dpid, uint32(n))
 }
 
-// router is one router. It never changes once it is in the book.
+// router is one router. It never changes once it is in the store.
 type router struct {
 	key
 	mac       flow.MAC
 	addresses []address // in the order in which they were added
 	routes    []static
 	next      [2]uint32 // the last numbers that an address and a route got
-	table     *table    // made of addresses and routes when the router is in the book
+	table     *table    // made of addresses and routes when the router is in the store
 }
 
 // address is an address of a router and the network that contains it.

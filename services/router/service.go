@@ -61,9 +61,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b, s := newBook(cfg, kept, func(key string, err error) {
+	b, s := newStore(cfg, kept, func(key string, err error) {
 		env.Log.Warn("router of an earlier run not read", "key", key, "error", err)
-	}), object.NewShelf(keptNeighbours)
+	}), object.NewPersister(keptNeighbours)
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
 	if err := errors.Join(b.loadNeighbours(ctx, s), b.routers.Load(ctx)); err != nil {
 		return err
@@ -154,7 +154,7 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 
 // shelve stores the neighbours and, a while after the start, forgets those that
 // only an earlier run knew.
-func shelve(ctx context.Context, env *weft.Env, b *book, s *object.Shelf) {
+func shelve(ctx context.Context, env *weft.Env, b *store, s *object.Persister) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	former := time.After(settleNeighbours)
@@ -173,7 +173,7 @@ func shelve(ctx context.Context, env *weft.Env, b *book, s *object.Shelf) {
 }
 
 // serve answers the calls about routers.
-func serve(env *weft.Env, b *book, k *weft.Standing) {
+func serve(env *weft.Env, b *store, k *weft.Standing) {
 	settle := func(ctx context.Context) { k.Confirm(ctx, b.cfg.Load().Deadline, "routers") }
 	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
 		a, added, err := b.addAddress(ctx, r)

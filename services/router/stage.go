@@ -11,7 +11,7 @@ import (
 // packet is the stage: it answers for the addresses of routers, and redirects
 // packets sent to a router's Ethernet address to the next neighbour, so that
 // forwarding delivers them.
-func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (b *store) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
 	if x == nil {
 		return flow.Next
@@ -68,7 +68,7 @@ func read(in *flow.PacketIn) (f datagram, ok bool) {
 }
 
 // route routes a packet that was sent to a router.
-func (b *book) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow.Decision) flow.Verdict {
+func (b *store) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow.Decision) flow.Verdict {
 	w := x.walk(r, one(f.dst))
 	if in.Reason == flow.ReasonInvalidTTL {
 		f.ttl = 1
@@ -119,7 +119,7 @@ func (w *way) rewrite(frame []byte, mac flow.MAC) []byte {
 }
 
 // deliver appends the packet-out of a frame of a VLAN at a port.
-func (b *book) deliver(d *flow.Decision, frame []byte, vlan uint16, at flow.Location) {
+func (b *store) deliver(d *flow.Decision, frame []byte, vlan uint16, at flow.Location) {
 	tag, ok := b.tagging.Egress(at, vlan)
 	if !ok {
 		return

@@ -40,7 +40,7 @@ func newWaiting() *waiting { return &waiting{from: map[flow.Location]int{}, on: 
 
 // hold keeps a packet until the next neighbour on its way is known, and asks for
 // that neighbour. It is called with mu held.
-func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
+func (b *store) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	p, t := object.In(w.to, in.Key.VLAN), b.waiting
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	room := t.n < b.cfg.Load().Waiting && t.from[at] < max(waitingEach, b.cfg.Load().Waiting/waitingShare)
@@ -82,7 +82,7 @@ func (t *waiting) end(p place, q *queue) {
 
 // release sends the packets that have waited for a neighbour. It is called with
 // mu held.
-func (b *book) release(p place, s station, d *flow.Decision) {
+func (b *store) release(p place, s station, d *flow.Decision) {
 	q := b.waiting.on[p]
 	if q == nil || s.At == (flow.Location{}) {
 		return
@@ -96,7 +96,7 @@ func (b *book) release(p place, s station, d *flow.Decision) {
 
 // attend asks again for the neighbours that packets wait for, gives up those that
 // have not answered in time, and asks for unknown gateways.
-func (b *book) attend(now int64, d *flow.Decision) {
+func (b *store) attend(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for p, q := range b.waiting.on {
@@ -137,7 +137,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 
 // ask appends a router's question for a neighbour, to all edge ports. It is
 // called with mu held.
-func (b *book) ask(r *router, p place, d *flow.Decision) {
+func (b *store) ask(r *router, p place, d *flow.Decision) {
 	from, ok := r.subnet(p.Addr)
 	if !ok {
 		return

@@ -60,7 +60,7 @@ func TestEntriesAreTheWalk(t *testing.T) {
 		for n := range 40 {
 			g.host(byte(n), fmt.Sprint(1+random.IntN(3)), 0, any(32).Addr().String())
 		}
-		x, s := g.index.Load(), g.scene()
+		x, s := g.index.Load(), g.snapshot()
 		s.prepare()
 		tried := 0
 		for _, r := range s.routers[0] {

@@ -30,7 +30,7 @@ type Network interface {
 // goroutine at a time reads a switch, so readings never overlap.
 type Poller struct {
 	net     Network
-	figures *figures
+	metrics *metrics
 	seed    maphash.Seed
 
 	mu       sync.Mutex // guards what follows
@@ -61,7 +61,7 @@ type target struct {
 // NewPoller returns a poller of no switches yet.
 func NewPoller(cfg *Config, net Network, m Meters) *Poller {
 	p := &Poller{cfg: cfg, net: net, seed: maphash.MakeSeed(), switches: map[flow.DPID]*target{}, bell: make(chan struct{}, 1)}
-	p.figures = newFigures(m, p)
+	p.metrics = newMetrics(m, p)
 	return p
 }
 
@@ -94,7 +94,7 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	var fresh *target
 	defer func() {
 		if fresh != nil { // after unlocking: whoever reads figures locks, too
-			p.figures.register(p, fresh)
+			p.metrics.register(p, fresh)
 		}
 	}()
 	p.mu.Lock()
@@ -103,7 +103,7 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	if t == nil {
 		t = &target{sw: sw, at: -1}
 		p.switches[sw] = t
-		if p.figures.admit() {
+		if p.metrics.admit() {
 			fresh = t
 		}
 	}
@@ -224,7 +224,7 @@ func (p *Poller) take(now time.Time) (jobs []job, wake time.Time) {
 		p.waiting.remove(t)
 		t.polling = true
 		p.busy++
-		p.figures.waited.Observe(now.Sub(t.due).Seconds())
+		p.metrics.waited.Observe(now.Sub(t.due).Seconds())
 		jobs = append(jobs, job{t, t.session, !t.flowsDue.After(now)})
 	}
 }
@@ -273,11 +273,11 @@ func (p *Poller) finish(j job, r reading, portsAt, now time.Time, jitter float64
 	t.polling = false
 	p.busy--
 	defer p.ring() // a place is free
-	p.figures.took.Observe((r.took + r.flowTook).Seconds())
+	p.metrics.took.Observe((r.took + r.flowTook).Seconds())
 	if r.err != nil {
-		p.figures.failed.Add(1)
+		p.metrics.failed.Add(1)
 	} else {
-		p.figures.done.Add(1)
+		p.metrics.done.Add(1)
 	}
 	if !t.connected {
 		return

@@ -9,7 +9,7 @@ import (
 
 // admit decides anew which hosts are let in for tenants with a limit, after
 // networks or tenants have changed. It is called with mu held.
-func (b *book) admit() {
+func (b *store) admit() {
 	b.let, b.carried = map[string]*guestlist{}, map[uint16]*network{}
 	for t := range b.tenants.All() {
 		if t.MaxHosts > 0 {
@@ -19,7 +19,7 @@ func (b *book) admit() {
 	for n := range b.networks.All() {
 		b.carried[n.segment] = n
 		if l := b.let[n.said.Tenant]; l != nil {
-			for _, h := range b.scene.inVLAN[n.segment] {
+			for _, h := range b.view.inVLAN[n.segment] {
 				l.set(h)
 			}
 		}
@@ -28,16 +28,16 @@ func (b *book) admit() {
 
 // hostChanged handles the event of hosts. It reports whether the event lets other
 // hosts in, and whether a network is reached elsewhere.
-func (b *book) hostChanged(e *api.HostChanged) (admission, segment bool) {
+func (b *store) hostChanged(e *api.HostChanged) (admission, segment bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, changed := b.scene.hostChanged(e)
+	k, changed := b.view.hostChanged(e)
 	n := b.carried[k.vlan]
 	if !changed || n == nil {
 		return false, false
 	}
 	if l := b.let[n.said.Tenant]; l != nil {
-		if h := b.scene.hosts[k]; h != nil {
+		if h := b.view.hosts[k]; h != nil {
 			admission = l.set(h)
 		} else {
 			admission = l.remove(k)
@@ -50,10 +50,10 @@ func (b *book) hostChanged(e *api.HostChanged) (admission, segment bool) {
 func compareMACs(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) }
 
 // hostsOf returns the number of a tenant's hosts. It is called with mu held.
-func (b *book) hostsOf(tenant string) (sum int) {
+func (b *store) hostsOf(tenant string) (sum int) {
 	for n := range b.networks.All() {
 		if n.said.Tenant == tenant {
-			sum += len(b.scene.inVLAN[n.segment])
+			sum += len(b.view.inVLAN[n.segment])
 		}
 	}
 	return sum
@@ -61,12 +61,12 @@ func (b *book) hostsOf(tenant string) (sum int) {
 
 // guests returns the hosts to which a network has been narrowed, in order, and
 // whether it has been. It is called with mu held.
-func (b *book) guests(n *network) (list []*seen, narrowed bool) {
+func (b *store) guests(n *network) (list []*seen, narrowed bool) {
 	l := b.let[n.said.Tenant]
 	if l == nil || !l.full() {
 		return nil, false
 	}
-	for _, h := range b.scene.inVLAN[n.segment] {
+	for _, h := range b.view.inVLAN[n.segment] {
 		if l.lets(h.hostKey) {
 			list = append(list, h)
 		}

@@ -13,7 +13,7 @@ import (
 const crossMax = 4096
 
 // want returns the entries and meters that a switch should have.
-func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
@@ -32,14 +32,14 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 }
 
 // compile returns the entries and meters of a switch. It is called with mu held.
-func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Meter) {
+func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Meter) {
 	if b.networks.Len() == 0 {
 		return nil, nil
 	}
 	if refusal(info) != "" {
 		return b.guards(sw), nil
 	}
-	c := &compiler{book: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}
+	c := &compiler{store: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}
 	closed := map[flow.Port]bool{}
 	for _, n := range b.networks.List() {
 		guests, narrowed := b.guests(n)
@@ -64,7 +64,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 	for _, port := range slices.Sorted(maps.Keys(closed)) {
 		c.add(flow.PriorityTenantPort, flow.Match{}.WithInPort(port))
 	}
-	for _, port := range b.scene.linksOf(sw) {
+	for _, port := range b.view.linksOf(sw) {
 		c.pass(flow.PriorityTenantLink, flow.Match{}.WithInPort(port), 0)
 	}
 	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
@@ -73,9 +73,9 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 
 // guards returns the entries that stop the tags of networks at the edge ports of
 // a switch with one table.
-func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
+func (b *store) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.networks.List() {
-		for _, port := range slices.Sorted(maps.Keys(b.scene.edges[sw])) {
+		for _, port := range slices.Sorted(maps.Keys(b.view.edges[sw])) {
 			list = append(list, flow.Entry{Priority: flow.PriorityTenantGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
 	}
@@ -84,7 +84,7 @@ func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
 
 // compiler makes the entries of one switch.
 type compiler struct {
-	book    *book
+	store   *store
 	sw      flow.DPID
 	entries []flow.Entry
 	meters  map[uint32]flow.Meter
@@ -95,7 +95,7 @@ type compiler struct {
 // links.
 func (c *compiler) portsOf(n *network) (list []member) {
 	for _, p := range n.ports {
-		if p.at.Switch == c.sw && !c.book.scene.link(p.at) {
+		if p.at.Switch == c.sw && !c.store.view.link(p.at) {
 			list = append(list, p)
 		}
 	}
@@ -133,7 +133,7 @@ func (c *compiler) host(n *network, mac flow.MAC, let bool) {
 
 // enter adds the entry that lets frames into a network, with its tenant's rate.
 func (c *compiler) enter(n *network, priority uint16, m flow.Match, actions ...flow.Action) {
-	t, meter := c.book.tenants.Get(n.said.Tenant), uint32(0)
+	t, meter := c.store.tenants.Get(n.said.Tenant), uint32(0)
 	if t.GetRateKbps() != 0 { // nil: another instance is just deleting it
 		meter = t.Meter
 		c.meters[meter] = meterOf(t)

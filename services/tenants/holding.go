@@ -23,15 +23,15 @@ const holdMax = 3 * time.Second
 
 // switchChanged handles the southbound's event, and reports whether to act on it
 // now.
-func (b *book) switchChanged(now time.Time, e *api.SwitchChanged) bool {
+func (b *store) switchChanged(now time.Time, e *api.SwitchChanged) bool {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	old := b.scene.switches[sw]
-	b.scene.switchChanged(e)
+	old := b.view.switches[sw]
+	b.view.switchChanged(e)
 	if !e.Switch.Connected {
 		delete(b.holding, sw)
 		return true
@@ -49,7 +49,7 @@ func (b *book) switchChanged(now time.Time, e *api.SwitchChanged) bool {
 
 // observed handles flowrules' reading of a switch, and returns the event held
 // back for it, if any.
-func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged {
+func (b *store) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged {
 	sw, err := flow.ParseDPID(e.GetDpid())
 	if err != nil || e.Owner != flow.OwnerTenants.String() {
 		return nil
@@ -62,7 +62,7 @@ func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.scene.presume(now, sw, links)
+	b.view.presume(now, sw, links)
 	h := b.holding[sw]
 	delete(b.holding, sw)
 	return h.event
@@ -71,14 +71,14 @@ func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged 
 // due returns the events that have been held back for long enough; with settled,
 // all events of switches whose ports are known. It also returns the switches
 // whose wanted entries have changed.
-func (b *book) due(now time.Time, settled bool) (events []*api.SwitchChanged, changed []flow.DPID) {
+func (b *store) due(now time.Time, settled bool) (events []*api.SwitchChanged, changed []flow.DPID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sw, h := range b.holding {
-		if now.After(h.until) || settled && b.scene.settled(sw) {
+		if now.After(h.until) || settled && b.view.settled(sw) {
 			delete(b.holding, sw)
 			events = append(events, h.event)
 		}
 	}
-	return events, b.scene.expire(now)
+	return events, b.view.expire(now)
 }

@@ -14,11 +14,11 @@ import (
 // segment returns the VLAN of a network and where it is reached: its ports on
 // capable switches, and the ports of hosts that are members by their addresses.
 // It is called with mu held.
-func (b *book) segment(n *network) *api.Segment {
+func (b *store) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
 	for _, p := range n.ports {
-		if b.scene.link(p.at) || refusal(b.scene.switches[p.at.Switch]) != "" {
+		if b.view.link(p.at) || refusal(b.view.switches[p.at.Switch]) != "" {
 			continue
 		}
 		there[p.at] = true
@@ -27,8 +27,8 @@ func (b *book) segment(n *network) *api.Segment {
 	closed := b.closed()
 	for _, mac := range n.macs {
 		m.Hosts = append(m.Hosts, mac.String())
-		h := b.scene.hosts[hostKey{n.segment, mac}]
-		if h == nil || there[h.at] || closed[h.at] || b.scene.link(h.at) || refusal(b.scene.switches[h.at.Switch]) != "" {
+		h := b.view.hosts[hostKey{n.segment, mac}]
+		if h == nil || there[h.at] || closed[h.at] || b.view.link(h.at) || refusal(b.view.switches[h.at.Switch]) != "" {
 			continue
 		}
 		there[h.at] = true
@@ -42,7 +42,7 @@ func (b *book) segment(n *network) *api.Segment {
 
 // closed returns the ports that are members themselves: hosts attached there
 // belong to these networks only. It is called with mu held.
-func (b *book) closed() map[flow.Location]bool {
+func (b *store) closed() map[flow.Location]bool {
 	closed := map[flow.Location]bool{}
 	for n := range b.networks.All() {
 		for _, p := range n.ports {
@@ -53,23 +53,23 @@ func (b *book) closed() map[flow.Location]bool {
 }
 
 // news returns the changes of segments since its last call.
-func (b *book) news() (list []*api.SegmentChanged) {
+func (b *store) news() (list []*api.SegmentChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := map[uint16]*api.Segment{}
 	for n := range b.networks.All() {
 		next[n.segment] = b.segment(n)
 	}
-	for _, v := range slices.Sorted(maps.Keys(b.told)) {
+	for _, v := range slices.Sorted(maps.Keys(b.announced)) {
 		if next[v] == nil {
-			list = append(list, &api.SegmentChanged{Segment: b.told[v], Removed: true})
+			list = append(list, &api.SegmentChanged{Segment: b.announced[v], Removed: true})
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(next)) {
-		if old := b.told[v]; old == nil || !proto.Equal(old, next[v]) {
+		if old := b.announced[v]; old == nil || !proto.Equal(old, next[v]) {
 			list = append(list, &api.SegmentChanged{Segment: next[v]})
 		}
 	}
-	b.told = next
+	b.announced = next
 	return list
 }

@@ -48,7 +48,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newBook(cfg, tenants, networks, func(key string, err error) {
+	b := newStore(cfg, tenants, networks, func(key string, err error) {
 		env.Log.Warn("tenant or virtual network of an earlier run left out", "key", key, "error", err)
 	})
 	if err := b.load(ctx); err != nil {
@@ -56,7 +56,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	gauges(env.Metric, b)
 
-	s := &server{env: env, book: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	s := &server{env: env, store: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
 	b.declare = func() { s.ring(); s.standing.Changed() }
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
@@ -77,7 +77,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return nil
 }
 
-func gauges(m weft.Metrics, b *book) {
+func gauges(m weft.Metrics, b *store) {
 	m.Gauge("tenants", "Tenants.", func() float64 { return float64(len(b.listTenants())) })
 	m.Gauge("networks", "Virtual networks.", func() float64 { return float64(len(b.listNetworks(""))) })
 	const hosts, help = "hosts", "Hosts of tenants: let in, and kept out by their limits."
@@ -88,14 +88,14 @@ func gauges(m weft.Metrics, b *book) {
 // server connects the book with the rest of the system.
 type server struct {
 	env      *weft.Env
-	book     *book
+	store    *store
 	standing *weft.Standing
 	news     chan struct{} // notified when segments may have changed
 }
 
 // follow handles the events of other services.
 func (s *server) follow() {
-	b, k := s.book, s.standing
+	b, k := s.store, s.standing
 	weft.On(s.env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		if b.switchChanged(time.Now(), e) {
 			k.SwitchChanged(e)
@@ -111,7 +111,7 @@ func (s *server) follow() {
 	weft.On(s.env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
 		at := e.GetPort().GetAt().Flow()
 		b.mu.Lock()
-		changed := b.scene.roleChanged(time.Now(), at, e.GetPort().GetRole())
+		changed := b.view.roleChanged(time.Now(), at, e.GetPort().GetRole())
 		b.mu.Unlock()
 		if changed {
 			k.Changed(at.Switch)
@@ -140,7 +140,7 @@ func (s *server) announce(ctx context.Context) {
 			return
 		case <-s.news:
 		}
-		for _, e := range s.book.news() {
+		for _, e := range s.store.news() {
 			weft.Publish(s.env, api.SegmentChangedEvent, e)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *server) tick(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for settled := true; ; settled = false {
-		events, changed := s.book.due(time.Now(), settled)
+		events, changed := s.store.due(time.Now(), settled)
 		for _, e := range events {
 			s.standing.SwitchChanged(e)
 		}
@@ -169,12 +169,12 @@ func (s *server) tick(ctx context.Context) {
 
 // settle waits for the switches to confirm a change.
 func (s *server) settle(ctx context.Context) {
-	s.standing.Confirm(ctx, s.book.cfg.Load().Deadline, "virtual networks")
+	s.standing.Confirm(ctx, s.store.cfg.Load().Deadline, "virtual networks")
 }
 
 // serve answers calls.
 func (s *server) serve() {
-	b := s.book
+	b := s.store
 	weft.Handle(s.env, api.SetTenant, func(ctx context.Context, r *api.SetTenantRequest) (*api.Tenant, error) {
 		t, changed, err := b.setTenant(ctx, r.GetTenant())
 		if err == nil && changed {

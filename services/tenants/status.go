@@ -9,7 +9,7 @@ import (
 )
 
 // status answers GetTenantsStatus. standing returns the state of a switch.
-func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStatus {
+func (b *store) status(standing func(flow.DPID) (string, error)) *api.TenantsStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	resp := &api.TenantsStatus{}
@@ -20,7 +20,7 @@ func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStat
 		}
 	}
 	all := map[flow.DPID]bool{}
-	for sw := range b.scene.switches {
+	for sw := range b.view.switches {
 		all[sw] = true
 	}
 	for sw := range here {
@@ -36,7 +36,7 @@ func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStat
 }
 
 // hosts returns how many hosts of all tenants are let in and kept out.
-func (b *book) hosts() (admitted, refused int) {
+func (b *store) hosts() (admitted, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for t := range b.tenants.All() {
@@ -48,8 +48,8 @@ func (b *book) hosts() (admitted, refused int) {
 }
 
 // switchStatus returns the status of a switch. It is called with mu held.
-func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
-	info := b.scene.switches[sw]
+func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
+	info := b.view.switches[sw]
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
 	if info == nil {
 		s.State, s.Reason = "away", "the switch has not connected yet"
@@ -75,7 +75,7 @@ func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPI
 	}
 	for _, n := range b.networks.List() {
 		for _, p := range n.ports {
-			if p.at.Switch == sw && s.Reason == "" && b.scene.link(p.at) {
+			if p.at.Switch == sw && s.Reason == "" && b.view.link(p.at) {
 				s.State, s.Reason = "failing", "port "+p.at.Port.String()+" of network "+n.key()+" is a link to another switch, and no member as long as it is"
 			}
 		}
@@ -84,7 +84,7 @@ func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPI
 }
 
 // usage returns a tenant's usage. It is called with mu held.
-func (b *book) usage(t *api.Tenant) *api.TenantUsage {
+func (b *store) usage(t *api.Tenant) *api.TenantUsage {
 	u := &api.TenantUsage{Tenant: t.Name, Members: uint32(b.membersOf(t.Name, ""))}
 	for n := range b.networks.All() {
 		if n.said.Tenant == t.Name {

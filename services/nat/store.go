@@ -15,19 +15,19 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// book is the gateways, the switches and the hosts inside.
-type book struct {
+// store is the gateways, the switches and the hosts inside.
+type store struct {
 	cfg     atomic.Pointer[Config]
 	news    chan answer           // of next hops
 	index   atomic.Pointer[index] // of the gateways, for the stage; nil: none
 	declare func(...flow.DPID)    // declares the entries of switches anew
 
 	mu       object.Guard // guards the following
-	gateways *object.Book[*gateway]
+	gateways *object.Store[*gateway]
 	changes  uint64                    // of gateways
 	switches map[flow.DPID]*api.Switch // the connected ones
 	hosts    *object.Hosts
-	figures  map[string]*figures
+	counters map[string]*counters
 	asked    map[string]int64 // when a next hop was last asked for
 	heard    map[string]int64 // when it last answered
 	strays   atomic.Uint64    // packets to gateways that the stage dropped
@@ -46,11 +46,11 @@ type outside struct {
 	v6 bool
 }
 
-func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
-	b := &book{news: make(chan answer, 64), declare: func(...flow.DPID) {}, switches: map[flow.DPID]*api.Switch{}, hosts: object.NewHosts(),
-		figures: map[string]*figures{}, asked: map[string]int64{}, heard: map[string]int64{}}
+func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
+	b := &store{news: make(chan answer, 64), declare: func(...flow.DPID) {}, switches: map[flow.DPID]*api.Switch{}, hosts: object.NewHosts(),
+		counters: map[string]*counters{}, asked: map[string]int64{}, heard: map[string]int64{}}
 	b.cfg.Store(cfg)
-	b.gateways = object.New(&b.mu, store, object.Kind[*gateway]{
+	b.gateways = object.New(&b.mu, bucket, object.Kind[*gateway]{
 		What: "gateway", Many: "gateways", Most: func() int { return b.cfg.Load().Gateways }, Raise: "nat.gateways",
 		Name:    func(g *gateway) string { return g.name },
 		Format:  object.Messages(b.parse, func(g *gateway) *api.NatGateway { return g.said }),
@@ -60,7 +60,7 @@ func newBook(cfg *Config, store object.Store, bad func(name string, err error)) 
 }
 
 // parse returns the stored gateway.
-func (b *book) parse(m *api.NatGateway) (*gateway, error) {
+func (b *store) parse(m *api.NatGateway) (*gateway, error) {
 	g, err := readGateway(m, b.cfg.Load())
 	if err != nil {
 		return nil, err
@@ -76,15 +76,15 @@ func (b *book) parse(m *api.NatGateway) (*gateway, error) {
 }
 
 // changed follows a change of a gateway. It is called with mu held.
-func (b *book) changed(old, now *gateway) {
+func (b *store) changed(old, now *gateway) {
 	b.changes++
 	switch {
 	case now == nil:
-		delete(b.figures, old.name)
+		delete(b.counters, old.name)
 		delete(b.asked, old.name)
 		delete(b.heard, old.name)
 	case old == nil:
-		b.figures[now.name] = &figures{}
+		b.counters[now.name] = &counters{}
 	}
 	for _, g := range []*gateway{old, now} {
 		if g != nil {
@@ -95,7 +95,7 @@ func (b *book) changed(old, now *gateway) {
 }
 
 // reindex is called with mu held.
-func (b *book) reindex() {
+func (b *store) reindex() {
 	if b.gateways.Len() == 0 {
 		b.index.Store(nil)
 		return
@@ -108,7 +108,7 @@ func (b *book) reindex() {
 }
 
 // set stores a gateway, and reports whether anything has changed.
-func (b *book) set(ctx context.Context, m *api.NatGateway) (changed bool, err error) {
+func (b *store) set(ctx context.Context, m *api.NatGateway) (changed bool, err error) {
 	g, err := readGateway(m, b.cfg.Load())
 	if err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -119,7 +119,7 @@ func (b *book) set(ctx context.Context, m *api.NatGateway) (changed bool, err er
 
 // admit checks that a gateway is compatible with the others, and gives it its
 // zone. It is called with mu held.
-func (b *book) admit(g, old *gateway) error {
+func (b *store) admit(g, old *gateway) error {
 	zones := map[uint16]bool{}
 	for _, o := range b.gateways.List() {
 		if o.name == g.name {
@@ -147,7 +147,7 @@ func (b *book) admit(g, old *gateway) error {
 }
 
 // remove deletes a gateway, and reports whether there was one.
-func (b *book) remove(ctx context.Context, name string) (bool, error) {
+func (b *store) remove(ctx context.Context, name string) (bool, error) {
 	if err := checkName(name); err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -157,7 +157,7 @@ func (b *book) remove(ctx context.Context, name string) (bool, error) {
 
 // learnt records the Ethernet address of a next hop, and reports whether it has
 // changed.
-func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (bool, error) {
+func (b *store) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (bool, error) {
 	old, now, err := b.gateways.Change(ctx, name, func(old *gateway) (*gateway, error) {
 		if old == nil || old.hop != hop || old.hopMAC == mac {
 			return old, nil
@@ -171,7 +171,7 @@ func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow
 }
 
 // switchChanged records a switch that has connected or disconnected.
-func (b *book) switchChanged(ev *api.SwitchChanged) {
+func (b *store) switchChanged(ev *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -185,7 +185,7 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 }
 
 // hostChanged records a host; the entries of gateways follow.
-func (b *book) hostChanged(ev *api.HostChanged) {
+func (b *store) hostChanged(ev *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, _, moved := b.hosts.Changed(ev)
@@ -211,7 +211,7 @@ func unable(sw *api.Switch) error {
 }
 
 // want returns the entries that a switch should have.
-func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || unable(info) != nil {
 		return nil
@@ -229,7 +229,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 
 // reach returns the hosts inside of a gateway that it reaches, up to the
 // configured bound. It is called with mu held.
-func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
+func (b *store) reach(g *gateway) map[netip.Addr]flow.MAC {
 	out := map[netip.Addr]flow.MAC{}
 	for _, a := range b.hosts.Addresses() {
 		if g.reaches(a) && a.Addr != g.addr && len(out) < b.cfg.Load().Hosts {
@@ -241,7 +241,7 @@ func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
 }
 
 // list returns the gateways, all or the one of a name, with their state.
-func (b *book) list(name string, now int64, status func(flow.DPID) (string, error)) []*api.NatGateway {
+func (b *store) list(name string, now int64, status func(flow.DPID) (string, error)) []*api.NatGateway {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := []*api.NatGateway{}
@@ -249,7 +249,7 @@ func (b *book) list(name string, now int64, status func(flow.DPID) (string, erro
 		if name != "" && g.name != name {
 			continue
 		}
-		f := b.figures[g.name]
+		f := b.counters[g.name]
 		m := proto.CloneOf(g.said)
 		m.Hosts = uint32(len(b.reach(g)))
 		m.ExhaustedPackets, m.PacketsOut, m.PacketsIn = f.refused, f.last[kindOut], f.last[kindIn]
@@ -263,7 +263,7 @@ func (b *book) list(name string, now int64, status func(flow.DPID) (string, erro
 }
 
 // state returns the state of a gateway. It is called with mu held.
-func (b *book) state(g *gateway, f *figures, now int64, status func(flow.DPID) (string, error)) (state, reason string) {
+func (b *store) state(g *gateway, f *counters, now int64, status func(flow.DPID) (string, error)) (state, reason string) {
 	if err := unable(b.switches[g.at.Switch]); err != nil {
 		return "down", err.Error()
 	}
@@ -282,7 +282,7 @@ func (b *book) state(g *gateway, f *figures, now int64, status func(flow.DPID) (
 }
 
 // names returns the names of the gateways.
-func (b *book) names() (list []string) {
+func (b *store) names() (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.gateways.List() {
@@ -292,7 +292,7 @@ func (b *book) names() (list []string) {
 }
 
 // sites returns the connected switches that have gateways.
-func (b *book) sites() []flow.DPID {
+func (b *store) sites() []flow.DPID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []flow.DPID

@@ -1,7 +1,7 @@
 // Package object keeps the named objects of a service that users define: a
-// policy, a gateway, a virtual IP. A Book admits them, stores each with its
+// policy, a gateway, a virtual IP. A Store admits them, stores each with its
 // revision before it takes effect, and follows what another instance stores.
-// Hosts and Shelf hold what such services learn about hosts.
+// Hosts and Persister hold what such services learn about hosts.
 //
 // Services import it; it imports weft for the store and knows no service.
 package object
@@ -23,10 +23,10 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// Store is durable key-value state; a change is on disk before the call returns.
-type Store = weft.Bucket
+// Bucket is durable key-value state; a change is on disk before the call returns.
+type Bucket = weft.Bucket
 
-// Guard guards the objects of one or several books, and other state that a
+// Guard guards the objects of one or several stores, and other state that a
 // service changes together with them. It is never locked during a call of a
 // store. Writers also take turns, which only other writers wait for. The zero
 // value is ready.
@@ -63,8 +63,8 @@ func (g *Guard) Turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Kind describes the objects of a book. T is a pointer; nil is no object, and
-// nobody writes to an object that is in a book.
+// Kind describes the objects of a store. T is a pointer; nil is no object, and
+// nobody writes to an object that is in a store.
 type Kind[T comparable] struct {
 	What, Many string // for errors: "policy", "policies"
 	Most       func() int
@@ -88,10 +88,10 @@ func (k *Kind[T]) raise() string {
 	return ", or raise " + k.Raise
 }
 
-// Book holds the objects of a kind that are in force.
-type Book[T comparable] struct {
+// Store holds the objects of a kind that are in force.
+type Store[T comparable] struct {
 	kind  Kind[T]
-	store Store
+	store Bucket
 	guard *Guard
 
 	objects map[string]T // guarded by guard, as the following
@@ -119,32 +119,32 @@ func (v version) expected() uint64 {
 
 // version returns the version of a value; that of a deleted one (nil) is not
 // older than the last value.
-func (b *Book[T]) version(name string, value []byte, revision uint64) version {
+func (b *Store[T]) version(name string, value []byte, revision uint64) version {
 	if value == nil {
 		return version{max(revision, b.known[name].revision), true}
 	}
 	return version{revision, false}
 }
 
-// New returns an empty book.
-func New[T comparable](guard *Guard, store Store, kind Kind[T]) *Book[T] {
+// New returns an empty store.
+func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 	if kind.Equal == nil {
 		kind.Equal = func(a, b T) bool { return a == b }
 	}
 	if kind.Changed == nil {
 		kind.Changed = func(T, T) {}
 	}
-	b := &Book[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
+	b := &Store[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
 	guard.again = append(guard.again, b.again)
 	return b
 }
 
 // Get returns an object by name; nil if there is none. The caller holds the
 // guard's lock, as for List, All and Len.
-func (b *Book[T]) Get(name string) T { return b.objects[name] }
+func (b *Store[T]) Get(name string) T { return b.objects[name] }
 
 // List returns the objects by name. The list must not be changed.
-func (b *Book[T]) List() []T {
+func (b *Store[T]) List() []T {
 	if b.sorted == nil {
 		b.sorted = make([]T, 0, len(b.objects))
 		for _, name := range slices.Sorted(maps.Keys(b.objects)) {
@@ -155,13 +155,13 @@ func (b *Book[T]) List() []T {
 }
 
 // All iterates over the objects in no particular order.
-func (b *Book[T]) All() iter.Seq[T] { return maps.Values(b.objects) }
+func (b *Store[T]) All() iter.Seq[T] { return maps.Values(b.objects) }
 
 // Len returns the number of objects.
-func (b *Book[T]) Len() int { return len(b.objects) }
+func (b *Store[T]) Len() int { return len(b.objects) }
 
 // Load reads the objects of earlier runs.
-func (b *Book[T]) Load(ctx context.Context) error {
+func (b *Store[T]) Load(ctx context.Context) error {
 	done, err := b.guard.Turn(ctx)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *Book[T]) Load(ctx context.Context) error {
 const followPause = 5 * time.Second
 
 // Follow applies what other instances store, until ctx ends.
-func (b *Book[T]) Follow(ctx context.Context) {
+func (b *Store[T]) Follow(ctx context.Context) {
 	for {
 		first := map[string]bool{} // the initial names, later nil
 		err := b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
@@ -223,7 +223,7 @@ func (b *Book[T]) Follow(ctx context.Context) {
 
 // missing drops objects that were deleted between the reading and the watching.
 // In a damaged store it drops none, because the loss is unknown.
-func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
+func (b *Store[T]) missing(ctx context.Context, there map[string]bool) {
 	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
 		return
 	}
@@ -241,7 +241,7 @@ func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
 // guard locked and rejects a change by an error. If admit returns nil, Change
 // deletes the object. Change returns the object before and after; they are
 // equal if nothing has changed.
-func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
+func (b *Store[T]) Change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
 	var none T
 	done, err := b.guard.Turn(ctx)
 	if err != nil {
@@ -276,13 +276,13 @@ func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T,
 }
 
 // Remove deletes an object and returns it; nil if there was none.
-func (b *Book[T]) Remove(ctx context.Context, name string) (old T, err error) {
+func (b *Store[T]) Remove(ctx context.Context, name string) (old T, err error) {
 	old, _, err = b.Change(ctx, name, func(T) (none T, _ error) { return none, nil })
 	return old, err
 }
 
 // write stores a value, or nil to delete, over the known one.
-func (b *Book[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
+func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
 	v := b.known[name]
 	for {
 		if revision, err = b.replace(ctx, name, value, v.expected()); err == nil {
@@ -316,7 +316,7 @@ func (b *Book[T]) write(ctx context.Context, name string, value []byte) (revisio
 }
 
 // replace writes a value over the given revision.
-func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revision uint64) (uint64, error) {
+func (b *Store[T]) replace(ctx context.Context, name string, value []byte, revision uint64) (uint64, error) {
 	if value != nil {
 		return b.store.Update(ctx, name, value, revision)
 	}
@@ -332,7 +332,7 @@ func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revisi
 
 // adopt applies a value of the store. An unusable value has no effect until it
 // becomes usable.
-func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
+func (b *Store[T]) adopt(name string, value []byte, revision uint64) {
 	v := b.version(name, value, revision)
 	now, err := b.read(name, value)
 	if err != nil {
@@ -344,7 +344,7 @@ func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
 }
 
 // read returns the object of a value; nil for none.
-func (b *Book[T]) read(name string, value []byte) (now T, err error) {
+func (b *Store[T]) read(name string, value []byte) (now T, err error) {
 	var none T
 	if value == nil {
 		return none, nil
@@ -364,7 +364,7 @@ func (b *Book[T]) read(name string, value []byte) (now T, err error) {
 }
 
 // again applies stored objects that did not fit the others before, and do now.
-func (b *Book[T]) again() {
+func (b *Store[T]) again() {
 	for _, name := range slices.Sorted(maps.Keys(b.unfit)) {
 		if now, err := b.read(name, b.unfit[name]); err == nil {
 			b.put(name, now, b.known[name])
@@ -373,7 +373,7 @@ func (b *Book[T]) again() {
 }
 
 // put brings an object into force.
-func (b *Book[T]) put(name string, now T, v version) {
+func (b *Store[T]) put(name string, now T, v version) {
 	var none T
 	b.known[name] = v
 	delete(b.unfit, name)

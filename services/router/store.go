@@ -14,8 +14,8 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// book is the routers, the switches and the neighbours.
-type book struct {
+// store is the routers, the switches and the neighbours.
+type store struct {
 	cfg     atomic.Pointer[Config]
 	count   *counts
 	tagging flow.Tagging
@@ -25,11 +25,11 @@ type book struct {
 	declare func(...flow.DPID)    // declares entries anew
 
 	mu         object.Guard // guards the following
-	routers    *object.Book[*router]
+	routers    *object.Store[*router]
 	changes    uint64 // of routers
 	switches   map[flow.DPID]*datapath
 	neighbours *object.Hosts
-	last       *scene // that the last entries were made of
+	last       *snapshot // that the last entries were made of
 	waiting    *waiting
 	errors     allowances        // has a lock of its own
 	asked      map[place]int64   // when a gateway was last asked for
@@ -49,11 +49,11 @@ type index struct {
 	owners map[place][]*router // by address, in the order of switches
 }
 
-func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
-	b := &book{count: newCounts(nil), post: func(*flow.Decision) {}, moved: func() {}, declare: func(...flow.DPID) {},
+func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
+	b := &store{count: newCounts(nil), post: func(*flow.Decision) {}, moved: func() {}, declare: func(...flow.DPID) {},
 		switches: map[flow.DPID]*datapath{}, neighbours: object.NewHosts(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
 	b.cfg.Store(cfg)
-	b.routers = object.New(&b.mu, store, object.Kind[*router]{
+	b.routers = object.New(&b.mu, bucket, object.Kind[*router]{
 		What: "router", Many: "routers", Most: func() int { return b.cfg.Load().Routers }, Raise: "router.routers",
 		Name:    func(r *router) string { return r.key.String() },
 		Format:  object.Format[*router]{Format: (*router).marshal, Parse: parseRouter},
@@ -63,14 +63,14 @@ func newBook(cfg *Config, store object.Store, bad func(name string, err error)) 
 }
 
 // changed follows a change of a router. It is called with mu held.
-func (b *book) changed(_, _ *router) {
+func (b *store) changed(_, _ *router) {
 	b.changes++
 	b.reindex()
 	b.declare()
 }
 
 // reindex is called with mu held.
-func (b *book) reindex() {
+func (b *store) reindex() {
 	x := &index{macs: map[flow.MAC]*router{}, owners: map[place][]*router{}}
 	for _, r := range b.sorted() {
 		if r.empty() {
@@ -89,7 +89,7 @@ func (b *book) reindex() {
 }
 
 // sorted returns the routers by switch and VLAN. It is called with mu held.
-func (b *book) sorted() []*router {
+func (b *store) sorted() []*router {
 	return slices.SortedFunc(slices.Values(b.routers.List()), (*router).compare)
 }
 
@@ -111,7 +111,7 @@ func (x *index) owner(p place, sw flow.DPID) *router {
 // change stores what f makes of a router, if f reports a change. It deletes a
 // router with a VLAN that has nothing left; a router without VLAN stays, to keep
 // the last numbers given.
-func (b *book) change(ctx context.Context, dpid string, vlan uint32, f func(*router) (bool, error)) error {
+func (b *store) change(ctx context.Context, dpid string, vlan uint32, f func(*router) (bool, error)) error {
 	k, err := newKey(dpid, vlan)
 	if err != nil {
 		return api.Errorf(codes.InvalidArgument, "%w", err)
@@ -140,7 +140,7 @@ func (b *book) change(ctx context.Context, dpid string, vlan uint32, f func(*rou
 
 // address returns an unused Ethernet address for a router, the same for the same
 // router except by chance. It is called with mu held.
-func (b *book) address(k key) flow.MAC {
+func (b *store) address(k key) flow.MAC {
 	mac, _ := flow.ParseMAC(b.cfg.Load().MACPrefix + ":00:00:00")
 	taken := map[flow.MAC]bool{}
 	for _, r := range b.routers.List() {
@@ -158,7 +158,7 @@ func (b *book) address(k key) flow.MAC {
 }
 
 // switchChanged records a switch that has connected or disconnected.
-func (b *book) switchChanged(e *api.SwitchChanged) {
+func (b *store) switchChanged(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -177,7 +177,7 @@ func able(sw *api.Switch) bool {
 }
 
 // datapath is called with mu held.
-func (b *book) datapath(sw flow.DPID) *datapath {
+func (b *store) datapath(sw flow.DPID) *datapath {
 	d := b.switches[sw]
 	if d == nil {
 		d = &datapath{edges: map[flow.Port]bool{}}
@@ -188,7 +188,7 @@ func (b *book) datapath(sw flow.DPID) *datapath {
 
 // roleChanged records the role of a port: routers ask for unknown neighbours at
 // edge ports.
-func (b *book) roleChanged(e *api.PortRoleChanged) {
+func (b *store) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,7 @@ func (b *book) roleChanged(e *api.PortRoleChanged) {
 }
 
 // hostChanged records a host.
-func (b *book) hostChanged(e *api.HostChanged) {
+func (b *store) hostChanged(e *api.HostChanged) {
 	d := &flow.Decision{}
 	b.mu.Lock()
 	_, _, moved := b.neighbours.Changed(e)
@@ -218,7 +218,7 @@ func (b *book) hostChanged(e *api.HostChanged) {
 }
 
 // segmentChanged records a virtual network.
-func (b *book) segmentChanged(e *api.SegmentChanged) {
+func (b *store) segmentChanged(e *api.SegmentChanged) {
 	switch vlan, ports := e.GetSegment().Tagged(); {
 	case vlan == 0:
 		return
@@ -234,7 +234,7 @@ func (b *book) segmentChanged(e *api.SegmentChanged) {
 }
 
 // forget drops the neighbours that only an earlier run knew.
-func (b *book) forget() {
+func (b *store) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.neighbours.Forget() {
@@ -244,7 +244,7 @@ func (b *book) forget() {
 
 // inSubnet reports whether a router has a subnet that contains an address. It is
 // called with mu held.
-func (b *book) inSubnet(p place) bool {
+func (b *store) inSubnet(p place) bool {
 	for _, r := range b.routers.List() {
 		if r.vlan != p.VLAN {
 			continue
@@ -257,7 +257,7 @@ func (b *book) inSubnet(p place) bool {
 }
 
 // list returns the routers of a switch, or all, with their state.
-func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api.VirtualRouter, error) {
+func (b *store) list(dpid string, status func(flow.DPID) (string, error)) ([]*api.VirtualRouter, error) {
 	var only flow.DPID
 	if dpid != "" {
 		var err error
@@ -265,7 +265,7 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 	}
-	s := b.scene()
+	s := b.snapshot()
 	if s == nil {
 		return nil, nil
 	}
@@ -293,7 +293,7 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 }
 
 // state returns the state of a router. It is called with mu held.
-func (b *book) state(r *router, status func(flow.DPID) (string, error)) (state, reason string) {
+func (b *store) state(r *router, status func(flow.DPID) (string, error)) (state, reason string) {
 	d := b.switches[r.sw]
 	if d == nil || !d.connected {
 		return "away", "its switch is not connected; at others it routes nevertheless"
@@ -315,7 +315,7 @@ func (b *book) state(r *router, status func(flow.DPID) (string, error)) (state, 
 }
 
 // size returns the number of routers.
-func (b *book) size() int {
+func (b *store) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0

@@ -17,7 +17,7 @@ import (
 // holdShelf stores holds: each under hold/STAGE, and its approvals in pages
 // under approved/STAGE/NUMBER, as lines "VLAN MAC". Changes that let packets
 // pass take effect once they are stored; those that hold packets, at once.
-type holdShelf struct{ journal }
+type holdPersister struct{ journal }
 
 func holdKey(stage string) string { return "hold/" + stage }
 
@@ -32,7 +32,7 @@ func approvedKey(stage string, page uint64) string {
 
 // load reads the stored holds, and then their approvals. It reports and leaves
 // out what cannot be read.
-func (s *holdShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
+func (s *holdPersister) load(ctx context.Context, t *table, bad func(key string, err error)) error {
 	approved := map[string][]byte{}
 	err := s.read(ctx, func(key string, value []byte) error {
 		if !strings.HasPrefix(key, holdKey("")) {
@@ -79,7 +79,7 @@ func parseApproval(line string) (id, error) {
 }
 
 // set answers SetHold.
-func (s *holdShelf) set(ctx context.Context, t *table, now int64, m *api.HostHold) (*api.HostHold, error) {
+func (s *holdPersister) set(ctx context.Context, t *table, now int64, m *api.HostHold) (*api.HostHold, error) {
 	one, err := readHold(m)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *holdShelf) set(ctx context.Context, t *table, now int64, m *api.HostHol
 
 // drop answers DeleteHold. It deletes the approvals first: a hold left without
 // them holds more, not less.
-func (s *holdShelf) drop(ctx context.Context, t *table, stage string) (*api.DeleteHoldResponse, error) {
+func (s *holdPersister) drop(ctx context.Context, t *table, stage string) (*api.DeleteHoldResponse, error) {
 	if err := checkStage(stage); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *holdShelf) drop(ctx context.Context, t *table, stage string) (*api.Dele
 }
 
 // approve answers ApproveHost.
-func (s *holdShelf) approve(ctx context.Context, t *table, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
+func (s *holdPersister) approve(ctx context.Context, t *table, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (s *holdShelf) approve(ctx context.Context, t *table, m *api.ApproveHostReq
 }
 
 // revoke answers RevokeHost.
-func (s *holdShelf) revoke(ctx context.Context, t *table, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
+func (s *holdPersister) revoke(ctx context.Context, t *table, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *holdShelf) revoke(ctx context.Context, t *table, m *api.RevokeHostReque
 }
 
 // write writes the page for the approval of a host.
-func (s *holdShelf) write(ctx context.Context, t *table, stage string, who id, yes bool) error {
+func (s *holdPersister) write(ctx context.Context, t *table, stage string, who id, yes bool) error {
 	page := approvedPage(who)
 	var text []byte
 	line := func(one id) { text = fmt.Appendf(text, "%d %v\n", one.vlan(), one.mac()) }

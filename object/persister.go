@@ -9,31 +9,33 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// Shelf stores what a service has learnt, for its next run. One goroutine uses
+// Persister stores what a service has learnt, for its next run. One goroutine uses
 // it.
-type Shelf struct {
-	store   Store
-	kept    map[string]shelved
+type Persister struct {
+	store   Bucket
+	kept    map[string]persisted
 	version uint64 // that Follow has stored
 }
 
 // shelved is the stored state of a key.
-type shelved struct {
+type persisted struct {
 	value    string
 	revision uint64
 	unsure   bool // written, but not confirmed
 }
 
-// shelfTurn bounds what one call of Keep writes.
-const shelfTurn = 256
+// persistTurn bounds what one call of Keep writes.
+const persistTurn = 256
 
-// NewShelf returns a shelf on a store.
-func NewShelf(store Store) *Shelf { return &Shelf{store: store, kept: map[string]shelved{}} }
+// NewPersister returns a persister to a bucket.
+func NewPersister(store Bucket) *Persister {
+	return &Persister{store: store, kept: map[string]persisted{}}
+}
 
 // Load calls f for each key that an earlier run has stored.
-func (s *Shelf) Load(ctx context.Context, f func(key, value string)) error {
+func (s *Persister) Load(ctx context.Context, f func(key, value string)) error {
 	return s.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		s.kept[key] = shelved{string(value), revision, false}
+		s.kept[key] = persisted{string(value), revision, false}
 		f(key, string(value))
 		return nil
 	})
@@ -42,18 +44,18 @@ func (s *Shelf) Load(ctx context.Context, f func(key, value string)) error {
 // Keep writes want to the store, a part at a time: first deletions, then
 // additions, while there are fewer than most. It reports whether more remains
 // to write.
-func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (more bool, err error) {
+func (s *Persister) Keep(ctx context.Context, want map[string]string, most int) (more bool, err error) {
 	writes := 0
 	for _, key := range slices.Sorted(maps.Keys(s.kept)) {
 		k := s.kept[key]
 		if _, wanted := want[key]; wanted {
 			continue
 		}
-		if writes++; writes > shelfTurn {
+		if writes++; writes > persistTurn {
 			return true, nil
 		}
 		if err := s.store.Delete(ctx, key); err != nil {
-			s.kept[key] = shelved{k.value, k.revision, true}
+			s.kept[key] = persisted{k.value, k.revision, true}
 			return true, err
 		}
 		delete(s.kept, key)
@@ -63,7 +65,7 @@ func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (mor
 		if k.value == want[key] && there && !k.unsure || !there && len(s.kept) >= most {
 			continue
 		}
-		if writes++; writes > shelfTurn {
+		if writes++; writes > persistTurn {
 			return true, nil
 		}
 		revision, err := s.store.Update(ctx, key, []byte(want[key]), k.revision)
@@ -75,22 +77,22 @@ func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (mor
 			if more = true; value == nil {
 				delete(s.kept, key)
 			} else {
-				s.kept[key] = shelved{string(value), revision, false}
+				s.kept[key] = persisted{string(value), revision, false}
 			}
 			continue
 		}
 		if err != nil {
-			s.kept[key] = shelved{want[key], k.revision, true}
+			s.kept[key] = persisted{want[key], k.revision, true}
 			return true, err
 		}
-		s.kept[key] = shelved{want[key], revision, false}
+		s.kept[key] = persisted{want[key], revision, false}
 	}
 	return more, nil
 }
 
 // Follow is Keep for data that rarely changes: it calls version and want with
 // the guard locked, and want only if the version differs from the stored one.
-func (s *Shelf) Follow(ctx context.Context, guard *Guard, version func() uint64, want func() map[string]string, most int) error {
+func (s *Persister) Follow(ctx context.Context, guard *Guard, version func() uint64, want func() map[string]string, most int) error {
 	guard.Lock()
 	v := version()
 	if v == s.version {

@@ -24,9 +24,9 @@ const runKey = "run"
 // has started.
 var errSuperseded = errors.New("another instance has taken over")
 
-// A shelf stores the pages. Late writes of a dying instance cannot replace
+// A persister stores the pages. Late writes of a dying instance cannot replace
 // those of its successor: a page is written only over its known revision.
-type shelf struct {
+type persister struct {
 	bucket bucket
 	run    string // this one's number
 
@@ -36,7 +36,7 @@ type shelf struct {
 
 // load puts the hosts of the last run into the table. It reports and leaves out
 // what cannot be read.
-func (s *shelf) load(ctx context.Context, now int64, t *table, bad func(key string, err error)) error {
+func (s *persister) load(ctx context.Context, now int64, t *table, bad func(key string, err error)) error {
 	s.revisions = map[string]uint64{}
 	if err := s.begin(ctx); err != nil {
 		return fmt.Errorf("hosts: number this run: %w", err)
@@ -72,14 +72,14 @@ func (s *shelf) load(ctx context.Context, now int64, t *table, bad func(key stri
 const pagesAtOnce = 100
 
 // save writes changed pages.
-func (s *shelf) save(ctx context.Context, t *table) error {
+func (s *persister) save(ctx context.Context, t *table) error {
 	values := map[*page][]byte{}
 	t.mu.Lock()
-	for p := range t.book.dirty {
+	for p := range t.pages.dirty {
 		if len(values) == pagesAtOnce {
 			break
 		}
-		delete(t.book.dirty, p)
+		delete(t.pages.dirty, p)
 		var text []byte
 		for h := range p.hosts {
 			text = appendEntry(text, h)
@@ -91,7 +91,7 @@ func (s *shelf) save(ctx context.Context, t *table) error {
 		if err := s.put(ctx, p.key(), text); err != nil {
 			t.mu.Lock()
 			for p := range values {
-				t.book.dirty[p] = struct{}{} // including those that were written: harmless
+				t.pages.dirty[p] = struct{}{} // including those that were written: harmless
 			}
 			t.mu.Unlock()
 			return fmt.Errorf("hosts: keep page %d: %w", p.number, err)
@@ -102,7 +102,7 @@ func (s *shelf) save(ctx context.Context, t *table) error {
 
 // put writes a value over the known revision. If there is another revision, a
 // dying instance has written it, or this is the dying one.
-func (s *shelf) put(ctx context.Context, key string, value []byte) error {
+func (s *persister) put(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revision, err := s.bucket.Update(ctx, key, value, s.revisions[key])
@@ -122,7 +122,7 @@ func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 }
 
 // last returns errSuperseded if another instance has started since.
-func (s *shelf) last(ctx context.Context) error {
+func (s *persister) last(ctx context.Context) error {
 	run, _, err := s.bucket.Get(ctx, runKey)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *shelf) last(ctx context.Context) error {
 }
 
 // begin numbers this run, so that earlier ones find that they are over.
-func (s *shelf) begin(ctx context.Context) error {
+func (s *persister) begin(ctx context.Context) error {
 	last, revision, err := s.bucket.Get(ctx, runKey)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		}
 	}
 	h.published = h.state()
-	t.book.enter(t.book.page(number), h)
+	t.pages.enter(t.pages.page(number), h)
 	if a := p.sw; !a.gone && !a.awaited {
 		a.awaited, a.since = true, now
 		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), e.at.Switch, a)

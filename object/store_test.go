@@ -17,10 +17,10 @@ import (
 	"github.com/weft-sdn/weft/wefttest"
 )
 
-// faults is a Store that fails and waits as told. One store has several, one for
+// faults is a Bucket that fails and waits as told. One store has several, one for
 // each instance.
 type faults struct {
-	Store
+	Bucket
 	before, after atomic.Int32 // one of so many writes fails before or after it was made; 0: none
 	hold          chan struct{}
 	rng           func(n int) int
@@ -49,7 +49,7 @@ func (f *faults) write(w func() error) error {
 
 func (f *faults) Update(ctx context.Context, name string, value []byte, revision uint64) (next uint64, err error) {
 	return next, f.write(func() error {
-		if next, err = f.Store.Update(ctx, name, value, revision); err == nil {
+		if next, err = f.Bucket.Update(ctx, name, value, revision); err == nil {
 			f.wrote(name, string(value))
 		}
 		return err
@@ -57,7 +57,7 @@ func (f *faults) Update(ctx context.Context, name string, value []byte, revision
 }
 
 func (f *faults) Delete(ctx context.Context, name string) error {
-	return f.write(func() error { f.wrote(name, ""); return f.Store.Delete(ctx, name) })
+	return f.write(func() error { f.wrote(name, ""); return f.Bucket.Delete(ctx, name) })
 }
 
 // thing is an object: NAME=TEXT#NUMBER, whose number no other has.
@@ -66,7 +66,7 @@ type thing struct {
 	number     int
 }
 
-func newThings(t *testing.T, store Store, most func() int) (*Guard, *Book[*thing]) {
+func newThings(t *testing.T, store Bucket, most func() int) (*Guard, *Store[*thing]) {
 	g := &Guard{}
 	return g, New(g, store, Kind[*thing]{What: "thing", Many: "things", Most: most, Raise: "things.most",
 		Name: func(o *thing) string { return o.name },
@@ -83,7 +83,7 @@ func newThings(t *testing.T, store Store, most func() int) (*Guard, *Book[*thing
 	})
 }
 
-func set(b *Book[*thing], name, text string) error {
+func set(b *Store[*thing], name, text string) error {
 	_, _, err := b.Change(context.Background(), name, func(old *thing) (*thing, error) {
 		o := &thing{name: name, text: text}
 		if old != nil {
@@ -102,7 +102,7 @@ func set(b *Book[*thing], name, text string) error {
 	return err
 }
 
-func inForce(g *Guard, b *Book[*thing]) map[string]string {
+func inForce(g *Guard, b *Store[*thing]) map[string]string {
 	g.Lock()
 	defer g.Unlock()
 	all := map[string]string{}
@@ -112,7 +112,7 @@ func inForce(g *Guard, b *Book[*thing]) map[string]string {
 	return all
 }
 
-func stored(t *testing.T, store Store) map[string]string {
+func stored(t *testing.T, store Bucket) map[string]string {
 	all := map[string]string{}
 	if err := store.All(t.Context(), func(name string, value []byte, _ uint64) error {
 		var n, text string
@@ -134,7 +134,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func memory(t *testing.T) Store {
+func memory(t *testing.T) Bucket {
 	store, err := wefttest.NewStore().Bucket(t.Context(), "things")
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func memory(t *testing.T) Store {
 // Two instances change the same objects at once, over a store that fails before
 // and after it has written: what is confirmed was written, and in the end both
 // have what the store has.
-func TestBookConverges(t *testing.T) {
+func TestStoreConverges(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -157,17 +157,17 @@ func TestBookConverges(t *testing.T) {
 			var work, following sync.WaitGroup
 			ctx, stop := context.WithCancel(t.Context())
 			var guards []*Guard
-			var books []*Book[*thing]
-			var stores []*faults
+			var stores []*Store[*thing]
+			var buckets []*faults
 			for i := range 2 {
-				f := &faults{Store: store, rng: pick, wrote: func(name, value string) { mu.Lock(); defer mu.Unlock(); wrote[value] = true }}
+				f := &faults{Bucket: store, rng: pick, wrote: func(name, value string) { mu.Lock(); defer mu.Unlock(); wrote[value] = true }}
 				f.before.Store(9)
 				f.after.Store(7)
 				g, b := newThings(t, f, func() int { return 6 })
 				if err := b.Load(ctx); err != nil {
 					t.Fatal(err)
 				}
-				guards, books, stores = append(guards, g), append(books, b), append(stores, f)
+				guards, stores, buckets = append(guards, g), append(stores, b), append(buckets, f)
 				following.Go(func() { b.Follow(ctx) })
 				for w := range 3 {
 					work.Go(func() {
@@ -195,11 +195,11 @@ func TestBookConverges(t *testing.T) {
 				}
 			}
 			work.Wait()
-			for _, f := range stores {
+			for _, f := range buckets {
 				f.before.Store(0)
 				f.after.Store(0)
 			}
-			for i, b := range books {
+			for i, b := range stores {
 				eventually(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
 				// And both can still change everything: at most once somebody else was first.
 				for k := range 8 {
@@ -208,7 +208,7 @@ func TestBookConverges(t *testing.T) {
 					}
 				}
 			}
-			for i, b := range books {
+			for i, b := range stores {
 				eventually(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
 			}
 			stop()
@@ -219,7 +219,7 @@ func TestBookConverges(t *testing.T) {
 
 // Writers at once never get the same number, and never are more than allowed,
 // which may change meanwhile.
-func TestBookAdmits(t *testing.T) {
+func TestStoreAdmits(t *testing.T) {
 	var most atomic.Int32
 	most.Store(5)
 	store := memory(t)
@@ -262,8 +262,8 @@ func TestBookAdmits(t *testing.T) {
 
 // While the store does not answer, whoever reads does not wait, and a writer no
 // longer than it wants to.
-func TestBookDoesNotHoldReaders(t *testing.T) {
-	f := &faults{Store: memory(t), hold: make(chan struct{}), wrote: func(string, string) {}}
+func TestStoreDoesNotHoldReaders(t *testing.T) {
+	f := &faults{Bucket: memory(t), hold: make(chan struct{}), wrote: func(string, string) {}}
 	g, b := newThings(t, f, nil)
 	slow := make(chan error)
 	go func() { slow <- set(b, "slow", "x") }()
@@ -284,7 +284,7 @@ func TestBookDoesNotHoldReaders(t *testing.T) {
 
 // What another instance has changed or deleted is not written over; its word
 // counts, and the next try goes through.
-func TestBookConflicts(t *testing.T) {
+func TestStoreConflicts(t *testing.T) {
 	store := memory(t)
 	g, one := newThings(t, store, nil)
 	_, other := newThings(t, store, nil)
@@ -313,7 +313,7 @@ func TestBookConflicts(t *testing.T) {
 }
 
 // A damaged value is reported and left out, and can be replaced.
-func TestBookReportsWhatItCannotRead(t *testing.T) {
+func TestStoreReportsWhatItCannotRead(t *testing.T) {
 	store := memory(t)
 	for name, value := range map[string]string{"a": "garbage", "b": "c x 1"} {
 		if _, err := store.Put(t.Context(), name, []byte(value)); err != nil {
@@ -332,7 +332,7 @@ func TestBookReportsWhatItCannotRead(t *testing.T) {
 }
 
 // What does not go with the rest comes into force when it does.
-func TestBookTriesAgain(t *testing.T) {
+func TestStoreTriesAgain(t *testing.T) {
 	store := memory(t)
 	for _, name := range []string{"a", "b"} {
 		if _, err := store.Put(t.Context(), name, []byte(name+" x 1")); err != nil {

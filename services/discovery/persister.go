@@ -29,10 +29,10 @@ const runKey = "run"
 // has started.
 var errSuperseded = errors.New("another instance has taken over")
 
-// A shelf stores the roles of ports for the next run. Late writes of a dying
+// A persister stores the roles of ports for the next run. Late writes of a dying
 // instance cannot replace those of its successor: a value is written only over
 // its known revision.
-type shelf struct {
+type persister struct {
 	store store
 	run   string // this one's number
 
@@ -42,7 +42,7 @@ type shelf struct {
 
 // load passes on what the last run stored, and returns when it was last alive,
 // in nanoseconds since 1970. It reports and leaves out what cannot be read.
-func (s *shelf) load(ctx context.Context, port func(flow.Location, memory), bad func(key string, err error)) (alive int64, err error) {
+func (s *persister) load(ctx context.Context, port func(flow.Location, memory), bad func(key string, err error)) (alive int64, err error) {
 	s.revisions = map[string]uint64{}
 	if err := s.begin(ctx); err != nil {
 		return 0, fmt.Errorf("discovery: number this run: %w", err)
@@ -79,7 +79,7 @@ func (s *shelf) load(ctx context.Context, port func(flow.Location, memory), bad 
 }
 
 // save stores the roles of a switch's ports.
-func (s *shelf) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error {
+func (s *persister) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error {
 	if len(ports) > 0 {
 		return s.put(ctx, sw.String(), encodePorts(ports))
 	}
@@ -90,13 +90,13 @@ func (s *shelf) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]memo
 }
 
 // alive stores a sign of life.
-func (s *shelf) alive(ctx context.Context, now int64) error {
+func (s *persister) alive(ctx context.Context, now int64) error {
 	return s.put(ctx, aliveKey, strconv.AppendInt(nil, now, 10))
 }
 
 // put writes a value over the known revision. If there is another revision, a
 // dying instance has written it, or this is the dying one.
-func (s *shelf) put(ctx context.Context, key string, value []byte) error {
+func (s *persister) put(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revision, err := s.store.Update(ctx, key, value, s.revisions[key])
@@ -120,7 +120,7 @@ func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 }
 
 // begin numbers this run, so that earlier ones find that they are over.
-func (s *shelf) begin(ctx context.Context) error {
+func (s *persister) begin(ctx context.Context) error {
 	last, revision, err := s.store.Get(ctx, runKey)
 	if err != nil {
 		return err

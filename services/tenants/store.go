@@ -15,24 +15,24 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// book holds the tenants, their networks, and the known state of the switches.
-type book struct {
+// store holds the tenants, their networks, and the known state of the switches.
+type store struct {
 	cfg     atomic.Pointer[Config]
 	declare func() // declares the entries of switches and the segments anew
 
-	mu       object.Guard // guards the following
-	tenants  *object.Book[*api.Tenant]
-	networks *object.Book[*network]
-	loading  bool // changes are not followed one by one
-	scene    scene
-	holding  holding
-	let      map[string]*guestlist // by tenant with a limit of hosts
-	carried  map[uint16]*network   // by segment
-	told     map[uint16]*api.Segment
+	mu        object.Guard // guards the following
+	tenants   *object.Store[*api.Tenant]
+	networks  *object.Store[*network]
+	loading   bool // changes are not followed one by one
+	view      view
+	holding   holding
+	let       map[string]*guestlist // by tenant with a limit of hosts
+	carried   map[uint16]*network   // by segment
+	announced map[uint16]*api.Segment
 }
 
-func newBook(cfg *Config, tenants, networks object.Store, bad func(name string, err error)) *book {
-	b := &book{declare: func() {}, scene: newScene(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, told: map[uint16]*api.Segment{}}
+func newStore(cfg *Config, tenants, networks object.Bucket, bad func(name string, err error)) *store {
+	b := &store{declare: func() {}, view: newView(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
 	b.cfg.Store(cfg)
 	b.tenants = object.New(&b.mu, tenants, object.Kind[*api.Tenant]{
 		What: "tenant", Many: "tenants", Most: func() int { return b.cfg.Load().Tenants }, Raise: "tenants.tenants",
@@ -50,7 +50,7 @@ func newBook(cfg *Config, tenants, networks object.Store, bad func(name string, 
 }
 
 // load loads what earlier runs have stored.
-func (b *book) load(ctx context.Context) error {
+func (b *store) load(ctx context.Context) error {
 	b.loading = true
 	if err := errors.Join(b.tenants.Load(ctx), b.networks.Load(ctx)); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (b *book) load(ctx context.Context) error {
 }
 
 // changed follows a change of tenants or networks. It is called with mu held.
-func (b *book) changed() {
+func (b *store) changed() {
 	if !b.loading {
 		b.admit()
 		b.declare()
@@ -71,7 +71,7 @@ func (b *book) changed() {
 }
 
 // parseTenant returns the stored tenant. It is called with mu held.
-func (b *book) parseTenant(m *api.Tenant) (*api.Tenant, error) {
+func (b *store) parseTenant(m *api.Tenant) (*api.Tenant, error) {
 	t, err := readTenant(m)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (b *book) parseTenant(m *api.Tenant) (*api.Tenant, error) {
 }
 
 // parseNetwork returns the stored network. It is called with mu held.
-func (b *book) parseNetwork(m *api.TenantNetwork) (*network, error) {
+func (b *store) parseNetwork(m *api.TenantNetwork) (*network, error) {
 	n, err := readNetwork(m)
 	if err == nil {
 		err = b.fits(n)
@@ -101,7 +101,7 @@ func (b *book) parseNetwork(m *api.TenantNetwork) (*network, error) {
 
 // fits returns an error if a network conflicts with the others. It is called with
 // mu held.
-func (b *book) fits(n *network) error {
+func (b *store) fits(n *network) error {
 	if err := n.itself(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *book) fits(n *network) error {
 }
 
 // setTenant stores a tenant, and reports whether anything has changed.
-func (b *book) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool, error) {
+func (b *store) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool, error) {
 	t, err := readTenant(m)
 	if err != nil {
 		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -141,7 +141,7 @@ func (b *book) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool,
 
 // freeMeter returns the lowest free meter number. It is called with mu held;
 // there are more meters than tenants.
-func (b *book) freeMeter() uint32 {
+func (b *store) freeMeter() uint32 {
 	used := map[uint32]bool{}
 	for t := range b.tenants.All() {
 		used[t.Meter] = true
@@ -155,7 +155,7 @@ func (b *book) freeMeter() uint32 {
 
 // membersOf returns the number of members of a tenant's networks, leaving out the
 // network but; of all tenants if tenant is empty. It is called with mu held.
-func (b *book) membersOf(tenant, but string) (sum int) {
+func (b *store) membersOf(tenant, but string) (sum int) {
 	for n := range b.networks.All() {
 		if n.key() != but && (tenant == "" || n.said.Tenant == tenant) {
 			sum += n.members()
@@ -165,7 +165,7 @@ func (b *book) membersOf(tenant, but string) (sum int) {
 }
 
 // deleteTenant deletes a tenant and its networks.
-func (b *book) deleteTenant(ctx context.Context, name string) (*api.DeleteTenantResponse, error) {
+func (b *store) deleteTenant(ctx context.Context, name string) (*api.DeleteTenantResponse, error) {
 	if err := checkName("tenant", name); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -197,7 +197,7 @@ func (b *book) deleteTenant(ctx context.Context, name string) (*api.DeleteTenant
 }
 
 // setNetwork stores a virtual network, and reports whether anything has changed.
-func (b *book) setNetwork(ctx context.Context, m *api.TenantNetwork) (*api.TenantNetwork, bool, error) {
+func (b *store) setNetwork(ctx context.Context, m *api.TenantNetwork) (*api.TenantNetwork, bool, error) {
 	n, err := readNetwork(m)
 	if err != nil {
 		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -211,7 +211,7 @@ func (b *book) setNetwork(ctx context.Context, m *api.TenantNetwork) (*api.Tenan
 
 // place gives a network its segment and checks that there is room for it. It is
 // called with mu held.
-func (b *book) place(n, old *network) error {
+func (b *store) place(n, old *network) error {
 	t := b.tenants.Get(n.said.Tenant)
 	if t == nil {
 		return api.Errorf(codes.FailedPrecondition, "network %s: there is no tenant %q; make it first", n.key(), n.said.Tenant)
@@ -240,8 +240,8 @@ func (b *book) place(n, old *network) error {
 
 // freeSegment returns the lowest unused VLAN, 0 if there is none. It is called
 // with mu held.
-func (b *book) freeSegment() uint16 {
-	used := b.scene.vlans()
+func (b *store) freeSegment() uint16 {
+	used := b.view.vlans()
 	for n := range b.networks.All() {
 		used[n.segment] = true
 	}
@@ -254,7 +254,7 @@ func (b *book) freeSegment() uint16 {
 }
 
 // deleteNetwork deletes a virtual network, and reports whether there was one.
-func (b *book) deleteNetwork(ctx context.Context, tenant, name string) (bool, error) {
+func (b *store) deleteNetwork(ctx context.Context, tenant, name string) (bool, error) {
 	if err := errors.Join(checkName("tenant", tenant), checkName("network", name)); err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -263,7 +263,7 @@ func (b *book) deleteNetwork(ctx context.Context, tenant, name string) (bool, er
 }
 
 // listTenants returns the tenants by name.
-func (b *book) listTenants() []*api.Tenant {
+func (b *store) listTenants() []*api.Tenant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.tenants.List())
@@ -271,7 +271,7 @@ func (b *book) listTenants() []*api.Tenant {
 
 // listNetworks returns the networks of a tenant, or of all if tenant is empty,
 // by tenant and name.
-func (b *book) listNetworks(tenant string) []*api.TenantNetwork {
+func (b *store) listNetworks(tenant string) []*api.TenantNetwork {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*api.TenantNetwork

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// scene is what other services report about the network: switches, the roles of
+// view is what other services report about the network: switches, the roles of
 // ports, hosts.
-type scene struct {
+type view struct {
 	switches map[flow.DPID]*api.Switch // that are or were connected
 	links    map[flow.DPID]map[flow.Port]bool
 	presumed map[flow.Location]time.Time // ports that count as links until then
@@ -42,13 +42,13 @@ type seen struct {
 	first string // when it was first seen, RFC 3339
 }
 
-func newScene() scene {
-	return scene{switches: map[flow.DPID]*api.Switch{}, presumed: map[flow.Location]time.Time{}, links: map[flow.DPID]map[flow.Port]bool{}, edges: map[flow.DPID]map[flow.Port]bool{},
+func newView() view {
+	return view{switches: map[flow.DPID]*api.Switch{}, presumed: map[flow.Location]time.Time{}, links: map[flow.DPID]map[flow.Port]bool{}, edges: map[flow.DPID]map[flow.Port]bool{},
 		hosts: map[hostKey]*seen{}, inVLAN: map[uint16]map[hostKey]*seen{}}
 }
 
 // switchChanged handles the southbound's event.
-func (s *scene) switchChanged(e *api.SwitchChanged) {
+func (s *view) switchChanged(e *api.SwitchChanged) {
 	if sw, err := flow.ParseDPID(e.GetSwitch().GetDpid()); err == nil {
 		s.switches[sw] = proto.CloneOf(e.Switch)
 	}
@@ -57,7 +57,7 @@ func (s *scene) switchChanged(e *api.SwitchChanged) {
 // roleChanged handles discovery's event, and reports whether it changes the
 // wanted entries of the switch. A link that is no longer settled counts as one
 // for a moment longer: discovery may have restarted.
-func (s *scene) roleChanged(now time.Time, at flow.Location, role string) bool {
+func (s *view) roleChanged(now time.Time, at flow.Location, role string) bool {
 	was := s.link(at)
 	edge := set(s.edges, at, role == flow.RoleEdge.String())
 	switch {
@@ -74,7 +74,7 @@ func (s *scene) roleChanged(now time.Time, at flow.Location, role string) bool {
 
 // presume counts ports as links that were links in an earlier run, until
 // discovery reports what they are.
-func (s *scene) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
+func (s *view) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
 	for _, p := range ports {
 		if at := (flow.Location{Switch: sw, Port: p}); !s.link(at) && !s.edges[sw][p] {
 			s.presumed[at] = now.Add(presumes)
@@ -84,7 +84,7 @@ func (s *scene) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
 
 // expire ends presumptions, and returns the switches whose wanted entries this
 // changes.
-func (s *scene) expire(now time.Time) (changed []flow.DPID) {
+func (s *view) expire(now time.Time) (changed []flow.DPID) {
 	for at, until := range s.presumed {
 		if now.Before(until) {
 			continue
@@ -98,13 +98,13 @@ func (s *scene) expire(now time.Time) (changed []flow.DPID) {
 }
 
 // link reports whether a port counts as a link.
-func (s *scene) link(at flow.Location) bool {
+func (s *view) link(at flow.Location) bool {
 	_, presumed := s.presumed[at]
 	return presumed || s.links[at.Switch][at.Port]
 }
 
 // linksOf returns the ports of a switch that count as links, in order.
-func (s *scene) linksOf(sw flow.DPID) []flow.Port {
+func (s *view) linksOf(sw flow.DPID) []flow.Port {
 	list := slices.Collect(maps.Keys(s.links[sw]))
 	for at := range s.presumed {
 		if at.Switch == sw && !s.links[sw][at.Port] {
@@ -116,7 +116,7 @@ func (s *scene) linksOf(sw flow.DPID) []flow.Port {
 }
 
 // settled reports whether anything is known of the ports of a switch.
-func (s *scene) settled(sw flow.DPID) bool { return len(s.links[sw])+len(s.edges[sw]) > 0 }
+func (s *view) settled(sw flow.DPID) bool { return len(s.links[sw])+len(s.edges[sw]) > 0 }
 
 // set adds or removes a port, and reports whether that is a change.
 func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
@@ -138,7 +138,7 @@ func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
 
 // hostChanged handles the event of hosts, and returns the host, and whether it
 // has changed.
-func (s *scene) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
+func (s *view) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
 	m := e.GetHost()
 	mac, err := flow.ParseMAC(m.GetMac())
 	if err != nil || m.Vlan == 0 || m.Vlan > segmentMax {
@@ -169,7 +169,7 @@ func (s *scene) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
 }
 
 // vlans returns the VLANs that hosts are known in.
-func (s *scene) vlans() map[uint16]bool {
+func (s *view) vlans() map[uint16]bool {
 	used := map[uint16]bool{}
 	for v := range s.inVLAN {
 		used[v] = true

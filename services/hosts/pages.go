@@ -11,9 +11,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A book is the hosts as stored for the next run, in pages: a change costs
+// pages are the hosts as stored for the next run: a change costs
 // writing one page, and many changes write each page once. table.mu guards it.
-type book struct {
+type pages struct {
 	pages []*page
 	room  []*page // pages with room
 	dirty map[*page]struct{}
@@ -23,7 +23,7 @@ type book struct {
 type page struct {
 	number int
 	hosts  map[*host]struct{}
-	open   bool // it is in book.room
+	open   bool // it is in pages.room
 }
 
 // A page stays below 512 KiB whatever its hosts are: an address in it has at
@@ -38,7 +38,7 @@ func (p *page) key() string { return fmt.Sprintf("page/%06d", p.number) }
 
 // note marks the page of a changed host to be written; a host that is gone is
 // left out.
-func (b *book) note(h *host) {
+func (b *pages) note(h *host) {
 	p := h.page
 	switch {
 	case h.gone.Load() && p == nil:
@@ -61,7 +61,7 @@ func (b *book) note(h *host) {
 }
 
 // free returns a page with room.
-func (b *book) free() *page {
+func (b *pages) free() *page {
 	for len(b.room) > 0 {
 		p := b.room[len(b.room)-1]
 		if len(p.hosts) < pageHosts {
@@ -74,7 +74,7 @@ func (b *book) free() *page {
 }
 
 // page returns the page with a number; it makes one if there is none.
-func (b *book) page(number int) *page {
+func (b *pages) page(number int) *page {
 	for len(b.pages) <= number {
 		p := &page{number: len(b.pages), hosts: map[*host]struct{}{}, open: true}
 		b.pages = append(b.pages, p)
@@ -83,7 +83,7 @@ func (b *book) page(number int) *page {
 	return b.pages[number]
 }
 
-func (b *book) enter(p *page, h *host) {
+func (b *pages) enter(p *page, h *host) {
 	p.hosts[h] = struct{}{}
 	h.page = p
 }

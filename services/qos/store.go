@@ -14,22 +14,22 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// book is the policies, the switches and where hosts are.
-type book struct {
+// store is the policies, the switches and where hosts are.
+type store struct {
 	cfg     atomic.Pointer[Config]
 	declare func(...flow.DPID) // declares the entries of switches anew
 
 	mu       object.Guard // guards the following
-	policies *object.Book[*policy]
+	policies *object.Store[*policy]
 	order    []*policy // in order of precedence; replaced, not changed
 	hosts    *object.Hosts
 	switches map[flow.DPID]*api.Switch // those that are or were connected
 }
 
-func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
-	b := &book{declare: func(...flow.DPID) {}, hosts: object.NewHosts(), switches: map[flow.DPID]*api.Switch{}}
+func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
+	b := &store{declare: func(...flow.DPID) {}, hosts: object.NewHosts(), switches: map[flow.DPID]*api.Switch{}}
 	b.cfg.Store(cfg)
-	b.policies = object.New(&b.mu, store, object.Kind[*policy]{
+	b.policies = object.New(&b.mu, bucket, object.Kind[*policy]{
 		What: "policy", Many: "policies", Most: func() int { return b.cfg.Load().Policies }, Raise: "qos.policies",
 		Name:    func(p *policy) string { return p.said.Name },
 		Format:  object.Messages(parse, func(p *policy) *api.QosPolicy { return p.said }),
@@ -48,7 +48,7 @@ func parse(m *api.QosPolicy) (*policy, error) {
 }
 
 // changed follows a change of a policy. It is called with mu held.
-func (b *book) changed(old, now *policy) {
+func (b *store) changed(old, now *policy) {
 	b.order = slices.SortedFunc(slices.Values(b.policies.List()), before)
 	if list := b.concerned(old, now); len(list) > 0 {
 		b.declare(list...)
@@ -56,7 +56,7 @@ func (b *book) changed(old, now *policy) {
 }
 
 // set stores a policy. It returns the stored policy, and whether it has changed.
-func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool, error) {
+func (b *store) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool, error) {
 	p, err := readPolicy(m)
 	if err != nil {
 		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -70,7 +70,7 @@ func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool,
 
 // admit checks that there is room for a policy, and gives it its meter. It is
 // called with mu held.
-func (b *book) admit(p, old *policy) error {
+func (b *store) admit(p, old *policy) error {
 	p.said.Meter = 0
 	if p.said.Limit != nil {
 		if old != nil {
@@ -97,7 +97,7 @@ func (b *book) admit(p, old *policy) error {
 
 // freeMeter returns the lowest free number. It is called with mu held; there are
 // more numbers than policies.
-func (b *book) freeMeter() uint32 {
+func (b *store) freeMeter() uint32 {
 	used := map[uint32]bool{}
 	for _, p := range b.order {
 		used[p.said.Meter] = true
@@ -110,7 +110,7 @@ func (b *book) freeMeter() uint32 {
 }
 
 // remove deletes a policy, and reports whether there was one.
-func (b *book) remove(ctx context.Context, name string) (bool, error) {
+func (b *store) remove(ctx context.Context, name string) (bool, error) {
 	if err := checkName(name); err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -120,7 +120,7 @@ func (b *book) remove(ctx context.Context, name string) (bool, error) {
 
 // concerned returns the switches to which policies apply. It is called with mu
 // held.
-func (b *book) concerned(list ...*policy) []flow.DPID {
+func (b *store) concerned(list ...*policy) []flow.DPID {
 	var switches []flow.DPID
 	for sw := range b.switches {
 		for _, p := range list {
@@ -135,7 +135,7 @@ func (b *book) concerned(list ...*policy) []flow.DPID {
 }
 
 // list returns the policies in order of precedence.
-func (b *book) list() []*api.QosPolicy {
+func (b *store) list() []*api.QosPolicy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := make([]*api.QosPolicy, len(b.order))
@@ -146,7 +146,7 @@ func (b *book) list() []*api.QosPolicy {
 }
 
 // switchChanged handles the southbound's event.
-func (b *book) switchChanged(e *api.SwitchChanged) {
+func (b *store) switchChanged(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -157,7 +157,7 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 }
 
 // hostChanged handles the event of hosts; the entries of switches follow.
-func (b *book) hostChanged(e *api.HostChanged) {
+func (b *store) hostChanged(e *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, is, _ := b.hosts.Changed(e)
@@ -185,7 +185,7 @@ func refusal(sw *api.Switch) string {
 }
 
 // want returns the entries and meters that a switch should have.
-func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
+func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	dpid, err := flow.ParseDPID(sw.GetDpid())
 	if err != nil || refusal(sw) != "" {
@@ -205,7 +205,7 @@ func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
 
 // sizes returns numbers for metrics: policies, and the wanted entries of all
 // switches together.
-func (b *book) sizes() (policies, entries, refused int) {
+func (b *store) sizes() (policies, entries, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sw, m := range b.switches {

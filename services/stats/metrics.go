@@ -13,19 +13,19 @@ type Meters struct {
 	Histogram func(name, help string, bounds []float64, labels ...string) Observer
 }
 
-// figures are the service's metrics. Ports come and go and may be very many, so
+// metrics are the service's metrics. Ports come and go and may be very many, so
 // the switches' counters are exported as sums over the ports of a switch, and of
 // all switches; those of single ports are in ListPortStats.
-type figures struct {
+type metrics struct {
 	meters       Meters
 	room         int // switches that may still get metrics of their own
 	done, failed Counter
 	took, waited Observer
 }
 
-func newFigures(m Meters, p *Poller) *figures {
+func newMetrics(m Meters, p *Poller) *metrics {
 	seconds := []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}
-	f := &figures{
+	f := &metrics{
 		meters: m, room: p.cfg.MetricSwitches,
 		done:   m.Counter("polls", "Readings of a switch's counters.", "result", "done"),
 		failed: m.Counter("polls", "Readings of a switch's counters.", "result", "failed"),
@@ -58,7 +58,7 @@ func newFigures(m Meters, p *Poller) *figures {
 
 // admit reports whether one more switch gets metrics of its own. The caller holds
 // Poller.mu.
-func (f *figures) admit() bool {
+func (f *metrics) admit() bool {
 	if f.room == 0 {
 		return false
 	}
@@ -67,7 +67,7 @@ func (f *figures) admit() bool {
 }
 
 // register makes the metrics of one switch.
-func (f *figures) register(p *Poller, t *target) {
+func (f *metrics) register(p *Poller, t *target) {
 	f.switches(func(read func(*sums) uint64) func() float64 {
 		return func() float64 {
 			p.mu.Lock()
@@ -78,7 +78,7 @@ func (f *figures) register(p *Poller, t *target) {
 }
 
 // switches registers one gauge for each sum of counters; of makes its reader.
-func (f *figures) switches(of func(func(*sums) uint64) func() float64, prefix string, labels ...string) {
+func (f *metrics) switches(of func(func(*sums) uint64) func() float64, prefix string, labels ...string) {
 	for _, g := range []struct {
 		name, help string
 		read       func(*sums) uint64

@@ -30,7 +30,7 @@ func (content) Status(flow.DPID) (string, error) { return "in_sync", nil }
 // than they want to.
 func TestSlowStore(t *testing.T) {
 	s := slow{make(chan struct{})}
-	b := newBook(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
 	b.keeper = content{}
 	added := make(chan error, 1)
 	go func() {

@@ -29,11 +29,11 @@ func portKey(at flow.Location) string {
 }
 
 // bindingShelf stores bindings.
-type bindingShelf struct{ journal }
+type bindingPersister struct{ journal }
 
 // load reads the stored bindings. It reports and leaves out those that cannot
 // be read and those that the configuration overrides.
-func (s *bindingShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
+func (s *bindingPersister) load(ctx context.Context, t *table, bad func(key string, err error)) error {
 	if err := s.read(ctx, t.restoreBinding, bad); err != nil {
 		return fmt.Errorf("hosts: read bindings: %w", err)
 	}
@@ -90,7 +90,7 @@ func (t *table) restoreBinding(key string, value []byte) error {
 }
 
 // save writes the changed keys.
-func (s *bindingShelf) save(ctx context.Context, t *table) error {
+func (s *bindingPersister) save(ctx context.Context, t *table) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	values := t.takeBindings()

@@ -12,7 +12,7 @@ import (
 // defects are those that the controller has had, put back by changes of its source.
 var defects = map[string][]edit{
 	// The mastership ends while the store is away, though nobody can take it over.
-	"store": {{"services/southbound/pledge.go", "\treturn promised\n}", "\treturn denied\n}"}},
+	"store": {{"services/southbound/mastership/pledge.go", "\treturn promised\n}", "\treturn denied\n}"}},
 	// What a process tells by an earlier plan is taken, and stays.
 	"plans": {
 		{"deploy/members/stamp.go", "return s == nil || s.Wiring == v.Wiring() }", "return true }"},

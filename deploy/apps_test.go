@@ -239,7 +239,7 @@ func TestAppIsAStage(t *testing.T) {
 		j.verdict.Store("done")
 		x.send()
 		x.wants("done at "+process, "1 2")
-		if n := x.process(process).figure(t, "weft_deploy_app_packets_total", "judge"); n != 3 {
+		if n := x.process(process).metric(t, "weft_deploy_app_packets_total", "judge"); n != 3 {
 			t.Errorf("%s has counted %v packets of the app; want 3", process, n)
 		}
 		j.leave(process, "judge")
@@ -261,7 +261,7 @@ func TestAppAbsent(t *testing.T) {
 				x.wants("late at "+process, c.alone)
 				x.send()
 				x.wants("in time at "+process, "1 2 3")
-				if n := x.process(process).figure(t, "weft_deploy_app_failures_total", "timeout"); n != 1 {
+				if n := x.process(process).metric(t, "weft_deploy_app_failures_total", "timeout"); n != 1 {
 					t.Errorf("%s has counted %v timeouts; want 1", process, n)
 				}
 				j.verdict.Store("perhaps") // malformed: it is thrown out
@@ -273,7 +273,7 @@ func TestAppAbsent(t *testing.T) {
 			if c.absent == "drop" {
 				name, label = "weft_deploy_packets_shed_total", "app_absent"
 			}
-			if n := x.process("a").figure(t, name, label) + x.process("b").figure(t, name, label); n != 5 {
+			if n := x.process("a").metric(t, name, label) + x.process("b").metric(t, name, label); n != 5 {
 				t.Errorf("%s is %v; want 5", name, n)
 			}
 		})
@@ -283,7 +283,7 @@ func TestAppAbsent(t *testing.T) {
 		for range 5 {
 			x.send()
 		}
-		x.eventually("packets held", func() bool { return x.process("a").figure(t, "weft_deploy_packets_waiting", "") == 5 })
+		x.eventually("packets held", func() bool { return x.process("a").metric(t, "weft_deploy_packets_waiting", "") == 5 })
 		j := x.attach("b", "judge", "stage")
 		for range 5 {
 			x.wants("held", "1 2 3")

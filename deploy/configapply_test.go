@@ -247,7 +247,7 @@ func TestConfigThatFailsIsPutBack(t *testing.T) {
 			if c.started("plain") != plain {
 				t.Error("a service without a configuration has been started again")
 			}
-			if got := c.process("w0").figure(t, "weft_config_failures_total", ""); got != 1 {
+			if got := c.process("w0").metric(t, "weft_config_failures_total", ""); got != 1 {
 				t.Errorf("%v failures are counted", got)
 			}
 			c.mustGive("live: {pace: 4}\n") // and it goes on
@@ -397,10 +397,10 @@ func TestConfigFigures(t *testing.T) {
 	m := c.mustGive("other: {pace: 2}\n")
 	for _, name := range []string{"w0", "w1"} {
 		p := c.process(name)
-		if p.figure(t, "weft_config_info", m.Hash) != 1 {
+		if p.metric(t, "weft_config_info", m.Hash) != 1 {
 			t.Errorf("%s does not have hash %s", name, m.Hash)
 		}
-		if at := p.figure(t, "weft_config_applied_timestamp_seconds", ""); at < float64(before.Unix()) || at > float64(time.Now().Unix()+1) {
+		if at := p.metric(t, "weft_config_applied_timestamp_seconds", ""); at < float64(before.Unix()) || at > float64(time.Now().Unix()+1) {
 			t.Errorf("%s: applied at %v", name, at)
 		}
 	}

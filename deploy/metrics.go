@@ -25,8 +25,8 @@ const metricsMethod = "deploy.Metrics"
 // omits those of a slower one.
 const gatherTimeout = time.Second
 
-// figures encodes the metrics of this process.
-func (n *Node) figures() ([]byte, error) {
+// encodeMetrics encodes the metrics of this process.
+func (n *Node) encodeMetrics() ([]byte, error) {
 	if n.config.Gatherer == nil {
 		return []byte{members.AnswerOK}, nil
 	}
@@ -48,9 +48,7 @@ func (n *Node) figures() ([]byte, error) {
 // Gather returns the metrics of all processes, each with the label process
 // (prometheus.Gatherer).
 func (n *Node) Gather() ([]*dto.MetricFamily, error) {
-	n.mu.Lock()
-	peers := maps.Clone(n.peers)
-	n.mu.Unlock()
+	peers := n.others()
 	all := map[string]*dto.MetricFamily{}
 	var mu sync.Mutex // guards all
 	add := func(process string, data []byte) {
@@ -61,7 +59,7 @@ func (n *Node) Gather() ([]*dto.MetricFamily, error) {
 			f := &dto.MetricFamily{}
 			if err := d.Decode(f); err != nil {
 				if !errors.Is(err, io.EOF) {
-					n.log.Warn("figures of a process cannot be read", "of", process, "error", err)
+					n.log.Warn("metrics of a process cannot be read", "of", process, "error", err)
 				}
 				return
 			}
@@ -75,7 +73,7 @@ func (n *Node) Gather() ([]*dto.MetricFamily, error) {
 			}
 		}
 	}
-	if own, err := n.figures(); err == nil {
+	if own, err := n.encodeMetrics(); err == nil {
 		add(n.config.Process, own[1:])
 	}
 	var asked sync.WaitGroup

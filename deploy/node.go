@@ -167,7 +167,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storeAdmin = &StoreAdmin{store: kept}
-		(n.worker.Metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
+		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
 	n.configMetrics = newConfigMetrics(n)
 	n.facts.n = n

@@ -467,9 +467,9 @@ func (b gatedBucket) Watch(ctx context.Context, f func(string, []byte, uint64)) 
 	})
 }
 
-// figure returns the sum of a figure of a process over its labels, which
+// metric returns the sum of a metric of a process over its labels, which
 // contain the given value if it is not empty.
-func (p *process) figure(t testing.TB, name, label string) (sum float64) {
+func (p *process) metric(t testing.TB, name, label string) (sum float64) {
 	t.Helper()
 	families, err := p.registry.Gather()
 	if err != nil {

@@ -230,7 +230,7 @@ func (l *load) end(c *cluster) (total int) {
 		total += s.sent
 	}
 	for _, name := range c.names() {
-		if shed := c.process(name).figure(c.t, "weft_deploy_packets_shed_total", ""); shed != 0 {
+		if shed := c.process(name).metric(c.t, "weft_deploy_packets_shed_total", ""); shed != 0 {
 			c.t.Errorf("%s has given up %v packets", name, shed)
 		}
 	}
@@ -298,7 +298,7 @@ func TestPacketsWaitForAStage(t *testing.T) {
 	c.kill(c.process("r"))
 	s.send(1000)
 	time.Sleep(200 * time.Millisecond)
-	if waiting := c.process("w").figure(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
+	if waiting := c.process("w").metric(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
 		t.Error("no packet waits")
 	}
 	c.start("r")
@@ -315,7 +315,7 @@ func TestStageThatThePlanLeavesOut(t *testing.T) {
 	c.kill(c.process("f"))
 	s.send(1000)
 	time.Sleep(200 * time.Millisecond)
-	if waiting := c.process("w").figure(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
+	if waiting := c.process("w").metric(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
 		t.Error("no packet waits")
 	}
 	c.apply("{name: b, events: grpc, workers: {w: {services: [southbound, discovery, hosts]}, r: {services: [forwarding]}}}")
@@ -353,7 +353,7 @@ func TestProbesPassPacketsThatWait(t *testing.T) {
 	}
 	s.pipeline.Flush()
 	c.eventually("LLDP has passed", func() bool { return probes.Load() == 1 })
-	if waiting := c.process("w").figure(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
+	if waiting := c.process("w").metric(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
 		t.Error("no packet waits")
 	}
 	c.start("r")
@@ -370,14 +370,14 @@ func TestPacketsThatFindNoRoomAreShed(t *testing.T) {
 	c.kill(c.process("r"))
 	s.send(1 << 17)
 	w := c.process("w")
-	full := w.figure(t, "weft_deploy_packets_shed_total", "queue_full")
+	full := w.metric(t, "weft_deploy_packets_shed_total", "queue_full")
 	if full == 0 {
 		t.Error("the queue has no bound")
 	}
 	s.pipeline.Close()
 	c.start("r")
-	c.eventually("nothing waits any more", func() bool { return w.figure(t, "weft_deploy_packets_waiting", "") == 0 })
-	lost := w.figure(t, "weft_deploy_packets_shed_total", "session_closed")
+	c.eventually("nothing waits any more", func() bool { return w.metric(t, "weft_deploy_packets_waiting", "") == 0 })
+	lost := w.metric(t, "weft_deploy_packets_shed_total", "session_closed")
 	if s.answered()+int(full+lost) != s.sent {
 		t.Errorf("%d answered, %v found no room, %v came after the end of the session; %d were sent", s.answered(), full, lost, s.sent)
 	}
@@ -404,13 +404,13 @@ func TestStageThatPanicsElsewhere(t *testing.T) {
 	s := open(c.run("southbound"), 1)
 	s.send(200)
 	w := c.process("w")
-	c.eventually("all are dealt with", func() bool { return w.figure(t, "weft_deploy_packets_carried_total", "") == 200 })
+	c.eventually("all are dealt with", func() bool { return w.metric(t, "weft_deploy_packets_carried_total", "") == 200 })
 	for n := range s.count {
 		if n%2 == 1 && n%11 > 2 && n%13 > 2 {
 			t.Errorf("packet %d is answered, though a stage panicked at it", n)
 		}
 	}
-	if panics := c.process("r").figure(t, "weft_deploy_panics", "forwarding"); panics == 0 || seen.Load() != s.stagesSeen() {
+	if panics := c.process("r").metric(t, "weft_deploy_panics", "forwarding"); panics == 0 || seen.Load() != s.stagesSeen() {
 		t.Errorf("%v panics, %d packets seen, want %d", panics, seen.Load(), s.stagesSeen())
 	}
 }

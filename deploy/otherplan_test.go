@@ -44,7 +44,7 @@ func TestOfAnotherPlan(t *testing.T) {
 		answered <- fmt.Sprint(r.GetRoutes(), err)
 	}()
 	x.eventually("the packet has been refused, and sent again", func() bool {
-		return w.figure(t, "weft_deploy_packets_retried_total", "") > 0
+		return w.metric(t, "weft_deploy_packets_retried_total", "") > 0
 	})
 	x.start("wf")
 	close(learn)

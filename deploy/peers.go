@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,13 @@ func (n *Node) meet(process string, e *members.Entry) {
 	}
 }
 
+// others returns the other processes.
+func (n *Node) others() map[string]*members.Peer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.peers)
+}
+
 // watchPeers pings peers whose answer is overdue, and hangs up on those that do
 // not answer the ping.
 func (n *Node) watchPeers(ctx context.Context) {
@@ -40,17 +48,11 @@ func (n *Node) watchPeers(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		n.mu.Lock()
-		var slow []*members.Peer
-		for _, p := range n.peers {
-			if p.Slow() {
-				slow = append(slow, p)
-			}
-		}
-		n.mu.Unlock()
 		var asked sync.WaitGroup
-		for _, p := range slow {
-			asked.Go(func() { p.Check(ctx) })
+		for _, p := range n.others() {
+			if p.Slow() {
+				asked.Go(func() { p.Check(ctx) })
+			}
 		}
 		asked.Wait()
 	}

@@ -48,9 +48,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request for other processes: %w", err)
 	}
-	n.mu.Lock()
-	peers := maps.Clone(n.peers)
-	n.mu.Unlock()
+	peers := n.others()
 	ctx, cancel := context.WithTimeout(ctx, profileTries*span+profileSlack)
 	defer cancel()
 	resp := &api.TakeProfileResponse{}
@@ -170,9 +168,7 @@ const crossings = 31
 // crossingDelays measures the delay to every other live process, over each of
 // its transports, and returns the medians.
 func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
-	n.mu.Lock()
-	peers := maps.Clone(n.peers)
-	n.mu.Unlock()
+	peers := n.others()
 	ctx, cancel := context.WithTimeout(ctx, profileLeast/2+time.Duration(len(peers))*10*time.Millisecond)
 	defer cancel()
 	var list []*api.CrossingDelay

@@ -37,7 +37,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		wanted := slices.Contains(mine.Services, s.Spec.Name)
-		same := n.entry.Partition == mine.Partition && s.Clustered == n.worksAsOne(current, mine, s.Spec.Name)
+		same := n.entry.Partition == mine.Partition && s.Clustered == n.clustered(current, mine, s.Spec.Name)
 		if wanted && same && !s.Stale.Load() && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
@@ -174,9 +174,7 @@ func (n *Node) takenBy(ctx context.Context, c *members.Current, spec *weft.Spec,
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
-	n.mu.Lock()
-	peers := maps.Clone(n.peers)
-	n.mu.Unlock()
+	peers := n.others()
 	mine, _ := c.InstanceOf(n.config.Process)
 	for name, e := range entries {
 		if name == n.config.Process || e.Service(spec.Name) == nil {
@@ -246,7 +244,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 	}
 	mine, _ := c.InstanceOf(n.config.Process)
 	for _, s := range g.Services {
-		s.Clustered = n.worksAsOne(c, mine, s.Spec.Name)
+		s.Clustered = n.clustered(c, mine, s.Spec.Name)
 		n.setState(s, members.StateStarting)
 	}
 	if err := n.publishEntry(ctx); err != nil {
@@ -302,9 +300,9 @@ func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
 	return n.publishEntry(ctx)
 }
 
-// worksAsOne reports whether a service is clustered across partitions when a
+// clustered reports whether a service is clustered across partitions when a
 // process is the given instance of a plan. When that changes, the service
 // restarts, because the events it received describe another network.
-func (n *Node) worksAsOne(c *members.Current, mine plan.Instance, service string) bool {
+func (n *Node) clustered(c *members.Current, mine plan.Instance, service string) bool {
 	return mine.Partition != "" && c.InForce().AsOne(n.config.Specs)[service]
 }

@@ -133,7 +133,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case members.AskMethod:
 		return n.answerAsked(req)
 	case metricsMethod:
-		return n.figures()
+		return n.encodeMetrics()
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case members.EventsMethod:

@@ -54,7 +54,7 @@ type running struct {
 	cancel   context.CancelFunc
 	ended    chan error
 	peers    map[string]weft.Runtime
-	walks    map[flow.DPID]weft.Pipeline
+	sessions map[flow.DPID]weft.Pipeline
 }
 
 // sent is a message that has been sent, and how it was then.
@@ -131,7 +131,7 @@ func (h *Harness) StartError() error {
 func (h *Harness) start() error {
 	r := &running{
 		registry: prometheus.NewRegistry(), ended: make(chan error, 1),
-		peers: map[string]weft.Runtime{}, walks: map[flow.DPID]weft.Pipeline{},
+		peers: map[string]weft.Runtime{}, sessions: map[flow.DPID]weft.Pipeline{},
 	}
 	var mu sync.Mutex // guards r.peers until all have started
 	config := local.Config{
@@ -344,7 +344,7 @@ func (h *Harness) Metric(name string, labels ...string) float64 {
 	return h.Metrics(name)[fmt.Sprint(want)]
 }
 
-// Metrics returns the present values of all of the service's figures of a name,
+// Metrics returns the present values of all of the service's metrics of a name,
 // by their labels as fmt prints a map of them.
 func (h *Harness) Metrics(name string) map[string]float64 {
 	h.t.Helper()
@@ -374,16 +374,16 @@ func (h *Harness) Metrics(name string) map[string]float64 {
 func (h *Harness) PacketIn(in *flow.PacketIn) (flow.Verdict, *flow.Decision) {
 	h.t.Helper()
 	h.Start()
-	walk := h.run.walks[in.Switch]
-	if walk == nil {
+	session := h.run.sessions[in.Switch]
+	if session == nil {
 		if !h.spec.Stage {
 			h.t.Fatalf("service %s takes no packets: its Spec does not say Stage", h.spec.Name)
 		}
-		walk = h.run.peers[self].Pipeline(in.Switch, func(*flow.Decision) {})
-		h.run.walks[in.Switch] = walk
+		session = h.run.peers[self].Pipeline(in.Switch, func(*flow.Decision) {})
+		h.run.sessions[in.Switch] = session
 	}
 	d := &flow.Decision{}
-	return walk.Packet(in, d), d
+	return session.Packet(in, d), d
 }
 
 // Packet is PacketIn for a frame that came in at a port now, parsed.
@@ -395,7 +395,7 @@ func (h *Harness) Packet(sw flow.DPID, port flow.Port, frame []byte) (flow.Verdi
 // Reconnect ends the session of a switch: its next packet opens another stage.
 func (h *Harness) Reconnect(sw flow.DPID) {
 	if h.run != nil {
-		delete(h.run.walks, sw)
+		delete(h.run.sessions, sw)
 	}
 }
 

@@ -45,7 +45,7 @@ type Config struct {
 	Scratch, Process string
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer Tracer
-	// Registry is where the services' figures are exported; nil for nowhere.
+	// Registry is where the services' metrics are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Log is where services and the worker log; nil for nowhere.
 	Log *slog.Logger

@@ -19,16 +19,16 @@ type registry struct {
 	inner *prometheus.Registry
 	desc  *prometheus.Desc
 
-	mu      sync.Mutex          // guards figures
-	figures map[string]any      // by name and labels
+	mu      sync.Mutex          // guards metrics
+	metrics map[string]any      // by name and labels
 	askers  map[string]*Metrics // which service asked for a metric last
 }
 
 func newRegistry() *registry {
 	return &registry{
 		inner:   prometheus.NewRegistry(),
-		desc:    prometheus.NewDesc("weft_deploy_worker", "The figures of one worker.", nil, nil),
-		figures: map[string]any{}, askers: map[string]*Metrics{},
+		desc:    prometheus.NewDesc("weft_deploy_worker", "The metrics of one worker.", nil, nil),
+		metrics: map[string]any{}, askers: map[string]*Metrics{},
 	}
 }
 
@@ -49,13 +49,13 @@ type Metrics struct {
 var metricName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 func (m *Metrics) Counter(name, help string, labels ...string) weft.Counter {
-	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Counter {
+	return metric(m, name, labels, func(full string, l prometheus.Labels) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l})
 	})
 }
 
 func (m *Metrics) CounterFunc(name, help string, read func() float64, labels ...string) {
-	f := figure(m, name, labels, func(full string, l prometheus.Labels) *counterFunc {
+	f := metric(m, name, labels, func(full string, l prometheus.Labels) *counterFunc {
 		f := &counterFunc{}
 		f.CounterFunc = prometheus.NewCounterFunc(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l}, f.value)
 		f.set(read)
@@ -65,7 +65,7 @@ func (m *Metrics) CounterFunc(name, help string, read func() float64, labels ...
 }
 
 func (m *Metrics) Gauge(name, help string, read func() float64, labels ...string) {
-	f := figure(m, name, labels, func(full string, l prometheus.Labels) *gaugeFunc {
+	f := metric(m, name, labels, func(full string, l prometheus.Labels) *gaugeFunc {
 		f := &gaugeFunc{}
 		f.GaugeFunc = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: full, Help: help, ConstLabels: l}, f.value)
 		f.set(read)
@@ -75,7 +75,7 @@ func (m *Metrics) Gauge(name, help string, read func() float64, labels ...string
 }
 
 func (m *Metrics) Histogram(name, help string, bounds []float64, labels ...string) weft.Observer {
-	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Histogram {
+	return metric(m, name, labels, func(full string, l prometheus.Labels) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: full, Help: help, ConstLabels: l, Buckets: bounds})
 	})
 }
@@ -102,10 +102,10 @@ func (m *Metrics) removeAll() {
 
 // remove is called with mu held.
 func (r *registry) remove(key string) {
-	if f, ok := r.figures[key].(prometheus.Collector); ok {
+	if f, ok := r.metrics[key].(prometheus.Collector); ok {
 		r.inner.Unregister(f)
 	}
-	delete(r.figures, key)
+	delete(r.metrics, key)
 	delete(r.askers, key)
 }
 
@@ -146,14 +146,14 @@ func (m *Metrics) named(name string, labels []string) (full string, set promethe
 	return full, set, full + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// figure returns the metric with a name and labels; it makes and registers a
+// metric returns the metric with a name and labels; it makes and registers a
 // new one.
-func figure[F prometheus.Collector](m *Metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
+func metric[F prometheus.Collector](m *Metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
 	full, set, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
 	m.registry.askers[key] = m
-	if old, ok := m.registry.figures[key]; ok {
+	if old, ok := m.registry.metrics[key]; ok {
 		f, ok := old.(F)
 		if !ok {
 			panic(fmt.Sprintf("metric %s is asked for as a %T, but is a %T", key, f, old))
@@ -164,6 +164,6 @@ func figure[F prometheus.Collector](m *Metrics, name string, labels []string, cr
 	if err := m.registry.inner.Register(f); err != nil {
 		panic(fmt.Sprintf("metric %s: %v", key, err))
 	}
-	m.registry.figures[key] = f
+	m.registry.metrics[key] = f
 	return f
 }

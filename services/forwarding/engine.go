@@ -158,5 +158,6 @@ func (e *engine) due(now time.Time) {
 	e.audit(now)
 	e.connectFresh(now)
 	e.programAgain(now)
+	e.straighten(now)
 	e.held.expire(now.UnixNano(), &e.count)
 }

@@ -409,3 +409,43 @@ func TestEntriesOfHostThatHasGone(t *testing.T) {
 	}
 	c.check()
 }
+
+// A packet has its route programmed while its receiver moves, with the former
+// place, here or by another instance: the route is moved.
+func TestProgrammedWhileMoving(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		net, hosts, edges := ring(t, 2)
+		c := newCluster(t, net, 2, nil, edges...)
+		c.packet(0, hosts[0], hosts[1])
+		c.carry()
+		owner := c.run[0]
+		var old *route
+		owner.routes.each(func(r *route) { old = r })
+		if !owner.replicas.owns(old.pair) {
+			owner = c.run[1]
+		}
+		for _, i := range c.run {
+			i.routes = newRouteTable()
+		}
+		moved := hosts[1]
+		moved.at = hosts[3].at
+		c.tell(moved, "moved")
+		c.clock = c.clock.Add(time.Millisecond)
+		r := *old
+		r.sent = c.clock.UnixNano()
+		if elsewhere {
+			c.clock = c.clock.Add(2 * time.Second)
+			owner.upkeep()
+			owner.shared(&api.RoutesShared{Routes: []*api.RouteRecord{shared{r: &r}.record()}})
+		} else {
+			owner.routes.with(r.pair, func(s *routeShard) { s.put(&r) })
+		}
+		c.clock = c.clock.Add(2 * time.Second)
+		owner.upkeep()
+		owner.routes.each(func(r *route) {
+			if from, to := r.ends(); !owner.hosts.agree(r, from, to) {
+				t.Errorf("elsewhere %v: a route leads from %v to %v after its host has moved", elsewhere, from, to)
+			}
+		})
+	}
+}

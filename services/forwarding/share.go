@@ -149,6 +149,9 @@ func (e *engine) shared(ev *api.RoutesShared) {
 		if !later {
 			inForce, other = old, r
 		}
+		if from, to := inForce.ends(); !e.hosts.agree(inForce, from, to) {
+			e.hosts.lookAgain(now, r.src, receiver(r.pair, r.rewrite).mac)
+		}
 		if other != nil && !r.sameWay(old) && max(r.sent-old.sent, old.sent-r.sent) < conflicting {
 			crossed = append(crossed, inForce)
 			e.outdated.add(now, other)

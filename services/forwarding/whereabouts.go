@@ -3,6 +3,7 @@ package forwarding
 import (
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -15,6 +16,13 @@ type whereabouts struct {
 	gone  map[knownHost]bool // hosts reported gone, up to goneMax
 	held  map[knownHost]bool // those of at that a stage holds; they have no routes
 	fresh []knownHost        // not yet connected to the others, in proactive mode
+	moved []movedHost        // whose routes must be looked at once more
+}
+
+// movedHost is a host whose routes may have been computed with a former place.
+type movedHost struct {
+	mac flow.MAC
+	at  time.Time
 }
 
 type knownHost struct {
@@ -158,6 +166,7 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 		}
 	})
 	at := ev.Host.At.Flow()
+	e.hosts.lookAgain(e.now(), mac)
 	e.move(relocation{routes: hit, began: e.now(), reason: "host " + ev.Change, ends: func(r *route) (from, to flow.Location) {
 		if ev.Change == "gone" {
 			return from, to
@@ -190,4 +199,43 @@ func (e *engine) arrived(host *api.Host, mac flow.MAC) {
 	if _, err := e.send(d); err != nil {
 		e.log.Warn("held packets not released", "host", host.Mac, "error", err)
 	}
+}
+
+// lookAgain has the routes of hosts looked at once more after a second: a packet
+// or another instance may have programmed one with a former place meanwhile.
+func (w *whereabouts) lookAgain(now time.Time, hosts ...flow.MAC) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, mac := range hosts {
+		w.moved = append(w.moved, movedHost{mac, now})
+	}
+}
+
+// due returns the hosts whose routes must be looked at now.
+func (w *whereabouts) due(now time.Time) (list []routeKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.moved) > 0 && now.Sub(w.moved[0].at) >= againSoon {
+		list = append(list, keyOfHost(w.moved[0].mac))
+		w.moved = w.moved[1:]
+	}
+	if len(w.moved) == 0 {
+		w.moved = nil
+	}
+	return list
+}
+
+// straighten moves routes that do not lead to where their hosts are.
+func (e *engine) straighten(now time.Time) {
+	keys := e.hosts.due(now)
+	if len(keys) == 0 {
+		return
+	}
+	var astray []*route
+	e.routes.find(keys, func(r *route) {
+		if from, to := r.ends(); e.replicas.owns(r.pair) && !e.hosts.agree(r, from, to) {
+			astray = append(astray, r)
+		}
+	})
+	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
 }

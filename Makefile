@@ -68,7 +68,7 @@ test-long: setup build
 FIRST = 1
 SCHEDULES = 300
 virtual:
-	go test -count 1 -tags long -timeout 24h ./wefttest/virtual -run 'TestVirtual$$' -first $(FIRST) -schedules $(SCHEDULES)
+	go test -count 1 -tags long -timeout 24h ./wefttest/virtual -run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES)
 
 virtual-defects:
 	go test -count 1 -tags long -timeout 3h ./wefttest/virtual -run TestDefects -v

@@ -32,6 +32,13 @@ var defects = map[string][]edit{
 // most is after how many schedules without a failure a defect counts as not found.
 const most = 200
 
+// TestEdits: what puts defects back, and what changes the runtime, fits the sources.
+func TestEdits(t *testing.T) {
+	for _, name := range sorted(defects) {
+		overlay(t, t.TempDir(), inRuntime(t, defects[name]...))
+	}
+}
+
 // TestDefects: schedules find each of the defects.
 func TestDefects(t *testing.T) {
 	for _, name := range sorted(defects) {

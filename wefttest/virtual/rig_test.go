@@ -56,10 +56,25 @@ func pick() uint64 {
 func build(t *testing.T, program string, edits []edit) string {
 	t.Helper()
 	dir := t.TempDir()
-	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	list := overlay(t, dir, edits)
+	if program == "" {
+		program = filepath.Join(dir, "virtual")
+	}
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-tags", "long", "-overlay", list, "-o", program, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// overlay writes the changed files to a directory, and the list of them, for go
+// build, whose path it returns.
+func overlay(t *testing.T, dir string, edits []edit) string {
+	t.Helper()
+	replaced := map[string]string{}
 	for _, e := range edits {
 		from := e.file
-		if b, ok := overlay.Replace[e.file]; ok {
+		if b, ok := replaced[e.file]; ok {
 			from = b
 		}
 		text, err := os.ReadFile(from)
@@ -73,24 +88,17 @@ func build(t *testing.T, program string, edits []edit) string {
 		if err := os.WriteFile(to, bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[e.file] = to
+		replaced[e.file] = to
 	}
-	data, err := json.Marshal(overlay)
+	data, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := filepath.Join(dir, "overlay.json")
-	if program == "" {
-		program = filepath.Join(dir, "virtual")
-	}
 	if err := os.WriteFile(list, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-tags", "long", "-overlay", list, "-o", program, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return program
+	return list
 }
 
 // inRuntime returns the edits with whole paths, of the runtime and of this module.

@@ -27,8 +27,8 @@ type holder struct {
 // renewals is how often a lease is renewed while it lasts.
 const renewals = 5
 
-// poke notifies the holder that the switches may have changed.
-func (h *holder) poke() {
+// notify notifies the holder that the switches may have changed.
+func (h *holder) notify() {
 	select {
 	case h.changed <- struct{}{}:
 	default:
@@ -42,7 +42,7 @@ func (h *holder) keep(ctx context.Context) {
 	for {
 		req := h.request(whole)
 		if !idle || len(req.Dpids) > 0 {
-			whole = !h.tell(ctx, req)
+			whole = !h.renew(ctx, req)
 			idle = !whole && !req.Same && len(req.Dpids) == 0
 		}
 		var again <-chan time.Time
@@ -72,8 +72,8 @@ func (h *holder) request(whole bool) *api.DirectPacketsRequest {
 	return req
 }
 
-// tell makes one call; false if flowrules needs the whole list again.
-func (h *holder) tell(ctx context.Context, req *api.DirectPacketsRequest) bool {
+// renew makes one call; false if flowrules needs the whole list again.
+func (h *holder) renew(ctx context.Context, req *api.DirectPacketsRequest) bool {
 	limited, cancel := context.WithTimeout(ctx, h.lease)
 	defer cancel()
 	resp, err := h.direct(limited, req)
@@ -82,14 +82,14 @@ func (h *holder) tell(ctx context.Context, req *api.DirectPacketsRequest) bool {
 	}
 	if err != nil {
 		if !h.failing {
-			h.log.Warn("packets go to the southbound: flowrules cannot be told that they are taken here", "error", err)
+			h.log.Warn("packets go to the southbound: flowrules does not direct them here", "error", err)
 		}
 		h.failing = true
 		return false
 	}
 	if h.failing {
 		h.failing = false
-		h.log.Info("flowrules is told again that packets are taken here")
+		h.log.Info("flowrules directs packets here again")
 	}
 	for _, sw := range resp.GetRefused() {
 		h.log.Warn("switch refuses entries that name a number of controllers: the southbound gets its packets", "dpid", sw)
@@ -111,7 +111,7 @@ func (h *holder) release(ctx context.Context) {
 	h.revision++
 	req := &api.DirectPacketsRequest{Controller: h.number, Run: h.run, Revision: h.revision, Milliseconds: uint32(h.lease.Milliseconds())}
 	if _, err := h.direct(limited, req); err != nil {
-		h.log.Warn("flowrules could not be told that packets are not taken here any more", "error", err)
+		h.log.Warn("flowrules was not notified that this receiver stops", "error", err)
 	}
 	time.Sleep(farewell)
 }

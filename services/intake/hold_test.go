@@ -51,7 +51,7 @@ func TestHolds(t *testing.T) {
 			t.Errorf("asked %v without a switch", a)
 		}
 		set(func() { list = []flow.DPID{1, 2} })
-		h.poke()
+		h.notify()
 		a := since(950 * time.Millisecond)
 		if len(a) != 10 || len(a[0].Dpids) != 2 || a[0].Same || !a[1].Same || a[1].Revision != a[0].Revision || len(a[1].Dpids) > 0 || a[1].Milliseconds != 500 {
 			t.Errorf("asked %v", a)
@@ -67,12 +67,12 @@ func TestHolds(t *testing.T) {
 			t.Errorf("asked %v after flowrules was away", a)
 		}
 		set(func() { list = nil })
-		h.poke()
+		h.notify()
 		if a := since(time.Second); len(a) != 1 || a[0].Same || len(a[0].Dpids) > 0 {
 			t.Errorf("asked %v when the switches had gone", a)
 		}
 		set(func() { list = []flow.DPID{2} })
-		h.poke()
+		h.notify()
 		since(50 * time.Millisecond)
 		set(func() { asked = nil })
 		cancel()

@@ -47,7 +47,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}, env.Log)
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { ports.changed(e) })
 
-	c := newCarrier(func(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	c := newSender(func(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 		return weft.Call(ctx, env, api.Send, d)
 	}, env.Log)
 	h := &holder{
@@ -66,7 +66,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		Open: func(sw flow.DPID, later func(*flow.Decision)) southbound.Pipeline {
 			return weft.OpenPipeline(env, sw, later)
 		},
-		Roles: ports.open, Carry: c.carry, Changed: h.poke,
+		Roles: ports.open, Carry: c.enqueue, Changed: h.notify,
 	})
 	h.switches = in.Switches
 	register(env.Metric, in, h, c)
@@ -95,7 +95,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return g.Wait()
 }
 
-func register(m weft.Metrics, in *southbound.Receiver, h *holder, c *carrier) {
+func register(m weft.Metrics, in *southbound.Receiver, h *holder, c *sender) {
 	in.Register(m)
 	m.Gauge("taken", "Switches whose packets can be sent here.", func() float64 { return float64(len(in.Switches())) })
 	m.CounterFunc("carried_total", "Calls by which decisions went to the southbound.", func() float64 { return float64(c.calls.Load()) })

@@ -30,7 +30,7 @@ func (h *hub) Enlist(s *session.Session) error {
 	h.standing[s] = true
 	claim, epoch, guest := h.takes(s.DPID), h.epoch.Load(), !h.owns(s.DPID)
 	h.mu.Unlock()
-	h.Log.Info("switch held ready", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "of_another_partition", guest)
+	h.Log.Info("switch standing by", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "of_another_partition", guest)
 	if claim { // this process became master during the handshake
 		return s.AskMaster(epoch)
 	}

@@ -255,6 +255,6 @@ func (s *Session) handleLeftOvers(now int64) error {
 			}
 		}
 	}
-	s.shared.Log.Info("packet-ins of an earlier process dealt with", "dpid", s.DPID, "packets", len(list))
+	s.shared.Log.Info("packet-ins of an earlier process handled", "dpid", s.DPID, "packets", len(list))
 	return s.flush()
 }

@@ -65,8 +65,8 @@ func openEstate(memory []byte, now time.Time) (*tally, *recovery) {
 
 // register registers the metrics.
 func (t *tally) register(m Metrics) {
-	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being dealt with.", func() float64 { return float64(t.read.Load()) })
-	m.CounterFunc("packet_ins_again_total", "Packet-ins that a process was dealing with when it was killed, and that the next dealt with instead; in this process and those of its name before it.", func() float64 { return float64(t.again.Load()) })
+	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being handled.", func() float64 { return float64(t.read.Load()) })
+	m.CounterFunc("packet_ins_again_total", "Packet-ins that a process was handling when it was killed, and that the next handled instead; in this process and those of its name before it.", func() float64 { return float64(t.again.Load()) })
 	m.CounterFunc("packet_ins_settled_total", "Packet-ins whose decision was sent, or that were shed and counted by reason, in this process and those of its name before it.", func() float64 { return float64(t.settled.Load()) })
 	const lost = "Packet-ins that were read and not settled, because the process was killed or the session ended, in this process and those of its name before it."
 	m.CounterFunc("packet_ins_lost_total", lost, func() float64 { return float64(t.killed.Load()) }, "reason", "killed")

@@ -32,7 +32,7 @@ func TestCarryOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := map[flow.DPID]int{}
 		most, fences := 0, 0
-		c := newCarrier(func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+		c := newSender(func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 			time.Sleep(time.Millisecond)
 			for _, op := range d.Ops {
 				if op.Kind == flow.OpFence {
@@ -56,7 +56,7 @@ func TestCarryOrder(t *testing.T) {
 		d := &flow.Decision{}
 		const count = 500
 		for n := range count {
-			c.carry(1, decision(d, 1, n, 100, n%50 == 3))
+			c.enqueue(1, decision(d, 1, n, 100, n%50 == 3))
 			if n%20 == 0 {
 				time.Sleep(time.Millisecond)
 			}
@@ -77,7 +77,7 @@ func TestCarryOrder(t *testing.T) {
 func TestCarryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		c := newCarrier(func(ctx context.Context, _ *flow.Decision) (*api.ApplyResult, error) {
+		c := newSender(func(ctx context.Context, _ *flow.Decision) (*api.ApplyResult, error) {
 			select {
 			case <-release:
 				return &api.ApplyResult{Failures: []*api.ApplyFailure{{Text: "the switch is not connected"}}}, nil
@@ -92,9 +92,9 @@ func TestCarryIsBounded(t *testing.T) {
 		took := 0
 		began := time.Now()
 		for ; time.Since(began) == 0; took++ {
-			c.carry(1, decision(d, 1, took, 60_000, false))
+			c.enqueue(1, decision(d, 1, took, 60_000, false))
 		}
-		if took*60_000 > 2*laneMost {
+		if took*60_000 > 2*queueMost {
 			t.Errorf("%d octets wait", took*60_000)
 		}
 		if time.Since(began) > waitMost {
@@ -110,7 +110,7 @@ func TestCarryIsBounded(t *testing.T) {
 		if c.failed.Load() == 0 {
 			t.Error("what could not be sent is not counted")
 		}
-		if l := &c.lanes[0]; l.octets != 0 {
+		if l := &c.queues[0]; l.octets != 0 {
 			t.Errorf("%d octets are left", l.octets)
 		}
 	})

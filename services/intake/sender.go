@@ -11,64 +11,64 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// carrier sends decisions to the southbound: those about packets of one switch in
+// sender sends decisions to the southbound: those about packets of one switch in
 // their order, waiting ones joined into one call. While the southbound is away
 // they wait, and senders of further ones wait for room.
-type carrier struct {
-	send  func(context.Context, *flow.Decision) (*api.ApplyResult, error)
-	log   *slog.Logger
-	lanes [lanes]lane
+type sender struct {
+	send   func(context.Context, *flow.Decision) (*api.ApplyResult, error)
+	log    *slog.Logger
+	queues [queueCount]queue
 
 	calls, failed atomic.Uint64
 	shed          struct{ full, away atomic.Uint64 } // decisions
 }
 
 const (
-	lanes    = 4       // a switch always uses the same
-	laneMost = 4 << 20 // octets that wait in one lane, about
-	joinMost = 1 << 20 // octets of one call, about
-	opOctets = 256     // size of an operation without its data
-	waitMost = 10 * time.Second
+	queueCount = 4       // a switch always uses the same
+	queueMost  = 4 << 20 // octets that wait in one queue, about
+	joinMost   = 1 << 20 // octets of one call, about
+	opOctets   = 256     // size of an operation without its data
+	waitMost   = 10 * time.Second
 )
 
-// lane is a queue of decisions.
-type lane struct {
-	mu     sync.Mutex // guards what follows
-	queue  []*cargo
-	octets int
-	room   chan struct{} // closed when there is room again; nil if nobody waits
-	more   chan struct{} // holds one
+// queue holds decisions for the southbound.
+type queue struct {
+	mu      sync.Mutex // guards what follows
+	batches []*batch
+	octets  int
+	room    chan struct{} // closed when there is room again; nil if nobody waits
+	more    chan struct{} // holds one
 }
 
-// cargo is the decisions of one call.
-type cargo struct {
+// batch is the decisions of one call.
+type batch struct {
 	flow.Decision
 	octets, decisions int
 	fenced            bool // sent by itself
 }
 
-func newCarrier(send func(context.Context, *flow.Decision) (*api.ApplyResult, error), log *slog.Logger) *carrier {
-	c := &carrier{send: send, log: log}
-	for i := range c.lanes {
-		c.lanes[i].more = make(chan struct{}, 1)
+func newSender(send func(context.Context, *flow.Decision) (*api.ApplyResult, error), log *slog.Logger) *sender {
+	c := &sender{send: send, log: log}
+	for i := range c.queues {
+		c.queues[i].more = make(chan struct{}, 1)
 	}
 	return c
 }
 
-// carry queues the decision about a packet of a switch.
-func (c *carrier) carry(sw flow.DPID, d *flow.Decision) {
-	l := &c.lanes[uint64(sw)*0x9e3779b97f4a7c15>>62]
+// enqueue queues the decision about a packet of a switch.
+func (c *sender) enqueue(sw flow.DPID, d *flow.Decision) {
+	l := &c.queues[uint64(sw)*0x9e3779b97f4a7c15>>62]
 	if !l.put(d) {
 		c.shed.full.Add(1)
 	}
 }
 
 // put queues a copy of a decision; false if there was no room for too long.
-func (l *lane) put(d *flow.Decision) bool {
+func (l *queue) put(d *flow.Decision) bool {
 	var patience *time.Timer
 	for {
 		l.mu.Lock()
-		if l.octets < laneMost {
+		if l.octets < queueMost {
 			break
 		}
 		if l.room == nil {
@@ -91,13 +91,13 @@ func (l *lane) put(d *flow.Decision) bool {
 		n += len(d.Outs[i].Data)
 	}
 	fenced := d.Fenced()
-	var last *cargo
-	if len(l.queue) > 0 {
-		last = l.queue[len(l.queue)-1]
+	var last *batch
+	if len(l.batches) > 0 {
+		last = l.batches[len(l.batches)-1]
 	}
 	if last == nil || fenced || last.fenced || last.octets+n > joinMost {
-		last = &cargo{fenced: fenced}
-		l.queue = append(l.queue, last)
+		last = &batch{fenced: fenced}
+		l.batches = append(l.batches, last)
 	}
 	last.Append(d)
 	last.octets += n
@@ -111,16 +111,16 @@ func (l *lane) put(d *flow.Decision) bool {
 	return true
 }
 
-// take returns the next cargo, nil if there is none.
-func (l *lane) take() *cargo {
+// take returns the next batch, nil if there is none.
+func (l *queue) take() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
+	if len(l.batches) == 0 {
 		return nil
 	}
-	x := l.queue[0]
-	l.queue[0] = nil
-	l.queue = l.queue[1:]
+	x := l.batches[0]
+	l.batches[0] = nil
+	l.batches = l.batches[1:]
 	l.octets -= x.octets
 	if l.room != nil {
 		close(l.room)
@@ -130,14 +130,14 @@ func (l *lane) take() *cargo {
 }
 
 // run sends until ctx ends, and then sends the rest of the queue.
-func (c *carrier) run(ctx context.Context) {
+func (c *sender) run(ctx context.Context) {
 	var lanes sync.WaitGroup
-	for i := range c.lanes {
-		l := &c.lanes[i]
+	for i := range c.queues {
+		l := &c.queues[i]
 		lanes.Go(func() {
 			for {
 				if x := l.take(); x != nil {
-					c.bring(ctx, x)
+					c.deliver(ctx, x)
 					continue
 				}
 				select {
@@ -151,8 +151,8 @@ func (c *carrier) run(ctx context.Context) {
 	lanes.Wait()
 }
 
-// bring makes one call.
-func (c *carrier) bring(ctx context.Context, x *cargo) {
+// deliver makes one call.
+func (c *sender) deliver(ctx context.Context, x *batch) {
 	c.calls.Add(1)
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitMost)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
@@ -46,7 +47,7 @@ type ReceiverConfig struct {
 type Pipeline = session.Pipeline
 
 // EstateSize is the size of the memory for what outlives the process.
-const EstateSize = session.EstateSize
+const EstateSize = estate.Size
 
 // DefaultConfig returns the configuration of the southbound.
 func DefaultConfig() *Config { return defaults() }

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/services/southbound/session"
 )
@@ -72,7 +73,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.SwitchError = publisher(env, h, api.SwitchErrorEvent)
 	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
-	memory, err := weft.Scratch(env, "packet-ins", session.EstateSize)
+	memory, err := weft.Scratch(env, "packet-ins", estate.Size)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}

@@ -145,7 +145,7 @@ func (s *Session) later(d *flow.Decision) {
 	switch {
 	case d == nil:
 		s.sendLate()
-		s.progress.back(s.pipeline.Returned())
+		s.progress.Back(s.pipeline.Returned())
 	case s.shared.Receiver != nil:
 		s.shared.Receiver.Carry(s.DPID, d)
 	case d.Fenced():

@@ -93,7 +93,7 @@ func (s *Session) handleAsync(now int64) error {
 		if t == openflow.TypePortStatus {
 			return nil
 		}
-		s.progress.read(packetIns(msg))
+		s.progress.Read(packetIns(msg))
 		if err := s.message(msg); err != nil || len(ws.own) < flushAt {
 			return err
 		}

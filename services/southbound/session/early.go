@@ -252,7 +252,7 @@ func (e *early) scan(now int64, first bool) (any bool) {
 		}
 		e.whole += n
 	}
-	s.progress.read(packetIns)
+	s.progress.Read(packetIns)
 	if len(e.answer) > 0 {
 		if err := s.out.putFirst(e.answer); err != nil {
 			s.shed(err)

@@ -68,7 +68,7 @@ func (t *totals) closed(c *counts) {
 // Register registers the metrics.
 func (h *Shared) Register(m Metrics) {
 	t := &h.total
-	h.tally.register(m)
+	h.tally.Register(m.CounterFunc)
 	sum := func(name, help string, counter func(*counts) *atomic.Uint64) {
 		m.CounterFunc(name, help, func() float64 {
 			n := counter(&t.over).Load()

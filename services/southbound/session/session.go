@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 )
 
@@ -79,8 +80,8 @@ type Session struct {
 	active    bool // this process is master, and the system knows the switch
 	pipeline  Pipeline
 	batch     batch
-	progress  progress
-	outgoing  outgoing
+	progress  estate.Progress
+	outgoing  estate.Outgoing
 	leftOvers leftOvers
 	admission admission.Filter
 	backlog   backlog
@@ -109,7 +110,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 		func(e *admission.Excess) { s.End(s.exceeds(e).Error()) },
 		func(e *admission.Excess) { s.waits.abandon(s.exceeds(e)) })
 	s.waits.account, s.waiting.Account, s.async.kept.Account = s.account, s.account, s.account
-	s.progress.tally = h.tally
+	s.progress.Tally = h.tally
 	if secrets.Plain() {
 		s.Conn = conn
 	} else {
@@ -170,8 +171,8 @@ func (s *Session) Run() (err error) {
 		s.out.close()
 		s.waits.close()
 		s.echoes.close()
-		s.progress.end()
-		s.shared.recovery.end(s.outgoing.ring)
+		s.progress.End()
+		s.shared.recovery.End(s.outgoing.Ring)
 		s.account.End()
 		if !s.known.Load() {
 			s.Refuse(refusedHandshake)
@@ -252,7 +253,7 @@ func (s *Session) receive() error {
 		ws := s.in.ws
 		left := packetIns(s.in.waiting())
 		if !s.in.ahead { // else early counts them
-			s.progress.read(left)
+			s.progress.Read(left)
 		}
 		ws.packet.Switch, ws.packet.Time = s.DPID, now
 		if behind := s.backlog.look(s.in, now); s.admission.Due(now) {
@@ -292,7 +293,7 @@ func (s *Session) receive() error {
 		if err := s.flush(); err != nil {
 			return err
 		}
-		s.progress.settle(left) // those that this process does not handle
+		s.progress.Settle(left) // those that this process does not handle
 		if err := s.handleLeftOvers(now); err != nil {
 			return err
 		}
@@ -323,13 +324,13 @@ func (s *Session) flush() error {
 	if s.admission.AnyShed {
 		s.shared.total.shedPacketIns(&s.admission)
 	}
-	s.progress.leave(away)
+	s.progress.Leave(away)
 	s.pipeline.Flush()
 	if err := s.send(); err != nil {
 		return err
 	}
-	s.progress.settle(settled)
-	s.progress.back(s.pipeline.Returned())
+	s.progress.Settle(settled)
+	s.progress.Back(s.pipeline.Returned())
 	return nil
 }
 
@@ -447,7 +448,7 @@ func (s *Session) packetIn(msg []byte) error {
 	switch v := s.pipeline.Packet(in, d); {
 	case v == flow.Away:
 		s.batch.away++
-		s.outgoing.away(msg, in)
+		s.outgoing.Away(msg, in)
 		return nil
 	case len(d.Ops) == 0:
 		return nil

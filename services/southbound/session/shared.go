@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -22,8 +23,8 @@ type Shared struct {
 	Up       roster
 	total    totals
 	memory   *admission.Memory
-	tally    *tally // of packet-ins
-	recovery *recovery
+	tally    *estate.Tally // of packet-ins
+	recovery *estate.Recovery
 
 	spaces    workspaces
 	rooms     rooms
@@ -87,7 +88,7 @@ type Receiver struct {
 
 // Init makes what sessions share; the outputs are set afterwards.
 func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *slog.Logger) {
-	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &tally{}, &recovery{}, newWatch()
+	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &estate.Tally{}, &estate.Recovery{}, newWatch()
 	h.total.excesses = map[admission.Bound]*atomic.Uint64{}
 	for _, b := range admission.Bounds() {
 		h.total.excesses[b] = &atomic.Uint64{}
@@ -99,11 +100,11 @@ func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *sl
 func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.run(ctx) }
 
 // OpenEstate takes over memory that an earlier process may have left.
-func (h *Shared) OpenEstate(memory []byte) { h.tally, h.recovery = openEstate(memory, time.Now()) }
+func (h *Shared) OpenEstate(memory []byte) { h.tally, h.recovery = estate.Open(memory, time.Now()) }
 
 // Expire counts as lost what an earlier process left of switches that did not
 // come back in time.
-func (h *Shared) Expire(now time.Time) { h.recovery.expire(now) }
+func (h *Shared) Expire(now time.Time) { h.recovery.Expire(now) }
 
 // Session returns the session of a switch that is up, or nil.
 func (h *Shared) Session(sw dpid) *Session { return h.Up.get(sw) }

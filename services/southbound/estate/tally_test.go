@@ -1,4 +1,4 @@
-package session
+package estate
 
 import (
 	"math/rand/v2"
@@ -10,12 +10,12 @@ import (
 // what was read is settled, lost or being dealt with; what is being dealt with is
 // lost for the next process, once.
 func TestTally(t *testing.T) {
-	memory := make([]byte, EstateSize)
+	memory := make([]byte, Size)
 	for i := range memory {
 		memory[i] = 0xff // of another layout
 	}
-	openTallyOf := func(memory []byte) *tally {
-		t, _ := openEstate(memory, time.Now())
+	openTallyOf := func(memory []byte) *Tally {
+		t, _ := Open(memory, time.Now())
 		return t
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -27,20 +27,20 @@ func TestTally(t *testing.T) {
 		killed := tally.killed.Load()
 		var open int64
 		for range r.IntN(5) {
-			a := progress{tally: tally}
+			a := Progress{Tally: tally}
 			read := int64(r.IntN(100))
-			a.read(read)
+			a.Read(read)
 			away := r.Int64N(read + 1)
 			back := uint64(r.Int64N(away + 1))
-			a.back(back, 0) // before it is known that they have left
-			a.leave(away)
-			a.back(back, 0)
-			a.settle(r.Int64N(read - away + 1))
+			a.Back(back, 0) // before it is known that they have left
+			a.Leave(away)
+			a.Back(back, 0)
+			a.Settle(r.Int64N(read - away + 1))
 			if r.IntN(2) == 0 {
-				a.end()
-				a.back(back+1, 0) // late
+				a.End()
+				a.Back(back+1, 0) // late
 			} else {
-				open += a.pending.Load() + a.away
+				open += a.Pending.Load() + a.away
 			}
 		}
 		if left := int64(tally.read.Load() - tally.settled.Load() - tally.killed.Load() - tally.ended.Load()); left != open {

@@ -75,9 +75,9 @@ func newEarly(s *Session, raw syscall.RawConn) *early {
 	return e
 }
 
-// look reads what has arrived and wakes the goroutine if there is something for
+// Look reads what has arrived and wakes the goroutine if there is something for
 // it. The watch calls it.
-func (e *early) look(now int64, events uint32) {
+func (e *early) Look(now int64, events uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.on {

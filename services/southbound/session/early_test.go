@@ -7,6 +7,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/secure"
+	"github.com/weft-sdn/weft/services/southbound/watch"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,7 +55,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		}
 		e.begin(nil)
 		e.parked = true
-		e.look(1, unix.EPOLLRDHUP)
+		e.Look(1, unix.EPOLLRDHUP)
 		if !e.full || e.whole > 0 != c.remaining || len(e.buf) > EarlyMost+ReadMax || len(e.wake) != 1 {
 			t.Errorf("%s: full %v, %d of %d octets for the goroutine, %d times woken; want it to go on with the rest", c.name, e.full, e.whole, len(e.buf), len(e.wake))
 		}
@@ -64,23 +65,23 @@ func TestReadAheadIsBounded(t *testing.T) {
 // TestWatchThatIsOver: nobody is looked after by a watch that has ended, nor, by
 // mistake, by one that has its file descriptor since.
 func TestWatchThatIsOver(t *testing.T) {
-	over, other := newWatch(), newWatch()
+	over, other := watch.New(), watch.New()
 	first, _ := socketPair(t)
-	if err := over.add(newEarly(&Session{}, secure.RawConn(first))); err != nil {
+	if _, err := over.Add(secure.RawConn(first), newEarly(&Session{}, secure.RawConn(first))); err != nil {
 		t.Fatal(err)
 	}
-	over.close()
-	defer other.close()
+	over.Close()
+	defer other.Close()
 	ours, _ := socketPair(t)
 	e := newEarly(&Session{}, secure.RawConn(ours))
-	if err := over.add(e); err == nil {
+	if _, err := over.Add(e.raw, e); err == nil {
 		t.Error("it takes a connection")
 	}
-	if err := other.add(e); err != nil {
+	if _, err := other.Add(e.raw, e); err != nil {
 		t.Fatal(err)
 	}
-	over.remove(e)
-	if err := other.add(e); err != unix.EEXIST {
+	over.Remove(e.raw, e.id)
+	if _, err := other.Add(e.raw, e); err != unix.EEXIST {
 		t.Errorf("%v: the other does not look after it any more", err)
 	}
 }

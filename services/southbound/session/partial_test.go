@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/services/southbound/watch"
 )
 
 // TestUnfinishedIsOneMessage: a switch that finishes its messages is not taken for
@@ -14,10 +16,10 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		sessions, ends := gatheringHub(t, 1)
 		s := sessions[0]
-		s.shared.watch = newWatch()
+		s.shared.watch = watch.New()
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching, work sync.WaitGroup
-		watching.Go(func() { _ = s.shared.watch.run(ctx) }) // until ctx ends
+		watching.Go(func() { _ = s.shared.watch.Run(ctx) }) // until ctx ends
 		if early {
 			s.pulse.until.Store(math.MaxInt64)
 		}

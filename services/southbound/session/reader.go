@@ -229,7 +229,8 @@ func (r *reader) fillFor(early bool) error {
 		return err
 	}
 	if early && !e.watched {
-		if err := e.s.shared.watch.add(e); err != nil {
+		var err error
+		if e.id, err = e.s.shared.watch.Add(e.raw, e); err != nil {
 			return err
 		}
 		e.watched = true
@@ -278,7 +279,7 @@ func (r *reader) fillFor(early bool) error {
 // endEarly stops the watch from reading this connection.
 func (r *reader) endEarly() {
 	if e := r.early; e != nil && e.watched {
-		e.s.shared.watch.remove(e)
+		e.s.shared.watch.Remove(e.raw, e.id)
 		e.watched = false
 	}
 }

@@ -103,6 +103,9 @@ const yieldAt = 8 << 10
 // they are sent.
 const flushAt = 48 << 10
 
+// lookPackets is how many messages are handled between two looks at the clock.
+const lookPackets = 16
+
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s := &Session{shared: h, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
@@ -248,7 +251,7 @@ func (s *Session) receive() error {
 			}
 		}
 		now := time.Now().UnixNano()
-		s.shared.watch.tick(now)
+		s.shared.watch.Tick(now)
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		left := packetIns(s.in.waiting())
@@ -266,8 +269,8 @@ func (s *Session) receive() error {
 		}
 		finished := 0
 		for ; ; finished++ {
-			if finished%lookPackets == lookPackets-1 && s.shared.watch.busy() {
-				s.shared.watch.tick(time.Now().UnixNano())
+			if finished%lookPackets == lookPackets-1 && s.shared.watch.Busy() {
+				s.shared.watch.Tick(time.Now().UnixNano())
 			}
 			msg, err := s.in.take()
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/watch"
 )
 
 // Shared is what the sessions of a process share.
@@ -31,7 +32,7 @@ type Shared struct {
 	sending   admission.Rates
 	gathering gathering
 	early     earlySpaces
-	watch     *watch
+	watch     *watch.Watch
 	Receiver  *Receiver
 
 	// The outputs to the rest of the system, set before there are sessions.
@@ -88,7 +89,7 @@ type Receiver struct {
 
 // Init makes what sessions share; the outputs are set afterwards.
 func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *slog.Logger) {
-	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &estate.Tally{}, &estate.Recovery{}, newWatch()
+	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &estate.Tally{}, &estate.Recovery{}, watch.New()
 	h.total.excesses = map[admission.Bound]*atomic.Uint64{}
 	for _, b := range admission.Bounds() {
 		h.total.excesses[b] = &atomic.Uint64{}
@@ -97,7 +98,7 @@ func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *sl
 }
 
 // ReadEarly reads early from sessions with heartbeats, until ctx ends.
-func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.run(ctx) }
+func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.Run(ctx) }
 
 // OpenEstate takes over memory that an earlier process may have left.
 func (h *Shared) OpenEstate(memory []byte) { h.tally, h.recovery = estate.Open(memory, time.Now()) }

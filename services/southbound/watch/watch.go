@@ -1,4 +1,9 @@
-package session
+// Package watch finds the switches that have sent something before the
+// goroutines of their sessions run (decision 11): an epoll instance that anybody
+// may look at.
+//
+// Only services/southbound and the packages below it import it.
+package watch
 
 import (
 	"context"
@@ -7,18 +12,20 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// watch finds the switches that have sent something, reads from them and
+// Watch finds the switches that have sent something, reads from them and
 // answers their echoes before the goroutines of their sessions run: near
 // saturation these wait for each other, and Go's scheduler knows no priorities.
 // It looks whenever the runtime finds something to read, and between
 // packet-ins, on the goroutine that handles them, once lookEvery is over. It
 // opens no epoll instance before its first connection.
-type watch struct {
+type Watch struct {
 	opened chan struct{} // closed when there is an epoll instance
 	last   atomic.Int64
 	some   atomic.Bool // there are members
@@ -27,24 +34,27 @@ type watch struct {
 	over    bool
 	file    *os.File // the epoll instance, so that the runtime waits for it; nil until open
 	epoll   int
-	members map[int32]*early
+	members map[int32]Member
 	next    int32
 	events  []unix.EpollEvent
+}
+
+// Member is a connection that is watched. Look is called, one call at a time,
+// when something has arrived; events are those of epoll.
+type Member interface {
+	Look(now int64, events uint32)
 }
 
 // lookEvery is how long echoes may wait for packet-ins: less would read in
 // smaller pieces, which costs more.
 const lookEvery = 2 * time.Millisecond
 
-// lookPackets is how many messages are handled between two looks at the clock.
-const lookPackets = 16
-
-func newWatch() *watch {
-	return &watch{opened: make(chan struct{}), members: map[int32]*early{}, events: make([]unix.EpollEvent, 256)}
+func New() *Watch {
+	return &Watch{opened: make(chan struct{}), members: map[int32]Member{}, events: make([]unix.EpollEvent, 256)}
 }
 
 // open makes the epoll instance. The caller holds the lock.
-func (w *watch) open() error {
+func (w *Watch) open() error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("southbound: epoll: %w", err)
@@ -58,55 +68,54 @@ func (w *watch) open() error {
 	return nil
 }
 
-// add starts watching a connection.
-func (w *watch) add(e *early) error {
+// Add starts watching a connection, and returns its id.
+func (w *Watch) Add(raw syscall.RawConn, m Member) (id int32, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
-		return net.ErrClosed
+		return 0, net.ErrClosed
 	}
 	if w.file == nil {
 		if err := w.open(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for w.next++; w.members[w.next] != nil; w.next++ {
 	}
-	id := w.next
+	id = w.next
 	var failed error
-	err := e.raw.Control(func(fd uintptr) {
+	err = raw.Control(func(fd uintptr) {
 		failed = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET, Fd: id})
 	})
 	if err == nil {
 		err = failed
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	e.id = id
-	w.members[id] = e
+	w.members[id] = m
 	w.some.Store(true)
-	return nil
+	return id, nil
 }
 
-// remove stops watching a connection. epoll forgets a closed one by itself.
-func (w *watch) remove(e *early) {
+// Remove stops watching a connection. epoll forgets a closed one by itself.
+func (w *Watch) Remove(raw syscall.RawConn, id int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
 		return
 	}
-	delete(w.members, e.id)
+	delete(w.members, id)
 	w.some.Store(len(w.members) > 0)
-	_ = e.raw.Control(func(fd uintptr) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) })
+	_ = raw.Control(func(fd uintptr) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) })
 }
 
-// busy reports whether any connection is watched.
-func (w *watch) busy() bool { return w != nil && w.some.Load() }
+// Busy reports whether any connection is watched.
+func (w *Watch) Busy() bool { return w != nil && w.some.Load() }
 
-// tick looks if it is time to and nobody else is looking.
-func (w *watch) tick(now int64) {
-	if !w.busy() || now-w.last.Load() < int64(lookEvery) || !w.mu.TryLock() {
+// Tick looks if it is time to and nobody else is looking.
+func (w *Watch) Tick(now int64) {
+	if !w.Busy() || now-w.last.Load() < int64(lookEvery) || !w.mu.TryLock() {
 		return
 	}
 	w.look(now)
@@ -114,7 +123,7 @@ func (w *watch) tick(now int64) {
 }
 
 // look reads what has arrived; mu is held.
-func (w *watch) look(now int64) {
+func (w *Watch) look(now int64) {
 	w.last.Store(now)
 	for !w.over {
 		n, err := epollNow(w.epoll, w.events)
@@ -126,7 +135,7 @@ func (w *watch) look(now int64) {
 		}
 		for i := range w.events[:n] {
 			if e := w.members[w.events[i].Fd]; e != nil {
-				e.look(now, w.events[i].Events)
+				e.Look(now, w.events[i].Events)
 			}
 		}
 		if n < len(w.events) {
@@ -135,8 +144,8 @@ func (w *watch) look(now int64) {
 	}
 }
 
-// close ends the watch.
-func (w *watch) close() {
+// Close ends the watch.
+func (w *Watch) Close() {
 	w.mu.Lock()
 	w.over = true
 	file := w.file
@@ -146,13 +155,13 @@ func (w *watch) close() {
 	}
 }
 
-// run looks whenever something arrives, until ctx ends.
-func (w *watch) run(ctx context.Context) error {
-	defer context.AfterFunc(ctx, w.close)()
+// Run looks whenever something arrives, until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, w.Close)()
 	select {
 	case <-w.opened:
 	case <-ctx.Done():
-		w.close()
+		w.Close()
 		return nil
 	}
 	raw, err := w.file.SyscallConn()
@@ -169,4 +178,14 @@ func (w *watch) run(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("southbound: epoll: %w", err)
+}
+
+// epollNow is epoll_wait(2) with a timeout of 0. It does not report to Go's
+// scheduler that the thread is in the kernel (see session/syscall.go).
+func epollNow(epoll int, events []unix.EpollEvent) (int, syscall.Errno) {
+	n, _, err := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if err != 0 {
+		return 0, err
+	}
+	return int(n), 0
 }

@@ -162,7 +162,7 @@ func writeManifest(path, bucket string, live map[string]content, last uint64) (*
 
 // openManifest opens a manifest for appending, after it was read. It cuts off an
 // unfinished record that a crash left at the end.
-func openManifest(path, bucket string, r record) (*manifest, error) {
+func openManifest(path string, r record) (*manifest, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	var m *manifest
 	if rec.missing || rec.lines > 2*len(rec.live)+4096 {
 		m, err = writeManifest(r.path(name), name, h.live(), h.seen)
-	} else if m, err = openManifest(r.path(name), name, rec); err == nil {
+	} else if m, err = openManifest(r.path(name), rec); err == nil {
 		err = m.catchUp(h)
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func (r *recorder) begin(ctx context.Context, state *bucket, name string) error 
 		if rec.missing || rec.fault != "" {
 			m, err = writeManifest(r.path(name), name, nil, 0)
 		} else {
-			m, err = openManifest(r.path(name), name, rec)
+			m, err = openManifest(r.path(name), rec)
 		}
 		if err != nil {
 			return err

@@ -142,7 +142,7 @@ func (c *cables) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	unix.Write(c.wake, binary.NativeEndian.AppendUint64(nil, 1))
+	_, _ = unix.Write(c.wake, binary.NativeEndian.AppendUint64(nil, 1))
 	<-c.done
 	for _, k := range c.byWire {
 		k.taps[0].close()
@@ -156,7 +156,7 @@ func (c *cables) close() {
 // monotonic reads the clock the timer runs on.
 func monotonic() time.Duration {
 	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
 	return time.Duration(t.Nano())
 }
 
@@ -178,9 +178,9 @@ func (c *cables) run() {
 		for i := range max(n, 0) {
 			switch id := events[i].Fd; id {
 			case timerID:
-				unix.Read(c.timer, scratch[:])
+				_, _ = unix.Read(c.timer, scratch[:])
 			case wakeID:
-				unix.Read(c.wake, scratch[:])
+				_, _ = unix.Read(c.wake, scratch[:])
 			default:
 				c.read(c.lanes[id])
 			}
@@ -272,7 +272,7 @@ func (c *cables) deliver() {
 		for l.head < len(l.queue) && l.queue[l.head].due <= now {
 			f := &l.queue[l.head]
 			if k.up {
-				unix.Write(k.taps[1-l.from].fd, f.buf[k.start(l.from):]) // a full or unplugged device loses it
+				_, _ = unix.Write(k.taps[1-l.from].fd, f.buf[k.start(l.from):]) // a full or unplugged device loses it
 			}
 			c.free = append(c.free, f.buf)
 			f.buf = nil
@@ -296,5 +296,5 @@ func (c *cables) deliver() {
 		return
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(next))}
-	unix.TimerfdSettime(c.timer, unix.TFD_TIMER_ABSTIME, &spec, nil)
+	_ = unix.TimerfdSettime(c.timer, unix.TFD_TIMER_ABSTIME, &spec, nil)
 }

@@ -17,8 +17,8 @@ func ethtoolSocket() (int, error) {
 }
 
 // ethtool makes a request with one value, on an interface of the socket's
-// namespace, and returns the value answered.
-func ethtool(socket int, iface string, command, value uint32) (uint32, error) {
+// namespace.
+func ethtool(socket int, iface string, command, value uint32) error {
 	data := struct{ cmd, data uint32 }{command, value}
 	request := struct {
 		name [unix.IFNAMSIZ]byte
@@ -28,9 +28,9 @@ func ethtool(socket int, iface string, command, value uint32) (uint32, error) {
 	copy(request.name[:maxIface], iface)
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
 	if errno != 0 {
-		return 0, errno
+		return errno
 	}
-	return data.data, nil
+	return nil
 }
 
 // disableTxOffload turns transmit checksum offload off, and with it
@@ -41,7 +41,7 @@ func disableTxOffload(iface string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if _, err := ethtool(fd, iface, unix.ETHTOOL_STXCSUM, 0); err != nil {
+	if err := ethtool(fd, iface, unix.ETHTOOL_STXCSUM, 0); err != nil {
 		return fmt.Errorf("turn transmit offload of %s off: %w", iface, err)
 	}
 	return nil

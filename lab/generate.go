@@ -189,16 +189,15 @@ func Random(n, degree int, seed uint64) (*Topology, error) {
 	}
 	order := rng.Perm(n)
 	linked := map[[2]int]bool{}
-	join := func(x, y int) bool {
+	join := func(x, y int) {
 		if x > y {
 			x, y = y, x
 		}
 		if x == y || linked[[2]int{x, y}] {
-			return false
+			return
 		}
 		linked[[2]int{x, y}] = true
 		b.link(b.t.Switches[x].Name, b.t.Switches[y].Name)
-		return true
 	}
 	for i := 1; i < n; i++ {
 		join(order[i], order[rng.IntN(i)])

@@ -62,7 +62,7 @@ func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (Ipe
 	if err != nil {
 		return r, err
 	}
-	defer func() { cancel(); server.Wait() }()
+	defer func() { cancel(); _ = server.Wait() }()
 	args := []string{"iperf3", "-c", addr.String(), "-t", fmt.Sprint(seconds), "-P", fmt.Sprint(max(opt.Streams, 1)),
 		"--connect-timeout", "5000", "-J"}
 	if opt.UDP > 0 {
@@ -125,8 +125,8 @@ func (l *Lab) startIperfServer(ctx context.Context, host string) (*exec.Cmd, err
 	case <-time.After(5 * time.Second):
 	case <-ctx.Done():
 	}
-	server.Process.Kill()
-	server.Wait()
+	_ = server.Process.Kill()
+	_ = server.Wait()
 	return nil, fmt.Errorf("iperf3 on %s does not listen: %s", host, ready.text.String())
 }
 

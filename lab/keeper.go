@@ -175,7 +175,7 @@ func (k *keeper) serve() {
 			return
 		}
 		var o order
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 		err = json.NewDecoder(c).Decode(&o)
 		if err == nil {
 			err = k.obey(o)
@@ -184,7 +184,7 @@ func (k *keeper) serve() {
 		if err != nil {
 			a.Error = err.Error()
 		}
-		json.NewEncoder(c).Encode(a)
+		_ = json.NewEncoder(c).Encode(a)
 		c.Close()
 	}
 }
@@ -211,7 +211,7 @@ func ask(ctx context.Context, lab string, o order) error {
 		return fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if err := json.NewEncoder(c).Encode(o); err != nil {
 		return fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
 	}

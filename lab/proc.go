@@ -154,7 +154,7 @@ func waitAll(fds []unix.PollFd, most time.Duration) {
 	until := time.Now().Add(max(most, 20*time.Millisecond))
 	for i := range fds {
 		left := max(time.Until(until), 0)
-		unix.Poll(fds[i:i+1], int(left.Milliseconds()))
+		_, _ = unix.Poll(fds[i:i+1], int(left.Milliseconds()))
 		unix.Close(int(fds[i].Fd))
 	}
 }

@@ -65,7 +65,7 @@ func (r *relay) join(ctx context.Context, sw net.Conn) {
 	defer stop()
 	done := make(chan struct{}, 2)
 	carry := func(to, from net.Conn) {
-		io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 64<<10))
+		_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 64<<10))
 		done <- struct{}{}
 	}
 	go carry(ctl, sw)

@@ -57,7 +57,7 @@ func (t tap) setCarrier(up bool) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.fd), unix.TUNSETCARRIER, uintptr(unsafe.Pointer(&on))); errno != 0 {
 		return fmt.Errorf("set the carrier of %s: %w", t.name, errno)
 	}
-	if _, err := ethtool(t.socket, t.name, unix.ETHTOOL_GLINK, 0); err != nil {
+	if err := ethtool(t.socket, t.name, unix.ETHTOOL_GLINK, 0); err != nil {
 		return fmt.Errorf("ask for the carrier of %s: %w", t.name, err)
 	}
 	return nil

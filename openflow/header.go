@@ -104,28 +104,31 @@ func typeFromWire(v Version, n uint8) Type {
 	return TypeUnknown
 }
 
-// typeToWire is the number of t in v, false if v has no such message.
-func typeToWire(v Version, t Type) (uint8, bool) {
+// typeToWire returns the number of t in v, 0 if v has no such message.
+func typeToWire(v Version, t Type) uint8 {
 	if t <= TypeFlowMod || v != V10 {
-		return uint8(t), t <= TypeMeterMod
+		if t > TypeMeterMod {
+			return 0
+		}
+		return uint8(t)
 	}
 	switch t {
 	case TypePortMod:
-		return wire10PortMod, true
+		return wire10PortMod
 	case TypeMultipartRequest:
-		return wire10StatsRequest, true
+		return wire10StatsRequest
 	case TypeMultipartReply:
-		return wire10StatsReply, true
+		return wire10StatsReply
 	case TypeBarrierRequest:
-		return wire10BarrierRequest, true
+		return wire10BarrierRequest
 	case TypeBarrierReply:
-		return wire10BarrierReply, true
+		return wire10BarrierReply
 	case TypeQueueGetConfigRequest:
-		return wire10QueueGetConfigRequest, true
+		return wire10QueueGetConfigRequest
 	case TypeQueueGetConfigReply:
-		return wire10QueueGetConfigReply, true
+		return wire10QueueGetConfigReply
 	}
-	return 0, false
+	return 0
 }
 
 // Header is the header of a message (OpenFlow 1.3.5 §7.1).

@@ -55,7 +55,7 @@ func appendMatch(dst []byte, m *flow.Match) ([]byte, error) {
 // decodeMatch reads the match at off and returns where what follows it starts.
 // Fields that flow.Match has no place for set *partial and are left out; with
 // partial nil they are an error.
-func decodeMatch(t Type, msg []byte, off int, m *flow.Match, partial *bool) (int, error) {
+func decodeMatch(t Type, msg []byte, off int, m *flow.Match, partial *bool) (int, error) { //nolint:unparam // the lengths before the match are the same by chance
 	*m = flow.Match{}
 	off, end, next, err := matchBounds(t, msg, off)
 	if err != nil {

@@ -100,7 +100,7 @@ func (v Version) appendMultipart(dst []byte, kind Type, xid uint32, t MultipartT
 	if t > MultipartPortDesc && t != MultipartExperimenter || v == V10 && t > MultipartQueue && t != MultipartExperimenter {
 		return dst, unsupported(v, kind.String(), t.String(), badRequestMultipart)
 	}
-	wire, _ := typeToWire(v, kind)
+	wire := typeToWire(v, kind)
 	dst = appendHeader(dst, v, wire, xid)
 	var flags uint32
 	if more {

@@ -198,7 +198,7 @@ func (v Version) DecodePortStatus(msg []byte) (PortReason, PortDesc, error) {
 // AppendPortMod appends a port-mod.
 func (v Version) AppendPortMod(dst []byte, xid uint32, m *PortMod) ([]byte, error) {
 	start := len(dst)
-	wire, _ := typeToWire(v, TypePortMod)
+	wire := typeToWire(v, TypePortMod)
 	out := appendHeader(dst, v, wire, xid)
 	advertise := m.Advertise
 	if v == V10 {

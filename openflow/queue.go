@@ -47,7 +47,7 @@ func (v Version) AppendQueueGetConfigRequest(dst []byte, xid uint32, port flow.P
 
 // appendQueueConfig appends header and port of a request or reply.
 func (v Version) appendQueueConfig(dst []byte, t Type, xid uint32, port flow.Port) ([]byte, error) {
-	wire, _ := typeToWire(v, t)
+	wire := typeToWire(v, t)
 	if v != V10 {
 		return be.AppendUint64(appendHeader(dst, v, wire, xid), uint64(port)<<32), nil
 	}

@@ -32,7 +32,7 @@ func Floor(ctx context.Context, ln net.Listener) error {
 		wg.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { c.Close() })()
-			floorSession(c)
+			_ = floorSession(c)
 		})
 	}
 }

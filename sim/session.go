@@ -140,7 +140,7 @@ func (nd *node) obey(h openflow.Header, msg []byte) error {
 		if err := v.DecodeFlowMod(msg, m); err != nil {
 			return err
 		}
-		nd.flowMod(h, m, msg)
+		nd.flowMod(m, msg)
 	case openflow.TypeGroupMod:
 		m := &nd.net.groups
 		if err := v.DecodeGroupMod(msg, m); err != nil {

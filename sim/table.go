@@ -45,7 +45,7 @@ func (t *table) lookup(id uint8, k *flow.Key) *entry {
 }
 
 // flowMod changes the flow tables (OpenFlow 1.3.5 §6.4).
-func (nd *node) flowMod(h openflow.Header, m *flow.Mod, msg []byte) {
+func (nd *node) flowMod(m *flow.Mod, msg []byte) {
 	if m.BufferID != flow.BufferNone && m.Command <= flow.ModifyStrict {
 		// The entry is installed all the same, as by a switch that has sent
 		// the packet on in the meantime.

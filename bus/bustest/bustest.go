@@ -250,7 +250,7 @@ type view struct {
 
 // watch starts a watcher and returns its view, and a function that waits for
 // its end.
-func watch(t *testing.T, ctx context.Context, b weft.Bucket) (*view, func()) {
+func watch(ctx context.Context, t *testing.T, b weft.Bucket) (*view, func()) {
 	v := &view{state: map[string]string{}, last: map[string]uint64{}}
 	done := make(chan error, 1)
 	go func() {
@@ -317,7 +317,7 @@ func testWatch(t *testing.T, b weft.Bucket) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	v, wait := watch(t, ctx, b)
+	v, wait := watch(ctx, t, b)
 	v.eventually(t, "what there was", func() bool { return v.complete.Load() })
 	v.mu.Lock()
 	if first := slices.Sorted(slices.Values(v.log[:len(v.log)-1])); v.log[len(v.log)-1] != "complete" || fmt.Sprint(first) != "[a=1 b=]" {
@@ -341,7 +341,7 @@ func testWatch(t *testing.T, b weft.Bucket) {
 func testWatchMany(t *testing.T, b weft.Bucket) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	early, waitEarly := watch(t, ctx, b)
+	early, waitEarly := watch(ctx, t, b)
 	early.eventually(t, "an empty bucket", func() bool { return early.complete.Load() })
 	var late *view
 	var waitLate func()
@@ -355,7 +355,7 @@ func testWatchMany(t *testing.T, b weft.Bucket) {
 			put(t, b, key, fmt.Sprint(i))
 		}
 		if i == 100 {
-			late, waitLate = watch(t, ctx, b)
+			late, waitLate = watch(ctx, t, b)
 		}
 	}
 	want := map[string]string{}

@@ -99,8 +99,8 @@ func sameOrigin(origin string, r *http.Request) bool {
 // checkURL parses the URL of a REST app. Without certificates it must be on
 // this machine, so that nobody can use Weft to reach other machines.
 func (o *Server) checkURL(text string) (*url.URL, error) {
-	fail := func(format string, args ...any) (*url.URL, error) {
-		return nil, api.Errorf(codes.InvalidArgument, "hello: url %.200q: "+format, append([]any{text}, args...)...)
+	fail := func(want string) (*url.URL, error) {
+		return nil, api.Errorf(codes.InvalidArgument, "hello: url %.200q: %s", text, want)
 	}
 	u, err := url.Parse(text)
 	switch {

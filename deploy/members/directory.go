@@ -299,6 +299,6 @@ func (d *Directory) Watch(ctx context.Context, current func(*Current, error), en
 	}()
 	err := <-errs
 	cancel()
-	<-errs
+	<-errs //nolint:errcheck // the context has ended
 	return err
 }

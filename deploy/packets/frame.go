@@ -3,7 +3,6 @@ package packets
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
@@ -326,8 +325,8 @@ func (p *batch) answered(answer []byte, list []int) error {
 
 // all returns the indexes of all packets except those that equal an earlier
 // one.
-func (p *batch) all(list []int) []int {
-	list = slices.Grow(list[:0], len(p.records))
+func (p *batch) all() []int {
+	list := make([]int, 0, len(p.records))
 	for i := range p.records {
 		if p.records[i].like == 0 {
 			list = append(list, i)

@@ -106,7 +106,7 @@ func TestBatch(t *testing.T) {
 				t.Fatalf("%v, %d left", c.Err, len(list))
 			}
 		}
-		check(p.request(p.all(nil)), p.all(nil))
+		check(p.request(p.all()), p.all())
 		check(p.request(list), list)
 	}
 }
@@ -164,7 +164,7 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			answer, _ = appendVerdict(answer, flow.Done, d)
 		}
-		if err := p.answered(answer, p.all(nil)); err != nil {
+		if err := p.answered(answer, p.all()); err != nil {
 			b.Fatal(err)
 		}
 		for i := range p.records {

@@ -122,7 +122,7 @@ func (c *Lanes) finish(ctx context.Context, w *workbench) []byte {
 	if w.rest.empty() {
 		return bytes.Clone(w.answer)
 	}
-	c.pass(ctx, &w.rest, w.rest.all(nil))
+	c.pass(ctx, &w.rest, w.rest.all())
 	return w.merge()
 }
 

@@ -216,7 +216,7 @@ func (l *lane) run(ctx context.Context) {
 				break
 			}
 			merged := p.merge(l.all.seed)
-			l.all.pass(ctx, p, p.all(nil))
+			l.all.pass(ctx, p, p.all())
 			if merged > 0 {
 				l.all.merged.Add(float64(merged))
 				l.all.pass(ctx, p, p.unlike(nil))

@@ -42,7 +42,7 @@ func TestMerge(t *testing.T) {
 			t.Errorf("packet %d is like %d, want %d", i, p.records[i].like, k.like)
 		}
 	}
-	if got := fmt.Sprint(p.all(nil)); got != "[0 2 3 4]" {
+	if got := fmt.Sprint(p.all()); got != "[0 2 3 4]" {
 		t.Errorf("sent: %s", got)
 	}
 	d.AddFlow(7).Entry.Priority = 9

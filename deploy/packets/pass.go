@@ -19,7 +19,7 @@ const holdMax = 10 * time.Second
 // pass runs the remaining stages on the packets of a batch that list has. A
 // packet that is not done when it returns has waited too long.
 func (c *Lanes) pass(ctx context.Context, p *batch, list []int) {
-	for left := list; len(left) > 0; left = p.left(p.all(nil)) {
+	for left := list; len(left) > 0; left = p.left(p.all()) {
 		v := c.Links.View.Load()
 		var replanned atomic.Bool
 		apart(v.Parts, p, left, func(list []int, sw flow.DPID) {

@@ -159,7 +159,7 @@ func (c *child) start() error {
 	if err != nil {
 		c.s.log.Error("the process was not started", "process", c.name, "error", err)
 		if g != nil {
-			c.s.rights.removeGroup(g)
+			_ = c.s.rights.removeGroup(g)
 		}
 		c.s.change(c, func(s *Status, r *record) {
 			s.LastExit = &Exit{Time: time.Now(), Code: -1, Text: "it could not be started: " + err.Error()}
@@ -321,7 +321,7 @@ func (c *child) limitMemory(bytes int64) error {
 		return err
 	}
 	if err := c.s.rights.joinGroup(g, c.run.pid); err != nil {
-		c.s.rights.removeGroup(g)
+		_ = c.s.rights.removeGroup(g)
 		return fmt.Errorf("move the process into its cgroup: %w", err)
 	}
 	c.run.group = g

@@ -140,7 +140,7 @@ func (h hierarchy) make(name string, limit int64) (*group, error) {
 		return nil, fmt.Errorf("make a cgroup: %w", err)
 	}
 	if err := g.limit(limit); err != nil {
-		g.remove()
+		_ = g.remove()
 		return nil, err
 	}
 	return g, nil
@@ -153,7 +153,7 @@ func (g *group) limit(bytes int64) error {
 		if bytes == 0 {
 			text = "max"
 		}
-		g.write("memory.swap.max", "0") // absent where swap is not accounted for
+		_ = g.write("memory.swap.max", "0") // absent where swap is not accounted for
 		return g.write("memory.max", text)
 	}
 	text := strconv.FormatInt(bytes, 10)
@@ -162,9 +162,9 @@ func (g *group) limit(bytes int64) error {
 	}
 	// Memory with swap can never be less than memory: which of the two must be
 	// first depends on the direction.
-	g.write("memory.memsw.limit_in_bytes", text)
+	_ = g.write("memory.memsw.limit_in_bytes", text)
 	err := g.write("memory.limit_in_bytes", text)
-	g.write("memory.memsw.limit_in_bytes", text)
+	_ = g.write("memory.memsw.limit_in_bytes", text)
 	return err
 }
 

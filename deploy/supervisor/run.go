@@ -87,7 +87,7 @@ func (r *run) status(raw syscall.RawConn) (status syscall.WaitStatus, known bool
 			return syscall.WaitStatus(s.status), true
 		}
 		info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
-		raw.Control(func(fd uintptr) { failed = unix.IoctlPidfdInfo(int(fd), &info) })
+		_ = raw.Control(func(fd uintptr) { failed = unix.IoctlPidfdInfo(int(fd), &info) })
 		if failed == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 {
 			return syscall.WaitStatus(info.Exit_code), true
 		}
@@ -147,7 +147,7 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 		var process *os.Process
 		if process, err = os.StartProcess(p.Path, append([]string{p.Path}, p.Args...), attr); err == nil {
 			id.pid = process.Pid
-			process.Release()
+			_ = process.Release()
 			for _, u := range s.rights.session(id.pid, p.limits()) {
 				un = merge(un, u)
 			}
@@ -174,8 +174,8 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 		err = unix.SetNonblock(fd, true)
 	}
 	if err != nil {
-		syscall.Kill(id.pid, syscall.SIGKILL)
-		syscall.Wait4(id.pid, nil, 0, nil)
+		_ = syscall.Kill(id.pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(id.pid, nil, 0, nil)
 		return identity{}, nil, un, fmt.Errorf("watch the process started: %w", err)
 	}
 	id.started = st.started

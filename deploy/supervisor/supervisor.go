@@ -294,7 +294,7 @@ func (s *Supervisor) finish(k kind) error {
 		return s.give(context.Background(), orders)
 	}
 	err := tell(k)
-	tell(leave) // those that could not be ended
+	_ = tell(leave) // those that could not be ended
 	for _, c := range children {
 		<-c.gone
 	}

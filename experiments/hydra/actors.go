@@ -307,13 +307,13 @@ func (g *actors) check() {
 		}
 	}
 	for j, teller := range g.list { // only who was told has anything to tell
-		if version := teller.version.Load(); version != teller.applied[j].Load() {
+		version := teller.version.Load()
+		if version != teller.applied[j].Load() {
 			return
-		} else {
-			for _, a := range g.list {
-				if a.applied[j].Load() != version {
-					return
-				}
+		}
+		for _, a := range g.list {
+			if a.applied[j].Load() != version {
+				return
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func writeMetis(w io.Writer, in *place.Instance) (cpu, memory float64, err error
 				fmt.Fprintf(out, " %d %d", to+1, weight)
 			}
 		}
-		out.WriteByte('\n')
+		_ = out.WriteByte('\n')
 	}
 	servers := float64(len(in.Servers))
 	cpu = float64(in.Servers[0].CPU) * servers / float64(max(totalCPU, 1))

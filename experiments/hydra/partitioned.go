@@ -237,7 +237,7 @@ func messageTime(s *paths.Summary) (float64, error) {
 		return 0, fmt.Errorf("measure a message: %w", err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	in, out := gob.NewDecoder(c), gob.NewEncoder(c)
 	var list []float64
 	for i := range 24 {

@@ -179,7 +179,7 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // Flush sends what was written (http.Flusher).
 func (w *writer) Flush() {
-	w.visit.waiting(func() (int, error) { return 0, http.NewResponseController(w.ResponseWriter).Flush() })
+	_, _ = w.visit.waiting(func() (int, error) { return 0, http.NewResponseController(w.ResponseWriter).Flush() })
 }
 
 // Unwrap returns the writer below (http.ResponseController).

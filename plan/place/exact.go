@@ -49,7 +49,7 @@ func (m *model) decide(ctx context.Context, n int, budget *int) (answer, []int32
 	go func() {
 		status := solver.Indet
 		defer func() {
-			recover()
+			recover() //nolint:errcheck // the status says it
 			done <- status
 		}()
 		status = s.Solve()

@@ -54,7 +54,7 @@ func (t *topology) facing(p *port) *port {
 
 // replace clears what a port was, because it is another device now.
 func (t *topology) replace(now int64, p *port) {
-	t.lower(now, p, p.removed, "port_status")
+	t.lower(now, p, p.removed)
 	t.abandon(now, p)
 	t.forget(p)
 	p.changed = now

@@ -200,7 +200,7 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	}
 	for _, p := range dp.ports {
 		if !listed[p.at.Port] {
-			t.lower(now, p, true, "port_status")
+			t.lower(now, p, true)
 			t.abandon(now, p)
 		}
 	}
@@ -256,7 +256,7 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 	}
 	if removed {
 		if p := dp.port(n); p != nil {
-			t.lower(now, p, true, "port_status")
+			t.lower(now, p, true)
 		}
 		return
 	}
@@ -324,7 +324,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	case msg.GetUp() && !p.up:
 		t.raise(now, dp, p)
 	case !msg.GetUp() && p.up:
-		t.lower(now, p, false, "port_status")
+		t.lower(now, p, false)
 	case p.up && p.out == nil && p.in == nil: // the switch has reconnected
 		p.burst(now)
 		t.settle(now, p)
@@ -362,15 +362,15 @@ func (t *topology) raise(now int64, dp *datapath, p *port) {
 }
 
 // lower handles a port that has gone down or was removed.
-func (t *topology) lower(now int64, p *port, removed bool, cause string) {
+func (t *topology) lower(now int64, p *port, removed bool) {
 	p.removed = removed
 	if !p.up {
 		t.settle(now, p) // publishes that it is gone
 		return
 	}
 	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0
-	t.unlink(now, p, cause)
-	t.endTrials(now, p, cause)
+	t.unlink(now, p, "port_status")
+	t.endTrials(now, p, "port_status")
 	t.settle(now, p)
 }
 

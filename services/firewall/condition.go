@@ -185,9 +185,9 @@ func (c *cond) meets(w *words) bool {
 	return true
 }
 
-// before reports whether a decides when a packet meets both conditions.
-func (a *cond) before(b *cond) bool {
-	return a.priority > b.priority || a.priority == b.priority && a.rule.id < b.rule.id
+// before reports whether c decides when a packet meets both conditions.
+func (c *cond) before(b *cond) bool {
+	return c.priority > b.priority || c.priority == b.priority && c.rule.id < b.rule.id
 }
 
 func compareConds(a, b *cond) int {

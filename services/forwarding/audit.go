@@ -107,7 +107,7 @@ func (e *engine) audit(now time.Time) {
 		e.askAgain()
 	}
 	e.forget(gone, now)
-	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now, patience), strays: strays})
+	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now), strays: strays})
 }
 
 // before reports whether a report may date from before a route was programmed.

@@ -82,14 +82,14 @@ func (v *linkView) losses(now time.Time) map[flow.Location]bool {
 	return lost
 }
 
-// fresh returns the ports of the links lost within the given time, nil if there
-// are none.
-func (v *linkView) fresh(now time.Time, within time.Duration) map[flow.Location]bool {
+// fresh returns the ports of the links lost within the last patience, nil if
+// there are none.
+func (v *linkView) fresh(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var lost map[flow.Location]bool
 	for at, since := range v.lost {
-		if now.Sub(since) <= within {
+		if now.Sub(since) <= patience {
 			if lost == nil {
 				lost = map[flow.Location]bool{}
 			}

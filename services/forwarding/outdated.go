@@ -92,5 +92,5 @@ func (e *engine) programAgain(now time.Time) {
 		})
 	}
 	e.sendExpelled(d)
-	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.fresh(now, patience), strays: strays})
+	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.fresh(now), strays: strays})
 }

@@ -42,7 +42,7 @@ func (e *engine) rescue(now time.Time) {
 			hit = append(hit, r)
 		}
 	})
-	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
+	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.fresh(now)})
 }
 
 // ends returns the ports of the sender and of the receiver.
@@ -182,5 +182,5 @@ func (e *engine) takenOver() {
 		}
 	})
 	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
-	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now)})
 }

@@ -163,8 +163,8 @@ func (e *engine) shared(ev *api.RoutesShared) {
 		}
 	}
 	e.expelLate(late, now)
-	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.fresh(now, patience), strays: strays})
-	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
+	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.fresh(now), strays: strays})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now)})
 }
 
 // record returns the message for a route.

@@ -35,7 +35,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 		case k.EthDst.Multicast():
 			e.flood(ports, in, d)
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
-			e.between(ports, in, d)
+			e.between(in, d)
 		case known(in):
 			e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil)
 		default:

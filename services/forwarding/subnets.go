@@ -12,7 +12,7 @@ import (
 // between routes a packet that a host sent to a gateway (RFC 1812 §5.2): to the
 // destination if that is known; else it asks for the destination and holds the
 // packet.
-func (e *engine) between(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+func (e *engine) between(in *flow.PacketIn, d *flow.Decision) {
 	k := &in.Key
 	var dst, src netip.Addr
 	ttl := uint8(0)

@@ -118,6 +118,6 @@ func readAudit(path string, wanted func(*record) bool) ([]*record, error) {
 func outcome(r *record, err error, took time.Duration) {
 	r.Result, r.TookUS = status.Code(err).String(), took.Microseconds()
 	if err != nil {
-		r.Error, _ = clip(scrub(status.Convert(err).Message()), 500)
+		r.Error = clip(scrub(status.Convert(err).Message()), 500)
 	}
 }

@@ -115,7 +115,7 @@ func (s *stream) encode(subject string, event proto.Message) []byte {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"time":%q,"subject":%q,"event":`, s.now().UTC().Format(time.RFC3339Nano), subject)
-	json.Compact(&b, body) // of what was just written: cannot fail
+	_ = json.Compact(&b, body) // of what was just written: cannot fail
 	b.WriteByte('}')
 	return b.Bytes()
 }

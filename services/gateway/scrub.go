@@ -35,12 +35,12 @@ var secretText = regexp.MustCompile(`(?i)("?\b[a-z0-9_.-]*(?:token|secret|passwo
 // scrub removes secrets from a text.
 func scrub(text string) string { return secretText.ReplaceAllString(text, "${1}${2}"+redacted) }
 
-// clip shortens a text; it reports whether it did.
-func clip(text string, most int) (string, bool) {
+// clip shortens a text.
+func clip(text string, most int) string {
 	if len(text) <= most {
-		return text, false
+		return text
 	}
-	return fmt.Sprintf("%s… (%d octets)", strings.ToValidUTF8(text[:most], ""), len(text)), true
+	return fmt.Sprintf("%s… (%d octets)", strings.ToValidUTF8(text[:most], ""), len(text))
 }
 
 // requestText returns a request as JSON without secrets and overlong values.
@@ -91,7 +91,7 @@ func cleaned(name string, value any) any {
 		}
 		return v
 	case string:
-		v, _ = clip(scrub(v), textMost)
+		v = clip(scrub(v), textMost)
 		return v
 	}
 	return value

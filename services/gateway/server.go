@@ -252,6 +252,6 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 		srv.Close() // cut off the rest
 	}
 	rpc.Stop()
-	<-done
+	<-done //nolint:errcheck // http.ErrServerClosed
 	return nil
 }

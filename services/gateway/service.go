@@ -190,7 +190,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	if err := weft.Ready(ctx, env); err != nil {
-		l.Close()
+		_ = l.Close()
 		return err
 	}
 	return s.serve(ctx, l)

@@ -11,10 +11,11 @@ import (
 )
 
 // ask appends to d a question to a host at its place: for ip, or, if ip is not
-// valid, for the address confirmed last. It returns false if the host has none.
-func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) bool {
-	ip = h.address(ip)
-	return ip.IsValid() && t.askAt(h.at.Load().Location, h.id, ip, d)
+// valid, for the address confirmed last.
+func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) {
+	if ip = h.address(ip); ip.IsValid() {
+		t.askAt(h.at.Load().Location, h.id, ip, d)
+	}
 }
 
 // address returns ip if it is valid, else the host's address that was confirmed

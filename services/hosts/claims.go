@@ -129,7 +129,7 @@ func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 		t.release(c, h, d)
 		t.forget(c)
 	case !c.waiting:
-		t.quarantine(now, c, h, d)
+		t.quarantine(c, h, d)
 	}
 	return quarantined
 }

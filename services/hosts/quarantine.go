@@ -12,7 +12,7 @@ const quarantineQuestions = 10
 
 // quarantine makes a claimant wait: the holder has not answered. The switch
 // sends the holder's packets to the controller meanwhile.
-func (t *table) quarantine(now int64, c *claim, h *host, d *flow.Decision) {
+func (t *table) quarantine(c *claim, h *host, d *flow.Decision) {
 	c.waiting = true
 	h.contested.Add(1)
 	t.notify(c, h, "quarantined")

@@ -69,7 +69,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		Roles: ports.open, Carry: c.enqueue, Changed: h.notify,
 	})
 	h.switches = in.Switches
-	register(env.Metric, in, h, c)
+	register(env.Metric, in, c)
 
 	// The connections end last, after their packets have been carried out.
 	carried, stopCarrying := context.WithCancel(context.WithoutCancel(ctx))
@@ -95,7 +95,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return g.Wait()
 }
 
-func register(m weft.Metrics, in *southbound.Receiver, h *holder, c *sender) {
+func register(m weft.Metrics, in *southbound.Receiver, c *sender) {
 	in.Register(m)
 	m.Gauge("taken", "Switches whose packets can be sent here.", func() float64 { return float64(len(in.Switches())) })
 	m.CounterFunc("carried_total", "Calls by which decisions went to the southbound.", func() float64 { return float64(c.calls.Load()) })

@@ -55,11 +55,11 @@ func readPool(text string) (first, last netip.Addr, err error) {
 	switch p, failed := netip.ParsePrefix(strings.TrimSpace(text)); {
 	case failed == nil:
 		first = p.Masked().Addr()
-		if size := first.BitLen() - p.Bits(); size > 16 {
+		size := first.BitLen() - p.Bits()
+		if size > 16 {
 			return first, first, wrong
-		} else {
-			last = plus(first, 1<<size-1)
 		}
+		last = plus(first, 1<<size-1)
 		if _, err := address(first.String()); err != nil {
 			return first, last, wrong
 		}

@@ -94,14 +94,14 @@ func (w *writer) put(ctx context.Context, f *Frame) *transport.Error {
 	return w.add(f)
 }
 
-// putNow writes a small frame without waiting; false if too much is pending.
-func (w *writer) putNow(f *Frame) bool {
+// putNow writes a small frame without waiting, unless too much is pending.
+func (w *writer) putNow(f *Frame) {
 	w.mu.Lock()
 	if w.pending != nil && len(w.pending.B) > 2*maxPending {
 		w.mu.Unlock()
-		return false
+		return
 	}
-	return w.add(f) == nil
+	_ = w.add(f) // if the link has failed, its reader knows
 }
 
 // cancel writes a Cancel without waiting. There are no more Cancels than

@@ -154,7 +154,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 
 // follow takes the controller's events about routes.
 func (b *benchRerouter) follow(ctx context.Context, cmd *cobra.Command) (stop func(), err error) {
-	conn, err := get.FollowEvents((&cli.Remote{Server: "http://" + b.north, Timeout: 10 * time.Second}), ctx, cmd, []string{api.RouteChangedEvent.Name})
+	conn, err := get.FollowEvents(ctx, &cli.Remote{Server: "http://" + b.north, Timeout: 10 * time.Second}, cmd, []string{api.RouteChangedEvent.Name})
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func (s *benchSubject) start(ctx context.Context, cpus benchCPUs, path string, a
 func (s *benchSubject) close() {
 	if s.cancel != nil {
 		s.cancel()
-		<-s.done
+		<-s.done //nolint:errcheck // it was ended
 	}
 	s.child.stop()
 	s.split.Stop()

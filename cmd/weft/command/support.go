@@ -180,7 +180,7 @@ func fetchDocuments(r *cli.Remote, cmd *cobra.Command, b *bundle, paths []string
 			if p == "/metrics" {
 				name = "metrics.txt"
 			}
-			text, err := fetchDocument(r, ctx, p)
+			text, err := fetchDocument(ctx, r, p)
 			if err == nil {
 				text = redact(text)
 			}
@@ -223,7 +223,7 @@ func listPaths() ([]string, error) {
 }
 
 // fetchDocument reads a document of the northbound.
-func fetchDocument(r *cli.Remote, ctx context.Context, p string) ([]byte, error) {
+func fetchDocument(ctx context.Context, r *cli.Remote, p string) ([]byte, error) {
 	u, err := r.Address()
 	if err != nil {
 		return nil, err

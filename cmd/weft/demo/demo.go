@@ -223,7 +223,7 @@ func (d *Demo) summary() error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", r.what, verdict, r.figure)
 	}
-	w.Flush()
+	_ = w.Flush()
 	return failed
 }
 

@@ -146,7 +146,7 @@ func (d *Demo) showTLS(ctx context.Context) (string, error) {
 	if err == nil {
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 		_, err = conn.Read(make([]byte, 1)) // by TLS 1.3 the refusal comes after the handshake
-		conn.Close()
+		_ = conn.Close()
 	}
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return "", fmt.Errorf("a connection without a certificate was not refused: %v", err)
@@ -166,7 +166,7 @@ func (d *Demo) showTLS(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("northbound: %w", err)
 	}
 	version := tls.VersionName(north.ConnectionState().Version)
-	north.Close()
+	_ = north.Close()
 	return fmt.Sprintf("%d switches by certificate, %s; one without: %v; northbound by %s, not without", len(c.Lab.Topology().Switches), pinged, refused, version), nil
 }
 

@@ -258,10 +258,10 @@ func (d *Demo) showHealth(ctx context.Context) (string, error) {
 	if err != nil {
 		return strings.Join(said, ", "), err
 	}
-	if out, err := d.weft(ctx, "get", "health"); err != nil {
+	out, err := d.weft(ctx, "get", "health")
+	if err != nil {
 		return out, err
-	} else {
-		fmt.Fprintln(d.out, inset(strings.TrimSpace(out)))
 	}
+	fmt.Fprintln(d.out, inset(strings.TrimSpace(out)))
 	return fmt.Sprintf("%d checks: all ok", len(list)), nil
 }

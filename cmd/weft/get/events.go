@@ -43,7 +43,7 @@ refusals; until interrupted. With -o json, one object per line.`,
 			}
 			ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			conn, err := FollowEvents(&r, ctx, cmd, subjects)
+			conn, err := FollowEvents(ctx, &r, cmd, subjects)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ refusals; until interrupted. With -o json, one object per line.`,
 }
 
 // FollowEvents opens the event stream.
-func FollowEvents(r *cli.Remote, ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
+func FollowEvents(ctx context.Context, r *cli.Remote, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
 	u, err := r.Address()
 	if err != nil {
 		return nil, cli.Usagef(cmd, "%v", err)

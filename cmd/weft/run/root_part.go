@@ -182,7 +182,7 @@ func inheritPart() {
 	if _, err := fmt.Sscan(os.Getenv(aliveVariable), &fd); err == nil && fd > 2 {
 		unix.CloseOnExec(fd)
 	}
-	os.Unsetenv(aliveVariable)
+	_ = os.Unsetenv(aliveVariable)
 }
 
 func RootPartCommand() *cobra.Command {

@@ -419,7 +419,7 @@ func (k *keeper) probe(ctx context.Context, process string) error {
 			delete(k.probes, process)
 		}
 		k.mu.Unlock()
-		p.conn.Close()
+		_ = p.conn.Close()
 	}
 	return err
 }

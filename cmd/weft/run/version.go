@@ -18,8 +18,8 @@ const release = "0.1.0"
 // -ldflags "-X github.com/weft-sdn/weft/cmd/weft/run.version=0.1.0".
 var version string
 
-// buildInfo is what this binary was made of.
-type buildInfo struct {
+// BuildInfo is what this binary was made of.
+type BuildInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"` // the revision had changes that were not committed
@@ -28,8 +28,9 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
-func Build() buildInfo {
-	b := buildInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+// Build returns what this binary was made of.
+func Build() BuildInfo {
+	b := BuildInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		for _, s := range info.Settings {

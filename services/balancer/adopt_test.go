@@ -193,9 +193,14 @@ func TestService(t *testing.T) {
 			t.Error(err)
 		}
 
+		asked := func(n int) {
+			t.Helper()
+			soon(t, "the balancer asks for its entries", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asks >= n })
+		}
+		asked(1) // a run asks once, beside its work
 		h.Restart()
 		tell()
-		soon(t, "the balancer asks for its entries", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asks >= 2 })
+		asked(2)
 		wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: there.Dpid, Owner: "balancer", Flows: []*api.FlowEntry{there}})
 		wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: back.Dpid, Owner: "balancer", Flows: []*api.FlowEntry{back}})
 		h.Settle()

@@ -35,12 +35,12 @@ demo: setup build
 # twice fails, and so do more than five at once.
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
 
-# Everything once. Tests of the whole system wait more than they work, so three
-# packages run at once, and six tests of one. Then as many schedules in virtual
-# time as fit; make test-long has 300.
+# As many schedules in virtual time as fit (make test-long has 300), then
+# everything else once. Tests of the whole system wait more than they work, so
+# three packages run at once, and six tests of one.
 test: setup generated format build
-	$(MAKE) --no-print-directory -j 2 -O lint suite
 	$(MAKE) --no-print-directory virtual SCHEDULES=60
+	$(MAKE) --no-print-directory -j 2 -O lint suite
 
 suite:
 	$(TEST) './test ./...' -- -timeout 15m -p 3 -parallel 6

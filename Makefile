@@ -4,6 +4,7 @@
 #              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
 # make check   generated code, format, linters; part of make test
+# make lint-more  errcheck, gosec, revive and unparam, not part of make test
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
 #              wanted (SCHEDULES, FIRST); make test has 60
@@ -14,12 +15,13 @@
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
 BUF_VERSION := 1.75.0
+GOLANGCI_VERSION := v2.15.0
 # What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./cmd/weft/command ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint image generate generated profile
+.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate generated profile
 
 setup:
 	.ci/setup
@@ -99,6 +101,10 @@ format:
 lint:
 	nice -n 19 go vet ./...
 	nice -n 19 go tool staticcheck ./...
+
+# Further linters (.golangci.yml), which take longer: a job of their own.
+lint-more:
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run --timeout 20m ./...
 
 # The generated code of api/, from its .proto files, and what the Python package
 # knows of them.

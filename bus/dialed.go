@@ -96,7 +96,7 @@ func (c *dialed) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	case <-ctx.Done():
 		c.forget(id)
 		// If it is lost, the next ping cancels the call.
-		go c.out.send(context.Background(), frame{kind: kindCancel, n: [4]uint64{id}})
+		go func() { _ = c.out.send(context.Background(), frame{kind: kindCancel, n: [4]uint64{id}}) }()
 		return nil, transport.ErrorOf(ctx.Err())
 	}
 }

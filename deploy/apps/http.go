@@ -103,7 +103,7 @@ func readBody(w http.ResponseWriter, r *http.Request, m proto.Message) error {
 	// The deadline is of the body only: left in force, it would end the call.
 	deadline := http.NewResponseController(w)
 	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err == nil {
-		defer deadline.SetReadDeadline(time.Time{}) // as it could be set before
+		defer func() { _ = deadline.SetReadDeadline(time.Time{}) }() // as it could be set before
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {

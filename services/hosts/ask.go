@@ -33,18 +33,17 @@ func (h *host) address(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// askAt appends to d a question for an address to a host at a port. It returns
-// false if no frames of the host's VLAN leave there.
-func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision) bool {
+// askAt appends to d a question for an address to a host at a port, unless no
+// frames of the host's VLAN leave there.
+func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision) {
 	tag, ok := t.tagging.Egress(at, tagged(who))
 	if !ok {
-		return false
+		return
 	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
 		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(who, ip),
 	})
-	return true
 }
 
 // rollCall holds the hosts to be asked for the first time, so that it is known

@@ -96,7 +96,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (d *Demo) startController(ctx context.Context) (string, error) {
 			return fmt.Sprintf("in %.1f s", time.Since(began).Seconds()), nil
 		}
 		select {
-		case <-ended:
+		case <-ended: //nolint:errcheck // its log says why
 			text, _ := os.ReadFile(log.Name())
 			return "", fmt.Errorf("the controller ended:\n%s", lastLines(string(text), 5))
 		case <-ctx.Done():

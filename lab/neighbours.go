@@ -98,5 +98,8 @@ func restoreNeighbourLimits() error {
 			return err
 		}
 	}
-	return os.Remove(file)
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	} // else another lab that was the last, too, has restored them
+	return nil
 }

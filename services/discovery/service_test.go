@@ -147,7 +147,16 @@ func TestTrapIsRetried(t *testing.T) {
 // and its queue of events is bounded.
 func TestPortFlood(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		_, _ = fakes(h)
+		frames, _ := fakes(h)
+		go func() { // the port is probed more often than the channel has room for
+			for {
+				select {
+				case <-frames:
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
 		h.Timeout = 20 * time.Second
 		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1, 2))
 		for i := range 20_000 {

@@ -21,7 +21,7 @@ LAB = ./test ./lab ./cmd/weft/command ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate generated profile
+.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -108,9 +108,11 @@ lint-more:
 
 # The generated code of api/, from its .proto files, and what the Python package
 # knows of them.
-generate: node_modules/.bin/buf
-	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate --template buf.gen.documents.yaml && ../node_modules/.bin/buf generate
+generate: api-code
 	go test ./deploy/apps -run TestDescriptors -update >/dev/null
+
+api-code: node_modules/.bin/buf
+	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate --template buf.gen.documents.yaml && ../node_modules/.bin/buf generate
 
 generated: generate
 	@git diff --exit-code --stat -- api sdk/python/src/weft/api.binpb || { echo "api/ or sdk/python/ is not what the .proto files generate; commit what make generate has written"; exit 1; }

@@ -21,7 +21,11 @@ func fakes(h *wefttest.Harness) (frames chan frame, traps chan string) {
 	frames, traps = make(chan frame, 1000), make(chan string, 100)
 	wefttest.Fake(h, api.Send, func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 		for i, o := range d.Outs {
-			frames <- frame{flow.Location{Switch: d.Ops[i].Switch, Port: flow.Port(o.Actions[0].Arg)}, append([]byte(nil), o.Data...)}
+			f := frame{flow.Location{Switch: d.Ops[i].Switch, Port: flow.Port(o.Actions[0].Arg)}, append([]byte(nil), o.Data...)}
+			select {
+			case frames <- f:
+			default: // nobody reads them; the southbound takes them all the same
+			}
 		}
 		return &api.ApplyResult{}, nil
 	})
@@ -147,16 +151,7 @@ func TestTrapIsRetried(t *testing.T) {
 // and its queue of events is bounded.
 func TestPortFlood(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		frames, _ := fakes(h)
-		go func() { // the port is probed more often than the channel has room for
-			for {
-				select {
-				case <-frames:
-				case <-t.Context().Done():
-					return
-				}
-			}
-		}()
+		_, _ = fakes(h)
 		h.Timeout = 20 * time.Second
 		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1, 2))
 		for i := range 20_000 {

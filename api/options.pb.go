@@ -132,8 +132,8 @@ type EventRules struct {
 	Publisher string `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"`
 	// Whether clients get it, by /v1/events.
 	Clients bool `protobuf:"varint,2,opt,name=clients,proto3" json:"clients,omitempty"`
-	// The event of which this one tells all anew: what is retained there under the key of this
-	// one, KEY/..., is out of date.
+	// An event whose retained values this one makes obsolete: those with keys that begin with
+	// the key of this one and a slash.
 	Renews        string `protobuf:"bytes,3,opt,name=renews,proto3" json:"renews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

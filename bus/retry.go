@@ -26,7 +26,7 @@ const (
 	maxPause    = 250 * time.Millisecond
 )
 
-// errUnreadable says that the store has an entry but cannot read it.
+// errUnreadable means that the store cannot read an entry that it has.
 var errUnreadable = errors.New("the store has it and cannot read it: its files are damaged")
 
 var errClosed = errors.New("the store was closed")

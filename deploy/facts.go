@@ -70,9 +70,9 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 	}
 }
 
-// late reports whether a run of a publisher that has ended sent an event, and a
-// later run has sent what is so now. It waited while this process could not be
-// reached.
+// late reports whether an event is outdated: its publisher has been restarted
+// since, and the new run has sent an event with the same key. Such an event
+// waited while this process could not be reached.
 func (f *facts) late(sub *local.Subject, key string, source publisher) bool {
 	f.mu.Lock()
 	last := f.known[sub][key].source

@@ -15,7 +15,8 @@ import (
 )
 
 // TestExample holds the service of CONTRIBUTING.md to the format and the rules
-// of the module and counts the files that it touches outside its folder. The whole program with it is TestExampleService, with the tag long.
+// of the module and counts the files that it touches outside its folder. The
+// whole program with it is TestExampleService, with the tag long.
 func TestExample(t *testing.T) {
 	files := exampleFiles(t)
 	var touched []string

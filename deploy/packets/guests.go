@@ -101,8 +101,8 @@ func (c *Lanes) Packets(ctx context.Context, stamp *members.Stamp, request []byt
 	return c.finish(ctx, w), nil
 }
 
-// workbench returns memory for a batch of which stages further on are to see
-// what passes those here.
+// workbench returns memory for a batch. Packets that pass the stages here go on
+// to the stages rest in other processes.
 func (c *Lanes) workbench(rest []string) *workbench {
 	w := workbenches.Get().(*workbench)
 	w.rest.begin(c.Self, rest)

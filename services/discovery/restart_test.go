@@ -318,8 +318,8 @@ func TestDyingInstance(t *testing.T) {
 	}
 }
 
-// TestConnectedTwiceAfterRestart has a probe find a link of which only one end
-// was saved. When its switch connects once more, the link stays.
+// TestConnectedTwiceAfterRestart: only one end of a link was saved, and a probe
+// finds the link. When its switch connects once more, the link stays.
 func TestConnectedTwiceAfterRestart(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cable(at(1, 1), at(2, 1))

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +146,7 @@ func (c *benchChild) stop() {
 		_ = c.cmd.Process.Kill()
 		<-c.ended
 	}
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // what it started and left
 }
 
 // accepts waits until the child accepts connections.
@@ -203,13 +203,13 @@ func (c *benchChild) cpu() time.Duration {
 	if c == nil {
 		return 0
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	// The command's name, in parentheses, may hold spaces: count from its end.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 13 {
+	return benchCPUOf(c.cmd.Process.Pid)
+}
+
+// benchCPUOf returns the processor time of a process, zero if unknown.
+func benchCPUOf(pid int) time.Duration {
+	f := benchStat(fmt.Sprintf("/proc/%d/stat", pid))
+	if f == nil {
 		return 0
 	}
 	user, _ := strconv.ParseInt(f[11], 10, 64)
@@ -223,7 +223,12 @@ func (c *benchChild) memory(which string) int64 {
 	if c == nil {
 		return 0
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	return benchMemoryOf(c.cmd.Process.Pid, which)
+}
+
+// benchMemoryOf returns the memory of a process.
+func benchMemoryOf(pid int, which string) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/experiments/measure"
+)
+
+// benchTaken is what every report says of how its figures were taken.
+type benchTaken struct {
+	Machine    measure.Machine     `json:"machine"`
+	Conditions *measure.Conditions `json:"conditions"`
+}
+
+// begin looks at the machine before anything is measured; differs is what is set
+// otherwise than a user gets it.
+func (t *benchTaken) begin(differs ...string) {
+	t.Machine, t.Conditions = measure.ThisMachine(), measure.Begin(run.Build().Version, differs...)
+}
+
+func (t *benchTaken) end() { t.Conditions.End() }
+
+// writeTaken prints machine and conditions.
+func (t *benchTaken) writeTaken(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%v; %v\n", t.Machine, t.Conditions)
+	return err
+}
+
+// differs is what dividing the processors changes.
+func (c benchCPUs) differs() []string {
+	if c.subject < 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("controller on processor %d alone, load on processor %d", c.subject, c.load)}
+}
+
+// benchCI95 has the 95 % interval of figures, by their names in JSON: lowest and
+// highest, nil where there are too few rounds.
+type benchCI95 map[string][]float64
+
+// text writes the interval of a figure.
+func (c benchCI95) text(figure string, number func(float64) string) string {
+	i := c[figure]
+	if len(i) < 2 {
+		return "-"
+	}
+	return number(i[0]) + " to " + number(i[1])
+}
+
+var nan = math.NaN()
+
+// benchNumber returns v, 0 for what is none: JSON has no other number for it.
+func benchNumber(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// benchNumbers returns the values that are numbers.
+func benchNumbers(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+}
+
+// benchShell runs a command to its end and returns what it said. If it is ended
+// early, so is all that it started.
+func benchShell(ctx context.Context, timeout time.Duration, command string) (said string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	b, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not done after %v", timeout)
+	}
+	return string(b), err
+}
+
+// benchLastLine returns the last line that says something.
+func benchLastLine(said string) string {
+	said = strings.TrimSpace(said)
+	return said[strings.LastIndexByte(said, '\n')+1:]
+}
+
+// tree returns the child's process and all below it.
+func (c *benchChild) tree() []int {
+	if c == nil {
+		return nil
+	}
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		if f := benchStat(path); f != nil {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			parent, _ := strconv.Atoi(f[1])
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	all := []int{c.cmd.Process.Pid}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// treeCPU returns the processor time that the child and all below it have used.
+func (c *benchChild) treeCPU() (sum time.Duration) {
+	for _, pid := range c.tree() {
+		sum += benchCPUOf(pid)
+	}
+	return sum
+}
+
+// treeMemory returns what is resident of the child and all below it.
+func (c *benchChild) treeMemory() (sum int64) {
+	for _, pid := range c.tree() {
+		sum += benchMemoryOf(pid, "VmRSS")
+	}
+	return sum
+}
+
+// benchStat returns the fields of a process behind its name (proc_pid_stat(5)),
+// nil if it has gone.
+func benchStat(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	// The command's name, in parentheses, may hold spaces: count from its end.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 13 {
+		return nil
+	}
+	return f
+}

@@ -43,6 +43,7 @@ type Session struct {
 	in      *reader
 	out     *outbox
 	waits   waits
+	answers [openflow.MultipartPortDesc + 1]atomic.Bool // it has answered requests of the type
 	account *admission.Account
 	claims  admission.Claims
 	async   asyncMessages

@@ -155,11 +155,22 @@ func (w *waits) answer(xid uint32, body []byte, more bool) error {
 	return nil
 }
 
-// forget gives up an exchange.
-func (w *waits) forget(p *wait, err error) {
+// forget gives up an exchange, and reports whether it had not ended.
+func (w *waits) forget(p *wait, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i := slices.Index(w.list, p); i >= 0 {
+	i := slices.Index(w.list, p)
+	if i >= 0 {
+		w.finish(i, err)
+	}
+	return i >= 0
+}
+
+// forgetSilent gives up an exchange of which no part has arrived.
+func (w *waits) forgetSilent(p *wait, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.list, p); i >= 0 && p.size == 0 {
 		w.finish(i, err)
 	}
 }
@@ -248,29 +259,79 @@ func elementsMost(t openflow.MultipartType) *admission.Excess {
 	return admission.NewExcess(admission.BoundParts, 1)
 }
 
+// silentFor is how long a switch that has answered a barrier may still take for
+// what was asked before it.
+const silentFor = 250 * time.Millisecond
+
 // parts asks the switch for statistics or descriptions and returns the bodies of
-// its replies.
+// its replies. Until the switch has answered a request of the kind, a barrier
+// follows it: a switch deals with all that comes before a barrier before it
+// answers that (OpenFlow 1.3.5 section 7.3.8), so one that answers the barrier
+// only does not answer such requests, and nobody waits for it.
 func (s *Session) parts(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
-	xid := s.xid.Add(1)
+	fenced := !s.answers[req.Type].Load()
+	n := 1
+	if fenced {
+		n = 2
+	}
+	xid := s.xid.Add(uint32(n)) - uint32(n) + 1
 	msg, err := s.Version.AppendMultipartRequest(nil, xid, req)
 	if err != nil {
 		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
 	}
 	p, err := s.waits.add(xid, 1)
-	if err == nil {
-		if err = s.out.put(msg); err != nil {
+	if err != nil {
+		return nil, s.unread(err)
+	}
+	if fenced {
+		fence, err := s.waits.add(xid+1, 1)
+		if err != nil {
 			s.waits.forget(p, err)
-		} else {
-			err = s.await(ctx, p)
+			return nil, s.unread(err)
 		}
+		msg = s.Version.AppendBarrierRequest(msg, xid+1)
+		watched, end := context.WithCancel(ctx)
+		defer end()
+		go s.giveUpSilent(watched, p, fence)
+	}
+	if err = s.out.put(msg); err != nil {
+		s.waits.forget(p, err)
+	} else {
+		err = s.await(ctx, p)
 	}
 	if err != nil {
-		if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
-			err = api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
-		} else if api.KindOf(err) == codes.Unknown {
-			err = api.Errorf(codes.Unavailable, "switch %v: %w", s.DPID, err)
-		}
-		return nil, err
+		return nil, s.unread(err)
 	}
+	s.answers[req.Type].Store(true)
 	return p.bodies, nil
+}
+
+// giveUpSilent ends an exchange when the switch has answered the barrier behind
+// it, and no part of it silentFor later.
+func (s *Session) giveUpSilent(ctx context.Context, p, fence *wait) {
+	select {
+	case <-fence.done:
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	if fenced := s.waits.forget(fence, ctx.Err()); fenced || fence.err != nil {
+		return // not answered, or refused
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	case <-time.After(silentFor):
+		s.waits.forgetSilent(p, api.Errorf(codes.Unimplemented, "switch %v does not answer such requests: it has answered the barrier after this one", s.DPID))
+	}
+}
+
+// unread is the error for an answer that could not be had.
+func (s *Session) unread(err error) error {
+	if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
+		return api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
+	}
+	if api.KindOf(err) == codes.Unknown {
+		return api.Errorf(codes.Unavailable, "switch %v: %w", s.DPID, err)
+	}
+	return err
 }

@@ -50,7 +50,8 @@ type PacketIn struct {
 	DstMAC MAC      // by hosts: the address of the host at Dst
 
 	// By hosts: Unapproved says that a stage holds the sender or the destination
-	// and has not approved it, so that no entry may be made for its packets.
+	// and has not approved it, or that there was no room to remember the sender, so
+	// that no entry may be made for its packets.
 	// HeldBy are the stages that do and have not let this packet pass; nobody
 	// writes to the list.
 	Unapproved bool

@@ -197,6 +197,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	} else {
 		delete(t.links, at)
 	}
+	t.admit(now, at, role == flow.RoleEdge.String())
 	p := t.attached(at.Switch).places[at.Port]
 	if p == nil {
 		return

@@ -34,16 +34,20 @@ func (c *cache) find(x *index, i id) *host {
 
 // open returns the stage for one switch: it learns hosts from edge ports, and
 // adds to every packet the places of its sender and destination and the stages
-// that hold them.
+// that hold them. A sender for whom there is no room is a guest: packets to
+// hosts that are known get there, but no entry is made for them.
 func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	known := &cache{}
 	var says []evidence
+	var full fullPort
+	notes := notebook{}
 	probes := flow.MACFrom(t.probes)
 	anyBound := &t.bindings.owners.count
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
 		var h *host
+		guest := false
 		switch in.Role {
 		case flow.RoleEdge:
 			if k.EthSrc.Multicast() || k.EthSrc == (flow.MAC{}) {
@@ -52,10 +56,18 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 			h = known.find(t.index, who)
 			if h == nil || h.at.Load().Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || h.contested.Load() > 0 {
-				var why refusal
-				h, says, why = t.examine(in, who, d, says[:0])
+				why := portLimit
+				if h != nil || carries(k) || !full.was(in) || t.picky() {
+					h, says, why = t.examine(in, who, d, says[:0])
+				}
+				guest = h == nil && (why == portLimit || why == tableLimit)
+				if guest {
+					full.is(in)
+				}
 				if why != accepted {
 					t.refuse(why, in, log)
+				}
+				if why != accepted && !guest {
 					return flow.Drop
 				}
 			} else if in.Time-h.seen.Load() > touchGap {
@@ -77,18 +89,27 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			return flow.Drop
 		default:
 			t.tally.add(unsettled)
+			if in.Role == flow.RoleUnsettled && notes.room(in) {
+				t.note(in, who)
+			}
 			return flow.Drop
 		}
+		to := t.destination(k, known)
 		var held uint32
-		if h != nil {
+		switch {
+		case h != nil:
 			in.Src = h.at.Load().Location
 			held = h.held.Load()
+		case guest && to == nil:
+			return flow.Drop
+		case guest && t.picky():
+			held = t.holdsOn(who, flow.Location{Switch: sw, Port: k.InPort})
 		}
-		if to := t.destination(k, known); to != nil {
+		if to != nil {
 			in.Dst, in.DstMAC = to.at.Load().Location, to.id.mac()
 			held |= to.held.Load()
 		}
-		in.Unapproved, in.HeldBy = held != 0, t.holds.names(held)
+		in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
 		return flow.Next
 	}
 }
@@ -96,17 +117,57 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 // examine is the slow path of a packet from an edge port: its sender is not
 // known there, or it is evidence of addresses.
 func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evidence) (*host, []evidence, refusal) {
-	if t.owned.macs[in.Key.EthSrc] {
-		return nil, says, gateway
-	}
-	says, why := testimony(&in.Key, in.Data, says)
+	s, why := t.sighted(in, who, says)
 	if why != accepted {
-		return nil, says, why
+		return nil, s.says, why
 	}
-	s := sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, says: says, source: sourceIP(&in.Key)}
-	s.answer = in.Key.EthDst.Uint64() == t.probes
 	h, why := t.observe(s, d)
-	return h, says, why
+	return h, s.says, why
+}
+
+// sighted returns what a packet shows; says is memory for it.
+func (t *table) sighted(in *flow.PacketIn, who id, says []evidence) (s sighting, why refusal) {
+	s = sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, source: sourceIP(&in.Key)}
+	s.answer = in.Key.EthDst.Uint64() == t.probes
+	s.says = says
+	if t.owned.macs[in.Key.EthSrc] {
+		return s, gateway
+	}
+	s.says, why = testimony(&in.Key, in.Data, says)
+	return s, why
+}
+
+// A fullPort remembers, for fullFor, the port of one switch that last had no
+// room for another host: packets of those who come all the same are not each to
+// take the table's lock.
+type fullPort struct {
+	port flow.Port
+	at   int64
+}
+
+const fullFor = int64(10 * time.Millisecond)
+
+func (f *fullPort) is(in *flow.PacketIn) {
+	if !f.was(in) {
+		f.port, f.at = in.Key.InPort, in.Time
+	}
+}
+
+func (f *fullPort) was(in *flow.PacketIn) bool {
+	return f.port == in.Key.InPort && in.Time-f.at < fullFor
+}
+
+// picky reports whether who a sender is may matter even where there is no room
+// for it: there are holds or bindings.
+func (t *table) picky() bool {
+	return t.holds.stages.Load() != nil || t.bindings.owners.count.Load() > 0
+}
+
+// holdsOn returns the holds that hold a sender at a place.
+func (t *table) holdsOn(who id, at flow.Location) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.holds.bits(who, at)
 }
 
 // sourceIP returns the IP source of a packet, not valid if it has none.

@@ -34,6 +34,7 @@ type table struct {
 	former    former
 	notices   notices
 	roll      rollCall
+	noted     noted
 	claimNews claimNews
 	bindings  bindings
 	holds     holds
@@ -67,7 +68,7 @@ func newTable(cfg *Config) *table {
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
-		former: former{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
+		former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
 	t.configure(0)

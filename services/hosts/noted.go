@@ -1,0 +1,82 @@
+package hosts
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A host often speaks once, when its port comes up, and then waits: before
+// discovery knows what the port is. The first that speak there are noted, and
+// learnt when it turns out to be an edge port.
+type noted map[flow.Location][]sighting
+
+const (
+	notedMost  = 8                       // hosts of a port
+	notedPorts = 4096                    // ports
+	notedFor   = int64(10 * time.Second) // a note counts
+	notedGap   = int64(time.Second)      // in which a port makes notedMost notes at most
+	notedRates = 1024                    // ports of a switch that a notebook counts
+)
+
+// A notebook bounds how many notes the ports of one switch make.
+type notebook map[flow.Port]noteRate
+
+type noteRate struct {
+	from int64
+	n    int
+}
+
+// room reports whether a packet may be noted, and counts it.
+func (b notebook) room(in *flow.PacketIn) bool {
+	r, known := b[in.Key.InPort]
+	if in.Time-r.from > notedGap {
+		r = noteRate{from: in.Time}
+	}
+	if r.n >= notedMost || !known && len(b) >= notedRates || in.Key.EthSrc.Multicast() || in.Key.EthSrc == (flow.MAC{}) {
+		return false
+	}
+	r.n++
+	b[in.Key.InPort] = r
+	return true
+}
+
+// note notes the sender of a packet from a port that is not settled.
+func (t *table) note(in *flow.PacketIn, who id) {
+	s, why := t.sighted(in, who, nil)
+	if why != accepted {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list, known := t.noted[s.at]
+	i := slices.IndexFunc(list, func(other sighting) bool { return other.who == who })
+	switch {
+	case i >= 0 && len(s.says) == 0: // what was noted says as much
+		list[i].now = s.now
+	case i >= 0:
+		list[i] = s
+	case len(list) < notedMost && (known || len(t.noted) < notedPorts):
+		t.noted[s.at] = append(list, s)
+	}
+}
+
+// admit learns those that were noted at a port, if it has become an edge port.
+// Those that are known elsewhere have to speak again.
+func (t *table) admit(now int64, at flow.Location, edge bool) {
+	list := t.noted[at]
+	delete(t.noted, at)
+	var questions flow.Decision // nobody answers yet: not asked
+	for _, s := range list {
+		if !edge || now-s.now > notedFor || t.host(s.who) != nil || !t.bindings.allow(s.who, s.at) {
+			continue
+		}
+		if _, why := t.learn(s); why != accepted {
+			continue
+		}
+		for _, e := range s.says {
+			t.testify(s, e, &questions)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package hosts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// datagram is a frame that says of its sender no more than that it is there.
+func datagram(src, dst flow.MAC) []byte { return udp(src, dst, "10.0.9.1", "10.0.9.2") }
+
+// settle makes a port of unknown kind one of a kind.
+func (r *rig) settle(l flow.Location, role flow.PortRole) {
+	r.roles[l] = role
+	r.roleChanged(r.now, l, role.String())
+}
+
+func TestHostsThatSpokeTooEarly(t *testing.T) {
+	r := newRig(t, nil)
+	r.roles[at(1, 1)], r.roles[at(1, 2)] = flow.RoleUnsettled, flow.RoleUnsettled
+	r.refusedAs(unsettled, at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.1"))
+	r.refusedAs(unsettled, at(1, 1), datagram(mac(1), mac(9))) // says less: the address is kept
+	r.refusedAs(unsettled, at(1, 2), arpRequest(mac(2), "10.0.0.2", "10.0.0.2"))
+	r.refusedAs(unsettled, at(1, 2), datagram(flow.MAC{1}, mac(9))) // no host: a multicast address
+	r.settle(at(1, 1), flow.RoleEdge)
+	r.settle(at(1, 2), flow.RoleLink)
+	r.wantAt(mac(1), at(1, 1))
+	if h := r.holder(ip("10.0.0.1"), 0); h == nil || h.id.mac() != mac(1) {
+		t.Errorf("10.0.0.1 is %v", h)
+	}
+	r.wantAt(mac(2), flow.Location{}) // a switch is there
+	if len(r.noted) != 0 {
+		t.Errorf("noted: %v", r.noted)
+	}
+}
+
+func TestNotesAreForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(2, 1), arpRequest(mac(3), "10.0.0.3", "10.0.0.9"))
+	r.roles[at(1, 1)] = flow.RoleUnsettled
+	r.refusedAs(unsettled, at(1, 1), datagram(mac(1), mac(9)))
+	r.refusedAs(unsettled, at(1, 1), datagram(mac(3), mac(9))) // known elsewhere: has to speak again
+	r.now += notedFor
+	r.refusedAs(unsettled, at(1, 1), datagram(mac(2), mac(9)))
+	r.now++
+	r.settle(at(1, 1), flow.RoleEdge)
+	r.wantAt(mac(1), flow.Location{})
+	r.wantAt(mac(2), at(1, 1))
+	r.wantAt(mac(3), at(2, 1))
+}
+
+// Whatever is sent to ports that are not settled, little is kept.
+func TestNotesAreBounded(t *testing.T) {
+	r := newRig(t, nil)
+	for port := range flow.Port(notedRates + 10) {
+		r.roles[at(1, port+1)] = flow.RoleUnsettled
+		for n := range byte(notedMost + 5) {
+			r.refusedAs(unsettled, at(1, port+1), datagram(mac(n), mac(99)))
+		}
+	}
+	if n := len(r.noted); n != notedRates {
+		t.Errorf("notes of %d ports, want %d", n, notedRates)
+	}
+	for l, list := range r.noted {
+		if len(list) > notedMost {
+			t.Fatalf("%d notes of %v", len(list), l)
+		}
+	}
+}
+
+func TestGuests(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.PortLimit = 2 })
+	for n := range byte(2) {
+		r.accept(at(1, 1), arpRequest(mac(n+1), "10.0.0.1", "10.0.0.9"))
+	}
+	r.accept(at(2, 1), arpRequest(mac(9), "10.0.0.9", "10.0.0.9"))
+	for n := range byte(5) {
+		in, v := r.packet(at(1, 1), datagram(mac(20+n), mac(9)))
+		if v != flow.Next || in.Dst != at(2, 1) || in.Src != (flow.Location{}) || !in.Unapproved || len(in.HeldBy) > 0 {
+			t.Errorf("guest %d: %v, from %v to %v, unapproved %v, held by %v", n, v, in.Src, in.Dst, in.Unapproved, in.HeldBy)
+		}
+		r.wantAt(mac(20+n), flow.Location{})
+		r.now += int64(6 * time.Millisecond)
+	}
+	if n := r.tally.n[portLimit].Load(); n != 5 {
+		t.Errorf("%d refused for the limit, want 5", n)
+	}
+	r.refusedAs(portLimit, at(1, 1), datagram(mac(30), mac(31)))                                 // to nobody who is known
+	r.refusedAs(portLimit, at(1, 1), arpRequest(mac(30), "10.0.0.30", "10.0.0.31"))              // likewise
+	if in := r.accept(at(1, 1), datagram(mac(1), mac(9))); in.Src != at(1, 1) || in.Unapproved { // no guest
+		t.Errorf("from %v, unapproved %v", in.Src, in.Unapproved)
+	}
+}

@@ -2,6 +2,7 @@ package flowrules
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -224,6 +225,8 @@ type memory struct {
 	fails     error
 	puts      int
 	left      *atomic.Int64 // changes until it fails; nil: any number
+	lose      int           // updates that are not confirmed
+	carried   bool          // those are carried out all the same
 }
 
 // change reports why the store cannot be changed; mu is held.
@@ -232,6 +235,12 @@ func (m *memory) change() error {
 		return errors.New("the store is away")
 	}
 	return m.fails
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], m.revisions[key], nil
 }
 
 func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
@@ -255,6 +264,13 @@ func (m *memory) Update(ctx context.Context, key string, value []byte, revision 
 	m.mu.Unlock()
 	if have != revision {
 		return 0, errors.New("the key has changed since it was read")
+	}
+	if m.lose > 0 {
+		m.lose--
+		if m.carried {
+			m.Put(ctx, key, value) //nolint:errcheck // it is not told
+		}
+		return 0, errors.New("no answer")
 	}
 	return m.Put(ctx, key, value)
 }
@@ -289,10 +305,19 @@ func (m *memory) set(left *atomic.Int64) {
 	m.left = left
 }
 
+// size returns how many entries, or other values, there are.
 func (m *memory) size() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.values)
+	n := 0
+	for _, value := range m.values {
+		var s storedPage
+		if json.Unmarshal(value, &s); s.Entries == nil { //nolint:errcheck // then it is a value of its own
+			s.Entries = make([]json.RawMessage, 1)
+		}
+		n += len(s.Entries)
+	}
+	return n
 }
 
 // tallies are Counters that can be read.

@@ -54,8 +54,8 @@ type ledger struct {
 
 	nextSend time.Time            // pacing
 	batch    int                  // flow-mods that the switch may get at a time
-	forget   []flow.EntryKey      // operator's entries that are over, to be removed from the store
-	deliver  []flow.EntryKey      // operator's entries first confirmed, to be recorded in the store
+	forget   []*rule              // operator's entries that are over, to be removed from the store
+	deliver  []*rule              // operator's entries first confirmed, to be recorded in the store
 	failures []*api.WantedFlow    // refusals to publish
 	observed []*api.FlowsObserved // readings to publish
 }
@@ -228,13 +228,13 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 }
 
 // add makes an operator's entry desired, in place of the one with its key.
-func (l *ledger) add(app string, e flow.Entry, expires, now time.Time) *rule {
-	k := e.Key()
+func (l *ledger) add(r *rule, now time.Time) *rule {
+	k := r.entry.Key()
 	if old := l.operatorRule(k); old != nil {
 		l.take(k, old)
 	}
 	l.order++
-	r := &rule{app: app, entry: e, expires: expires, added: now, order: l.order, progress: progress{since: now}}
+	r.order = l.order
 	if o, held := l.heldBy(k); held { // declared while the entry was being stored
 		l.hide(k, r, o, now)
 		return r
@@ -311,7 +311,7 @@ func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
 func (l *ledger) over(k flow.EntryKey, r *rule) {
 	l.take(k, r)
 	if r.owner() == flow.OwnerOperator {
-		l.forget = append(l.forget, k)
+		l.forget = append(l.forget, r)
 	}
 }
 

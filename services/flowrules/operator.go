@@ -3,7 +3,6 @@ package flowrules
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -12,9 +11,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// storers bounds the entries of one request that are stored at the same time.
-// portion bounds those that are stored before they are installed and other
-// requests get a turn.
+// storers bounds the pages of a switch that are stored at the same time. portion
+// bounds the entries that are stored before they are installed and other requests
+// get a turn.
 const (
 	storers = 16
 	portion = 256
@@ -145,49 +144,42 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	}
 	now := time.Now()
 	expires := make([]time.Time, len(share))
-	errs, revisions := make([]error, len(share)), make([]uint64, len(share))
-	last := make(map[string]int, len(share)) // of entries with the same key the last counts
-	keys := make([]string, len(share))
+	errs := make([]error, len(share))
+	last := make(map[flow.EntryKey]int, len(share)) // of entries with the same key the last counts
 	for i, t := range share {
 		if t.entry.HardTimeout != 0 {
 			expires[i] = now.Add(time.Duration(t.entry.HardTimeout) * time.Second)
 		}
-		keys[i] = storeKey(t.sw, t.entry.Key())
-		last[keys[i]] = i
+		last[t.entry.Key()] = i
 	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, storers)
+	var changes edits
+	fresh, in := make([]*rule, len(share)), make([]*edit, len(share))
 	for i, t := range share {
-		if last[keys[i]] != i {
+		k := t.entry.Key()
+		if last[k] != i {
 			continue
 		}
 		w.mu.Lock()
-		kept := w.ledger.keep(t.app, &t.entry, expires[i], now)
+		t.rule = w.ledger.keep(t.app, &t.entry, expires[i], now)
+		old := w.ledger.operatorRule(k)
 		w.mu.Unlock()
-		if kept != nil {
-			t.rule = kept
-			continue
+		if t.rule == nil {
+			fresh[i] = &rule{app: t.app, entry: t.entry, expires: expires[i], added: now, progress: progress{since: now}}
+			in[i] = w.enter(&changes, old, fresh[i], r.run)
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			value, err := encode(t.sw, &rule{app: t.app, entry: t.entry, added: now, expires: expires[i]})
-			if err == nil {
-				revisions[i], err = r.store.Put(ctx, keys[i], value)
-			}
-			errs[i] = err
-		})
 	}
-	wg.Wait()
+	failed := w.write(ctx, r.store, &changes)
 	w.mu.Lock()
 	for i, t := range share {
-		if t.rule == nil && errs[i] == nil && last[keys[i]] == i {
-			t.rule = w.ledger.add(t.app, t.entry, expires[i], now)
-			t.rule.revision = revisions[i]
+		if fresh[i] == nil {
+			continue
+		}
+		if errs[i] = failed[in[i]]; errs[i] == nil {
+			t.rule = w.ledger.add(fresh[i], now)
 		}
 	}
-	for i, t := range share {
-		t.rule = share[last[keys[i]]].rule
+	for _, t := range share {
+		t.rule = share[last[t.entry.Key()]].rule
 	}
 	w.mu.Unlock()
 	w.ring()
@@ -299,38 +291,37 @@ func (w *worker) operatorTargets() []target {
 func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted int, waits []<-chan struct{}, err error) {
 	w.storing.Lock()
 	defer w.storing.Unlock()
-	errs := make([]error, len(share))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, storers)
-	for i, t := range share {
+	var changes edits
+	for _, t := range share {
 		w.mu.Lock()
 		if t.rule = w.ledger.operatorRule(t.entry.Key()); t.rule != nil && t.app != "" && t.rule.app != t.app {
 			t.rule = nil // somebody else's
 		}
 		w.mu.Unlock()
-		if t.rule == nil {
-			continue
+		if t.rule != nil {
+			changes.drop(t.rule)
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = r.store.Delete(ctx, storeKey(t.sw, t.entry.Key()))
-		})
 	}
-	wg.Wait()
+	failed := map[*page]error{}
+	for c, err := range w.write(ctx, r.store, &changes) {
+		failed[c.page] = err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	for i, t := range share {
-		if errs[i] != nil {
-			if err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, errs[i]); readOnly(errs[i]) {
-				err = api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not deleted from the store: %w", t.sw, errs[i])
+	for _, t := range share {
+		if t.rule == nil {
+			continue
+		}
+		if why := failed[t.rule.page]; t.rule.page != nil && why != nil {
+			if err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, why); readOnly(why) {
+				err = api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not deleted from the store: %w", t.sw, why)
 			}
-			r.unstored("delete", t.sw, errs[i])
+			r.unstored("delete", t.sw, why)
 			continue
 		}
 		k := t.entry.Key()
-		if t.rule == nil || w.ledger.operatorRule(k) != t.rule {
+		if w.ledger.operatorRule(k) != t.rule {
 			continue
 		}
 		deleted++

@@ -196,7 +196,7 @@ func (l *ledger) idledAway(r *rule, now time.Time) bool {
 // if the store needs one.
 func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
 	if !r.delivered && r.entry.IdleTimeout != 0 && r.owner() == flow.OwnerOperator {
-		l.deliver = append(l.deliver, k)
+		l.deliver = append(l.deliver, r)
 	}
 	delete(l.todo, k)
 	r.onSwitch(now)

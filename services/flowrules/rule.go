@@ -44,9 +44,7 @@ type rule struct {
 	expires time.Time  // zero is never; operator's entries only
 	added   time.Time
 	order   uint64 // of its request, among those for its switch
-	// revision is that of its value in the store: recording something there must
-	// not restore what a later instance of the service has removed.
-	revision uint64
+	page    *page  // where it is stored; nil: nowhere. worker.storing guards it
 
 	progress
 	delivered bool  // has been confirmed at least once

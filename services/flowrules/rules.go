@@ -3,7 +3,6 @@ package flowrules
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +29,7 @@ type Rules struct {
 	batches    *batches
 	journal    journal
 
+	run        string        // in the names of the pages that this run makes
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // number of the operator's entries, when last counted
 
@@ -47,7 +47,7 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 	r := &Rules{
 		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
 		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: journal{batches},
-		workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
+		run: runName(time.Now()), workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
 	}
 	r.generation.Store(uint32(generation))
 	return r
@@ -56,44 +56,36 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 // Load loads the operator's entries from the store and removes those whose time
 // is over. It reports and skips an entry that cannot be read.
 func (r *Rules) Load(ctx context.Context, now time.Time) error {
-	var over []string
-	moved := map[string]*rule{}
+	changed := map[*worker]*edits{}
 	err := r.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		sw, rule, err := decode(key, value)
-		switch {
-		case err != nil:
+		list, unread, errs := decodePage(key, value)
+		for _, err := range errs {
 			r.log.Error("entry left out", "error", err)
 			r.count.unstored.Add(1)
-		case !rule.expires.IsZero() && !now.Before(rule.expires):
-			over = append(over, key)
-			r.count.expired("hard_timeout")
-		default:
-			l := r.worker(sw).ledger
-			l.order++
-			rule.order, rule.revision = l.order, revision
-			l.put(rule, now)
-			if storeKey(sw, rule.entry.Key()) != key {
-				moved[key] = rule
+		}
+		p := &page{key: key, revision: revision, unread: unread}
+		for _, one := range list {
+			p.rules = append(p.rules, one.rule)
+			one.rule.page = p
+		}
+		for _, one := range list {
+			w := r.worker(one.sw)
+			if changed[w] == nil {
+				changed[w] = &edits{}
 			}
-			r.flows.Add(1)
+			r.load(w.ledger, one.rule, changed[w], now)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for key, rule := range moved {
-		if err := r.rekey(ctx, key, rule); readOnly(err) {
-			r.unstored("put", 0, err) // it is moved at the next start, too
-		} else if err != nil {
-			return err
-		}
-	}
-	for _, key := range over {
-		if err := r.store.Delete(ctx, key); readOnly(err) {
-			r.unstored("delete", 0, err) // it is over at the next start, too
-		} else if err != nil {
-			return err
+	for w, e := range changed {
+		for _, err := range w.write(ctx, r.store, e) {
+			if !readOnly(err) { // else it is seen at the next start, too
+				return err
+			}
+			r.unstored("put", w.ledger.sw, err)
 		}
 	}
 	unfinished, err := r.journal.load(ctx)
@@ -109,21 +101,26 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// rekey stores a rule under its new key.
-func (r *Rules) rekey(ctx context.Context, old string, rule *rule) error {
-	dpid, _, _ := strings.Cut(old, "/")
-	sw, err := flow.ParseDPID(dpid)
-	if err != nil {
-		return err
+// load makes a stored rule desired, unless its time is over or, after a write
+// that was not confirmed, a later one has its key.
+func (r *Rules) load(l *ledger, one *rule, changed *edits, now time.Time) {
+	if !one.expires.IsZero() && !now.Before(one.expires) {
+		changed.drop(one)
+		r.count.expired("hard_timeout")
+		return
 	}
-	value, err := encode(sw, rule)
-	if err != nil {
-		return err
+	if other := l.operatorRule(one.entry.Key()); other != nil {
+		if other.added.After(one.added) {
+			changed.drop(one)
+			return
+		}
+		changed.drop(other)
+		r.flows.Add(-1)
 	}
-	if rule.revision, err = r.store.Put(ctx, storeKey(sw, rule.entry.Key()), value); err != nil {
-		return err
-	}
-	return r.store.Delete(ctx, old)
+	l.order++
+	one.order = l.order
+	l.put(one, now)
+	r.flows.Add(1)
 }
 
 // Serve works until ctx ends; it passes on what it publishes to observed and

@@ -206,13 +206,9 @@ func TestLoadLeavesOutWhatItCannotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, defaults(), 1)
 		g.add(wanted(1, 100, 1, 2))
-		for key, value := range g.store.values {
-			g.store.values["0000000000000001/00"] = value // not its key
-			g.store.values["0000000000000001/01"] = []byte("{")
-			g.store.values["0000000000000001/02"] = []byte(`{"flow":{"dpid":"1","priority":65535}}`)
-			_ = key
-			break
-		}
+		g.store.values["0000000000000001/00"] = []byte(`{"flow":{"dpid":"1","priority":7}}`) // not its key
+		g.store.values["0000000000000001/01"] = []byte("{")
+		g.store.values["0000000000000001/02"] = []byte(`{"flow":{"dpid":"1","priority":65535}}`)
 		g.start(defaults())
 		g.connect(1)
 		time.Sleep(time.Second)

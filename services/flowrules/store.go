@@ -3,7 +3,6 @@ package flowrules
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -11,11 +10,15 @@ import (
 )
 
 // Store is durable key-value state; a change is on disk before the call
-// returns. The key of an entry is its switch and a digest of table, priority
-// and match.
+// returns. The key of a page is its switch and a name of its own; that of a
+// single entry, as there were before there were pages, its switch and a digest of
+// table, priority and match.
 type Store interface {
+	// Get returns the value and its revision, nil and 0 if there is none.
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	// Update is Put if the revision is still the given one, else an error.
+	// Update is Put if the revision is still the given one (0: no value yet), else
+	// an error.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	Delete(ctx context.Context, key string) error
 	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
@@ -42,26 +45,25 @@ func encode(sw flow.DPID, r *rule) ([]byte, error) {
 	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), Tables: 1, App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
 }
 
-// decode returns the rule stored under a key. The rule's own key is another if
-// its table has been renumbered.
-func decode(key string, value []byte) (flow.DPID, *rule, error) {
+// decode returns a stored rule, its switch, and the key that it had when it was
+// stored: its table may have been renumbered since.
+func decode(value []byte) (sw flow.DPID, r *rule, was flow.EntryKey, err error) {
 	var s stored
 	if err := json.Unmarshal(value, &s); err != nil {
-		return 0, nil, fmt.Errorf("stored entry %s: %w", key, err)
+		return 0, nil, was, err
 	}
 	sw, e, err := s.Flow.Entry()
 	if err != nil {
-		return 0, nil, fmt.Errorf("stored entry %s: %w", key, err)
+		return 0, nil, was, err
 	}
 	e.Match.Normalize()
 	if err := reserved("", &e); err != nil {
-		return 0, nil, fmt.Errorf("stored entry %s: %w", key, err)
+		return 0, nil, was, err
 	}
-	if want := storeKey(sw, e.Key()); want != key {
-		return 0, nil, fmt.Errorf("stored entry %s: describes the entry of key %s", key, want)
-	}
+	was = e.Key()
 	if s.Tables == 0 {
 		e.Table, e.Goto = flow.MovedTable(e.Table), flow.MovedTable(e.Goto)
 	}
-	return sw, &rule{app: s.App, entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}, nil
+	r = &rule{app: s.App, entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}
+	return sw, r, was, nil
 }

@@ -30,7 +30,8 @@ type worker struct {
 	ledger  *ledger
 	changed chan struct{} // closed and renewed when the switch connects, leaves or is read
 
-	storing sync.Mutex    // orders changes of the store and of the ledger; taken before mu
+	storing sync.Mutex // orders changes of the store and of the ledger, and guards pages; taken before mu
+	pages   pageSet
 	bell    chan struct{} // holds one: there is work
 }
 
@@ -189,40 +190,16 @@ func (w *worker) record(ctx context.Context, r *Rules) {
 	forget, deliver := l.forget, l.deliver
 	l.forget, l.deliver = nil, nil
 	w.mu.Unlock()
-	for _, k := range forget {
-		w.mu.Lock()
-		again := l.operatorRule(k) != nil // requested anew meanwhile
-		w.mu.Unlock()
-		if again {
-			continue
-		}
-		if err := r.store.Delete(ctx, storeKey(l.sw, k)); err != nil {
-			r.unstored("delete", l.sw, err)
+	var e edits
+	for _, rule := range forget {
+		e.drop(rule)
+	}
+	for _, rule := range deliver {
+		if rule.page != nil {
+			e.change(rule.page)
 		}
 	}
-	for _, k := range deliver {
-		w.mu.Lock()
-		rule := l.operatorRule(k)
-		var value []byte
-		var err error
-		var revision uint64
-		if rule != nil {
-			revision = rule.revision
-			value, err = encode(l.sw, rule)
-		}
-		w.mu.Unlock()
-		if rule == nil {
-			continue
-		}
-		if err == nil {
-			revision, err = r.store.Update(ctx, storeKey(l.sw, k), value, revision)
-		}
-		if err != nil {
-			r.unstored("put", l.sw, err)
-			continue
-		}
-		w.mu.Lock()
-		rule.revision = revision
-		w.mu.Unlock()
+	for _, err := range w.write(ctx, r.store, &e) {
+		r.unstored("put", l.sw, err)
 	}
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,9 +47,10 @@ func (o *Output) Print(cmd *cobra.Command, v any, text func(*Table)) error {
 		}()
 	}
 	if o.Format == "table" {
-		t := &Table{tabwriter.NewWriter(PlainWriter{w}, 0, 8, 2, ' ', 0)}
+		buffered := bufio.NewWriter(w)
+		t := &Table{tabwriter.NewWriter(PlainWriter{buffered}, 0, 8, 2, ' ', 0)}
 		text(t)
-		return t.Flush()
+		return errors.Join(t.Flush(), buffered.Flush())
 	}
 	b, err := ToJSON(v)
 	if err == nil && o.Format == "yaml" {

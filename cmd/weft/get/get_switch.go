@@ -194,9 +194,13 @@ func listFlows(c *cli.Controller, only DPIDFlag, owner string) (m *api.ListFlows
 			all.Flows = append(all.Flows, w)
 		}
 	}
+	matches := make(map[*api.WantedFlow]string, len(all.Flows))
+	for _, w := range all.Flows {
+		matches[w] = cli.MatchText(w.Flow.Match)
+	}
 	slices.SortStableFunc(all.Flows, func(a, b *api.WantedFlow) int {
 		return cmp.Or(cmp.Compare(a.Flow.Dpid, b.Flow.Dpid), cmp.Compare(a.Flow.Table, b.Flow.Table),
-			cmp.Compare(b.Flow.Priority, a.Flow.Priority), cmp.Compare(cli.MatchText(a.Flow.Match), cli.MatchText(b.Flow.Match)))
+			cmp.Compare(b.Flow.Priority, a.Flow.Priority), strings.Compare(matches[a], matches[b]))
 	})
 	return all, errors.Join(errs...), nil
 }

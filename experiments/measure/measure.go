@@ -69,6 +69,30 @@ func Ratio(a, b []float64) Interval {
 	return Median(ratios)
 }
 
+// RatioOfMedians returns the ratio of two medians and its interval, for values
+// that were not taken in pairs.
+func RatioOfMedians(a, b []float64) Interval {
+	i := Interval{Median: median(slices.Clone(a)) / median(slices.Clone(b)), Count: min(len(a), len(b))}
+	if i.Count < 2 {
+		return i
+	}
+	draw := rand.New(rand.NewPCG(2, uint64(len(a)+len(b))))
+	ratios := make([]float64, resamples)
+	resample := func(values []float64) float64 {
+		sample := make([]float64, len(values))
+		for s := range sample {
+			sample[s] = values[draw.IntN(len(values))]
+		}
+		return median(sample)
+	}
+	for m := range ratios {
+		ratios[m] = resample(a) / resample(b)
+	}
+	slices.Sort(ratios)
+	i.CI95 = []float64{ratios[resamples*25/1000], ratios[resamples*975/1000-1]}
+	return i
+}
+
 // Includes reports whether v may well be the true median: a ratio that
 // includes 1 shows no difference. An interval that is not known includes all.
 func (i Interval) Includes(v float64) bool {

@@ -53,6 +53,16 @@ func TestRatio(t *testing.T) {
 	}
 }
 
+func TestRatioOfMedians(t *testing.T) {
+	r := RatioOfMedians([]float64{4, 4, 5, 4, 3, 4}, []float64{2, 2, 1.9, 2.1})
+	if r.Median != 2 || r.Includes(1) || !r.Includes(2) || r.Count != 4 {
+		t.Errorf("got %+v", r)
+	}
+	if one := RatioOfMedians([]float64{4}, []float64{2, 2}); one.Median != 2 || one.CI95 != nil {
+		t.Errorf("got %+v", one)
+	}
+}
+
 func TestOrder(t *testing.T) {
 	if a, b := Order(0, 3), Order(1, 3); !slices.Equal(a, []int{0, 1, 2}) || !slices.Equal(b, []int{2, 1, 0}) {
 		t.Errorf("got %v, %v", a, b)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -87,6 +87,7 @@ func (c *benchCrossingConfig) load() benchConfig {
 
 // benchCrossing is what crossing prints.
 type benchCrossing struct {
+	benchTaken
 	Rounds     int                `json:"rounds"`
 	Processor  int                `json:"controller_processor"` // -1: not pinned
 	Single     benchFigures       `json:"single"`
@@ -98,6 +99,7 @@ type benchCrossingRow struct {
 	Transport  string       `json:"transport"`
 	AddedP50US float64      `json:"added_p50_us"`
 	AddedP99US float64      `json:"added_p99_us"`
+	CI95       benchCI95    `json:"ci95"`
 	Bound      *benchMark   `json:"bound,omitempty"` // of the median
 	Figures    benchFigures `json:"figures"`
 }
@@ -122,6 +124,8 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 	}
 	defer undo()
 	load := c.load()
+	var taken benchTaken
+	taken.begin(cpus.differs()...)
 	single, err := benchSplitStart(ctx, benchSplit{}, cpus)
 	if err != nil {
 		return err
@@ -144,7 +148,8 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 	}
 	for r := range c.rounds {
 		line := fmt.Sprintf("round %d/%d, p50 µs:", r+1, c.rounds)
-		for _, s := range subjects {
+		for _, i := range measure.Order(r, len(subjects)) {
+			s := subjects[i]
 			if err := s.measure(ctx, load); err != nil {
 				return s.failed(err)
 			}
@@ -152,7 +157,9 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 		}
 		fmt.Fprintln(progress, line)
 	}
+	taken.end()
 	report := newBenchCrossing(c, subjects)
+	report.benchTaken = taken
 	report.Processor = cpus.subject
 	return report.write(out, c.output)
 }
@@ -163,10 +170,12 @@ func newBenchCrossing(c benchCrossingConfig, subjects []*benchSubject) *benchCro
 	for i, transport := range c.transports {
 		s := subjects[i+1]
 		row := benchCrossingRow{Transport: transport, Figures: s.figures()}
-		row.AddedP50US = benchAdded(s.rounds, subjects[0].rounds, func(b benchRound) float64 { return b.P50US })
-		row.AddedP99US = benchAdded(s.rounds, subjects[0].rounds, func(b benchRound) float64 { return b.P99US })
+		p50 := benchAdded(s.rounds, subjects[0].rounds, func(b benchRound) float64 { return b.P50US })
+		p99 := benchAdded(s.rounds, subjects[0].rounds, func(b benchRound) float64 { return b.P99US })
+		row.AddedP50US, row.AddedP99US = benchNumber(p50.Median), benchNumber(p99.Median)
+		row.CI95 = benchCI95{"added_p50_us": p50.CI95, "added_p99_us": p99.CI95}
 		if most, ok := benchCrossingMost(transport); ok {
-			m := newBenchMark("added to the median by "+transport+", µs", row.AddedP50US, most)
+			m := newBenchMark("added to the median by "+transport+", µs", p50, most)
 			row.Bound = &m
 		}
 		r.Transports = append(r.Transports, row)
@@ -176,16 +185,12 @@ func newBenchCrossing(c benchCrossingConfig, subjects []*benchSubject) *benchCro
 
 // benchAdded returns the median over rounds of a figure less that of the base
 // in the same round.
-func benchAdded(rounds, base []benchRound, figure func(benchRound) float64) float64 {
+func benchAdded(rounds, base []benchRound, figure func(benchRound) float64) measure.Interval {
 	var added []float64
 	for i := range min(len(rounds), len(base)) {
 		added = append(added, figure(rounds[i])-figure(base[i]))
 	}
-	slices.Sort(added)
-	if len(added) == 0 {
-		return 0
-	}
-	return (added[(len(added)-1)/2] + added[len(added)/2]) / 2
+	return measure.Median(added)
 }
 
 // write prints the figures.
@@ -215,5 +220,5 @@ func (r *benchCrossing) write(w io.Writer, output string) error {
 	if len(unanswered) > 0 {
 		fmt.Fprintln(w, "packet-ins without an answer:", strings.Join(unanswered, ", "))
 	}
-	return nil
+	return r.writeTaken(w)
 }

@@ -16,7 +16,7 @@ import (
 type benchSplit struct {
 	Transport string  `json:"transport"`
 	Replicas  int     `json:"replicas"`               // of routing
-	Ratio     float64 `json:"single_ratio,omitempty"` // median answers/s to the single process's
+	Ratio     float64 `json:"single_ratio,omitempty"` // of answers/s to the single process's, median over the rounds
 	benchFigures
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -10,10 +11,10 @@ import (
 func TestBenchAdded(t *testing.T) {
 	base := []benchRound{{P50US: 10}, {P50US: 30}, {P50US: 12}}
 	rounds := []benchRound{{P50US: 25}, {P50US: 44}, {P50US: 40}}
-	if got := benchAdded(rounds, base, func(b benchRound) float64 { return b.P50US }); got != 15 {
+	if got := benchAdded(rounds, base, func(b benchRound) float64 { return b.P50US }); got.Median != 15 {
 		t.Errorf("added %v, want the median of 15, 14 and 28", got)
 	}
-	if got := benchAdded(nil, base, func(b benchRound) float64 { return b.P50US }); got != 0 {
+	if got := benchAdded(nil, base, func(b benchRound) float64 { return b.P50US }); !math.IsNaN(got.Median) {
 		t.Errorf("added %v by no rounds", got)
 	}
 }

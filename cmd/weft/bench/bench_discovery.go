@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
@@ -32,6 +33,7 @@ type benchDiscoveryConfig struct {
 	version  openflow.Version
 	timeout  time.Duration
 	idle     time.Duration
+	rounds   int
 	output   string
 }
 
@@ -78,6 +80,7 @@ links) has marks, and the result says which are met.`,
 	f.StringVar(&version, "openflow", "1.3", "OpenFlow version: 1.0 or 1.3")
 	f.DurationVar(&c.timeout, "timeout", 2*time.Minute, "give up after this time")
 	f.DurationVar(&c.idle, "idle", 10*time.Second, "how long to watch the idle controller")
+	f.IntVar(&c.rounds, "rounds", 3, "rounds, each with a controller of its own; the report gives medians")
 	f.StringVarP(&c.output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -89,6 +92,8 @@ func (c *benchDiscoveryConfig) check(changed func(string) bool) (*sim.Topology, 
 		return nil, fmt.Errorf("--hosts %d: want 0 or more on each switch", c.hosts)
 	case c.timeout <= 0:
 		return nil, fmt.Errorf("--timeout %v: want more than zero", c.timeout)
+	case c.rounds < 1:
+		return nil, fmt.Errorf("--rounds %d: want at least 1", c.rounds)
 	case c.idle < 0:
 		return nil, fmt.Errorf("--idle %v: want 0 or more", c.idle)
 	}
@@ -128,7 +133,66 @@ func (c *benchDiscoveryConfig) check(changed func(string) bool) (*sim.Topology, 
 	return topo, topo.AttachHosts(c.hosts, c.hosts)
 }
 
-// benchDiscovery is what discovery prints.
+// benchDiscoveries is what discovery prints: medians of the rounds at the top.
+type benchDiscoveries struct {
+	benchTaken
+	Rounds int `json:"rounds"`
+	*benchDiscovery
+	CI95   benchCI95         `json:"ci95"`
+	Detail []*benchDiscovery `json:"detail"`
+}
+
+// benchRunDiscovery is `weft bench discovery`.
+func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.Topology, out, progress io.Writer) error {
+	cpus, undo, err := benchPin(false)
+	if err != nil {
+		return err
+	}
+	defer undo()
+	r := &benchDiscoveries{Rounds: c.rounds}
+	r.begin(cpus.differs()...)
+	for n := range c.rounds {
+		if c.rounds > 1 {
+			fmt.Fprintf(progress, "round %d/%d\n", n+1, c.rounds)
+		}
+		one, err := c.round(ctx, cpus, topo, progress)
+		if err != nil {
+			return err
+		}
+		r.Detail = append(r.Detail, one)
+	}
+	r.end()
+	r.sum()
+	return r.write(out, c.output)
+}
+
+// sum fills in the medians and their intervals; of memory the most counts.
+func (r *benchDiscoveries) sum() {
+	sum := *r.Detail[len(r.Detail)-1]
+	r.benchDiscovery, r.CI95 = &sum, benchCI95{}
+	for name, get := range map[string]func(*benchDiscovery) *float64{
+		"connected_s":      func(d *benchDiscovery) *float64 { return &d.ConnectedS },
+		"discovered_s":     func(d *benchDiscovery) *float64 { return &d.DiscoveredS },
+		"settled_s":        func(d *benchDiscovery) *float64 { return &d.SettledS },
+		"busy_cpu_s":       func(d *benchDiscovery) *float64 { return &d.BusyCPUS },
+		"idle_cpu_percent": func(d *benchDiscovery) *float64 { return &d.IdleCPU },
+		"probes_per_s":     func(d *benchDiscovery) *float64 { return &d.ProbesPerS },
+	} {
+		var v []float64
+		for _, d := range r.Detail {
+			v = append(v, *get(d))
+		}
+		m := measure.Median(v)
+		*get(&sum), r.CI95[name] = m.Median, m.CI95
+	}
+	for _, d := range r.Detail {
+		sum.WrongLinks = max(sum.WrongLinks, d.WrongLinks)
+		sum.MemoryBytes, sum.PeakBytes, sum.PollS = max(sum.MemoryBytes, d.MemoryBytes), max(sum.PeakBytes, d.PeakBytes), max(sum.PollS, d.PollS)
+	}
+	sum.Marks = sum.marks()
+}
+
+// benchDiscovery is one round of discovery.
 type benchDiscovery struct {
 	Topology    string       `json:"topology"`
 	OpenFlow    string       `json:"openflow"`
@@ -151,23 +215,19 @@ type benchDiscovery struct {
 	Marks       []benchBound `json:"marks,omitempty"`
 }
 
-// benchRunDiscovery is `weft bench discovery`.
-func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.Topology, out, progress io.Writer) error {
-	cpus, undo, err := benchPin(false)
-	if err != nil {
-		return err
-	}
-	defer undo()
+// round connects the network to a controller of its own.
+func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *sim.Topology, progress io.Writer) (*benchDiscovery, error) {
+	var err error
 	ports := [2]int{}
 	for i := range ports {
 		if ports[i], err = testbed.FreePort(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	s := &benchSubject{name: "weft", address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	north := fmt.Sprintf("127.0.0.1:%d", ports[1])
 	if err := s.startWeft(ctx, cpus, north, benchAll); err != nil {
-		return err
+		return nil, err
 	}
 	defer s.close()
 	r := &benchDiscovery{Topology: topo.Name, OpenFlow: "1.3", Switches: len(topo.Switches), Links: len(topo.Links)}
@@ -187,10 +247,10 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 	}()
 	began := time.Now()
 	if err := s.run(ctx, sim.Config{Topology: topo, Version: c.version}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.net.WaitUp(limit, 0); err != nil {
-		return s.child.failed(err)
+		return nil, s.child.failed(err)
 	}
 	r.ConnectedS = time.Since(began).Seconds()
 	fmt.Fprintf(progress, "%d switches connected after %.2f s\n", r.Switches, r.ConnectedS)
@@ -198,19 +258,19 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 		if stats, bad := s.net.Stats(ctx); bad == nil && stats.Lost > 0 {
 			err = fmt.Errorf("%w; %d connections lost, the last: %s", err, stats.Lost, stats.LastLoss)
 		}
-		return s.child.failed(err)
+		return nil, s.child.failed(err)
 	}
 	r.BusyCPUS = s.child.cpu().Seconds()
 	found := time.Now()
 	before, err := benchAwaitQuiet(ctx, s.net)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SettledS = time.Since(found).Seconds()
 	from, cpu := time.Now(), s.child.cpu()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	case <-time.After(c.idle):
 	}
 	r.IdleS = time.Since(from).Seconds()
@@ -218,15 +278,14 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 	r.MemoryBytes, r.PeakBytes = s.child.memory("VmRSS"), s.child.memory("VmHWM")
 	stats, err := s.net.Stats(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.ProbesPerS = benchRatio(float64(stats.PacketOuts-before.PacketOuts), r.IdleS)
-	r.Marks = r.marks()
 	r.PacketIns, r.PacketOuts, r.FlowMods = stats.PacketIns, stats.PacketOuts, stats.FlowMods
 	if stats.Lost > 0 || stats.Up != r.Switches {
-		return s.child.failed(fmt.Errorf("%d of %d switches connected at the end, %d connections lost; the last: %s", stats.Up, r.Switches, stats.Lost, stats.LastLoss))
+		return nil, s.child.failed(fmt.Errorf("%d of %d switches connected at the end, %d connections lost; the last: %s", stats.Up, r.Switches, stats.Lost, stats.LastLoss))
 	}
-	return r.write(out, c.output)
+	return r, nil
 }
 
 // Idle is when switches have been told nothing new for benchQuietFor, or after
@@ -403,15 +462,22 @@ type benchBound struct {
 	Met    bool    `json:"met"`
 }
 
-// marks returns the marks of the hydra topology, none of others.
+// marks returns the marks of the hydra topology and of 1,000 switches with 6,000
+// links, none of others.
 func (r *benchDiscovery) marks() []benchBound {
-	if r.Topology != "hydra" {
-		return nil
-	}
-	marks := []benchBound{
-		{Figure: "discovered_s", Mark: 60, Is: r.DiscoveredS},
-		{Figure: "memory_bytes", Mark: 1 << 30, Is: float64(r.MemoryBytes)},
-		{Figure: "idle_cpu_percent", Mark: 25, Is: r.IdleCPU},
+	var marks []benchBound
+	switch {
+	case r.Topology == "hydra":
+		marks = []benchBound{
+			{Figure: "discovered_s", Mark: 60, Is: r.DiscoveredS},
+			{Figure: "peak_memory_bytes", Mark: 1 << 30, Is: float64(r.PeakBytes)},
+			{Figure: "idle_cpu_percent", Mark: 25, Is: r.IdleCPU},
+		}
+	case r.Switches == 1000 && r.Links == 6000:
+		marks = []benchBound{
+			{Figure: "discovered_s", Mark: 20, Is: r.DiscoveredS},
+			{Figure: "idle_cpu_percent", Mark: 10, Is: r.IdleCPU},
+		}
 	}
 	for i := range marks {
 		marks[i].Met = marks[i].Is <= marks[i].Mark
@@ -420,18 +486,18 @@ func (r *benchDiscovery) marks() []benchBound {
 }
 
 // write prints the figures.
-func (r *benchDiscovery) write(w io.Writer, output string) error {
+func (r *benchDiscoveries) write(w io.Writer, output string) error {
 	if output == "json" {
 		return benchJSON(w, r)
 	}
-	fmt.Fprintf(w, "discovery of %s: %d switches, %d links, OpenFlow %s\n", r.Topology, r.Switches, r.Links, r.OpenFlow)
+	fmt.Fprintf(w, "discovery of %s: %d switches, %d links, OpenFlow %s, medians of %d rounds (95 %%)\n", r.Topology, r.Switches, r.Links, r.OpenFlow, r.Rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "all switches connected\t%.2f s\n", r.ConnectedS)
-	fmt.Fprintf(t, "all links known\t%.2f s (looked every %.2f s)\n", r.DiscoveredS, r.PollS)
+	fmt.Fprintf(t, "all switches connected\t%.2f s (%s)\n", r.ConnectedS, r.CI95.text("connected_s", benchTwo))
+	fmt.Fprintf(t, "all links known\t%.2f s (looked every %.2f s) (%s)\n", r.DiscoveredS, r.PollS, r.CI95.text("discovered_s", benchTwo))
 	fmt.Fprintf(t, "switches told nothing new\t%.0f s later\n", r.SettledS)
 	fmt.Fprintf(t, "wrong links\t%d\n", r.WrongLinks)
-	fmt.Fprintf(t, "CPU until then\t%.2f s\n", r.BusyCPUS)
-	fmt.Fprintf(t, "CPU when idle\t%.1f%% of a processor over %.0f s\n", r.IdleCPU, r.IdleS)
+	fmt.Fprintf(t, "CPU until then\t%.2f s (%s)\n", r.BusyCPUS, r.CI95.text("busy_cpu_s", benchTwo))
+	fmt.Fprintf(t, "CPU when idle\t%.1f%% of a processor over %.0f s (%s)\n", r.IdleCPU, r.IdleS, r.CI95.text("idle_cpu_percent", benchTwo))
 	fmt.Fprintf(t, "memory\t%d MiB, at most %d MiB\n", r.MemoryBytes>>20, r.PeakBytes>>20)
 	fmt.Fprintf(t, "probes when idle\t%.0f a second\n", r.ProbesPerS)
 	fmt.Fprintf(t, "messages\t%d packet-ins, %d packet-outs, %d flow-mods\n", r.PacketIns, r.PacketOuts, r.FlowMods)
@@ -442,5 +508,8 @@ func (r *benchDiscovery) write(w io.Writer, output string) error {
 		}
 		fmt.Fprintf(t, "mark: %s\tat most %g: %s\n", m.Figure, m.Mark, verdict)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.writeTaken(w)
 }

@@ -76,7 +76,8 @@ func benchAddRules(ctx context.Context, north string, n int) error {
 }
 
 // rules adds the figures of the same controller without rules.
-func (r *benchReport) rules(n int, without *benchSubject) {
+func (r *benchReport) rules(n int, subject, without *benchSubject) {
 	f := without.figures()
-	r.Rules, r.WithoutRules, r.RulesRatio = n, &f, benchRatio(r.AnswersPerS, f.AnswersPerS)
+	r.Rules, r.WithoutRules = n, &f
+	r.RulesRatio = r.ratio("rules_ratio", subject, without, benchAnswers)
 }

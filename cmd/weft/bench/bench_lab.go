@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/demo"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
 )
@@ -108,9 +109,15 @@ func benchNeedLab() error {
 
 // benchSpread is how a figure is distributed over runs, in milliseconds.
 type benchSpread struct {
-	Median float64 `json:"median"`
-	P95    float64 `json:"p95"`
-	Max    float64 `json:"max"`
+	Median float64   `json:"median"`
+	CI95   []float64 `json:"ci95"` // of the median
+	P95    float64   `json:"p95"`
+	Max    float64   `json:"max"`
+}
+
+// interval is the median with its interval.
+func (s benchSpread) interval() measure.Interval {
+	return measure.Interval{Median: s.Median, CI95: s.CI95}
 }
 
 // newBenchSpread sums values up; of none it is zero.
@@ -120,27 +127,45 @@ func newBenchSpread(values []float64) benchSpread {
 	}
 	v := slices.Sorted(slices.Values(values))
 	at95 := int(math.Ceil(0.95*float64(len(v)))) - 1
-	return benchSpread{Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, P95: v[at95], Max: v[len(v)-1]}
+	m := measure.Median(v)
+	return benchSpread{Median: m.Median, CI95: m.CI95, P95: v[at95], Max: v[len(v)-1]}
 }
 
-// benchMark is a figure beside what it is to be at most.
+// benchMark is a figure beside what it is to be: at most, or at least.
 type benchMark struct {
-	What   string  `json:"what"`
-	Figure float64 `json:"figure"`
-	Most   float64 `json:"most"`
-	Met    bool    `json:"met"`
+	What   string    `json:"what"`
+	Figure float64   `json:"figure"`
+	CI95   []float64 `json:"ci95"`
+	Most   float64   `json:"most,omitempty"`
+	Least  float64   `json:"least,omitempty"`
+	Met    bool      `json:"met"`
 }
 
-func newBenchMark(what string, figure, most float64) benchMark {
-	return benchMark{what, figure, most, figure <= most}
+// newBenchMark is of a figure that is to be at most so much.
+func newBenchMark(what string, figure measure.Interval, most float64) benchMark {
+	v := benchNumber(figure.Median)
+	return benchMark{What: what, Figure: v, CI95: figure.CI95, Most: most, Met: v <= most}
+}
+
+// newBenchLeast is of a figure that is to be at least so much.
+func newBenchLeast(what string, figure measure.Interval, least float64) benchMark {
+	v := benchNumber(figure.Median)
+	return benchMark{What: what, Figure: v, CI95: figure.CI95, Least: least, Met: v >= least}
 }
 
 func (m benchMark) String() string {
-	verdict := "met"
+	verdict, want := "met", fmt.Sprintf("at most %g", m.Most)
+	if m.Least > 0 {
+		want = fmt.Sprintf("at least %g", m.Least)
+	}
 	if !m.Met {
 		verdict = "MISSED"
 	}
-	return fmt.Sprintf("%s: %.2f, at most %g: %s", m.What, m.Figure, m.Most, verdict)
+	between := ""
+	if len(m.CI95) == 2 {
+		between = fmt.Sprintf(" (95 %%: %.2f to %.2f)", m.CI95[0], m.CI95[1])
+	}
+	return fmt.Sprintf("%s: %.2f%s, %s: %s", m.What, m.Figure, between, want, verdict)
 }
 
 // benchMilliseconds returns a time in milliseconds, to the microsecond.

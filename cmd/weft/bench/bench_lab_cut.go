@@ -37,6 +37,7 @@ func (run *benchRerouteRun) String() string {
 
 // benchReroute is what reroute prints.
 type benchReroute struct {
+	benchTaken
 	Topology  string             `json:"topology"`
 	Failover  bool               `json:"failover"`
 	Outage    benchSpread        `json:"outage_ms"`
@@ -82,8 +83,8 @@ func (r *benchReroute) sum() {
 		most = benchFailoverMost
 	}
 	r.Marks = []benchMark{
-		newBenchMark("port-down to reroute installed, median ms", r.Installed.Median, benchInstalledMost),
-		newBenchMark("outage of the ping stream, median ms", r.Outage.Median, most),
+		newBenchMark("port-down to reroute installed, median ms", r.Installed.interval(), benchInstalledMost),
+		newBenchMark("outage of the ping stream, median ms", r.Outage.interval(), most),
 	}
 }
 
@@ -94,7 +95,7 @@ func (r *benchReroute) table(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%d links cut under a ping stream, topology %s, %s, in ms\n", len(r.Detail), r.Topology, how)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tMEDIAN\tP95\tMAX")
+	fmt.Fprintln(t, "\tMEDIAN\t95 %\tP95\tMAX")
 	for _, row := range []struct {
 		what string
 		s    benchSpread
@@ -102,7 +103,7 @@ func (r *benchReroute) table(w io.Writer) error {
 		{"outage", r.Outage}, {"noticed: carrier lost to port-status", r.Noticed}, {"decided: port-status to last flow-mod", r.Decided},
 		{"installed: port-status to last barrier reply", r.Installed}, {"the controller says", r.Says},
 	} {
-		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\n", row.what, row.s.Median, row.s.P95, row.s.Max)
+		fmt.Fprintf(t, "%s\t%.2f\t%s\t%.2f\t%.2f\n", row.what, row.s.Median, benchInterval(row.s.CI95, benchTwo), row.s.P95, row.s.Max)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (r *benchReroute) table(w io.Writer) error {
 	for _, m := range r.Marks {
 		fmt.Fprintln(w, m)
 	}
-	return nil
+	return r.writeTaken(w)
 }
 
 // benchReplies is which packets of a stream were answered.

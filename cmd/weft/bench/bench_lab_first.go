@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -108,6 +109,7 @@ type benchFirstRow struct {
 
 // benchFirst is what first-packet prints.
 type benchFirst struct {
+	benchTaken
 	Rows  []*benchFirstRow `json:"rows"`
 	Marks []benchMark      `json:"marks"`
 }
@@ -133,6 +135,7 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 		return err
 	}
 	r := &benchFirst{}
+	r.begin("IPv6 off on the hosts")
 	defer func() {
 		for _, row := range r.Rows {
 			err = errors.Join(err, row.b.down())
@@ -157,8 +160,9 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			fmt.Fprintf(progress, "%s with %d switches is ready\n", row.Controller, n)
 		}
 	}
-	for range c.runs {
-		for _, row := range r.Rows {
+	for n := range c.runs {
+		for _, i := range measure.Order(n, len(r.Rows)) {
+			row := r.Rows[i]
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -174,6 +178,7 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			time.Sleep(5 * time.Millisecond) // what the run has set off comes to its end
 		}
 	}
+	r.end()
 	r.sum()
 	if err := r.write(out, c.output); err != nil {
 		return err
@@ -260,7 +265,7 @@ func (r *benchFirst) sum() {
 		return r.Rows[i]
 	}
 	if one, five := find(true, 1), find(true, 5); one != nil && five != nil {
-		r.Marks = append(r.Marks, newBenchMark("weft, 5 switches to 1", benchRatio(five.MS.Median, one.MS.Median), benchFirstRatioMost))
+		r.Marks = append(r.Marks, newBenchMark("weft, 5 switches to 1", measure.RatioOfMedians(five.Runs, one.Runs), benchFirstRatioMost))
 	}
 	longest := slices.MaxFunc(r.Rows, func(a, b *benchFirstRow) int { return a.Switches - b.Switches }).Switches
 	for _, row := range r.Rows {
@@ -269,7 +274,7 @@ func (r *benchFirst) sum() {
 		}
 		if weft := find(true, row.Switches); weft != nil && len(row.Runs) > 0 {
 			what := fmt.Sprintf("weft to %s, %d switches", row.Controller, row.Switches)
-			r.Marks = append(r.Marks, newBenchMark(what, benchRatio(weft.MS.Median, row.MS.Median), benchFirstPeerMost))
+			r.Marks = append(r.Marks, newBenchMark(what, measure.RatioOfMedians(weft.Runs, row.Runs), benchFirstPeerMost))
 		}
 	}
 }
@@ -281,10 +286,10 @@ func (r *benchFirst) write(w io.Writer, output string) error {
 	}
 	fmt.Fprintln(w, "first packet between hosts that nobody has heard of, round trip in ms")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CONTROLLER\tSWITCHES\tRUNS\tLOST\tMEDIAN\tP95\tMAX")
+	fmt.Fprintln(t, "CONTROLLER\tSWITCHES\tRUNS\tLOST\tMEDIAN\t95 %\tP95\tMAX")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\n",
-			row.Controller, row.Switches, len(row.Runs)+row.Lost, row.Lost, row.MS.Median, row.MS.P95, row.MS.Max)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.2f\t%s\t%.2f\t%.2f\n",
+			row.Controller, row.Switches, len(row.Runs)+row.Lost, row.Lost, row.MS.Median, benchInterval(row.MS.CI95, benchTwo), row.MS.P95, row.MS.Max)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -292,5 +297,5 @@ func (r *benchFirst) write(w io.Writer, output string) error {
 	for _, m := range r.Marks {
 		fmt.Fprintln(w, m)
 	}
-	return nil
+	return r.writeTaken(w)
 }

@@ -140,6 +140,10 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 	}
 	defer stop()
 	r := &benchReroute{Topology: topo.Name, Failover: c.failover}
+	r.begin("flap damping off (discovery.flap.downs=0)", fmt.Sprintf("forwarding.fast_failover=%v", c.failover))
+	if len(c.set) > 0 {
+		r.Conditions.Also(c.set...)
+	}
 	for n := range c.runs {
 		run, err := b.run(ctx, n)
 		if err != nil {
@@ -148,6 +152,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 		r.Detail = append(r.Detail, run)
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d/%d: %v\n", n+1, c.runs, run)
 	}
+	r.end()
 	r.sum()
 	return r.write(cmd.OutOrStdout(), c.output)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -81,10 +82,10 @@ func TestBenchSpread(t *testing.T) {
 	for i := range 20 {
 		v = append(v, float64(20-i))
 	}
-	if s := newBenchSpread(v); s != (benchSpread{Median: 10.5, P95: 19, Max: 20}) {
+	if s := newBenchSpread(v); s.Median != 10.5 || s.P95 != 19 || s.Max != 20 || len(s.CI95) != 2 {
 		t.Errorf("%+v", s)
 	}
-	if s := newBenchSpread(nil); s != (benchSpread{}) {
+	if s := newBenchSpread(nil); !reflect.DeepEqual(s, benchSpread{}) {
 		t.Errorf("of nothing: %+v", s)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/sim"
@@ -87,8 +88,11 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 		fmt.Fprintf(progress, "%s: %d switches connected, every host has spoken once, %d of %d answered\n",
 			s.name, c.switches, answered, hosts)
 	}
+	var taken benchTaken
+	taken.begin(cpus.differs()...)
 	for r := range c.rounds {
-		for _, s := range subjects {
+		for _, i := range measure.Order(r, len(subjects)) {
+			s := subjects[i]
 			if err := s.measure(ctx, c); err != nil {
 				return s.failed(err)
 			}
@@ -97,10 +101,12 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 				r+1, c.rounds, s.name, benchCount(last.AnswersPerS), last.P50US, last.P99US)
 		}
 	}
+	taken.end()
 	report := newBenchReport(c, cpus, subject, subjects[0])
-	report.splits(c.split, subjects[len(subjects)-len(c.split):])
+	report.benchTaken = taken
+	report.splits(c.split, subject, subjects[len(subjects)-len(c.split):])
 	if c.rules > 0 {
-		report.rules(c.rules, subjects[len(subjects)-1])
+		report.rules(c.rules, subject, subjects[len(subjects)-1])
 	}
 	if c.plot != "" {
 		if err := benchPlot(c.plot, report, subjects[:len(subjects)-len(c.split)]); err != nil {

@@ -413,7 +413,7 @@ func (r *benchPeers) write(w io.Writer, output string) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%.2f\t%s\t%.0f\t%d\n", row.Generator, row.Switches, pinned, row.Controller,
 			benchCount(row.AnswersPerS), row.CI95.text("answers_per_s", benchCount), row.Ratio,
-			row.CI95.text("ratio", func(v float64) string { return fmt.Sprintf("%.2f", v) }), row.CPU, row.Memory>>20)
+			row.CI95.text("ratio", benchTwo), row.CPU, row.Memory>>20)
 	}
 	if err := t.Flush(); err != nil {
 		return err

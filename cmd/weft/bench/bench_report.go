@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
 )
@@ -30,6 +31,7 @@ type benchFigures struct {
 // benchReport is what a load prints. The figures at the top are those of the
 // controller.
 type benchReport struct {
+	benchTaken
 	Mode           benchMode `json:"mode"`
 	Controller     string    `json:"controller"`
 	OpenFlow       string    `json:"openflow"`
@@ -43,14 +45,16 @@ type benchReport struct {
 	ControllerOn   int       `json:"controller_processor"` // -1: not pinned
 	GeneratorOn    int       `json:"generator_processor"`
 	benchFigures
+	CI95         benchCI95     `json:"ci95"` // of the figures at the top and of ratios
+	Marks        []benchMark   `json:"marks,omitempty"`
 	MemoryBytes  int64         `json:"controller_memory_bytes,omitempty"`
-	FloorRatio   float64       `json:"floor_ratio,omitempty"`     // median answers/s to the floor's
-	FloorP50     float64       `json:"floor_p50_ratio,omitempty"` // median of median latencies to the floor's
+	FloorRatio   float64       `json:"floor_ratio,omitempty"`     // of answers/s to the floor's, median over the rounds
+	FloorP50     float64       `json:"floor_p50_ratio,omitempty"` // of median latencies to the floor's, likewise
 	Floor        *benchFigures `json:"floor,omitempty"`
 	Splits       []benchSplit  `json:"splits,omitempty"`
 	Rules        int           `json:"firewall_rules,omitempty"`
 	WithoutRules *benchFigures `json:"without_rules,omitempty"`
-	RulesRatio   float64       `json:"rules_ratio,omitempty"` // median answers/s to those without rules
+	RulesRatio   float64       `json:"rules_ratio,omitempty"` // of answers/s to those without rules, likewise
 	Detail       []benchRound  `json:"detail"`
 	FloorDetail  []benchRound  `json:"floor_detail,omitempty"`
 }
@@ -64,6 +68,7 @@ func newBenchReport(c benchConfig, cpus benchCPUs, subject, floor *benchSubject)
 		ControllerOn: cpus.subject, GeneratorOn: cpus.load,
 		benchFigures: subject.figures(), Detail: subject.rounds, MemoryBytes: subject.child.memory("VmRSS"),
 	}
+	r.CI95 = benchCI95{"answers_per_s": measure.Median(subject.each(benchAnswers)).CI95, "p50_us": measure.Median(subject.each(benchP50)).CI95}
 	if subject.child == nil {
 		r.ControllerOn = -1
 	}
@@ -73,16 +78,51 @@ func newBenchReport(c benchConfig, cpus benchCPUs, subject, floor *benchSubject)
 	if floor != subject {
 		f := floor.figures()
 		r.Floor, r.FloorDetail = &f, floor.rounds
-		r.FloorRatio, r.FloorP50 = benchRatio(r.AnswersPerS, f.AnswersPerS), benchRatio(r.P50US, f.P50US)
+		r.FloorRatio = r.ratio("floor_ratio", subject, floor, benchAnswers)
+		r.FloorP50 = r.ratio("floor_p50_ratio", subject, floor, benchP50)
+		if least, ok := benchFloorLeast[r.OpenFlow]; ok && c.mode == benchThroughput && c.rate == 0 && c.command == "" && c.controller == "" {
+			r.Marks = append(r.Marks, newBenchLeast("answers/s to the floor's", measure.Interval{Median: r.FloorRatio, CI95: r.CI95["floor_ratio"]}, least))
+		}
 	}
 	return r
 }
 
+// benchFloorLeast is what throughput is to be to the floor's, by OpenFlow
+// version; benchSplitLeast what that of several processes is to be to one's, by
+// transport.
+var (
+	benchFloorLeast = map[string]float64{"1.0": 0.5, "1.3": 0.45}
+	benchSplitLeast = map[string]float64{"shm": 0.6, "grpc": 0.5}
+)
+
+func benchAnswers(r benchRound) float64 { return r.AnswersPerS }
+func benchP50(r benchRound) float64     { return r.P50US }
+
+// each returns a figure of all rounds.
+func (s *benchSubject) each(figure func(benchRound) float64) []float64 {
+	v := make([]float64, len(s.rounds))
+	for i, r := range s.rounds {
+		v[i] = figure(r)
+	}
+	return v
+}
+
+// ratio returns the ratio of a figure, and notes its interval.
+func (r *benchReport) ratio(name string, a, b *benchSubject, figure func(benchRound) float64) float64 {
+	ratio := measure.Ratio(a.each(figure), b.each(figure))
+	r.CI95[name] = ratio.CI95
+	return benchNumber(ratio.Median)
+}
+
 // splits adds the figures of controllers in several processes.
-func (r *benchReport) splits(list []benchSplit, subjects []*benchSubject) {
+func (r *benchReport) splits(list []benchSplit, single *benchSubject, subjects []*benchSubject) {
 	for i, split := range list {
+		name := "single_ratio " + split.String()
 		split.benchFigures = subjects[i].figures()
-		split.Ratio = benchRatio(split.AnswersPerS, r.AnswersPerS)
+		split.Ratio = r.ratio(name, subjects[i], single, benchAnswers)
+		if least, ok := benchSplitLeast[split.String()]; ok {
+			r.Marks = append(r.Marks, newBenchLeast("answers/s of "+split.String()+" to one process's", measure.Interval{Median: split.Ratio, CI95: r.CI95[name]}, least))
+		}
 		r.Splits = append(r.Splits, split)
 	}
 }
@@ -198,11 +238,15 @@ func (r *benchReport) write(w io.Writer, output string) error {
 		fmt.Fprintf(w, "controller's memory: %d MB\n", r.MemoryBytes>>20)
 	}
 	fmt.Fprintln(w, "answers of the controller:", benchCounts(r.Counts))
+	fmt.Fprintf(w, "95 %%: answers/s %s, p50 µs %s\n", r.CI95.text("answers_per_s", benchCount), r.CI95.text("p50_us", benchTwo))
 	for _, s := range r.Splits {
 		fmt.Fprintf(w, "in several processes over %s: %s answers/s, %.2f of one process; p50 %.1f µs, p99 %.1f µs; %s\n",
 			s, benchCount(s.AnswersPerS), s.Ratio, s.P50US, s.P99US, benchCounts(s.Counts))
 	}
-	return nil
+	for _, m := range r.Marks {
+		fmt.Fprintln(w, m)
+	}
+	return r.writeTaken(w)
 }
 
 // benchCounts tells what became of the packets.

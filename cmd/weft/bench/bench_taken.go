@@ -34,6 +34,9 @@ func (t *benchTaken) end() { t.Conditions.End() }
 
 // writeTaken prints machine and conditions.
 func (t *benchTaken) writeTaken(w io.Writer) error {
+	if t.Conditions == nil {
+		return nil
+	}
 	_, err := fmt.Fprintf(w, "%v; %v\n", t.Machine, t.Conditions)
 	return err
 }
@@ -52,12 +55,19 @@ type benchCI95 map[string][]float64
 
 // text writes the interval of a figure.
 func (c benchCI95) text(figure string, number func(float64) string) string {
-	i := c[figure]
-	if len(i) < 2 {
+	return benchInterval(c[figure], number)
+}
+
+// benchInterval writes an interval, - if it is not known.
+func benchInterval(ci95 []float64, number func(float64) string) string {
+	if len(ci95) < 2 {
 		return "-"
 	}
-	return number(i[0]) + " to " + number(i[1])
+	return number(ci95[0]) + " to " + number(ci95[1])
 }
+
+// benchTwo writes a number with two digits after the point.
+func benchTwo(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 var nan = math.NaN()
 

@@ -86,6 +86,9 @@ func TestBenchReportsAgainstController(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatalf("%v in:\n%s", err, out)
 		}
+		if ci, _ := r["ci95"].(map[string]any); len(ci) == 0 || r["conditions"] == nil || r["machine"] == nil {
+			t.Errorf("OpenFlow %s: no ci95, conditions or machine in %s", v, out)
+		}
 		for _, k := range []string{"answers_per_s", "p50_us", "p99_us"} {
 			if f, _ := r[k].(float64); f <= 0 {
 				t.Errorf("OpenFlow %s: %s is %v", v, k, r[k])
@@ -100,7 +103,7 @@ func TestBenchReportsAgainstController(t *testing.T) {
 	}
 }
 
-func TestBenchReportGivesRatioOfMedians(t *testing.T) {
+func TestBenchReportGivesMedianOfRatios(t *testing.T) {
 	subject := func(name string, rates ...float64) *benchSubject {
 		s := &benchSubject{name: name, latency: hdrhistogram.New(1, 1e9, 3)}
 		for _, r := range rates {
@@ -110,14 +113,14 @@ func TestBenchReportGivesRatioOfMedians(t *testing.T) {
 	}
 	c := benchConfig{mode: benchThroughput, version: openflow.V13, switches: 4, rounds: 3, duration: time.Second}
 	r := newBenchReport(c, benchCPUs{0, 1}, subject("weft", 100, 900, 500), subject("floor", 1000, 1200, 10))
-	if r.AnswersPerS != 500 || r.FloorRatio != 0.5 || r.AnswersPerSMin != 100 || r.AnswersPerSMax != 900 || r.Wrong != 3 || r.FloorP50 != 2 {
+	if r.AnswersPerS != 500 || r.FloorRatio != 0.75 || r.AnswersPerSMin != 100 || r.AnswersPerSMax != 900 || r.Wrong != 3 || r.FloorP50 < 1.33 || r.FloorP50 > 1.34 || len(r.CI95["floor_ratio"]) != 2 || len(r.Marks) != 1 || !r.Marks[0].Met {
 		t.Errorf("%+v", r)
 	}
 	var out bytes.Buffer
 	if err := r.write(&out, "table"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"OpenFlow 1.3, 4 switches", "0.50", "100.0% to the host's port", "3 wrong"} {
+	for _, want := range []string{"OpenFlow 1.3, 4 switches", "0.75", "at least 0.45: met", "100.0% to the host's port", "3 wrong"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}

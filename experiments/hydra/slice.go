@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -160,39 +157,15 @@ func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
 	return s, s.settle(ctx)
 }
 
-// run runs the switches on a thread of their own, on the second processor and
-// before whatever else is there: what is measured is the controller's delay, not
-// the generator's.
+// run runs the switches on the second processor and before whatever else is
+// there: what is measured is the controller's delay, not the generator's.
 func (s *slice) run(ctx context.Context) error {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	_, second := two()
-	var set unix.CPUSet
-	set.Set(second)
-	_ = unix.SchedSetaffinity(0, &set)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), generatorNice)
-	defer raise(generatorNice)()
-	return s.net.Run(ctx)
+	return testbed.Urgent(ctx, "simulated switches", second, generatorNice, func() error { return s.net.Run(ctx) })
 }
 
 // generatorNice is the priority of the simulated switches.
 const generatorNice = -15
-
-// ownGroup is how much of a processor the kernel gives the session of this process,
-// beside other sessions: nice counts within one only, where autogroups are on
-// (sched(7)).
-const ownGroup = "/proc/self/autogroup"
-
-// raise gives this session the priority of its most urgent thread; the result
-// gives it back the one that it had. Where that cannot be, nothing is changed.
-func raise(nice int) (back func()) {
-	b, err := os.ReadFile(ownGroup)
-	before := strings.TrimSpace(string(b))
-	before = before[strings.LastIndexByte(before, ' ')+1:]
-	if err != nil || before == "" || os.WriteFile(ownGroup, []byte(strconv.Itoa(nice)), 0) != nil {
-		return func() {}
-	}
-	return func() { _ = os.WriteFile(ownGroup, []byte(before), 0) }
-}
 
 // How long a controller may take to know a network: any, and for each switch.
 const (

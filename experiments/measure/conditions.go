@@ -3,10 +3,12 @@ package measure
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,9 +59,10 @@ type Conditions struct {
 	// LoadBefore and LoadAfter are load averages over one minute.
 	LoadBefore float64 `json:"load_before"`
 	LoadAfter  float64 `json:"load_after"`
-	// BusyBefore is how much of all processors was in use, and StealPercent how
-	// much the hypervisor gave to others while it was measured.
+	// BusyBefore and BusyAfter are how much of all processors was in use, and
+	// StealPercent how much the hypervisor gave to others while it was measured.
 	BusyBefore   float64 `json:"busy_before_percent"`
+	BusyAfter    float64 `json:"busy_after_percent"`
 	StealPercent float64 `json:"steal_percent"`
 	// Differs is everything that was set otherwise than a user gets it.
 	Differs []string `json:"differs"`
@@ -87,31 +90,61 @@ func Begin(build string, differs ...string) *Conditions {
 	if c.Differs == nil {
 		c.Differs = []string{}
 	}
-	before := processors()
-	time.Sleep(look)
+	c.BusyBefore = busy()
 	c.began = processors()
-	if d := c.began.since(before); d.all > 0 {
-		c.BusyBefore = percent(d.busy, d.all)
-	}
 	if c.BusyBefore > mostBusy {
 		c.Disturbed = fmt.Sprintf("%.0f %% of the processors were in use before it began", c.BusyBefore)
 	}
 	return c
 }
 
-// Also notes what else was set otherwise than a user gets it.
-func (c *Conditions) Also(differs ...string) { c.Differs = append(c.Differs, differs...) }
+// busy looks at how much of all processors is in use, in percent.
+func busy() float64 {
+	before := processors()
+	time.Sleep(look)
+	if d := processors().since(before); d.all > 0 {
+		return percent(d.busy, d.all)
+	}
+	return 0
+}
 
-// End is to be called when all has been measured.
+// Also notes what else was set otherwise than a user gets it; what is noted
+// already, only once.
+func (c *Conditions) Also(differs ...string) {
+	for _, d := range differs {
+		if !slices.Contains(c.Differs, d) {
+			c.Differs = append(c.Differs, d)
+		}
+	}
+}
+
+// End is to be called when all has been measured, and what was measured has
+// ended.
 func (c *Conditions) End() {
 	c.LoadAfter = load()
 	d := processors().since(c.began)
+	c.BusyAfter = busy()
+	if c.BusyAfter > mostBusy && c.Disturbed == "" {
+		c.Disturbed = fmt.Sprintf("%.0f %% of the processors were in use after it ended", c.BusyAfter)
+	}
 	if d.all > 0 {
 		c.StealPercent = percent(d.steal, d.all)
 	}
 	if c.StealPercent > mostSteal && c.Disturbed == "" {
 		c.Disturbed = fmt.Sprintf("the hypervisor gave %.0f %% of the processors to others", c.StealPercent)
 	}
+}
+
+// After returns the conditions of a measurement that went on from an earlier
+// one: what disturbed either disturbs both.
+func (c Conditions) After(earlier Conditions) Conditions {
+	c.Date, c.LoadBefore = earlier.Date, earlier.LoadBefore
+	c.BusyBefore, c.BusyAfter, c.StealPercent = max(c.BusyBefore, earlier.BusyBefore), max(c.BusyAfter, earlier.BusyAfter), max(c.StealPercent, earlier.StealPercent)
+	own := c.Differs
+	c.Differs = slices.Clone(earlier.Differs)
+	c.Also(own...)
+	c.Disturbed = cmp.Or(earlier.Disturbed, c.Disturbed)
+	return c
 }
 
 // String is the conditions in a line.

@@ -97,3 +97,19 @@ func TestConditions(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 }
+
+func TestDiffers(t *testing.T) {
+	c := Begin("v1")
+	ctx := Collect(t.Context(), c)
+	Differs(ctx, "a", "b")
+	Differs(ctx, "b", "c")
+	Differs(t.Context(), "nobody collects it")
+	if !slices.Equal(c.Differs, []string{"a", "b", "c"}) {
+		t.Errorf("got %q", c.Differs)
+	}
+	earlier := Conditions{Differs: []string{"z", "a"}, StealPercent: 7, Disturbed: "by others", LoadBefore: 3}
+	both := c.After(earlier)
+	if !slices.Equal(both.Differs, []string{"z", "a", "b", "c"}) || both.Disturbed != "by others" || both.LoadBefore != 3 || both.StealPercent != 7 {
+		t.Errorf("got %+v", both)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
 )
@@ -90,6 +91,7 @@ func (s *site) close() error {
 // divide leaves every switch connected to the controller of its partition
 // only, as the paper's load balancer in the network does.
 func (s *site) divide(ctx context.Context, plan *testbed.Plan) error {
+	measure.Differs(ctx, plan.Name+": each switch connected to the controller of its partition only, out of band, max_backoff 1000")
 	for _, sw := range s.lab.Topology().Switches {
 		bridge, err := s.lab.Bridge(sw.Name)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -32,6 +33,7 @@ func NewColdHost(ctx context.Context, l *lab.Lab, name string) (*ColdHost, error
 		return nil, err
 	}
 	h := &ColdHost{lab: l, name: name}
+	measure.Differs(ctx, "hosts without IPv6")
 	_, err := l.Exec(ctx, name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
 	return h, err
 }

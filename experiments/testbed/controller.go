@@ -20,6 +20,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weft-sdn/weft/experiments/measure"
 )
 
 // Config says how to start a controller.
@@ -92,6 +94,7 @@ func Start(ctx context.Context, cfg Config) (*Controller, error) {
 // After an error it is to be stopped too.
 func (c *Controller) Run(ctx context.Context) (err error) {
 	cfg := c.config
+	measure.Differs(ctx, cfg.differs()...)
 	args := []string{"up", "--data-dir", filepath.Join(c.dir, "data"), "--quiet"}
 	if cfg.Plan == nil {
 		args = append(args, "--listen", c.OpenFlow[0], "--http", c.North[0])

@@ -148,7 +148,7 @@ func (c Conditions) After(earlier Conditions) Conditions {
 }
 
 // String is the conditions in a line.
-func (c *Conditions) String() string {
+func (c Conditions) String() string {
 	s := fmt.Sprintf("%s, build %s, load %.1f before and %.1f after, steal %.1f %%", c.Date.Format("2006-01-02 15:04 UTC"), c.Build, c.LoadBefore, c.LoadAfter, c.StealPercent)
 	if len(c.Differs) > 0 {
 		s += "; other than a user gets it: " + strings.Join(c.Differs, ", ")

@@ -64,8 +64,11 @@ func (d *Data) Add(rows ...[]string) error {
 			return fmt.Errorf("sample %q has %d columns, want %s", row, len(row), strings.Join(d.columns, ","))
 		}
 	}
-	w := csv.NewWriter(d.file)
-	if err := w.WriteAll(rows); err != nil {
+	var b bytes.Buffer
+	if err := csv.NewWriter(&b).WriteAll(rows); err != nil {
+		return fmt.Errorf("write samples: %w", err)
+	}
+	if _, err := d.file.Write(b.Bytes()); err != nil { // in one piece: all are there, or none
 		return fmt.Errorf("write samples: %w", err)
 	}
 	d.rows = append(d.rows, rows...)

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+
+	"github.com/weft-sdn/weft/experiments/figure"
 )
 
 // Experiment is one measurement of a paper, repeated on Weft.
@@ -25,15 +27,39 @@ type Experiment struct {
 	Figure string // which figures of it
 	Claim  string // what the paper says they show, with its numbers
 	Method string // what a sample is, and how it is taken
+	// Deviation is why Weft's figures differ from the paper's.
+	Deviation string
 
-	Runs      int // of each case unless told otherwise
-	QuickRuns int // of each case in a quick run
+	Runs      int // rounds unless told otherwise
+	QuickRuns int // rounds of a quick run
 	// Transports are those between services that it compares unless told otherwise.
 	Transports []string
-	// Columns are those of data.csv.
+	// Columns are those of data.csv, after case and round.
 	Columns []string
+	// Cases are what is compared. They take turns, round by round.
+	Cases func(p Parameters) []Case
+	// Lasting subjects are all open at the same time, from the first round to the
+	// last; others are open during their turn only.
+	Lasting bool
+	// Sum compares the samples with the paper and draws them.
+	Sum func(c *Context) error
 	// Run takes the samples that Context.Data does not have yet, and sums up all.
 	Run func(ctx context.Context, c *Context) error
+}
+
+// Case is one of the things that an experiment compares.
+type Case struct {
+	Name string
+	// Open prepares it.
+	Open func(ctx context.Context, c *Context) (Subject, error)
+}
+
+// Subject is a case that is ready to be measured.
+type Subject interface {
+	// Sample takes the samples of a round, without case and round.
+	Sample(ctx context.Context, round int) ([][]string, error)
+	// Close ends what Open has begun.
+	Close() error
 }
 
 // Context is what an experiment runs with, and where it leaves its results.
@@ -45,7 +71,12 @@ type Context struct {
 	claims  []Claim
 	figures map[string]any
 	plot    *plot.Plot
+	shown   []figure.Figure
+	failed  []Failed
 }
+
+// Show adds figures to the plot of the experiment.
+func (c *Context) Show(figures ...figure.Figure) { c.shown = append(c.shown, figures...) }
 
 // Compare puts what was measured beside what the paper says.
 func (c *Context) Compare(claims ...Claim) { c.claims = append(c.claims, claims...) }

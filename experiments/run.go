@@ -7,13 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot/vg"
+
+	"github.com/weft-sdn/weft/experiments/figure"
+	"github.com/weft-sdn/weft/experiments/measure"
 )
 
 // Summary is what came of an experiment.
@@ -27,6 +32,12 @@ type Summary struct {
 	Figures    map[string]any // the experiment's own
 	Dir        string
 	Files      []string // in Dir
+	Machine    measure.Machine
+	Conditions measure.Conditions
+	Failed     []Failed
+	Plots      []figure.Figure
+
+	about Experiment
 }
 
 // MarshalJSON writes the experiment's own figures beside the rest, so that
@@ -37,13 +48,19 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	maps.Copy(all, map[string]any{
 		"name": s.Name, "title": s.Title, "figure": s.Figure, "parameters": s.Parameters,
 		"samples": s.Samples, "claims": s.Claims, "dir": s.Dir, "files": s.Files,
+		"machine": s.Machine, "conditions": s.Conditions, "failed": s.Failed, "plots": s.Plots,
+		"paper": s.about.Paper, "claim": s.about.Claim, "method": s.about.Method, "deviation": s.about.Deviation,
 	})
 	return json.Marshal(all)
 }
 
 // Text writes the summary for people.
 func (s Summary) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s (%s): %s\n%d samples, %d runs of each case, seed %d\n\n", s.Name, s.Figure, s.Title, s.Samples, s.Parameters.Runs, s.Parameters.Seed)
+	fmt.Fprintf(w, "%s (%s): %s\n%d samples, %d rounds, seed %d\n", s.Name, s.Figure, s.Title, s.Samples, s.Parameters.Runs, s.Parameters.Seed)
+	for _, line := range s.caption() {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
 	if err := writeText(w, s.Claims); err != nil {
 		return err
 	}
@@ -64,34 +81,100 @@ func (s Summary) Text(w io.Writer) error {
 	return err
 }
 
-// Run runs an experiment, or what is left of it, with its files below dir. An
-// experiment that ctx ends goes on where it stopped when it is run again.
-func Run(ctx context.Context, e Experiment, p Parameters, dir string, progress *Progress) (s Summary, err error) {
+// caption says where and how it was measured, below the plot and in the text.
+func (s Summary) caption() []string {
+	lines := []string{
+		fmt.Sprintf("%s: Weft on %s.", s.Name, s.Machine),
+		fmt.Sprintf("Conditions: %s.", s.Conditions),
+		fmt.Sprintf("%d rounds; medians with 95 %% intervals (bootstrap).", s.Parameters.Runs),
+	}
+	if s.Parameters.Quick {
+		lines[2] = "Quick run: " + lines[2]
+	}
+	for _, f := range s.Failed {
+		lines = append(lines, fmt.Sprintf("Failed: %s, in round %d: %s.", f.Case, f.Round, f.Error))
+	}
+	return lines
+}
+
+// Run runs an experiment, or what is left of it, with its files below dir, for
+// as long as limit, 0 being without. An experiment that ctx or the limit ends
+// goes on where it stopped when it is run again. A case that fails is in
+// Summary.Failed; an error is that nothing at all was measured.
+func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time.Duration, progress *Progress) (s Summary, err error) {
 	p.Experiment = e.Name
-	s = Summary{Name: e.Name, Title: e.Title, Figure: e.Figure, Parameters: p, Dir: filepath.Join(dir, e.Name)}
+	s = Summary{Name: e.Name, Title: e.Title, Figure: e.Figure, Parameters: p, Dir: filepath.Join(dir, e.Name), about: e, Machine: measure.ThisMachine()}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return s, err
 	}
 	if err := p.claim(s.Dir); err != nil {
 		return s, err
 	}
-	data, err := OpenData(filepath.Join(s.Dir, "data.csv"), e.Columns)
+	columns := e.Columns
+	if e.Cases != nil {
+		columns = append([]string{"case", "round"}, columns...)
+	}
+	data, err := OpenData(filepath.Join(s.Dir, "data.csv"), columns)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
 	c := &Context{Parameters: p, Data: data, Progress: progress}
-	err = e.Run(ctx, c)
+	now := measure.Begin(p.Build)
+	before := len(data.Rows())
+	if ctx := measure.Collect(ctx, now); e.Cases == nil {
+		err = e.Run(ctx, c)
+	} else {
+		_, err = c.rounds(ctx, e, limit)
+	}
 	progress.End()
-	if err != nil {
+	now.End()
+	kept, failed := s.keepConditions(now, len(data.Rows()) > before)
+	if err = errors.Join(err, failed); err != nil {
 		if ctx.Err() != nil {
 			return s, fmt.Errorf("%s: interrupted with %d samples taken; the same command goes on from there", e.Name, len(data.Rows()))
 		}
 		return s, fmt.Errorf("%s: %w", e.Name, err)
 	}
-	s.Samples, s.Claims, s.Figures = len(data.Rows()), c.claims, c.figures
+	s.Conditions, s.Failed = kept, append([]Failed{}, c.failed...)
+	if e.Cases != nil {
+		if err := e.Sum(c); err != nil {
+			return s, fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	for i := range c.claims {
+		c.claims[i].disturbed = kept.Disturbed != ""
+		if c.claims[i].Figure == "" && len(c.shown) > 0 {
+			c.claims[i].Figure = c.shown[0].Name
+		}
+	}
+	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.shown
 	s.Files = []string{"data.csv"}
 	return s, s.write(c)
+}
+
+// keepConditions adds the conditions under which samples were taken to those of
+// earlier runs, in a file, and returns both.
+func (s *Summary) keepConditions(now *measure.Conditions, taken bool) (measure.Conditions, error) {
+	file := filepath.Join(s.Dir, "conditions.json")
+	var earlier measure.Conditions
+	b, err := os.ReadFile(file)
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(b, &earlier); err != nil {
+			return *now, fmt.Errorf("%s: %w; remove the directory to start anew", file, err)
+		}
+		if !taken {
+			return earlier, nil
+		}
+		*now = now.After(earlier)
+	case !errors.Is(err, fs.ErrNotExist):
+		return *now, err
+	}
+	if b, err = json.MarshalIndent(now, "", "  "); err != nil {
+		return *now, err
+	}
+	return *now, os.WriteFile(file, append(b, '\n'), 0o644)
 }
 
 // Discard removes what an earlier run of an experiment has left below dir.
@@ -106,6 +189,19 @@ func (s *Summary) write(c *Context) error {
 			}
 			s.Files = append(s.Files, name)
 		}
+	}
+	for _, format := range []string{"svg", "png", "pdf"} {
+		if len(c.shown) == 0 {
+			break
+		}
+		var b bytes.Buffer
+		if err := figure.Save(&b, format, c.shown, s.caption()); err != nil {
+			return fmt.Errorf("draw plot.%s: %w", format, err)
+		}
+		if err := os.WriteFile(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {
+			return err
+		}
+		s.Files = append(s.Files, "plot."+format)
 	}
 	for name, write := range map[string]func(io.Writer, []Claim) error{"table.txt": writeText, "table.csv": writeCSV} {
 		var b bytes.Buffer

@@ -68,7 +68,7 @@ func TestNotMeasured(t *testing.T) {
 				return rehearsal{&taken, unsteady}, nil
 			})
 		}
-		return experiments.Run(t.Context(), e, experiments.Parameters{Runs: 2, Seed: 1}, dir, &experiments.Progress{})
+		return experiments.Run(t.Context(), e, experiments.Parameters{Runs: 2, Seed: 1}, dir, 0, &experiments.Progress{})
 	}
 	if _, err := run(functionalSlicing, func(beatCase) bool { return true }); !errors.Is(err, errUnsteady) || !errors.Is(err, errUnsettled) {
 		t.Errorf("nothing was measured, and the error is: %v", err)

@@ -2,10 +2,12 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -82,6 +84,7 @@ type experimentConfig struct {
 	fresh      bool
 	runs       int
 	seed       uint64
+	limit      time.Duration
 	dir        string
 	output     string
 }
@@ -93,25 +96,40 @@ func experimentRunCommand() *cobra.Command {
 		names = append(names, e.Name)
 	}
 	cmd := &cobra.Command{
-		Use:   "run NAME...",
+		Use:   "run NAME...|all",
 		Short: "Run experiments",
 		Long: `Run experiments. Each leaves in DIR/NAME its samples (data.csv), a plot (plot.svg,
-plot.png), the table that puts the paper's claim beside Weft's figure (table.txt,
-table.csv), and all of it for programs (summary.json), which -o json prints too:
-one JSON document for each experiment. Progress goes to stderr.
+plot.png, plot.pdf), the table that puts the paper's claim beside Weft's figure
+(table.txt, table.csv), and all of it for programs (summary.json), which -o json
+prints too: one JSON document for each experiment. Progress goes to stderr.
 
-An experiment that was interrupted goes on where it stopped when the same
-command is run again; samples taken with other parameters, or by another build,
-are not mixed with it: give another --dir then, or discard them with --fresh.
+The cases of an experiment take turns, in rounds: A B C, then C B A. Figures are
+medians over the rounds with their 95 % intervals (bootstrap); a ratio whose
+interval includes 1 shows nothing. Machine, load and everything that is set
+otherwise than a user gets it are in the plot, the table and the summary. On a
+machine that was busy before or after, or lost time to the hypervisor, figures
+get no verdict.
+
+A case that fails is in the summary with its error, and costs the others nothing.
+No round begins that would end after --limit. An experiment that was interrupted,
+or was not finished within the limit, goes on where it stopped when the same
+command is run again, and tries again what has failed; samples taken with other
+parameters, or by another build, are not mixed with it: give another --dir then,
+or discard them with --fresh.
 
 Those of the MSN paper need root and Open vSwitch. Exit status 1 if an
-experiment failed, not if a figure misses its bound: the table says so.`,
-		Example: `  weft experiment run msn-first-packet msn-resilience msn-scaling
+experiment has measured nothing at all; the others are run nevertheless. A case
+that fails, or a figure that misses its bound, is no error: the table says so.`,
+		Example: `  weft experiment run all --quick
+  weft experiment run msn-first-packet msn-resilience msn-scaling
   weft experiment run msn-first-packet --transport grpc --transport rest --runs 10
   weft experiment run msn-resilience --transport nats --quick -o json`,
 		Args:      cobra.MinimumNArgs(1),
-		ValidArgs: names,
+		ValidArgs: append(names, everything),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == everything {
+				args = names
+			}
 			list, err := experiments.Find(allExperiments(), args)
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)
@@ -126,8 +144,9 @@ experiment failed, not if a figure misses its bound: the table says so.`,
 	f.StringSliceVar(&c.transports, "transport", nil, "between services: "+strings.Join(experiments.Transports(), ", ")+"; may be repeated (default: those of weft experiment list)")
 	f.BoolVar(&c.quick, "quick", false, "fewer runs and shorter ones, for a first look")
 	f.BoolVar(&c.fresh, "fresh", false, "discard what an earlier run has left")
-	f.IntVar(&c.runs, "runs", 0, "runs of each case (default: those of weft experiment list)")
+	f.IntVar(&c.runs, "runs", 0, "rounds, in each of which every case has its turn (default: those of weft experiment list)")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of all that is chosen at random")
+	f.DurationVar(&c.limit, "limit", 30*time.Minute, "time of each experiment, after which no round begins; 0 is none")
 	f.StringVar(&c.dir, "dir", "experiments-data", "directory of the results")
 	f.StringVarP(&c.output, "output", "o", "text", "text or json")
 	cmd.MarkFlagDirname("dir")
@@ -135,6 +154,9 @@ experiment failed, not if a figure misses its bound: the table says so.`,
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+// everything is the name of all experiments.
+const everything = "all"
 
 // experimentRunsMost is how many runs there may be: each is new hosts at the
 // same ports.
@@ -147,6 +169,9 @@ func (c *experimentConfig) check() error {
 	}
 	if c.runs < 0 || c.runs > experimentRunsMost {
 		return fmt.Errorf("--runs %d: want 1 to %d, or 0 for as many as the experiment has by itself", c.runs, experimentRunsMost)
+	}
+	if c.limit < 0 {
+		return fmt.Errorf("--limit %v: want 0 or more", c.limit)
 	}
 	if c.output != "text" && c.output != "json" {
 		return fmt.Errorf("--output %q: want text or json", c.output)
@@ -172,24 +197,30 @@ func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Para
 func (c *experimentConfig) run(cmd *cobra.Command, list []experiments.Experiment) error {
 	ctx, stop := cli.Signals(cmd)
 	defer stop()
-	errors := cmd.ErrOrStderr()
-	file, isFile := errors.(*os.File)
-	progress := experiments.NewProgress(errors, isFile && cli.Terminal(file))
-	for i, e := range list {
+	file, isFile := cmd.ErrOrStderr().(*os.File)
+	progress := experiments.NewProgress(cmd.ErrOrStderr(), isFile && cli.Terminal(file))
+	printed := false
+	var failed []error
+	for _, e := range list {
 		if c.fresh {
 			if err := experiments.Discard(e, c.dir); err != nil {
 				return err
 			}
 		}
-		summary, err := experiments.Run(ctx, e, c.parameters(e), c.dir, progress)
+		summary, err := experiments.Run(ctx, e, c.parameters(e), c.dir, c.limit, progress)
+		if ctx.Err() != nil {
+			return err
+		}
 		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if err := c.print(cmd.OutOrStdout(), summary, printed); err != nil {
 			return err
 		}
-		if err := c.print(cmd.OutOrStdout(), summary, i > 0); err != nil {
-			return err
-		}
+		printed = true
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // print prints a summary.

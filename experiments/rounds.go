@@ -1,0 +1,199 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-sdn/weft/experiments/measure"
+)
+
+// Failed is a case that could not be measured, in whole or in part. It costs the
+// others nothing.
+type Failed struct {
+	Case  string `json:"case"`
+	Round int    `json:"round"` // the last that failed
+	Error string `json:"error"`
+}
+
+// failuresMost is how often a case is tried in vain; a later run tries again.
+const failuresMost = 2
+
+// rounds takes the samples that are missing: the cases take their turns in each
+// round, in an order that favours none. No round begins that would end after
+// the limit, 0 being none. It reports whether it has taken any sample; an error
+// is that there is none at all.
+func (c *Context) rounds(ctx context.Context, e Experiment, limit time.Duration) (taken bool, err error) {
+	cases := e.Cases(c.Parameters)
+	c.Progress.Begin(e.Name, len(cases)*c.Runs, c.taken(cases))
+	open := make([]Subject, len(cases))
+	defer func() {
+		for _, s := range open {
+			if s != nil {
+				err = errors.Join(err, s.Close())
+			}
+		}
+	}()
+	began, longest := time.Now(), time.Duration(0)
+	failures := make([]int, len(cases))
+	for round := 1; round <= c.Runs; round++ {
+		if limit > 0 && taken && time.Since(began)+longest > limit {
+			c.Progress.Say("no time for round %d of %d; the same command goes on with it", round, c.Runs)
+			break
+		}
+		start := time.Now()
+		for _, i := range measure.Order(round-1, len(cases)) {
+			if failures[i] >= failuresMost || c.Data.Has(cases[i].Name, strconv.Itoa(round)) {
+				continue
+			}
+			err := c.turn(ctx, e, cases[i], &open[i], round)
+			if ctx.Err() != nil {
+				return taken, ctx.Err()
+			}
+			if err != nil {
+				failures[i]++
+				c.fail(cases[i].Name, round, err)
+				continue
+			}
+			taken = true
+			c.Progress.Step(fmt.Sprintf("%s, round %d", cases[i].Name, round))
+		}
+		longest = max(longest, time.Since(start))
+	}
+	if len(c.Data.Rows()) == 0 {
+		for _, f := range c.failed {
+			err = errors.Join(err, fmt.Errorf("%s: %s", f.Case, f.Error))
+		}
+	}
+	return taken, err
+}
+
+// turn takes the samples of a case in a round.
+func (c *Context) turn(ctx context.Context, e Experiment, of Case, s *Subject, round int) (err error) {
+	if *s == nil {
+		if *s, err = of.Open(ctx, c); err != nil {
+			*s = nil
+			return err
+		}
+	}
+	rows, err := (*s).Sample(ctx, round)
+	if err != nil || !e.Lasting {
+		err = errors.Join(err, (*s).Close())
+		*s = nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i] = append([]string{of.Name, strconv.Itoa(round)}, rows[i]...)
+	}
+	return c.Data.Add(rows...)
+}
+
+// taken is how many rounds of the cases are there.
+func (c *Context) taken(cases []Case) (n int) {
+	for _, of := range cases {
+		for round := 1; round <= c.Runs; round++ {
+			if c.Data.Has(of.Name, strconv.Itoa(round)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// fail notes that a case has failed.
+func (c *Context) fail(name string, round int, err error) {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	c.failed = slices.DeleteFunc(c.failed, func(f Failed) bool { return f.Case == name })
+	c.failed = append(c.failed, Failed{name, round, strings.TrimSuffix(first, "; it said:")})
+	c.Progress.Say("%s, round %d, failed: %v", name, round, err)
+}
+
+// Filter chooses samples of a case: those whose columns have the values given,
+// in pairs of column and value.
+type Filter []string
+
+// Where returns the filter of columns and values, in pairs.
+func Where(pairs ...string) Filter { return pairs }
+
+// All returns a column of all samples of a case that a filter lets pass; those
+// that have no number are left out.
+func (c *Context) All(column, name string, where Filter) (values []float64) {
+	c.each(column, name, where, func(_ int, v float64) {
+		if !math.IsNaN(v) {
+			values = append(values, v)
+		}
+	})
+	return values
+}
+
+// Rounds returns the median of a column in each round; NaN where there is none.
+func (c *Context) Rounds(column, name string, where Filter) []float64 {
+	all := make([][]float64, c.Runs)
+	c.each(column, name, where, func(round int, v float64) {
+		if round >= 1 && round <= c.Runs && !math.IsNaN(v) {
+			all[round-1] = append(all[round-1], v)
+		}
+	})
+	values := make([]float64, c.Runs)
+	for i, list := range all {
+		values[i] = math.NaN()
+		if len(list) > 0 {
+			values[i] = NewSpread(list).Median
+		}
+	}
+	return values
+}
+
+// Median returns the median of a column over the rounds of a case.
+func (c *Context) Median(column, name string, where Filter) measure.Interval {
+	return measure.Median(slices.DeleteFunc(c.Rounds(column, name, where), math.IsNaN))
+}
+
+// Ratio returns the median of the ratio of a column of one case to that of
+// another in the same round.
+func (c *Context) Ratio(column, a, b string, where Filter) measure.Interval {
+	return measure.Ratio(c.Rounds(column, a, where), c.Rounds(column, b, where))
+}
+
+// each calls f with the values of a column, NaN of what is no number.
+func (c *Context) each(column, name string, where Filter, f func(round int, v float64)) {
+	at := c.Data.column(column)
+	columns := make([]int, len(where)/2)
+	for i := range columns {
+		columns[i] = c.Data.column(where[2*i])
+	}
+next:
+	for _, row := range c.Data.Rows() {
+		if row[0] != name {
+			continue
+		}
+		for i, k := range columns {
+			if row[k] != where[2*i+1] {
+				continue next
+			}
+		}
+		round, _ := strconv.Atoi(row[1])
+		v, err := strconv.ParseFloat(row[at], 64)
+		if err != nil {
+			v = math.NaN()
+		}
+		f(round, v)
+	}
+}
+
+// column returns where a column is. To ask for one that there is not is a
+// mistake of the program.
+func (d *Data) column(name string) int {
+	i := slices.Index(d.columns, name)
+	if i < 0 {
+		panic(fmt.Sprintf("no column %q in %q", name, d.columns))
+	}
+	return i
+}

@@ -57,7 +57,7 @@ func (c *Context) rounds(ctx context.Context, e Experiment, limit time.Duration)
 			}
 			if err != nil {
 				failures[i]++
-				c.fail(cases[i].Name, round, err)
+				c.Fail(cases[i].Name, round, err)
 				continue
 			}
 			taken = true
@@ -107,13 +107,16 @@ func (c *Context) taken(cases []Case) (n int) {
 	return n
 }
 
-// fail notes that a case has failed.
-func (c *Context) fail(name string, round int, err error) {
+// Fail notes that a case, or a part of one, has failed.
+func (c *Context) Fail(name string, round int, err error) {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	c.failed = slices.DeleteFunc(c.failed, func(f Failed) bool { return f.Case == name })
 	c.failed = append(c.failed, Failed{name, round, strings.TrimSuffix(first, "; it said:")})
 	c.Progress.Say("%s, round %d, failed: %v", name, round, err)
 }
+
+// Measured is how many rounds of a case are there.
+func (c *Context) Measured(name string) int { return c.taken([]Case{{Name: name}}) }
 
 // Filter chooses samples of a case: those whose columns have the values given,
 // in pairs of column and value.
@@ -153,7 +156,7 @@ func (c *Context) Rounds(column, name string, where Filter) []float64 {
 
 // Median returns the median of a column over the rounds of a case.
 func (c *Context) Median(column, name string, where Filter) measure.Interval {
-	return measure.Median(slices.DeleteFunc(c.Rounds(column, name, where), math.IsNaN))
+	return measure.Median(c.Rounds(column, name, where))
 }
 
 // Ratio returns the median of the ratio of a column of one case to that of
@@ -165,6 +168,28 @@ func (c *Context) Ratio(column, a, b string, where Filter) measure.Interval {
 // each calls f with the values of a column, NaN of what is no number.
 func (c *Context) each(column, name string, where Filter, f func(round int, v float64)) {
 	at := c.Data.column(column)
+	for _, row := range c.rows(name, where) {
+		round, _ := strconv.Atoi(row[1])
+		v, err := strconv.ParseFloat(row[at], 64)
+		if err != nil {
+			v = math.NaN()
+		}
+		f(round, v)
+	}
+}
+
+// Texts returns a column of all samples of a case that a filter lets pass, as it
+// is.
+func (c *Context) Texts(column, name string, where Filter) (list []string) {
+	at := c.Data.column(column)
+	for _, row := range c.rows(name, where) {
+		list = append(list, row[at])
+	}
+	return list
+}
+
+// rows returns the samples of a case that a filter lets pass.
+func (c *Context) rows(name string, where Filter) (list [][]string) {
 	columns := make([]int, len(where)/2)
 	for i := range columns {
 		columns[i] = c.Data.column(where[2*i])
@@ -179,13 +204,9 @@ next:
 				continue next
 			}
 		}
-		round, _ := strconv.Atoi(row[1])
-		v, err := strconv.ParseFloat(row[at], 64)
-		if err != nil {
-			v = math.NaN()
-		}
-		f(round, v)
+		list = append(list, row)
 	}
+	return list
 }
 
 // column returns where a column is. To ask for one that there is not is a
@@ -197,3 +218,17 @@ func (d *Data) column(name string) int {
 	}
 	return i
 }
+
+// Spread sums up a column of all samples of a case that a filter lets pass.
+func (c *Context) Spread(column, name string, where Filter) Spread {
+	return NewSpread(c.All(column, name, where))
+}
+
+// Once is a subject with nothing to prepare: it takes the samples of a round.
+type Once func(ctx context.Context, round int) ([][]string, error)
+
+// Sample takes them.
+func (f Once) Sample(ctx context.Context, round int) ([][]string, error) { return f(ctx, round) }
+
+// Close does nothing.
+func (Once) Close() error { return nil }

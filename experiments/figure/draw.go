@@ -79,7 +79,11 @@ func (f Figure) legend() (lines [][]Series) {
 
 const thumb = 18 // points
 
-func entryWidth(s Series) vg.Length { return letters(8).Width(s.label()) + thumb + 16 }
+func entryWidth(s Series) vg.Length { return width(letters(8), s.label()) + thumb + 16 }
+
+// width is how wide text may become: where a page is looked at, another font may
+// stand in.
+func width(sty text.Style, text string) vg.Length { return 1.12 * sty.Width(text) }
 
 // label is the series' name in the legend.
 func (s Series) label() string {
@@ -157,11 +161,11 @@ func Write(c draw.Canvas, y vg.Length, sty text.Style, paragraphs []string) vg.L
 }
 
 // wrap breaks paragraphs into lines.
-func wrap(paragraphs []string, sty text.Style, width vg.Length) (lines []string) {
+func wrap(paragraphs []string, sty text.Style, room vg.Length) (lines []string) {
 	for _, p := range paragraphs {
 		line := ""
 		for _, word := range strings.Fields(p) {
-			if longer := strings.TrimSpace(line + " " + word); line == "" || sty.Width(longer) <= width-4 {
+			if longer := strings.TrimSpace(line + " " + word); line == "" || width(sty, longer) <= room {
 				line = longer
 				continue
 			}

@@ -82,6 +82,7 @@ func At(x float64, of measure.Interval, what string) Point {
 type Mark struct {
 	X    float64 `json:"x"`
 	Text string  `json:"text"`
+	Left bool    `json:"left,omitempty"` // of the line is the text
 }
 
 // Heat is a map: a value for each row and column, its text in the cell, and a

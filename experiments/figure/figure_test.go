@@ -21,7 +21,7 @@ func example() Figure {
 			{Name: "grpc", Kind: Bars, Colour: 1, Points: []Point{At(0, of(3), "grpc"), At(1, measure.Median(nil), "grpc")}},
 			{Name: "paper", Kind: Bars, Source: "text of section 4", Points: []Point{{X: 0, Y: 7}}},
 		}},
-		{Title: "curves", X: Axis{Label: "packets per second", Log: true}, Y: Axis{Label: "ms", Log: true}, Marks: []Mark{{100, "killed"}}, Series: []Series{
+		{Title: "curves", X: Axis{Label: "packets per second", Log: true}, Y: Axis{Label: "ms", Log: true}, Marks: []Mark{{X: 100, Text: "killed"}}, Series: []Series{
 			{Name: "ws", Kind: Line, Colour: 2, Points: []Point{At(10, of(1), "ws"), At(100, of(10), "ws"), {X: 1000, Y: 0, Case: "ws"}}},
 		}},
 		{Title: "distribution", X: Axis{Label: "ms", Max: 5}, Y: Axis{Label: "%", Max: 100}, Series: []Series{

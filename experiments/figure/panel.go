@@ -246,6 +246,10 @@ func (m Mark) Plot(c draw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(draw.LineStyle{Color: color.Black, Width: vg.Points(0.8), Dashes: []vg.Length{vg.Points(1.5), vg.Points(1.5)}}, x, c.Min.Y, x, c.Max.Y)
 	sty := letters(7)
 	sty.YAlign = text.YTop
+	if m.Left {
+		sty.XAlign = text.XRight
+		x -= 4
+	}
 	c.FillText(sty, vg.Point{X: x + 2, Y: c.Max.Y - 1}, m.Text)
 }
 

@@ -151,12 +151,37 @@ func (c Conditions) After(earlier Conditions) Conditions {
 func (c Conditions) String() string {
 	s := fmt.Sprintf("%s, build %s, load %.1f before and %.1f after, steal %.1f %%", c.Date.Format("2006-01-02 15:04 UTC"), c.Build, c.LoadBefore, c.LoadAfter, c.StealPercent)
 	if len(c.Differs) > 0 {
-		s += "; other than a user gets it: " + strings.Join(c.Differs, ", ")
+		s += "; other than a user gets it: " + strings.Join(grouped(c.Differs), "; ")
 	}
 	if c.Disturbed != "" {
 		s += "; disturbed, no verdict: " + c.Disturbed
 	}
 	return s
+}
+
+// grouped joins what differs alike: "a: x" and "b: x" are "x (a, b)".
+func grouped(differs []string) (list []string) {
+	of := map[string][]string{}
+	var order []string
+	for _, d := range differs {
+		who, what, ok := strings.Cut(d, ": ")
+		if !ok {
+			who, what = "", d
+		}
+		if _, there := of[what]; !there {
+			order = append(order, what)
+		}
+		if of[what] = append(of[what], who); who == "" {
+			of[what] = nil
+		}
+	}
+	for _, what := range order {
+		if len(of[what]) > 0 {
+			what += " (" + strings.Join(of[what], ", ") + ")"
+		}
+		list = append(list, what)
+	}
+	return list
 }
 
 func percent(part, all uint64) float64 {

@@ -37,9 +37,10 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 const resamples = 4000
 
 // Median returns the median of values and its interval by the percentile
-// bootstrap (Efron 1979). It draws the same samples for the same values. The
-// median of none is NaN.
+// bootstrap (Efron 1979). It draws the same samples for the same values. NaN is
+// not measured and is left out; the median of none is NaN.
 func Median(values []float64) Interval {
+	values = slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	i := Interval{Median: median(slices.Clone(values)), Count: len(values)}
 	if len(values) < 2 {
 		return i

@@ -20,6 +20,9 @@ func TestMedian(t *testing.T) {
 	if one := Median([]float64{7}); one.Median != 7 || one.CI95 != nil || !one.Includes(1) {
 		t.Errorf("of one value: %+v", one)
 	}
+	if two := Median([]float64{math.NaN(), 7}); two.Median != 7 || two.Count != 1 {
+		t.Errorf("of one that was measured and one that was not: %+v", two)
+	}
 	if none := Median(nil); !math.IsNaN(none.Median) {
 		t.Errorf("of none: %+v", none)
 	}
@@ -87,7 +90,7 @@ func TestConditions(t *testing.T) {
 	c := Begin("v1", "nice -15")
 	c.Also("flood_rate 0")
 	c.End()
-	if s := c.String(); !strings.Contains(s, "nice -15, flood_rate 0") || !strings.Contains(s, "build v1") {
+	if s := c.String(); !strings.Contains(s, "nice -15; flood_rate 0") || !strings.Contains(s, "build v1") {
 		t.Errorf("got %q", s)
 	}
 	if c.BusyBefore < 0 || c.BusyBefore > 100 || c.StealPercent < 0 || c.StealPercent > 100 {
@@ -106,6 +109,9 @@ func TestDiffers(t *testing.T) {
 	Differs(t.Context(), "nobody collects it")
 	if !slices.Equal(c.Differs, []string{"a", "b", "c"}) {
 		t.Errorf("got %q", c.Differs)
+	}
+	if list := grouped([]string{"a: x", "y", "b: x", "b: z"}); !slices.Equal(list, []string{"x (a, b)", "y", "z (b)"}) {
+		t.Errorf("grouped: %q", list)
 	}
 	earlier := Conditions{Differs: []string{"z", "a"}, StealPercent: 7, Disturbed: "by others", LoadBefore: 3}
 	both := c.After(earlier)

@@ -2,13 +2,14 @@ package msn
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/figure"
+	"github.com/weft-sdn/weft/experiments/measure"
 )
 
 // point is one message: when it was due, in seconds, and its delay in
@@ -155,37 +156,48 @@ func (o *outcome) add(n outcome) {
 	o.ControlPeak, o.DataPeak = max(o.ControlPeak, n.ControlPeak), max(o.DataPeak, n.DataPeak)
 }
 
-// sumResilience compares all runs with the paper and draws the first of each
-// transport.
+// sumResilience compares all runs with the paper and draws them.
 func sumResilience(c *experiments.Context) error {
 	var all outcome
 	var list []outcome
-	var curves []experiments.Series
-	for i, transport := range c.Transports {
+	fig10 := figure.Figure{Name: "Fig. 10", Title: fmt.Sprintf("delay of messages around the kill of the routing process, %d packet-ins a second", rate)}
+	for _, transport := range c.Transports {
 		var sum outcome
+		var flights []flight
+		var recovery, peak, dataPeak, change []float64
 		for run := 1; run <= c.Runs; run++ {
 			f := flightOf(c.Data.Rows(), transport, strconv.Itoa(run))
+			if len(f.control) == 0 {
+				continue
+			}
 			o := f.outcome(transport)
-			if run > 1 {
+			flights, recovery, peak, dataPeak = append(flights, f), append(recovery, o.Recovery), append(peak, o.ControlPeak), append(dataPeak, o.DataPeak)
+			change = append(change, experiments.Ratio(o.ControlAfter, o.ControlBefore))
+			if len(flights) > 1 {
 				sum.add(o)
 				continue
 			}
 			sum = o
-			curves = append(curves,
-				experiments.Series{Name: transport + ", control plane", Points: thin(f.control), Colour: i + 1},
-				experiments.Series{Name: transport + ", data plane", Points: thin(f.data), Colour: i + 1, Dashed: true})
 		}
 		all.add(sum)
-		list = append(list, sum)
+		if len(flights) > 0 {
+			list = append(list, sum)
+		}
+		none := experiments.Claim{What: "messages lost, " + transport, Paper: "none", Ours: math.NaN()}
+		if len(flights) > 0 {
+			none.Ours = float64(sum.Lost)
+			c.Compare(
+				experiments.Claim{What: "messages shed, " + transport, Paper: "-", Ours: float64(sum.Shed)},
+				experiments.Claim{What: "packets of an established flow lost, " + transport, Paper: "none", Ours: float64(sum.DataLost)}.AtMost(0))
+		}
 		c.Compare(
-			experiments.Claim{What: "messages lost, " + transport, Paper: "none", Ours: float64(sum.Lost)}.AtMost(0),
-			experiments.Claim{What: "messages shed, " + transport, Paper: "-", Ours: float64(sum.Shed)},
-			experiments.Claim{What: "packets of an established flow lost, " + transport, Paper: "none", Ours: float64(sum.DataLost)}.AtMost(0),
-			experiments.Claim{What: "recovery after the restart, " + transport, Paper: "small glitches", Ours: sum.Recovery, Unit: "s"}.AtMost(1),
-			experiments.Claim{What: "longest delay, control plane, " + transport, Paper: "small glitches", Ours: sum.ControlPeak, Unit: "ms"},
-			experiments.Claim{What: "delay after to before, control plane, " + transport, Paper: "alike", Value: 1, Ours: experiments.Ratio(sum.ControlAfter, sum.ControlBefore)},
-			experiments.Claim{What: "longest delay, data plane, " + transport, Paper: "small glitches", Ours: sum.DataPeak, Unit: "ms"},
+			none.AtMost(0),
+			experiments.Claim{What: "recovery after the restart, " + transport, Paper: "small glitches", Unit: "s"}.Of(measure.Median(recovery)).AtMost(1),
+			experiments.Claim{What: "longest delay, control plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(peak)),
+			experiments.Claim{What: "delay after to before, control plane, " + transport, Paper: "alike", Value: 1, Relative: true}.Of(measure.Median(change)),
+			experiments.Claim{What: "longest delay, data plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(dataPeak)),
 		)
+		fig10.Panels = append(fig10.Panels, delays(transport, flights))
 	}
 	c.Figure("sent", all.Sent)
 	c.Figure("answered", all.Answered)
@@ -194,29 +206,61 @@ func sumResilience(c *experiments.Context) error {
 	c.Figure("duplicates", all.Duplicates)
 	c.Figure("recovery_s", all.Recovery)
 	c.Figure("by_transport", list)
-	p, err := experiments.Curves(fmt.Sprintf("%d packet-ins/s, routing worker killed after %v: longest delay of every 20 ms", rate, spanOf(c.Quick).kill),
-		"time, s", "delay, ms", curves)
-	if err != nil {
-		return err
-	}
-	c.Draw(p)
+	c.Show(fig10)
 	return nil
 }
 
-// thin returns the longest delay of every 20 ms.
-func thin(list []point) plotter.XYs {
-	const every = 0.02
-	longest := map[int]float64{}
-	for _, p := range list {
-		if p.delay >= 0 {
-			i := int(p.at / every)
-			longest[i] = max(longest[i], p.delay)
+// delays is the delay over time of the runs over one transport, the kill being
+// at 0.
+func delays(transport string, flights []flight) figure.Panel {
+	p := figure.Panel{Title: transport, X: figure.Axis{Label: "time since the kill, s"}, Y: figure.Axis{Label: "delay, ms", Log: true}}
+	var restarts, control, data []point
+	for _, f := range flights {
+		shift := func(list []point) (out []point) {
+			for _, m := range list {
+				out = append(out, point{m.at - f.killed, m.delay})
+			}
+			return out
+		}
+		control, data = append(control, shift(f.control)...), append(data, shift(f.data)...)
+		restarts = append(restarts, point{f.restarted - f.killed, 0})
+	}
+	if len(flights) > 0 {
+		p.Marks = []figure.Mark{{X: 0, Text: "killed", Left: true}}
+		sum := 0.0
+		for _, r := range restarts {
+			sum += r.at / float64(len(restarts))
+		}
+		p.Marks = append(p.Marks, figure.Mark{X: sum, Text: "new process"})
+	}
+	for i, kind := range []struct {
+		name string
+		list []point
+	}{{"control plane", control}, {"data plane", data}} {
+		mean, longest := binned(kind.list, transport)
+		p.Series = append(p.Series,
+			figure.Series{Name: kind.name + ", mean of 50 ms, all rounds", Kind: figure.Curve, Colour: 1 + 2*i, Points: mean},
+			figure.Series{Name: kind.name + ", longest", Kind: figure.Curve, Colour: 1 + 2*i, Dashed: true, Points: longest})
+	}
+	return p
+}
+
+// binned returns the mean and the longest delay of every 50 ms. Messages without
+// an answer have none; the table counts them.
+func binned(list []point, what string) (mean, longest []figure.Point) {
+	const every = 0.05
+	all := map[int][]float64{}
+	for _, m := range list {
+		if m.delay >= 0 {
+			i := int(math.Floor(m.at / every))
+			all[i] = append(all[i], m.delay)
 		}
 	}
-	points := make(plotter.XYs, 0, len(longest))
-	for i, d := range longest {
-		points = append(points, plotter.XY{X: float64(i) * every, Y: d})
+	for _, i := range slices.Sorted(maps.Keys(all)) {
+		s := experiments.NewSpread(all[i])
+		x := (float64(i) + .5) * every
+		mean = append(mean, figure.Point{X: x, Y: figure.Number(s.Mean), Case: what})
+		longest = append(longest, figure.Point{X: x, Y: figure.Number(s.Max), Case: what})
 	}
-	slices.SortFunc(points, func(a, b plotter.XY) int { return int(math.Copysign(1, a.X-b.X)) })
-	return points
+	return mean, longest
 }

@@ -25,7 +25,7 @@ func TestOutcome(t *testing.T) {
 		rows = append(rows, row(kindControl, at, delay), row(kindData, at, "0.5"))
 	}
 	rows = append(rows, row(kindData, 9.95, ""), row(kindKilled, 5, "77"), row(kindRestarted, 5.5, "78"),
-		row(kindShed, 0, "2"), row(kindDuplicate, 0, "1"), row(kindDone, 10, ""), []string{"rest", "1", kindControl, "1", "1"}, []string{"ws", "2", kindControl, "1", "1"})
+		row(kindShed, 0, "2"), row(kindDuplicate, 0, "1"), []string{"rest", "1", kindControl, "1", "1"}, []string{"ws", "2", kindControl, "1", "1"})
 	o := flightOf(rows, "ws", "1").outcome("ws")
 	want := outcome{
 		Transport: "ws", Sent: 100, Answered: 97, Shed: 2, Lost: 1, Duplicates: 1, DataSent: 101, DataLost: 1, Restart: 0.5, Recovery: 0.5,
@@ -34,8 +34,8 @@ func TestOutcome(t *testing.T) {
 	if o != want {
 		t.Errorf("got  %+v\nwant %+v", o, want)
 	}
-	if p := thin([]point{{0.001, 1}, {0.002, 3}, {0.025, -1}, {0.045, 2}}); len(p) != 2 || p[0].Y != 3 || p[1].Y != 2 {
-		t.Errorf("thinned to %v", p)
+	if mean, longest := binned([]point{{0.001, 1}, {0.002, 3}, {0.06, -1}, {0.12, 2}}, "ws"); len(mean) != 2 || mean[0].Y != 2 || longest[0].Y != 3 || mean[1].Y != 2 {
+		t.Errorf("by time: %v, %v", mean, longest)
 	}
 }
 
@@ -74,6 +74,18 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// What the explanation of Fig. 14 says of the paths is so.
+func TestCrossed(t *testing.T) {
+	want := map[string][3]int{"H1-H2": {1, 1, 1}, "H1-H3": {1, 1, 1}, "H1-H5": {1, 1, 2}, "H1-H16": {1, 2, 2}}
+	for _, p := range fig13Paths() {
+		for i, n := range want[p.name] {
+			if got := p.crossed(i + 1); got != n {
+				t.Errorf("%s crosses %d of %d network services, want %d", p.name, got, i+1, n)
+			}
+		}
+	}
+}
+
 func TestRecovered(t *testing.T) {
 	every := func(delays ...float64) (list []point) {
 		for i, d := range delays {
@@ -106,13 +118,5 @@ func TestTargetsAreInOrder(t *testing.T) {
 	sortTargets(list)
 	if list[0] != "unix:/x/ctl.sock" || list[2] != "unix:/x/ctl2.sock" || list[3] != "unix:/x/ctl10.sock" {
 		t.Errorf("got %q", list)
-	}
-}
-
-func TestExperimentsAreComplete(t *testing.T) {
-	for _, e := range All() {
-		if e.Name == "" || e.Claim == "" || e.Method == "" || e.Runs < 1 || e.QuickRuns < 1 || len(e.Columns) == 0 || len(e.Transports) == 0 || e.Run == nil {
-			t.Errorf("experiment %q lacks something: %+v", e.Name, e)
-		}
 	}
 }

@@ -7,20 +7,6 @@ import (
 	"github.com/weft-sdn/weft/experiments"
 )
 
-// column returns the figures of one column of the samples whose first columns
-// are a key.
-func column(d *experiments.Data, at int, key ...string) []float64 {
-	var values []float64
-	for _, row := range d.Rows() {
-		if slices.Equal(row[:len(key)], key) {
-			if v, ok := read(row[at]); ok {
-				values = append(values, v)
-			}
-		}
-	}
-	return values
-}
-
 // median returns the median of round trips in milliseconds.
 func median(rtts []time.Duration) float64 {
 	values := make([]float64, len(rtts))

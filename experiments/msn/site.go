@@ -37,10 +37,13 @@ func needLab() error {
 // open starts a controller and a network, and waits until the one knows the
 // other. On an error nothing is left.
 func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology) (s *site, err error) {
+	if err := needLab(); err != nil {
+		return nil, err
+	}
 	s = &site{hosts: map[string]*testbed.ColdHost{}, next: 1}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", label, err), s.close())
+			err = errors.Join(fmt.Errorf("%s: %w", label, err), s.Close())
 		}
 	}()
 	if s.Controller, err = testbed.New(testbed.Config{Plan: plan, CPU: -1}); err != nil {
@@ -78,8 +81,8 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 	return s, s.Ready(ctx, s.lab.Topology())
 }
 
-// close takes network and controller down.
-func (s *site) close() error {
+// Close takes network and controller down.
+func (s *site) Close() error {
 	var err error
 	if s.lab != nil {
 		err = s.lab.Down(context.Background())

@@ -157,6 +157,9 @@ func (c *Controller) Stop() {
 	os.RemoveAll(c.dir)
 }
 
+// CPUTime is the time of processors that all its processes have used.
+func (c *Controller) CPUTime() time.Duration { return c.process.CPUTime() }
+
 // Failed returns err with what the controller said last.
 func (c *Controller) Failed(err error) error { return c.process.Failed(err) }
 

@@ -112,6 +112,31 @@ func (p *Process) children() (pids []int) {
 	return pids
 }
 
+// CPUTime is the time of processors that the process and all that it has started
+// have used, to a few hundredths of a second; those that have ended left out.
+func (p *Process) CPUTime() (sum time.Duration) {
+	for _, pid := range append(p.children(), p.PID()) {
+		if f := statFields(pid); len(f) > 12 {
+			for _, field := range f[11:13] { // utime, stime
+				ticks, _ := strconv.ParseInt(field, 10, 64)
+				sum += time.Duration(ticks) * (time.Second / 100)
+			}
+		}
+	}
+	return sum
+}
+
+// statFields returns the fields of /proc/PID/stat after the command's name
+// (proc_pid_stat(5)); none of a process that has ended.
+func statFields(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	// The name, in parentheses, may hold spaces: count from its end.
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
 // Failed returns err with what the process said last.
 func (p *Process) Failed(err error) error {
 	if p == nil || err == nil {
@@ -141,12 +166,7 @@ func (p *Process) Ended() error {
 
 // StartTime returns when a process was started, to a hundredth of a second.
 func StartTime(pid int) (time.Time, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return time.Time{}, err
-	}
-	// The command's name, in parentheses, may hold spaces: count from its end.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	f := statFields(pid)
 	if len(f) < 20 {
 		return time.Time{}, fmt.Errorf("/proc/%d/stat: %d fields", pid, len(f))
 	}

@@ -138,6 +138,15 @@ func (c *Context) All(column, name string, where Filter) (values []float64) {
 
 // Rounds returns the median of a column in each round; NaN where there is none.
 func (c *Context) Rounds(column, name string, where Filter) []float64 {
+	return c.eachRound(column, name, where, func(s Spread) float64 { return s.Median })
+}
+
+// Means returns the mean of a column in each round; NaN where there is none.
+func (c *Context) Means(column, name string, where Filter) []float64 {
+	return c.eachRound(column, name, where, func(s Spread) float64 { return s.Mean })
+}
+
+func (c *Context) eachRound(column, name string, where Filter, of func(Spread) float64) []float64 {
 	all := make([][]float64, c.Runs)
 	c.each(column, name, where, func(round int, v float64) {
 		if round >= 1 && round <= c.Runs && !math.IsNaN(v) {
@@ -148,7 +157,7 @@ func (c *Context) Rounds(column, name string, where Filter) []float64 {
 	for i, list := range all {
 		values[i] = math.NaN()
 		if len(list) > 0 {
-			values[i] = NewSpread(list).Median
+			values[i] = of(NewSpread(list))
 		}
 	}
 	return values
@@ -186,6 +195,11 @@ func (c *Context) Texts(column, name string, where Filter) (list []string) {
 		list = append(list, row[at])
 	}
 	return list
+}
+
+// Has reports whether a round of a case has a sample that a filter lets pass.
+func (c *Context) Has(name string, round int, where Filter) bool {
+	return slices.ContainsFunc(c.rows(name, where), func(row []string) bool { return row[1] == strconv.Itoa(round) })
 }
 
 // rows returns the samples of a case that a filter lets pass.

@@ -106,7 +106,7 @@ func (f Figure) Draw(c draw.Canvas) draw.Canvas {
 		plots[r] = make([]*plot.Plot, columns)
 		for k := range plots[r] {
 			if i := r*columns + k; i < len(f.Panels) {
-				plots[r][k] = f.Panels[i].plot()
+				plots[r][k] = f.Panels[i].plot(Width / vg.Length(columns))
 			}
 		}
 	}

@@ -59,7 +59,7 @@ type Series struct {
 	Colour int     `json:"colour"`           // 0 is grey
 	Dashed bool    `json:"dashed,omitempty"` // of lines
 	// Source is where the paper's values are in the paper; they are drawn in
-	// black, and hollow. Empty: measured.
+	// black, and hollow, and told apart by their shape. Empty: measured.
 	Source string `json:"source,omitempty"`
 	// Hollow is drawn as an outline: a result that is not one of those beside it.
 	Hollow bool `json:"hollow,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -98,8 +99,23 @@ func align(s, like text.Style) text.Style {
 	return s
 }
 
-// plot returns the panel as a plot.
-func (p Panel) plot() *plot.Plot {
+// barsAt returns how many series have bars at each X, at most, and the place of a
+// series among those at an X.
+func (p Panel) barsAt() (most int, place func(series int, x float64) int) {
+	at := map[float64][]int{}
+	for i, s := range p.Series {
+		for _, pt := range s.Points {
+			if s.Kind == Bars && !slices.Contains(at[pt.X], i) {
+				at[pt.X] = append(at[pt.X], i)
+				most = max(most, len(at[pt.X]))
+			}
+		}
+	}
+	return most, func(series int, x float64) int { return slices.Index(at[x], series) }
+}
+
+// plot returns the panel as a plot of a width.
+func (p Panel) plot(room vg.Length) *plot.Plot {
 	out := plot.New()
 	out.Title.Text, out.Title.TextStyle = p.Title, align(letters(9), out.Title.TextStyle)
 	out.Title.Padding = vg.Points(3)
@@ -112,11 +128,7 @@ func (p Panel) plot() *plot.Plot {
 		return out
 	}
 	var xs, ys []float64
-	sets := 0
 	for _, s := range p.Series {
-		if s.Kind == Bars {
-			sets++
-		}
 		for _, pt := range s.Points {
 			xs = append(xs, pt.X)
 			ys = append(append(ys, float64(pt.Y)), pt.CI95...)
@@ -127,28 +139,31 @@ func (p Panel) plot() *plot.Plot {
 	}
 	p.X.apply(&out.X, xs)
 	p.Y.apply(&out.Y, ys)
-	if len(p.X.Names) > 0 {
-		long := 0
+	if n := vg.Length(len(p.X.Names)); n > 0 {
+		var wide vg.Length
 		for _, name := range p.X.Names {
-			long = max(long, len(name))
+			for line := range strings.Lines(name) {
+				wide = max(wide, width(letters(7.5), line))
+			}
 		}
-		if long*len(p.X.Names) > 90 {
-			out.X.Tick.Label.Rotation, out.X.Tick.Label.XAlign, out.X.Tick.Label.YAlign = math.Pi/5, text.XRight, text.YCenter
+		if wide*n > room-50 {
+			out.X.Tick.Label.Rotation, out.X.Tick.Label.XAlign, out.X.Tick.Label.YAlign = math.Pi/5, text.XRight, text.YTop
+			out.X.Tick.Length = vg.Points(6)
 		}
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = color.Gray{0xdd}
 	out.Add(grid)
-	at := 0
-	for _, s := range p.Series {
-		drawn := drawnSeries{Series: s, width: 0.8}
-		if s.Kind == Bars {
-			drawn.width = 0.84 / float64(sets)
-			drawn.offset = drawn.width * (float64(at) - float64(sets-1)/2)
-			at++
-		}
-		out.Add(drawn)
+	most, place := p.barsAt()
+	for i, s := range p.Series {
+		wide := 0.84 / float64(max(most, 1))
+		out.Add(drawnSeries{Series: s, width: wide, offset: func(x float64) float64 {
+			if s.Kind != Bars {
+				return 0
+			}
+			return wide * (float64(place(i, x)) - float64(most-1)/2)
+		}})
 	}
 	for _, m := range p.Marks {
 		out.Add(m)
@@ -159,7 +174,8 @@ func (p Panel) plot() *plot.Plot {
 // drawnSeries is a series in its panel.
 type drawnSeries struct {
 	Series
-	width, offset float64 // of bars, in units of the axis
+	width  float64                 // of a bar, in units of the axis
+	offset func(x float64) float64 // of the bar at an X
 }
 
 // Plot draws it.
@@ -171,7 +187,7 @@ func (s drawnSeries) Plot(c draw.Canvas, p *plot.Plot) {
 		if !finite(y) || y < low {
 			y = low
 		}
-		return vg.Point{X: toX(pt.X + s.offset), Y: toY(y)}
+		return vg.Point{X: toX(pt.X + s.offset(pt.X)), Y: toY(y)}
 	}
 	var runs [][]vg.Point // a value that was not measured interrupts a line
 	var run []vg.Point
@@ -188,7 +204,7 @@ func (s drawnSeries) Plot(c draw.Canvas, p *plot.Plot) {
 			continue
 		}
 		if s.Kind == Bars {
-			s.bar(&c, vg.Point{X: toX(pt.X + s.offset - s.width*.46), Y: toY(max(low, 0))}, vg.Point{X: toX(pt.X + s.offset + s.width*.46), Y: at.Y})
+			s.bar(&c, vg.Point{X: toX(pt.X + s.offset(pt.X) - s.width*.46), Y: toY(max(low, 0))}, vg.Point{X: toX(pt.X + s.offset(pt.X) + s.width*.46), Y: at.Y})
 		}
 		if s.Kind == Steps && len(run) > 0 {
 			run = append(run, vg.Point{X: at.X, Y: last.Y})
@@ -223,8 +239,10 @@ func (s Series) bar(c *draw.Canvas, from, to vg.Point) {
 // dot draws one point.
 func (s Series) dot(c *draw.Canvas, at vg.Point) {
 	shape := draw.GlyphDrawer(draw.CircleGlyph{})
-	if s.hollow() {
-		shape = draw.RingGlyph{}
+	if shapes := []draw.GlyphDrawer{draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}; s.Source != "" {
+		shape = shapes[s.Colour%len(shapes)]
+	} else if s.Hollow {
+		shape = shapes[0]
 	}
 	c.DrawGlyph(draw.GlyphStyle{Color: s.colour(), Radius: vg.Points(2.2), Shape: shape}, at)
 }

@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/sim"
 )
 
@@ -23,9 +27,9 @@ type times struct {
 
 func roundTimes(quick bool) times {
 	if quick {
-		return times{time.Second, 300 * time.Millisecond, 700 * time.Millisecond, 4, 1}
+		return times{700 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, 2, 1}
 	}
-	return times{3 * time.Second, 500 * time.Millisecond, 2 * time.Second, 10, 2}
+	return times{700 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond, 3, 1}
 }
 
 // Load of both experiments: pairs of hosts that send, and packet-ins that a
@@ -41,7 +45,14 @@ func (b beatCase) settings(ctx context.Context, s *slice) error {
 	if b.asked == bySwitch {
 		rate = 1
 	}
-	text := fmt.Sprintf("southbound:\n  flood_rate: 0\n  realtime_first: %v\nheartbeat:\n  rate: %d\n  lost_after: 1000\n", b.order == prioritised, rate)
+	text := fmt.Sprintf("southbound:\n  realtime_first: %v\nheartbeat:\n  rate: %d\n  lost_after: 1000\n", b.order == prioritised, rate)
+	if !s.shipped {
+		text = strings.Replace(text, "southbound:\n", "southbound:\n  flood_rate: 0\n", 1) // as its plan has it
+	}
+	measure.Differs(ctx, fmt.Sprintf("%v: heartbeat.rate %d, heartbeat.lost_after 1000", s.sliceConfig, rate))
+	if b.order == inOrder {
+		measure.Differs(ctx, s.String()+", in order: southbound.realtime_first false")
+	}
 	_, err := api.NewGatewayClient(s.north).ApplyConfig(ctx, &api.ApplyConfigRequest{Text: text, Source: "hydra-heartbeat", LimitMs: 20_000})
 	return err
 }
@@ -119,7 +130,7 @@ func (s *slice) beats(ctx context.Context, b beatCase, quick bool, seed uint64) 
 			o := &all[i]
 			list = append(list, beatSample{one, append([]string{
 				number(saturation), number(one.offered(saturation)), number(o.answersPerSecond()), ms(o.packets.ValueAtPercentile(50)), ms(o.packets.ValueAtPercentile(99)),
-			}, o.figures().cells()...)})
+			}, append(o.figures().cells(), o.latencies())...)})
 		}
 		return nil
 	}
@@ -152,6 +163,34 @@ func (o *outcome) figures() beatFigures {
 	f := o.controller.figures()
 	f.behind = float64(o.switches.Asked.ValueAtQuantile(99.9)) / 1e6
 	return f
+}
+
+// latencies is all of them, as times in ms and how often each came; "+Inf" is
+// never. Where the controller has counted them, the times are upper bounds.
+func (o *outcome) latencies() string {
+	times := map[string]int64{}
+	if o.controller != nil {
+		last := 0.0
+		for _, bound := range slices.Sorted(maps.Keys(o.controller.buckets)) {
+			if n := o.controller.buckets[bound]; !math.IsInf(bound, 1) {
+				times[fmt.Sprintf("%.3g", 1e3*bound)] += int64(n - last)
+				last = n
+			}
+		}
+		times["+Inf"] = int64(o.controller.beats - last)
+	} else {
+		for _, bar := range o.switches.Latency.Distribution() {
+			times[fmt.Sprintf("%.3g", float64(bar.To)/1e6)] += bar.Count
+		}
+		times["+Inf"] = int64(o.switches.Lost)
+	}
+	var list []string
+	for _, at := range slices.Sorted(maps.Keys(times)) {
+		if n := times[at]; n > 0 {
+			list = append(list, fmt.Sprintf("%s:%d", at, n))
+		}
+	}
+	return strings.Join(list, " ")
 }
 
 // beside runs a load with heartbeats beside it and adds to the outcome. Where the

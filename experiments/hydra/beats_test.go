@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/sim"
 )
 
@@ -70,33 +69,17 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestSums: the figures of an experiment are summed up whatever was measured.
-func TestSums(t *testing.T) {
-	for _, e := range []experiments.Experiment{heartbeats(), throughput()} {
-		d, err := experiments.OpenData(t.TempDir()+"/data.csv", e.Columns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		c := &experiments.Context{Parameters: experiments.Parameters{Runs: 1, Quick: true}, Data: d}
-		if e.Name == "hydra-heartbeat" {
-			b := beatCase{slicing: topologicalSlicing, rate: 100, asked: bySwitch}
-			row := append(b.in(prioritised).key(), "1", "1000", "900", "900", "1", "2", "1000", "0", "1", "0", "0.5", "1", "2", "9", "11", "0.1")
-			if len(row) != len(e.Columns) {
-				t.Fatalf("%d of %d columns", len(row), len(e.Columns))
-			}
-			if err := d.Add(row); err != nil {
-				t.Fatal(err)
-			}
-			err = sumHeartbeats(c, []beatCase{b})
-		} else {
-			if err := d.Add(append(sliced()[0].key(40_000), "1", "39999", "0", "100", "1", "2")); err != nil {
-				t.Fatal(err)
-			}
-			err = sumThroughput(c, injected(true))
-		}
-		if err != nil {
-			t.Errorf("%s: %v", e.Name, err)
-		}
+// TestLatencies: all heartbeats are kept, those that were never answered too.
+func TestLatencies(t *testing.T) {
+	o := outcome{controller: &beatCounts{beats: 10, buckets: map[float64]float64{.001: 5, .01: 8, math.Inf(1): 9}}}
+	if got := o.latencies(); got != "+Inf:2 1:5 10:3" {
+		t.Errorf("of the controller: %q", got)
+	}
+	o = outcome{switches: &sim.BeatResult{Lost: 1, Latency: sim.NewHistogram()}}
+	for range 3 {
+		_ = o.switches.Latency.RecordValue(int64(20 * time.Millisecond))
+	}
+	if got := o.latencies(); got != "+Inf:1 20:3" {
+		t.Errorf("of switches: %q", got)
 	}
 }

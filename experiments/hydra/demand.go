@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/figure"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/sim"
 )
@@ -31,19 +31,29 @@ of packets, heartbeats and path computation in one process on the first processo
 profiles itself (weft profile): each sample of its time is the service's whose code is innermost, the rest is the process's.
 load: packet-ins between hosts of the partition at a rate, of one of 8 partitions. failures: no packet-ins, and a link that fails and
 comes back ten times a second, without rules where that is all; per change of the topology, so that a rate of failures follows. idle:
-neither. Time is sampled every 10 ms, memory every 512 KiB that are taken: nothing is less than one sample.
-RL is forwarding and paths under load, DJ is paths under failures, idle is all at rest, the process itself included.`,
-		Runs: 2, QuickRuns: 1, Transports: []string{"grpc"},
-		Columns: []string{"kind", "partitions", "rate", "run", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
-		Run:     runDemands,
+neither. As a user gets it: one process of weft up, no processor or priority of its own, and the switches likewise, under load.
+Each turn starts its controller anew. Time is sampled every 10 ms, memory every 512 KiB that are taken: nothing is less than one
+sample, and intervals are over the rounds. RL is forwarding and paths under load, DJ is paths under failures, idle is all at rest,
+the process itself included.`,
+		Deviation: `The paper's controller is Floodlight, of Java objects, on one of four cores of another processor. Weft repairs paths after a
+failure instead of computing all anew, so DJ takes next to nothing. Memory is compared for the whole network only (one partition):
+what the paper's Table 1 is of; the rows of other sizes have no value of the paper's.`,
+		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
+		Columns: []string{"kind", "rate", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
+		Cases: func(p experiments.Parameters) (list []experiments.Case) {
+			for _, of := range demandControllers(p.Quick) {
+				list = append(list, experiments.Case{Name: of.String(), Open: of.open})
+			}
+			return list
+		},
+		Sum: sumDemands,
 	}
 }
 
-// demandCase is one kind of sample.
-type demandCase struct {
-	kind       string // idle, load or failures
-	partitions int
-	rate       int // packet-ins per second
+// demandKind is one kind of sample.
+type demandKind struct {
+	kind string // idle, load or failures
+	rate int    // packet-ins per second
 }
 
 // The kinds.
@@ -53,27 +63,42 @@ const (
 	withFailing = "failures"
 )
 
-func (d demandCase) key() []string {
-	return []string{d.kind, strconv.Itoa(d.partitions), strconv.Itoa(d.rate)}
+func (d demandKind) where(service string) experiments.Filter {
+	return experiments.Where("kind", d.kind, "rate", strconv.Itoa(d.rate), "service", service)
 }
 
-// demandCases returns what is measured, those of one controller together.
-func demandCases(quick bool) [][]demandCase {
-	sizes, rates := []int{8, 4, 2, 1}, []int{10_000, 20_000, 30_000, 40_000, 50_000}
+// demandController is a controller, and what is measured of it.
+type demandController struct {
+	sliceConfig
+	kinds []demandKind
+}
+
+func demandRates(quick bool) []int {
 	if quick {
-		sizes, rates = []int{16, 8}, []int{5_000, 10_000}
+		return []int{5_000, 10_000}
 	}
-	var all [][]demandCase
+	return []int{10_000, 20_000, 30_000, 40_000, 50_000}
+}
+
+// demandControllers returns what is measured, the one under load first.
+func demandControllers(quick bool) (list []demandController) {
+	sizes, rules := []int{8, 4, 2, 1}, 50_000
+	if quick {
+		sizes, rules = []int{16, 8}, 5_000
+	}
+	idle, failing := demandKind{kind: atRest}, demandKind{kind: withFailing}
+	var loads []demandKind
+	for _, r := range demandRates(quick) {
+		loads = append(loads, demandKind{underLoad, r})
+	}
 	for i, p := range sizes {
-		list := []demandCase{{atRest, p, 0}}
-		for _, r := range rates {
-			if i == 0 {
-				list = append(list, demandCase{underLoad, p, r})
-			}
+		c := demandController{sliceConfig{slicing: topologicalSlicing, partitions: p, heartbeats: true, all: true}, []demandKind{idle, failing}}
+		if i == 0 {
+			c.rules, c.kinds = rules, append(append([]demandKind{idle}, loads...), failing)
 		}
-		all = append(all, append(list, demandCase{withFailing, p, 0}))
+		list = append(list, c)
 	}
-	return all
+	return append(list, demandController{sliceConfig{partitions: sizes[0], rules: rules, shipped: true}, append([]demandKind{idle}, loads...)})
 }
 
 // demandTime is how long a sample takes.
@@ -81,113 +106,63 @@ func demandTime(quick bool) time.Duration {
 	if quick {
 		return 2 * time.Second
 	}
-	return 12 * time.Second
-}
-
-func runDemands(ctx context.Context, c *experiments.Context) error {
-	all := demandCases(c.Quick)
-	total, taken := 0, 0
-	for _, list := range all {
-		for _, d := range list {
-			for run := 1; run <= c.Runs; run++ {
-				total++
-				if c.Data.Has(append(d.key(), strconv.Itoa(run))...) {
-					taken++
-				}
-			}
-		}
-	}
-	c.Progress.Begin("hydra-demand", total, taken)
-	for _, list := range all {
-		err := demandsOf(ctx, c, list)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || slices.ContainsFunc(list, func(d demandCase) bool { return d.kind == underLoad }):
-			return fmt.Errorf("%d partitions: %w", list[0].partitions, err)
-		default: // one processor is too little for so many switches; the others say what they say
-			c.Figure(fmt.Sprintf("not_measured_%d_partitions", list[0].partitions), err.Error())
-			c.Progress.Step(fmt.Sprintf("%d partitions: not measured: %v", list[0].partitions, err))
-		}
-	}
-	return sumDemands(c, all)
-}
-
-// demandRules is how many rules the firewall has: those of the paper where the
-// firewall is looked at, a tenth of them in a quick run.
-func demandRules(list []demandCase, quick bool) int {
-	switch {
-	case !slices.ContainsFunc(list, func(d demandCase) bool { return d.kind == underLoad }):
-		return 0
-	case quick:
-		return 5_000
-	}
-	return 50_000
+	return 3 * time.Second
 }
 
 // sampleTries is how often a sample is tried.
 const sampleTries = 3
 
-// demandsOf takes the samples of one controller.
-func demandsOf(ctx context.Context, c *experiments.Context, list []demandCase) (err error) {
-	missing := func(d demandCase, run int) bool { return !c.Data.Has(append(d.key(), strconv.Itoa(run))...) }
-	wanted := false
-	for run := 1; run <= c.Runs; run++ {
-		wanted = wanted || slices.ContainsFunc(list, func(d demandCase) bool { return missing(d, run) })
-	}
-	if !wanted {
-		return nil
-	}
-	s, err := sliceConfig{slicing: topologicalSlicing, partitions: list[0].partitions, rules: demandRules(list, c.Quick), heartbeats: true, all: true}.start(ctx)
+// demanding is a controller that is measured.
+type demanding struct {
+	*slice
+	*experiments.Context
+	kinds []demandKind
+}
+
+func (d demandController) open(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
+	s, err := d.start(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if end := s.close(); err == nil {
-			err = end
-		}
-	}()
+	return demanding{s, c, d.kinds}, nil
+}
+
+// Sample takes all kinds.
+func (s demanding) Sample(ctx context.Context, round int) (all [][]string, err error) {
 	taken := map[string]*plan.Profile{} // by kind; the first of each
-	for run := 1; run <= c.Runs; run++ {
-		for _, d := range list {
-			if !missing(d, run) {
-				continue
-			}
-			p, rows, err := d.sample(ctx, s, demandTime(c.Quick), c.Seed+uint64(run))
-			for try := 1; err != nil && ctx.Err() == nil && try < sampleTries; try++ { // a process was too busy to answer in time
-				p, rows, err = d.sample(ctx, s, demandTime(c.Quick), c.Seed+uint64(run))
-			}
-			if err != nil {
-				return s.failed(err)
-			}
-			for i := range rows {
-				rows[i] = append(append(d.key(), strconv.Itoa(run)), rows[i]...)
-			}
-			if err := c.Data.Add(rows...); err != nil {
-				return err
-			}
-			if taken[d.kind] == nil {
-				taken[d.kind] = p
-			}
-			c.Progress.Step(fmt.Sprintf("%s of one of %d partitions, %d packet-ins/s, run %d", d.kind, d.partitions, d.rate, run))
+	for _, d := range s.kinds {
+		p, rows, err := d.sample(ctx, s.slice, demandTime(s.Quick), s.Seed+uint64(round))
+		for try := 1; err != nil && ctx.Err() == nil && try < sampleTries; try++ { // a process was too busy to answer in time
+			p, rows, err = d.sample(ctx, s.slice, demandTime(s.Quick), s.Seed+uint64(round))
 		}
+		if err != nil {
+			return nil, s.failed(fmt.Errorf("%s, %d/s: %w", d.kind, d.rate, err))
+		}
+		for _, row := range rows {
+			all = append(all, append([]string{d.kind, strconv.Itoa(d.rate)}, row...))
+		}
+		if taken[d.kind] == nil {
+			taken[d.kind] = p
+		}
+		s.Progress.Say("%v: %s, %d/s", s.sliceConfig, d.kind, d.rate)
 	}
-	if idle, busy, failing := taken[atRest], taken[underLoad], taken[withFailing]; idle != nil && busy != nil && failing != nil {
+	if idle, busy, failing := taken[atRest], taken[underLoad], taken[withFailing]; round == 1 && idle != nil && busy != nil && failing != nil {
 		busy.Delays = idle.Delays // others wait for the work, too
 		idle.Derive()
 		failing.Derive(idle)
 		busy.Derive(idle, failing)
-		c.Figure("profile", string(busy.YAML(
+		s.Context.Figure("profile", string(busy.YAML(
 			"A measured profile of a controller: what its services take, for weft plan make.",
-			fmt.Sprintf("Measured by: weft experiment run hydra-demand -o json, as profile; %d simulated switches, firewall with %d rules, a link failing every %v for per_change.", busy.Switches, demandRules(list, c.Quick), failEvery),
-			fmt.Sprintf("0 is no sample of 10 ms in %v: per_packet less than %v, per_change than %v.", demandTime(c.Quick),
+			fmt.Sprintf("Measured by: weft experiment run hydra-demand -o json, as profile; %d simulated switches, firewall with %d rules, a link failing every %v for per_change.", busy.Switches, s.rules, failEvery),
+			fmt.Sprintf("0 is no sample of 10 ms in %v: per_packet less than %v, per_change than %v.", demandTime(s.Quick),
 				10*time.Millisecond/time.Duration(max(1, busy.PacketIns*busy.Seconds)), 10*time.Millisecond/time.Duration(max(1, failing.Changes*failing.Seconds))),
 		)))
 	}
-	return nil
+	return all, nil
 }
 
 // sample profiles the controller while the case goes on.
-func (d demandCase) sample(ctx context.Context, s *slice, span time.Duration, seed uint64) (p *plan.Profile, rows [][]string, err error) {
+func (d demandKind) sample(ctx context.Context, s *slice, span time.Duration, seed uint64) (p *plan.Profile, rows [][]string, err error) {
 	during, end := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	answered := 0.0
@@ -276,104 +251,173 @@ func (s *slice) profile(ctx context.Context, span time.Duration) (*plan.Profile,
 	return p, err
 }
 
-// demandMean is the mean of a column over the runs of a case, summed over some
-// services; all services if none are named. NaN if there is none.
-func demandMean(c *experiments.Context, d demandCase, column int, services ...string) float64 {
-	sum, runs := 0.0, map[string]bool{}
-	for _, row := range c.Data.Rows() {
-		if !slices.Equal(row[:3], d.key()) || len(services) > 0 && !slices.Contains(services, row[4]) {
-			continue
-		}
-		runs[row[3]] = true
-		v, _ := strconv.ParseFloat(row[column], 64) // empty is nothing
-		sum += v
+// summed is, in each round, a column summed over some services; over all of them
+// if none are named. A service without a sample has taken nothing.
+func summed(c *experiments.Context, name string, d demandKind, column string, services ...string) []float64 {
+	list := make([]float64, c.Runs)
+	for i := range list {
+		list[i] = math.NaN()
 	}
-	if len(runs) == 0 {
-		return math.NaN()
-	}
-	return sum / float64(len(runs))
-}
-
-// The columns that are summed up.
-const (
-	cpuColumn    = 5
-	memoryColumn = 6
-	changeColumn = 8
-)
-
-// atTenSeconds is the share of a processor that path computation takes at a
-// failure every 10 s, as the paper has it: the failure and the coming back are
-// two changes.
-func atTenSeconds(c *experiments.Context, partitions int) float64 {
-	d := demandCase{withFailing, partitions, 0}
-	changes := demandMean(c, d, changeColumn, "paths")
-	if !(changes > 0) {
-		return math.NaN()
-	}
-	return demandMean(c, d, cpuColumn, "paths") / changes * 2 / 10
-}
-
-func sumDemands(c *experiments.Context, all [][]demandCase) error {
-	loaded := all[0][0].partitions
-	highest := demandCase{}
-	curves := []struct {
-		name     string
-		services []string
-	}{
-		{"RL (forwarding, paths)", []string{"forwarding", "paths"}}, {"FW (firewall)", []string{"firewall"}}, {"HB (heartbeat)", []string{"heartbeat"}},
-		{"southbound", []string{"southbound"}}, {"hosts, discovery", []string{"hosts", "discovery"}}, {"the process itself", []string{processRow}},
-	}
-	series := make([]experiments.Series, len(curves))
-	for i, curve := range curves {
-		series[i] = experiments.Series{Name: curve.name, Colour: i}
-		for _, d := range all[0] {
-			if d.kind == underLoad {
-				highest = d
-				series[i].Points = append(series[i].Points, plotter.XY{X: float64(d.rate), Y: demandMean(c, d, cpuColumn, curve.services...)})
+	if len(services) == 0 {
+		for _, s := range c.Texts("service", name, experiments.Where("kind", d.kind, "rate", strconv.Itoa(d.rate))) {
+			if !slices.Contains(services, s) {
+				services = append(services, s)
 			}
 		}
 	}
-	plot, err := experiments.Curves("Demand by service", "packet-ins per second", "% of a processor", series)
-	if err != nil {
-		return err
+	for round := range list {
+		for _, s := range services {
+			if !c.Has(name, round+1, d.where(s)) {
+				continue
+			}
+			if math.IsNaN(list[round]) {
+				list[round] = 0
+			}
+			if v := c.Rounds(column, name, d.where(s))[round]; !math.IsNaN(v) {
+				list[round] += v
+			}
+		}
 	}
-	c.Draw(plot)
-	rest := demandCase{atRest, loaded, 0}
+	return list
+}
+
+// atTenSeconds is, in each round, the share of a processor that path computation
+// takes at a failure every 10 s, as the paper has it: the failure and the coming
+// back are two changes.
+func atTenSeconds(c *experiments.Context, name string) []float64 {
+	d := demandKind{kind: withFailing}
+	list := summed(c, name, d, "cpu_percent", "paths")
+	for i, changes := range c.Rounds("changes_per_s", name, d.where("paths")) {
+		if list[i] *= 2.0 / 10 / changes; math.IsInf(list[i], 0) {
+			list[i] = math.NaN()
+		}
+	}
+	return list
+}
+
+// applications are those of the paper, and what else there is.
+var applications = []struct {
+	name     string
+	services []string
+}{
+	{"RL", []string{"forwarding", "paths"}}, {"FW", []string{"firewall"}}, {"HB", []string{"heartbeat"}},
+	{"southbound", []string{"southbound"}}, {"hosts, discovery", []string{"hosts", "discovery"}}, {"the process itself", []string{processRow}},
+}
+
+func sumDemands(c *experiments.Context) error {
+	all := demandControllers(c.Quick)
+	loaded, shipped := all[0], all[len(all)-1]
+	sizes := all[:len(all)-1]
+	rates := demandRates(c.Quick)
+	idle, highest := demandKind{kind: atRest}, demandKind{underLoad, rates[len(rates)-1]}
+	of := func(d demandController, k demandKind, column string, services ...string) measure.Interval {
+		return measure.Median(summed(c, d.String(), k, column, services...))
+	}
 	at := func(text string) string { return fmt.Sprintf("%s, %d packet-ins/s", text, highest.rate) }
-	claims := []experiments.Claim{
-		{What: "idle", Paper: "about 15 %", Value: 15, Ours: demandMean(c, rest, cpuColumn), Unit: "%"},
-		{What: at("RL"), Paper: "45 % at 50,000/s", Value: 45, Ours: demandMean(c, highest, cpuColumn, "forwarding", "paths"), Unit: "%"},
-		{What: at("FW, 50,000 rules"), Paper: "7 %", Value: 7, Ours: demandMean(c, highest, cpuColumn, "firewall"), Unit: "%"},
-		{What: at("HB"), Paper: "3 %", Value: 3, Ours: demandMean(c, highest, cpuColumn, "heartbeat"), Unit: "%"},
-		{What: at("the whole controller"), Paper: "about 100 %: it saturates at 50,000/s", Value: 100, Ours: demandMean(c, highest, cpuColumn), Unit: "%"},
+	percent := func(what, paper string, value float64, i measure.Interval) experiments.Claim {
+		return experiments.Claim{Figure: "Fig. 5", What: what, Paper: paper, Value: value, Unit: "%"}.Of(i)
 	}
-	for _, list := range all {
-		p := list[0].partitions
-		paperSays, value := "falls with the partitions", 0.0
-		if p == 4 {
-			paperSays, value = "25 %", 25
+	c.Compare(
+		percent("idle", "about 15 %", 15, of(loaded, idle, "cpu_percent")),
+		percent(at("RL"), "45 % at 50,000/s", 45, of(loaded, highest, "cpu_percent", "forwarding", "paths")),
+		percent(at(fmt.Sprintf("FW, %d rules", loaded.rules)), "7 %", 7, of(loaded, highest, "cpu_percent", "firewall")),
+		percent(at("HB"), "3 %", 3, of(loaded, highest, "cpu_percent", "heartbeat")),
+		percent(at("the whole controller"), "about 100 %: it saturates at 50,000/s", 100, of(loaded, highest, "cpu_percent")),
+		percent(at("the whole controller, as a user gets it"), "-", 0, of(shipped, highest, "cpu_percent")),
+	)
+	for _, d := range sizes {
+		says, value := "falls with the partitions", 0.0
+		if d.partitions == 4 {
+			says, value = "25 %", 25
 		}
-		ours := atTenSeconds(c, p)
-		claims = append(claims, experiments.Claim{What: fmt.Sprintf("DJ (%dP), a failure every 10 s", p), Paper: paperSays, Value: value, Ours: ours, Unit: "%"})
-		if !math.IsNaN(ours) {
-			c.Figure(fmt.Sprintf("paths_percent_%d_partitions", p), ours)
+		ours := measure.Median(atTenSeconds(c, d.String()))
+		c.Compare(percent(fmt.Sprintf("DJ (%dP), a failure every 10 s", d.partitions), says, value, ours))
+		if ours.Count > 0 {
+			c.Figure(fmt.Sprintf("paths_percent_%d_partitions", d.partitions), ours.Median)
 		}
 	}
-	smallest := all[len(all)-1][0]
-	for _, m := range []struct {
-		what, service string
-		gigabytes     float64
-		of            demandCase
-	}{{"DJ (paths)", "paths", 6.25, smallest}, {"RL (forwarding)", "forwarding", 3.75, smallest}, {"FW (firewall)", "firewall", 1.25, rest}} {
-		claim := experiments.Claim{
-			What:  fmt.Sprintf("memory of %s, one of %d partitions", m.what, m.of.partitions),
-			Paper: fmt.Sprintf("%g GB of the whole network", m.gigabytes), Ours: demandMean(c, m.of, memoryColumn, m.service), Unit: "MiB",
+	for _, d := range sizes {
+		for _, m := range []struct {
+			what, service string
+			gigabytes     float64
+		}{{"DJ (paths)", "paths", 6.25}, {"RL (forwarding)", "forwarding", 3.75}, {"FW (firewall)", "firewall", 1.25}} {
+			if m.service == "firewall" && d.rules == 0 {
+				continue
+			}
+			claim := experiments.Claim{Figure: "Table 1", What: fmt.Sprintf("memory of %s, one of %d partitions", m.what, d.partitions), Paper: "-", Unit: "MB"}.
+				Of(scaled(of(d, idle, "memory_mib", m.service), 1.048576))
+			if d.partitions == 1 || m.service == "firewall" { // rules are the same in all partitions
+				claim.Paper, claim.Value = fmt.Sprintf("%g GB of the whole network", m.gigabytes), m.gigabytes*1e3
+			}
+			c.Compare(claim)
 		}
-		if m.of.partitions == 1 {
-			claim.Value = m.gigabytes * 1e9 / (1 << 20)
-		}
-		claims = append(claims, claim)
 	}
-	c.Compare(claims...)
+	c.Show(fig5(c, loaded, shipped, sizes), table1(c, sizes))
 	return nil
+}
+
+// fig5 draws the time of processors by application and load, and of DJ by the
+// number of partitions.
+func fig5(c *experiments.Context, loaded, shipped demandController, sizes []demandController) figure.Figure {
+	load := figure.Panel{Title: loaded.String(), X: figure.Axis{Label: "packet-ins per second"}, Y: figure.Axis{Label: "% of a processor"}}
+	rates := append([]int{0}, demandRates(c.Quick)...)
+	for _, r := range rates {
+		load.X.Names = append(load.X.Names, strconv.Itoa(r))
+	}
+	same := load
+	same.Title = shipped.String()
+	kind := func(rate int) demandKind {
+		if rate == 0 {
+			return demandKind{kind: atRest}
+		}
+		return demandKind{underLoad, rate}
+	}
+	for i, a := range applications {
+		for _, of := range []struct {
+			d *figure.Panel
+			c demandController
+		}{{&load, loaded}, {&same, shipped}} {
+			s := figure.Series{Name: a.name, Kind: figure.Bars, Colour: i}
+			for x, r := range rates {
+				s.Points = append(s.Points, figure.At(float64(x), measure.Median(summed(c, of.c.String(), kind(r), "cpu_percent", a.services...)), of.c.String()))
+			}
+			of.d.Series = append(of.d.Series, s)
+		}
+	}
+	for i, series := range []string{"RL", "FW"} {
+		if s := paperValues.Series("Fig. 5", series, figure.Dots, load.X); len(s.Points) > 0 {
+			s.Colour = i
+			load.Series = append(load.Series, s)
+		}
+	}
+	dj := figure.Panel{Title: "DJ at a failure every 10 s", X: figure.Axis{Label: "partitions"}, Y: figure.Axis{Label: "% of a processor", Log: true}}
+	bars := figure.Series{Name: "DJ", Kind: figure.Bars, Colour: 6}
+	for x, d := range sizes {
+		dj.X.Names = append(dj.X.Names, strconv.Itoa(d.partitions))
+		bars.Points = append(bars.Points, figure.At(float64(x), measure.Median(atTenSeconds(c, d.String())), d.String()))
+	}
+	dj.Series = append(dj.Series, bars)
+	if s := paperValues.Series("Fig. 5", "DJ", figure.Dots, dj.X); len(s.Points) > 0 {
+		s.Colour = 2
+		dj.Series = append(dj.Series, s)
+	}
+	return figure.Figure{Name: "Fig. 5", Title: "time of processors by application", Panels: []figure.Panel{load, same, dj},
+		Notes: []string{"RL is forwarding and paths, FW firewall, HB heartbeat. The paper besides: idle 15 %, HB 3 %, both whatever the load."}}
+}
+
+// table1 draws the memory by application and number of partitions.
+func table1(c *experiments.Context, sizes []demandController) figure.Figure {
+	p := figure.Panel{X: figure.Axis{Names: []string{"DJ", "RL", "FW"}}, Y: figure.Axis{Label: "MB", Log: true}}
+	for i, d := range sizes {
+		s := figure.Series{Name: fmt.Sprintf("one of %d partitions", d.partitions), Kind: figure.Bars, Colour: i + 1}
+		for x, service := range []string{"paths", "forwarding", "firewall"} {
+			if service == "firewall" && d.rules == 0 {
+				continue
+			}
+			s.Points = append(s.Points, figure.At(float64(x), scaled(measure.Median(summed(c, d.String(), demandKind{kind: atRest}, "memory_mib", service)), 1.048576), d.String()))
+		}
+		p.Series = append(p.Series, s)
+	}
+	p.Series = append(p.Series, paperValues.Series("Table 1", "memory", figure.Bars, p.X))
+	return figure.Figure{Name: "Table 1", Title: "memory by application", Panels: []figure.Panel{p}, Notes: []string{"The paper's is of the whole network, which is one partition; FW is measured where there are rules."}}
 }

@@ -6,7 +6,11 @@
 // Only cmd/weft imports it.
 package hydra
 
-import "github.com/weft-sdn/weft/experiments"
+import (
+	_ "embed"
+
+	"github.com/weft-sdn/weft/experiments"
+)
 
 // All returns the experiments.
 func All() []experiments.Experiment {
@@ -14,3 +18,8 @@ func All() []experiments.Experiment {
 }
 
 const paper = "Hydra, functional slicing of SDN controllers (section 5)"
+
+// paperValues is what its figures show, as far as its text has numbers.
+//
+//go:embed paper.csv
+var paperValues experiments.PaperValues

@@ -4,31 +4,29 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"gonum.org/v1/plot/plotter"
+	"strings"
 
 	"github.com/weft-sdn/weft/experiments"
-)
-
-// Columns of the samples.
-const (
-	beatSaturation = 6
-	beatDue        = 11
-	beatMissed     = 12
-	beatOver10     = 13
-	beatOver100    = 14
-	beatP50        = 15
-	beatMax        = 19
+	"github.com/weft-sdn/weft/experiments/figure"
+	"github.com/weft-sdn/weft/experiments/measure"
 )
 
 // lateMost is the share of the heartbeats, in percent, that may take longer than 10 ms.
 const lateMost = 0.1
 
-// lateShare is the share of a case's heartbeats, in percent, that took longer than
-// 10 ms; NaN if it was not measured.
-func lateShare(d *experiments.Data, b beatCase) float64 {
-	all := column(d, b.key())
-	return 100 * sum(all, beatOver10) / sum(all, beatDue)
+// share is, in each round, the share of a case's heartbeats, in percent, that a
+// column counts; NaN if it was not measured.
+func share(c *experiments.Context, b beatCase, column string) []float64 {
+	list, due := c.Rounds(column, b.of, b.where()), c.Rounds("due", b.of, b.where())
+	for i := range list {
+		list[i] *= 100 / due[i]
+	}
+	return list
+}
+
+// late is the share of a case's heartbeats that took longer than 10 ms.
+func late(c *experiments.Context, b beatCase) measure.Interval {
+	return measure.Median(share(c, b, "over_10ms"))
 }
 
 // keeps is the highest of the loads, which ascend, up to which no more are late than
@@ -48,51 +46,116 @@ func keeps(loads []int, late func(load int) float64) float64 {
 	return float64(highest)
 }
 
-// sumHeartbeats compares the samples of cases with the paper and draws them.
-func sumHeartbeats(c *experiments.Context, cases []beatCase) error {
+// sumHeartbeats compares the samples with the paper and draws them.
+func sumHeartbeats(c *experiments.Context) error {
 	figures, byLoad := map[string]any{}, map[string]any{}
-	var curves []experiments.Series
-	for _, b := range bothOrders(cases) {
-		all, late, name := column(c.Data, b.key()), lateShare(c.Data, b), b.String()
-		in10 := 100 - late
-		if b.rate == 10 && b.asked == byController { // it knows what is late by then only
-			in10 = math.NaN()
+	var cases []beatCase
+	for _, of := range beatSlices(c.Quick) {
+		cases = append(cases, bothOrders(beatCases(of.String()))...)
+	}
+	for _, b := range cases {
+		name, of := b.String(), late(c, b)
+		median := func(column string) measure.Interval { return c.Median(column, b.of, b.where()) }
+		if of.Count > 0 {
+			in10 := 100 - of.Median
+			if b.rate == 10 && b.asked == byController { // it knows what is late by then only
+				in10 = 0
+			}
+			figures[name] = map[string]float64{
+				"in_10ms_percent": orZero(in10), "over_100ms": orZero(median("over_100ms").Median), "missed": orZero(median("missed").Median), "saturation_per_s": orZero(median("saturation_per_s").Median),
+			}
 		}
-		figures[name] = map[string]float64{
-			"in_10ms_percent": orZero(in10), "over_100ms": orZero(sum(all, beatOver100)), "missed": orZero(sum(all, beatMissed)), "saturation_per_s": orZero(mean(all, beatSaturation)),
+		at := "Fig. 9"
+		if b.rate == 10 {
+			at = "Fig. 7"
 		}
+		claim := func(what, paper, unit string, of measure.Interval) experiments.Claim {
+			return experiments.Claim{Figure: at, What: what + ", " + name, Paper: paper, Unit: unit}.Of(of)
+		}
+		c.Compare(claim("saturation, the heartbeats included", "-", "/s", median("saturation_per_s")))
 		switch {
 		case b.rate == 100 && b.order == prioritised:
-			c.Compare(experiments.Claim{What: "later than 10 ms, " + name, Paper: "almost none", Ours: late, Unit: "%"}.AtMost(lateMost))
-			c.Compare(markClaim(c, b))
+			c.Compare(claim("later than 10 ms", "almost none", "%", of).AtMost(lateMost), markClaim(c, b))
 			byLoad[name] = loadFigures(c, b)
 		case b.rate == 100:
-			c.Compare(experiments.Claim{What: "later than 10 ms, " + name, Paper: "all", Value: 100, Ours: late, Unit: "%"})
+			all := claim("later than 10 ms", "all", "%", of)
+			all.Value = 100
+			c.Compare(all)
 		case b.asked == byController:
-			c.Compare(experiments.Claim{What: "missed their deadline of 100 ms, " + name, Paper: missPaper(b), Ours: 100 * sum(all, beatMissed) / sum(all, beatDue), Unit: "%"})
+			c.Compare(claim("missed their deadline of 100 ms", missPaper(b), "%", measure.Median(share(c, b, "missed"))))
 		default:
-			c.Compare(experiments.Claim{What: "99th percentile, " + name, Paper: p99Paper(b), Ours: mean(all, beatP50+2), Unit: "ms"})
+			c.Compare(claim("99th percentile", p99Paper(b), "ms", median("p99_ms")))
 		}
 		if b.asked == bySwitch {
-			longest := experiments.Claim{What: "longest, " + name, Paper: longestPaper(b), Ours: most(all, beatMax), Unit: "ms"}
+			longest := claim("longest of a round", longestPaper(b), "ms", median("max_ms"))
 			if b.order == prioritised && b.rate == 100 {
 				longest = longest.AtMost(100)
 			}
 			c.Compare(longest)
-			curves = append(curves, quantiles(name, all, len(curves), b.order == inOrder))
 		}
+	}
+	for _, of := range beatSlices(c.Quick) {
+		b := beatCase{of: of.String(), rate: 100, order: prioritised}
+		asked, asks := b, b
+		asked.asked, asks.asked = bySwitch, byController
+		c.Compare(experiments.Claim{Figure: "Fig. 9", What: "saturation, the controller asking to the switches asking, 100/s, " + b.of, Paper: "-", Relative: true}.
+			Of(measure.Ratio(c.Rounds("saturation_per_s", b.of, asks.where()), c.Rounds("saturation_per_s", b.of, asked.where()))))
 	}
 	c.Figure("heartbeats", figures)
 	c.Figure("in_10ms_percent_by_load", byLoad)
-	if len(curves) == 0 {
-		return nil
-	}
-	p, err := experiments.Curves(fmt.Sprintf("heartbeats asked by switches, beside packet-ins at %d %% of saturation", nearSaturation), "nines of the heartbeats: 1 is 90 %, 2 is 99 %", "latency, ms", curves)
-	if err != nil {
-		return err
-	}
-	c.Draw(p)
+	title := fmt.Sprintf("heartbeats beside packet-ins at %d %% of saturation, ", nearSaturation)
+	c.Show(
+		beatFigure(c, "Fig. 7", title+"10 a second", 10, 100, orders()),
+		beatFigure(c, "Fig. 8", title+"10 a second: what priority does", 10, 10, orders()),
+		beatFigure(c, "Fig. 9", title+"100 a second", 100, 0, orders()),
+		beatFigure(c, "Fig. 10", title+"100 a second, to 100 ms", 100, 100, orders()))
 	return nil
+}
+
+// beatFigure draws the distribution of all heartbeats at a rate up to a latency,
+// 0 being the longest, by who asks.
+func beatFigure(c *experiments.Context, name, title string, rate int, to float64, orders []string) figure.Figure {
+	f := figure.Figure{Name: name, Title: title}
+	for _, asked := range []string{byController, bySwitch} {
+		p := figure.Panel{Title: "asked by the " + asked, X: figure.Axis{Label: "latency, ms", Max: to}, Y: figure.Axis{Label: "% of heartbeats", Max: 100}}
+		for i, of := range beatSlices(c.Quick) {
+			for _, order := range orders {
+				b := beatCase{of: of.String(), rate: rate, asked: asked, order: order}
+				values, counts := latencies(c, b)
+				s := figure.Series{Name: b.of + ", " + order, Kind: figure.Steps, Colour: i + 1, Dashed: order == inOrder, Points: figure.CDF(values, counts, b.of)}
+				if n := len(s.Points); n > 0 && math.IsInf(s.Points[n-1].X, 1) { // never; the curve ends below 100 %
+					s.Points = s.Points[:n-1]
+				}
+				if len(s.Points) == 0 {
+					s.Points = []figure.Point{{X: 0, Y: figure.Number(math.NaN()), Case: b.of}}
+				}
+				p.Series = append(p.Series, s)
+			}
+		}
+		for i, series := range []string{"hybrid with priority", "topological", "in order"} {
+			if s := paperValues.Series(name, series, figure.Dots, p.X); asked == byController && len(s.Points) > 0 {
+				s.Colour = i
+				p.Series = append(p.Series, s)
+			}
+		}
+		f.Panels = append(f.Panels, p)
+	}
+	return f
+}
+
+// latencies reads those of all rounds of a case, and how often each came.
+func latencies(c *experiments.Context, b beatCase) (values, counts []float64) {
+	for _, text := range c.Texts("latencies", b.of, b.where()) {
+		for _, one := range strings.Fields(text) {
+			at, n, _ := strings.Cut(one, ":")
+			v, err := strconv.ParseFloat(at, 64)
+			count, bad := strconv.ParseFloat(n, 64)
+			if err == nil && bad == nil {
+				values, counts = append(values, v), append(counts, count)
+			}
+		}
+	}
+	return values, counts
 }
 
 // allLoads are those at which a mark is looked at, ascending.
@@ -101,8 +164,8 @@ func allLoads(quick bool) []int { return append(lowerLoads(quick), nearSaturatio
 // markClaim says up to which load the mark is kept.
 func markClaim(c *experiments.Context, b beatCase) experiments.Claim {
 	return experiments.Claim{
-		What: fmt.Sprintf("load up to which %v %% are within 10 ms, %v", 100-lateMost, b), Paper: "-", Unit: "% of saturation",
-		Ours: keeps(allLoads(c.Quick), func(load int) float64 { return lateShare(c.Data, b.at(load)) }),
+		Figure: "Fig. 9", What: fmt.Sprintf("load up to which %v %% are within 10 ms, %v", 100-lateMost, b), Paper: "-", Unit: "% of saturation",
+		Ours: keeps(allLoads(c.Quick), func(load int) float64 { return late(c, b.at(load)).Median }),
 	}
 }
 
@@ -110,23 +173,28 @@ func markClaim(c *experiments.Context, b beatCase) experiments.Claim {
 func loadFigures(c *experiments.Context, b beatCase) map[string]float64 {
 	all := map[string]float64{}
 	for _, load := range allLoads(c.Quick) {
-		all[strconv.Itoa(load)] = orZero(100 - lateShare(c.Data, b.at(load)))
+		all[strconv.Itoa(load)] = orZero(100 - late(c, b.at(load)).Median)
 	}
 	return all
 }
 
+// apart reports whether a case has path computation in another process.
+func (b beatCase) apart() bool {
+	return strings.HasPrefix(b.of, string(hybridSlicing)) || strings.HasPrefix(b.of, string(functionalSlicing))
+}
+
 func missPaper(b beatCase) string {
-	if b.slicing != topologicalSlicing && b.order == prioritised {
+	if b.apart() && b.order == prioritised {
 		return "none"
 	}
-	if b.slicing == topologicalSlicing && b.order == inOrder {
+	if !b.apart() && b.order == inOrder {
 		return "3 %"
 	}
 	return "-"
 }
 
 func p99Paper(b beatCase) string {
-	if b.slicing != topologicalSlicing && b.order == prioritised {
+	if b.apart() && b.order == prioritised {
 		return "about 10 ms"
 	}
 	return "-"
@@ -137,16 +205,4 @@ func longestPaper(b beatCase) string {
 		return "1800 ms"
 	}
 	return "-"
-}
-
-// quantiles draws what a share of the heartbeats does not exceed: the
-// distribution function turned round, so that its tail can be read.
-func quantiles(name string, rows [][]float64, colour int, dashed bool) experiments.Series {
-	s := experiments.Series{Name: name, Colour: colour, Dashed: dashed}
-	for i, nines := range []float64{0.3, 1.3, 2, 3, 5} { // 50, 95, 99, 99.9 %, the longest
-		if v := mean(rows, beatP50+i); v > 0 {
-			s.Points = append(s.Points, plotter.XY{X: nines, Y: v})
-		}
-	}
-	return s
 }

@@ -38,6 +38,17 @@ type sliceConfig struct {
 	rules      int  // of the firewall
 	heartbeats bool // the service heartbeat runs
 	all        bool // and all others
+	// shipped: one process as weft up starts it, and simulated switches beside it
+	// as any other process: what a user gets.
+	shipped bool
+}
+
+// String is the name of a case of it.
+func (c sliceConfig) String() string {
+	if c.shipped {
+		return fmt.Sprintf("as a user gets it, 1 of %d", c.partitions)
+	}
+	return fmt.Sprintf("%s, 1 of %d", c.slicing, c.partitions)
 }
 
 // slice is such a controller at work, with its simulated switches.
@@ -127,7 +138,7 @@ func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
 	s = &slice{sliceConfig: c}
 	defer func() {
 		if err != nil {
-			err = errors.Join(s.failed(err), s.close())
+			err = errors.Join(s.failed(err), s.Close())
 			s = nil
 		}
 	}()
@@ -137,7 +148,11 @@ func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
 	if err := s.topo.AttachHostsToEdge(edgeHosts, edgePorts); err != nil {
 		return s, err
 	}
-	if s.control, err = testbed.Start(ctx, testbed.Config{Plan: c.plan(), CPU: -1}); err != nil {
+	config := testbed.Config{Plan: c.plan(), CPU: -1}
+	if c.shipped {
+		config.Plan = nil
+	}
+	if s.control, err = testbed.Start(ctx, config); err != nil {
 		return s, err
 	}
 	s.north, err = grpc.NewClient("passthrough:///"+s.control.North[0], grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -153,13 +168,16 @@ func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
 	}
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.end, s.ended = end, make(chan error, 1)
-	go func() { s.ended <- s.run(run) }()
+	go func() { s.ended <- s.run(run) }() // with ctx's values: what it sets is declared
 	return s, s.settle(ctx)
 }
 
 // run runs the switches on the second processor and before whatever else is
 // there: what is measured is the controller's delay, not the generator's.
 func (s *slice) run(ctx context.Context) error {
+	if s.shipped {
+		return s.net.Run(ctx)
+	}
 	_, second := two()
 	return testbed.Urgent(ctx, "simulated switches", second, generatorNice, func() error { return s.net.Run(ctx) })
 }
@@ -277,8 +295,8 @@ func (s *slice) failed(err error) error {
 	return s.control.Failed(err)
 }
 
-// close ends switches and controller.
-func (s *slice) close() (err error) {
+// Close ends switches and controller.
+func (s *slice) Close() (err error) {
 	if s == nil {
 		return nil
 	}

@@ -74,7 +74,7 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 	s = &stages{topo: topo, cables: map[flow.Location]flow.Location{}, pipelines: map[flow.DPID]weft.Pipeline{}, probes: make(chan probe, 1<<16)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.Close())
 			s = nil
 		}
 	}()
@@ -365,8 +365,8 @@ func (s *stages) run(packets int) error {
 	return nil
 }
 
-// close ends the services.
-func (s *stages) close() (err error) {
+// Close ends the services.
+func (s *stages) Close() (err error) {
 	if s == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ func TestStagesHandPacketsToTheirHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	if err := s.choose(t.Context(), 20, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func BenchmarkLookupAndFirewall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	if err := s.choose(b.Context(), flows, 1); err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,89 @@
+package hydra
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/experimentstest"
+)
+
+// rehearsed returns samples as an experiment takes them.
+func rehearsed(experiment, name string, round int) (rows [][]string) {
+	v := func(scale float64) string { return number(scale * (1 + float64(round)/10)) }
+	switch experiment {
+	case "hydra-convergence":
+		_, n, _ := strings.Cut(name, ", ")
+		partitions, _ := strconv.ParseFloat(n, 64)
+		for _, mode := range []string{repaired, recomputed} {
+			for _, kind := range failureKinds() {
+				rows = append(rows, []string{mode, kind, v(100/partitions + partitions), v(1), "3", "100", "0", "1", "1.5"})
+			}
+		}
+	case "hydra-demand":
+		for _, d := range demandControllers(false) {
+			if d.String() != name {
+				continue
+			}
+			for _, k := range d.kinds {
+				for _, service := range []string{processRow, "paths", "forwarding", "firewall", "heartbeat", "southbound", "hosts", "discovery"} {
+					rows = append(rows, []string{k.kind, strconv.Itoa(k.rate), service, v(5), v(30), "10", "20"})
+				}
+			}
+		}
+	case "hydra-heartbeat":
+		for _, b := range beatCases(name) {
+			for _, of := range b.samples(false) {
+				rows = append(rows, append([]string{strconv.Itoa(of.rate), of.asked, of.order, strconv.Itoa(cmp.Or(of.load, nearSaturation))}, rehearsedBeats(of)...))
+			}
+		}
+	case "hydra-throughput":
+		for _, load := range injected(false) {
+			rows = append(rows, []string{strconv.Itoa(load), v(float64(min(load, 50_000)) + 1000), "0", "100", "1", "2", v(70_000)})
+		}
+	case "hydra-placement":
+		for i, method := range []string{byWeft, bySearch, byMetis, byRandom, byTopological} {
+			rows = append(rows, []string{method, v(float64(10 + i)), strconv.Itoa(i / 3), "9", "true", "0.1"})
+		}
+	}
+	return rows
+}
+
+func TestExperiments(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			experimentstest.Rehearse(t, e, func(name string, round int) [][]string { return rehearsed(e.Name, name, round) })
+		})
+	}
+}
+
+// What the paper is said to show can be read.
+func TestPaper(t *testing.T) {
+	if rows, err := paperValues.Rows(); err != nil || len(rows) == 0 {
+		t.Errorf("%d lines, %v", len(rows), err)
+	}
+}
+
+// The per-core ratio of Fig. 6 is half of that of the partitions: two processors
+// against one.
+func TestPerCore(t *testing.T) {
+	s := experimentstest.Rehearse(t, throughput(), func(name string, round int) [][]string {
+		rows := rehearsed("hydra-throughput", name, round)
+		if strings.HasPrefix(name, string(hybridSlicing)) {
+			for _, row := range rows {
+				row[1] = row[1][:1] + "0" + row[1][1:]
+			}
+		}
+		return rows
+	})
+	found := map[string]experiments.Claim{}
+	for _, c := range s.Claims {
+		found[c.What] = c
+	}
+	whole, core := found["hybrid of 8 to topological of 16, a partition each"], found["the same for each core: two and one"]
+	if !(whole.Ours > 1) || core.Ours != whole.Ours/2 || core.Value != 0.75 {
+		t.Errorf("a partition each %+v, each core %+v", whole, core)
+	}
+}

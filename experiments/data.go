@@ -75,17 +75,6 @@ func (d *Data) Add(rows ...[]string) error {
 	return nil
 }
 
-// Remove removes the samples whose first columns are these: those of a case
-// that was interrupted half-way.
-func (d *Data) Remove(key ...string) error {
-	before := len(d.rows)
-	d.rows = slices.DeleteFunc(d.rows, func(row []string) bool { return slices.Equal(row[:len(key)], key) })
-	if len(d.rows) == before {
-		return nil
-	}
-	return d.rewrite()
-}
-
 // rewrite makes the file what is in memory.
 func (d *Data) rewrite() error {
 	var b bytes.Buffer

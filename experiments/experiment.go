@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-
 	"github.com/weft-sdn/weft/experiments/figure"
 )
 
@@ -43,8 +41,6 @@ type Experiment struct {
 	Lasting bool
 	// Sum compares the samples with the paper and draws them.
 	Sum func(c *Context) error
-	// Run takes the samples that Context.Data does not have yet, and sums up all.
-	Run func(ctx context.Context, c *Context) error
 }
 
 // Case is one of the things that an experiment compares.
@@ -70,13 +66,12 @@ type Context struct {
 
 	claims  []Claim
 	figures map[string]any
-	plot    *plot.Plot
-	shown   []figure.Figure
+	drawn   []figure.Figure
 	failed  []Failed
 }
 
-// Show adds figures to the plot of the experiment.
-func (c *Context) Show(figures ...figure.Figure) { c.shown = append(c.shown, figures...) }
+// Draw adds figures to the plot of the experiment.
+func (c *Context) Draw(figures ...figure.Figure) { c.drawn = append(c.drawn, figures...) }
 
 // Compare puts what was measured beside what the paper says.
 func (c *Context) Compare(claims ...Claim) { c.claims = append(c.claims, claims...) }
@@ -89,9 +84,6 @@ func (c *Context) Figure(name string, value any) {
 	}
 	c.figures[name] = value
 }
-
-// Draw sets the plot of the experiment.
-func (c *Context) Draw(p *plot.Plot) { c.plot = p }
 
 // Find returns the experiments of the given names, in their order.
 func Find(all []Experiment, names []string) ([]Experiment, error) {

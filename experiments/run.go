@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot/vg"
-
 	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/experiments/measure"
 )
@@ -110,26 +108,17 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 	if err := p.claim(s.Dir); err != nil {
 		return s, err
 	}
-	columns := e.Columns
-	if e.Cases != nil {
-		columns = append([]string{"case", "round"}, columns...)
-	}
-	data, err := OpenData(filepath.Join(s.Dir, "data.csv"), columns)
+	data, err := OpenData(filepath.Join(s.Dir, "data.csv"), append([]string{"case", "round"}, e.Columns...))
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
 	c := &Context{Parameters: p, Data: data, Progress: progress}
 	now := measure.Begin(p.Build)
-	before := len(data.Rows())
-	if ctx := measure.Collect(ctx, now); e.Cases == nil {
-		err = e.Run(ctx, c)
-	} else {
-		_, err = c.rounds(ctx, e, limit)
-	}
+	taken, err := c.rounds(measure.Collect(ctx, now), e, limit)
 	progress.End()
 	now.End()
-	kept, failed := s.keepConditions(now, len(data.Rows()) > before)
+	kept, failed := s.keepConditions(now, taken)
 	if err = errors.Join(err, failed); err != nil {
 		if ctx.Err() != nil {
 			return s, fmt.Errorf("%s: interrupted with %d samples taken; the same command goes on from there", e.Name, len(data.Rows()))
@@ -137,18 +126,16 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 		return s, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	s.Conditions, s.Failed = kept, append([]Failed{}, c.failed...)
-	if e.Cases != nil {
-		if err := e.Sum(c); err != nil {
-			return s, fmt.Errorf("%s: %w", e.Name, err)
-		}
+	if err := e.Sum(c); err != nil {
+		return s, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	for i := range c.claims {
 		c.claims[i].disturbed = kept.Disturbed != ""
-		if c.claims[i].Figure == "" && len(c.shown) > 0 {
-			c.claims[i].Figure = c.shown[0].Name
+		if c.claims[i].Figure == "" && len(c.drawn) > 0 {
+			c.claims[i].Figure = c.drawn[0].Name
 		}
 	}
-	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.shown
+	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.drawn
 	s.Files = []string{"data.csv"}
 	return s, s.write(c)
 }
@@ -182,20 +169,12 @@ func Discard(e Experiment, dir string) error { return os.RemoveAll(filepath.Join
 
 // write writes plot, table and summary.
 func (s *Summary) write(c *Context) error {
-	if c.plot != nil {
-		for _, name := range []string{"plot.svg", "plot.png"} {
-			if err := c.plot.Save(22*vg.Centimeter, 13*vg.Centimeter, filepath.Join(s.Dir, name)); err != nil {
-				return fmt.Errorf("draw %s: %w", name, err)
-			}
-			s.Files = append(s.Files, name)
-		}
-	}
 	for _, format := range []string{"svg", "png", "pdf"} {
-		if len(c.shown) == 0 {
+		if len(c.drawn) == 0 {
 			break
 		}
 		var b bytes.Buffer
-		if err := figure.Save(&b, format, c.shown, s.caption()); err != nil {
+		if err := figure.Save(&b, format, c.drawn, s.caption()); err != nil {
 			return fmt.Errorf("draw plot.%s: %w", format, err)
 		}
 		if err := os.WriteFile(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {

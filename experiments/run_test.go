@@ -55,7 +55,7 @@ func trivial(before func(name string, round int) error) (e Experiment, opened, c
 			for i, name := range []string{"one", "two", "three"} {
 				bars.Points = append(bars.Points, figure.At(float64(i), c.Median("value", name, Where("what", "a")), name))
 			}
-			c.Show(figure.Figure{Name: "Fig. 0", Title: "nothing", Panels: []figure.Panel{{X: figure.Axis{Names: []string{"1", "2", "3"}}, Series: []figure.Series{bars}}}})
+			c.Draw(figure.Figure{Name: "Fig. 0", Title: "nothing", Panels: []figure.Panel{{X: figure.Axis{Names: []string{"1", "2", "3"}}, Series: []figure.Series{bars}}}})
 			c.Compare(Claim{What: "two to one", Paper: "2", Value: 2, Relative: true}.Of(c.Ratio("value", "two", "one", Where("what", "a"))))
 			c.Figure("lost", 0)
 			return nil

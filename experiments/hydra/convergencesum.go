@@ -98,7 +98,7 @@ func sumConvergence(c *experiments.Context) error {
 		panels[mode].Marks = []figure.Mark{{X: 3, Text: "the paper's least"}}
 		fig4.Panels = append(fig4.Panels, *panels[mode])
 	}
-	c.Show(fig4)
+	c.Draw(fig4)
 	return nil
 }
 

@@ -352,7 +352,7 @@ func sumDemands(c *experiments.Context) error {
 			c.Compare(claim)
 		}
 	}
-	c.Show(fig5(c, loaded, shipped, sizes), table1(c, sizes))
+	c.Draw(fig5(c, loaded, shipped, sizes), table1(c, sizes))
 	return nil
 }
 

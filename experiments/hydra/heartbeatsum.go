@@ -104,7 +104,7 @@ func sumHeartbeats(c *experiments.Context) error {
 	c.Figure("heartbeats", figures)
 	c.Figure("in_10ms_percent_by_load", byLoad)
 	title := fmt.Sprintf("heartbeats beside packet-ins at %d %% of saturation, ", nearSaturation)
-	c.Show(
+	c.Draw(
 		beatFigure(c, "Fig. 7", title+"10 a second", 10, 100, orders()),
 		beatFigure(c, "Fig. 8", title+"10 a second: what priority does", 10, 10, orders()),
 		beatFigure(c, "Fig. 9", title+"100 a second", 100, 0, orders()),

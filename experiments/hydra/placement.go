@@ -297,6 +297,6 @@ func sumPlacement(c *experiments.Context) error {
 		c.Figure("note", err.Error()+": not compared with it")
 		fig.Notes = []string{err.Error() + ": not compared with it."}
 	}
-	c.Show(fig)
+	c.Draw(fig)
 	return nil
 }

@@ -264,7 +264,7 @@ func sumThroughput(c *experiments.Context) error {
 	)
 	c.Figure("achieved_per_s", figures)
 	c.Figure("stages_per_s", orZero(stages.Median))
-	c.Show(figure.Figure{Name: "Fig. 6", Title: "route lookup and firewall with 50,000 rules, one partition", Panels: []figure.Panel{achieved, paper, most, perCPU}})
+	c.Draw(figure.Figure{Name: "Fig. 6", Title: "route lookup and firewall with 50,000 rules, one partition", Panels: []figure.Panel{achieved, paper, most, perCPU}})
 	return nil
 }
 

@@ -230,7 +230,7 @@ func sumFirstPacket(c *experiments.Context) error {
 	)
 	c.Compare(absolute...)
 	c.Figure("latency", figures)
-	c.Show(fig9(c, cases))
+	c.Draw(fig9(c, cases))
 	return nil
 }
 

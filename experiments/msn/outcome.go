@@ -206,7 +206,7 @@ func sumResilience(c *experiments.Context) error {
 	c.Figure("duplicates", all.Duplicates)
 	c.Figure("recovery_s", all.Recovery)
 	c.Figure("by_transport", list)
-	c.Show(fig10)
+	c.Draw(fig10)
 	return nil
 }
 

@@ -215,7 +215,7 @@ func sumScaling(c *experiments.Context) error {
 		}
 	}
 	c.Figure("latency", figures)
-	c.Show(figScaling(c, "Fig. 14", "first packet", "first_ms"), figScaling(c, "Fig. 15", "normal flow", "steady_ms"))
+	c.Draw(figScaling(c, "Fig. 14", "first packet", "first_ms"), figScaling(c, "Fig. 15", "normal flow", "steady_ms"))
 	return nil
 }
 

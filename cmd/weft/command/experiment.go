@@ -96,12 +96,13 @@ func experimentRunCommand() *cobra.Command {
 		names = append(names, e.Name)
 	}
 	cmd := &cobra.Command{
-		Use:   "run NAME...|all",
+		Use:   "run NAME...",
 		Short: "Run experiments",
-		Long: `Run experiments. Each leaves in DIR/NAME its samples (data.csv), a plot (plot.svg,
-plot.png, plot.pdf), the table that puts the paper's claim beside Weft's figure
-(table.txt, table.csv), and all of it for programs (summary.json), which -o json
-prints too: one JSON document for each experiment. Progress goes to stderr.
+		Long: `Run experiments; "all" runs every one of them. Each leaves in DIR/NAME its
+samples (data.csv), a plot (plot.svg, plot.png, plot.pdf), the table that puts
+the paper's claim beside Weft's figure (table.txt, table.csv), and all of it for
+programs (summary.json), which -o json prints too: one JSON document for each
+experiment. Progress goes to stderr.
 
 The cases of an experiment take turns, in rounds: A B C, then C B A. Figures are
 medians over the rounds with their 95 % intervals (bootstrap); a ratio whose

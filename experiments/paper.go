@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"embed"
 	"encoding/csv"
 	"fmt"
 	"slices"
@@ -16,6 +17,15 @@ type PaperValues string
 
 // paperColumns are the columns of the paper's values.
 var paperColumns = []string{"figure", "series", "x", "y", "source"}
+
+// ReadPaper reads a file that is built in.
+func ReadPaper(files embed.FS, name string) PaperValues {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	return PaperValues(text)
+}
 
 // Rows returns the lines, or what is wrong with them.
 func (p PaperValues) Rows() ([][]string, error) {

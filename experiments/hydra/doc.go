@@ -7,7 +7,7 @@
 package hydra
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/weft-sdn/weft/experiments"
 )
@@ -19,7 +19,8 @@ func All() []experiments.Experiment {
 
 const paper = "Hydra, functional slicing of SDN controllers (section 5)"
 
-// paperValues is what its figures show, as far as its text has numbers.
-//
 //go:embed paper.csv
-var paperValues experiments.PaperValues
+var files embed.FS
+
+// paperValues is what its figures show, as far as its text has numbers.
+var paperValues = experiments.ReadPaper(files, "paper.csv")

@@ -7,7 +7,7 @@
 package msn
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/weft-sdn/weft/experiments"
 )
@@ -19,7 +19,8 @@ func All() []experiments.Experiment {
 
 const paper = "MSN, a microservices-based SDN controller (section 4)"
 
-// paperValues is what its figures show, as far as its text has numbers.
-//
 //go:embed paper.csv
-var paperValues experiments.PaperValues
+var files embed.FS
+
+// paperValues is what its figures show, as far as its text has numbers.
+var paperValues = experiments.ReadPaper(files, "paper.csv")

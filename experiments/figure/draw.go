@@ -151,11 +151,13 @@ func (s Series) thumbnail(c draw.Canvas, x, y vg.Length) {
 }
 
 // Write writes paragraphs onto a canvas, the first line below y, and returns
-// where the last one ends.
+// where the last one ends. Without a colour nothing is written.
 func Write(c draw.Canvas, y vg.Length, sty text.Style, paragraphs []string) vg.Length {
 	for _, line := range wrap(paragraphs, sty, c.Max.X-c.Min.X) {
 		y -= sty.Font.Size * 9 / 7
-		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, line)
+		if sty.Color != nil {
+			c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, line)
+		}
 	}
 	return y
 }
@@ -174,6 +176,18 @@ func wrap(paragraphs []string, sty text.Style, room vg.Length) (lines []string) 
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// Cut returns as much of a text as there is room for.
+func Cut(sty text.Style, s string, room vg.Length) string {
+	if sty.Width(s) <= room {
+		return s
+	}
+	short := []rune(s)
+	for len(short) > 0 && sty.Width(string(short)+"…") > room {
+		short = short[:len(short)-1]
+	}
+	return string(short) + "…"
 }
 
 // Letters returns the style of text in figures, of a size in points.

@@ -27,9 +27,10 @@ func experimentCommand() *cobra.Command {
 draws them, and puts what the paper claims beside what was measured.`,
 		Example: `  weft experiment list
   weft experiment run msn-first-packet --quick
-  weft experiment run msn-resilience --transport ws -o json`,
+  weft experiment run msn-resilience --transport ws -o json
+  weft experiment report`,
 	}
-	cmd.AddCommand(experimentListCommand(), experimentRunCommand())
+	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
 	return cmd
 }
 

@@ -43,6 +43,17 @@ func rehearsed(experiment, name string, round int) (rows [][]string) {
 		for _, load := range injected(false) {
 			rows = append(rows, []string{strconv.Itoa(load), v(float64(min(load, 50_000)) + 1000), "0", "100", "1", "2", v(70_000)})
 		}
+	case "hydra-map":
+		crossing := 1.0
+		if name != sameProcess {
+			crossing = 20
+		}
+		for _, load := range mapLoads {
+			for _, t := range computeTimes(false) {
+				us := float64(t.Nanoseconds())/1e3 + crossing
+				rows = append(rows, []string{load.name, micros(t), v(1e6 / us), v(1e6 / us), v(us), v(3 * us)})
+			}
+		}
 	case "hydra-placement":
 		for i, method := range []string{byWeft, bySearch, byMetis, byRandom, byTopological} {
 			rows = append(rows, []string{method, v(float64(10 + i)), strconv.Itoa(i / 3), "9", "true", "0.1"})
@@ -85,5 +96,18 @@ func TestPerCore(t *testing.T) {
 	whole, core := found["hybrid of 8 to topological of 16, a partition each"], found["the same for each core: two and one"]
 	if !(whole.Ours > 1) || core.Ours != whole.Ours/2 || core.Value != 0.75 {
 		t.Errorf("a partition each %+v, each core %+v", whole, core)
+	}
+}
+
+// Computing takes the more the longer it is told to.
+func TestCompute(t *testing.T) {
+	each := calibrate()
+	if !(each > 0) || each > 1e5 {
+		t.Errorf("a turn takes %v ns", each)
+	}
+	for _, c := range []spinConfig{{-1}, {1 << 40}} {
+		if c.Validate() == nil {
+			t.Errorf("%v is allowed", c.Cost)
+		}
 	}
 }

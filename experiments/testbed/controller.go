@@ -32,6 +32,8 @@ type Config struct {
 	Plan *Plan
 	// CPU is the processor that all of it runs on; negative is any.
 	CPU int
+	// Environment is variables, NAME=VALUE, that it has besides this process's.
+	Environment []string
 }
 
 // Controller is a controller of Weft's that was started here, with its state in
@@ -105,7 +107,11 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 		}
 		args = append(args, file)
 	}
-	if c.process, err = StartProcess(c.Name, cfg.CPU, c.program, args...); err != nil {
+	program := c.program
+	if len(cfg.Environment) > 0 {
+		program, args = "env", slices.Concat(cfg.Environment, []string{program}, args)
+	}
+	if c.process, err = StartProcess(c.Name, cfg.CPU, program, args...); err != nil {
 		return err
 	}
 	for _, address := range c.OpenFlow {

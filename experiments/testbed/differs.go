@@ -22,6 +22,9 @@ func (c Config) differs() (list []string) {
 	if c.CPU >= 0 {
 		list = append(list, fmt.Sprintf("controller on processor %d only", c.CPU))
 	}
+	if len(c.Environment) > 0 {
+		list = append(list, "environment of the controller: "+strings.Join(c.Environment, " "))
+	}
 	if c.Plan == nil {
 		return list
 	}
@@ -47,6 +50,9 @@ func (c Config) differs() (list []string) {
 	}
 	for _, s := range set(p.Config) {
 		add("%s", s)
+	}
+	if len(p.Pipeline) > 0 {
+		add("pipeline %s", strings.Join(p.Pipeline, ", "))
 	}
 	if p.Balance != "" {
 		add("balance %s", p.Balance)

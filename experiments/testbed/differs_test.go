@@ -15,14 +15,16 @@ func TestDiffers(t *testing.T) {
 	}
 	same := []string{"Plan.Name", "Plan.Transport", "Plan.Partitions", "Worker.Name", "Worker.Services", "Worker.Replicas", "Worker.Partition", "Config.Program"}
 	set := map[string]Config{
-		"Config.CPU":      {CPU: 1},
-		"Config.Plan":     {CPU: -1, Plan: &Plan{Workers: []Worker{{Services: []string{"paths"}}}}},
-		"Plan.Workers":    {CPU: -1, Plan: &Plan{Workers: []Worker{{Services: []string{"paths"}}}}},
-		"Plan.Balance":    {CPU: -1, Plan: &Plan{Balance: "switch"}},
-		"Plan.Config":     {CPU: -1, Plan: &Plan{Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}}}},
-		"Worker.CPUs":     {CPU: -1, Plan: &Plan{Workers: []Worker{{CPUs: "0"}}}},
-		"Worker.Nice":     {CPU: -1, Plan: &Plan{Workers: []Worker{{Nice: -15}}}},
-		"Worker.Settings": {CPU: -1, Plan: &Plan{Workers: []Worker{{Settings: map[string]map[string]string{"paths": {"a": "b"}}}}}},
+		"Config.CPU":         {CPU: 1},
+		"Config.Environment": {CPU: -1, Environment: []string{"A=b"}},
+		"Plan.Pipeline":      {CPU: -1, Plan: &Plan{Pipeline: []string{"paths"}}},
+		"Config.Plan":        {CPU: -1, Plan: &Plan{Workers: []Worker{{Services: []string{"paths"}}}}},
+		"Plan.Workers":       {CPU: -1, Plan: &Plan{Workers: []Worker{{Services: []string{"paths"}}}}},
+		"Plan.Balance":       {CPU: -1, Plan: &Plan{Balance: "switch"}},
+		"Plan.Config":        {CPU: -1, Plan: &Plan{Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}}}},
+		"Worker.CPUs":        {CPU: -1, Plan: &Plan{Workers: []Worker{{CPUs: "0"}}}},
+		"Worker.Nice":        {CPU: -1, Plan: &Plan{Workers: []Worker{{Nice: -15}}}},
+		"Worker.Settings":    {CPU: -1, Plan: &Plan{Workers: []Worker{{Settings: map[string]map[string]string{"paths": {"a": "b"}}}}}},
 	}
 	nothing := strings.Join(Config{CPU: -1, Plan: &Plan{Workers: []Worker{{}}}}.differs(), "; ")
 	for _, of := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Plan](), reflect.TypeFor[Worker]()} {

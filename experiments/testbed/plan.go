@@ -10,8 +10,9 @@ import (
 // are, and the transport between them.
 type Plan struct {
 	Name      string
-	Transport string // between workers: grpc, ws, rest or nats
-	Balance   string // of packet-ins over replicas; empty is the default
+	Transport string   // between workers: grpc, ws, rest or nats
+	Balance   string   // of packet-ins over replicas; empty is the default
+	Pipeline  []string // stages in order; none is the default
 	// Partitions is a set of switches each, as plans write them; none is all.
 	Partitions []Partition
 	Workers    []Worker
@@ -111,6 +112,9 @@ func (p Plan) YAML() string {
 	}
 	if p.Balance != "" {
 		line(0, "balance: %s", p.Balance)
+	}
+	if len(p.Pipeline) > 0 {
+		line(0, "pipeline: [%s]", strings.Join(p.Pipeline, ", "))
 	}
 	if len(p.Partitions) > 0 {
 		line(0, "partitions:")

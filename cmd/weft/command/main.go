@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/cmd/weft/store"
 	"github.com/weft-sdn/weft/cmd/weft/trace"
+	"github.com/weft-sdn/weft/experiments/hydra"
 )
 
 // Main runs the command line and returns the exit status: 0, 1 if the command
@@ -32,6 +34,9 @@ import (
 // another module: its program has them beside Weft's, and plans, configuration
 // and checks know them.
 func Main(args []string, stdout, stderr io.Writer, others ...weft.Spec) int {
+	if os.Getenv(hydra.SpinVariable) != "" {
+		others = append(others, hydra.Spin())
+	}
 	run.AddServices(others)
 	return execute(args, stdout, stderr)
 }

@@ -52,18 +52,17 @@ func runSpin(ctx context.Context, env *weft.Env) error {
 	return weft.Serve(ctx, env)
 }
 
-// computedResult is where the result of compute goes, so that it is not left out.
-var computedResult atomic.Uint64
-
 // compute computes for a number of turns (xorshift, Marsaglia 2003).
-func compute(turns int64) {
+//
+//go:noinline
+func compute(turns int64) uint64 {
 	x := uint64(turns) | 1
 	for range turns {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	computedResult.Store(x)
+	return x
 }
 
 // calibrate returns how many ns a turn takes: the least of several tries, which

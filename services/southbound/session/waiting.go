@@ -321,7 +321,7 @@ func (s *Session) giveUpSilent(ctx context.Context, p, fence *wait) {
 	case <-p.done:
 	case <-ctx.Done():
 	case <-time.After(silentFor):
-		s.waits.forgetSilent(p, api.Errorf(codes.Unimplemented, "switch %v does not answer such requests: it has answered the barrier after this one", s.DPID))
+		s.waits.forgetSilent(p, api.Errorf(codes.Unimplemented, "switch %v has not answered such a request, but the barrier after it", s.DPID))
 	}
 }
 

@@ -107,7 +107,7 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 		return invalid("want the owner to be one of %v", standingOwners())
 	}
 	entries := make([]flow.Entry, 0, len(req.GetFlows()))
-	at := map[flow.EntryKey]int{}
+	at := map[entryID]int{}
 	for _, f := range req.GetFlows() {
 		of, e, err := f.Entry()
 		if err != nil {
@@ -132,11 +132,11 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 		}
 		e.Cookie = flow.NewCookie(owner, generation, id)
 		e.Flags |= flow.FlagSendRem
-		if i, twice := at[e.Key()]; twice {
+		if i, twice := at[idOf(&e)]; twice {
 			entries[i] = e
 			continue
 		}
-		at[e.Key()] = len(entries)
+		at[idOf(&e)] = len(entries)
 		entries = append(entries, e)
 	}
 	return sw, owner, entries, nil

@@ -25,7 +25,7 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 			return err
 		}
 		w.mu.Lock()
-		if w.ledger.operatorRule(t.entry.Key()) == nil {
+		if w.ledger.operatorRule(idOf(&t.entry)) == nil {
 			added[t.app]++
 		}
 		w.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *Rules) theirs(w *worker, t *target) error {
 		return nil
 	}
 	w.mu.Lock()
-	old := w.ledger.operatorRule(t.entry.Key())
+	old := w.ledger.operatorRule(idOf(&t.entry))
 	w.mu.Unlock()
 	if old == nil || old.app == t.app {
 		return nil

@@ -186,7 +186,7 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 		c := &changes[i]
 		if w := r.known(c.sw); w != nil {
 			w.mu.Lock()
-			if old := w.ledger.operatorRule(c.entry.Key()); old != nil {
+			if old := w.ledger.operatorRule(idOf(&c.entry)); old != nil {
 				before := *old
 				c.before = &before
 			}
@@ -212,15 +212,15 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 func lastOfEach(changes []changed) []changed {
 	type place struct {
 		sw flow.DPID
-		flow.EntryKey
+		entryID
 	}
 	last := make(map[place]int, len(changes))
 	for i := range changes {
-		last[place{changes[i].sw, changes[i].entry.Key()}] = i
+		last[place{changes[i].sw, idOf(&changes[i].entry)}] = i
 	}
 	kept := make([]changed, 0, len(last))
 	for i := range changes {
-		if last[place{changes[i].sw, changes[i].entry.Key()}] == i {
+		if last[place{changes[i].sw, idOf(&changes[i].entry)}] == i {
 			kept = append(kept, changes[i])
 		}
 	}
@@ -270,7 +270,7 @@ func (r *Rules) stateOf(c *changed) (state, *api.WantedFlow) {
 	w := r.worker(c.sw)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rule := w.ledger.operatorRule(c.entry.Key())
+	rule := w.ledger.operatorRule(idOf(&c.entry))
 	if rule == nil || !rule.entry.Same(&c.entry) {
 		return requested, nil
 	}

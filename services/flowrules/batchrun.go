@@ -79,7 +79,7 @@ func (r *Rules) await(ctx context.Context, b *batch) {
 		c := &b.changes[i]
 		w := r.worker(c.sw)
 		w.mu.Lock()
-		if rule := w.ledger.operatorRule(c.entry.Key()); rule != nil && w.ledger.connected {
+		if rule := w.ledger.operatorRule(idOf(&c.entry)); rule != nil && w.ledger.connected {
 			waits = append(waits, rule.waiting())
 		}
 		w.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *Rules) undo(ctx context.Context, b *batch) {
 		c := &b.changes[i]
 		w := r.worker(c.sw)
 		w.mu.Lock()
-		rule := w.ledger.operatorRule(c.entry.Key())
+		rule := w.ledger.operatorRule(idOf(&c.entry))
 		w.mu.Unlock()
 		switch {
 		case rule == nil || !rule.entry.Same(&c.entry): // changed by somebody since

@@ -14,8 +14,8 @@ const leadWait = 3 * time.Second
 func (l *ledger) missless() (without [256]bool) {
 	for _, t := range flow.Tables() {
 		miss := flow.Entry{Table: t.Number}
-		r := l.rules[miss.Key()]
-		there := r != nil && r.state == confirmed || l.unclaimed[flow.OwnerForwarding][miss.Key()] != nil
+		r := l.rules[idOf(&miss)]
+		there := r != nil && r.state == confirmed || l.unclaimed[flow.OwnerForwarding][idOf(&miss)] != nil
 		without[t.Number] = miss.TableMiss() && !there
 	}
 	return without

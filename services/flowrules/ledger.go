@@ -32,14 +32,14 @@ type ledger struct {
 	readError string
 	asked     asked // to publish with the next reading
 
-	rules     map[flow.EntryKey]*rule
-	hidden    map[flow.EntryKey]*rule // the operator's, behind a service's with the same key
-	todo      map[flow.EntryKey]*rule // those of rules to send, with their due time
-	timed     map[flow.EntryKey]*rule // those of rules and hidden with an end
-	removals  map[flow.EntryKey]*removal
-	claimed   map[flow.Owner]bool                    // services that have declared their set in this session
-	unclaimed map[flow.Owner]map[flow.EntryKey]*seen // entries of those that have not
-	keeping   map[flow.Owner]bool                    // services that keep entries outside their set
+	rules     map[entryID]*rule
+	hidden    map[entryID]*rule // the operator's, behind a service's with the same key
+	todo      map[entryID]*rule // those of rules to send, with their due time
+	timed     map[entryID]*rule // those of rules and hidden with an end
+	removals  map[entryID]*removal
+	claimed   map[flow.Owner]bool              // services that have declared their set in this session
+	unclaimed map[flow.Owner]map[entryID]*seen // entries of those that have not
+	keeping   map[flow.Owner]bool              // services that keep entries outside their set
 	foreign   int
 	spared    map[flow.Owner]int // entries that stay because the store is not whole
 	doubtful  bool               // entries missing from the store may still be wanted
@@ -66,8 +66,8 @@ type tally struct{ kept, added, removed uint32 }
 func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
 	return &ledger{
 		sw: sw, cfg: cfg, count: count,
-		rules: map[flow.EntryKey]*rule{}, hidden: map[flow.EntryKey]*rule{}, todo: map[flow.EntryKey]*rule{},
-		timed: map[flow.EntryKey]*rule{}, removals: map[flow.EntryKey]*removal{}, objects: newObjects(),
+		rules: map[entryID]*rule{}, hidden: map[entryID]*rule{}, todo: map[entryID]*rule{},
+		timed: map[entryID]*rule{}, removals: map[entryID]*removal{}, objects: newObjects(),
 	}
 }
 
@@ -88,7 +88,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.asked = 0
 	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
 	l.tally = tally{}
-	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[flow.EntryKey]*seen{}
+	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[entryID]*seen{}
 	l.keeping, l.spared = map[flow.Owner]bool{}, map[flow.Owner]int{}
 	for _, r := range l.rules {
 		r.late, r.crowded, r.lost = 0, false, false
@@ -129,14 +129,14 @@ func (l *ledger) disconnect(now time.Time) {
 }
 
 // drop voids a removal.
-func (l *ledger) drop(k flow.EntryKey, m *removal) {
+func (l *ledger) drop(k entryID, m *removal) {
 	delete(l.removals, k)
 	close(m.settled)
 }
 
 // put makes r the desired entry of its key and sends it.
 func (l *ledger) put(r *rule, now time.Time) {
-	k := r.entry.Key()
+	k := idOf(&r.entry)
 	if m := l.removals[k]; m != nil {
 		l.drop(k, m) // adding overwrites
 	}
@@ -148,7 +148,7 @@ func (l *ledger) put(r *rule, now time.Time) {
 }
 
 // send queues r to be sent at once, or when the switch is back.
-func (l *ledger) send(k flow.EntryKey, r *rule, reason string, now time.Time) {
+func (l *ledger) send(k entryID, r *rule, reason string, now time.Time) {
 	if !l.connected {
 		r.become(requested, reasonAway, now)
 		return
@@ -161,7 +161,7 @@ func (l *ledger) send(k flow.EntryKey, r *rule, reason string, now time.Time) {
 }
 
 // take removes r from the desired entries.
-func (l *ledger) take(k flow.EntryKey, r *rule) {
+func (l *ledger) take(k entryID, r *rule) {
 	if l.rules[k] == r {
 		delete(l.rules, k)
 		delete(l.todo, k)
@@ -178,13 +178,13 @@ func (l *ledger) take(k flow.EntryKey, r *rule) {
 // remove starts the removal of an entry from the switch.
 func (l *ledger) remove(e *flow.Entry, now time.Time) *removal {
 	m := &removal{entry: flow.Entry{Table: e.Table, Priority: e.Priority, Match: e.Match, Cookie: e.Cookie}, due: now, settled: make(chan struct{})}
-	l.removals[e.Key()] = m
+	l.removals[idOf(e)] = m
 	return m
 }
 
 // heldBy returns the service whose entry has this key, if any, even if it has not
 // declared its set anew yet.
-func (l *ledger) heldBy(k flow.EntryKey) (flow.Owner, bool) {
+func (l *ledger) heldBy(k entryID) (flow.Owner, bool) {
 	if r := l.rules[k]; r != nil && r.owner() != flow.OwnerOperator {
 		return r.owner(), true
 	}
@@ -201,7 +201,7 @@ func reasonHeld(o flow.Owner) string {
 }
 
 // operatorRule returns the operator's rule with this key, hidden or not.
-func (l *ledger) operatorRule(k flow.EntryKey) *rule {
+func (l *ledger) operatorRule(k entryID) *rule {
 	if r := l.hidden[k]; r != nil {
 		return r
 	}
@@ -215,7 +215,7 @@ func (l *ledger) operatorRule(k flow.EntryKey) *rule {
 // second. A repeated request changes nothing, except that it retries a refused
 // entry.
 func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
-	k := e.Key()
+	k := idOf(e)
 	r := l.operatorRule(k)
 	if r == nil || r.app != app || !r.entry.Same(e) || expires.Sub(r.expires) >= time.Second {
 		return nil
@@ -229,7 +229,7 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 
 // add makes an operator's entry desired, in place of the one with its key.
 func (l *ledger) add(r *rule, now time.Time) *rule {
-	k := r.entry.Key()
+	k := idOf(&r.entry)
 	if old := l.operatorRule(k); old != nil {
 		l.take(k, old)
 	}
@@ -244,7 +244,7 @@ func (l *ledger) add(r *rule, now time.Time) *rule {
 }
 
 // hide puts an operator's rule behind that of a service.
-func (l *ledger) hide(k flow.EntryKey, r *rule, o flow.Owner, now time.Time) {
+func (l *ledger) hide(k entryID, r *rule, o flow.Owner, now time.Time) {
 	l.hidden[k] = r
 	if !r.expires.IsZero() {
 		l.timed[k] = r
@@ -254,7 +254,7 @@ func (l *ledger) hide(k flow.EntryKey, r *rule, o flow.Owner, now time.Time) {
 
 // cancel takes back an operator's entry. It returns the removal from the switch,
 // nil if the switch has nothing to remove.
-func (l *ledger) cancel(k flow.EntryKey, now time.Time) *removal {
+func (l *ledger) cancel(k entryID, now time.Time) *removal {
 	r := l.operatorRule(k)
 	if r == nil {
 		return nil
@@ -270,7 +270,7 @@ func (l *ledger) cancel(k flow.EntryKey, now time.Time) *removal {
 // removed records that the switch has removed an entry. An entry whose time was
 // over is no longer desired; one that somebody else has deleted is sent again.
 func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
-	k := e.Key()
+	k := idOf(e)
 	if h := l.unclaimed[e.Cookie.Owner()]; h != nil {
 		delete(h, k)
 	}
@@ -294,7 +294,7 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 
 // restore resends an entry that somebody else has deleted, the sooner the longer
 // it lasted.
-func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
+func (l *ledger) restore(k entryID, r *rule, now time.Time) {
 	l.count.restored()
 	if now.Sub(r.since) > time.Minute {
 		r.restores = 0
@@ -308,7 +308,7 @@ func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
 }
 
 // over removes an entry whose time has come from the desired ones.
-func (l *ledger) over(k flow.EntryKey, r *rule) {
+func (l *ledger) over(k entryID, r *rule) {
 	l.take(k, r)
 	if r.owner() == flow.OwnerOperator {
 		l.forget = append(l.forget, r)

@@ -87,7 +87,7 @@ func (r *Rules) room(targets []target) error {
 	added := 0
 	for i := range targets {
 		t := &targets[i]
-		k := t.entry.Key()
+		k := idOf(&t.entry)
 		w := r.known(t.sw)
 		if w == nil {
 			added++
@@ -101,7 +101,7 @@ func (r *Rules) room(targets []target) error {
 		w.mu.Unlock()
 		if held {
 			r.count.rejected("held")
-			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, k.Table, k.Priority, reasonHeld(owner))
+			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, t.entry.Table, t.entry.Priority, reasonHeld(owner))
 		}
 	}
 	if added > 0 && int(r.flows.Load())+added > r.cfg.MaxFlows {
@@ -145,17 +145,17 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	now := time.Now()
 	expires := make([]time.Time, len(share))
 	errs := make([]error, len(share))
-	last := make(map[flow.EntryKey]int, len(share)) // of entries with the same key the last counts
+	last := make(map[entryID]int, len(share)) // of entries with the same key the last counts
 	for i, t := range share {
 		if t.entry.HardTimeout != 0 {
 			expires[i] = now.Add(time.Duration(t.entry.HardTimeout) * time.Second)
 		}
-		last[t.entry.Key()] = i
+		last[idOf(&t.entry)] = i
 	}
 	var changes edits
 	fresh, in := make([]*rule, len(share)), make([]*edit, len(share))
 	for i, t := range share {
-		k := t.entry.Key()
+		k := idOf(&t.entry)
 		if last[k] != i {
 			continue
 		}
@@ -179,7 +179,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 		}
 	}
 	for _, t := range share {
-		t.rule = share[last[t.entry.Key()]].rule
+		t.rule = share[last[idOf(&t.entry)]].rule
 	}
 	w.mu.Unlock()
 	w.ring()
@@ -219,7 +219,7 @@ func (r *Rules) outcome(targets []target) []*api.WantedFlow {
 		w := r.worker(t.sw)
 		w.mu.Lock()
 		rule := t.rule
-		if now := w.ledger.operatorRule(t.entry.Key()); now != nil {
+		if now := w.ledger.operatorRule(idOf(&t.entry)); now != nil {
 			rule = now // this or another request has replaced it meanwhile
 		}
 		flows[i] = w.ledger.wantedFlow(rule)
@@ -275,7 +275,7 @@ func (w *worker) operatorTargets() []target {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var targets []target
-	for _, rules := range []map[flow.EntryKey]*rule{w.ledger.rules, w.ledger.hidden} {
+	for _, rules := range []map[entryID]*rule{w.ledger.rules, w.ledger.hidden} {
 		for _, rule := range rules {
 			if rule.owner() == flow.OwnerOperator {
 				targets = append(targets, target{sw: w.ledger.sw, entry: rule.entry})
@@ -294,7 +294,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 	var changes edits
 	for _, t := range share {
 		w.mu.Lock()
-		if t.rule = w.ledger.operatorRule(t.entry.Key()); t.rule != nil && t.app != "" && t.rule.app != t.app {
+		if t.rule = w.ledger.operatorRule(idOf(&t.entry)); t.rule != nil && t.app != "" && t.rule.app != t.app {
 			t.rule = nil // somebody else's
 		}
 		w.mu.Unlock()
@@ -320,7 +320,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 			r.unstored("delete", t.sw, why)
 			continue
 		}
-		k := t.entry.Key()
+		k := idOf(&t.entry)
 		if w.ledger.operatorRule(k) != t.rule {
 			continue
 		}

@@ -13,15 +13,15 @@ import (
 // reading is the entries read from a switch.
 type reading struct {
 	ours    map[flow.Owner][]*api.FlowEntry
-	entries map[flow.EntryKey]*seen // standing ones and the operator's
-	objects map[objectKey]*body     // nil if they were not read
+	entries map[entryID]*seen   // standing ones and the operator's
+	objects map[objectKey]*body // nil if they were not read
 	foreign int
 }
 
 // newReading sorts a switch's entries by owner. An entry that cannot be
 // understood is not ours.
 func newReading(flows []*api.FlowEntry) *reading {
-	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[flow.EntryKey]*seen{}}
+	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[entryID]*seen{}}
 	for _, f := range flows {
 		owner := ownerOf(f)
 		if owner == flow.OwnerForeign {
@@ -35,7 +35,7 @@ func newReading(flows []*api.FlowEntry) *reading {
 				continue
 			}
 			e.Match.Normalize()
-			rd.entries[e.Key()] = &seen{e, time.Duration(f.GetDuration() * float64(time.Second))}
+			rd.entries[idOf(&e)] = &seen{e, time.Duration(f.GetDuration() * float64(time.Second))}
 		}
 		rd.ours[owner] = append(rd.ours[owner], f)
 	}
@@ -171,7 +171,7 @@ func (l *ledger) setAside(rd *reading) {
 			continue
 		}
 		if l.unclaimed[o] == nil {
-			l.unclaimed[o] = map[flow.EntryKey]*seen{}
+			l.unclaimed[o] = map[entryID]*seen{}
 		}
 		l.unclaimed[o][k] = h
 	}
@@ -194,7 +194,7 @@ func (l *ledger) idledAway(r *rule, now time.Time) bool {
 
 // confirm records that the switch has an entry, and queues a record in the store
 // if the store needs one.
-func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
+func (l *ledger) confirm(k entryID, r *rule, now time.Time) {
 	if !r.delivered && r.entry.IdleTimeout != 0 && r.owner() == flow.OwnerOperator {
 		l.deliver = append(l.deliver, r)
 	}
@@ -241,7 +241,7 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 
 // mend rewrites an entry that the switch reports wrongly, unless the switch has
 // reported it just so after each of the last repairs: then that is its way.
-func (l *ledger) mend(k flow.EntryKey, r *rule, h *seen, now time.Time) {
+func (l *ledger) mend(k entryID, r *rule, h *seen, now time.Time) {
 	if r.told == nil || !same(&r.told.entry, &h.entry, l.version) {
 		r.quirks = 0
 	}

@@ -58,7 +58,7 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	resp := &api.SetStandingResponse{Sent: d.sent, Kept: d.kept, Failed: d.refused}
 	for _, rule := range d.rules {
-		if l.rules[rule.entry.Key()] != rule { // a later set, or its timeout, has removed it
+		if l.rules[idOf(&rule.entry)] != rule { // a later set, or its timeout, has removed it
 			continue
 		}
 		if rule.state != confirmed {
@@ -163,10 +163,10 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 		delete(l.unclaimed, owner)
 	}
 
-	wanted := make(map[flow.EntryKey]bool, len(entries))
+	wanted := make(map[entryID]bool, len(entries))
 	for i := range entries {
 		e := entries[i]
-		k := e.Key()
+		k := idOf(&e)
 		old := l.rules[k]
 		if old != nil && old.owner() != owner && old.owner() != flow.OwnerOperator {
 			d.refused = append(d.refused, &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &e), State: failed.String(), Reason: reasonHeld(old.owner())})
@@ -237,10 +237,10 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 }
 
 // without returns the entries of a switch whose keys are not in a set.
-func without(have map[flow.EntryKey]*seen, set []flow.Entry) map[flow.EntryKey]*seen {
+func without(have map[entryID]*seen, set []flow.Entry) map[entryID]*seen {
 	rest := maps.Clone(have)
 	for i := range set {
-		delete(rest, set[i].Key())
+		delete(rest, idOf(&set[i]))
 	}
 	return rest
 }

@@ -221,7 +221,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 	failures, _ := l.outcome(len(s.rules), res, err)
 	l.trust(len(s.rules), failures)
 	for i, r := range s.rules {
-		k := r.entry.Key()
+		k := idOf(&r.entry)
 		if l.rules[k] != r || r.state != sent {
 			continue // replaced or taken back meanwhile
 		}
@@ -243,7 +243,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 
 // fail records that a switch has not accepted an entry. Other entries of the
 // switch do not wait for it (CVE-2017-1000358).
-func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
+func (l *ledger) fail(k entryID, r *rule, f failure, now time.Time) {
 	if f.kind == failedFull && len(l.removals) > 0 && !r.full {
 		r.full, r.crowded = true, true
 		r.become(requested, reasonRoom, now)
@@ -274,7 +274,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 	l.trust(len(s.removals), failures)
 	gone := 0
 	for i, m := range s.removals {
-		k := m.entry.Key()
+		k := idOf(&m.entry)
 		if l.removals[k] != m {
 			continue // wanted again meanwhile
 		}

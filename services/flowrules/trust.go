@@ -69,7 +69,7 @@ func (h history) between(at time.Time) bool {
 
 // unheardOf counts an owner's entries on a switch that nobody wants and that the
 // store cannot have known.
-func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now time.Time) (n int) {
+func (l *ledger) unheardOf(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int) {
 	for k, h := range have {
 		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
 			continue

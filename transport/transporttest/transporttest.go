@@ -233,11 +233,19 @@ func testContextValues(t *testing.T, tr transport.Transport, address string) {
 	}
 }
 
+// testOwnership checks that neither side sees what the other does with its
+// memory: the handler with its response, or the caller with its request once it
+// has given up a call that the handler still works on.
 func testOwnership(t *testing.T, tr transport.Transport, address string) {
-	kept := make(chan []byte, 2)
+	started, changed, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	kept := make(chan string, 1)
 	resp := []byte("answer")
-	c, _ := connect(t, tr, address, func(_ context.Context, _ string, req []byte) ([]byte, error) {
-		kept <- req
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, req []byte) ([]byte, error) {
+		if method == "slow" {
+			close(started)
+			<-changed
+			kept <- string(req)
+		}
 		return resp, nil
 	})
 	buf := []byte("first")
@@ -251,9 +259,19 @@ func testOwnership(t *testing.T, tr transport.Transport, address string) {
 		}
 		copy(got, "xxxxxx")
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(returned)
+		_, err := c.Call(ctx, "slow", buf)
+		wantCode(t, err, transport.Canceled)
+	}()
+	within(t, started, "the handler starts")
+	cancel()
+	within(t, returned, "the caller returns")
 	buf[0] = 'x'
-	if req := <-kept; req[0] == 'x' {
-		t.Error("the request shares memory with the handler")
+	close(changed)
+	if req := <-kept; req != "first" {
+		t.Errorf("the request shares memory with the handler: %q", req)
 	}
 }
 

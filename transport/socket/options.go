@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"fmt"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -54,6 +55,23 @@ func Incoming(conn net.Conn) func() uint64 {
 			return func() uint64 { return 0 }
 		}
 		conn = below.NetConn()
+	}
+}
+
+// Unix returns the Unix socket that a connection of this package is, or that is
+// below it.
+func Unix(conn net.Conn) (*net.UnixConn, error) {
+	for {
+		switch c := conn.(type) {
+		case *net.UnixConn:
+			return c, nil
+		case *counted:
+			conn = c.raw
+		case interface{ NetConn() net.Conn }:
+			conn = c.NetConn()
+		default:
+			return nil, fmt.Errorf("a %T is no Unix socket", conn)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/transport/inproc"
 	"github.com/weft-sdn/weft/transport/port"
 	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/shm"
 	"github.com/weft-sdn/weft/transport/transporttest"
 	"github.com/weft-sdn/weft/transport/ws"
 )
@@ -24,7 +25,11 @@ const serveVariable = "WEFT_PORT_TEST_SERVE"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(serveVariable); address != "" {
-		p, err := port.Listen(address, port.Config{Handler: echo{}})
+		listen := func(address string) (transport.Listener, error) { return port.Listen(address, port.Config{Handler: echo{}}) }
+		if memory, ok := strings.CutPrefix(address, "shm+"); ok {
+			address, listen = memory, func(address string) (transport.Listener, error) { return shm.New(nil).Listen(address, echo{}) }
+		}
+		p, err := listen(address)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -40,7 +45,8 @@ type echo struct{}
 
 func (echo) Call(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil }
 
-// process starts this test as a process of its own that echoes.
+// process starts this test as a process of its own that echoes at a port, or at
+// shm+ADDRESS over shared memory.
 func process(t testing.TB, address string) (at string, pid int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -74,6 +80,8 @@ func process(t testing.TB, address string) (at string, pid int) {
 func BenchmarkProcesses(b *testing.B) {
 	tcp, _ := process(b, "127.0.0.1:0")
 	unix, _ := process(b, "unix:"+b.TempDir()+"/s")
+	memory, _ := process(b, "shm+unix:"+b.TempDir()+"/s")
+	b.Run("shm", func(b *testing.B) { transporttest.BenchConn(b, shm.New(nil), memory) })
 	for _, c := range []struct {
 		name string
 		t    transport.Transport

@@ -7,8 +7,8 @@
 // The listening side answers with the memory (SCM_RIGHTS, unix(7)). From then on
 // octets on the socket mean nothing but that there is something to do.
 //
-// Package cmd/weft imports it. It imports transport, and transport/mux and
-// transport/socket.
+// Package cmd/weft imports it. It imports internal/localsocket, transport, and
+// transport/mux and transport/socket.
 package shm
 
 import (
@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/mux"
 	"github.com/weft-sdn/weft/transport/socket"
@@ -150,10 +151,14 @@ func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, e
 	if err != nil {
 		return nil, err
 	}
+	var k *link
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // what is under way sees it
-	k, err := introduce(conn)
+	if err = t.trusted(conn); err == nil {
+		k, err = introduce(conn)
+	}
 	if !stop() && err == nil {
-		err = errors.Join(ctx.Err(), k.Close())
+		_ = k.Close() // it is of no use
+		err = ctx.Err()
 	}
 	if err != nil {
 		_ = conn.Close() // it is of no use
@@ -163,6 +168,23 @@ func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, e
 		return nil, transport.Errorf(transport.Unavailable, "dial %s: %v", address, err)
 	}
 	return mux.NewClient(k, address, t.Heartbeat), nil
+}
+
+// trusted returns an error if, without TLS, the listening process is not one of
+// the user who runs this one, or of root: others may take a name that is free.
+func (t *Transport) trusted(conn net.Conn) error {
+	if t.tls != nil {
+		return nil
+	}
+	u, err := socket.Unix(conn)
+	if err != nil {
+		return err
+	}
+	uid, err := localsocket.Owner(u)
+	if err == nil && !localsocket.Own(uid) {
+		err = fmt.Errorf("user %d listens there; run all processes as one user, or give certificates (weft certs)", uid)
+	}
+	return err
 }
 
 // introduce sends the greeting and maps the memory that it is answered with.

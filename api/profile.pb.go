@@ -354,7 +354,7 @@ type CrossingDelay struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The process that was asked.
 	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
-	// Over what: grpc, ws, rest or nats.
+	// Over what: grpc, ws, rest, shm or nats.
 	Transport string `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
 	// Whether both are on one machine.
 	Local bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`

@@ -47,7 +47,7 @@ var described = map[string]string{
 	"Plan.partitions":    "Sets of switches by name, each with a southbound of its own: see below.",
 	"Plan.workers":       "The processes by name: see below.",
 	"Plan.apps":          "Stages that live outside Weft, by name ([apps.md](../apps.md)): see below. Observers need no place in the plan.",
-	"Plan.transport":     "What carries calls and packet-ins between workers that no link is about: grpc, ws, rest or nats.",
+	"Plan.transport":     "What carries calls and packet-ins between workers that no link is about: grpc, ws, rest, shm or nats.",
 	"Plan.pipeline":      "The stages of the packet-in pipeline in order, services and apps.",
 	"Plan.links":         "Exceptions to `transport`; the first that matches counts: see below.",
 	"Plan.config":        "Settings of services, wherever they run: a section for each service, as in [configuration.md](../configuration.md).",
@@ -57,7 +57,7 @@ var described = map[string]string{
 	"Worker.env":         "Variables that are added to the environment, by name.",
 	"Link.from":          "Name of the worker that sends, `*` for any.",
 	"Link.to":            "Name of the worker that receives, `*` for any.",
-	"Link.transport":     "What carries what goes from the one to the other: grpc, ws, rest or nats.",
+	"Link.transport":     "What carries what goes from the one to the other: grpc, ws, rest, shm or nats.",
 }
 
 // standards are the defaults that no field holds.

@@ -12,7 +12,7 @@ import (
 )
 
 // The transports between processes that experiments compare.
-var transports = []string{"grpc", "ws", "rest", "nats"}
+var transports = []string{"grpc", "ws", "rest", "shm", "nats"}
 
 // Transports returns the transports between processes, in the order of tables.
 func Transports() []string { return slices.Clone(transports) }

@@ -54,9 +54,9 @@ func TestMistakes(t *testing.T) {
 		{"merge", at("config:\n  <<: {}\n", ""), "p.yaml:6: a plan has no anchors, aliases, merge keys, tags or composite keys; write the key itself"},
 		{"name", "name: my plan\nworkers: {a: {services: [x]}}\n", `p.yaml:1: name: want up to 50 letters, digits, dots, dashes and underscores, not "my plan"`},
 		{"name no text", "name: [a]\nworkers: {a: {services: [x]}}\n", "p.yaml:1: name: want text, not a list"},
-		{"transport", at("transport: tcp\n", ""), `p.yaml:5: transport: want one of grpc, ws, rest, nats, not "tcp"`},
-		{"inproc", at("transport: inproc\n", ""), `p.yaml:5: transport: want one of grpc, ws, rest, nats, not "inproc"`},
-		{"events", at("events: [nats]\n", ""), "p.yaml:5: events: want one of grpc, ws, rest, nats, not a list"},
+		{"transport", at("transport: tcp\n", ""), `p.yaml:5: transport: want one of grpc, ws, rest, shm, nats, not "tcp"`},
+		{"inproc", at("transport: inproc\n", ""), `p.yaml:5: transport: want one of grpc, ws, rest, shm, nats, not "inproc"`},
+		{"events", at("events: [nats]\n", ""), "p.yaml:5: events: want one of grpc, ws, rest, shm, nats, not a list"},
 		{"balance", at("balance: random\n", ""), `p.yaml:5: balance: want one of flow, switch, round-robin, least, not "random"`},
 		{"pipeline", at("pipeline: discovery\n", ""), `p.yaml:5: pipeline: want a list of stages, such as [discovery, hosts], not "discovery"`},
 		{"pipeline twice", at("pipeline:\n- discovery\n- discovery\n", ""), "p.yaml:7: pipeline: discovery is listed twice; list it once"},
@@ -123,7 +123,7 @@ func TestMistakes(t *testing.T) {
 		{"apps a list", at("apps: [a]\n", ""), "p.yaml:5: apps: want a name for each app, not a list"},
 		{"app in no pipeline", at("pipeline: [discovery]\napps: {a: }\n", ""), "p.yaml:6: apps.a: the app is not in pipeline, so it would see no packet; list it there in its place, or take it out here"},
 		{"links", at("links: {from: a}\n", ""), "p.yaml:5: links: want a list, such as [{from: southbound, to: routing, transport: ws}], not keys with values"},
-		{"link's key", at("links:\n- {from: all, to: all, by: ws}\n", ""), "p.yaml:6: unknown key links[0].by; allowed: from, to, transport\np.yaml:6: links[0]: no transport; give one of grpc, ws, rest, nats"},
+		{"link's key", at("links:\n- {from: all, to: all, by: ws}\n", ""), "p.yaml:6: unknown key links[0].by; allowed: from, to, transport\np.yaml:6: links[0]: no transport; give one of grpc, ws, rest, shm, nats"},
 		{"link's end", at("links:\n- {to: al, transport: ws}\n", ""), `p.yaml:6: links[0]: no from; name a worker, or * for any` + "\n" + `p.yaml:6: links[0].to: unknown worker "al"; allowed: *, all`},
 		{"link's end a list", at("links:\n- {from: [1], to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: want text, not a list"},
 		{"link's end nothing", at("links:\n- {from: , to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: no value; give one, or take the key out"},
@@ -136,12 +136,17 @@ func TestMistakes(t *testing.T) {
 		{"bus url a list", at("bus: {url: [a], credentials: x, replicas: 3}\n", ""), "p.yaml:5: bus.url: want text, not a list"},
 		{"workers nothing", "name: x\nworkers:\n", "p.yaml:2: workers: no value; give one, or take the key out"},
 		{"too many links", at("links: ["+strings.Repeat("{},", 4097)+"]\n", ""), "p.yaml:5: links: 4097 of them; at most 4096 are allowed"},
-		{"link's transport", at("links:\n- {from: all, to: all, transport: x}\n", ""), `p.yaml:6: links[0].transport: want one of grpc, ws, rest, nats, not "x"`},
+		{"link's transport", at("links:\n- {from: all, to: all, transport: x}\n", ""), `p.yaml:6: links[0].transport: want one of grpc, ws, rest, shm, nats, not "x"`},
+		{"shared memory of two machines", at("  b: {services: [x], machine: m1}\ntransport: shm\n", ""), "p.yaml:6: transport: shm, but worker all is on the supervisor's machine, and b on machine m1: the memory of a machine is its own; take another transport from all to b, such as grpc"},
+		{"shared memory of two machines by a link", at("  b: {services: [x], machine: m1}\n  c: {services: [x], machine: m2}\nlinks:\n- {from: all, to: all, transport: shm}\n- {from: b, to: '*', transport: shm}\n", ""), "p.yaml:9: links[1].transport: shm, but worker b is on machine m1, and all on the supervisor's machine: the memory of a machine is its own; take another transport from b to all, such as grpc"},
+		{"events by shared memory", at("  b: {services: [x], machine: m1}\nevents: shm\n", ""), "p.yaml:6: events: shm, but worker all is on the supervisor's machine, and b on machine m1: the memory of a machine is its own; take grpc, ws, rest or nats"},
+		{"shared memory of one machine", "workers:\n  a: {services: [x], machine: m1}\n  b: {services: [x], machine: m1}\ntransport: shm\nevents: shm\n", "no mistake"},
+		{"shared memory within machines", at("  b: {services: [x], machine: m1}\n  c: {services: [x], machine: m1}\ntransport: shm\nlinks:\n- {from: all, to: '*', transport: grpc}\n- {from: '*', to: all, transport: grpc}\n", ""), "no mistake"},
 		{"link in vain", at("links:\n- {from: '*', to: all, transport: ws}\n- {from: all, to: all, transport: grpc}\n", ""), "p.yaml:7: links[1]: links[0] (from * to all) comes first and matches all that this one does; put this one before it, or take one of them out"},
 		{"all at once", at("transport: x\nevents: y\n", "nice: 99\ncpus: a"), `p.yaml:5: workers.all.nice: want -20 (first) to 19 (last), not 99
 p.yaml:6: workers.all.cpus: want processors as "0", "0,2" or "0-3", numbered from 0 to 4095, not "a"
-p.yaml:7: transport: want one of grpc, ws, rest, nats, not "x"
-p.yaml:8: events: want one of grpc, ws, rest, nats, not "y"`},
+p.yaml:7: transport: want one of grpc, ws, rest, shm, nats, not "x"
+p.yaml:8: events: want one of grpc, ws, rest, shm, nats, not "y"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := plan.Parse("p.yaml", []byte(c.text))

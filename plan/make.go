@@ -286,6 +286,9 @@ func (m *model) complete() error {
 	if remote && !d.Remote.Known {
 		keys = append(keys, "delays."+o.Transport+".remote")
 	}
+	if remote && o.Transport == SHM {
+		return errors.New("transport shm: the servers are several machines, and the memory of a machine is its own; take another transport, such as grpc")
+	}
 	m.delays = [2]float64{d.Local.Value * 1e6, d.Remote.Value * 1e6}
 	if len(keys) == 0 {
 		return nil

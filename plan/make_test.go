@@ -208,6 +208,11 @@ func TestWhatCannotBePlacedSaysWhy(t *testing.T) {
 			p.Delays[0].Remote, list[0].Address = plan.Figure{}, "10.0.0.1"
 			return list
 		}, "delays.grpc.remote"},
+		{"shared memory of several machines", func(p *plan.Profile, list []plan.Server, o *plan.MakeOptions) []plan.Server {
+			p.Delays = append(p.Delays, plan.Delay{Transport: plan.SHM, Local: plan.Measured(1e-5), Remote: plan.Measured(1e-5)})
+			list[0].Address, o.Transport = "10.0.0.1", plan.SHM
+			return list
+		}, "the memory of a machine is its own"},
 		{"no packet-ins known", func(p *plan.Profile, list []plan.Server, _ *plan.MakeOptions) []plan.Server {
 			p.PacketIns = 0
 			return list

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,11 @@ func randomPlan(r *rand.Rand) *plan.Plan {
 	for i := range r.IntN(2) {
 		p.Links = append(p.Links, plan.Link{From: "a", To: pick(r, "a", "*"), Transport: pick(r, plan.Transports()...)})
 		_ = i
+	}
+	if shared := func(l plan.Link) bool { return l.Transport == plan.SHM }; p.Transport == plan.SHM || p.Events == plan.SHM || slices.ContainsFunc(p.Links, shared) {
+		for i := range p.Workers { // one machine
+			p.Workers[i].Machine = p.Workers[0].Machine
+		}
 	}
 	return p
 }

@@ -21,11 +21,12 @@ const (
 	GRPC   = "grpc"
 	WS     = "ws"
 	REST   = "rest"
+	SHM    = "shm" // between processes of one machine
 	NATS   = "nats"
 )
 
 // Transports returns what a plan may name as a transport.
-func Transports() []string { return []string{GRPC, WS, REST, NATS} }
+func Transports() []string { return []string{GRPC, WS, REST, SHM, NATS} }
 
 // The ways in which packet-ins are spread over the replicas of a worker.
 const (
@@ -58,9 +59,9 @@ type Plan struct {
 	// Name is how people call the plan.
 	Name string
 	// Transport carries what goes between workers that no Link is about: grpc,
-	// ws, rest or nats.
+	// ws, rest, shm or nats.
 	Transport string
-	// Events is the transport of events between workers: the same four.
+	// Events is the transport of events between workers: the same five.
 	Events string
 	// Balance spreads packet-ins over the replicas of workers that do not say
 	// otherwise: flow, switch, round-robin or least.

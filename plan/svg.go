@@ -15,6 +15,7 @@ var colours = []struct{ transport, light, dark string }{
 	{GRPC, "#1f6fd1", "#6db1ff"},
 	{WS, "#12805c", "#4fd1a5"},
 	{REST, "#b85c00", "#ffb15c"},
+	{SHM, "#b3123f", "#ff8fa8"},
 	{NATS, "#8e44ad", "#d49bf0"},
 }
 

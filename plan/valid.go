@@ -71,6 +71,7 @@ func (p *Plan) invalid() []document.Mistake {
 	j.workers()
 	j.apps()
 	j.links()
+	j.sharedMemory()
 	for _, s := range p.Config {
 		j.section("config."+s.Service, s)
 	}

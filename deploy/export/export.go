@@ -131,13 +131,20 @@ func newModel(c Config) (*model, error) {
 
 // identified switches workers to transports that authenticate the peer.
 // Containers identify each other by certificates, and the bus does not pass on
-// the sender's.
+// the sender's; memory they do not share.
 func identified(p *plan.Plan) error {
+	const machine = "containers may run on different machines; take grpc, ws or rest"
+	if p.Transport == plan.SHM || p.Events == plan.SHM {
+		return errors.New("transport or events: shm: " + machine)
+	}
 	const advice = "containers know each other by certificates, and over nats nobody can tell whose a call is; take grpc, ws or rest"
 	if p.Transport == plan.NATS {
 		return errors.New("transport: nats: " + advice)
 	}
 	for i, l := range p.Links {
+		if l.Transport == plan.SHM {
+			return fmt.Errorf("links[%d]: shm from %s to %s: %s", i, l.From, l.To, machine)
+		}
 		if l.Transport == plan.NATS {
 			return fmt.Errorf("links[%d]: nats from %s to %s: %s", i, l.From, l.To, advice)
 		}

@@ -100,6 +100,19 @@ func TestIdentified(t *testing.T) {
 	}
 }
 
+// TestSharedMemory: containers do not share memory.
+func TestSharedMemory(t *testing.T) {
+	for _, text := range []string{"transport: shm", "events: shm", "links: [{from: a, to: a, transport: shm}]"} {
+		p, err := plan.Parse("test.yaml", []byte("workers:\n  a: {services: [south]}\n"+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newModel(Config{Plan: p, Specs: specs()}); err == nil || !strings.Contains(err.Error(), "take grpc, ws or rest") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // An archive has the same octets each time, and in it what was packed.
 func TestArchive(t *testing.T) {
 	files := []File{{"b/c", []byte("2")}, {"a", []byte("1")}}

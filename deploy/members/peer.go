@@ -149,7 +149,7 @@ func (p *Peer) Dial(l *Link) {
 	case address == "":
 		l.Err = transport.Errorf(transport.Unavailable, "process %s does not listen by %s", e.Process, l.Transport)
 	default:
-		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.links.Machine && l.Transport != plan.NATS {
+		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.links.Machine && l.Transport != plan.NATS && l.Transport != plan.SHM {
 			l.Conn, l.Err = t.Dial(ctx, local)
 		}
 		if l.Conn == nil { // on another machine, or in its own network namespace

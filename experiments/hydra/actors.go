@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/transport/grpc"
 	"github.com/weft-sdn/weft/transport/inproc"
 	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/shm"
 	"github.com/weft-sdn/weft/transport/ws"
 )
 
@@ -78,12 +80,16 @@ func transportNamed(name string, index int, network *inproc.Network) (transport.
 		t := ws.New(nil)
 		t.Heartbeat = patient
 		return t, local, nil
+	case "shm":
+		t := shm.New(nil)
+		t.Heartbeat = patient
+		return t, fmt.Sprintf("unix:@weft-hydra-%d-%d", os.Getpid(), index), nil
 	case "rest":
 		t := rest.New(nil)
 		t.Heartbeat = patient
 		return t, local, nil
 	}
-	return nil, "", fmt.Errorf("transport %s: summaries are sent over grpc, ws, rest or inproc here", name)
+	return nil, "", fmt.Errorf("transport %s: summaries are sent over grpc, ws, rest, shm or inproc here", name)
 }
 
 // startActors connects the partitions of a converged hierarchy, each to all

@@ -10,7 +10,7 @@ import (
 // are, and the transport between them.
 type Plan struct {
 	Name      string
-	Transport string   // between workers: grpc, ws, rest or nats
+	Transport string   // between workers: grpc, ws, rest, shm or nats
 	Balance   string   // of packet-ins over replicas; empty is the default
 	Pipeline  []string // stages in order; none is the default
 	// Partitions is a set of switches each, as plans write them; none is all.

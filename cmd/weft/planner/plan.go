@@ -31,7 +31,7 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
 
 // PlanForm is a plan with the keys that most need.
 const PlanForm = `  name: mine
-  transport: grpc           # between workers: grpc, ws, rest or nats
+  transport: grpc           # between workers: grpc, ws, rest, shm or nats
   balance: flow             # of packet-ins over replicas: flow, switch, round-robin or least
   workers:
     edge: {services: [southbound, discovery, hosts], class: realtime, cpus: "0"}

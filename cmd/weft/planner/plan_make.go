@@ -65,7 +65,7 @@ func (o *makeOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.changes, "changes", -1, fmt.Sprintf("changes of the topology per second (default %g)", plan.DefaultChanges))
 	f.Lookup("changes").DefValue, f.Lookup("packet-ins").DefValue = "0", "0" // shows none: their texts say it
 	f.StringVar(&o.isolate, "isolate", "", "how compute-class services are kept from others: server, process or none (default server, with one server process)")
-	f.StringVar(&o.transport, "transport", "", "transport between workers: grpc, ws, rest or nats (default grpc)")
+	f.StringVar(&o.transport, "transport", "", "transport between workers: grpc, ws, rest, shm or nats (default grpc)")
 	f.Float64Var(&o.headroom, "headroom", plan.DefaultHeadroom, "share of every server that is left free")
 	f.StringVar(&o.delay, "delay", "", "time of a request between machines, there and back, such as 300us, if the profile does not say it")
 	f.StringVar(&o.heartbeat, "heartbeat-deadline", "10ms", "what crossing servers may add to a heartbeat")

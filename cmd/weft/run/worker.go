@@ -37,6 +37,7 @@ import (
 	"github.com/weft-sdn/weft/transport/grpc"
 	onePort "github.com/weft-sdn/weft/transport/port"
 	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/shm"
 	"github.com/weft-sdn/weft/transport/ws"
 )
 
@@ -270,7 +271,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 		Scratch: scratchDirectory(data),
 		Process: o.process, Version: Build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log,
 		Transports: map[string]transport.Transport{
-			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
+			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "shm": shm.New(client), "nats": natsLink,
 		},
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
 			out, err := node.Apps(client)
@@ -285,8 +286,12 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 			if err != nil {
 				return nil, nil, errors.Join(err, p.Close())
 			}
-			addresses := map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "nats": l.Address()}
-			all := closers{l, p}
+			memory, err := shm.New(server).Listen(fmt.Sprintf("unix:@weft-shm-%d-%d", os.Getpid(), time.Now().UnixNano()), h)
+			if err != nil {
+				return nil, nil, errors.Join(err, l.Close(), p.Close())
+			}
+			addresses := map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "shm": memory.Address(), "nats": l.Address()}
+			all := closers{memory, l, p}
 			if server == nil { // then all is on this machine, where there is a shorter way
 				local, err := onePort.Listen("unix:@weft-"+natsName, onePort.Config{Handler: h})
 				if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestDirectedCalls(t *testing.T) {
-	for _, kind := range []string{"grpc", "ws", "rest"} {
+	for _, kind := range []string{"grpc", "ws", "rest", "shm"} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHalves(t, kind)
 			h.startAll()

@@ -56,7 +56,7 @@ func find(ctx context.Context, p *actor, mac string) error {
 }
 
 func TestCallsBetweenProcesses(t *testing.T) {
-	for _, kind := range []string{"one", "grpc", "ws", "rest"} {
+	for _, kind := range []string{"one", "grpc", "ws", "rest", "shm"} {
 		t.Run(kind, func(t *testing.T) {
 			c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
 			if kind == "one" {
@@ -92,7 +92,7 @@ func TestCallsOverAllTransportsDuringChanges(t *testing.T) {
 	text := func(kind, a, b string) string {
 		return fmt.Sprintf("{name: a, events: grpc, transport: %s, workers: {a: {services: [%s]}, b: {services: [%s]}, c: {services: [gateway]}}}", kind, a, b)
 	}
-	plans := []string{text("ws", "hosts", ""), text("rest", "", "hosts"), text("grpc", "hosts", ""), text("grpc", "", "hosts"),
+	plans := []string{text("ws", "hosts", ""), text("rest", "", "hosts"), text("shm", "hosts", ""), text("grpc", "", "hosts"), text("grpc", "hosts", ""), text("grpc", "", "hosts"),
 		"{name: a, events: grpc, workers: {a: {services: []}, b: {services: []}, c: {services: [gateway, hosts]}}}"}
 	for i, p := range plans {
 		plans[i] = strings.ReplaceAll(p, "[]", "[idle]")

@@ -138,7 +138,7 @@ func TestEventsArriveOnceAndInOrder(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		if i%700 == 699 {
-			c.apply(fmt.Sprintf(tellingPlan, []string{"ws", "rest", "grpc"}[i/700%3], "a", "a"))
+			c.apply(fmt.Sprintf(tellingPlan, []string{"ws", "rest", "shm", "grpc"}[i/700%4], "a", "a"))
 		}
 	}
 	wantHeard(c, h, "b", want...)

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/transport/grpc"
 	"github.com/weft-sdn/weft/transport/port"
 	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/shm"
 	"github.com/weft-sdn/weft/transport/ws"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -169,11 +171,15 @@ func (c *cluster) start(name string, change ...func(*deploy.NodeConfig)) *proces
 			if err != nil {
 				return nil, nil, err
 			}
-			p.gate.listener = l
-			return map[string]string{"grpc": l.Address(), "ws": l.Address(), "rest": l.Address()}, l, nil
+			memory, err := shm.New(nil).Listen("unix:"+c.t.TempDir()+"/s", gatedHandler{h, p.gate})
+			if err != nil {
+				return nil, nil, errors.Join(err, l.Close())
+			}
+			p.gate.listener = both{l, memory}
+			return map[string]string{"grpc": l.Address(), "ws": l.Address(), "rest": l.Address(), "shm": memory.Address()}, p.gate.listener, nil
 		},
 	}
-	for name, t := range map[string]transport.Transport{"grpc": grpc.New(nil), "ws": ws.New(nil), "rest": rest.New(nil)} {
+	for name, t := range map[string]transport.Transport{"grpc": grpc.New(nil), "ws": ws.New(nil), "rest": rest.New(nil), "shm": shm.New(nil)} {
 		config.Transports[name] = gatedTransport{t, p.gate}
 	}
 	for _, f := range change {
@@ -322,6 +328,11 @@ type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed if open
 }
+
+// both are two listeners of a process.
+type both [2]io.Closer
+
+func (b both) Close() error { return errors.Join(b[0].Close(), b[1].Close()) }
 
 func newGate() *gate {
 	g := &gate{open: make(chan struct{})}

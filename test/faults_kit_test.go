@@ -44,13 +44,16 @@ func TestFaults(t *testing.T) {
 	}{
 		{"killed", "grpc", f.killed},
 		{"stopped", "ws", f.stopped},
-		{"supervisor", "rest", f.supervisorKilled},
+		{"supervisor", "shm", f.supervisorKilled},
 		{"external", "nats", f.externalRestarted},
 		{"partition", "grpc", f.partitioned},
 		{"previous", "rest", f.previousBuild},
 		{"clock", "ws", f.clockOff},
 	} {
 		for _, transport := range plan.Transports() {
+			if transport == plan.SHM && slices.Contains([]string{"partition", "previous", "clock"}, fault.name) {
+				continue // their plans say that there are several machines
+			}
 			if everyPair || transport == fault.transport {
 				t.Run(fault.name+"/"+transport, func(t *testing.T) { t.Parallel(); fault.run(t, transport) })
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
 	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/shm"
 	"github.com/weft-sdn/weft/transport/ws"
 )
 
@@ -33,12 +34,18 @@ func TestTransports(t *testing.T) {
 			return grpc.New(id.Config())
 		case "ws":
 			return ws.New(id.Config())
+		case "shm":
+			return shm.New(id.Config())
 		}
 		return rest.New(id.Config())
 	}
-	for _, name := range []string{"grpc", "ws", "rest"} {
+	for _, name := range []string{"grpc", "ws", "rest", "shm"} {
 		t.Run(name, func(t *testing.T) {
-			l, err := over(name, a).Listen("127.0.0.1:0", who{})
+			address := "127.0.0.1:0"
+			if name == "shm" {
+				address = "unix:" + t.TempDir() + "/s"
+			}
+			l, err := over(name, a).Listen(address, who{})
 			if err != nil {
 				t.Fatal(err)
 			}

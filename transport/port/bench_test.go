@@ -25,7 +25,9 @@ const serveVariable = "WEFT_PORT_TEST_SERVE"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(serveVariable); address != "" {
-		listen := func(address string) (transport.Listener, error) { return port.Listen(address, port.Config{Handler: echo{}}) }
+		listen := func(address string) (transport.Listener, error) {
+			return port.Listen(address, port.Config{Handler: echo{}})
+		}
 		if memory, ok := strings.CutPrefix(address, "shm+"); ok {
 			address, listen = memory, func(address string) (transport.Listener, error) { return shm.New(nil).Listen(address, echo{}) }
 		}

@@ -155,12 +155,14 @@ func TestHostileListener(t *testing.T) {
 		file func() (int, error)
 		want string
 	}{
-		"not sealed":       {hostileFile(memorySize, 0), "not sealed"},
-		"shrinks":          {hostileFile(memorySize, unix.F_SEAL_GROW), "not sealed"},
-		"short":            {hostileFile(memorySize-4096, seals), "octets of memory"},
-		"empty":            {hostileFile(0, seals), "octets of memory"},
-		"not to write":     {hostileFile(memorySize, seals|unix.F_SEAL_WRITE), "mmap"},
-		"a file":           {func() (int, error) { return unix.Open(filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT, 0o600) }, "is no memory"},
+		"not sealed":   {hostileFile(memorySize, 0), "not sealed"},
+		"shrinks":      {hostileFile(memorySize, unix.F_SEAL_GROW), "not sealed"},
+		"short":        {hostileFile(memorySize-4096, seals), "octets of memory"},
+		"empty":        {hostileFile(0, seals), "octets of memory"},
+		"not to write": {hostileFile(memorySize, seals|unix.F_SEAL_WRITE), "mmap"},
+		"a file": {func() (int, error) {
+			return unix.Open(filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT, 0o600)
+		}, "is no memory"},
 		"nothing":          {nil, "shares no memory"},
 		"silent":           {func() (int, error) { return -1, nil }, context.DeadlineExceeded.Error()},
 		"several of these": {hostileFile(memorySize, 0), "not sealed"},

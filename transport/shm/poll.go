@@ -47,7 +47,7 @@ func (p *poll) wait(r *ring) bool {
 				p.polls++
 				return true
 			}
-			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // never fails
 		}
 		if time.Since(began) > window {
 			p.failed = min(2*p.failed+1, maxSkip)

@@ -163,9 +163,11 @@ func TestHostileListener(t *testing.T) {
 		"a file": {func() (int, error) {
 			return unix.Open(filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT, 0o600)
 		}, "is no memory"},
-		"nothing":          {nil, "shares no memory"},
-		"silent":           {func() (int, error) { return -1, nil }, context.DeadlineExceeded.Error()},
-		"several of these": {hostileFile(memorySize, 0), "not sealed"},
+		"nothing":              {nil, "shares no memory"},
+		"silent":               {func() (int, error) { return -1, nil }, context.DeadlineExceeded.Error()},
+		"no doorbell":          {hostileFile(memorySize, seals), "shares no memory"},
+		"a doorbell of memory": {hostileFile(memorySize, seals), "file type does not support deadline"},
+		"more than two":        {hostileFile(memorySize, 0), "not sealed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := filepath.Join(t.TempDir(), "s")
@@ -196,8 +198,20 @@ func TestHostileListener(t *testing.T) {
 						return
 					}
 					defer unix.Close(fd)
-					if rights = unix.UnixRights(fd); strings.HasPrefix(name, "several") {
-						rights = unix.UnixRights(fd, fd, fd)
+					here, there, err := newDoorbells()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer here.close()
+					defer unix.Close(there)
+					switch rights = unix.UnixRights(fd, there); name {
+					case "no doorbell":
+						rights = unix.UnixRights(fd)
+					case "a doorbell of memory":
+						rights = unix.UnixRights(fd, fd)
+					case "more than two":
+						rights = unix.UnixRights(fd, there, fd, fd)
 					}
 				}
 				_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte("HTTP/1.1 403 Forbidden"), rights, nil)
@@ -238,10 +252,11 @@ func TestHostileDialer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer good.Close()
+	wake := func(k *link) { k.out.asleep.Store(0); k.bell.ring() }
 	length := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
 	for name, harm := range map[string]func(k *link){
-		"positions that are not possible": func(k *link) { k.out.written.Store(ringSize + 1); k.ring() },
-		"positions that go back":          func(k *link) { k.out.written.Store(1<<32 - 1); k.ring() },
+		"positions that are not possible": func(k *link) { k.out.written.Store(ringSize + 1); wake(k) },
+		"positions that go back":          func(k *link) { k.out.written.Store(1<<32 - 1); wake(k) },
 		"a message of nothing":            func(k *link) { k.out.put(length(0)); k.publish() },
 		"a message too large":             func(k *link) { k.out.put(length(mux.MaxMessage + 1)); k.publish() },
 		"a message of the largest number": func(k *link) { k.out.put(length(1<<32 - 1)); k.publish() },
@@ -280,22 +295,26 @@ func TestHostileDialer(t *testing.T) {
 	}
 }
 
-// TestBells: a peer that rings without end, and never reads the bells that it
-// gets, harms nobody.
+// TestBells: a peer that rings without end harms nobody but itself, and cannot
+// make this process wait.
 func TestBells(t *testing.T) {
-	l, err := New(nil).Listen("unix:"+filepath.Join(t.TempDir(), "s"), echo{})
+	tr := New(nil)
+	l, err := tr.Listen("unix:"+filepath.Join(t.TempDir(), "s"), echo{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	good, err := tr.Dial(t.Context(), l.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer good.Close()
 	k := greet(l.Address())
 	defer k.Close()
 	for range 10_000 {
-		k.ring()
+		k.bell.ring()
 	}
-	c := mux.NewClient(k, "it", transport.Heartbeat{})
-	defer c.Close()
-	if resp, err := c.Call(t.Context(), "m", []byte("x")); err != nil || string(resp) != "x" {
+	if resp, err := good.Call(t.Context(), "m", []byte("x")); err != nil || string(resp) != "x" {
 		t.Errorf("%q, %v", resp, err)
 	}
 }
@@ -392,18 +411,13 @@ func FuzzLink(f *testing.F) {
 	memory := make([]byte, memorySize)
 	ended := make(chan struct{})
 	close(ended)
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	here, there, err := newDoorbells()
 	if err != nil {
 		f.Fatal(err)
 	}
-	file := os.NewFile(uintptr(pair[0]), "socket")
-	socket, err := file.SyscallConn()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _, _ = file.Close(), unix.Close(pair[1]) })
+	f.Cleanup(func() { here.close(); unix.Close(there) })
 	f.Fuzz(func(t *testing.T, own, written uint32, data []byte) {
-		l := &link{side: dialing, socket: socket, readable: make(chan struct{}, 1), ended: ended, closed: make(chan struct{})}
+		l := &link{side: dialing, bell: here, readable: make(chan struct{}, 1), ended: ended, closed: make(chan struct{})}
 		l.in, _ = rings(memory, dialing)
 		l.in.own = own
 		l.in.put(data[:min(len(data), ringSize)])

@@ -8,15 +8,11 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/transport/mux"
 )
-
-// bell is what the doorbell sends.
-const bell = 1
 
 // prefix is the octets before a message: its length, little-endian.
 const prefix = 4
@@ -26,13 +22,15 @@ const firstRead = 64 << 10
 
 // link is a mux.Link over two rings.
 type link struct {
-	side   side
-	conn   net.Conn // the socket
-	socket syscall.RawConn
-	heard  atomic.Uint64
+	side  side
+	conn  net.Conn // ends with the peer
+	bell  *doorbell
+	heard atomic.Uint64
 
-	readable chan struct{} // there may be something to read
+	readable chan struct{} // dialing: there may be something to read, or an answer is due
 	writable chan struct{} // there may be room
+	asleep   atomic.Bool   // the reader waits for the doorbell
+	blocked  atomic.Bool   // a writer waits for the doorbell
 	ended    chan struct{} // closed when the socket has ended
 	closed   chan struct{} // closed by Close
 	closing  sync.Once
@@ -44,32 +42,37 @@ type link struct {
 	out     ring
 }
 
-func newLink(conn net.Conn, u *net.UnixConn, m []byte, s side) *link {
+func newLink(conn net.Conn, u *net.UnixConn, bell *doorbell, m []byte, s side) *link {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn() // its Close would speak TLS
 	}
 	l := &link{
-		side: s, conn: conn,
+		side: s, conn: conn, bell: bell,
 		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), ended: make(chan struct{}), closed: make(chan struct{}),
 	}
 	l.in, l.out = rings(m, s)
-	l.socket, _ = u.SyscallConn() // never fails
-	go l.attend(u, m)
+	var work sync.WaitGroup
+	if s == dialing {
+		work.Go(l.attend)
+	}
+	go func() {
+		l.outlive(u)
+		work.Wait()
+		l.free(m)
+	}()
 	return l
 }
 
-// attend waits for the doorbell until the socket ends, and unmaps the memory
-// when nobody uses it any more.
-func (l *link) attend(u *net.UnixConn, m []byte) {
-	b := make([]byte, 64)
-	for {
-		if _, err := u.Read(b); err != nil {
-			break
-		}
-		notify(l.readable)
-		notify(l.writable)
-	}
+// outlive waits until the socket ends, and has those who sleep see it.
+func (l *link) outlive(u *net.UnixConn) {
+	_, _ = u.Read(make([]byte, 1)) // nothing is said on it, so it is the end
 	close(l.ended)
+	l.bell.silence()
+}
+
+// free gives the memory back when the link is closed and nobody uses it any
+// more.
+func (l *link) free(m []byte) {
 	<-l.closed
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -77,6 +80,31 @@ func (l *link) attend(u *net.UnixConn, m []byte) {
 	defer l.writing.Unlock()
 	l.in, l.out = ring{}, ring{}
 	_ = unix.Munmap(m) // fails for what is not mapped only
+	l.bell.close()
+}
+
+// attend answers the doorbell at the dialing side, where the reader waits for
+// other things, too.
+func (l *link) attend() {
+	for l.bell.wait(l.rung) == nil {
+		notify(l.readable)
+	}
+}
+
+// rung reports whether the reader was to be woken, and wakes the writer if that
+// was. What the peer wrote before it rang says who was meant: so a
+// ring that nobody heard is not lost.
+func (l *link) rung() bool {
+	l.unblock()
+	return l.in.asleep.Load() == 0 && l.asleep.CompareAndSwap(true, false)
+}
+
+// unblock wakes a writer that was to be woken.
+func (l *link) unblock() {
+	if l.blocked.Load() && l.out.full.Load() == 0 && l.blocked.CompareAndSwap(true, false) {
+		l.bell.heard()
+		notify(l.writable)
+	}
 }
 
 func notify(c chan struct{}) {
@@ -84,14 +112,6 @@ func notify(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// ring rings the doorbell of the peer. If the socket is full, bells are on
-// their way; if it has ended, attend sees it.
-func (l *link) ring() {
-	_ = l.socket.Control(func(fd uintptr) {
-		_ = unix.Sendto(int(fd), []byte{bell}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
-	})
 }
 
 func (l *link) isClosed() bool {
@@ -155,7 +175,10 @@ func (l *link) readFull(p []byte) error {
 		p = p[len(part):]
 		l.heard.Add(uint64(len(part)))
 		if l.in.release() {
-			l.ring()
+			l.bell.ring()
+		}
+		if l.side == listening { // nobody else answers the doorbell
+			l.unblock()
 		}
 	}
 	return nil
@@ -163,35 +186,56 @@ func (l *link) readFull(p []byte) error {
 
 // await waits until there may be something to read.
 func (l *link) await() error {
-	for polled := false; ; {
-		if l.side == listening && !polled {
-			polled = true
-			if l.poll.wait(&l.in) {
-				return nil
-			}
-		}
+	if l.side == listening && l.poll.wait(&l.in) {
+		return nil
+	}
+	for {
+		l.asleep.Store(true)
 		l.in.asleep.Store(1)
 		if n, err := l.in.filled(); n > 0 || err != nil {
-			l.in.asleep.Store(0)
+			l.wake()
 			return err
+		}
+		if l.side == listening {
+			if l.bell.wait(l.rung) == nil {
+				return nil
+			}
+			return l.last()
 		}
 		select {
 		case <-l.readable:
 		case <-l.closed:
 			return net.ErrClosed
 		case <-l.ended:
-			if n, err := l.in.filled(); n > 0 || err != nil { // what it wrote before
-				return err
-			}
-			return io.EOF
+			return l.last()
 		}
-		if l.side == dialing && l.in.asleep.Load() != 0 { // the bell is our own: an answer is due
-			l.in.asleep.Store(0)
-			if l.poll.wait(&l.in) {
-				return nil
-			}
+		if !l.asleep.Load() { // it has rung
+			return nil
+		}
+		l.wake() // an answer is due
+		if l.poll.wait(&l.in) {
+			return nil
 		}
 	}
+}
+
+// wake is for a reader that wakes by itself.
+func (l *link) wake() {
+	if l.in.asleep.Swap(0) == 0 && l.asleep.Load() {
+		l.bell.heard()
+	}
+	l.asleep.Store(false)
+}
+
+// last returns nil if there is something left to read of a peer that has gone.
+func (l *link) last() error {
+	if l.isClosed() {
+		return net.ErrClosed
+	}
+	if n, err := l.in.filled(); n > 0 || err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // Write sends a message and releases it (mux.Link).
@@ -219,7 +263,7 @@ func (l *link) Write(b *mux.Buffer) error {
 
 func (l *link) publish() {
 	if l.out.publish() {
-		l.ring()
+		l.bell.ring()
 	}
 }
 
@@ -236,9 +280,13 @@ func (l *link) write(p []byte) error {
 			return nil
 		}
 		l.publish()
+		l.blocked.Store(true)
 		l.out.full.Store(1)
 		if n, err := l.out.free(); n > 0 || err != nil {
-			l.out.full.Store(0)
+			if l.out.full.Swap(0) == 0 && l.blocked.Load() {
+				l.bell.heard()
+			}
+			l.blocked.Store(false)
 			continue
 		}
 		select {

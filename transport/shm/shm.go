@@ -1,11 +1,11 @@
 // Package shm is the transport over memory that two processes of one machine
-// share: a ring of octets for each direction. A Unix socket introduces the two,
-// carries the doorbell of a side that sleeps, and ends with the process at
-// either end.
+// share: a ring of octets for each direction. A Unix socket introduces the two
+// and ends with the process at either end; a pair of sockets is the doorbell for
+// a side that sleeps.
 //
 // The dialing side sends its greeting, over TLS if there is a configuration.
-// The listening side answers with the memory (SCM_RIGHTS, unix(7)). From then on
-// octets on the socket mean nothing but that there is something to do.
+// The listening side answers with an octet, and with it the memory and an end of
+// the doorbell (SCM_RIGHTS, unix(7)). Nothing else is said on the socket.
 //
 // Package cmd/weft imports it. It imports internal/localsocket, transport, and
 // transport/mux and transport/socket.
@@ -128,15 +128,22 @@ func welcome(conn net.Conn) (*link, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	m, err := mapMemory(fd)
+	here, there, err := newDoorbells()
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := u.WriteMsgUnix([]byte{bell}, unix.UnixRights(fd), nil); err != nil {
+	defer unix.Close(there)
+	m, err := mapMemory(fd)
+	if err != nil {
+		here.close()
+		return nil, err
+	}
+	if _, _, err := u.WriteMsgUnix([]byte{0}, unix.UnixRights(fd, there), nil); err != nil {
+		here.close()
 		return nil, errors.Join(err, unix.Munmap(m))
 	}
 	_ = conn.SetDeadline(time.Time{}) // if it fails, so will reading
-	return newLink(conn, u, m, listening), nil
+	return newLink(conn, u, here, m, listening), nil
 }
 
 // Dial connects to an address.
@@ -197,37 +204,46 @@ func introduce(conn net.Conn) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := receive(u)
+	fd, there, err := receive(u)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	m, err := mapMemory(fd)
+	bell, err := openDoorbell(there)
 	if err != nil {
 		return nil, err
 	}
+	m, err := mapMemory(fd)
+	if err != nil {
+		bell.close()
+		return nil, err
+	}
 	_ = conn.SetDeadline(time.Time{}) // if it fails, so will reading
-	return newLink(conn, u, m, dialing), nil
+	return newLink(conn, u, bell, m, dialing), nil
 }
 
-// receive returns the file that a peer sends.
-func receive(u *net.UnixConn) (fd int, err error) {
-	text, rights := make([]byte, 512), make([]byte, unix.CmsgSpace(4)) // the kernel closes those without room
+// receive returns the memory and the doorbell that a peer sends.
+func receive(u *net.UnixConn) (memory, bell int, err error) {
+	text, rights := make([]byte, 512), make([]byte, unix.CmsgSpace(2*4)) // the kernel closes those without room
 	n, nr, _, _, err := u.ReadMsgUnix(text, rights)
 	if err != nil {
-		return -1, err
+		return -1, -1, err
 	}
 	list, err := unix.ParseSocketControlMessage(rights[:nr])
 	if err != nil {
-		return -1, err
+		return -1, -1, err
 	}
+	var fds []int
 	for i := range list {
-		if fds, err := unix.ParseUnixRights(&list[i]); err == nil && len(fds) > 0 {
-			for _, other := range fds[1:] {
-				_ = unix.Close(other) // nobody uses it
-			}
-			return fds[0], nil
+		if more, err := unix.ParseUnixRights(&list[i]); err == nil {
+			fds = append(fds, more...)
 		}
 	}
-	return -1, fmt.Errorf("the peer shares no memory, but says %q", text[:n])
+	if len(fds) == 2 {
+		return fds[0], fds[1], nil
+	}
+	for _, fd := range fds {
+		_ = unix.Close(fd) // nobody uses it
+	}
+	return -1, -1, fmt.Errorf("the peer shares no memory, but says %q", text[:n])
 }

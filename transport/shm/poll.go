@@ -13,7 +13,7 @@ const window = 50 * time.Microsecond
 
 // maxSkip bounds how many times a reader sleeps at once after it has looked out
 // in vain.
-const maxSkip = 255
+const maxSkip = 15
 
 // maxPolls bounds how many times in a row a reader looks out with success. Then
 // it sleeps once, so that Go's runtime comes to look after other sockets though

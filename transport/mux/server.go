@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/transport"
@@ -36,7 +37,7 @@ func NewServer(h transport.Handler, beat transport.Heartbeat) *Server {
 func (s *Server) Serve(link Link, peer []string) {
 	c := &served{
 		server: s, calls: map[uint64]*request{}, parts: map[uint64]*part{},
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), requests: make(chan work),
 	}
 	c.ctx, c.cancel = context.WithCancel(transport.WithPeer(context.Background(), peer))
 	c.w.init(link)
@@ -115,6 +116,9 @@ type served struct {
 	// Used by the reading goroutine.
 	parts map[uint64]*part
 
+	requests chan work    // to goroutines that have answered before; closed at the end
+	resting  atomic.Int32 // how many of these wait, or are about to
+
 	mu     sync.Mutex // guards all below
 	calls  map[uint64]*request
 	octets uint64 // of requests in progress, announced or received
@@ -125,6 +129,19 @@ type request struct {
 	cancel context.CancelFunc
 	size   uint64
 }
+
+// work is a complete request, to be answered.
+type work struct {
+	ctx    context.Context
+	id     uint64
+	method string
+	req    []byte
+	b      *Buffer // has req; nil if that has memory of its own
+}
+
+// maxResting is how many goroutines of a connection wait for requests: their
+// stacks have grown to what handlers need.
+const maxResting = 4
 
 // part is an incomplete request.
 type part struct {
@@ -149,6 +166,7 @@ func (c *served) read() {
 	c.w.fail(transport.Errorf(transport.Unavailable, "the connection is lost: %v", err))
 	_ = c.w.link.Close() // it has failed, or the peer wants it so
 	close(c.ended)
+	close(c.requests)
 	c.cancel()
 }
 
@@ -252,23 +270,41 @@ func (c *served) complete(id uint64, name string, timeout time.Duration, data []
 	c.mu.Lock()
 	c.calls[id].cancel = cancel
 	c.mu.Unlock()
-	go c.answer(ctx, id, name, data, b)
+	w := work{ctx, id, name, data, b}
+	select {
+	case c.requests <- w:
+	default: // nobody waits
+		go c.work(w)
+	}
+}
+
+// work answers a request, and those that come while it rests.
+func (c *served) work(w work) {
+	for ok := true; ok; {
+		c.answer(w)
+		if c.resting.Add(1) > maxResting {
+			c.resting.Add(-1)
+			return
+		}
+		w, ok = <-c.requests
+		c.resting.Add(-1)
+	}
 }
 
 // answer calls the handler and sends its answer.
-func (c *served) answer(ctx context.Context, id uint64, method string, req []byte, b *Buffer) {
-	resp, err := transport.Answer(ctx, c.server.handler, method, req)
+func (c *served) answer(w work) {
+	resp, err := transport.Answer(w.ctx, c.server.handler, w.method, w.req)
 	if err != nil {
-		c.fail(id, err)
+		c.fail(w.id, err)
 	} else {
-		_ = c.w.message(c.ctx, Frame{Kind: Result, ID: id}, resp) // fails if the peer has gone
+		_ = c.w.message(c.ctx, Frame{Kind: Result, ID: w.id}, resp) // fails if the peer has gone
 	}
-	if b != nil {
-		b.Release()
+	if w.b != nil {
+		w.b.Release()
 	}
 	c.mu.Lock()
-	r := c.calls[id]
-	delete(c.calls, id)
+	r := c.calls[w.id]
+	delete(c.calls, w.id)
 	c.octets -= r.size
 	c.mu.Unlock()
 	r.cancel()

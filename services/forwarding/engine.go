@@ -29,6 +29,7 @@ type engine struct {
 	observe    func(dpids []string) ([]string, error) // asks switches, or all, for reports; returns who will
 
 	deferral deferral
+	paths    pathTable
 	replicas replicas
 	routes   *routeTable
 	held     *holding

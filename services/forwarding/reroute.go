@@ -15,6 +15,7 @@ import (
 func (e *engine) converged(ev *api.PathsConverged) {
 	now := e.now()
 	e.links.converged(ev, now)
+	e.paths.forget()
 	e.rescue(now)
 }
 
@@ -23,6 +24,7 @@ func (e *engine) converged(ev *api.PathsConverged) {
 func (e *engine) linkChanged(ev *api.LinkChanged) {
 	now := e.now()
 	e.links.changed(ev, now)
+	e.paths.forget()
 	e.adoption.news(now)
 }
 

@@ -45,15 +45,15 @@ func run(ctx context.Context, env *weft.Env) error {
 	e.findPath = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, req)
 	}
-	e.findNow = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
+	e.findNow = e.paths.local(func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.CallNow(env, api.FindPath, req)
-	}
+	})
 	e.send = func(d *flow.Decision) (*api.ApplyResult, error) { return weft.Call(ctx, env, api.Send, d) }
 	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // until no packet is waiting
 	defer giveUp()
-	e.deferral.find = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
+	e.deferral.find = e.paths.keeping(func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(lasting, env, api.FindPath, req)
-	}
+	})
 	e.deferral.send = func(d *flow.Decision) (*api.ApplyResult, error) { return weft.Call(lasting, env, api.Send, d) }
 	e.publish = func(r *api.RouteChanged) { weft.Publish(env, api.RouteChangedEvent, r) }
 	e.readGroups = func(dpid string) (*api.ReadGroupsResponse, error) {

@@ -83,7 +83,7 @@ func entryWidth(s Series) vg.Length { return width(letters(8), s.label()) + thum
 
 // width is how wide text may become: where a page is looked at, another font may
 // stand in.
-func width(sty text.Style, text string) vg.Length { return 1.12 * sty.Width(text) }
+func width(sty text.Style, text string) vg.Length { return 1.16 * sty.Width(text) }
 
 // label is the series' name in the legend.
 func (s Series) label() string {

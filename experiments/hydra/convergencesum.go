@@ -106,7 +106,7 @@ func sumConvergence(c *experiments.Context) error {
 // the numbers of partitions, beside the measurement of all.
 func predictConvergence(c *experiments.Context, g *partition.Graph, transport string, cases []convergenceCase, panels map[string]*figure.Panel) error {
 	figures := map[string][]model.Row{}
-	for i, mode := range []string{repaired, recomputed} {
+	for _, mode := range []string{repaired, recomputed} {
 		var all, some []model.Measurement
 		for _, x := range cases {
 			if x.Transport != transport || x.Mode != mode || x.Failure != anyLink || x.Converged.Count == 0 {
@@ -130,7 +130,7 @@ func predictConvergence(c *experiments.Context, g *partition.Graph, transport st
 			return err
 		}
 		figures[mode] = fitted.Compare(all)
-		curve := figure.Series{Name: "predicted by the paper's model (eq. 1, 2)", Kind: figure.Curve, Dashed: true, Colour: 5 + i}
+		curve := figure.Series{Name: "predicted by the paper's model (eq. 1, 2)", Kind: figure.Curve, Dashed: true, Colour: 5}
 		for _, row := range figures[mode] {
 			curve.Points = append(curve.Points, figure.Point{X: float64(slices.Index(partitionCounts(), row.Partitions)), Y: figure.Number(row.Predicted)})
 			if row.Partitions == 4 || row.Partitions == 16 {

@@ -115,7 +115,7 @@ func sumHeartbeats(c *experiments.Context) error {
 // beatFigure draws the distribution of all heartbeats at a rate up to a latency,
 // 0 being the longest, by who asks.
 func beatFigure(c *experiments.Context, name, title string, rate int, to float64, orders []string) figure.Figure {
-	f := figure.Figure{Name: name, Title: title}
+	f := figure.Figure{Name: name, Title: title, Notes: []string{"What is missing from 100 % was not answered before the next was due, where the controller asks, or at all."}}
 	for _, asked := range []string{byController, bySwitch} {
 		p := figure.Panel{Title: "asked by the " + asked, X: figure.Axis{Label: "latency, ms", Max: to}, Y: figure.Axis{Label: "% of heartbeats", Max: 100}}
 		for i, of := range beatSlices(c.Quick) {

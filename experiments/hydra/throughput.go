@@ -31,14 +31,14 @@ first processor, the simulated switches the second, with path computation if tha
 weft up with every service and the limits that it comes with, no processor or priority of its own, and the switches likewise. Each
 turn starts its controller anew. Packet-ins between 1000 pairs of hosts of the whole partition come on an absolute schedule, over a
 connection of OpenFlow 1.3 for each switch; each passes the firewall, its route is looked up and, once a second, programmed anew on
-all its switches, without path computation being asked unless a link has changed, and it is answered when it is handed out behind its last switch. injected 0 is as fast as answers come, 16
+all its switches, by paths that are known here for ten seconds or until a link changes, and it is answered when it is handed out behind its last switch. injected 0 is as fast as answers come, 16
 outstanding for each switch. per_cpu_s is packets for each second of processor time that all processes of the controller have used
 meanwhile. stages is what is left without connections: of one of 8 partitions, in this process on one processor, messages decoded,
 the same services' stages passed, among them the firewall and the lookup, decisions encoded; also: go test ./experiments/hydra -run - -bench
 LookupAndFirewall -cpu 1.`,
 		Deviation: `As in the paper, route lookup reads tables of its own process: forwarding keeps the paths that another process has
-computed until a link changes (services/forwarding/pathtable.go), so that no packet of a known route waits for path computation; the
-first of a pair, and the first after a change, do. The paper compares a partition on two cores (hybrid, of 8) with one on one core (topological, of 16): its 1.5 is for each
+computed for ten seconds, or until a link changes (services/forwarding/pathtable.go); the first packet of a pair after that waits for path
+computation. The paper compares a partition on two cores (hybrid, of 8) with one on one core (topological, of 16): its 1.5 is for each
 partition, and 0.75 for each core. Its reason for hybrid slicing, that path computation takes from the lookup, does not hold here:
 after a failure paths are repaired within about a millisecond (weft bench paths), at a failure every 10 s less than a thousandth of a
 processor (hydra-demand: DJ), so there is nothing to gain by moving it.`,

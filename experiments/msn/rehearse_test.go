@@ -32,7 +32,7 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 			if strings.Contains(name, "multiple") {
 				crossed = 2
 			}
-			rows = append(rows, []string{p.name, fmt.Sprint(crossed), v(float64(crossed * len(p.switches))), v(.1)})
+			rows = append(rows, []string{p.name, fmt.Sprint(crossed), v(float64(crossed * len(p.switches))), v(.1), "2"})
 		}
 	}
 	return rows

@@ -89,10 +89,11 @@ has once, is the bottleneck. (The figures' own numbers are not in its text.)`,
 and of 2 and 3 network services (each as the first, with a share of the switches) take turns; for its turn each is started, with
 a tree of 15 real switches and 16 hosts of its own, warmed up, and measured three times. A measurement gives two hosts, 1, 3, 5 or 7
 switches apart, addresses that nobody has heard of. first_ms: round trip of the first ping, ARP included. steady_ms: median
-round trip of the next 20. crossed is the number of network services that the path leads through.`,
+round trip of the next 20. crossed is the number of network services that the path leads through, and routes what forwarding, of all
+of them, has programmed for the two hosts, each direction for itself.`,
 		Deviation: scalingDeviation,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
-		Columns: []string{"path", "crossed", "first_ms", "steady_ms"},
+		Columns: []string{"path", "crossed", "first_ms", "steady_ms", "routes"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, transport := range p.Transports {
 				for _, s := range scales() {
@@ -112,7 +113,8 @@ bottleneck; several have several. Weft has none: packets of different switches a
 service, too, so there is no bottleneck to divide, and the latency of one first packet, which is what is measured, is not made
 shorter by dividing load. What several network services add is crossings: to each of them the hosts of the others are behind a
 port, so every network service on the way learns the hosts, gets its own packet-in, computes its own part of the path and programs
-it, one after the other, for ARP and for the ping. Hence the ratio by the number of network services that a path crosses: where it
+it, one after the other, for ARP and for the ping: the routes that are programmed for a first packet are twice as many where it crosses two.
+Hence the ratio by the number of network services that a path crosses: where it
 crosses one, several are as fast as a single one, as far as the processors of the machine allow for twice or three times as many
 processes.`
 
@@ -148,11 +150,19 @@ func (s scaled) open(ctx context.Context, transport string) (experiments.Subject
 func (s scaledSite) Sample(ctx context.Context, _ int) (rows [][]string, err error) {
 	for range tries {
 		for _, p := range fig13Paths() {
+			before, err := s.Metrics(ctx)
+			if err != nil {
+				return nil, s.Failed(err)
+			}
 			m, err := s.firstPacket(ctx, p.from, p.to)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
-			row := []string{p.name, strconv.Itoa(p.crossed(s.instances)), "", ""}
+			after, err := s.Metrics(ctx)
+			if err != nil {
+				return nil, s.Failed(err)
+			}
+			row := []string{p.name, strconv.Itoa(p.crossed(s.instances)), "", "", written(after[routesMetric] - before[routesMetric])}
 			if !m.lost {
 				row[2], row[3] = written(m.first), written(m.steady)
 			}
@@ -161,6 +171,9 @@ func (s scaledSite) Sample(ctx context.Context, _ int) (rows [][]string, err err
 	}
 	return rows, nil
 }
+
+// routesMetric is how many routes are programmed.
+const routesMetric = "weft_forwarding_routes"
 
 // overPaths is the mean over the paths in each round, as the paper has it.
 func overPaths(c *experiments.Context, column, name string) []float64 {
@@ -202,6 +215,8 @@ func sumScaling(c *experiments.Context) error {
 				figures[transport][s.name][p.name+" first_packet_ms"] = of
 				figures[transport][s.name][p.name+" steady_ms"] = c.Spread("steady_ms", s.in(transport), at)
 				measured += of.Count
+				c.Compare(experiments.Claim{What: fmt.Sprintf("routes programmed for a first packet, %s, %s, which crosses %d, %s", s.name, p.name, p.crossed(s.instances), transport), Paper: "-"}.
+					Of(c.Median("routes", s.in(transport), at)))
 				lost += tries*c.Measured(s.in(transport)) - of.Count
 			}
 			answered := experiments.Claim{What: fmt.Sprintf("first packets without an answer, %s, %s", s.name, transport), Paper: "-", Ours: math.NaN()}

@@ -8,6 +8,9 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // Garbage is collected when the heap has grown by gcPercent of what is in use:
@@ -45,6 +48,42 @@ func tuneMemory() {
 	if total := Memory(); os.Getenv("GOMEMLIMIT") == "" && total > 0 {
 		debug.SetMemoryLimit(total / 10 * 6)
 	}
+	go tidyWhenIdle()
+}
+
+// What a controller that has nothing to do holds without need is given back: what
+// many entries, or a network that connects, leave behind would else stay for good,
+// for the next collection comes when there is as much garbage again.
+const (
+	tidyEvery = 5 * time.Second
+	tidyIdle  = tidyEvery / 20 // of processors' time in between
+	tidyLeast = 48 << 20       // octets that are worth it
+)
+
+// tidyWhenIdle gives memory back whenever the process is idle. It never ends.
+func tidyWhenIdle() {
+	for used := cputime.Used(); ; {
+		time.Sleep(tidyEvery)
+		now := cputime.Used()
+		if now-used < tidyIdle && spareMemory() >= tidyLeast {
+			debug.FreeOSMemory()
+			now = cputime.Used()
+		}
+		used = now
+	}
+}
+
+// spareMemory returns how many octets of the heap are garbage or free and not
+// given back, as far as the last collection tells.
+func spareMemory() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	metrics.Read(sample)
+	for i := range sample {
+		if sample[i].Value.Kind() != metrics.KindUint64 {
+			return 0
+		}
+	}
+	return int64(sample[0].Value.Uint64()) - int64(sample[1].Value.Uint64()) + int64(sample[2].Value.Uint64())
 }
 
 // afterEachCollection has f called after each collection of garbage.

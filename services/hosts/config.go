@@ -11,7 +11,8 @@ import (
 
 // Config is the configuration of hosts.
 type Config struct {
-	// PortLimit is how many hosts may be behind one port.
+	// PortLimit is how many hosts may be behind one port. Packets of further
+	// ones to hosts that are known are handed on one by one, others not at all.
 	PortLimit int `yaml:"port_limit"`
 	// AddressLimit is how many IPv4 and IPv6 addresses a host may have.
 	AddressLimit int `yaml:"address_limit"`

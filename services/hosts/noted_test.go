@@ -92,3 +92,13 @@ func TestGuests(t *testing.T) {
 		t.Errorf("from %v, unapproved %v", in.Src, in.Unapproved)
 	}
 }
+
+// A port whose hosts are limited by name takes no guests.
+func TestNoGuestsAtSecuredPorts(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Ports = []PortSecurity{{Port: "1/1", MaxHosts: 1}} })
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.accept(at(2, 1), arpRequest(mac(9), "10.0.0.9", "10.0.0.9"))
+	for range 2 {
+		r.refusedAs(portLimit, at(1, 1), datagram(mac(2), mac(9)))
+	}
+}

@@ -60,9 +60,11 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				if h != nil || carries(k) || !full.was(in) || t.picky() {
 					h, says, why = t.examine(in, who, d, says[:0])
 				}
-				guest = h == nil && (why == portLimit || why == tableLimit)
-				if guest {
-					full.is(in)
+				if h == nil && (why == portLimit || why == tableLimit) {
+					if !full.was(in) {
+						full = fullPort{k.InPort, in.Time, t.takesGuests(flow.Location{Switch: sw, Port: k.InPort})}
+					}
+					guest = full.guests
 				}
 				if why != accepted {
 					t.refuse(why, in, log)
@@ -141,17 +143,12 @@ func (t *table) sighted(in *flow.PacketIn, who id, says []evidence) (s sighting,
 // room for another host: packets of those who come all the same are not each to
 // take the table's lock.
 type fullPort struct {
-	port flow.Port
-	at   int64
+	port   flow.Port
+	at     int64
+	guests bool // it takes them
 }
 
 const fullFor = int64(10 * time.Millisecond)
-
-func (f *fullPort) is(in *flow.PacketIn) {
-	if !f.was(in) {
-		f.port, f.at = in.Key.InPort, in.Time
-	}
-}
 
 func (f *fullPort) was(in *flow.PacketIn) bool {
 	return f.port == in.Key.InPort && in.Time-f.at < fullFor
@@ -161,6 +158,15 @@ func (f *fullPort) was(in *flow.PacketIn) bool {
 // for it: there are holds or bindings.
 func (t *table) picky() bool {
 	return t.holds.stages.Load() != nil || t.bindings.owners.count.Load() > 0
+}
+
+// takesGuests reports whether the packets of those for whom a port has no room
+// may pass: not at one whose hosts are limited by name.
+func (t *table) takesGuests(at flow.Location) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, secured := t.bindings.ports[at]
+	return !secured
 }
 
 // holdsOn returns the holds that hold a sender at a place.

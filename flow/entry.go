@@ -129,13 +129,23 @@ type Mod struct {
 	CookieMask Cookie
 }
 
-// clear makes m the zero Mod. A mask is zero already unless a field is masked.
+// ethernetFields are the fields of a match that an entry for Ethernet frames has.
+const ethernetFields = 1<<FieldInPort | 1<<FieldEthDst | 1<<FieldEthSrc | 1<<FieldEthType | 1<<FieldVLAN
+
+// clear makes m the zero Mod. Of a match it clears only what may be set: a
+// match is wide, and most have a few fields of Ethernet alone.
 func (m *Mod) clear() {
 	e := &m.Entry
+	k := &e.Match.Key
 	if e.Match.Masked != 0 {
 		e.Match.Mask = Key{}
 	}
-	e.Match.Set, e.Match.Masked, e.Match.Key = 0, 0, Key{}
+	if e.Match.Set&^ethernetFields != 0 {
+		*k = Key{}
+	} else {
+		k.InPort, k.EthDst, k.EthSrc, k.EthType, k.VLAN = 0, MAC{}, MAC{}, 0, 0
+	}
+	e.Match.Set, e.Match.Masked = 0, 0
 	e.Table, e.Goto, e.Clear, e.HasWrite, e.Priority = 0, 0, false, false, 0
 	e.IdleTimeout, e.HardTimeout, e.Flags, e.Meter = 0, 0, 0, 0
 	e.Cookie, e.Metadata, e.MetaMask, e.Apply, e.Write = 0, 0, 0, nil, nil

@@ -12,7 +12,7 @@ var versions = []struct {
 }{{"1.0", V10}, {"1.3", V13}}
 
 func hotMod() *flow.Mod {
-	m := flow.Match{}.WithInPort(1).WithEthSrc(flow.MAC{2, 0, 0, 0, 0, 1}).WithEthDst(flow.MAC{2, 0, 0, 0, 0, 2})
+	m := flow.Match{}.WithInPort(1).WithEthSrc(flow.MAC{2, 0, 0, 0, 0, 1}).WithEthDst(flow.MAC{2, 0, 0, 0, 0, 2}).WithoutVLAN()
 	return &flow.Mod{
 		Entry:    flow.Entry{Priority: 100, IdleTimeout: 30, Cookie: flow.NewCookie(flow.OwnerRoutes, 1, 7), Match: m, Apply: []flow.Action{flow.Output(2)}},
 		BufferID: flow.BufferNone, OutPort: flow.PortAny, OutGroup: flow.GroupAny,

@@ -13,9 +13,20 @@ const (
 
 // AppendFlowMod appends a flow-mod (OpenFlow 1.3.5 §7.3.4.1).
 func (v Version) AppendFlowMod(dst []byte, xid uint32, m *flow.Mod) ([]byte, error) {
+	easy := plain(m)
 	if v == V10 {
+		if easy && plain10(m) {
+			return appendPlainMod10(dst, xid, m), nil
+		}
 		return appendFlowMod10(dst, xid, m)
 	}
+	if easy && m.Command <= flow.DeleteStrict {
+		return appendPlainMod(dst, v, xid, m), nil
+	}
+	return v.appendFlowMod13(dst, xid, m)
+}
+
+func (v Version) appendFlowMod13(dst []byte, xid uint32, m *flow.Mod) ([]byte, error) {
 	e := &m.Entry
 	if m.Command > flow.DeleteStrict {
 		return dst, unsupported(v, "flow-mod", fmt.Sprintf("command %d", m.Command), pair{ErrFlowModFailed, FlowModFailedBadCommand})

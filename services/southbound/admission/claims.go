@@ -48,7 +48,15 @@ func claimantOf(c flow.Cookie) (claimant, bool) {
 // owner.
 func (c *Claims) Change(m *flow.Mod) error {
 	who, ok := claimantOf(m.Entry.Cookie)
-	if !ok || m.Command != flow.Add && m.Command != flow.DeleteStrict {
+	if !ok {
+		return nil
+	}
+	return c.change(who, m)
+}
+
+// change is Change for a claimant's flow-mod.
+func (c *Claims) change(who claimant, m *flow.Mod) error {
+	if m.Command != flow.Add && m.Command != flow.DeleteStrict {
 		return nil
 	}
 	at := maphash.Comparable(places, m.Entry.Key())

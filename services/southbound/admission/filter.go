@@ -226,7 +226,7 @@ func (a *Filter) refuse(p *portSlot, c Class, why Reason) Reason {
 // index returns the index of a port's slot, used or free.
 func (a *Filter) index(port flow.Port) int {
 	mask := len(a.table) - 1
-	for i := int(uint32(port)*0x9e3779b1>>8) & mask; ; i = (i + 1) & mask {
+	for i := int(port^port>>8^port>>16) & mask; ; i = (i + 1) & mask { // most number their ports from 1
 		if p := &a.table[i]; !p.taken || p.port == port {
 			return i
 		}

@@ -11,6 +11,26 @@ import (
 // urgent messages: a dozen packet-ins, which take longer than the scan.
 const aheadFrom = 1 << 10
 
+// survey counts the packet-ins among whole messages, and reports whether there
+// may be others, or probes.
+func survey(b []byte, v openflow.Version) (packetIns int64, urgent bool) {
+	probe := probeAt(v)
+	for len(b) >= openflow.HeaderLen {
+		n := int(binary.BigEndian.Uint16(b[2:]))
+		if n < openflow.HeaderLen || n > len(b) {
+			break // incomplete, or malformed, which is found in its turn
+		}
+		if b[1] != byte(openflow.TypePacketIn) {
+			urgent = true
+		} else {
+			packetIns++
+			urgent = urgent || probe.is(b[:n])
+		}
+		b = b[n:]
+	}
+	return packetIns, urgent
+}
+
 // ahead handles the real-time messages among those that were read, before
 // packet-ins that came earlier: echoes, port status, answers about roles, and
 // probes. These messages keep their order among themselves. OpenFlow promises

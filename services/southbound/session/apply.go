@@ -76,11 +76,14 @@ type messages struct {
 // decision that does nothing but send a packet out of another switch waits.
 func (s *Session) emit(d *flow.Decision) {
 	h := s.shared
-	if h.Receiver != nil {
+	switch {
+	case h.Receiver != nil:
 		h.Receiver.Carry(s.DPID, d)
 		return
-	}
-	if d.Fenced() {
+	case s.solely(d):
+		s.encodeOwn(d, &s.in.ws.messages, &s.batch)
+		return
+	case d.Fenced():
 		h.applyLater(d)
 		return
 	}
@@ -93,6 +96,31 @@ func (s *Session) emit(d *flow.Decision) {
 		return
 	}
 	s.encode(d, &s.in.ws.messages, &s.batch)
+}
+
+// solely reports whether all operations of a decision are for the session's own
+// switch, without a fence.
+func (s *Session) solely(d *flow.Decision) bool {
+	for i := range d.Ops {
+		if op := &d.Ops[i]; op.Switch != s.DPID || op.Kind == flow.OpFence {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeOwn is encode for a decision that is for the session's own switch alone.
+func (s *Session) encodeOwn(d *flow.Decision, m *messages, b *batch) {
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		msg, err := s.appendOp(m.own, d, op, b.nextXid(s))
+		if err != nil {
+			s.shared.unsendable(s, err)
+			continue
+		}
+		m.own = msg
+		b.op(op.Kind)
+	}
 }
 
 // encode appends the messages of a decision for the session's own switch to
@@ -152,7 +180,11 @@ func (s *Session) later(d *flow.Decision) {
 		s.sendLate()
 		s.shared.applyLater(d)
 	default:
-		s.encode(d, &s.late.messages, &s.late.batch)
+		if s.solely(d) {
+			s.encodeOwn(d, &s.late.messages, &s.late.batch)
+		} else {
+			s.encode(d, &s.late.messages, &s.late.batch)
+		}
 		if len(s.late.own) >= flushAt {
 			s.sendLate()
 		}

@@ -93,7 +93,8 @@ func (s *Session) handleAsync(now int64) error {
 		if t == openflow.TypePortStatus {
 			return nil
 		}
-		s.progress.Read(packetIns(msg))
+		read, _ := survey(msg, s.Version)
+		s.progress.Read(read)
 		if err := s.message(msg); err != nil || len(ws.own) < flushAt {
 			return err
 		}

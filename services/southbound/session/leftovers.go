@@ -1,10 +1,8 @@
 package session
 
 import (
-	"encoding/binary"
 	"time"
 
-	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/estate"
 )
 
@@ -57,19 +55,4 @@ func (s *Session) handleLeftOvers(now int64) error {
 	}
 	s.shared.Log.Info("packet-ins of an earlier process handled", "dpid", s.DPID, "packets", len(list))
 	return s.flush()
-}
-
-// packetIns counts the packet-ins among whole messages.
-func packetIns(b []byte) (n int64) {
-	for len(b) >= openflow.HeaderLen {
-		size := int(binary.BigEndian.Uint16(b[2:]))
-		if size < openflow.HeaderLen || size > len(b) {
-			break
-		}
-		if b[1] == byte(openflow.TypePacketIn) {
-			n++
-		}
-		b = b[size:]
-	}
-	return n
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/binary"
 	"io"
 	"net"
 	"runtime"
@@ -86,8 +87,14 @@ func (r *reader) take() ([]byte, error) {
 	if r.ws == nil {
 		return nil, nil
 	}
-	msg, _, err := openflow.Next(r.ws.buf[r.start:r.end])
-	r.start += len(msg)
+	b := r.ws.buf[r.start:r.end]
+	if len(b) >= openflow.HeaderLen {
+		if n := int(binary.BigEndian.Uint16(b[2:])); openflow.HeaderLen <= n && n <= len(b) {
+			r.start += n
+			return b[:n:n], nil
+		}
+	}
+	msg, _, err := openflow.Next(b) // incomplete, or malformed
 	return msg, err
 }
 

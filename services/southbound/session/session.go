@@ -255,7 +255,7 @@ func (s *Session) receive() error {
 		s.shared.watch.Tick(now)
 		s.lastRead.Store(now)
 		ws := s.in.ws
-		left := packetIns(s.in.waiting())
+		left, urgent := survey(s.in.waiting(), s.Version)
 		if !s.in.ahead { // else early counts them
 			s.progress.Read(left)
 		}
@@ -263,7 +263,7 @@ func (s *Session) receive() error {
 		if behind := s.backlog.look(s.in, now); s.admission.Due(now) {
 			s.roll(now, behind)
 		}
-		if s.shared.Config.Load().RealtimeFirst {
+		if urgent && s.shared.Config.Load().RealtimeFirst {
 			if err := s.ahead(); err != nil {
 				return err
 			}

@@ -102,7 +102,7 @@ const yieldAt = 8 << 10
 
 // flushAt is how many bytes are gathered for the session's own switch before
 // they are sent.
-const flushAt = 48 << 10
+const flushAt = 96 << 10
 
 // lookPackets is how many messages are handled between two looks at the clock.
 const lookPackets = 16

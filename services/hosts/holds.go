@@ -90,6 +90,7 @@ func (one *hold) holds(who id, at flow.Location) bool {
 // hold records which holds hold a host.
 func (t *table) hold(h *host, at flow.Location) {
 	if bits := t.holds.bits(h.id, at); h.held.Swap(bits) != bits {
+		t.changed(h)
 		t.news.add(h)
 	}
 }

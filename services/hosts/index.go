@@ -80,7 +80,9 @@ const shards = 64
 type idShard struct {
 	mu sync.RWMutex // guards m
 	m  map[id]*host
-	_  [24]byte // keeps shards on cache lines of their own
+
+	changes atomic.Uint32 // of what recentHost has of its hosts
+	_       [28]byte      // keeps shards on cache lines of their own
 }
 
 type ipShard struct {
@@ -119,7 +121,12 @@ func (x *index) drop(h *host) {
 	s.mu.Lock()
 	delete(s.m, h.id)
 	s.mu.Unlock()
+	x.changed(h)
 }
+
+// changed invalidates what caches know of a host. It is called after a change
+// of its place, of those who contest or hold it, and when it has gone.
+func (x *index) changed(h *host) { x.byID[h.id.hash()>>58].changes.Add(1) }
 
 func (x *index) ipShard(ip netip.Addr) *ipShard {
 	a := ip.As16()

@@ -102,6 +102,7 @@ func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
 		t.awaitSwitch(a.since+grace, sw, a)
 	case now-a.since > grace+forgetAfter && len(a.places) == 0:
 		delete(t.switches, sw)
+		t.shareCaches()
 	default:
 		for _, p := range a.places {
 			t.vacate(p)

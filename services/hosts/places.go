@@ -56,6 +56,7 @@ func (t *table) attached(sw flow.DPID) *attached {
 	if a == nil {
 		a = &attached{places: map[flow.Port]*place{}, table: flow.TableForward}
 		t.switches[sw] = a
+		t.shareCaches()
 	}
 	return a
 }
@@ -136,6 +137,7 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 	}
 	if a.away() {
 		delete(t.switches, sw)
+		t.shareCaches()
 	}
 }
 

@@ -15,6 +15,7 @@ const quarantineQuestions = 10
 func (t *table) quarantine(c *claim, h *host, d *flow.Decision) {
 	c.waiting = true
 	h.contested.Add(1)
+	t.changed(h)
 	t.notify(c, h, "quarantined")
 	m := t.listen(h, d)
 	m.Entry.HardTimeout = uint16(min((t.cfg.Hold+t.cfg.Verify)/time.Second+2, 65535))
@@ -27,7 +28,9 @@ func (t *table) release(c *claim, h *host, d *flow.Decision) {
 		return
 	}
 	c.waiting = false
-	if h.contested.Add(-1) == 0 && d != nil {
+	left := h.contested.Add(-1)
+	t.changed(h)
+	if left == 0 && d != nil {
 		t.listen(h, d).Command = flow.DeleteStrict
 	}
 }

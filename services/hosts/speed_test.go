@@ -38,8 +38,7 @@ func BenchmarkKnownHost(b *testing.B) {
 	}
 }
 
-// BenchmarkKnownHostMany is the same with more hosts than the cache of a
-// switch holds side by side.
+// BenchmarkKnownHostMany is the same with all of the hosts.
 func BenchmarkKnownHostMany(b *testing.B) {
 	r, list := crowd(b)
 	s := r.stages[1]

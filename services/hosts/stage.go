@@ -11,25 +11,64 @@ import (
 
 // touchGap is the resolution, in nanoseconds, of the time when a host was last
 // seen: processors would contend for the memory if every packet wrote it.
-const touchGap = int64(20 * time.Millisecond)
+const touchGap = int64(250 * time.Millisecond)
 
-// A cache remembers the hosts of recent packets of one switch.
-type cache [256]struct {
-	id   id
-	host *host
+// A cache remembers the hosts of recent packets of one switch, and what their
+// packets need, so that most packets read one line of memory for each.
+type cache struct{ recent flow.Recent[id, recentHost] }
+
+// recentHost is a host, as it is until its shard of the index changes.
+type recentHost struct {
+	host    *host
+	at      *place
+	changes uint32 // of the shard
+	seen    uint32 // when host.seen was last set, in touchGaps
+	special bool   // it is contested or held
 }
 
-// find returns the host with an id, nil if there is none.
-func (c *cache) find(x *index, i id) *host {
-	e := &c[i.hash()>>56]
-	if e.id == i && e.host != nil && !e.host.gone.Load() {
-		return e.host
+// cacheMost bounds the hosts that a cache remembers, and thus its memory at 320
+// KiB, for switches with so many. cachesMost bounds those of all together.
+const (
+	cacheMost  = 8192
+	cachesMost = 1 << 19
+)
+
+// recentOf returns a host as it is now.
+func recentOf(h *host, changes uint32) recentHost {
+	return recentHost{host: h, at: h.at.Load(), changes: changes, special: h.contested.Load() > 0 || h.held.Load() != 0}
+}
+
+// find returns the host with an id, nil if there is none. The result is valid
+// until the next find.
+func (c *cache) find(t *table, i id) *recentHost {
+	hash := i.hash()
+	r := c.recent.Get(i, hash)
+	if r != nil && r.host != nil && r.changes == t.byID[hash>>58].changes.Load() {
+		return r
 	}
-	h := x.host(i)
-	if h != nil {
-		e.id, e.host = i, h
+	changes := t.byID[hash>>58].changes.Load() // before the host is read
+	h := t.host(i)
+	switch {
+	case h == nil:
+		return nil
+	case r != nil:
+		*r = recentOf(h, changes)
+		return r
 	}
-	return h
+	return c.recent.Put(i, hash, recentOf(h, changes), int(t.cacheRoom.Load()))
+}
+
+// held returns the holds that hold the host.
+func (r *recentHost) held() uint32 {
+	if !r.special {
+		return 0
+	}
+	return r.host.held.Load()
+}
+
+// shareCaches divides the room for recent hosts among the switches; mu is held.
+func (t *table) shareCaches() {
+	t.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(t.switches)))))
 }
 
 // open returns the stage for one switch: it learns hosts from edge ports, and
@@ -46,7 +85,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
-		var h *host
+		var held uint32
 		guest := false
 		switch in.Role {
 		case flow.RoleEdge:
@@ -54,10 +93,11 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				t.tally.add(source)
 				return flow.Drop
 			}
-			h = known.find(t.index, who)
-			if h == nil || h.at.Load().Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || h.contested.Load() > 0 {
+			r := known.find(t, who)
+			if r == nil || r.at.Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || r.special && r.host.contested.Load() > 0 {
+				var h *host
 				why := portLimit
-				if h != nil || carries(k) || !full.was(in) || t.picky() {
+				if r != nil || carries(k) || !full.was(in) || t.picky() {
 					h, says, why = t.examine(in, who, d, says[:0])
 				}
 				if h == nil && (why == portLimit || why == tableLimit) {
@@ -72,8 +112,15 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				if why != accepted && !guest {
 					return flow.Drop
 				}
-			} else if in.Time-h.seen.Load() > touchGap {
-				h.seen.Store(in.Time)
+				if h != nil {
+					in.Src, held = h.at.Load().Location, h.held.Load()
+				}
+			} else {
+				if now := uint32(in.Time / touchGap); r.seen != now {
+					r.seen = now
+					r.host.seen.Store(in.Time)
+				}
+				in.Src, held = r.at.Location, r.held()
 			}
 			if anyBound.Load() > 0 && t.foreignSource(in, who) {
 				t.refuse(bound, in, log)
@@ -83,7 +130,9 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				return flow.Done // the answer to a question of ours
 			}
 		case flow.RoleLink:
-			if h = known.find(t.index, who); h == nil {
+			if r := known.find(t, who); r != nil {
+				in.Src, held = r.at.Location, r.held()
+			} else {
 				t.tally.add(onLink)
 			}
 		case flow.RoleBlocked:
@@ -96,20 +145,16 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 			return flow.Drop
 		}
-		to := t.destination(k, known)
-		var held uint32
+		to, ok := t.destination(k, known)
 		switch {
-		case h != nil:
-			in.Src = h.at.Load().Location
-			held = h.held.Load()
-		case guest && to == nil:
+		case ok:
+			in.Dst, in.DstMAC = to.at.Location, to.host.id.mac()
+			held |= to.held()
+		case guest:
 			return flow.Drop
-		case guest && t.picky():
-			held = t.holdsOn(who, flow.Location{Switch: sw, Port: k.InPort})
 		}
-		if to != nil {
-			in.Dst, in.DstMAC = to.at.Load().Location, to.id.mac()
-			held |= to.held.Load()
+		if guest && t.picky() {
+			held |= t.holdsOn(who, flow.Location{Switch: sw, Port: k.InPort})
 		}
 		in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
 		return flow.Next
@@ -216,23 +261,27 @@ func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 // destination returns the destination host of a packet: by the target of an ARP
 // request or neighbour solicitation, else by Ethernet destination, else, for
 // packets to a router, by IP destination.
-func (t *table) destination(k *flow.Key, known *cache) *host {
+func (t *table) destination(k *flow.Key, known *cache) (recentHost, bool) {
+	var h *host
 	switch {
 	case k.EthType == flow.EthTypeARP && k.ARPOp == 1:
-		return t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
+		h = t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
 	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit:
-		return t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
+		h = t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
 	case k.EthDst.Multicast():
-		return nil
+	default:
+		if r := known.find(t, newID(k.EthDst, k.VLAN)); r != nil {
+			return *r, true
+		}
+		switch k.EthType {
+		case flow.EthTypeIPv4:
+			h = t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+		case flow.EthTypeIPv6:
+			h = t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
+		}
 	}
-	if h := known.find(t.index, newID(k.EthDst, k.VLAN)); h != nil {
-		return h
+	if h == nil {
+		return recentHost{}, false
 	}
-	switch k.EthType {
-	case flow.EthTypeIPv4:
-		return t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
-	case flow.EthTypeIPv6:
-		return t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
-	}
-	return nil
+	return recentOf(h, 0), true
 }

@@ -22,6 +22,8 @@ type table struct {
 	tagging flow.Tagging                           // of virtual networks
 	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
+	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
+
 	mu        sync.Mutex // guards the following, and changes of the index
 	switches  map[flow.DPID]*attached
 	links     map[flow.Location]bool // ports that are links
@@ -188,6 +190,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
+	t.changed(h)
 	t.dismiss(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
 }

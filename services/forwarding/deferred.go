@@ -123,7 +123,7 @@ func (e *engine) connectAll(p pair, list []deferred) {
 			continue
 		}
 		x.in.Time = now
-		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite) != nil { // find has waited for it
+		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite, nil) != nil { // find has waited for it
 			e.count.unreachable.Add(1)
 		}
 	}

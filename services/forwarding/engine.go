@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -40,6 +41,8 @@ type engine struct {
 	sharing  *sharing
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
+
+	latelyRoom atomic.Int64 // how many pairs of a switch are remembered
 
 	manyOthers int // the constant, except in tests
 
@@ -95,6 +98,7 @@ func (e *engine) edge(sw flow.DPID) *edgePorts {
 	if p = e.edges[sw]; p == nil {
 		p = newEdgePorts()
 		e.edges[sw] = p
+		e.latelyRoom.Store(int64(min(latelyMost, latelyAll/len(e.edges))))
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-sdn/weft/flow"
 )
@@ -116,6 +117,9 @@ type routeShard struct {
 	mu sync.Mutex // guards all below, and the routes in it
 	m  map[pair]*route
 	by map[routeKey][]*route
+
+	number  uint32
+	changes atomic.Uint32 // changes of routes other than being programmed again
 }
 
 // routeKey is a key for finding routes: the address of a host, a virtual
@@ -131,6 +135,7 @@ func keyOfPort(at flow.Location) routeKey {
 func newRouteTable() *routeTable {
 	t := &routeTable{}
 	for i := range t.shards {
+		t.shards[i].number = uint32(i)
 		t.shards[i].m = map[pair]*route{}
 		t.shards[i].by = map[routeKey][]*route{}
 	}
@@ -169,7 +174,12 @@ func (r *route) lookupKeys() (keys routeKeys) {
 
 // put adds a route; it replaces that of the same pair, if there is one.
 func (s *routeShard) put(r *route) {
-	s.drop(r.pair)
+	if old := s.m[r.pair]; old != nil {
+		if r.sent < old.sent || r.first() != old.first() || r.last() != old.last() {
+			s.changes.Add(1)
+		}
+		s.remove(old)
+	}
 	s.m[r.pair] = r
 	for i, k := range r.lookupKeys() {
 		if k != 0 {
@@ -181,11 +191,15 @@ func (s *routeShard) put(r *route) {
 
 // drop removes the route of a pair, if there is one.
 func (s *routeShard) drop(p pair) {
-	r := s.m[p]
-	if r == nil {
-		return
+	if r := s.m[p]; r != nil {
+		s.changes.Add(1)
+		s.remove(r)
 	}
-	delete(s.m, p)
+}
+
+// remove takes a route out of the shard.
+func (s *routeShard) remove(r *route) {
+	delete(s.m, r.pair)
 	for i, k := range r.lookupKeys() {
 		if k == 0 {
 			continue

@@ -13,7 +13,7 @@ import (
 
 // open returns the stage for the packets of one switch.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-	ports := e.edge(sw)
+	ports, just := e.edge(sw), &lately{}
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		if len(in.HeldBy) > 0 {
@@ -37,7 +37,9 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
 			e.between(in, d)
 		case known(in):
-			e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil)
+			if !just.deliver(e, in, d) {
+				e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil, just)
+			}
 		default:
 			e.count.unknown.Add(1)
 			e.flood(ports, in, d)
@@ -68,10 +70,13 @@ func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // deliver appends the packet-out that sends a frame to the host at a port.
 func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Action) {
-	actions := append(append(make([]flow.Action, 0, 8), rewrite...), flow.Output(at.Port))
-	d.PacketOut(at.Switch, flow.PacketOut{
-		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame,
-	})
+	o := flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Data: frame}
+	if len(rewrite) == 0 {
+		o.Actions = d.Output(at.Port)
+	} else {
+		o.Actions = d.Actions(append(append(make([]flow.Action, 0, 8), rewrite...), flow.Output(at.Port))...)
+	}
+	d.PacketOut(at.Switch, o)
 }
 
 // handTo appends the packet-out that sends a packet to its destination.
@@ -91,16 +96,16 @@ const recently = int64(time.Second)
 // connect programs the route of a pair, and the way back, unless this was just
 // done, and releases the packet behind the last switch. If it would have to
 // wait for the path, or packets of the pair are already waiting, it postpones
-// this.
-func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) {
-	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite) != nil {
+// this. What was just done it notes in just, unless that is nil.
+func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *lately) {
+	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite, just) != nil {
 		e.postpone(in, p, rewrite)
 	}
 }
 
 // connectBy is connect with paths from the given finder. If the finder does not
 // know the path, connectBy does nothing.
-func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) error {
+func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *lately) error {
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
 		e.count.hairpin.Add(1)
@@ -124,6 +129,9 @@ func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p p
 		r := s.m[p]
 		fresh = r != nil && in.Time-r.sent < recently && r.last() == hop{to.Switch, r.last().in, to.Port} && r.first().sw == from.Switch && r.first().in == from.Port
 		full = r == nil && len(s.m) >= e.perShard()
+		if fresh && just != nil {
+			just.note(e, in, r.sent, s)
+		}
 	})
 	if fresh || full {
 		if full {

@@ -44,7 +44,7 @@ func (e *engine) between(in *flow.PacketIn, d *flow.Decision) {
 		e.hold(in, d, dst, to)
 		return
 	}
-	e.connect(in, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, e.rewriteTo(k.VLAN, to, in.DstMAC))
+	e.connect(in, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, e.rewriteTo(k.VLAN, to, in.DstMAC), nil)
 }
 
 // subnetOf returns the subnet that an address is in.
@@ -184,7 +184,7 @@ func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac f
 		held := &host.packets[i]
 		held.Time, held.Dst, held.DstMAC = now, at, mac
 		k := &held.Key
-		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, mac))
+		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, mac), nil)
 	}
 }
 

@@ -3,6 +3,7 @@ package forwarding
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -17,6 +18,8 @@ type whereabouts struct {
 	held  map[knownHost]bool // those of at that a stage holds; they have no routes
 	fresh []knownHost        // not yet connected to the others, in proactive mode
 	moved []movedHost        // whose routes must be looked at once more
+
+	anyHeld atomic.Bool // held is not empty
 }
 
 // movedHost is a host whose routes may have been computed with a former place.
@@ -49,6 +52,7 @@ func vlanKey(vlan uint32) uint16 {
 func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (free, held bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	defer func() { w.anyHeld.Store(len(w.held) > 0) }()
 	_, known := w.at[k]
 	was := w.held[k]
 	if ev.Change == "gone" {
@@ -72,6 +76,9 @@ func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (free, held bool)
 
 // holds reports whether a stage holds one of the hosts of a route.
 func (w *whereabouts) holds(p pair, rewrite []flow.Action) bool {
+	if !w.anyHeld.Load() {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.held[knownHost{p.src, p.vlan}] || w.held[receiver(p, rewrite)]

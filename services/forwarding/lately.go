@@ -1,0 +1,67 @@
+package forwarding
+
+import "github.com/weft-sdn/weft/flow"
+
+// lately remembers pairs of one switch that were programmed a moment ago. Until
+// its entries are in force, every packet of a pair comes here; from a generator
+// of load, which ignores entries, for ever. lately spares them the table of
+// routes. It belongs to the goroutine of its switch.
+type lately struct {
+	recent flow.Recent[latelyKey, programmed]
+}
+
+// latelyKey is a pair without a router between: source and VLAN, destination.
+type latelyKey struct{ src, dst uint64 }
+
+// programmed is when, and between which ports, a pair was programmed. It holds
+// until a route of its shard changes otherwise than by being programmed again.
+type programmed struct {
+	sw      flow.DPID // where packets leave, as out
+	sent    int64     // ns
+	in, out flow.Port
+	shard   uint32
+	changes uint32 // of shard
+}
+
+// latelyMost bounds the pairs that are remembered for a switch, and thus their
+// memory at 192 KiB, for switches with so many; latelyAll bounds those of all
+// switches together.
+const (
+	latelyMost = 4096
+	latelyAll  = 1 << 18
+)
+
+func latelyKeyOf(k *flow.Key) (key latelyKey, hash uint64) {
+	key = latelyKey{k.EthSrc.Uint64()<<16 | uint64(k.VLAN), k.EthDst.Uint64()}
+	return key, flow.Spread(key.src ^ flow.Spread(key.dst)>>16)
+}
+
+// deliver delivers a packet of a pair that was programmed a moment ago, as
+// connectBy does; it returns false, and does nothing, if it does not know that.
+func (l *lately) deliver(e *engine, in *flow.PacketIn, d *flow.Decision) bool {
+	r := l.recent.Get(latelyKeyOf(&in.Key))
+	if r == nil || in.Time-r.sent >= recently || r.in != in.Key.InPort || in.Dst != (flow.Location{Switch: r.sw, Port: r.out}) ||
+		e.routes.shards[r.shard].changes.Load() != r.changes {
+		return false
+	}
+	if in.Unapproved || e.deferral.packets.Load() != 0 || e.hosts.anyHeld.Load() {
+		return false
+	}
+	if rewrite, ok := e.tagging.Egress(in.Dst, in.Key.VLAN); !ok || len(rewrite) > 0 {
+		return false
+	}
+	deliver(d, in.Data, in.Dst, nil)
+	return true
+}
+
+// note remembers that the pair of a packet was programmed at the time sent. The
+// caller holds the shard.
+func (l *lately) note(e *engine, in *flow.PacketIn, sent int64, s *routeShard) {
+	now := programmed{sw: in.Dst.Switch, sent: sent, in: in.Key.InPort, out: in.Dst.Port, shard: s.number, changes: s.changes.Load()}
+	key, hash := latelyKeyOf(&in.Key)
+	if r := l.recent.Get(key, hash); r != nil {
+		*r = now
+	} else {
+		l.recent.Put(key, hash, now, int(e.latelyRoom.Load()))
+	}
+}

@@ -22,11 +22,11 @@ type recentHost struct {
 	host    *host
 	at      *place
 	changes uint32 // of the shard
-	seen    uint32 // when host.seen was last set, in touchGaps
+	seen    uint16 // when host.seen was last set, in touchGaps modulo 4 hours
 	special bool   // it is contested or held
 }
 
-// cacheMost bounds the hosts that a cache remembers, and thus its memory at 320
+// cacheMost bounds the hosts that a cache remembers, and thus its memory at 256
 // KiB, for switches with so many. cachesMost bounds those of all together.
 const (
 	cacheMost  = 8192
@@ -116,7 +116,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 					in.Src, held = h.at.Load().Location, h.held.Load()
 				}
 			} else {
-				if now := uint32(in.Time / touchGap); r.seen != now {
+				if now := uint16(in.Time / touchGap); r.seen != now {
 					r.seen = now
 					r.host.seen.Store(in.Time)
 				}
@@ -145,12 +145,13 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 			return flow.Drop
 		}
-		to, ok := t.destination(k, known)
-		switch {
-		case ok:
-			in.Dst, in.DstMAC = to.at.Location, to.host.id.mac()
+		if to := known.destined(t, k); to != nil {
+			in.Dst, in.DstMAC = to.at.Location, k.EthDst
 			held |= to.held()
-		case guest:
+		} else if h := t.destination(k); h != nil {
+			in.Dst, in.DstMAC = h.at.Load().Location, h.id.mac()
+			held |= h.held.Load()
+		} else if guest {
 			return flow.Drop
 		}
 		if guest && t.picky() {
@@ -258,30 +259,38 @@ func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 	}
 }
 
-// destination returns the destination host of a packet: by the target of an ARP
-// request or neighbour solicitation, else by Ethernet destination, else, for
-// packets to a router, by IP destination.
-func (t *table) destination(k *flow.Key, known *cache) (recentHost, bool) {
-	var h *host
+// destined returns the host with the Ethernet destination of a packet, nil if
+// there is none, or if another address decides.
+func (c *cache) destined(t *table, k *flow.Key) *recentHost {
+	if asks(k) || k.EthDst.Multicast() {
+		return nil
+	}
+	return c.find(t, newID(k.EthDst, k.VLAN))
+}
+
+// asks reports whether a packet asks for the address of a host: an ARP request
+// or a neighbour solicitation.
+func asks(k *flow.Key) bool {
+	return k.EthType == flow.EthTypeARP && k.ARPOp == 1 ||
+		k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit
+}
+
+// destination returns the host that has the IP address that a packet asks for,
+// or, of a packet to a router, its IP destination; nil if there is none.
+func (t *table) destination(k *flow.Key) *host {
 	switch {
-	case k.EthType == flow.EthTypeARP && k.ARPOp == 1:
-		h = t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
-	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit:
-		h = t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
+	case asks(k) && k.EthType == flow.EthTypeARP:
+		return t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
+	case asks(k):
+		return t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
 	case k.EthDst.Multicast():
-	default:
-		if r := known.find(t, newID(k.EthDst, k.VLAN)); r != nil {
-			return *r, true
-		}
-		switch k.EthType {
-		case flow.EthTypeIPv4:
-			h = t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
-		case flow.EthTypeIPv6:
-			h = t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
-		}
+		return nil
 	}
-	if h == nil {
-		return recentHost{}, false
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		return t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+	case flow.EthTypeIPv6:
+		return t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
 	}
-	return recentOf(h, 0), true
+	return nil
 }

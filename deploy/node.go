@@ -214,7 +214,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	defer listener.Close()
 	n.entry = members.Entry{
 		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.Machine, Version: n.config.Version,
-		Started: n.now(), Addresses: addresses, Stamps: true,
+		Started: n.now(), Addresses: addresses, Stamps: true, Records: true,
 	}
 	if err := n.publishEntry(ctx); err != nil {
 		return err

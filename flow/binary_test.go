@@ -62,15 +62,17 @@ func TestDecisionRoundTrip(t *testing.T) {
 	var d, got Decision
 	for range 3000 {
 		randomDecision(r, &d)
-		b, err := d.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
+		for _, encode := range []func([]byte) ([]byte, error){d.AppendBinary, d.AppendRecords} {
+			b, err := encode(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := got.UnmarshalBinary(b); err != nil {
+				t.Fatal(err)
+			}
+			clearAll(b) // nothing may alias the input
+			same(t, &d, &got)
 		}
-		if err := got.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		clearAll(b) // nothing may alias the input
-		same(t, &d, &got)
 	}
 }
 
@@ -224,18 +226,17 @@ func TestBinaryCutOff(t *testing.T) {
 			randomDecision(r, &d)
 		}
 		e, p := randomEntry(r), randomPacketIn(r)
-		b, _ := d.AppendBinary(nil)
-		for n := range b {
-			if n == 0 {
-				continue
-			}
-			// a decision may end after any operation
-			if got.UnmarshalBinary(b[:n]) == nil && len(got.Ops) >= len(d.Ops) {
-				t.Fatalf("%d of %d octets of a decision are taken for all of it", n, len(b))
+		for _, encode := range []func([]byte) ([]byte, error){d.AppendBinary, d.AppendRecords} {
+			b, _ := encode(nil)
+			for n := 1; n < len(b); n++ {
+				// a decision may end after any operation
+				if got.UnmarshalBinary(b[:n]) == nil && len(got.Ops) >= len(d.Ops) {
+					t.Fatalf("%d of %d octets of a decision are taken for all of it", n, len(b))
+				}
 			}
 		}
 		var ge Entry
-		b, _ = e.AppendBinary(nil)
+		b, _ := e.AppendBinary(nil)
 		for n := range b {
 			if ge.UnmarshalBinary(b[:n]) == nil {
 				t.Fatalf("%d of %d octets of an entry are taken for one", n, len(b))
@@ -284,6 +285,8 @@ func FuzzUnmarshal(f *testing.F) {
 	for range 20 {
 		randomDecision(r, &d)
 		b, _ := d.AppendBinary(nil)
+		f.Add(b)
+		b, _ = d.AppendRecords(nil)
 		f.Add(b)
 		e, p := randomEntry(r), randomPacketIn(r)
 		b, _ = e.AppendBinary(nil)

@@ -13,11 +13,21 @@ const opSame = 0x80
 // AppendBinary appends the encoding of d (encoding.BinaryAppender): its
 // operations in order, each with its operand; it leaves out what no operation
 // refers to.
-func (d *Decision) AppendBinary(b []byte) ([]byte, error) {
+func (d *Decision) AppendBinary(b []byte) ([]byte, error) { return d.append(b, false) }
+
+func (d *Decision) append(b []byte, records bool) ([]byte, error) {
 	b = append(b, wireDecision)
 	var last DPID
 	for i, op := range d.Ops {
-		kind := uint8(op.Kind)
+		kind, n := uint8(op.Kind), uint64(op.Index)
+		record := false
+		switch {
+		case !records:
+		case op.Kind == OpFlow && n < uint64(len(d.Flows)) && d.Flows[n].recorded():
+			kind, record = recordFlow, true
+		case op.Kind == OpPacketOut && n < uint64(len(d.Outs)) && d.Outs[n].recorded():
+			kind, record = recordOut, true
+		}
 		if op.Switch == last {
 			b = append(b, kind|opSame)
 		} else {
@@ -25,8 +35,11 @@ func (d *Decision) AppendBinary(b []byte) ([]byte, error) {
 			last = op.Switch
 		}
 		var err error
-		n := uint64(op.Index)
 		switch {
+		case record && op.Kind == OpFlow:
+			b = d.Flows[n].appendRecord(b)
+		case record:
+			b = d.Outs[n].appendRecord(b)
 		case op.Kind == OpFlow && n < uint64(len(d.Flows)):
 			b, err = appendMod(b, &d.Flows[n])
 		case op.Kind == OpGroup && n < uint64(len(d.Groups)):
@@ -67,6 +80,10 @@ func (d *Decision) UnmarshalBinary(b []byte) error {
 			d.decodeMeter(&r, sw)
 		case OpPacketOut:
 			d.decodeOut(&r, sw)
+		case recordFlow:
+			d.decodeRecord(&r, sw)
+		case recordOut:
+			d.decodeOutRecord(&r, sw)
 		case OpFence:
 			d.Ops = append(d.Ops, Op{Kind: OpFence, Switch: sw})
 		default:

@@ -53,6 +53,16 @@ func (d *Decision) Fenced() bool {
 	return false
 }
 
+// Solely reports whether all operations are for one switch, without a fence.
+func (d *Decision) Solely(sw DPID) bool {
+	for i := range d.Ops {
+		if op := &d.Ops[i]; op.Switch != sw || op.Kind == OpFence {
+			return false
+		}
+	}
+	return true
+}
+
 // Empty reports whether the decision has no operations.
 func (d *Decision) Empty() bool { return len(d.Ops) == 0 }
 

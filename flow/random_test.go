@@ -79,7 +79,7 @@ func meets(r *rand.Rand, m *Match) Key {
 func randomActions(r *rand.Rand) []Action {
 	var list []Action
 	for range r.IntN(4) {
-		switch r.IntN(6) {
+		switch r.IntN(8) {
 		case 0:
 			list = append(list, Output(Port(r.IntN(100)+1)))
 		case 1:
@@ -164,6 +164,18 @@ func randomDecision(r *rand.Rand, d *Decision) {
 			d.PacketOut(sw, o)
 		case 5:
 			d.Fence()
+		case 6:
+			m := d.AddFlow(sw)
+			m.Command, m.BufferID = Command(r.IntN(5)), r.Uint32()
+			m.Entry = Entry{Table: uint8(r.Uint32()), Priority: uint16(r.Uint32()), IdleTimeout: uint16(r.Uint32()), HardTimeout: uint16(r.Uint32()),
+				Flags: uint16(r.Uint32()), Cookie: Cookie(r.Uint64()), Match: randomMatch(r, false), Apply: d.Output(Port(r.Uint32()))}
+			k := Match{}.WithInPort(Port(r.Uint32())).WithEthDst(MACFrom(r.Uint64())).WithEthSrc(MACFrom(r.Uint64()))
+			if m.Entry.Match = k.WithoutVLAN(); r.IntN(2) == 0 {
+				m.Entry.Match = k.WithVLAN(uint16(r.IntN(4096)))
+			}
+			m.Entry.Apply[0].MaxLen = uint16(r.Uint32())
+		case 7:
+			d.PacketOut(sw, PacketOut{BufferID: r.Uint32(), InPort: Port(r.Uint32()), Actions: d.Output(Port(r.Uint32())), Data: []byte{1, 2, 3}[:r.IntN(4)]})
 		}
 	}
 }

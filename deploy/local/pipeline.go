@@ -104,7 +104,7 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if v == flow.Next && len(p.rest) > 0 {
 		return p.Send(in, d) // the crossing ends the trace
 	}
-	if elsewhere(d, p.sw) {
+	if !d.Solely(p.sw) {
 		p.Apply(d)
 	}
 	if in.Trace != 0 {
@@ -112,16 +112,6 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			Verdict: v, Began: began, Ended: time.Now()})
 	}
 	return v
-}
-
-// elsewhere reports whether a decision has operations for other switches.
-func elsewhere(d *flow.Decision, sw flow.DPID) bool {
-	for i := range d.Ops {
-		if op := &d.Ops[i]; op.Switch != sw && op.Kind != flow.OpFence {
-			return true
-		}
-	}
-	return false
 }
 
 // Flush settles the counts and sends the packets for other processes.

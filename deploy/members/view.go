@@ -22,6 +22,7 @@ type View struct {
 	Routes     map[string][]*Target // by service, in the order of instances
 	Parts      *Parts               // nil: this process does not reach several partitions
 	Superseded map[RunOf]bool       // superseded runs
+	Records    bool                 // all processes read records of decisions
 	Next       chan struct{}
 }
 
@@ -92,8 +93,10 @@ func (v *View) Of(service, partition string) []*Target {
 func NewView(c *Current, process string, entries map[string]*Entry, peers map[string]*Peer, specs []weft.Spec) *View {
 	mine, _ := c.InstanceOf(process)
 	v := &View{Current: c, Mine: mine, Routes: map[string][]*Target{}, Parts: partsOf(c, mine, specs), Superseded: superseded(entries, specs), Next: make(chan struct{})}
+	v.Records = true
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e, p := entries[name], peers[name]
+		v.Records = v.Records && e.Records
 		if p == nil && name != process {
 			continue
 		}

@@ -104,7 +104,11 @@ func appendLocation(b []byte, l flow.Location) []byte {
 }
 
 func readLocation(r *members.Cursor) flow.Location {
-	return flow.Location{Switch: flow.DPID(r.Uint64()), Port: flow.Port(r.Uint32())}
+	b := r.Take(12)
+	if b == nil {
+		return flow.Location{}
+	}
+	return flow.Location{Switch: flow.DPID(binary.LittleEndian.Uint64(b)), Port: flow.Port(binary.LittleEndian.Uint32(b[8:]))}
 }
 
 // readPacket decodes a packet into in, whose Data then points into the request, and
@@ -287,13 +291,16 @@ const hasDecision = 0x80
 // for too long.
 const undecided flow.Verdict = 0x7f
 
+// encoding encodes a decision.
+type encoding func(*flow.Decision, []byte) ([]byte, error)
+
 // appendVerdict appends the answer for one packet.
-func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
+func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision, encode encoding) ([]byte, error) {
 	if d.Empty() {
 		return append(b, byte(v)), nil
 	}
 	at := len(b)
-	b, err := d.AppendBinary(append(b, byte(v)|hasDecision, 0, 0, 0, 0))
+	b, err := encode(d, append(b, byte(v)|hasDecision, 0, 0, 0, 0))
 	if err == nil {
 		binary.LittleEndian.PutUint32(b[at+1:], uint32(len(b)-at-5))
 	}

@@ -162,7 +162,7 @@ func BenchmarkBatch(b *testing.B) {
 			if err := readPacket(&c, &got, &dec); err != nil {
 				b.Fatal(err)
 			}
-			answer, _ = appendVerdict(answer, flow.Done, d)
+			answer, _ = appendVerdict(answer, flow.Done, d, (*flow.Decision).AppendRecords)
 		}
 		if err := p.answered(answer, p.all()); err != nil {
 			b.Fatal(err)

@@ -53,6 +53,7 @@ type workbench struct {
 	results  []result
 	answer   []byte
 	now      int64 // when the batch came
+	encode   encoding
 }
 
 // result is the result of a packet: its part of the answer, or its index in the
@@ -107,6 +108,10 @@ func (c *Lanes) workbench(rest []string) *workbench {
 	w := workbenches.Get().(*workbench)
 	w.rest.begin(c.Self, rest)
 	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], members.AnswerOK), time.Now().UnixNano()
+	w.encode = (*flow.Decision).AppendBinary
+	if c.Links.View.Load().Records {
+		w.encode = (*flow.Decision).AppendRecords
+	}
 	return w
 }
 
@@ -172,7 +177,7 @@ func (c *Lanes) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.Pack
 	}
 	start := len(w.answer)
 	var err error
-	if w.answer, err = appendVerdict(w.answer, v, d); err != nil {
+	if w.answer, err = appendVerdict(w.answer, v, d, w.encode); err != nil {
 		return fmt.Errorf("encode the decision: %w", err)
 	}
 	if len(w.rest.rest) > 0 {

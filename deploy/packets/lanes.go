@@ -307,7 +307,9 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 			l.all.Log.Error("decision from another process cannot be read", "error", err)
 			continue
 		}
-		r.session.Apply(d)
+		if !d.Solely(r.session.sw) {
+			r.session.Apply(d)
+		}
 		r.session.hand(d)
 	}
 	end()

@@ -107,8 +107,8 @@ func (s *session) Away() int64 { return s.away.Load() }
 // hand passes a decision to the session, or nil at the end of a series.
 func (s *session) hand(d *flow.Decision) {
 	s.handing.Lock()
-	defer s.handing.Unlock()
 	s.later(d)
+	s.handing.Unlock()
 }
 
 // Apply applies the part of a decision that is for switches of other partitions

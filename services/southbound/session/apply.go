@@ -80,7 +80,7 @@ func (s *Session) emit(d *flow.Decision) {
 	case h.Receiver != nil:
 		h.Receiver.Carry(s.DPID, d)
 		return
-	case s.solely(d):
+	case d.Solely(s.DPID):
 		s.encodeOwn(d, &s.in.ws.messages, &s.batch)
 		return
 	case d.Fenced():
@@ -96,17 +96,6 @@ func (s *Session) emit(d *flow.Decision) {
 		return
 	}
 	s.encode(d, &s.in.ws.messages, &s.batch)
-}
-
-// solely reports whether all operations of a decision are for the session's own
-// switch, without a fence.
-func (s *Session) solely(d *flow.Decision) bool {
-	for i := range d.Ops {
-		if op := &d.Ops[i]; op.Switch != s.DPID || op.Kind == flow.OpFence {
-			return false
-		}
-	}
-	return true
 }
 
 // encodeOwn is encode for a decision that is for the session's own switch alone.
@@ -180,7 +169,7 @@ func (s *Session) later(d *flow.Decision) {
 		s.sendLate()
 		s.shared.applyLater(d)
 	default:
-		if s.solely(d) {
+		if d.Solely(s.DPID) {
 			s.encodeOwn(d, &s.late.messages, &s.late.batch)
 		} else {
 			s.encode(d, &s.late.messages, &s.late.batch)

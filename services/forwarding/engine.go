@@ -30,7 +30,7 @@ type engine struct {
 	observe    func(dpids []string) ([]string, error) // asks switches, or all, for reports; returns who will
 
 	deferral deferral
-	paths    pathTable
+	paths    *pathTable
 	replicas replicas
 	routes   *routeTable
 	held     *holding
@@ -63,7 +63,7 @@ func newEngine(cfg Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
-		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
+		paths: newPathTable(), routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
 		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(), sessions: newSessions(),
 	}
 	e.program.table = e.table

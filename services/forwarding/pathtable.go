@@ -1,32 +1,28 @@
 package forwarding
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
-// pathTable keeps the paths that another process has computed, until a link
-// changes: a route that is programmed again is looked up here, and does not wait
-// for that process. Where paths are computed in this process, it is not used.
+// pathTable keeps the paths that another process has computed: a route that is
+// programmed again is looked up here, and does not wait for that process. A path
+// over a link that is lost goes at once; others are used, and asked for again
+// beside the stage, when links have changed or a while has passed. Where paths
+// are computed in this process, the table is empty.
 type pathTable struct {
-	mu      sync.RWMutex // guards all below
-	paths   map[pathKey]keptPath
-	version uint64 // grows whenever the table is emptied
+	mu      sync.Mutex // guards all below but again
+	paths   map[pathKey]*keptPath
+	version uint64 // grows whenever links change
+	again   chan *api.FindPathRequest
 }
-
-// keptPath is an answer, and when it came.
-type keptPath struct {
-	resp *api.FindPathResponse
-	at   time.Time
-}
-
-// pathsFor is how long a path is kept at most: links of other partitions change
-// without word of it here.
-const pathsFor = 10 * time.Second
 
 // pathKey is what was asked for.
 type pathKey struct {
@@ -35,8 +31,25 @@ type pathKey struct {
 	hash           uint64
 }
 
-// pathsKept bounds the table; when it is full, it starts anew.
-const pathsKept = 1 << 16
+// keptPath is an answer, and when it came.
+type keptPath struct {
+	resp    *api.FindPathResponse
+	at      time.Time
+	version uint64
+	asked   bool // again
+}
+
+// Bounds of the table. When it is full, it starts anew.
+const (
+	pathsKept  = 1 << 16
+	pathsAsked = 1 << 12
+	pathsFresh = 5 * time.Second  // after which a path is asked for again: links of other partitions change without word of it here
+	pathsFor   = 10 * time.Second // after which it is not used
+)
+
+func newPathTable() *pathTable {
+	return &pathTable{paths: map[pathKey]*keptPath{}, again: make(chan *api.FindPathRequest, pathsAsked)}
+}
 
 func keyOf(req *api.FindPathRequest) pathKey {
 	return pathKey{src: req.Src, dst: req.Dst, kind: req.Kind, count: req.Count, hash: req.Hash}
@@ -50,22 +63,34 @@ func (t *pathTable) local(find finder) finder {
 		if err == nil || api.KindOf(err) != codes.Unavailable {
 			return resp, err
 		}
-		t.mu.RLock()
-		defer t.mu.RUnlock()
-		if kept, ok := t.paths[keyOf(req)]; ok && time.Since(kept.at) < pathsFor {
-			return kept.resp, nil
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		kept := t.paths[keyOf(req)]
+		if kept == nil {
+			return nil, err
 		}
-		return nil, err
+		age := time.Since(kept.at)
+		if age > pathsFor {
+			return nil, err
+		}
+		if !kept.asked && (kept.version != t.version || age > pathsFresh) {
+			select {
+			case t.again <- req:
+				kept.asked = true
+			default: // when there is room
+			}
+		}
+		return kept.resp, nil
 	}
 }
 
-// keeping returns a finder that keeps what find finds, unless a link has changed
+// keeping returns a finder that keeps what find finds, unless links have changed
 // meanwhile. Responses are shared and not to be changed.
 func (t *pathTable) keeping(find finder) finder {
 	return func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
-		t.mu.RLock()
+		t.mu.Lock()
 		version := t.version
-		t.mu.RUnlock()
+		t.mu.Unlock()
 		resp, err := find(req)
 		if err != nil || len(resp.Paths) == 0 {
 			return resp, err
@@ -73,19 +98,52 @@ func (t *pathTable) keeping(find finder) finder {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.version == version {
-			if t.paths == nil || len(t.paths) >= pathsKept {
-				t.paths = map[pathKey]keptPath{}
+			if len(t.paths) >= pathsKept {
+				clear(t.paths)
 			}
-			t.paths[keyOf(req)] = keptPath{resp, time.Now()}
+			t.paths[keyOf(req)] = &keptPath{resp: resp, at: time.Now(), version: version}
+		} else if kept := t.paths[keyOf(req)]; kept != nil {
+			kept.asked = false
 		}
 		return resp, nil
 	}
 }
 
-// forget empties the table: links have changed.
-func (t *pathTable) forget() {
+// refresh asks again for what local has found too old, until ctx ends.
+func (t *pathTable) refresh(ctx context.Context, find finder) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case req := <-t.again:
+			if _, err := find(req); err != nil { // it is asked for when it is used no more
+				t.mu.Lock()
+				delete(t.paths, keyOf(req))
+				t.mu.Unlock()
+			}
+		}
+	}
+}
+
+// changed says that links have changed, and which ports have lost theirs.
+func (t *pathTable) changed(lost map[flow.Location]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.paths = nil
 	t.version++
+	if len(lost) == 0 {
+		return
+	}
+	for key, kept := range t.paths {
+		if slices.ContainsFunc(kept.resp.Paths, func(p *api.Path) bool { return crosses(p, lost) }) {
+			delete(t.paths, key)
+		}
+	}
+}
+
+// crosses reports whether a path needs one of the ports.
+func crosses(p *api.Path, ports map[flow.Location]bool) bool {
+	return slices.ContainsFunc(p.Hops, func(h *api.Hop) bool {
+		sw, err := flow.ParseDPID(h.Dpid)
+		return err != nil || ports[flow.Location{Switch: sw, Port: flow.Port(h.InPort)}] || ports[flow.Location{Switch: sw, Port: flow.Port(h.OutPort)}]
+	})
 }

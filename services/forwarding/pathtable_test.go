@@ -1,49 +1,70 @@
 package forwarding
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
-// What another process has computed is asked for once, until a link changes.
+// What another process has computed is asked for once; again, but beside, when
+// links have changed or a while has passed; and not used over a link that is
+// lost.
 func TestPathTable(t *testing.T) {
-	var table pathTable
-	asked, during := 0, func() {}
-	far := table.keeping(func(*api.FindPathRequest) (*api.FindPathResponse, error) {
-		asked++
-		during()
-		return &api.FindPathResponse{Paths: []*api.Path{{}}}, nil
+	synctest.Test(t, func(t *testing.T) {
+		table := newPathTable()
+		asked, during := 0, func() {}
+		far := table.keeping(func(*api.FindPathRequest) (*api.FindPathResponse, error) {
+			asked++
+			during()
+			return &api.FindPathResponse{Paths: []*api.Path{{Hops: []*api.Hop{{Dpid: "0000000000000001", OutPort: 7}}}}}, nil
+		})
+		near := table.local(func(*api.FindPathRequest) (*api.FindPathResponse, error) {
+			return nil, api.Errorf(codes.Unavailable, "it is not served here")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go table.refresh(ctx, far)
+		known := func(hash uint64) bool {
+			_, err := near(&api.FindPathRequest{Src: "1", Dst: "2", Hash: hash})
+			synctest.Wait() // for what is asked beside
+			return err == nil
+		}
+		ask := func() { _, _ = far(&api.FindPathRequest{Src: "1", Dst: "2", Hash: 1}) }
+		expect := func(when string, is bool, times int) {
+			t.Helper()
+			if got := known(1); got != is || asked != times {
+				t.Errorf("%s: known %v, asked for %d times; want %v, %d", when, got, asked, is, times)
+			}
+		}
+		expect("before it is asked for", false, 0)
+		ask()
+		expect("then", true, 1)
+		if known(2) {
+			t.Error("another one is known")
+		}
+		table.changed(nil)
+		expect("a link has come: used, and asked for again", true, 2)
+		expect("which is the end of it", true, 2)
+		table.changed(map[flow.Location]bool{{Switch: 1, Port: 8}: true})
+		expect("another link is lost", true, 3)
+		table.changed(map[flow.Location]bool{{Switch: 1, Port: 7}: true})
+		expect("its link is lost", false, 3)
+		during = func() { table.changed(nil) }
+		ask()
+		expect("a link has changed while it was computed", false, 4)
+		during = func() {}
+		ask()
+		time.Sleep(pathsFresh + time.Second)
+		expect("a while has passed", true, 6)
+		time.Sleep(pathsFor + time.Second)
+		expect("a long while has passed", false, 6)
 	})
-	near := table.local(func(*api.FindPathRequest) (*api.FindPathResponse, error) {
-		return nil, api.Errorf(codes.Unavailable, "it is not served here")
-	})
-	req := func(hash uint64) *api.FindPathRequest { return &api.FindPathRequest{Src: "1", Dst: "2", Hash: hash} }
-	known := func(hash uint64) bool { _, err := near(req(hash)); return err == nil }
-	if known(1) {
-		t.Error("a path is known that nobody has computed")
-	}
-	if _, err := far(req(1)); err != nil || !known(1) || known(2) {
-		t.Errorf("after it was asked for: %v, known %v, another one %v", err, known(1), known(2))
-	}
-	for key, kept := range table.paths {
-		kept.at = kept.at.Add(-pathsFor)
-		table.paths[key] = kept
-	}
-	if known(1) {
-		t.Error("a path is known for longer than it may be kept")
-	}
-	_, _ = far(req(1))
-	table.forget()
-	if known(1) {
-		t.Error("a path is known that a link may have gone from")
-	}
-	during = table.forget // a link changes while it is computed
-	if _, err := far(req(1)); err != nil || known(1) {
-		t.Errorf("computed before a link changed, and kept: %v", err)
-	}
 }
 
 // A pair whose route is programmed again needs no other process.
@@ -56,10 +77,5 @@ func TestPathTableServesTheStage(t *testing.T) {
 	f.routes = newRouteTable() // long ago
 	if _, d, _ := punt(f.engine, a, &b, numbered(a, b, 1)); len(d.Flows) == 0 || len(d.Outs) != 1 {
 		t.Errorf("programmed again: %d entries and %d packet-outs at once", len(d.Flows), len(d.Outs))
-	}
-	f.engine.linkChanged(&api.LinkChanged{Link: &api.Link{Src: &api.Location{}, Dst: &api.Location{}}})
-	f.routes = newRouteTable()
-	if _, d, _ := punt(f.engine, a, &b, numbered(a, b, 2)); !d.Empty() {
-		t.Errorf("a link has changed: %d operations before the path is asked for", len(d.Ops))
 	}
 }

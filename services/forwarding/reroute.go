@@ -15,7 +15,7 @@ import (
 func (e *engine) converged(ev *api.PathsConverged) {
 	now := e.now()
 	e.links.converged(ev, now)
-	e.paths.forget()
+	e.paths.changed(e.links.losses(now))
 	e.rescue(now)
 }
 
@@ -24,7 +24,7 @@ func (e *engine) converged(ev *api.PathsConverged) {
 func (e *engine) linkChanged(ev *api.LinkChanged) {
 	now := e.now()
 	e.links.changed(ev, now)
-	e.paths.forget()
+	e.paths.changed(e.links.losses(now))
 	e.adoption.news(now)
 }
 

@@ -111,6 +111,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	regroup()
 	var working sync.WaitGroup
 	working.Go(func() { e.housekeep(ctx) })
+	working.Go(func() { e.paths.refresh(ctx, e.deferral.find) })
 	working.Go(func() {
 		e.sharing.run(ctx, func(m *api.RoutesShared) { weft.Publish(env, api.RoutesSharedEvent, m) })
 	})

@@ -24,24 +24,26 @@ func throughput() experiments.Experiment {
 		Claim: `In one partition, with route lookup and a firewall of 50,000 rules, Hydra (8 partitions, path computation in another
 process) scales well beyond 60,000 packets a second; topological slicing (16 partitions, all in one process) saturates at about
 40,000.`,
-		Method: `One partition of the paper's fat tree: of 8, path computation in another process (hybrid), or of 16, all in one
-process (topological); besides, of 8 with all in one process, which tells what the size of the partition does from what the second
-process does; firewall with 50,000 rules, a link failing and mended every 10 s. The controller's process of the partition has the
-first processor, the simulated switches the second, with path computation if that is apart. As a user gets it: one process of
-weft up with every service and the limits that it comes with, no processor or priority of its own, and the switches likewise. Each
-turn starts its controller anew. Packet-ins between 1000 pairs of hosts of the whole partition come on an absolute schedule, over a
-connection of OpenFlow 1.3 for each switch; each passes the firewall, its route is looked up and, once a second, programmed anew on
-all its switches, by paths that are known here for ten seconds or until a link changes, and it is answered when it is handed out behind its last switch. injected 0 is as fast as answers come, 16
-outstanding for each switch. per_cpu_s is packets for each second of processor time that all processes of the controller have used
-meanwhile. stages is what is left without connections: of one of 8 partitions, in this process on one processor, messages decoded,
-the same services' stages passed, among them the firewall and the lookup, decisions encoded; also: go test ./experiments/hydra -run - -bench
-LookupAndFirewall -cpu 1.`,
-		Deviation: `As in the paper, route lookup reads tables of its own process: forwarding keeps the paths that another process has
-computed for ten seconds, or until a link changes (services/forwarding/pathtable.go); the first packet of a pair after that waits for path
-computation. The paper compares a partition on two cores (hybrid, of 8) with one on one core (topological, of 16): its 1.5 is for each
-partition, and 0.75 for each core. Its reason for hybrid slicing, that path computation takes from the lookup, does not hold here:
-after a failure paths are repaired within about a millisecond (weft bench paths), at a failure every 10 s less than a thousandth of a
-processor (hydra-demand: DJ), so there is nothing to gain by moving it.`,
+		Method: `One partition of the paper's fat tree: of 8, path computation in another process (hybrid), or of 16, all in one process
+(topological); besides, of 8 with all in one process, which tells what the size of the partition does from what the second
+process does; firewall with 50,000 rules, a link failing and mended every 10 s. The controller's process of the partition has
+the first processor, the simulated switches the second, with path computation if that is apart. As a user gets it: one process
+of weft up with every service and the limits that it comes with, no processor or priority of its own, and the switches
+likewise. Each turn starts its controller anew. Packet-ins between 1000 pairs of hosts of the whole partition come on an
+absolute schedule, over a connection of OpenFlow 1.3 for each switch; each passes the firewall, its route is looked up and,
+once a second, programmed anew on all its switches, by paths that are kept in its process, and it is answered when it is
+handed out behind its last switch. injected 0 is as fast as answers come, 16 outstanding for each switch; no more is injected
+than 700,000/s, which is the most that can be achieved. per_cpu_s is packets for each second of processor time that all
+processes of the controller have used meanwhile. stages is what is left without connections: of one of 8 partitions, in this
+process on one processor, messages decoded, the same services' stages passed, among them the firewall and the lookup,
+decisions encoded; also: go test ./experiments/hydra -run - -bench LookupAndFirewall -cpu 1.`,
+		Deviation: `As in the paper, route lookup reads tables of its own process: forwarding keeps the paths that another process has computed
+(services/forwarding/pathtable.go) and has them computed again beside the packets when links have changed; only the first
+packet of a pair, or of one whose link is lost, waits for path computation. The paper compares a partition on two cores
+(hybrid, of 8) with one on one core (topological, of 16): its 1.5 is for each partition, and 0.75 for each core. Its reason
+for hybrid slicing, that path computation takes from the lookup, does not hold here: after a failure paths are repaired within
+about a millisecond (weft bench paths), at a failure every 10 s less than a thousandth of a processor (hydra-demand: DJ), so
+there is nothing to gain by moving it.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
 		Columns: []string{"injected_per_s", "achieved_per_s", "lost", "to_host_percent", "p50_ms", "p99_ms", "per_cpu_s"},
 		Cases:   throughputCases, Sum: sumThroughput,

@@ -13,7 +13,8 @@ import (
 // under the same load and at the same compute time.
 func mapFigure(c *experiments.Context, times []time.Duration) figure.Figure {
 	f := figure.Figure{Name: "map", Title: "slicing by functions, to the same process: above 1 it pays", Notes: []string{
-		"Below the ratio what was measured. ~ is a ratio whose interval includes 1, or is not known: it shows nothing. The thick line is 1."}}
+		"Below the ratio what was measured. ~ is a ratio whose interval includes 1, or is not known: it shows nothing. The thick line is 1.",
+		"A second processor raises the ceiling where a packet's compute is more than a crossing's processor time, which the table has."}}
 	for _, m := range []struct {
 		title, column string
 		value         func(ours, same []float64) measure.Interval

@@ -172,8 +172,9 @@ func (s scaledSite) Sample(ctx context.Context, _ int) (rows [][]string, err err
 	return rows, nil
 }
 
-// routesMetric is how many routes are programmed.
-const routesMetric = "weft_forwarding_routes"
+// routesMetric is how many routes have been programmed, moved or removed: none of
+// these but by new hosts, in a network where nothing fails.
+const routesMetric = "weft_forwarding_route_changes_total"
 
 // overPaths is the mean over the paths in each round, as the paper has it.
 func overPaths(c *experiments.Context, column, name string) []float64 {

@@ -261,28 +261,22 @@ func parseWorkers(out []byte) ([]Instance, error) {
 }
 
 // Metrics returns the sums of the controller's figures by name, labels left
-// out, as /metrics of all its northbounds have them.
+// out, as /metrics has them; a northbound has those of all partitions.
 func (c *Controller) Metrics(ctx context.Context) (map[string]float64, error) {
-	sums := map[string]float64{}
-	for _, north := range c.North {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+north+"/metrics", nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, fmt.Errorf("read the controller's metrics: %w", err)
-		}
-		b, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("read the controller's metrics: %s %v", resp.Status, err)
-		}
-		for name, v := range parseMetrics(string(b)) {
-			sums[name] += v
-		}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.North[0]+"/metrics", nil)
+	if err != nil {
+		return nil, err
 	}
-	return sums, nil
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read the controller's metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read the controller's metrics: %s %v", resp.Status, err)
+	}
+	return parseMetrics(string(b)), nil
 }
 
 // parseMetrics sums figures up by name (Prometheus text format).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,7 +37,9 @@ func benchCrossingCommand() *cobra.Command {
 that no packet-in meets are in a third. One switch has one packet-in
 outstanding. The controllers are all up at the same time and take turns, round by
 round; added is the median over the rounds of the difference to one process in
-the same round.`,
+the same round. Beside gRPC and WebSocket runs a bare ping-pong: two processes on
+the same processor that send a message of 96 octets there and back by the same
+library.`,
 		Example: `  weft bench crossing
   weft bench crossing --transport grpc --transport rest --rounds 20
   weft bench crossing -o json`,
@@ -100,7 +103,9 @@ type benchCrossingRow struct {
 	AddedP50US float64      `json:"added_p50_us"`
 	AddedP99US float64      `json:"added_p99_us"`
 	CI95       benchCI95    `json:"ci95"`
-	Bound      *benchMark   `json:"bound,omitempty"` // of the median
+	Bound      *benchMark   `json:"bound,omitempty"`       // of the median
+	BareP50US  float64      `json:"bare_p50_us,omitempty"` // of a bare ping-pong of the transport
+	Bare       *benchMark   `json:"bare,omitempty"`        // what it adds to that
 	Figures    benchFigures `json:"figures"`
 }
 
@@ -108,6 +113,8 @@ type benchCrossingRow struct {
 // is asked of the others.
 func benchCrossingMost(transport string) (float64, bool) {
 	switch transport {
+	case "shm":
+		return 10, true
 	case "grpc", "ws":
 		return 40, true
 	case "rest":
@@ -140,6 +147,18 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 		defer s.close()
 		subjects = append(subjects, s)
 	}
+	bares := map[string]*benchBare{}
+	for _, transport := range c.transports {
+		if !slices.Contains(benchBares, transport) {
+			continue
+		}
+		b, err := benchBareStart(transport, cpus)
+		if err != nil {
+			return err
+		}
+		defer b.close()
+		bares[transport] = b
+	}
 	for _, s := range subjects {
 		if _, _, err := s.connect(ctx, load); err != nil {
 			return s.failed(err)
@@ -154,18 +173,24 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 				return s.failed(err)
 			}
 			line += fmt.Sprintf(" %s %.1f", s.name, s.rounds[r].P50US)
+			if b := bares[s.name]; b != nil {
+				if err := b.measure(c.duration); err != nil {
+					return err
+				}
+				line += fmt.Sprintf(" (bare %.1f)", b.rounds[r])
+			}
 		}
 		fmt.Fprintln(progress, line)
 	}
 	taken.end()
-	report := newBenchCrossing(c, subjects)
+	report := newBenchCrossing(c, subjects, bares)
 	report.benchTaken = taken
 	report.Processor = cpus.subject
 	return report.write(out, c.output)
 }
 
 // newBenchCrossing sums the rounds up; the first subject is the single process.
-func newBenchCrossing(c benchCrossingConfig, subjects []*benchSubject) *benchCrossing {
+func newBenchCrossing(c benchCrossingConfig, subjects []*benchSubject, bares map[string]*benchBare) *benchCrossing {
 	r := &benchCrossing{Rounds: c.rounds, Single: subjects[0].figures()}
 	for i, transport := range c.transports {
 		s := subjects[i+1]
@@ -177,6 +202,11 @@ func newBenchCrossing(c benchCrossingConfig, subjects []*benchSubject) *benchCro
 		if most, ok := benchCrossingMost(transport); ok {
 			m := newBenchMark("added to the median by "+transport+", µs", p50, most)
 			row.Bound = &m
+		}
+		if b := bares[transport]; b != nil {
+			row.BareP50US = benchNumber(measure.Median(b.rounds).Median)
+			m := newBenchMark("that to a bare ping-pong of "+transport, benchToBare(s.rounds, subjects[0].rounds, b.rounds), benchBareMost)
+			row.Bare = &m
 		}
 		r.Transports = append(r.Transports, row)
 	}
@@ -191,6 +221,16 @@ func benchAdded(rounds, base []benchRound, figure func(benchRound) float64) meas
 		added = append(added, figure(rounds[i])-figure(base[i]))
 	}
 	return measure.Median(added)
+}
+
+// benchToBare returns the median over rounds of what a crossing adds to the
+// median, to a bare ping-pong in the same round.
+func benchToBare(rounds, base []benchRound, bare []float64) measure.Interval {
+	var ratios []float64
+	for i := range min(len(rounds), len(base), len(bare)) {
+		ratios = append(ratios, (rounds[i].P50US-base[i].P50US)/bare[i])
+	}
+	return measure.Median(ratios)
 }
 
 // write prints the figures.
@@ -212,6 +252,9 @@ func (r *benchCrossing) write(w io.Writer, output string) error {
 	for _, row := range r.Transports {
 		if row.Bound != nil {
 			fmt.Fprintln(w, *row.Bound)
+		}
+		if row.Bare != nil {
+			fmt.Fprintln(w, *row.Bare)
 		}
 		if row.Figures.Lost > 0 {
 			unanswered = append(unanswered, fmt.Sprintf("%s: %d", row.Transport, row.Figures.Lost))

@@ -252,7 +252,7 @@ func TestHostileDialer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer good.Close()
-	wake := func(k *link) { k.out.asleep.Store(0); k.bell.ring() }
+	wake := func(k *link) { k.out.waiting.Store(0); k.bell.ring() }
 	length := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
 	for name, harm := range map[string]func(k *link){
 		"positions that are not possible": func(k *link) { k.out.written.Store(ringSize + 1); wake(k) },

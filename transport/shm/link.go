@@ -35,9 +35,9 @@ type link struct {
 	closed   chan struct{} // closed by Close
 	closing  sync.Once
 
-	reading sync.Mutex // guards in and poll
+	reading sync.Mutex // guards in and brief
 	in      ring
-	poll    poll
+	brief   brief
 	writing sync.Mutex // guards out
 	out     ring
 }
@@ -96,7 +96,7 @@ func (l *link) attend() {
 // ring that nobody heard is not lost.
 func (l *link) rung() bool {
 	l.unblock()
-	return l.in.asleep.Load() == 0 && l.asleep.CompareAndSwap(true, false)
+	return l.in.waiting.Load() == 0 && l.asleep.CompareAndSwap(true, false)
 }
 
 // unblock wakes a writer that was to be woken.
@@ -186,12 +186,12 @@ func (l *link) readFull(p []byte) error {
 
 // await waits until there may be something to read.
 func (l *link) await() error {
-	if l.side == listening && l.poll.wait(&l.in) {
+	if l.side == listening && l.brief.wait(&l.in) {
 		return nil
 	}
 	for {
 		l.asleep.Store(true)
-		l.in.asleep.Store(1)
+		l.in.waiting.Store(atDoorbell)
 		if n, err := l.in.filled(); n > 0 || err != nil {
 			l.wake()
 			return err
@@ -213,7 +213,7 @@ func (l *link) await() error {
 			return nil
 		}
 		l.wake() // an answer is due
-		if l.poll.wait(&l.in) {
+		if l.brief.wait(&l.in) {
 			return nil
 		}
 	}
@@ -221,7 +221,7 @@ func (l *link) await() error {
 
 // wake is for a reader that wakes by itself.
 func (l *link) wake() {
-	if l.in.asleep.Swap(0) == 0 && l.asleep.Load() {
+	if l.in.waiting.Swap(0) == 0 && l.asleep.Load() {
 		l.bell.heard()
 	}
 	l.asleep.Store(false)
@@ -256,14 +256,17 @@ func (l *link) Write(b *mux.Buffer) error {
 	}
 	l.publish()
 	if l.side == dialing {
-		notify(l.readable) // to poll for the answer
+		notify(l.readable) // to wait briefly for the answer
 	}
 	return nil
 }
 
 func (l *link) publish() {
-	if l.out.publish() {
+	switch l.out.publish() {
+	case atDoorbell:
 		l.bell.ring()
+	case inFutex:
+		futexWake(&l.out.waiting)
 	}
 }
 

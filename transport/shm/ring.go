@@ -13,10 +13,16 @@ type positions struct {
 	_       [124]byte
 	read    atomic.Uint32 // where the reader goes on
 	_       [124]byte
-	asleep  atomic.Uint32 // 1: the reader waits for the doorbell
+	waiting atomic.Uint32 // how the reader waits: inFutex, or for the doorbell
 	_       [124]byte
 	full    atomic.Uint32 // 1: the writer waits for the doorbell
 }
+
+// The ways in which a reader waits.
+const (
+	atDoorbell = 1
+	inFutex    = 2
+)
 
 // ring is one direction of a connection, for one side of it. The peer can write
 // anything into positions and data at any time, so each position is read once,
@@ -69,10 +75,14 @@ func (r *ring) put(p []byte) {
 	r.own += uint32(len(p))
 }
 
-// publish shows the peer what has been written, and reports whether it sleeps.
-func (r *ring) publish() (asleep bool) {
+// publish shows the peer what has been written, and returns how it waited; 0 if
+// it did not.
+func (r *ring) publish() (waiting uint32) {
 	r.written.Store(r.own)
-	return r.asleep.Load() != 0 && r.asleep.Swap(0) != 0
+	if r.waiting.Load() == 0 {
+		return 0
+	}
+	return r.waiting.Swap(0)
 }
 
 // release gives the peer the room of what has been taken, and reports whether

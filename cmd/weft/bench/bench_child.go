@@ -149,6 +149,13 @@ func (c *benchChild) stop() {
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // what it started and left
 }
 
+// signal sends a signal to the process and all below it.
+func (c *benchChild) signal(s syscall.Signal) {
+	for _, pid := range c.tree() {
+		_ = syscall.Kill(pid, s) // it may have gone
+	}
+}
+
 // accepts waits until the child accepts connections.
 func (c *benchChild) accepts(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -43,6 +45,8 @@ second, put it back, and so on with other hosts and other links of their path.
   installed  from the first port-status to the last barrier reply behind those
              flow-mods: port-down to reroute installed
   says       what the controller says that its part of it took
+  alone      with --failover, the outage while the controller is stopped (SIGSTOP):
+             what the switches take by themselves; each cut is made both ways
 
 The wire is looked at between switches and controller by bench, which puts
 barriers of its own behind the flow-mods. A run ends when the link is back and
@@ -144,13 +148,19 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 	if len(c.set) > 0 {
 		r.Conditions.Also(c.set...)
 	}
+	ways := 1
+	if c.failover {
+		ways = 2
+	}
 	for n := range c.runs {
-		run, err := b.run(ctx, n)
-		if err != nil {
-			return b.child.failed(err)
+		for _, way := range measure.Order(n, ways) {
+			run, err := b.run(ctx, n, way == 1)
+			if err != nil {
+				return b.child.failed(err)
+			}
+			r.Detail = append(r.Detail, run)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d/%d: %v\n", n+1, c.runs, run)
 		}
-		r.Detail = append(r.Detail, run)
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d/%d: %v\n", n+1, c.runs, run)
 	}
 	r.end()
 	r.sum()
@@ -187,8 +197,8 @@ func (b *benchRerouter) follow(ctx context.Context, cmd *cobra.Command) (stop fu
 	return func() { conn.CloseNow(); <-ended }, nil
 }
 
-// run cuts the n-th link.
-func (b *benchRerouter) run(ctx context.Context, n int) (*benchRerouteRun, error) {
+// run cuts the n-th link; if alone is set, with the controller stopped.
+func (b *benchRerouter) run(ctx context.Context, n int, alone bool) (*benchRerouteRun, error) {
 	hosts := b.lab.Topology().Hosts
 	i := n % len(hosts)
 	from, to := hosts[i], hosts[(i+len(hosts)/2)%len(hosts)]
@@ -204,7 +214,7 @@ func (b *benchRerouter) run(ctx context.Context, n int) (*benchRerouteRun, error
 	if err != nil {
 		return nil, err
 	}
-	run := &benchRerouteRun{From: from.Name, To: to.Name, Link: ends[0] + " " + ends[1], Hops: len(route.Hops)}
+	run := &benchRerouteRun{From: from.Name, To: to.Name, Link: ends[0] + " " + ends[1], Hops: len(route.Hops), Alone: alone}
 	b.wire.take()
 	b.kernel.take()
 	for len(b.events) > 0 {
@@ -222,10 +232,17 @@ func (b *benchRerouter) run(ctx context.Context, n int) (*benchRerouteRun, error
 		stream <- pinged{r, err}
 	}()
 	time.Sleep(benchStreamBefore)
-	if err := b.lab.LinkDown(ctx, ends[0], ends[1]); err != nil {
+	if alone {
+		b.child.signal(syscall.SIGSTOP)
+	}
+	err = b.lab.LinkDown(ctx, ends[0], ends[1])
+	got := <-stream
+	if alone {
+		b.child.signal(syscall.SIGCONT)
+	}
+	if err != nil {
 		return nil, err
 	}
-	got := <-stream
 	cut, seen := b.kernel.take()
 	run.read(cut, b.wire.take())
 	for len(b.events) > 0 {

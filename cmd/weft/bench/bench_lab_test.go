@@ -71,7 +71,7 @@ func TestBenchLab(t *testing.T) {
 				break
 			}
 		}
-		if len(r.Detail) != 1 || len(r.Marks) != 2 || r.Unmoved != 0 || r.Noticed.Median <= 0 || r.Installed.Median < r.Decided.Median {
+		if len(r.Detail) != 2 || !r.Detail[1].Alone || r.Alone == nil || len(r.Marks) != 2 || r.Unmoved != 0 || r.Noticed.Median <= 0 || r.Installed.Median < r.Decided.Median {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -1,9 +1,11 @@
 // Package experiments repeats the measurements of the papers on Weft: every
 // figure is one Experiment, which takes samples, draws them, and puts what the
 // paper claims beside what was measured. This package is what all of them
-// share: samples that survive an interruption (Data), progress, statistics,
-// plots and the table of claims. The experiments themselves are in the packages
-// below it.
+// share: cases that take turns, samples that survive an interruption (Data),
+// progress, statistics and the table of claims with their verdicts. Package
+// measure has machine, conditions and intervals, figure draws, report makes
+// pages of what was run, testbed starts what is measured. The experiments
+// themselves are in msn and hydra.
 //
 // cmd/weft and the packages below import it, nothing else does.
 package experiments

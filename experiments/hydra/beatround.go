@@ -18,19 +18,13 @@ import (
 	"github.com/weft-sdn/weft/sim"
 )
 
-// times are how long the parts of a round take. The orders take turns of length
-// measure.
-type times struct {
-	saturation, warm, measure time.Duration
-	turns, lower              int // how often it is measured near saturation, and at lower loads
-}
-
-func roundTimes(quick bool) times {
-	if quick {
-		return times{700 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, 2, 1}
-	}
-	return times{700 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond, 3, 1}
-}
+// How long the parts of a round take. The orders take turns of length beatSpan.
+const (
+	saturationSpan = 700 * time.Millisecond
+	beatWarm       = 200 * time.Millisecond
+	beatSpan       = 500 * time.Millisecond
+	beatTurns      = 2 // near saturation
+)
 
 // Load of both experiments: pairs of hosts that send, and packet-ins that a
 // switch has outstanding when saturation is looked for.
@@ -70,11 +64,11 @@ var errUnsteady = errors.New("the saturation is not steady")
 
 // saturation finds the packet-ins per second that the controller answers when
 // there are always more, the heartbeats included.
-func (b beatCase) saturation(ctx context.Context, s *slice, t times, seed uint64) (float64, error) {
+func (b beatCase) saturation(ctx context.Context, s *slice, seed uint64) (float64, error) {
 	found := []float64{0}
 	for len(found) <= saturationTries {
 		o := outcome{}
-		if err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: saturateWindow, Warm: t.warm, Duration: t.saturation}, &o); err != nil {
+		if err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: saturateWindow, Warm: beatWarm, Duration: saturationSpan}, &o); err != nil {
 			return 0, err
 		}
 		rate, last := o.answersPerSecond(), found[len(found)-1]
@@ -93,7 +87,7 @@ func agree(a, b float64) bool {
 
 // beats takes one sample of all that a round yields: it finds the saturation, then
 // the orders take turns near it, and then less is offered.
-func (s *slice) beats(ctx context.Context, b beatCase, quick bool, seed uint64) (list []beatSample, err error) {
+func (s *slice) beats(ctx context.Context, b beatCase, seed uint64) (list []beatSample, err error) {
 	defer func() { err = s.failed(err) }()
 	failing, mend := context.WithCancel(ctx)
 	failed := make(chan error, 1)
@@ -104,15 +98,14 @@ func (s *slice) beats(ctx context.Context, b beatCase, quick bool, seed uint64) 
 			err = end
 		}
 	}()
-	t := roundTimes(quick)
 	if err := b.in(prioritised).settings(ctx, s); err != nil {
 		return nil, err
 	}
-	saturation, err := b.saturation(ctx, s, t, seed)
+	saturation, err := b.saturation(ctx, s, seed)
 	if err != nil {
 		return nil, err
 	}
-	load := sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Warm: t.warm, Duration: t.measure}
+	load := sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Warm: beatWarm, Duration: beatSpan}
 	take := func(turns int, cases ...beatCase) error {
 		all := make([]outcome, len(cases))
 		for range turns {
@@ -134,10 +127,10 @@ func (s *slice) beats(ctx context.Context, b beatCase, quick bool, seed uint64) 
 		}
 		return nil
 	}
-	if err := take(t.turns, bothOrders([]beatCase{b})...); err != nil {
+	if err := take(beatTurns, bothOrders([]beatCase{b})...); err != nil {
 		return nil, err
 	}
-	return list, take(t.lower, b.lower(quick)...)
+	return list, take(1, b.lower()...)
 }
 
 // offered is how many packet-ins come per second.

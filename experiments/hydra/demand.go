@@ -102,12 +102,7 @@ func demandControllers(quick bool) (list []demandController) {
 }
 
 // demandTime is how long a sample takes.
-func demandTime(quick bool) time.Duration {
-	if quick {
-		return 2 * time.Second
-	}
-	return 3 * time.Second
-}
+const demandTime = 2 * time.Second
 
 // sampleTries is how often a sample is tried.
 const sampleTries = 3
@@ -131,9 +126,9 @@ func (d demandController) open(ctx context.Context, c *experiments.Context) (exp
 func (s demanding) Sample(ctx context.Context, round int) (all [][]string, err error) {
 	taken := map[string]*plan.Profile{} // by kind; the first of each
 	for _, d := range s.kinds {
-		p, rows, err := d.sample(ctx, s.slice, demandTime(s.Quick), s.Seed+uint64(round))
+		p, rows, err := d.sample(ctx, s.slice, demandTime, s.Seed+uint64(round))
 		for try := 1; err != nil && ctx.Err() == nil && try < sampleTries; try++ { // a process was too busy to answer in time
-			p, rows, err = d.sample(ctx, s.slice, demandTime(s.Quick), s.Seed+uint64(round))
+			p, rows, err = d.sample(ctx, s.slice, demandTime, s.Seed+uint64(round))
 		}
 		if err != nil {
 			return nil, s.failed(fmt.Errorf("%s, %d/s: %w", d.kind, d.rate, err))
@@ -154,7 +149,7 @@ func (s demanding) Sample(ctx context.Context, round int) (all [][]string, err e
 		s.Context.Figure("profile", string(busy.YAML(
 			"A measured profile of a controller: what its services take, for weft plan make.",
 			fmt.Sprintf("Measured by: weft experiment run hydra-demand -o json, as profile; %d simulated switches, firewall with %d rules, a link failing every %v for per_change.", busy.Switches, s.rules, failEvery),
-			fmt.Sprintf("0 is no sample of 10 ms in %v: per_packet less than %v, per_change than %v.", demandTime(s.Quick),
+			fmt.Sprintf("0 is no sample of 10 ms in %v: per_packet less than %v, per_change than %v.", demandTime,
 				10*time.Millisecond/time.Duration(max(1, busy.PacketIns*busy.Seconds)), 10*time.Millisecond/time.Duration(max(1, failing.Changes*failing.Seconds))),
 		)))
 	}

@@ -102,17 +102,12 @@ const nearSaturation = 90
 
 // lowerLoads are what is offered besides, to find the most at which heartbeats keep
 // their mark.
-func lowerLoads(quick bool) []int {
-	if quick {
-		return []int{30, 50, 70}
-	}
-	return []int{30, 50, 60, 70, 80}
-}
+func lowerLoads() []int { return []int{30, 60, 70} }
 
 // lower are the samples of a round at lower loads: where a mark is asked for.
-func (b beatCase) lower(quick bool) (list []beatCase) {
+func (b beatCase) lower() (list []beatCase) {
 	if b.rate == 100 {
-		for _, load := range lowerLoads(quick) {
+		for _, load := range lowerLoads() {
 			list = append(list, b.in(prioritised).at(load))
 		}
 	}
@@ -120,8 +115,8 @@ func (b beatCase) lower(quick bool) (list []beatCase) {
 }
 
 // samples are all that a round yields, one of each.
-func (b beatCase) samples(quick bool) []beatCase {
-	return append(bothOrders([]beatCase{b}), b.lower(quick)...)
+func (b beatCase) samples() []beatCase {
+	return append(bothOrders([]beatCase{b}), b.lower()...)
 }
 
 // beatSlices are the controllers: all in one process, which is the hardest for
@@ -139,7 +134,7 @@ func beatSlices(quick bool) []sliceConfig {
 
 // beatController is a controller on which rounds are taken.
 type beatController interface {
-	beats(ctx context.Context, b beatCase, quick bool, seed uint64) ([]beatSample, error)
+	beats(ctx context.Context, b beatCase, seed uint64) ([]beatSample, error)
 	Close() error
 }
 
@@ -175,7 +170,7 @@ type beating struct {
 func (s beating) Sample(ctx context.Context, round int) (rows [][]string, err error) {
 	var unsteady []error
 	for _, b := range beatCases(s.name) {
-		samples, err := s.beats(ctx, b, s.Quick, s.Seed+uint64(round))
+		samples, err := s.beats(ctx, b, s.Seed+uint64(round))
 		if errors.Is(err, errUnsteady) && ctx.Err() == nil {
 			s.Fail(b.String(), round, err)
 			unsteady = append(unsteady, err)

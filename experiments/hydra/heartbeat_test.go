@@ -35,12 +35,12 @@ type rehearsal struct {
 	unsteady func(beatCase) bool
 }
 
-func (r rehearsal) beats(_ context.Context, b beatCase, quick bool, _ uint64) (list []beatSample, err error) {
+func (r rehearsal) beats(_ context.Context, b beatCase, _ uint64) (list []beatSample, err error) {
 	*r.taken = append(*r.taken, b.String())
 	if r.unsteady(b) {
 		return nil, fmt.Errorf("partition: %w: of 1, 2 and 3 (it runs); it said:\nnothing", errUnsteady)
 	}
-	for _, of := range b.samples(quick) {
+	for _, of := range b.samples() {
 		list = append(list, beatSample{of, rehearsedBeats(of)})
 	}
 	return list, nil

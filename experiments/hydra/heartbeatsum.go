@@ -159,20 +159,20 @@ func latencies(c *experiments.Context, b beatCase) (values, counts []float64) {
 }
 
 // allLoads are those at which a mark is looked at, ascending.
-func allLoads(quick bool) []int { return append(lowerLoads(quick), nearSaturation) }
+func allLoads() []int { return append(lowerLoads(), nearSaturation) }
 
 // markClaim says up to which load the mark is kept.
 func markClaim(c *experiments.Context, b beatCase) experiments.Claim {
 	return experiments.Claim{
 		Figure: "Fig. 9", What: fmt.Sprintf("load up to which %v %% are within 10 ms, %v", 100-lateMost, b), Paper: "-", Unit: "% of saturation",
-		Ours: keeps(allLoads(c.Quick), func(load int) float64 { return late(c, b.at(load)).Median }),
+		Ours: keeps(allLoads(), func(load int) float64 { return late(c, b.at(load)).Median }),
 	}
 }
 
 // loadFigures is the share of the heartbeats within 10 ms by load, both in percent.
 func loadFigures(c *experiments.Context, b beatCase) map[string]float64 {
 	all := map[string]float64{}
-	for _, load := range allLoads(c.Quick) {
+	for _, load := range allLoads() {
 		all[strconv.Itoa(load)] = orZero(100 - late(c, b.at(load)).Median)
 	}
 	return all

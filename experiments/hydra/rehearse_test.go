@@ -35,7 +35,7 @@ func rehearsed(experiment, name string, round int) (rows [][]string) {
 		}
 	case "hydra-heartbeat":
 		for _, b := range beatCases(name) {
-			for _, of := range b.samples(false) {
+			for _, of := range b.samples() {
 				rows = append(rows, append([]string{strconv.Itoa(of.rate), of.asked, of.order, strconv.Itoa(cmp.Or(of.load, nearSaturation))}, rehearsedBeats(of)...))
 			}
 		}

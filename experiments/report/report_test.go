@@ -94,7 +94,4 @@ func TestPDF(t *testing.T) {
 	if n := strings.Count(b.String(), "/Type /Page\n"); n != len(list) {
 		t.Errorf("%d pages, want %d", n, len(list))
 	}
-	if file := os.Getenv("REPORT"); file != "" { // to look at it
-		_ = os.WriteFile(file, b.Bytes(), 0o644)
-	}
 }

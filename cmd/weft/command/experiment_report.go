@@ -84,14 +84,14 @@ Nothing is measured: weft experiment run does that.`,
 // writeReport writes the report of experiments, all that were run if none are
 // named, into the directory of their results.
 func writeReport(dir string, list []experiments.Experiment) (*experimentReport, error) {
-	any := len(list) == 0
-	if any {
+	whatever := len(list) == 0
+	if whatever {
 		list = allExperiments()
 	}
 	var pages []report.Page
 	for _, e := range list {
 		of, err := report.Read(dir, e.Name)
-		if any && errors.Is(err, report.ErrNotRun) {
+		if whatever && errors.Is(err, report.ErrNotRun) {
 			continue
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/experimentstest"
@@ -104,6 +105,9 @@ func TestCompute(t *testing.T) {
 	each := calibrate()
 	if !(each > 0) || each > 1e5 {
 		t.Errorf("a turn takes %v ns", each)
+	}
+	if short, long := mapLoads[0].span(time.Microsecond), mapLoads[1].span(time.Millisecond); short != 500*time.Millisecond || long < 2*time.Second {
+		t.Errorf("measured for %v and %v", short, long)
 	}
 	for _, c := range []spinConfig{{-1}, {1 << 40}} {
 		if c.Validate() == nil {

@@ -57,6 +57,12 @@ type PacketIn struct {
 	Unapproved bool
 	HeldBy     []string
 
+	// Following is, for a packet out of several, frames that come soon after it,
+	// as far as they have been read, so that a stage can fetch what it will need
+	// for all of them at once. It says nothing else: they need not reach the
+	// stage.
+	Following [][]byte
+
 	Trace uint64 // number of the trace that records its stages; 0: not traced
 }
 

@@ -11,6 +11,7 @@ import "math/bits"
 type Recent[K comparable, V any] struct {
 	sets   [][2]recentSlot[K, V] // a power of two of them
 	shift  uint8                 // 64 - log2(len(sets))
+	ahead  K                     // that of the set fetched last
 	gets   uint32                // since the last growth or review
 	misses uint32                // of gets
 }
@@ -41,6 +42,14 @@ func (c *Recent[K, V]) Get(k K, hash uint64) *V {
 	}
 	c.misses++
 	return nil
+}
+
+// Fetch begins to bring the place of a hash into the processor's caches, for a
+// Get soon.
+func (c *Recent[K, V]) Fetch(hash uint64) {
+	if len(c.sets) > 0 {
+		c.ahead = c.sets[hash>>c.shift&uint64(len(c.sets)-1)][0].key // nobody waits for it
+	}
 }
 
 // Put remembers the value of a key that Get has not found, in place of the older

@@ -90,6 +90,19 @@ func (v Version) DecodePacketIn(msg []byte, in *flow.PacketIn) error {
 	return nil
 }
 
+// Frame returns the frame in a packet-in, a part of msg, without a look at
+// anything else; nil if msg is none, or has it in an unusual place.
+func (v Version) Frame(msg []byte) []byte {
+	at := packetInLen10
+	if v != V10 {
+		at = packetInLen + 16 + 2 // after a match of the ingress port alone
+	}
+	if len(msg) < at || msg[1] != byte(TypePacketIn) {
+		return nil
+	}
+	return msg[at:]
+}
+
 // decodePipeline reads the pipeline fields of a packet-in's match, passing
 // over all others, and returns where the match ends.
 func decodePipeline(msg []byte, k *flow.Key) (int, error) {

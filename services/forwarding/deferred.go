@@ -71,6 +71,7 @@ func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) {
 	}
 	e.count.deferred.Add(1)
 	kept := deferred{*in, rewrite}
+	kept.in.Following = nil
 	kept.in.Data = append([]byte(nil), in.Data...)
 	list, waits := q.pairs[p]
 	if q.pairs == nil {

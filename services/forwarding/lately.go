@@ -31,15 +31,26 @@ const (
 	latelyAll  = 1 << 18
 )
 
-func latelyKeyOf(k *flow.Key) (key latelyKey, hash uint64) {
-	key = latelyKey{k.EthSrc.Uint64()<<16 | uint64(k.VLAN), k.EthDst.Uint64()}
+// fetch begins to bring what is known of the pairs of frames into the
+// processor's caches.
+func (l *lately) fetch(frames [][]byte) {
+	for _, f := range frames {
+		if len(f) >= 12 {
+			_, hash := latelyKeyOf(flow.MAC(f[6:12]), flow.MAC(f[0:6]), 0)
+			l.recent.Fetch(hash)
+		}
+	}
+}
+
+func latelyKeyOf(src, dst flow.MAC, vlan uint16) (key latelyKey, hash uint64) {
+	key = latelyKey{src.Uint64()<<16 | uint64(vlan), dst.Uint64()}
 	return key, flow.Spread(key.src ^ flow.Spread(key.dst)>>16)
 }
 
 // deliver delivers a packet of a pair that was programmed a moment ago, as
 // connectBy does; it returns false, and does nothing, if it does not know that.
 func (l *lately) deliver(e *engine, in *flow.PacketIn, d *flow.Decision) bool {
-	r := l.recent.Get(latelyKeyOf(&in.Key))
+	r := l.recent.Get(latelyKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN))
 	if r == nil || in.Time-r.sent >= recently || r.in != in.Key.InPort || in.Dst != (flow.Location{Switch: r.sw, Port: r.out}) ||
 		e.routes.shards[r.shard].changes.Load() != r.changes {
 		return false
@@ -58,7 +69,7 @@ func (l *lately) deliver(e *engine, in *flow.PacketIn, d *flow.Decision) bool {
 // caller holds the shard.
 func (l *lately) note(e *engine, in *flow.PacketIn, sent int64, s *routeShard) {
 	now := programmed{sw: in.Dst.Switch, sent: sent, in: in.Key.InPort, out: in.Dst.Port, shard: s.number, changes: s.changes.Load()}
-	key, hash := latelyKeyOf(&in.Key)
+	key, hash := latelyKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN)
 	if r := l.recent.Get(key, hash); r != nil {
 		*r = now
 	} else {

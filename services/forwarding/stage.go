@@ -37,6 +37,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
 			e.between(in, d)
 		case known(in):
+			just.fetch(in.Following)
 			if !just.deliver(e, in, d) {
 				e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil, just)
 			}

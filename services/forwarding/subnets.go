@@ -129,6 +129,7 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 	}
 	if len(host.packets) < heldPerHost && h.n < heldMax {
 		kept := *in
+		kept.Following = nil
 		kept.Data = append([]byte(nil), in.Data...)
 		host.packets = append(host.packets, kept)
 		h.n++

@@ -58,6 +58,17 @@ func (c *cache) find(t *table, i id) *recentHost {
 	return c.recent.Put(i, hash, recentOf(h, changes), int(t.cacheRoom.Load()))
 }
 
+// fetch begins to bring what is known of the hosts of frames into the
+// processor's caches.
+func (c *cache) fetch(frames [][]byte) {
+	for _, f := range frames {
+		if len(f) >= 12 {
+			c.recent.Fetch(newID(flow.MAC(f[6:12]), 0).hash())
+			c.recent.Fetch(newID(flow.MAC(f[0:6]), 0).hash())
+		}
+	}
+}
+
 // held returns the holds that hold the host.
 func (r *recentHost) held() uint32 {
 	if !r.special {
@@ -83,6 +94,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	probes := flow.MACFrom(t.probes)
 	anyBound := &t.bindings.owners.count
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+		known.fetch(in.Following)
 		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
 		var held uint32

@@ -55,6 +55,7 @@ func (b *store) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	}
 	if len(q.packets) < waitingEach && room {
 		kept := *in
+		kept.Following = nil
 		kept.Data = append([]byte(nil), in.Data...)
 		q.packets = append(q.packets, held{kept, w})
 		t.n++

@@ -71,7 +71,14 @@ type reader struct {
 	early      *early           // what was read early; nil under TLS and without a file descriptor
 	ahead      bool             // the last fill came from early
 	full       bool             // and there was more to read
+
+	soon [followMost][]byte // the frames that following returned last
+	told int                // how many of them are still to come
 }
+
+// followMost is how many frames stages are told of in advance: about as many
+// loads from memory as a processor has under way at once.
+const followMost = 8
 
 func newReader(conn net.Conn, spaces *workspaces, a *admission.Account) *reader {
 	r := &reader{conn: conn, raw: secure.RawConn(conn), spaces: spaces, kept: admission.Buffer{Account: a}}
@@ -104,6 +111,27 @@ func (r *reader) waiting() []byte {
 		return nil
 	}
 	return r.ws.buf[r.start:r.end]
+}
+
+// following returns, for the first of followMost packets, the frames of the next
+// ones as far as they were read; for the others none.
+func (r *reader) following(v openflow.Version) [][]byte {
+	if r.told > 0 {
+		r.told--
+		return nil
+	}
+	b, n := r.waiting(), 0
+	for n < followMost && len(b) >= openflow.HeaderLen {
+		size := int(binary.BigEndian.Uint16(b[2:]))
+		if size < openflow.HeaderLen || size > len(b) {
+			break
+		}
+		r.soon[n] = v.Frame(b[:size])
+		b = b[size:]
+		n++
+	}
+	r.told = max(n-1, 0)
+	return r.soon[:n]
 }
 
 // partial reports whether the beginning of a message waits for its end.

@@ -444,7 +444,7 @@ func (s *Session) packetIn(msg []byte) error {
 		return nil
 	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
-	in.Unapproved, in.HeldBy = false, nil
+	in.Unapproved, in.HeldBy, in.Following = false, nil, s.in.following(s.Version)
 	d.Reset()
 	if s.shared.Receiver != nil && !s.wants(in) {
 		return nil

@@ -16,6 +16,7 @@ type learner struct {
 	idle     uint16               // seconds
 	untagged macTable             // the addresses of frames without a VLAN tag
 	tagged   map[uint16]*macTable // by VLAN
+	ahead    uint64               // what fetch returned; of no use, except that it was read
 }
 
 // table returns the addresses of a VLAN, as in flow.Key.
@@ -49,6 +50,13 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Drop
 	}
 	table, now := l.table(k.VLAN), uint16(in.Time/int64(time.Second))
+	if len(in.Following) > 0 && len(table.slots) >= fetchFrom {
+		for _, f := range in.Following {
+			if len(f) >= 12 {
+				l.ahead += table.fetch(flow.MAC(f[6:12])) + table.fetch(flow.MAC(f[0:6]))
+			}
+		}
+	}
 	table.put(k.EthSrc.Uint64(), k.InPort, now)
 	out := flow.PortFlood
 	if !k.EthDst.Multicast() {
@@ -86,30 +94,43 @@ func releaseAt(sw flow.DPID, in *flow.PacketIn, d *flow.Decision, out flow.Port)
 
 // macTable maps the addresses of one VLAN to ports by open addressing. It
 // removes nothing. When half of it is full of addresses still remembered it
-// grows up to tableMax, and beyond that starts over. It is kept small, because
-// most of the cost of a lookup is fetching the slot.
+// grows up to tableMax, and beyond that starts over. All of an address is in one
+// cache line, because most of the cost of a lookup is fetching that.
 type macTable struct {
-	slots []uint64 // address << 16 | port; 0 is free. A power of two of them
-	seen  []uint16 // of each slot: when, in seconds, modulo 18 hours
-	shift uint8    // 64 - log2(len(slots))
+	slots []macSlot // a power of two of them
+	shift uint8     // 64 - log2(len(slots))
 	used  int
+}
+
+// macSlot is where an address was seen, and when.
+type macSlot struct {
+	host uint64 // address << 16 | port; 0 is free
+	seen uint16 // in seconds, modulo 18 hours
 }
 
 const (
 	tableMax = 1 << 20
+	// fetchFrom is from how many slots on they are worth fetching in advance:
+	// smaller tables stay in the caches.
+	fetchFrom = 1 << 13
 	// portMax is the highest port behind which addresses are learnt; packets to
 	// addresses behind higher ports are flooded.
 	portMax = 1<<16 - 1
 )
 
 // find returns the slot that an address has, or would get.
-func (t *macTable) find(address uint64) uint64 {
+func (t *macTable) find(address uint64) *macSlot {
 	mask := uint64(len(t.slots) - 1)
-	for i := address * 0x9e3779b97f4a7c15 >> t.shift; ; i++ {
-		if s := t.slots[i&mask]; s>>16 == address || s == 0 {
-			return i & mask
+	for i := flow.Spread(address) >> t.shift; ; i++ {
+		if s := &t.slots[i&mask]; s.host>>16 == address || s.host == 0 {
+			return s
 		}
 	}
+}
+
+// fetch begins to bring the slot of an address into the processor's caches.
+func (t *macTable) fetch(address flow.MAC) uint64 {
+	return t.slots[flow.Spread(address.Uint64())>>t.shift&uint64(len(t.slots)-1)].host
 }
 
 // put records that an address was seen behind p; now is in seconds.
@@ -120,15 +141,12 @@ func (t *macTable) put(address uint64, p flow.Port, now uint16) {
 	if 2*t.used >= len(t.slots) {
 		t.grow(now)
 	}
-	i := t.find(address)
-	if t.slots[i] == 0 {
+	s := t.find(address)
+	if s.host == 0 {
 		t.used++
 	}
-	if s := address<<16 | uint64(p); t.slots[i] != s { // spare the cache line
-		t.slots[i] = s
-	}
-	if t.seen[i] != now {
-		t.seen[i] = now
+	if host := address<<16 | uint64(p); s.host != host || s.seen != now { // spare the cache line
+		*s = macSlot{host, now}
 	}
 }
 
@@ -138,35 +156,33 @@ func (t *macTable) get(address uint64, now uint16) (flow.Port, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
 	}
-	i := t.find(address)
-	s := t.slots[i]
-	return flow.Port(s & portMax), s != 0 && t.fresh(i, now)
+	s := t.find(address)
+	return flow.Port(s.host & portMax), s.host != 0 && s.fresh(now)
 }
 
-func (t *macTable) fresh(i uint64, now uint16) bool { return now-t.seen[i] <= learnedFor }
+func (s *macSlot) fresh(now uint16) bool { return now-s.seen <= learnedFor }
 
 // grow makes room: it drops entries that are too old and doubles the table if
 // that is not enough.
 func (t *macTable) grow(now uint16) {
-	old := *t
+	old := t.slots
 	live := 0
-	for i, s := range old.slots {
-		if s != 0 && old.fresh(uint64(i), now) {
+	for i := range old {
+		if s := &old[i]; s.host != 0 && s.fresh(now) {
 			live++
 		}
 	}
-	size := max(64, len(old.slots))
+	size := max(64, len(old))
 	if 4*live >= size {
 		size *= 2
 	}
 	if size > tableMax {
-		old, size = macTable{}, tableMax
+		old, size = nil, tableMax
 	}
-	*t = macTable{slots: make([]uint64, size), seen: make([]uint16, size), shift: uint8(64 - bits.TrailingZeros(uint(size)))}
-	for i, s := range old.slots {
-		if s != 0 && old.fresh(uint64(i), now) {
-			at := t.find(s >> 16)
-			t.slots[at], t.seen[at] = s, old.seen[i]
+	*t = macTable{slots: make([]macSlot, size), shift: uint8(64 - bits.TrailingZeros(uint(size)))}
+	for i := range old {
+		if s := &old[i]; s.host != 0 && s.fresh(now) {
+			*t.find(s.host >> 16) = *s
 			t.used++
 		}
 	}

@@ -11,13 +11,14 @@ import (
 )
 
 // doorbell is an end of a pair of sockets: each side rings the other's. Octets
-// on it mean nothing, and whoever waits needs not read them: Go's poller tells
-// of each that comes. It is no eventfd, to which a peer could have a write wait
-// for ever; a socket takes or refuses at once, whatever the peer has done to it.
+// on it mean nothing: Go's poller tells of each that comes, whether or not those
+// before it have been read. It is no eventfd, to which a peer could have a write
+// wait for ever; a socket takes or refuses at once, whatever the peer has done to
+// it.
 type doorbell struct {
 	file  *os.File
 	raw   syscall.RawConn
-	rings atomic.Uint32 // at least those that have been heard
+	rings atomic.Uint32 // that were due and nobody waited for
 }
 
 // maxUnread is how many octets are left unread: fewer than the smallest buffer
@@ -64,21 +65,28 @@ func (d *doorbell) ring() {
 // wait waits until enough returns true: it is asked at once, and after each
 // ring. After silence and close it returns an error.
 func (d *doorbell) wait(enough func() bool) error {
-	return d.raw.Read(func(uintptr) bool {
-		d.heard()
+	woken := false
+	return d.raw.Read(func(fd uintptr) bool {
+		if woken {
+			drain(fd)
+		}
+		woken = true
 		return enough()
 	})
 }
 
-// heard is to be called at least once for each ring.
+// drain reads what is there.
+func drain(fd uintptr) {
+	var b [4 * maxUnread]byte
+	_, _, _ = unix.Recvfrom(int(fd), b[:], unix.MSG_DONTWAIT) // there may be nothing
+}
+
+// heard is to be called for each ring that was due and nobody waited for.
 func (d *doorbell) heard() {
 	if d.rings.Add(1)%maxUnread != 0 {
 		return
 	}
-	_ = d.raw.Control(func(fd uintptr) {
-		var b [4 * maxUnread]byte
-		_, _, _ = unix.Recvfrom(int(fd), b[:], unix.MSG_DONTWAIT) // there may be none yet
-	})
+	_ = d.raw.Control(drain)
 }
 
 // silence ends all waiting, now and later.

@@ -81,7 +81,7 @@ func Read(dir, experiment string) ([]Page, error) {
 		Claims []Claim
 		Plots  []figure.Figure
 	}
-	if err := json.Unmarshal(b, &read.Result); err == nil {
+	if err = json.Unmarshal(b, &read.Result); err == nil {
 		err = json.Unmarshal(b, &struct {
 			Claims *[]Claim
 			Plots  *[]figure.Figure

@@ -53,6 +53,18 @@ func TestRead(t *testing.T) {
 	if _, err := Read(t.TempDir(), "trivial"); !errors.Is(err, ErrNotRun) || !strings.Contains(err.Error(), "weft experiment run trivial") {
 		t.Errorf("of nothing: %v", err)
 	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "trivial"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{summary[:len(summary)/2], "[]", `{"claims": 3}`, `{"plots": {}}`} {
+		if err := os.WriteFile(filepath.Join(dir, "trivial", "summary.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir, "trivial"); err == nil || !strings.Contains(err.Error(), "run it again") {
+			t.Errorf("of %.20q: %v", text, err)
+		}
+	}
 }
 
 func TestHTML(t *testing.T) {

@@ -67,6 +67,21 @@ func TestPagesAreFilledAgain(t *testing.T) {
 	})
 }
 
+// A page that was emptied, and could not be deleted, goes at the next start.
+func TestEmptyPagesGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.add(many(100, 1)...)
+		if _, err := g.store.Put(t.Context(), "0000000000000001/page-a-1", []byte(`{"entries":[]}`)); err != nil {
+			t.Fatal(err)
+		}
+		g.start(defaults())
+		if n := len(g.store.values); n != 1 || len(g.rules.worker(1).ledger.rules) != 1 {
+			t.Errorf("%d values, want 1", n)
+		}
+	})
+}
+
 // What cannot be read is not lost when its page is written.
 func TestUnreadableEntriesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -57,11 +57,15 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 // is over. It reports and skips an entry that cannot be read.
 func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	changed := map[*worker]*edits{}
+	var empty []string // pages whose deletion a former run did not get to
 	err := r.store.All(ctx, func(key string, value []byte, revision uint64) error {
 		list, unread, errs := decodePage(key, value)
 		for _, err := range errs {
 			r.log.Error("entry left out", "error", err)
 			r.count.unstored.Add(1)
+		}
+		if len(list)+len(unread)+len(errs) == 0 {
+			empty = append(empty, key)
 		}
 		p := &page{key: key, revision: revision, unread: unread}
 		for _, one := range list {
@@ -86,6 +90,13 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 				return err
 			}
 			r.unstored("put", w.ledger.sw, err)
+		}
+	}
+	for _, key := range empty {
+		if err := r.store.Delete(ctx, key); readOnly(err) {
+			r.unstored("delete", 0, err) // it is seen at the next start, too
+		} else if err != nil {
+			return err
 		}
 	}
 	unfinished, err := r.journal.load(ctx)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,18 +225,14 @@ func (c *benchFlowsConfig) start(ctx context.Context, dir string) (s *benchSubje
 	}
 	server = "http://" + north
 	for {
-		resp, err := http.Get(server + "/healthz") //nolint:noctx // answered at once, or not
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return s, server, time.Since(began).Seconds(), nil
-			}
-		}
+		body, err := benchFetch(ctx, server+"/healthz")
 		switch {
+		case err == nil:
+			return s, server, time.Since(began).Seconds(), body.Close()
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case time.Since(began) > time.Minute:
-			err = s.child.failed(errors.New("not healthy after a minute"))
+			err = s.child.failed(fmt.Errorf("not healthy after a minute: %w", err))
 		case s.child.over():
 			err = s.child.failed(errors.New("the controller has ended"))
 		default:

@@ -41,8 +41,8 @@ func TestPeersRefuseWrongFlags(t *testing.T) {
 	}
 }
 
-// Others' programs are only known by their commands: here, the generator is the
-// shell, and the peers are floors, of which one is told to fail.
+// A generator and a peer are commands, whatever they do: here, the generator is
+// an echo, two peers are floors, and the third fails.
 func TestPeersAreMeasured(t *testing.T) {
 	program := testprogram.Weft(t)
 	out, err := benchExecute(t, "peers", "--weft", "none", "--floor=false", "--rounds", "3", "--settle", "0s", "-o", "json", "--pin", "no",

@@ -19,8 +19,8 @@ func newID(m flow.MAC, vlan uint16) id { return id(uint64(vlan&0xfff)<<48 | m.Ui
 func (i id) mac() flow.MAC { return flow.MACFrom(uint64(i)) }
 func (i id) vlan() uint16  { return uint16(i >> 48) }
 
-// hash spreads ids over shards and cache lines (Fibonacci hashing).
-func (i id) hash() uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }
+// hash spreads ids over shards and caches.
+func (i id) hash() uint64 { return flow.Spread(uint64(i)) }
 
 // A host is the state of one host. Fields that the packet path reads are
 // atomic; table.mu guards the rest.

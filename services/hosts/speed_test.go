@@ -175,3 +175,15 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("%d hosts, counted %d", n, r.count)
 	}
 }
+
+// An address in a thousand VLANs, as a router has it, takes as many places in a
+// cache as a thousand addresses.
+func TestVLANsSpread(t *testing.T) {
+	sets := map[uint64]bool{}
+	for vlan := range uint16(1000) {
+		sets[newID(mac(1), vlan+1).hash()>>54] = true
+	}
+	if len(sets) < 590 { // of 1,024; 638 are expected
+		t.Errorf("1,000 VLANs fall on %d of 1,024 sets", len(sets))
+	}
+}

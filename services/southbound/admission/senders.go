@@ -26,8 +26,7 @@ const (
 // for it.
 func (s *senders) gauge(mac flow.MAC, port flow.Port, c Class, now int64) *gauge {
 	key := mac.Uint64() ^ uint64(port)<<48 ^ uint64(port)>>16<<32 ^ uint64(c+1)<<62
-	h := key * 0x9e3779b97f4a7c15
-	at := int(h >> 54)
+	at := int(flow.Spread(key) >> 54)
 	var free *sender
 	for i := range sendersTry {
 		e := &s.table[(at+i)&(sendersMax-1)]

@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -133,6 +134,32 @@ func TestRerouteIsDoneOnce(t *testing.T) {
 	if len(c.sent) != 3 {
 		t.Errorf("%d decisions, want one of each instance", len(c.sent))
 	}
+}
+
+// A route that moved shortly after it was programmed is programmed twice more,
+// where it is: the link that it left has come back, but a route that returned
+// would have to be programmed again itself.
+func TestProgrammedAgainUnmoved(t *testing.T) {
+	net, hosts, edges := ring(t, 1)
+	c := newCluster(t, net, 1, nil, edges...)
+	c.packet(0, hosts[0], hosts[1])
+	left := flow.Location{Switch: 1, Port: 1}
+	c.cut(left)
+	c.mend(left)
+	moved := c.run[0].ways()
+	c.sent = nil
+	for range 20 {
+		c.clock = c.clock.Add(time.Second)
+		c.run[0].upkeep()
+		if now := c.run[0].ways(); fmt.Sprint(now) != fmt.Sprint(moved) {
+			t.Fatalf("routes moved again, from %v to %v", moved, now)
+		}
+	}
+	if n := len(c.run[0].outdated.list); len(c.sent) != 2 || n != 0 {
+		t.Errorf("%d decisions and %d routes in doubt, want 2 and none", len(c.sent), n)
+	}
+	c.arrives(hosts[0], hosts[1])
+	c.check()
 }
 
 // The owner of a pair fails, and the link of its route with it, before it has

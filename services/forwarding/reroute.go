@@ -69,8 +69,8 @@ type relocation struct {
 	// lost lists ports of links to avoid: if the answer is a path over one of
 	// them, or none although other links would do, the route stays for now.
 	lost map[flow.Location]bool
-	// strays lists entries to remove, by pair. Those routes are sent again even
-	// if they do not change.
+	// strays lists entries to remove, by pair. Those routes are sent again, and
+	// change only if they cannot stay.
 	strays map[pair][]hop
 }
 
@@ -87,11 +87,14 @@ func (e *engine) move(x relocation) {
 		if x.ends != nil {
 			from, to = x.ends(old)
 		}
+		strays, again := x.strays[old.pair]
 		var r *route
-		if from != to {
+		if again {
+			r = e.unmoved(old, from, to, x.lost)
+		}
+		if r == nil && from != to {
 			r, _ = e.compute(e.findPath, old.pair, from, to, old.rewrite)
 		}
-		strays, again := x.strays[old.pair]
 		switch {
 		case r != nil && (r.crosses(x.lost) || r.sameWay(old) && !again):
 			continue
@@ -104,7 +107,10 @@ func (e *engine) move(x relocation) {
 			}
 		}
 		if r != nil {
-			r.since, r.sent, r.moved = old.since, max(x.began.UnixNano(), old.sent+1), old.moved+1 // clocks differ
+			r.since, r.sent, r.moved = old.since, max(x.began.UnixNano(), old.sent+1), old.moved // clocks differ
+			if !r.sameWay(old) {
+				r.moved++
+			}
 			r.among = e.replicas.changes.Load()
 		}
 		if !e.replace(old, r) {
@@ -141,6 +147,17 @@ func (e *engine) move(x relocation) {
 		e.publish(ev)
 	}
 	e.log.Info("routes moved", "routes", len(events), "reason", x.reason, "took", took)
+}
+
+// unmoved returns a route like old, nil if old does not connect from with to
+// over links that are up. There may be a better path by now, but a route that
+// moves while two programmings of it are in doubt is in doubt again.
+func (e *engine) unmoved(old *route, from, to flow.Location, lost map[flow.Location]bool) *route {
+	rewrite, ok := e.leave(old.pair, to, old.rewrite)
+	if f, t := old.ends(); f != from || t != to || !ok || !slices.Equal(rewrite, old.rewrite) || old.crosses(lost) || !e.links.holds(old) {
+		return nil
+	}
+	return &route{pair: old.pair, hops: old.hops, rewrite: rewrite, detours: old.detours}
 }
 
 // certain returns a route if its groups are certainly on the switches. If there

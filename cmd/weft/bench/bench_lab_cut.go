@@ -29,6 +29,7 @@ type benchRerouteRun struct {
 	InstalledMS float64 `json:"installed_ms"`
 	SaysMS      float64 `json:"controller_says_ms"`
 	FlowMods    int     `json:"flow_mods"`
+	Again       int     `json:"again"`  // flow-mods that changed nothing
 	Routes      int     `json:"routes"` // that moved
 	Alone       bool    `json:"alone"`  // the controller was stopped
 }
@@ -37,8 +38,8 @@ func (run *benchRerouteRun) String() string {
 	if run.Alone {
 		return fmt.Sprintf("%s to %s, %s cut while the controller is stopped: outage %.1f ms, %d lost", run.From, run.To, run.Link, run.OutageMS, run.Lost)
 	}
-	return fmt.Sprintf("%s to %s, %s cut: outage %.1f ms, %d lost; noticed %.2f, decided %.2f, installed %.2f, says %.2f ms; %d routes, %d flow-mods",
-		run.From, run.To, run.Link, run.OutageMS, run.Lost, run.NoticedMS, run.DecidedMS, run.InstalledMS, run.SaysMS, run.Routes, run.FlowMods)
+	return fmt.Sprintf("%s to %s, %s cut: outage %.1f ms, %d lost; noticed %.2f, decided %.2f, installed %.2f, says %.2f ms; %d routes, %d flow-mods, %d again",
+		run.From, run.To, run.Link, run.OutageMS, run.Lost, run.NoticedMS, run.DecidedMS, run.InstalledMS, run.SaysMS, run.Routes, run.FlowMods, run.Again)
 }
 
 // benchReroute is what reroute prints.
@@ -118,7 +119,7 @@ func (r *benchReroute) table(w io.Writer) error {
 		s    benchSpread
 	}
 	rows := []row{
-		{"outage", r.Outage}, {"noticed: carrier lost to port-status", r.Noticed}, {"decided: port-status to last flow-mod", r.Decided},
+		{"outage", r.Outage}, {"noticed: carrier lost to port-status", r.Noticed}, {"decided: port-status to last flow-mod that changes a route", r.Decided},
 		{"installed: port-status to last barrier reply", r.Installed}, {"the controller says", r.Says},
 	}
 	if r.Alone != nil {

@@ -40,8 +40,8 @@ second, put it back, and so on with other hosts and other links of their path.
   outage     the longest run of packets without an answer, in milliseconds
   noticed    from the kernel's announcing that the link has lost carrier to the
              first port-status message on the wire: the switches' own time
-  decided    from there to the last flow-mod of a route on the wire, to whatever
-             switch: the controller's time
+  decided    from there to the last flow-mod on the wire that changes a route, at
+             whatever switch: the controller's time
   installed  from the first port-status to the last barrier reply behind those
              flow-mods: port-down to reroute installed
   says       what the controller says that its part of it took
@@ -49,7 +49,10 @@ second, put it back, and so on with other hosts and other links of their path.
              what the switches take by themselves; each cut is made both ways
 
 The wire is looked at between switches and controller by bench, which puts
-barriers of its own behind the flow-mods. A run ends when the link is back and
+barriers of its own behind the flow-mods. Flow-mods that repeat what a switch has
+are counted apart (again): forwarding sends a route that moved shortly after it
+was programmed once more after 1 s and after 15 s, in case the two overtook each
+other on their way, and those of earlier cuts come while a later one is watched. A run ends when the link is back and
 the network settled. Damping of links that flap is turned off, for the same
 links are cut again and again. It needs root and Open vSwitch.`,
 		Example: `  weft bench reroute
@@ -306,6 +309,8 @@ func (run *benchRerouteRun) read(cut time.Time, notes []benchNote) {
 				status = n.at
 			}
 		case status.IsZero():
+		case n.again:
+			run.Again++
 		case n.kind == openflow.TypeFlowMod:
 			sent = n.at
 			run.FlowMods++

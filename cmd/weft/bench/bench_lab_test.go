@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -112,14 +113,46 @@ func TestBenchOutageIsTheLongestGap(t *testing.T) {
 func TestBenchRerouteIsReadOffTheWire(t *testing.T) {
 	cut := time.Now()
 	after := func(ms int, kind openflow.Type) benchNote {
-		return benchNote{cut.Add(time.Duration(ms) * time.Millisecond), kind}
+		return benchNote{at: cut.Add(time.Duration(ms) * time.Millisecond), kind: kind}
 	}
 	var run benchRerouteRun
 	run.read(cut, []benchNote{
 		after(-1, openflow.TypeFlowMod), after(1, openflow.TypeBarrierReply), after(2, openflow.TypePortStatus), after(3, openflow.TypePortStatus),
 		after(4, openflow.TypeFlowMod), after(5, openflow.TypeBarrierReply), after(6, openflow.TypeFlowMod), after(9, openflow.TypeBarrierReply),
+		{at: cut.Add(time.Second), kind: openflow.TypeFlowMod, again: true},
 	})
-	if run.NoticedMS != 2 || run.DecidedMS != 4 || run.InstalledMS != 7 || run.FlowMods != 2 {
+	if run.NoticedMS != 2 || run.DecidedMS != 4 || run.InstalledMS != 7 || run.FlowMods != 2 || run.Again != 1 {
 		t.Errorf("%+v", run)
+	}
+}
+
+func TestBenchWireTellsRepeats(t *testing.T) {
+	w, entries := &benchWire{}, benchEntries{}
+	mod := func(command flow.Command, owner flow.Owner, out flow.Port) []byte {
+		m, err := openflow.V13.AppendFlowMod(nil, 1, &flow.Mod{Command: command, Entry: flow.Entry{
+			Match: flow.Match{}.WithInPort(1), Cookie: flow.NewCookie(owner, 0, 7), Apply: []flow.Action{flow.Output(out)},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for i, step := range []struct {
+		m       []byte
+		changes bool
+	}{
+		{mod(flow.Add, flow.OwnerForwarding, 2), false},
+		{mod(flow.Add, flow.OwnerRoutes, 2), true},
+		{mod(flow.Add, flow.OwnerRoutes, 2), false},
+		{mod(flow.Add, flow.OwnerRoutes, 3), true},
+		{mod(flow.DeleteStrict, flow.OwnerRoutes, 0), true},
+		{mod(flow.DeleteStrict, flow.OwnerRoutes, 0), false},
+	} {
+		if changes := w.fromController(entries, step.m); changes != step.changes {
+			t.Errorf("flow-mod %d changes something: %v, want %v", i, changes, step.changes)
+		}
+	}
+	if n := len(w.take()); n != 5 {
+		t.Errorf("%d flow-mods of routes noted, want 5", n)
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -12,9 +13,9 @@ import (
 )
 
 // benchWire joins the switches of a lab to their controller and notes what
-// crosses, and when. Behind the flow-mods of routes it asks each switch for a
-// barrier of its own, whose reply the controller never sees: so it is the
-// switch that says when it has done them, whatever the controller claims.
+// crosses, and when. Behind the flow-mods that change a route it asks each
+// switch for a barrier of its own, whose reply the controller never sees: so it
+// is the switch that says when it has done them, whatever the controller claims.
 type benchWire struct {
 	listener   net.Listener
 	controller string
@@ -27,8 +28,9 @@ type benchWire struct {
 
 // benchNote is a message that has crossed.
 type benchNote struct {
-	at   time.Time
-	kind openflow.Type
+	at    time.Time
+	kind  openflow.Type
+	again bool // a flow-mod that changes nothing at its switch
 }
 
 // benchBarrier is the transaction id of the wire's own barriers.
@@ -77,10 +79,11 @@ func (w *benchWire) join(ctx context.Context, sw net.Conn) {
 		ctl.Close()
 		done <- struct{}{}
 	}
+	entries := benchEntries{}
 	var barrier []byte // due at the end of what was read
 	go carry(ctl, sw, w.fromSwitch, func(out []byte) []byte { return out })
 	go carry(sw, ctl, func(out, m []byte) []byte {
-		if w.fromController(m) {
+		if w.fromController(entries, m) {
 			barrier = []byte{m[0], byte(openflow.TypeBarrierRequest), 0, 8, 0, 0, 0, 0}
 			binary.BigEndian.PutUint32(barrier[4:], benchBarrier)
 		}
@@ -129,32 +132,50 @@ func benchCarry(to, from net.Conn, pass func(out, message []byte) []byte, end fu
 func (w *benchWire) fromSwitch(out, m []byte) []byte {
 	switch openflow.Type(m[1]) {
 	case openflow.TypePortStatus:
-		w.note(openflow.TypePortStatus)
+		w.note(benchNote{kind: openflow.TypePortStatus})
 	case openflow.TypeBarrierReply:
 		if binary.BigEndian.Uint32(m[4:]) == benchBarrier {
-			w.note(openflow.TypeBarrierReply)
+			w.note(benchNote{kind: openflow.TypeBarrierReply})
 			return out
 		}
 	}
 	return append(out, m...)
 }
 
-// fromController notes the flow-mods of routes.
-func (w *benchWire) fromController(m []byte) (route bool) {
-	if openflow.Type(m[1]) != openflow.TypeFlowMod || openflow.Version(m[0]) != openflow.V13 || len(m) < 16 {
+// fromController notes the flow-mods of routes, and reports whether m is one
+// that changes something.
+func (w *benchWire) fromController(entries benchEntries, m []byte) (changes bool) {
+	if openflow.Type(m[1]) != openflow.TypeFlowMod || openflow.Version(m[0]) != openflow.V13 {
 		return false
 	}
-	if flow.Cookie(binary.BigEndian.Uint64(m[8:])).Owner() != flow.OwnerRoutes {
+	var mod flow.Mod
+	if openflow.V13.DecodeFlowMod(m, &mod) != nil || mod.Entry.Cookie.Owner() != flow.OwnerRoutes {
 		return false
 	}
-	w.note(openflow.TypeFlowMod)
-	return true
+	changes = entries.change(&mod)
+	w.note(benchNote{kind: openflow.TypeFlowMod, again: !changes})
+	return changes
 }
 
-func (w *benchWire) note(kind openflow.Type) {
-	now := time.Now()
+// benchEntries is the entries that a switch was sent, with their actions.
+type benchEntries map[flow.EntryKey]string
+
+// change carries out a flow-mod, and reports whether it has changed anything.
+func (e benchEntries) change(m *flow.Mod) bool {
+	k, actions := m.Entry.Key(), fmt.Sprint(m.Entry.Apply)
+	old, there := e[k]
+	if m.Command == flow.DeleteStrict {
+		delete(e, k)
+		return there
+	}
+	e[k] = actions
+	return !there || old != actions
+}
+
+func (w *benchWire) note(n benchNote) {
+	n.at = time.Now()
 	w.mu.Lock()
-	w.notes = append(w.notes, benchNote{now, kind})
+	w.notes = append(w.notes, n)
 	w.mu.Unlock()
 }
 

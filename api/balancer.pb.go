@@ -47,6 +47,21 @@ type Vip struct {
 	Health *HealthCheck `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
 	// The members; each address and port once, at most balancer.members.
 	Pool []*PoolMember `protobuf:"bytes,11,rep,name=pool,proto3" json:"pool,omitempty"`
+	// Who may connect; absent is everybody.
+	Allow *Allow `protobuf:"bytes,12,opt,name=allow,proto3" json:"allow,omitempty"`
+	// What happens to clients that allow excludes, and to all if no member serves: reset (the
+	// default), drop, or "to: ADDRESS:PORT", a host that answers in place of the members.
+	Refuse string `protobuf:"bytes,13,opt,name=refuse,proto3" json:"refuse,omitempty"`
+	// The address is that of a host that exists: packets to it at this protocol and port are
+	// translated, but those of members. The host keeps its ARP entry and Ethernet address. If
+	// no member serves, packets go through to the host.
+	Shadow bool `protobuf:"varint,14,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	// What has entries of its own: connection (the default), or pair (of client and member):
+	// later connections of the client to the VIP follow them without asking the controller.
+	Per string `protobuf:"bytes,15,opt,name=per,proto3" json:"per,omitempty"`
+	// With per: pair, what happens after a pair has been idle: balance (the default; the
+	// next connection goes to a member chosen anew) or bound (to the same, while it serves).
+	Again string `protobuf:"bytes,16,opt,name=again,proto3" json:"again,omitempty"`
 	// The Ethernet address by which clients reach the VIP; may be given, too.
 	Mac string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
 	// How many it has now.
@@ -54,7 +69,13 @@ type Vip struct {
 	// Connections that found no member.
 	Refused uint64 `protobuf:"varint,22,opt,name=refused,proto3" json:"refused,omitempty"`
 	// The switches that choose members by a select group.
-	Groups        []string `protobuf:"bytes,23,rep,name=groups,proto3" json:"groups,omitempty"`
+	Groups []string `protobuf:"bytes,23,rep,name=groups,proto3" json:"groups,omitempty"`
+	// Who made it and may change it: operator, or the service that did, such as scp.
+	Owner string `protobuf:"bytes,24,opt,name=owner,proto3" json:"owner,omitempty"`
+	// With shadow: no member serves, and packets go through to the host.
+	Open bool `protobuf:"varint,25,opt,name=open,proto3" json:"open,omitempty"`
+	// With per: pair, how many pairs it has now.
+	Pairs         uint32 `protobuf:"varint,26,opt,name=pairs,proto3" json:"pairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,6 +187,41 @@ func (x *Vip) GetPool() []*PoolMember {
 	return nil
 }
 
+func (x *Vip) GetAllow() *Allow {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *Vip) GetRefuse() string {
+	if x != nil {
+		return x.Refuse
+	}
+	return ""
+}
+
+func (x *Vip) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
+func (x *Vip) GetPer() string {
+	if x != nil {
+		return x.Per
+	}
+	return ""
+}
+
+func (x *Vip) GetAgain() string {
+	if x != nil {
+		return x.Again
+	}
+	return ""
+}
+
 func (x *Vip) GetMac() string {
 	if x != nil {
 		return x.Mac
@@ -194,6 +250,73 @@ func (x *Vip) GetGroups() []string {
 	return nil
 }
 
+func (x *Vip) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Vip) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Vip) GetPairs() uint32 {
+	if x != nil {
+		return x.Pairs
+	}
+	return 0
+}
+
+// Allow: the clients that may connect to a VIP. Without any, nobody may.
+type Allow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Addresses or prefixes, of the VIP's family.
+	Clients       []string `protobuf:"bytes,1,rep,name=clients,proto3" json:"clients,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Allow) Reset() {
+	*x = Allow{}
+	mi := &file_balancer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Allow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Allow) ProtoMessage() {}
+
+func (x *Allow) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Allow.ProtoReflect.Descriptor instead.
+func (*Allow) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Allow) GetClients() []string {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
 // HealthCheck: how it is found out whether a member serves.
 type HealthCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -216,7 +339,7 @@ type HealthCheck struct {
 
 func (x *HealthCheck) Reset() {
 	*x = HealthCheck{}
-	mi := &file_balancer_proto_msgTypes[1]
+	mi := &file_balancer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +351,7 @@ func (x *HealthCheck) String() string {
 func (*HealthCheck) ProtoMessage() {}
 
 func (x *HealthCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[1]
+	mi := &file_balancer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +364,7 @@ func (x *HealthCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheck.ProtoReflect.Descriptor instead.
 func (*HealthCheck) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{1}
+	return file_balancer_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HealthCheck) GetKind() string {
@@ -293,10 +416,12 @@ type PoolMember struct {
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// 0 is the VIP's.
 	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	// 1 to 256; 0 is 1.
+	// 1 to 65535; 0 is 1.
 	Weight uint32 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	// up, draining or down; empty is up.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	// 0 to 65535: of the members that serve, those with the lowest get new connections.
+	Priority uint32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
 	// up, down, unknown (not checked yet) or away (not known as a host, or at a switch
 	// that cannot rewrite).
 	Health string `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
@@ -316,7 +441,7 @@ type PoolMember struct {
 
 func (x *PoolMember) Reset() {
 	*x = PoolMember{}
-	mi := &file_balancer_proto_msgTypes[2]
+	mi := &file_balancer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +453,7 @@ func (x *PoolMember) String() string {
 func (*PoolMember) ProtoMessage() {}
 
 func (x *PoolMember) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[2]
+	mi := &file_balancer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +466,7 @@ func (x *PoolMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolMember.ProtoReflect.Descriptor instead.
 func (*PoolMember) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{2}
+	return file_balancer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PoolMember) GetAddress() string {
@@ -370,6 +495,13 @@ func (x *PoolMember) GetState() string {
 		return x.State
 	}
 	return ""
+}
+
+func (x *PoolMember) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
 }
 
 func (x *PoolMember) GetHealth() string {
@@ -416,7 +548,7 @@ func (x *PoolMember) GetReason() string {
 
 // What SetVip is asked. InvalidArgument if something in it is wrong; AlreadyExists if
 // another VIP has the address and port; ResourceExhausted if there are as many as
-// balancer.vips.
+// balancer.vips; FailedPrecondition if the VIP belongs to a service.
 type SetVipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is wanted; what is given by the service is not looked at, but for mac.
@@ -427,7 +559,7 @@ type SetVipRequest struct {
 
 func (x *SetVipRequest) Reset() {
 	*x = SetVipRequest{}
-	mi := &file_balancer_proto_msgTypes[3]
+	mi := &file_balancer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +571,7 @@ func (x *SetVipRequest) String() string {
 func (*SetVipRequest) ProtoMessage() {}
 
 func (x *SetVipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[3]
+	mi := &file_balancer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +584,7 @@ func (x *SetVipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVipRequest.ProtoReflect.Descriptor instead.
 func (*SetVipRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{3}
+	return file_balancer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SetVipRequest) GetVip() *Vip {
@@ -462,7 +594,8 @@ func (x *SetVipRequest) GetVip() *Vip {
 	return nil
 }
 
-// What DeleteVip is asked. It is no error if there is none of that name.
+// What DeleteVip is asked. It is no error if there is none of that name;
+// FailedPrecondition if it belongs to a service.
 type DeleteVipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the VIP.
@@ -473,7 +606,7 @@ type DeleteVipRequest struct {
 
 func (x *DeleteVipRequest) Reset() {
 	*x = DeleteVipRequest{}
-	mi := &file_balancer_proto_msgTypes[4]
+	mi := &file_balancer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +618,7 @@ func (x *DeleteVipRequest) String() string {
 func (*DeleteVipRequest) ProtoMessage() {}
 
 func (x *DeleteVipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[4]
+	mi := &file_balancer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +631,7 @@ func (x *DeleteVipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVipRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVipRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{4}
+	return file_balancer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeleteVipRequest) GetName() string {
@@ -519,7 +652,7 @@ type DeleteVipResponse struct {
 
 func (x *DeleteVipResponse) Reset() {
 	*x = DeleteVipResponse{}
-	mi := &file_balancer_proto_msgTypes[5]
+	mi := &file_balancer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -531,7 +664,7 @@ func (x *DeleteVipResponse) String() string {
 func (*DeleteVipResponse) ProtoMessage() {}
 
 func (x *DeleteVipResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[5]
+	mi := &file_balancer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -544,7 +677,7 @@ func (x *DeleteVipResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVipResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVipResponse) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{5}
+	return file_balancer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteVipResponse) GetDeleted() bool {
@@ -565,7 +698,7 @@ type ListVipsRequest struct {
 
 func (x *ListVipsRequest) Reset() {
 	*x = ListVipsRequest{}
-	mi := &file_balancer_proto_msgTypes[6]
+	mi := &file_balancer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +710,7 @@ func (x *ListVipsRequest) String() string {
 func (*ListVipsRequest) ProtoMessage() {}
 
 func (x *ListVipsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[6]
+	mi := &file_balancer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +723,7 @@ func (x *ListVipsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVipsRequest.ProtoReflect.Descriptor instead.
 func (*ListVipsRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{6}
+	return file_balancer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListVipsRequest) GetName() string {
@@ -611,7 +744,7 @@ type ListVipsResponse struct {
 
 func (x *ListVipsResponse) Reset() {
 	*x = ListVipsResponse{}
-	mi := &file_balancer_proto_msgTypes[7]
+	mi := &file_balancer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +756,7 @@ func (x *ListVipsResponse) String() string {
 func (*ListVipsResponse) ProtoMessage() {}
 
 func (x *ListVipsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[7]
+	mi := &file_balancer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +769,7 @@ func (x *ListVipsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVipsResponse.ProtoReflect.Descriptor instead.
 func (*ListVipsResponse) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{7}
+	return file_balancer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListVipsResponse) GetVips() []*Vip {
@@ -647,7 +780,7 @@ func (x *ListVipsResponse) GetVips() []*Vip {
 }
 
 // What SetMember is asked. NotFound if there is no such VIP; InvalidArgument if something
-// in it is wrong.
+// in it is wrong; FailedPrecondition if the VIP belongs to a service.
 type SetMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the VIP.
@@ -660,7 +793,7 @@ type SetMemberRequest struct {
 
 func (x *SetMemberRequest) Reset() {
 	*x = SetMemberRequest{}
-	mi := &file_balancer_proto_msgTypes[8]
+	mi := &file_balancer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +805,7 @@ func (x *SetMemberRequest) String() string {
 func (*SetMemberRequest) ProtoMessage() {}
 
 func (x *SetMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[8]
+	mi := &file_balancer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +818,7 @@ func (x *SetMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetMemberRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{8}
+	return file_balancer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetMemberRequest) GetVip() string {
@@ -718,7 +851,7 @@ type DeleteMemberRequest struct {
 
 func (x *DeleteMemberRequest) Reset() {
 	*x = DeleteMemberRequest{}
-	mi := &file_balancer_proto_msgTypes[9]
+	mi := &file_balancer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +863,7 @@ func (x *DeleteMemberRequest) String() string {
 func (*DeleteMemberRequest) ProtoMessage() {}
 
 func (x *DeleteMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[9]
+	mi := &file_balancer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +876,7 @@ func (x *DeleteMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemberRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemberRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{9}
+	return file_balancer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteMemberRequest) GetVip() string {
@@ -784,7 +917,7 @@ type DrainMemberRequest struct {
 
 func (x *DrainMemberRequest) Reset() {
 	*x = DrainMemberRequest{}
-	mi := &file_balancer_proto_msgTypes[10]
+	mi := &file_balancer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +929,7 @@ func (x *DrainMemberRequest) String() string {
 func (*DrainMemberRequest) ProtoMessage() {}
 
 func (x *DrainMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[10]
+	mi := &file_balancer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +942,7 @@ func (x *DrainMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainMemberRequest.ProtoReflect.Descriptor instead.
 func (*DrainMemberRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{10}
+	return file_balancer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DrainMemberRequest) GetVip() string {
@@ -853,7 +986,7 @@ type ListConnectionsRequest struct {
 
 func (x *ListConnectionsRequest) Reset() {
 	*x = ListConnectionsRequest{}
-	mi := &file_balancer_proto_msgTypes[11]
+	mi := &file_balancer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +998,7 @@ func (x *ListConnectionsRequest) String() string {
 func (*ListConnectionsRequest) ProtoMessage() {}
 
 func (x *ListConnectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[11]
+	mi := &file_balancer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1011,7 @@ func (x *ListConnectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*ListConnectionsRequest) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{11}
+	return file_balancer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListConnectionsRequest) GetVip() string {
@@ -920,7 +1053,7 @@ type BalancedConnection struct {
 
 func (x *BalancedConnection) Reset() {
 	*x = BalancedConnection{}
-	mi := &file_balancer_proto_msgTypes[12]
+	mi := &file_balancer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1065,7 @@ func (x *BalancedConnection) String() string {
 func (*BalancedConnection) ProtoMessage() {}
 
 func (x *BalancedConnection) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[12]
+	mi := &file_balancer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1078,7 @@ func (x *BalancedConnection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BalancedConnection.ProtoReflect.Descriptor instead.
 func (*BalancedConnection) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{12}
+	return file_balancer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BalancedConnection) GetVip() string {
@@ -1017,7 +1150,7 @@ type ListConnectionsResponse struct {
 
 func (x *ListConnectionsResponse) Reset() {
 	*x = ListConnectionsResponse{}
-	mi := &file_balancer_proto_msgTypes[13]
+	mi := &file_balancer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1162,7 @@ func (x *ListConnectionsResponse) String() string {
 func (*ListConnectionsResponse) ProtoMessage() {}
 
 func (x *ListConnectionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[13]
+	mi := &file_balancer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1175,7 @@ func (x *ListConnectionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConnectionsResponse.ProtoReflect.Descriptor instead.
 func (*ListConnectionsResponse) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{13}
+	return file_balancer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListConnectionsResponse) GetConnections() []*BalancedConnection {
@@ -1059,11 +1192,351 @@ func (x *ListConnectionsResponse) GetTotal() uint32 {
 	return 0
 }
 
+// What SetOwnedVip is asked, answered as SetVip; FailedPrecondition if the VIP belongs to
+// somebody else.
+type SetOwnedVipRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service that calls: scp.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// What is wanted.
+	Vip           *Vip `protobuf:"bytes,2,opt,name=vip,proto3" json:"vip,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetOwnedVipRequest) Reset() {
+	*x = SetOwnedVipRequest{}
+	mi := &file_balancer_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetOwnedVipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetOwnedVipRequest) ProtoMessage() {}
+
+func (x *SetOwnedVipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetOwnedVipRequest.ProtoReflect.Descriptor instead.
+func (*SetOwnedVipRequest) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SetOwnedVipRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *SetOwnedVipRequest) GetVip() *Vip {
+	if x != nil {
+		return x.Vip
+	}
+	return nil
+}
+
+// What DeleteOwnedVip is asked, answered as DeleteVip; FailedPrecondition if the VIP
+// belongs to somebody else.
+type DeleteOwnedVipRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service that calls: scp.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Of the VIP.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteOwnedVipRequest) Reset() {
+	*x = DeleteOwnedVipRequest{}
+	mi := &file_balancer_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteOwnedVipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteOwnedVipRequest) ProtoMessage() {}
+
+func (x *DeleteOwnedVipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteOwnedVipRequest.ProtoReflect.Descriptor instead.
+func (*DeleteOwnedVipRequest) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DeleteOwnedVipRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *DeleteOwnedVipRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// What ListPairs is asked. InvalidArgument if limit is too high.
+type ListPairsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: of all.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// 0 is 1000; at most 10000.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPairsRequest) Reset() {
+	*x = ListPairsRequest{}
+	mi := &file_balancer_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPairsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPairsRequest) ProtoMessage() {}
+
+func (x *ListPairsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPairsRequest.ProtoReflect.Descriptor instead.
+func (*ListPairsRequest) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListPairsRequest) GetVip() string {
+	if x != nil {
+		return x.Vip
+	}
+	return ""
+}
+
+func (x *ListPairsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// A client and the member that serves it.
+type BalancedPair struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the VIP.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// The address of the client.
+	Client string `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
+	// The address of the member.
+	Member string `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
+	// The port of the member that serves it.
+	MemberPort uint32 `protobuf:"varint,4,opt,name=member_port,json=memberPort,proto3" json:"member_port,omitempty"`
+	// Packets that its entries have counted, both ways, since they were installed.
+	Packets uint64 `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of these packets.
+	Bytes uint64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// RFC 3339.
+	Since string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// Where the client's packets come in.
+	At            *Location `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BalancedPair) Reset() {
+	*x = BalancedPair{}
+	mi := &file_balancer_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BalancedPair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BalancedPair) ProtoMessage() {}
+
+func (x *BalancedPair) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BalancedPair.ProtoReflect.Descriptor instead.
+func (*BalancedPair) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BalancedPair) GetVip() string {
+	if x != nil {
+		return x.Vip
+	}
+	return ""
+}
+
+func (x *BalancedPair) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *BalancedPair) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *BalancedPair) GetMemberPort() uint32 {
+	if x != nil {
+		return x.MemberPort
+	}
+	return 0
+}
+
+func (x *BalancedPair) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *BalancedPair) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *BalancedPair) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *BalancedPair) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+// The answer of ListPairs.
+type ListPairsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those asked for, by VIP and client.
+	Pairs []*BalancedPair `protobuf:"bytes,1,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	// How many there are.
+	Total uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	// Switches that did not answer: the counts of their entries are missing.
+	Incomplete    []string `protobuf:"bytes,3,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPairsResponse) Reset() {
+	*x = ListPairsResponse{}
+	mi := &file_balancer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPairsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPairsResponse) ProtoMessage() {}
+
+func (x *ListPairsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPairsResponse.ProtoReflect.Descriptor instead.
+func (*ListPairsResponse) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListPairsResponse) GetPairs() []*BalancedPair {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+func (x *ListPairsResponse) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ListPairsResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
+	}
+	return nil
+}
+
 var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xad\x03\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xeb\x04\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -1078,11 +1551,21 @@ const file_balancer_proto_rawDesc = "" +
 	"\fidle_timeout\x18\t \x01(\rR\vidleTimeout\x12,\n" +
 	"\x06health\x18\n" +
 	" \x01(\v2\x14.weft.v1.HealthCheckR\x06health\x12'\n" +
-	"\x04pool\x18\v \x03(\v2\x13.weft.v1.PoolMemberR\x04pool\x12\x10\n" +
+	"\x04pool\x18\v \x03(\v2\x13.weft.v1.PoolMemberR\x04pool\x12$\n" +
+	"\x05allow\x18\f \x01(\v2\x0e.weft.v1.AllowR\x05allow\x12\x16\n" +
+	"\x06refuse\x18\r \x01(\tR\x06refuse\x12\x16\n" +
+	"\x06shadow\x18\x0e \x01(\bR\x06shadow\x12\x10\n" +
+	"\x03per\x18\x0f \x01(\tR\x03per\x12\x14\n" +
+	"\x05again\x18\x10 \x01(\tR\x05again\x12\x10\n" +
 	"\x03mac\x18\x14 \x01(\tR\x03mac\x12 \n" +
 	"\vconnections\x18\x15 \x01(\rR\vconnections\x12\x18\n" +
 	"\arefused\x18\x16 \x01(\x04R\arefused\x12\x16\n" +
-	"\x06groups\x18\x17 \x03(\tR\x06groups\"\x9d\x01\n" +
+	"\x06groups\x18\x17 \x03(\tR\x06groups\x12\x14\n" +
+	"\x05owner\x18\x18 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04open\x18\x19 \x01(\bR\x04open\x12\x14\n" +
+	"\x05pairs\x18\x1a \x01(\rR\x05pairs\"!\n" +
+	"\x05Allow\x12\x18\n" +
+	"\aclients\x18\x01 \x03(\tR\aclients\"\x9d\x01\n" +
 	"\vHealthCheck\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1f\n" +
 	"\vinterval_ms\x18\x02 \x01(\rR\n" +
@@ -1091,13 +1574,14 @@ const file_balancer_proto_rawDesc = "" +
 	"timeout_ms\x18\x03 \x01(\rR\ttimeoutMs\x12\x12\n" +
 	"\x04rise\x18\x04 \x01(\rR\x04rise\x12\x12\n" +
 	"\x04fall\x18\x05 \x01(\rR\x04fall\x12\x12\n" +
-	"\x04port\x18\x06 \x01(\rR\x04port\"\x85\x02\n" +
+	"\x04port\x18\x06 \x01(\rR\x04port\"\xa1\x02\n" +
 	"\n" +
 	"PoolMember\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x16\n" +
 	"\x06weight\x18\x03 \x01(\rR\x06weight\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\rR\bpriority\x12\x16\n" +
 	"\x06health\x18\n" +
 	" \x01(\tR\x06health\x12 \n" +
 	"\vconnections\x18\v \x01(\rR\vconnections\x12\x14\n" +
@@ -1143,7 +1627,32 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\tR\x05since\"n\n" +
 	"\x17ListConnectionsResponse\x12=\n" +
 	"\vconnections\x18\x01 \x03(\v2\x1b.weft.v1.BalancedConnectionR\vconnections\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total2\x97\a\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"J\n" +
+	"\x12SetOwnedVipRequest\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x1e\n" +
+	"\x03vip\x18\x02 \x01(\v2\f.weft.v1.VipR\x03vip\"A\n" +
+	"\x15DeleteOwnedVipRequest\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\":\n" +
+	"\x10ListPairsRequest\x12\x10\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"\xda\x01\n" +
+	"\fBalancedPair\x12\x10\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\x12\x1f\n" +
+	"\vmember_port\x18\x04 \x01(\rR\n" +
+	"memberPort\x12\x18\n" +
+	"\apackets\x18\x05 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05since\x18\a \x01(\tR\x05since\x12!\n" +
+	"\x02at\x18\b \x01(\v2\x11.weft.v1.LocationR\x02at\"v\n" +
+	"\x11ListPairsResponse\x12+\n" +
+	"\x05pairs\x18\x01 \x03(\v2\x15.weft.v1.BalancedPairR\x05pairs\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x03(\tR\n" +
+	"incomplete2\x93\t\n" +
 	"\bBalancer\x12b\n" +
 	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"2\xea\xe0\x18.\b\x02\x10\x01\"\fbalancer add*\x1aPOST /v1/balancer/vips vip\x12~\n" +
 	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\":\xea\xe0\x186\b\x02\x10\x01\"\x0fbalancer delete*\x1fDELETE /v1/balancer/vips/{name}\x12m\n" +
@@ -1151,7 +1660,10 @@ const file_balancer_proto_rawDesc = "" +
 	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"J\xea\xe0\x18F\b\x02\x10\x01\"\x13balancer member add*+POST /v1/balancer/vips/{vip}/members member\x12\x8e\x01\n" +
 	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\"R\xea\xe0\x18N\b\x02\x10\x01\"\x16balancer member delete*0DELETE /v1/balancer/vips/{vip}/members/{address}\x12\x88\x01\n" +
 	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"N\xea\xe0\x18J\b\x02\x10\x01\"\x0ebalancer drain*4POST /v1/balancer/vips/{vip}/members/{address}:drain\x12\x90\x01\n" +
-	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\":\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\":\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x12r\n" +
+	"\tListPairs\x12\x19.weft.v1.ListPairsRequest\x1a\x1a.weft.v1.ListPairsResponse\".\xea\xe0\x18*\b\x01\"\x0ebalancer pairs*\x16GET /v1/balancer/pairs\x128\n" +
+	"\vSetOwnedVip\x12\x1b.weft.v1.SetOwnedVipRequest\x1a\f.weft.v1.Vip\x12L\n" +
+	"\x0eDeleteOwnedVip\x12\x1e.weft.v1.DeleteOwnedVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_balancer_proto_rawDescOnce sync.Once
@@ -1165,52 +1677,68 @@ func file_balancer_proto_rawDescGZIP() []byte {
 	return file_balancer_proto_rawDescData
 }
 
-var file_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_balancer_proto_goTypes = []any{
 	(*Vip)(nil),                     // 0: weft.v1.Vip
-	(*HealthCheck)(nil),             // 1: weft.v1.HealthCheck
-	(*PoolMember)(nil),              // 2: weft.v1.PoolMember
-	(*SetVipRequest)(nil),           // 3: weft.v1.SetVipRequest
-	(*DeleteVipRequest)(nil),        // 4: weft.v1.DeleteVipRequest
-	(*DeleteVipResponse)(nil),       // 5: weft.v1.DeleteVipResponse
-	(*ListVipsRequest)(nil),         // 6: weft.v1.ListVipsRequest
-	(*ListVipsResponse)(nil),        // 7: weft.v1.ListVipsResponse
-	(*SetMemberRequest)(nil),        // 8: weft.v1.SetMemberRequest
-	(*DeleteMemberRequest)(nil),     // 9: weft.v1.DeleteMemberRequest
-	(*DrainMemberRequest)(nil),      // 10: weft.v1.DrainMemberRequest
-	(*ListConnectionsRequest)(nil),  // 11: weft.v1.ListConnectionsRequest
-	(*BalancedConnection)(nil),      // 12: weft.v1.BalancedConnection
-	(*ListConnectionsResponse)(nil), // 13: weft.v1.ListConnectionsResponse
-	(*Location)(nil),                // 14: weft.v1.Location
+	(*Allow)(nil),                   // 1: weft.v1.Allow
+	(*HealthCheck)(nil),             // 2: weft.v1.HealthCheck
+	(*PoolMember)(nil),              // 3: weft.v1.PoolMember
+	(*SetVipRequest)(nil),           // 4: weft.v1.SetVipRequest
+	(*DeleteVipRequest)(nil),        // 5: weft.v1.DeleteVipRequest
+	(*DeleteVipResponse)(nil),       // 6: weft.v1.DeleteVipResponse
+	(*ListVipsRequest)(nil),         // 7: weft.v1.ListVipsRequest
+	(*ListVipsResponse)(nil),        // 8: weft.v1.ListVipsResponse
+	(*SetMemberRequest)(nil),        // 9: weft.v1.SetMemberRequest
+	(*DeleteMemberRequest)(nil),     // 10: weft.v1.DeleteMemberRequest
+	(*DrainMemberRequest)(nil),      // 11: weft.v1.DrainMemberRequest
+	(*ListConnectionsRequest)(nil),  // 12: weft.v1.ListConnectionsRequest
+	(*BalancedConnection)(nil),      // 13: weft.v1.BalancedConnection
+	(*ListConnectionsResponse)(nil), // 14: weft.v1.ListConnectionsResponse
+	(*SetOwnedVipRequest)(nil),      // 15: weft.v1.SetOwnedVipRequest
+	(*DeleteOwnedVipRequest)(nil),   // 16: weft.v1.DeleteOwnedVipRequest
+	(*ListPairsRequest)(nil),        // 17: weft.v1.ListPairsRequest
+	(*BalancedPair)(nil),            // 18: weft.v1.BalancedPair
+	(*ListPairsResponse)(nil),       // 19: weft.v1.ListPairsResponse
+	(*Location)(nil),                // 20: weft.v1.Location
 }
 var file_balancer_proto_depIdxs = []int32{
-	1,  // 0: weft.v1.Vip.health:type_name -> weft.v1.HealthCheck
-	2,  // 1: weft.v1.Vip.pool:type_name -> weft.v1.PoolMember
-	14, // 2: weft.v1.PoolMember.at:type_name -> weft.v1.Location
-	0,  // 3: weft.v1.SetVipRequest.vip:type_name -> weft.v1.Vip
-	0,  // 4: weft.v1.ListVipsResponse.vips:type_name -> weft.v1.Vip
-	2,  // 5: weft.v1.SetMemberRequest.member:type_name -> weft.v1.PoolMember
-	14, // 6: weft.v1.BalancedConnection.at:type_name -> weft.v1.Location
-	12, // 7: weft.v1.ListConnectionsResponse.connections:type_name -> weft.v1.BalancedConnection
-	3,  // 8: weft.v1.Balancer.SetVip:input_type -> weft.v1.SetVipRequest
-	4,  // 9: weft.v1.Balancer.DeleteVip:input_type -> weft.v1.DeleteVipRequest
-	6,  // 10: weft.v1.Balancer.ListVips:input_type -> weft.v1.ListVipsRequest
-	8,  // 11: weft.v1.Balancer.SetMember:input_type -> weft.v1.SetMemberRequest
-	9,  // 12: weft.v1.Balancer.DeleteMember:input_type -> weft.v1.DeleteMemberRequest
-	10, // 13: weft.v1.Balancer.DrainMember:input_type -> weft.v1.DrainMemberRequest
-	11, // 14: weft.v1.Balancer.ListConnections:input_type -> weft.v1.ListConnectionsRequest
-	0,  // 15: weft.v1.Balancer.SetVip:output_type -> weft.v1.Vip
-	5,  // 16: weft.v1.Balancer.DeleteVip:output_type -> weft.v1.DeleteVipResponse
-	7,  // 17: weft.v1.Balancer.ListVips:output_type -> weft.v1.ListVipsResponse
-	0,  // 18: weft.v1.Balancer.SetMember:output_type -> weft.v1.Vip
-	0,  // 19: weft.v1.Balancer.DeleteMember:output_type -> weft.v1.Vip
-	0,  // 20: weft.v1.Balancer.DrainMember:output_type -> weft.v1.Vip
-	13, // 21: weft.v1.Balancer.ListConnections:output_type -> weft.v1.ListConnectionsResponse
-	15, // [15:22] is the sub-list for method output_type
-	8,  // [8:15] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	2,  // 0: weft.v1.Vip.health:type_name -> weft.v1.HealthCheck
+	3,  // 1: weft.v1.Vip.pool:type_name -> weft.v1.PoolMember
+	1,  // 2: weft.v1.Vip.allow:type_name -> weft.v1.Allow
+	20, // 3: weft.v1.PoolMember.at:type_name -> weft.v1.Location
+	0,  // 4: weft.v1.SetVipRequest.vip:type_name -> weft.v1.Vip
+	0,  // 5: weft.v1.ListVipsResponse.vips:type_name -> weft.v1.Vip
+	3,  // 6: weft.v1.SetMemberRequest.member:type_name -> weft.v1.PoolMember
+	20, // 7: weft.v1.BalancedConnection.at:type_name -> weft.v1.Location
+	13, // 8: weft.v1.ListConnectionsResponse.connections:type_name -> weft.v1.BalancedConnection
+	0,  // 9: weft.v1.SetOwnedVipRequest.vip:type_name -> weft.v1.Vip
+	20, // 10: weft.v1.BalancedPair.at:type_name -> weft.v1.Location
+	18, // 11: weft.v1.ListPairsResponse.pairs:type_name -> weft.v1.BalancedPair
+	4,  // 12: weft.v1.Balancer.SetVip:input_type -> weft.v1.SetVipRequest
+	5,  // 13: weft.v1.Balancer.DeleteVip:input_type -> weft.v1.DeleteVipRequest
+	7,  // 14: weft.v1.Balancer.ListVips:input_type -> weft.v1.ListVipsRequest
+	9,  // 15: weft.v1.Balancer.SetMember:input_type -> weft.v1.SetMemberRequest
+	10, // 16: weft.v1.Balancer.DeleteMember:input_type -> weft.v1.DeleteMemberRequest
+	11, // 17: weft.v1.Balancer.DrainMember:input_type -> weft.v1.DrainMemberRequest
+	12, // 18: weft.v1.Balancer.ListConnections:input_type -> weft.v1.ListConnectionsRequest
+	17, // 19: weft.v1.Balancer.ListPairs:input_type -> weft.v1.ListPairsRequest
+	15, // 20: weft.v1.Balancer.SetOwnedVip:input_type -> weft.v1.SetOwnedVipRequest
+	16, // 21: weft.v1.Balancer.DeleteOwnedVip:input_type -> weft.v1.DeleteOwnedVipRequest
+	0,  // 22: weft.v1.Balancer.SetVip:output_type -> weft.v1.Vip
+	6,  // 23: weft.v1.Balancer.DeleteVip:output_type -> weft.v1.DeleteVipResponse
+	8,  // 24: weft.v1.Balancer.ListVips:output_type -> weft.v1.ListVipsResponse
+	0,  // 25: weft.v1.Balancer.SetMember:output_type -> weft.v1.Vip
+	0,  // 26: weft.v1.Balancer.DeleteMember:output_type -> weft.v1.Vip
+	0,  // 27: weft.v1.Balancer.DrainMember:output_type -> weft.v1.Vip
+	14, // 28: weft.v1.Balancer.ListConnections:output_type -> weft.v1.ListConnectionsResponse
+	19, // 29: weft.v1.Balancer.ListPairs:output_type -> weft.v1.ListPairsResponse
+	0,  // 30: weft.v1.Balancer.SetOwnedVip:output_type -> weft.v1.Vip
+	6,  // 31: weft.v1.Balancer.DeleteOwnedVip:output_type -> weft.v1.DeleteVipResponse
+	22, // [22:32] is the sub-list for method output_type
+	12, // [12:22] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_balancer_proto_init() }
@@ -1226,7 +1754,7 @@ func file_balancer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_balancer_proto_rawDesc), len(file_balancer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,9 @@ const (
 	Balancer_DeleteMember_FullMethodName    = "/weft.v1.Balancer/DeleteMember"
 	Balancer_DrainMember_FullMethodName     = "/weft.v1.Balancer/DrainMember"
 	Balancer_ListConnections_FullMethodName = "/weft.v1.Balancer/ListConnections"
+	Balancer_ListPairs_FullMethodName       = "/weft.v1.Balancer/ListPairs"
+	Balancer_SetOwnedVip_FullMethodName     = "/weft.v1.Balancer/SetOwnedVip"
+	Balancer_DeleteOwnedVip_FullMethodName  = "/weft.v1.Balancer/DeleteOwnedVip"
 )
 
 // BalancerClient is the client API for Balancer service.
@@ -49,6 +52,13 @@ type BalancerClient interface {
 	DrainMember(ctx context.Context, in *DrainMemberRequest, opts ...grpc.CallOption) (*Vip, error)
 	// The connections, at most as many as asked for.
 	ListConnections(ctx context.Context, in *ListConnectionsRequest, opts ...grpc.CallOption) (*ListConnectionsResponse, error)
+	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
+	// with what their entries have counted on the switches.
+	ListPairs(ctx context.Context, in *ListPairsRequest, opts ...grpc.CallOption) (*ListPairsResponse, error)
+	// Makes or replaces a VIP in the name of a service. Only services call it.
+	SetOwnedVip(ctx context.Context, in *SetOwnedVipRequest, opts ...grpc.CallOption) (*Vip, error)
+	// Removes a VIP of a service. Only services call it.
+	DeleteOwnedVip(ctx context.Context, in *DeleteOwnedVipRequest, opts ...grpc.CallOption) (*DeleteVipResponse, error)
 }
 
 type balancerClient struct {
@@ -129,6 +139,36 @@ func (c *balancerClient) ListConnections(ctx context.Context, in *ListConnection
 	return out, nil
 }
 
+func (c *balancerClient) ListPairs(ctx context.Context, in *ListPairsRequest, opts ...grpc.CallOption) (*ListPairsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPairsResponse)
+	err := c.cc.Invoke(ctx, Balancer_ListPairs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *balancerClient) SetOwnedVip(ctx context.Context, in *SetOwnedVipRequest, opts ...grpc.CallOption) (*Vip, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Vip)
+	err := c.cc.Invoke(ctx, Balancer_SetOwnedVip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *balancerClient) DeleteOwnedVip(ctx context.Context, in *DeleteOwnedVipRequest, opts ...grpc.CallOption) (*DeleteVipResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteVipResponse)
+	err := c.cc.Invoke(ctx, Balancer_DeleteOwnedVip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BalancerServer is the server API for Balancer service.
 // All implementations must embed UnimplementedBalancerServer
 // for forward compatibility.
@@ -150,6 +190,13 @@ type BalancerServer interface {
 	DrainMember(context.Context, *DrainMemberRequest) (*Vip, error)
 	// The connections, at most as many as asked for.
 	ListConnections(context.Context, *ListConnectionsRequest) (*ListConnectionsResponse, error)
+	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
+	// with what their entries have counted on the switches.
+	ListPairs(context.Context, *ListPairsRequest) (*ListPairsResponse, error)
+	// Makes or replaces a VIP in the name of a service. Only services call it.
+	SetOwnedVip(context.Context, *SetOwnedVipRequest) (*Vip, error)
+	// Removes a VIP of a service. Only services call it.
+	DeleteOwnedVip(context.Context, *DeleteOwnedVipRequest) (*DeleteVipResponse, error)
 	mustEmbedUnimplementedBalancerServer()
 }
 
@@ -180,6 +227,15 @@ func (UnimplementedBalancerServer) DrainMember(context.Context, *DrainMemberRequ
 }
 func (UnimplementedBalancerServer) ListConnections(context.Context, *ListConnectionsRequest) (*ListConnectionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListConnections not implemented")
+}
+func (UnimplementedBalancerServer) ListPairs(context.Context, *ListPairsRequest) (*ListPairsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPairs not implemented")
+}
+func (UnimplementedBalancerServer) SetOwnedVip(context.Context, *SetOwnedVipRequest) (*Vip, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetOwnedVip not implemented")
+}
+func (UnimplementedBalancerServer) DeleteOwnedVip(context.Context, *DeleteOwnedVipRequest) (*DeleteVipResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteOwnedVip not implemented")
 }
 func (UnimplementedBalancerServer) mustEmbedUnimplementedBalancerServer() {}
 func (UnimplementedBalancerServer) testEmbeddedByValue()                  {}
@@ -328,6 +384,60 @@ func _Balancer_ListConnections_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Balancer_ListPairs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPairsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BalancerServer).ListPairs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Balancer_ListPairs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BalancerServer).ListPairs(ctx, req.(*ListPairsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Balancer_SetOwnedVip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetOwnedVipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BalancerServer).SetOwnedVip(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Balancer_SetOwnedVip_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BalancerServer).SetOwnedVip(ctx, req.(*SetOwnedVipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Balancer_DeleteOwnedVip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteOwnedVipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BalancerServer).DeleteOwnedVip(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Balancer_DeleteOwnedVip_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BalancerServer).DeleteOwnedVip(ctx, req.(*DeleteOwnedVipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Balancer_ServiceDesc is the grpc.ServiceDesc for Balancer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -362,6 +472,18 @@ var Balancer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListConnections",
 			Handler:    _Balancer_ListConnections_Handler,
+		},
+		{
+			MethodName: "ListPairs",
+			Handler:    _Balancer_ListPairs_Handler,
+		},
+		{
+			MethodName: "SetOwnedVip",
+			Handler:    _Balancer_SetOwnedVip_Handler,
+		},
+		{
+			MethodName: "DeleteOwnedVip",
+			Handler:    _Balancer_DeleteOwnedVip_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -25,6 +25,13 @@ var (
 	DrainMember = Method[DrainMemberRequest, Vip]{"balancer.DrainMember"}
 	// The connections, at most as many as asked for.
 	ListConnections = Method[ListConnectionsRequest, ListConnectionsResponse]{"balancer.ListConnections"}
+	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
+	// with what their entries have counted on the switches.
+	ListPairs = Method[ListPairsRequest, ListPairsResponse]{"balancer.ListPairs"}
+	// Makes or replaces a VIP in the name of a service. Only services call it.
+	SetOwnedVip = Method[SetOwnedVipRequest, Vip]{"balancer.SetOwnedVip"}
+	// Removes a VIP of a service. Only services call it.
+	DeleteOwnedVip = Method[DeleteOwnedVipRequest, DeleteVipResponse]{"balancer.DeleteOwnedVip"}
 )
 
 // The methods of Discovery.
@@ -296,6 +303,9 @@ var methods = []AnyMethod{
 	DeleteMember,
 	DrainMember,
 	ListConnections,
+	ListPairs,
+	SetOwnedVip,
+	DeleteOwnedVip,
 	ListLinks,
 	ListPortRoles,
 	AllowLink,

@@ -44,12 +44,12 @@ func (b *balancer) SetVip(ctx context.Context, req *api.SetVipRequest) (*api.Vip
 	if req.GetVip() == nil {
 		return nil, api.Errorf(codes.InvalidArgument, "want a vip")
 	}
-	return b.change(ctx, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
+	return b.change(ctx, byOperator, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
 }
 
 // SetMember answers the call.
 func (b *balancer) SetMember(ctx context.Context, req *api.SetMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -69,7 +69,7 @@ func (b *balancer) SetMember(ctx context.Context, req *api.SetMemberRequest) (*a
 
 // DeleteMember answers the call.
 func (b *balancer) DeleteMember(ctx context.Context, req *api.DeleteMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -86,7 +86,7 @@ func (b *balancer) DeleteMember(ctx context.Context, req *api.DeleteMemberReques
 
 // DrainMember answers the call.
 func (b *balancer) DrainMember(ctx context.Context, req *api.DrainMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -131,18 +131,22 @@ func find(v *api.Vip, key netip.AddrPort) int {
 	return -1
 }
 
-// change stores the VIP that f returns for the VIP of that name, which may be nil
-// and belongs to f.
-func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
+// change stores the VIP that f returns for the owner's VIP of that name, which may
+// be nil and belongs to f.
+func (b *balancer) change(ctx context.Context, who owner, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
 	_, v, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
 		var said *api.Vip
 		if old != nil {
+			if err := old.mine(who); err != nil {
+				return nil, err
+			}
 			said = proto.CloneOf(old.said)
 		}
 		m, err := f(said)
 		if err != nil {
 			return nil, err
 		}
+		m.Owner = owners[who]
 		v, err := readVip(m, b.cfg.Load())
 		if err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -214,7 +218,17 @@ func (b *balancer) changed(old, now *vip) {
 
 // DeleteVip answers the call.
 func (b *balancer) DeleteVip(ctx context.Context, req *api.DeleteVipRequest) (*api.DeleteVipResponse, error) {
-	old, err := b.vips.Remove(ctx, req.GetName())
+	return b.delete(ctx, byOperator, req.GetName())
+}
+
+// delete removes the owner's VIP of that name.
+func (b *balancer) delete(ctx context.Context, who owner, name string) (*api.DeleteVipResponse, error) {
+	old, _, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
+		if old == nil {
+			return nil, nil
+		}
+		return nil, old.mine(who)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,15 @@ func (m *member) grade() verdict {
 	return m.health.verdict
 }
 
-// among applies the policy to the candidates.
-func (v *vip) among(client netip.Addr, may func(*member) bool) (best *member) {
+// among applies the policy to the candidates of the lowest priority.
+func (v *vip) among(client netip.Addr, candidate func(*member) bool) (best *member) {
+	tier := math.MaxInt
+	for _, m := range v.pool {
+		if m.tier < tier && candidate(m) {
+			tier = m.tier
+		}
+	}
+	may := func(m *member) bool { return m.tier == tier && candidate(m) }
 	switch v.policy {
 	case least:
 		for _, m := range v.pool {

@@ -19,18 +19,30 @@ func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
 		d == nil || !d.connected || !d.rewrites {
 		return false
 	}
-	n := 0
+	list := v.serving()
+	for _, m := range list {
+		if s, ok := b.reach(m); !ok || s.At.Switch != sw {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// serving returns the members among which a group chooses: those of the lowest
+// priority that are not known to be down.
+func (v *vip) serving() (list []*member) {
 	for _, m := range v.pool {
 		if m.wish != serve || m.grade() == bad {
 			continue
 		}
-		s, ok := b.reach(m)
-		if !ok || s.At.Switch != sw {
-			return false
+		if len(list) > 0 && m.tier < list[0].tier {
+			list = nil
 		}
-		n++
+		if len(list) == 0 || m.tier == list[0].tier {
+			list = append(list, m)
+		}
 	}
-	return n > 0
+	return list
 }
 
 // want returns a switch's baseline flows: the groups of the VIPs whose members it
@@ -57,11 +69,8 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		}
 		g := flow.Group{Kind: flow.GroupKindSelect, ID: v.group}
 		vipAt := netip.AddrPortFrom(v.at.host.Addr, v.at.port)
-		for _, m := range v.pool {
-			s, ok := b.reach(m)
-			if !ok || m.wish != serve || m.grade() == bad {
-				continue
-			}
+		for _, m := range v.serving() {
+			s, _ := b.reach(m)
 			g.Buckets = append(g.Buckets, flow.Bucket{
 				Weight: uint16(m.weight), WatchPort: flow.PortAny, WatchGroup: flow.GroupAny,
 				Actions: append(toMember(nil, s.MAC, m.key(), v.at.port, v.at.proto), flow.Output(s.At.Port)),

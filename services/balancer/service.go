@@ -26,7 +26,7 @@ func Spec() weft.Spec {
 		Name: "balancer",
 		Doc:  "spreads connections to virtual IPs over pools of hosts",
 		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
-			api.ListConnections),
+			api.ListConnections, api.ListPairs, api.SetOwnedVip, api.DeleteOwnedVip),
 		Calls: weft.Methods(api.Send, api.SetStanding, api.Observe),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.FlowRemovedEvent, api.SegmentChangedEvent),
@@ -124,7 +124,10 @@ func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
 	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
 	weft.Handle(env, api.DrainMember, settled(b, k, m, b.DrainMember))
 	weft.Handle(env, api.DeleteVip, settled(b, k, m, b.DeleteVip))
+	weft.Handle(env, api.SetOwnedVip, settled(b, k, m, b.SetOwnedVip))
+	weft.Handle(env, api.DeleteOwnedVip, settled(b, k, m, b.DeleteOwnedVip))
 	weft.Handle(env, api.ListVips, b.ListVips)
+	weft.Handle(env, api.ListPairs, b.ListPairs)
 	weft.Handle(env, api.ListConnections, b.ListConnections)
 }
 

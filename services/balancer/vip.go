@@ -16,6 +16,10 @@ import (
 // that must fit into an entry's timeout.
 const idleMax = 32_000
 
+// weightMax is the largest weight of a member: that of a bucket, and the largest
+// capacity of 3GPP's profiles.
+const weightMax = 65_535
+
 // policy is how a member is chosen for a new connection.
 type policy uint8
 
@@ -57,6 +61,7 @@ type service struct {
 type vip struct {
 	said      *api.Vip // as stored
 	name      string
+	owner     owner
 	at        service
 	mac       flow.MAC
 	policy    policy
@@ -96,6 +101,7 @@ type member struct {
 	port   uint16
 	weight int
 	wish   wish
+	tier   int // its priority; the lowest that serves is used
 	health health
 
 	conns   map[*conn]struct{}
@@ -112,13 +118,16 @@ func checkName(name string) error { return api.CheckName("name", name) }
 
 // readVip returns the VIP that a message describes, with its pool, or an error
 // that names the wrong field and says what it may be.
-func readVip(m *api.Vip, cfg *Config) (*vip, error) {
-	v := &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}}
-	if err := checkName(v.name); err != nil {
+func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
+	v = &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}}
+	if err = checkName(v.name); err != nil {
 		return nil, err
 	}
 	fail := func(format string, args ...any) (*vip, error) {
 		return nil, fmt.Errorf("vip %s: "+format, append([]any{v.name}, args...)...)
+	}
+	if v.owner, err = wordOf[owner](owners[:], m.GetOwner()); err != nil {
+		return fail("owner %w", err)
 	}
 	addr, err := netip.ParseAddr(m.GetAddress())
 	if addr = addr.Unmap(); err != nil || !usable(addr) {
@@ -150,6 +159,14 @@ func readVip(m *api.Vip, cfg *Config) (*vip, error) {
 		return fail("stickiness %d: want at most %d seconds", m.GetStickiness(), 7*24*3600)
 	}
 	v.sticky, v.stateless = time.Duration(m.GetStickiness())*time.Second, m.GetStateless()
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{{"allow", m.GetAllow() != nil}, {"refuse", m.GetRefuse() != ""}, {"shadow", m.GetShadow()}, {"per", m.GetPer() != ""}, {"again", m.GetAgain() != ""}} {
+		if f.set {
+			return fail("%s: is not supported by this version", f.field)
+		}
+	}
 	if m.GetIdleTimeout() > idleMax {
 		return fail("idle_timeout %d: want at most %d seconds", m.GetIdleTimeout(), idleMax)
 	}
@@ -216,7 +233,7 @@ func macOf(text string, at place, cfg *Config) (flow.MAC, error) {
 
 // readMember returns the member that a message describes.
 func readMember(m *api.PoolMember, v *vip) (*member, error) {
-	out := &member{vip: v, weight: int(m.GetWeight()), conns: map[*conn]struct{}{}}
+	out := &member{vip: v, weight: int(m.GetWeight()), tier: int(m.GetPriority()), conns: map[*conn]struct{}{}}
 	addr, err := netip.ParseAddr(m.GetAddress())
 	if addr = addr.Unmap(); err != nil || !usable(addr) {
 		return nil, fmt.Errorf("member %q: want the IPv4 or IPv6 address of a host", m.GetAddress())
@@ -231,8 +248,10 @@ func readMember(m *api.PoolMember, v *vip) (*member, error) {
 		return nil, fmt.Errorf("member %v: port %d: want at most 65535", addr, m.GetPort())
 	case v.at.proto == 0 && m.GetPort() != 0:
 		return nil, fmt.Errorf("member %v: port %d: with protocol any ports stay as they are; leave it out", addr, m.GetPort())
-	case m.GetWeight() > 256:
-		return nil, fmt.Errorf("member %v: weight %d: want 1 to 256", addr, m.GetWeight())
+	case m.GetWeight() > weightMax:
+		return nil, fmt.Errorf("member %v: weight %d: want 1 to %d", addr, m.GetWeight(), weightMax)
+	case m.GetPriority() > 65535:
+		return nil, fmt.Errorf("member %v: priority %d: want at most 65535", addr, m.GetPriority())
 	}
 	if out.port = uint16(m.GetPort()); out.port == 0 {
 		out.port = v.at.port
@@ -262,10 +281,11 @@ func (v *vip) keep() *api.Vip {
 		Name: v.name, Address: v.at.host.Addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),
 		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
+		Owner: owners[v.owner],
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{
-			Address: p.addr.Addr.String(), Port: uint32(p.port), Weight: uint32(p.weight), State: wishes[p.wish],
+			Address: p.addr.Addr.String(), Port: uint32(p.port), Weight: uint32(p.weight), State: wishes[p.wish], Priority: uint32(p.tier),
 		})
 	}
 	return m

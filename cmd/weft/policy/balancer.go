@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(balancerAddCommand(&r), balancerListCommand(&r), balancerDeleteCommand(&r),
-		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r),
+		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r), balancerPairsCommand(&r),
 		vips().get(&r, "weft balancer get web"), applyObjects(&r, "weft balancer", "virtual IPs", func() []declared { return []declared{&desired[*api.Vip]{kind: vips()}} }))
 	return cmd
 }
@@ -47,13 +48,13 @@ func vips() *kind[*api.Vip] {
 		},
 		table: vipsTable,
 		tidy: func(m *api.Vip) {
-			m.Connections, m.Refused, m.Groups = 0, 0, nil
+			m.Connections, m.Refused, m.Groups, m.Owner, m.Open, m.Pairs = 0, 0, nil, "", false, 0
 			for _, p := range m.Pool {
 				p.Connections, p.Total, p.Health, p.Reason, p.Mac, p.At = 0, 0, "", "", "", nil
 				p.Port, p.Weight, p.State = cmp.Or(p.Port, m.Port), cmp.Or(p.Weight, 1), cmp.Or(p.State, "up")
 			}
 		},
-		given: []string{"protocol", "policy", "mac", "idle_timeout", "health"},
+		given: []string{"protocol", "policy", "mac", "idle_timeout", "health", "refuse", "per", "again"},
 	}
 }
 
@@ -63,7 +64,9 @@ type vipFlags struct {
 	port, vlan                     uint16
 	members                        []string
 	sticky, idle                   uint32
-	stateless                      bool
+	stateless, shadow              bool
+	allow                          []string
+	refuse, per, again             string
 	check                          string
 	checkPort                      uint16
 	interval, timeout, rise, fall  uint32
@@ -76,7 +79,12 @@ func (o *vipFlags) flags(cmd *cobra.Command) {
 	f.Uint16Var(&o.port, "port", 0, "the port that clients use")
 	f.Uint16Var(&o.vlan, "vlan", 0, "the VLAN of clients and members; 0 is untagged")
 	f.StringVar(&o.policy, "policy", "weighted", "weighted (round robin), least (connections) or hash (of the client's address)")
-	f.StringArrayVarP(&o.members, "member", "m", nil, "a member: ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT behind it if that is not 1; may be repeated")
+	f.StringArrayVarP(&o.members, "member", "m", nil, "a member: ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT or @WEIGHT/PRIORITY behind it if these are not 1 and 0; may be repeated")
+	f.StringSliceVar(&o.allow, "allow", nil, "who may connect: addresses or prefixes, or none; everybody if left out")
+	f.StringVar(&o.refuse, "refuse", "", "what happens to clients that may not connect, or that no member serves: reset (the default), drop, or to:ADDRESS:PORT")
+	f.BoolVar(&o.shadow, "shadow", false, "the address is that of a host that exists, whose clients members are to serve")
+	f.StringVar(&o.per, "per", "", "what has entries of its own: connection (the default) or pair (of client and member)")
+	f.StringVar(&o.again, "again", "", "with --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)")
 	f.Uint32Var(&o.sticky, "sticky", 0, "seconds for which a client stays with its member; 0 is not at all")
 	f.Uint32Var(&o.idle, "idle-timeout", 0, "seconds without packets after which a connection is over; 0 is what the controller is configured to")
 	f.BoolVar(&o.stateless, "stateless", false, "each packet may go to any member: switches choose, by a select group, where all members are attached to them")
@@ -94,7 +102,14 @@ func (o *vipFlags) vip(cmd *cobra.Command, args []string) (*api.Vip, error) {
 	v := &api.Vip{
 		Name: args[0], Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
 		Stickiness: o.sticky, IdleTimeout: o.idle, Stateless: o.stateless, Mac: o.mac,
+		Shadow: o.shadow, Refuse: o.refuse, Per: o.per, Again: o.again,
 		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
+	}
+	if cmd.Flags().Changed("allow") {
+		v.Allow = &api.Allow{}
+		if !slices.Equal(o.allow, []string{"none"}) {
+			v.Allow.Clients = o.allow
+		}
 	}
 	for _, text := range o.members {
 		m, err := parseMember(text)
@@ -106,16 +121,24 @@ func (o *vipFlags) vip(cmd *cobra.Command, args []string) (*api.Vip, error) {
 	return v, nil
 }
 
-// parseMember reads ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT.
+// parseMember reads ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT or
+// @WEIGHT/PRIORITY.
 func parseMember(text string) (*api.PoolMember, error) {
 	where, weight, weighted := strings.Cut(text, "@")
 	m := &api.PoolMember{}
 	if weighted {
+		weight, priority, tiered := strings.Cut(weight, "/")
 		n, err := strconv.ParseUint(weight, 10, 16)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("%q: want a weight of 1 to 256 behind @", text)
+			return nil, fmt.Errorf("%q: want a weight of 1 to 65535 behind @", text)
 		}
 		m.Weight = uint32(n)
+		if tiered {
+			if n, err = strconv.ParseUint(priority, 10, 16); err != nil {
+				return nil, fmt.Errorf("%q: want a priority of 0 to 65535 behind /", text)
+			}
+			m.Priority = uint32(n)
+		}
 	}
 	if a, err := netip.ParseAddr(strings.Trim(where, "[]")); err == nil {
 		m.Address = a.String()
@@ -163,15 +186,15 @@ func vipsTable(t *cli.Table, list []*api.Vip) {
 		if i > 0 {
 			fmt.Fprintln(t)
 		}
-		t.Row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
-		t.Row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
-		t.Row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
+		t.Row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "OWNER", "CONNECTIONS", "PAIRS", "REFUSED")
+		t.Row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Owner, v.Connections, v.Pairs, v.Refused)
+		t.Row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "PRIORITY", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
 		for _, m := range v.Pool {
 			at := ""
 			if m.At != nil {
 				at = m.At.Flow().String()
 			}
-			t.Row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
+			t.Row("", m.Address, m.Port, m.Weight, m.Priority, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
 		}
 	}
 }

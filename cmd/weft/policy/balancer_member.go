@@ -38,8 +38,8 @@ func changesMember(r *cli.Remote, cmd *cobra.Command, call func(c *cli.Controlle
 func balancerMemberAddCommand(r *cli.Remote) *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
-		Use:   "add VIP ADDRESS[:PORT][@WEIGHT]",
-		Short: "Add a member to a pool, or change its weight or state",
+		Use:   "add VIP ADDRESS[:PORT][@WEIGHT[/PRIORITY]]",
+		Short: "Add a member to a pool, or change its weight, priority or state",
 		Example: `  weft balancer member add web 10.0.0.3:8080@2
   weft balancer member add web 10.0.0.3:8080 --state down`,
 	}
@@ -110,6 +110,42 @@ func balancerConnectionsCommand(r *cli.Remote) *cobra.Command {
 			}
 			if int(m.Total) > len(m.Connections) {
 				fmt.Fprintf(t, "\n%d of %d; --limit shows more\n", len(m.Connections), m.Total)
+			}
+		}}, err
+	})
+}
+
+func balancerPairsCommand(r *cli.Remote) *cobra.Command {
+	var limit uint32
+	cmd := &cobra.Command{
+		Use:   "pairs [VIP]",
+		Short: "Show pairs of client and member, and what their entries have counted",
+		Long: `Show the pairs of client and member of virtual IPs with --per pair. PACKETS and
+BYTES are those of both directions, read from the switches.`,
+		Example: `  weft balancer pairs
+  weft balancer pairs udm --limit 20`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().Uint32Var(&limit, "limit", 0, "how many to show; 0 is 1000, at most 10000")
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		req := &api.ListPairsRequest{Limit: limit, Vip: strings.Join(args, "")}
+		m, err := c.ListPairs(c.Ctx, req)
+		if err == nil && req.Vip != "" && len(m.Pairs) == 0 {
+			var all *api.ListVipsResponse
+			if all, err = c.ListVips(c.Ctx, &api.ListVipsRequest{Name: req.Vip}); err == nil {
+				_, err = vips().named(all.Vips, req.Vip)
+			}
+		}
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("VIP", "CLIENT", "MEMBER", "PORT", "PACKETS", "BYTES", "AT", "SINCE")
+			for _, p := range m.Pairs {
+				t.Row(p.Vip, p.Client, p.Member, p.MemberPort, p.Packets, p.Bytes, p.At.Flow().String(), cli.When(p.Since))
+			}
+			if int(m.Total) > len(m.Pairs) {
+				fmt.Fprintf(t, "\n%d of %d; --limit shows more\n", len(m.Pairs), m.Total)
+			}
+			for _, sw := range m.Incomplete {
+				fmt.Fprintf(t, "\nswitch %s did not answer: the counts of its entries are missing\n", sw)
 			}
 		}}, err
 	})

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/vishvananda/netns"
 )
 
 // call says why nobody answers at a socket; nil if somebody does.
@@ -25,13 +23,15 @@ func call(socket string) error {
 	return c.Close()
 }
 
-// StartCmd starts a prepared command in a host.
+// StartCmd starts a prepared command in a host, where it finds the lab's hosts
+// by name. It must not have a Pdeathsig: the thread that starts it ends.
 func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
-	if _, err := l.Host(host); err != nil {
+	h, err := l.Host(host)
+	if err != nil {
 		return err
 	}
-	cmd.Env = marked(cmd.Environ(), l.state.Name)
-	if err := inNetns(l.HostNetns(host), cmd.Start); err != nil {
+	cmd.Env = l.state.environment(cmd.Environ(), &h)
+	if err := l.state.inHost(host, cmd.Start); err != nil {
 		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
 	}
 	return nil
@@ -77,10 +77,24 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
+// environment returns an environment with what a process in a host is told of
+// it, and with the mark of the lab.
+func (s *state) environment(env []string, h *Host) []string {
+	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
+	if h.HasIPv4() {
+		env = append(env, "WEFT_LAB_IPV4="+h.IPv4.Addr().String())
+	}
+	if h.HasIPv6() {
+		env = append(env, "WEFT_LAB_IPV6="+h.IPv6.Addr().String())
+	}
+	return marked(env, s.Name)
+}
+
 // Become replaces this process by a command in a host, terminal and all; it
 // returns only if that fails.
 func (l *Lab) Become(host string, argv ...string) error {
-	if _, err := l.Host(host); err != nil {
+	h, err := l.Host(host)
+	if err != nil {
 		return err
 	}
 	path, err := exec.LookPath(argv[0])
@@ -88,14 +102,8 @@ func (l *Lab) Become(host string, argv ...string) error {
 		return fmt.Errorf("host %s: %w", host, err)
 	}
 	runtime.LockOSThread() // for good: execve makes this thread the process
-	ns, err := netns.GetFromPath(netnsPath(l.HostNetns(host)))
-	if err != nil {
-		return fmt.Errorf("enter host %s: %w", host, err)
+	if err := l.state.enter(host); err != nil {
+		return err
 	}
-	if err := netns.Set(ns); err != nil {
-		return fmt.Errorf("enter host %s: %w", host, err)
-	}
-	ns.Close()
-	env := marked(append(os.Environ(), "WEFT_LAB="+l.state.Name, "WEFT_LAB_HOST="+host), l.state.Name)
-	return fmt.Errorf("host %s: run %s: %w", host, path, syscall.Exec(path, argv, env))
+	return fmt.Errorf("host %s: run %s: %w", host, path, syscall.Exec(path, argv, l.state.environment(os.Environ(), &h)))
 }

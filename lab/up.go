@@ -126,6 +126,9 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := home.prepareNetnsDir(); err != nil {
 		return err
 	}
+	if err := s.writeNames(); err != nil {
+		return err
+	}
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// What runs in a host finds the lab's hosts by name: it has a mount namespace
+// of its own, in which a file of the lab lies on /etc/hosts.
+
+func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
+
+// writeNames writes the file that is /etc/hosts in the lab's hosts.
+func (s *state) writeNames() error {
+	b := bytes.NewBufferString("127.0.0.1 localhost\n::1 localhost\n")
+	for i := range s.Topology.Hosts {
+		h := &s.Topology.Hosts[i]
+		if h.HasIPv4() {
+			fmt.Fprintln(b, h.IPv4.Addr(), h.Name)
+		}
+		if h.HasIPv6() {
+			fmt.Fprintln(b, h.IPv6.Addr(), h.Name)
+		}
+	}
+	if err := os.WriteFile(s.namesFile(), b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the names of the lab's hosts: %w", err)
+	}
+	return nil
+}
+
+// enter moves this thread, which must be locked and do nothing else any more,
+// into a host: its network namespace, and mounts with the lab's names.
+func (s *state) enter(host string) error {
+	ns, err := netns.GetFromPath(netnsPath(hostNetns(s.Name, host)))
+	if err != nil {
+		return fmt.Errorf("enter host %s: %w", host, err)
+	}
+	defer ns.Close()
+	err = unix.Unshare(unix.CLONE_NEWNS)
+	if err == nil { // what is unmounted outside goes here, too, what is mounted here stays here
+		err = unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
+	}
+	if err == nil {
+		err = unix.Mount(s.namesFile(), "/etc/hosts", "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		return fmt.Errorf("enter host %s: mount %s at /etc/hosts: %w", host, s.namesFile(), err)
+	}
+	if err := netns.Set(ns); err != nil {
+		return fmt.Errorf("enter host %s: %w", host, err)
+	}
+	return nil
+}
+
+// inHost runs fn, which starts a process, on a thread of its own in a host.
+func (s *state) inHost(host string, fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: this thread ends with the goroutine
+		err := s.enter(host)
+		if err == nil {
+			err = fn()
+		}
+		done <- err
+	}()
+	return <-done
+}

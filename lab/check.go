@@ -155,6 +155,7 @@ func (c *checker) hosts() {
 		}
 		c.gateway(h, "gateway4", h.GW4, h.IPv4, h.HasIPv4())
 		c.gateway(h, "gateway6", h.GW6, h.IPv6, h.HasIPv6())
+		c.programs(h)
 		c.shape(h.line, "host "+h.Name, h.Shape)
 	}
 }

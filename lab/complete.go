@@ -11,7 +11,8 @@ import (
 // controller; OpenFlow 1.0 and 1.3 and fail mode secure for switches; datapath
 // ids 1, 2, …; ports from 1, those of hosts first; and for the Nth host
 // 02:00:00:00:NN:NN, 10.0.0.N/24 (10.0.0.0/16 if there are more than 254
-// hosts) and fd00::N/64. What is set already is kept and never given twice. A
+// hosts) and fd00::N/64; programs get the names of their files, and are always
+// restarted. What is set already is kept and never given twice. A
 // topology with more hosts than addresses stays as it is; Check says so.
 func (t *Topology) Complete() {
 	if len(t.Hosts) > mostNodes {
@@ -58,6 +59,7 @@ func (t *Topology) completeHosts() {
 	wide := len(t.Hosts) > 254
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
+		h.completePrograms()
 		if (h.MAC == MAC{}) {
 			for n := i + 1; ; n++ {
 				if h.MAC = hostMAC(n); !macs[h.MAC] {

@@ -231,8 +231,34 @@ func (r *reader) host(v document.Value) Host {
 		{"gateway4", r.scalar("gateway4", func(v string) (err error) { h.GW4, err = netip.ParseAddr(v); return err })},
 		{"gateway6", r.scalar("gateway6", func(v string) (err error) { h.GW6, err = netip.ParseAddr(v); return err })},
 		r.number("vlan", 1, 4094, func(v uint64) { h.VLAN = uint16(v) }),
+		{"run", r.list("run", func(v document.Value) { h.Run = append(h.Run, r.program(v)) })},
 	}, r.shape(&h.Shape)...))
 	return h
+}
+
+// program reads a command, alone or with what else there is to say of it.
+func (r *reader) program(v document.Value) Program {
+	p := Program{line: v.Line}
+	if v.Kind != document.Mapping {
+		r.scalar("run", func(s string) error { p.Command = s; return nil })(v)
+		return p
+	}
+	r.mapping(v, "a program", []field{
+		r.text("name", &p.Name),
+		r.text("command", &p.Command),
+		{"env", func(v document.Value) {
+			if v.Kind != document.Mapping {
+				r.add(v.Line, "", "env is %s, not a mapping of names to values", kind(v))
+				return
+			}
+			p.Env = map[string]string{}
+			for _, e := range v.Entries {
+				r.scalar(e.Key, func(s string) error { p.Env[e.Key] = s; return nil })(e.Value)
+			}
+		}},
+		{"restart", r.scalar("restart", func(s string) error { p.Restart = Restart(s); return nil })},
+	})
+	return p
 }
 
 func parsePrefix(s string, none netip.Prefix, example string) (netip.Prefix, error) {

@@ -19,7 +19,7 @@ switches:
   - &plain {name: s2, dpid: 00:00:00:00:00:00:00:02}
   - name: s3
 hosts:
-  - {name: h1, switch: s1}
+  - {name: h1, switch: s1, run: [./server --name 'a b', {command: ./server, env: {A: 1, B: ""}, restart: never}]}
   - {name: h2, switch: s2, port: 9, mac: "02:aa:00:00:00:01", ipv4: 192.168.1.7/16, ipv6: none, gateway4: 192.168.0.1, vlan: 12, rate: 10mbit}
 links:
   - {a: s1, b: s2, rate: 1.5gbit, delay: 5ms, jitter: 200us, loss: 0.5%, mtu: 9000}
@@ -45,6 +45,12 @@ func TestParseFile(t *testing.T) {
 	h1, h2 := topo.Hosts[0], topo.Hosts[1]
 	if h1.Port != 1 || h1.IPv4.String() != "10.0.0.1/24" || h1.IPv6.String() != "fd00::1/64" || h1.MAC.String() != "02:00:00:00:00:01" {
 		t.Errorf("h1 = %+v", h1)
+	}
+	if p := h1.Run[0]; len(h1.Run) != 2 || p.Name != "server" || p.Command != "./server --name 'a b'" || p.Restart != RestartAlways {
+		t.Errorf("programs of h1 = %+v", h1.Run)
+	}
+	if p := h1.Run[1]; p.Name != "server-2" || len(p.Env) != 2 || p.Env["A"] != "1" || p.Restart != RestartNever {
+		t.Errorf("second program of h1 = %+v", p)
 	}
 	if h2.Port != 9 || h2.HasIPv6() || h2.VLAN != 12 || h2.Rate != 10e6 || h2.GW4.String() != "192.168.0.1" {
 		t.Errorf("h2 = %+v", h2)
@@ -111,7 +117,7 @@ func TestParseProblems(t *testing.T) {
 			`f:3: unknown key "latency" in a link; allowed: a, b, a_port, b_port, rate, delay, jitter, loss, mtu`},
 		"unknown host key": {
 			two + "hosts:\n- {name: h1, switch: s1, ip: 10.0.0.1}",
-			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, rate, delay, jitter, loss, mtu`},
+			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, run, rate, delay, jitter, loss, mtu`},
 		"key twice":          {"name: a\nname: b\n", "f:2: key name is there twice, first on line 1; keep one of them"},
 		"syntax":             {"switches: [\n", "f:1: not well-formed YAML: want a value; is a bracket not closed?"},
 		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links"},
@@ -188,8 +194,30 @@ func TestParseProblems(t *testing.T) {
 		"gateway": {
 			two + "hosts: [{name: h1, switch: s1, ipv4: 10.0.0.1/24, gateway4: 10.0.1.1}]\n",
 			"f:2: host h1: gateway4 10.0.1.1 cannot be reached from 10.0.0.1/24; allowed: an address inside 10.0.0.0/24"},
-		"gateway text": {two + "hosts: [{name: h1, switch: s1, gateway4: r}]\n", `f:2: gateway4: ParseAddr("r"): unable to parse IP`},
-		"vlan":         {two + "hosts: [{name: h1, switch: s1, vlan: 4095}]\n", `f:2: vlan: "4095" is not allowed; allowed: a number from 1 to 4094`},
+		"gateway text":        {two + "hosts: [{name: h1, switch: s1, gateway4: r}]\n", `f:2: gateway4: ParseAddr("r"): unable to parse IP`},
+		"vlan":                {two + "hosts: [{name: h1, switch: s1, vlan: 4095}]\n", `f:2: vlan: "4095" is not allowed; allowed: a number from 1 to 4094`},
+		"programs not a list": {two + "hosts:\n- {name: h1, switch: s1, run: sleep 9}\n", "f:3: run is a text: write a list"},
+		"program no command":  {two + "hosts:\n- {name: h1, switch: s1, run: [{name: x}]}\n", `f:3: host h1: the command "" cannot be run: it is empty`},
+		"program key": {
+			two + "hosts:\n- name: h1\n  switch: s1\n  run:\n  - {cmd: ls}\n",
+			"f:6: unknown key \"cmd\" in a program; allowed: name, command, env, restart"},
+		"program for a shell": {
+			two + "hosts:\n- {name: h1, switch: s1, run: [ls | wc]}\n",
+			`f:3: host h1: the command "ls | wc" cannot be run: '|' is for a shell: quote it, or write sh -c '…'`},
+		"program name": {
+			two + "hosts:\n- {name: h1, switch: s1, run: [{name: ../x, command: ls}]}\n",
+			`f:3: host h1: "../x" is not a name for a program; allowed: ` + nameRule},
+		"program twice": {
+			two + "hosts:\n- {name: h1, switch: s1, run: [{name: x, command: ls}, {name: x, command: ls}]}\n",
+			"f:3: host h1 has two programs x: give one another name"},
+		"restart": {
+			two + "hosts:\n- {name: h1, switch: s1, run: [{command: ls, restart: yes}]}\n",
+			`f:3: host h1, program ls: restart "yes"; allowed: always, on-failure, never`},
+		"env":       {two + "hosts:\n- {name: h1, switch: s1, run: [{command: ls, env: [A=1]}]}\n", "f:3: env is a list, not a mapping of names to values"},
+		"env value": {two + "hosts:\n- {name: h1, switch: s1, run: [{command: ls, env: {A: [1]}}]}\n", "f:3: A is a list: write a single value"},
+		"env name": {
+			two + "hosts:\n- {name: h1, switch: s1, run: [{command: ls, env: {WEFT_LAB_DIR: /x}}]}\n",
+			`f:3: host h1, program ls: "WEFT_LAB_DIR" is not a name for a variable; allowed: ` + envRule},
 		"rate": {
 			two + "links:\n- {a: s1, b: s2, rate: 100Mb/s}\n",
 			`f:3: rate: "100Mb/s" is not a rate: write a number and bit, kbit, mbit or gbit, such as 100mbit, at least 8kbit`},

@@ -28,7 +28,9 @@ type state struct {
 	Topology  *Topology         `json:"topology"`
 	Bridges   map[string]string `json:"bridges"` // switch name -> bridge name
 	TLS       *TLS              `json:"tls,omitempty"`
-	Wires     []wire            `json:"wires"` // those of hosts first, in the order of the topology
+	Weft      string            `json:"weft,omitempty"` // what weft is in the hosts' programs
+	Directory string            `json:"directory"`      // that the hosts' programs run in
+	Wires     []wire            `json:"wires"`          // those of hosts first, in the order of the topology
 }
 
 func (s *state) dir() string { return dirOf(s.Name) }

@@ -45,6 +45,7 @@ type Host struct {
 	GW4  netip.Addr   `json:"gateway4,omitzero"` // default route, none if zero
 	GW6  netip.Addr   `json:"gateway6,omitzero"`
 	VLAN uint16       `json:"vlan,omitempty"` // 802.1Q tag on the wire; 0: untagged
+	Run  []Program    `json:"run,omitempty"`  // what the lab starts in it and watches
 	Shape
 
 	line int
@@ -175,5 +176,8 @@ func (t *Topology) clone() *Topology {
 	c.Switches = slices.Clone(t.Switches)
 	c.Hosts = slices.Clone(t.Hosts)
 	c.Links = slices.Clone(t.Links)
+	for i := range c.Hosts {
+		c.Hosts[i].Run = slices.Clone(c.Hosts[i].Run)
+	}
 	return &c
 }

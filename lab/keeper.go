@@ -18,7 +18,8 @@ import (
 )
 
 // Keeper is the life of a lab's keeper, the process that relays the switches'
-// connections to their controllers and carries the frames of links with delay.
+// connections to their controllers, carries the frames of links with delay, and
+// watches the programs of the hosts.
 // It returns when ctx ends. Up starts it; nobody else does.
 func Keeper(ctx context.Context, name string) error {
 	report := os.NewFile(3, "report") // the pipe startKeeper waits on
@@ -96,11 +97,12 @@ func startKeeper(ctx context.Context, s *state, command []string) error {
 
 // keeper is the inside of the keeper process.
 type keeper struct {
-	lab    string
-	relays []*relay
-	cables *cables
-	orders net.Listener
-	wg     sync.WaitGroup
+	lab      string
+	relays   []*relay
+	cables   *cables
+	programs programs
+	orders   net.Listener
+	wg       sync.WaitGroup
 }
 
 func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
@@ -138,7 +140,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {
 		return nil, fmt.Errorf("listen for orders: %w", err)
 	}
-	k.wg.Go(k.serve)
+	k.wg.Go(func() { k.serve(ctx) })
 	return k, nil
 }
 
@@ -153,22 +155,27 @@ func (k *keeper) close() {
 		k.cables.close()
 	}
 	k.wg.Wait()
+	k.programs.wg.Wait()
 }
 
-// order is what another process asks of the keeper about one wire.
+// order is what another process asks of the keeper, about the programs or about
+// one wire.
 type order struct {
-	Wire   int   `json:"wire"`
-	Lay    bool  `json:"lay,omitempty"`   // make the cable the state describes
-	Delay  Delay `json:"delay,omitempty"` // else set its delay, jitter and carrier
-	Jitter Delay `json:"jitter,omitempty"`
-	Down   bool  `json:"down,omitempty"`
+	Programs bool  `json:"programs,omitempty"` // what became of them
+	Start    bool  `json:"start,omitempty"`    // having started them
+	Wire     int   `json:"wire"`
+	Lay      bool  `json:"lay,omitempty"`   // make the cable the state describes
+	Delay    Delay `json:"delay,omitempty"` // else set its delay, jitter and carrier
+	Jitter   Delay `json:"jitter,omitempty"`
+	Down     bool  `json:"down,omitempty"`
 }
 
 type answer struct {
-	Error string `json:"error,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Programs []ProgramStatus `json:"programs,omitempty"`
 }
 
-func (k *keeper) serve() {
+func (k *keeper) serve(ctx context.Context) {
 	for {
 		c, err := k.orders.Accept()
 		if err != nil {
@@ -178,9 +185,12 @@ func (k *keeper) serve() {
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 		err = json.NewDecoder(c).Decode(&o)
 		if err == nil {
-			err = k.obey(o)
+			err = k.obey(ctx, o)
 		}
 		a := answer{}
+		if o.Programs {
+			a.Programs = k.programs.status()
+		}
 		if err != nil {
 			a.Error = err.Error()
 		}
@@ -189,13 +199,19 @@ func (k *keeper) serve() {
 	}
 }
 
-func (k *keeper) obey(o order) error {
-	if !o.Lay {
+func (k *keeper) obey(ctx context.Context, o order) error {
+	if o.Programs && !o.Start {
+		return nil
+	}
+	if !o.Programs && !o.Lay {
 		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
 	}
 	s, err := loadState(k.lab)
 	if err != nil {
 		return err
+	}
+	if o.Start {
+		return k.programs.start(ctx, s)
 	}
 	if o.Wire < 0 || o.Wire >= len(s.Wires) {
 		return fmt.Errorf("there is no wire %d", o.Wire)
@@ -204,23 +220,22 @@ func (k *keeper) obey(o order) error {
 }
 
 // ask sends an order to a lab's keeper.
-func ask(ctx context.Context, lab string, o order) error {
+func ask(ctx context.Context, lab string, o order) (a answer, err error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", keeperSocket(lab))
 	if err != nil {
-		return fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
+		return a, fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if err := json.NewEncoder(c).Encode(o); err != nil {
-		return fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
+		return a, fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
 	}
-	var a answer
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
-		return fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
+		return a, fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
 	}
 	if a.Error != "" {
-		return errors.New(a.Error)
+		return a, errors.New(a.Error)
 	}
-	return nil
+	return a, nil
 }

@@ -171,10 +171,12 @@ type Status struct {
 	Hosts       int       `json:"hosts"`
 	Links       int       `json:"links"` // between switches
 	Controllers []string  `json:"controllers"`
+	Programs    int       `json:"programs"` // of hosts
+	Running     int       `json:"running"`  // of them; 0 if that is not known
 }
 
 // List is every lab of this machine, half made and broken ones included.
-func List() ([]Status, error) {
+func List(ctx context.Context) ([]Status, error) {
 	names, err := labNames()
 	if err != nil {
 		return nil, err
@@ -187,6 +189,12 @@ func List() ([]Status, error) {
 			st.Switches, st.Hosts, st.Links = len(s.Topology.Switches), len(s.Topology.Hosts), len(s.Topology.Links)
 			if s.Ready {
 				st.State = s.health()
+			}
+			for _, p := range (&Lab{state: s}).Programs(ctx) {
+				st.Programs++
+				if p.State == ProgramRunning {
+					st.Running++
+				}
 			}
 		}
 		all = append(all, st)

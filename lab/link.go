@@ -47,7 +47,8 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 			return nil
 		}
 		if w.Cable {
-			return ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == LinkIsDown})
+			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == LinkIsDown})
+			return err
 		}
 		return setVeth(s, w, to != LinkIsDown)
 	})
@@ -119,7 +120,7 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 		switch {
 		case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
 			o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == LinkIsDown}
-			if err := ask(ctx, s.Name, o); err != nil {
+			if _, err := ask(ctx, s.Name, o); err != nil {
 				return err
 			}
 		case !w.Cable && to.needsCable():
@@ -165,7 +166,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 	if err := s.save(); err != nil { // the keeper reads it there
 		return err
 	}
-	if err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
+	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 		return err
 	}
 	for _, e := range w.ends() {

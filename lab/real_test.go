@@ -27,7 +27,7 @@ func TestLabsSideBySide(t *testing.T) {
 				t.Error("a failing command is no error")
 			}
 			found := false
-			labs, err := List()
+			labs, err := List(t.Context())
 			for _, s := range labs {
 				found = found || s.Name == l.Name() && s.State == "up" && s.Switches == 3 && s.Hosts == 3 && s.Links == 2
 			}

@@ -29,6 +29,9 @@ type Options struct {
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
+	// Weft is the path of the program that is weft in the hosts' commands; empty:
+	// the one in PATH.
+	Weft string
 	// Temporary says that the lab is to last as long as this process: once that
 	// has ended, nobody owns the lab, and Prune takes it down.
 	Temporary bool
@@ -36,9 +39,10 @@ type Options struct {
 	Progress func(doing string)
 }
 
-// Up brings a topology up and returns once every switch has its ports and
-// every host its addresses; whether switches have reached their controller is
-// theirs to say. If anything fails, or ctx ends, it takes down what it made.
+// Up brings a topology up and returns once every switch has its ports, every
+// host its addresses, and every program has run for a second or ended, which
+// Lab.Programs says; whether switches have reached their controller is theirs
+// to say. If anything fails, or ctx ends, it takes down what it made.
 // It refuses a name already up.
 func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	t := topo.clone()
@@ -62,7 +66,15 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		return nil, err
 	}
 	s := newState(t)
-	s.TLS = opt.TLS
+	s.TLS, s.Weft = opt.TLS, opt.Weft
+	dir, err := filepath.Abs(filepath.Dir(t.file))
+	if err != nil {
+		return nil, fmt.Errorf("find the directory of %s: %w", t.file, err)
+	}
+	s.Directory = dir
+	if err := s.checkPrograms(); err != nil {
+		return nil, err
+	}
 	if err := s.checkTLS(); err != nil {
 		return nil, err
 	}
@@ -166,7 +178,11 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		}
 	}
 	s.Ready = true
-	return s.save()
+	if err := s.save(); err != nil || !s.hasPrograms() {
+		return err
+	}
+	opt.Progress("starting programs")
+	return s.startPrograms(ctx)
 }
 
 // buildHosts makes every host's namespace and, unless it hangs on a cable,

@@ -201,7 +201,7 @@ func labListCommand() *cobra.Command {
 		Example: "  weft lab list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			labs, err := lab.List()
+			labs, err := lab.List(cmd.Context())
 			if err != nil {
 				return err
 			}

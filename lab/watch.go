@@ -1,0 +1,299 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ProgramStatus is what became of a program of a host.
+type ProgramStatus struct {
+	Host    string       `json:"host"`
+	Name    string       `json:"name"`
+	Command string       `json:"command"`
+	Restart Restart      `json:"restart"`
+	State   ProgramState `json:"state"`
+	PID     int          `json:"pid,omitempty"`
+	Since   time.Time    `json:"since,omitzero"` // of State
+	Starts  int          `json:"starts"`
+	End     string       `json:"end,omitempty"` // how it last ended, or why it could not be started
+	Log     string       `json:"log"`           // path
+}
+
+// ProgramState is what a program does.
+type ProgramState string
+
+const (
+	ProgramStarting ProgramState = "starting" // for the first time
+	ProgramRunning  ProgramState = "running"
+	ProgramWaiting  ProgramState = "waiting"  // to be started again
+	ProgramFinished ProgramState = "finished" // with exit status 0, for good
+	ProgramFailed   ProgramState = "failed"   // for good
+	ProgramUnknown  ProgramState = "unknown"  // the keeper does not answer
+)
+
+const (
+	firstBackOff = 100 * time.Millisecond // before a program is started again, then twice that, …
+	mostBackOff  = 10 * time.Second       // up to this; a program that ran for so long begins anew
+	killAfter    = time.Second            // from SIGTERM to SIGKILL
+)
+
+// programs is all that a keeper watches.
+type programs struct {
+	wg sync.WaitGroup // of what watches each
+
+	mu  sync.Mutex // guards all
+	all []*watched
+}
+
+// start starts the programs of a lab, once. They are ended when ctx ends.
+func (p *programs) start(ctx context.Context, s *state) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.all) > 0 {
+		return nil
+	}
+	for i := range s.Topology.Hosts {
+		h := &s.Topology.Hosts[i]
+		for j := range h.Run {
+			w, err := s.watch(h, &h.Run[j])
+			if err != nil {
+				return err
+			}
+			p.all = append(p.all, w)
+			p.wg.Go(func() { w.run(ctx) })
+		}
+	}
+	return nil
+}
+
+func (p *programs) status() []ProgramStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]ProgramStatus, len(p.all))
+	for i, w := range p.all {
+		w.mu.Lock()
+		all[i] = w.status
+		w.mu.Unlock()
+	}
+	return all
+}
+
+// watched is a program that is watched.
+type watched struct {
+	state   *state
+	host    *Host
+	program *Program
+	log     *programLog
+	out     *os.File // what the program writes to; log gets it
+
+	mu     sync.Mutex // guards status
+	status ProgramStatus
+}
+
+func newStatus(s *state, host string, p *Program, is ProgramState) ProgramStatus {
+	return ProgramStatus{Host: host, Name: p.Name, Command: p.Command, Restart: p.Restart, State: is, Log: s.logFile(host, p.Name)}
+}
+
+func (s *state) watch(h *Host, p *Program) (*watched, error) {
+	log, err := openLog(s.logFile(h.Name, p.Name))
+	if err != nil {
+		return nil, err
+	}
+	return &watched{state: s, host: h, program: p, log: log, status: newStatus(s, h.Name, p, ProgramStarting)}, nil
+}
+
+// run starts the program, and starts it again, until ctx ends.
+func (w *watched) run(ctx context.Context) {
+	defer w.log.Close()
+	r, out, err := os.Pipe()
+	if err != nil {
+		w.set(ProgramFailed, 0, err.Error())
+		return
+	}
+	w.out = out
+	copied := make(chan struct{})
+	go func() { _, _ = io.Copy(w.log, r); close(copied) }()
+	defer func() {
+		out.Close()
+		select {
+		case <-copied:
+		case <-time.After(killAfter): // somebody else has it, too
+		}
+		r.Close()
+		<-copied
+	}()
+	for wait := firstBackOff; ; wait = min(2*wait, mostBackOff) {
+		began := time.Now()
+		err := w.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		took := time.Since(began)
+		if took >= mostBackOff {
+			wait = firstBackOff
+		}
+		end := "exit status 0"
+		if err != nil {
+			end = err.Error()
+		}
+		switch {
+		case w.program.Restart == RestartAlways, w.program.Restart == RestartFailure && err != nil:
+			w.note("%s after %v; starting it again in %v", end, took.Round(time.Millisecond), wait)
+			w.set(ProgramWaiting, 0, end)
+		case err != nil:
+			w.note("%s after %v", end, took.Round(time.Millisecond))
+			w.set(ProgramFailed, 0, end)
+			return
+		default:
+			w.set(ProgramFinished, 0, end)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// noteMark begins the lines of a log that the program did not write.
+const noteMark = "[weft lab] "
+
+func (w *watched) note(format string, args ...any) {
+	fmt.Fprintf(w.out, noteMark+format+"\n", args...)
+}
+
+func (w *watched) set(is ProgramState, pid int, end string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status.State, w.status.PID, w.status.Since = is, pid, time.Now()
+	if is == ProgramRunning {
+		w.status.Starts++
+	} else {
+		w.status.End = end
+	}
+}
+
+// once runs the program to its end, which comes soon once ctx ends. What it
+// has left behind in its process group ends with it.
+func (w *watched) once(ctx context.Context) error {
+	path, argv, err := w.state.file(w.program)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(path)
+	cmd.Args, cmd.Dir = argv, w.state.Directory
+	cmd.Stdout, cmd.Stderr = w.out, w.out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = w.state.programEnvironment(w.host, w.program)
+	if err := w.state.inHost(w.host.Name, cmd.Start); err != nil {
+		return err
+	}
+	w.set(ProgramRunning, cmd.Process.Pid, "")
+	group := -cmd.Process.Pid
+	ended := make(chan error, 1)
+	go func() {
+		err := cmd.Wait()
+		_ = syscall.Kill(group, syscall.SIGKILL)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	_ = syscall.Kill(group, syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(killAfter):
+	}
+	_ = syscall.Kill(group, syscall.SIGKILL)
+	return <-ended
+}
+
+// programEnvironment is the environment of a program: that of who brought the
+// lab up, in which weft is the program that did so, and its own.
+func (s *state) programEnvironment(h *Host, p *Program) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, keeperEnv+"=") })
+	for name, value := range p.Env {
+		env = append(env, name+"="+value)
+	}
+	path := os.Getenv("PATH")
+	if own, ok := p.Env["PATH"]; ok {
+		path = own
+	}
+	if s.Weft != "" {
+		path = s.programsDir() + ":" + path
+	}
+	return s.environment(append(env, "PATH="+path), h)
+}
+
+// programsDir is where the name weft stands for the program that brought the lab up.
+func (s *state) programsDir() string { return filepath.Join(s.dir(), "bin") }
+
+// settling is how long a program must run before it counts as started.
+const settling = time.Second
+
+// startPrograms starts the lab's programs, and returns once each has run for a
+// while or has ended.
+func (s *state) startPrograms(ctx context.Context) error {
+	if s.Weft != "" {
+		if err := os.Mkdir(s.programsDir(), 0o755); err != nil {
+			return fmt.Errorf("start programs: %w", err)
+		}
+		if err := os.Symlink(s.Weft, filepath.Join(s.programsDir(), "weft")); err != nil {
+			return fmt.Errorf("start programs: %w", err)
+		}
+	}
+	a, err := ask(ctx, s.Name, order{Programs: true, Start: true})
+	for err == nil && slices.ContainsFunc(a.Programs, func(p ProgramStatus) bool {
+		return p.State == ProgramStarting || p.State == ProgramRunning && p.Starts == 1 && time.Since(p.Since) < settling
+	}) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settling / 20):
+		}
+		a, err = ask(ctx, s.Name, order{Programs: true})
+	}
+	return err
+}
+
+// Died reports whether a program that was started has failed or was started again.
+func (p ProgramStatus) Died() bool {
+	return p.State == ProgramFailed || p.State == ProgramWaiting || p.Starts > 1
+}
+
+// hasPrograms reports whether any host has a program.
+func (s *state) hasPrograms() bool {
+	return slices.ContainsFunc(s.Topology.Hosts, func(h Host) bool { return len(h.Run) > 0 })
+}
+
+// Programs returns what became of the programs of the lab's hosts, in the
+// order of the topology. Their state is ProgramUnknown if the lab is broken, or
+// if this process may not ask.
+func (l *Lab) Programs(ctx context.Context) []ProgramStatus {
+	if !l.state.hasPrograms() {
+		return nil
+	}
+	if a, err := ask(ctx, l.state.Name, order{Programs: true}); err == nil {
+		return a.Programs
+	}
+	var all []ProgramStatus
+	for _, h := range l.state.Topology.Hosts {
+		for j := range h.Run {
+			all = append(all, newStatus(l.state, h.Name, &h.Run[j], ProgramUnknown))
+		}
+	}
+	return all
+}

@@ -1,0 +1,274 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// withPrograms is one switch with two hosts, of which h1 runs these.
+func withPrograms(t testing.TB, programs ...Program) *Topology {
+	topo := standalone(linear(t, 1, 2))
+	topo.Hosts[0].Run = programs
+	return topo
+}
+
+// wantProgram waits until a program of h1 is as it is to be.
+func wantProgram(t testing.TB, l *Lab, name, want string, is func(ProgramStatus) bool) ProgramStatus {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		all := l.Programs(t.Context())
+		i := slices.IndexFunc(all, func(p ProgramStatus) bool { return p.Name == name })
+		if i >= 0 && is(all[i]) {
+			return all[i]
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no program %s that %s: %+v", name, want, all)
+		}
+	}
+}
+
+// wantLog waits until a program of h1 has written something.
+func wantLog(t testing.TB, l *Lab, name, want string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		r := l.Log("h1", name)
+		b, err := io.ReadAll(r)
+		r.Close()
+		if err == nil && strings.Contains(string(b), want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("program %s wrote %q, %v; want %q", name, b, err, want)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	weft := filepath.Join(t.TempDir(), "a 'weft'")
+	if err := os.WriteFile(weft, []byte("#!/bin/sh\necho weft $*; sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hostile := "$(touch " + filepath.Join(t.TempDir(), "x") + ") `id` ; ' \" \\ \n é"
+	topo := withPrograms(t,
+		Program{Name: "weft", Command: "weft nf nrf"},
+		Program{Name: "sh", Command: "sh -c 'weft in a shell'"},
+		Program{Name: "hostile", Command: Quote("printf", "%s", hostile), Restart: RestartNever},
+		Program{Name: "env", Command: `sh -c 'echo $WEFT_LAB_HOST $WEFT_LAB_IPV4 $A ${WEFT_LAB_KEEPER-none} $(getent ahostsv4 h2)'`,
+			Env: map[string]string{"A": "x y"}, Restart: RestartNever},
+		Program{Name: "killed", Command: "sleep 1000", Restart: RestartFailure},
+		Program{Name: "false", Command: "sh -c 'echo no such luck; exit 3'", Restart: RestartNever},
+		Program{Name: "again", Command: "false"},
+		Program{Name: "children", Command: "sh -c 'sleep 1001 & exit 1'", Restart: RestartNever},
+	)
+	l := upForTest(t, topo, Options{Weft: weft})
+	running := func(p ProgramStatus) bool {
+		return p.State == ProgramRunning && p.PID != 0 && p.Starts == 1 && !p.Died()
+	}
+	for _, name := range []string{"weft", "sh", "killed"} {
+		wantProgram(t, l, name, "runs", running)
+	}
+	wantLog(t, l, "weft", "weft nf nrf\n")
+	wantLog(t, l, "sh", "weft in a shell\n")
+	wantLog(t, l, "hostile", hostile)
+	wantLog(t, l, "env", "h1 10.0.0.1 x y none 10.0.0.2")
+	wantProgram(t, l, "hostile", "has ended well", func(p ProgramStatus) bool {
+		return p.State == ProgramFinished && p.End == "exit status 0" && !p.Died()
+	})
+	wantLog(t, l, "false", "no such luck\n"+noteMark+"exit status 3 after ")
+	wantProgram(t, l, "false", "has failed", func(p ProgramStatus) bool {
+		return p.State == ProgramFailed && p.End == "exit status 3" && p.Starts == 1 && p.PID == 0 && p.Died()
+	})
+	wantProgram(t, l, "again", "was started again", func(p ProgramStatus) bool { return p.Starts > 2 && p.Died() })
+	wantProgram(t, l, "children", "has failed", func(p ProgramStatus) bool { return p.State == ProgramFailed })
+	if pids := named(t, l, "sleep\x001001\x00"); len(pids) > 0 {
+		t.Errorf("children of a program that has ended go on: %v", pids)
+	}
+
+	p := wantProgram(t, l, "killed", "runs", running)
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantProgram(t, l, "killed", "was started again", func(q ProgramStatus) bool {
+		return q.State == ProgramRunning && q.PID != p.PID && q.Starts == 2 && q.End == "signal: killed"
+	})
+	labs, err := List(t.Context())
+	i := slices.IndexFunc(labs, func(s Status) bool { return s.Name == l.Name() })
+	if err != nil || i < 0 || labs[i].Programs != 8 || labs[i].Running < 3 || labs[i].Running > 4 {
+		t.Errorf("List: %+v, %v", labs, err)
+	}
+}
+
+// named lists the processes of a lab by the beginning of their command line.
+func named(t testing.TB, l *Lab, begin string) (pids []int) {
+	t.Helper()
+	all, err := newBelongs(l.Name()).processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range all {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(b), begin) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Down ends programs that ignore SIGTERM, also when nobody watches them any more.
+func TestDownEndsPrograms(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		t.Run(fmt.Sprint("killed=", kill), func(t *testing.T) {
+			l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
+			wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
+			if kill {
+				for _, pid := range pidsOfKeeper(t, l) {
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
+				wantProgram(t, l, "deaf", "nobody watches", func(p ProgramStatus) bool { return p.State == ProgramUnknown })
+			}
+			if err := l.Down(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantNothing(t, l.Name())
+			if pids := named(t, l, "sh\x00-c\x00trap"); len(pids) > 0 {
+				t.Errorf("the program goes on: %v", pids)
+			}
+		})
+	}
+}
+
+func pidsOfKeeper(t testing.TB, l *Lab) (pids []int) {
+	t.Helper()
+	all, err := newBelongs(l.Name()).processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range all {
+		if _, kept := marksOf(pid); kept == dirOf(l.Name()) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Programs end with the keeper that watches them, if that is told to end.
+func TestProgramsEndWithTheirKeeper(t *testing.T) {
+	l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
+	p := wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
+	for _, pid := range pidsOfKeeper(t, l) {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); syscall.Kill(p.PID, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the program goes on")
+		}
+	}
+}
+
+// A lab with a program that this machine does not have is not begun.
+func TestNoSuchProgram(t *testing.T) {
+	for command, want := range map[string]string{
+		"nosuch --x":         "net.yaml:3: host h1, program p: there is no program nosuch in PATH",
+		"./nosuch":           "net.yaml:3: host h1, program p: there is no program ./nosuch in ",
+		"/etc/passwd":        "net.yaml:3: host h1, program p: there is no program /etc/passwd in ",
+		"/":                  "net.yaml:3: host h1, program p: there is no program / in ",
+		Quote("no such; ls"): "net.yaml:3: host h1, program p: there is no program no such; ls in PATH",
+		Quote("", "x"):       "net.yaml:3: host h1, program p: there is no program  in PATH",
+		"A=b true":           "net.yaml:3: host h1, program p: there is no program A=b in PATH",
+	} {
+		topo, err := Parse("net.yaml", fmt.Appendf(nil, "switches: [{name: s1}]\nhosts:\n- {name: h1, switch: s1, run: [{name: p, command: %q}]}\n", command))
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+			continue
+		}
+		name := fmt.Sprintf("t%d-nosuch", os.Getpid())
+		if _, err := Up(t.Context(), topo, Options{Name: name, KeeperCommand: keeperOfTest(t)}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v; want %s", command, err, want)
+		}
+		wantNothing(t, name)
+	}
+}
+
+// Programs that are beside the lab file are found from anywhere, and run there.
+func TestProgramBesideTheFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("say.sh", "#!/bin/sh\npwd\n", 0o755)
+	write("net.yaml", "controller: none\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: ./say.sh, restart: never}]}]\n", 0o644)
+	topo, err := Load(filepath.Join(dir, "net.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := upForTest(t, topo, Options{})
+	wantLog(t, l, "say-sh", dir+"\n")
+}
+
+// What a program writes is kept up to a bound, the last of it, and can be
+// followed without a gap.
+func TestProgramLogIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h1", "p.log")
+	log, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r := &LogReader{path: path}
+	defer r.Close()
+	var followed strings.Builder
+	const lines = 300_000
+	last := ""
+	for i := range lines {
+		last = fmt.Sprintf("line %d\n", i)
+		if _, err := log.Write([]byte(last)); err != nil {
+			t.Fatal(err)
+		}
+		if i%10_000 == 0 {
+			if _, err := io.Copy(&followed, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := io.Copy(&followed, r); err != nil || strings.Count(followed.String(), "\n") != lines {
+		t.Errorf("followed %d lines, %v; want %d", strings.Count(followed.String(), "\n"), err, lines)
+	}
+	late := &LogReader{path: path}
+	defer late.Close()
+	kept, err := io.ReadAll(late)
+	if err != nil || len(kept) > mostLog || len(kept) < mostLog/2 || !strings.HasSuffix(string(kept), last) || !strings.HasPrefix(string(kept), "line ") {
+		t.Errorf("kept are %d bytes, %v, that end in %q", len(kept), err, kept[max(0, len(kept)-20):])
+	}
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("at the end of the log: %d, %v", n, err)
+	}
+}
+
+// Up that is interrupted while programs start ends them.
+func TestUpEndsProgramsWhenInterrupted(t *testing.T) {
+	name := fmt.Sprintf("t%d-cancelled", os.Getpid())
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Up(ctx, withPrograms(t, Program{Command: "sleep 1002"}), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {
+		if doing == "starting programs" {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	wantNothing(t, name)
+}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -140,4 +142,21 @@ func (r *LogReader) Close() error {
 		return nil
 	}
 	return r.file.Close()
+}
+
+// LastWords returns the last line that a program has written; empty if there is none.
+func (l *Lab) LastWords(host, program string) string {
+	r := l.Log(host, program)
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(string(b), "\n")
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, noteMark) {
+			return line
+		}
+	}
+	return ""
 }

@@ -72,7 +72,7 @@ func (b *benchLab) up(ctx context.Context, topo *lab.Topology, controller string
 		Temporary:     true,
 		Name:          fmt.Sprintf("bench-%d-%d", os.Getpid(), benchLabs.Add(1)),
 		Controllers:   []string{controller},
-		KeeperCommand: []string{self, "lab", "keeper"},
+		KeeperCommand: []string{self, "lab", "keeper"}, Weft: self,
 	})
 	return err
 }

@@ -28,7 +28,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab exec h1 -- tcpdump -ni eth0
   weft lab down ring-10`,
 	}
-	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labExecCommand(), labPingCommand(),
+	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labLogsCommand(), labExecCommand(), labPingCommand(),
 		labIperfCommand(), labLinkCommand(), labGraphCommand(), labKeeperCommand())
 	return cmd
 }
@@ -45,6 +45,10 @@ controller, which need not run yet. Switches of different labs have the same
 datapath ids unless their topology files say otherwise: give each lab a
 controller of its own.
 
+The programs of hosts (run:) are started and watched until the lab is taken
+down: see weft lab show and weft lab logs. If one of them dies within its first
+second, the exit status is 1, and the lab is up all the same.
+
 TOPOLOGY is one of
   ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
 
@@ -57,7 +61,7 @@ A topology file, every key but name, a, b and switch being optional:
     - {name: s2, dpid: 0x2, protocols: [OpenFlow13], fail_mode: secure}
     - {name: s3}
   hosts:
-    - {name: h1, switch: s1}
+    - {name: h1, switch: s1, run: [python3 -m http.server 80]}
     - {name: h2, switch: s2, port: 1, mac: "02:00:00:00:00:02", ipv4: 10.0.0.2/24, ipv6: fd00::2/64, vlan: 10}
   links:
     - {a: s1, b: s2, rate: 100mbit, delay: 5ms, jitter: 1ms, loss: 1%}
@@ -88,8 +92,8 @@ A topology file, every key but name, a, b and switch being optional:
 			start := time.Now()
 			l, err := lab.Up(ctx, topo, lab.Options{
 				Name: name, Controllers: controllers, TLS: labTLS(certsDir, certName),
-				KeeperCommand: []string{exe, "lab", "keeper"},
-				Progress:      progress.Doing,
+				KeeperCommand: []string{exe, "lab", "keeper"}, Weft: exe,
+				Progress: progress.Doing,
 			})
 			if err != nil {
 				return err
@@ -100,11 +104,15 @@ A topology file, every key but name, a, b and switch being optional:
 				Name: l.Name(), Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
 				Controllers: t.Controllers, ControllerSocket: l.ControllerSocket(), Seconds: time.Since(start).Seconds(),
 			}
-			return labPrint(cmd.OutOrStdout(), output, up, func(w *labTable) {
+			err = labPrint(cmd.OutOrStdout(), output, up, func(w *labTable) {
 				fmt.Fprintf(w, "lab %s is up: %d switches, %d hosts, %d links between switches, in %.1f s\n",
 					up.Name, up.Switches, up.Hosts, up.Links, up.Seconds)
 				fmt.Fprintf(w, "controller: %s\n", strings.Join(up.Controllers, ", "))
 			})
+			if err != nil {
+				return err
+			}
+			return labDied(ctx, l)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
@@ -206,9 +214,13 @@ func labListCommand() *cobra.Command {
 				return err
 			}
 			return labPrint(cmd.OutOrStdout(), output, labs, func(w *labTable) {
-				w.row("NAME", "STATE", "SWITCHES", "HOSTS", "LINKS", "CONTROLLERS", "SINCE")
+				w.row("NAME", "STATE", "SWITCHES", "HOSTS", "LINKS", "PROGRAMS", "CONTROLLERS", "SINCE")
 				for _, l := range labs {
-					w.row(l.Name, l.State, l.Switches, l.Hosts, l.Links, strings.Join(l.Controllers, " "), l.Created.Format(time.DateTime))
+					programs := ""
+					if l.Programs > 0 {
+						programs = fmt.Sprintf("%d of %d run", l.Running, l.Programs)
+					}
+					w.row(l.Name, l.State, l.Switches, l.Hosts, l.Links, programs, strings.Join(l.Controllers, " "), l.Created.Format(time.DateTime))
 				}
 			})
 		},

@@ -25,7 +25,7 @@ func (d *Demo) startLab(ctx context.Context) (string, error) {
 		return "", err
 	}
 	began := time.Now()
-	d.Lab, err = lab.Up(ctx, topo, lab.Options{Name: demoLab, Controllers: []string{"tcp:" + d.listen}, KeeperCommand: []string{exe, "lab", "keeper"}})
+	d.Lab, err = lab.Up(ctx, topo, lab.Options{Name: demoLab, Controllers: []string{"tcp:" + d.listen}, KeeperCommand: []string{exe, "lab", "keeper"}, Weft: exe})
 	if err != nil {
 		return "", err
 	}

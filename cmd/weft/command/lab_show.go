@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/lab"
+)
+
+func labShowCommand() *cobra.Command {
+	var name, output string
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show a lab's hosts and what runs in them",
+		Long: `Show the hosts of a lab that is up: their addresses, and the programs that the
+lab has started in them (run: in its topology file), each with its state:
+starting, running, waiting to be started again, finished or failed, or unknown
+if nobody watches it.`,
+		Example: `  weft lab show
+  weft lab show --name 5gc-3 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			shown := labShown(cmd.Context(), l)
+			return labPrint(cmd.OutOrStdout(), output, shown, func(w *labTable) {
+				w.row("HOST", "SWITCH", "IPV4", "IPV6", "PROGRAM", "STATE", "PID", "STARTS", "LAST END")
+				for _, h := range shown.Hosts {
+					host := []any{h.Name, h.Switch, labAddress(h.IPv4), labAddress(h.IPv6)}
+					for _, p := range h.Programs {
+						pid := any(p.PID)
+						if p.PID == 0 {
+							pid = ""
+						}
+						w.row(append(host, p.Name, p.State, pid, p.Starts, p.End)...)
+						host = []any{h.Name, "", "", ""}
+					}
+					if len(h.Programs) == 0 {
+						w.row(append(host, "", "", "", "", "")...)
+					}
+				}
+			})
+		},
+	}
+	labNameFlag(cmd, &name)
+	labOutputFlag(cmd, &output)
+	return cmd
+}
+
+// labShow is a lab as `weft lab show` shows it.
+type labShow struct {
+	Name     string        `json:"name"`
+	Switches int           `json:"switches"`
+	Hosts    []labShowHost `json:"hosts"`
+}
+
+type labShowHost struct {
+	Name      string              `json:"name"`
+	Switch    string              `json:"switch"`
+	MAC       lab.MAC             `json:"mac"`
+	IPv4      netip.Prefix        `json:"ipv4"`
+	IPv6      netip.Prefix        `json:"ipv6"`
+	Namespace string              `json:"namespace"`
+	Programs  []lab.ProgramStatus `json:"programs"`
+}
+
+func labShown(ctx context.Context, l *lab.Lab) labShow {
+	programs := map[string][]lab.ProgramStatus{}
+	for _, p := range l.Programs(ctx) {
+		programs[p.Host] = append(programs[p.Host], p)
+	}
+	shown := labShow{Name: l.Name(), Switches: len(l.Topology().Switches), Hosts: []labShowHost{}}
+	for _, h := range l.Topology().Hosts {
+		shown.Hosts = append(shown.Hosts, labShowHost{
+			Name: h.Name, Switch: h.Switch, MAC: h.MAC, IPv4: h.IPv4, IPv6: h.IPv6, Namespace: l.HostNetns(h.Name),
+			Programs: append([]lab.ProgramStatus{}, programs[h.Name]...),
+		})
+	}
+	return shown
+}
+
+// labAddress is an address of a host for a table.
+func labAddress(p netip.Prefix) string {
+	return strings.TrimSuffix(strings.TrimSuffix(p.String(), "0.0.0.0/0"), "::/0")
+}

@@ -271,7 +271,7 @@ func (r *Rules) stateOf(c *changed) (state, *api.WantedFlow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rule := w.ledger.operatorRule(idOf(&c.entry))
-	if rule == nil || !rule.entry.Same(&c.entry) {
+	if rule == nil || !rule.same(&c.entry) {
 		return requested, nil
 	}
 	return rule.state, w.ledger.wantedFlow(rule)

@@ -115,11 +115,11 @@ func (r *Rules) undo(ctx context.Context, b *batch) {
 		rule := w.ledger.operatorRule(idOf(&c.entry))
 		w.mu.Unlock()
 		switch {
-		case rule == nil || !rule.entry.Same(&c.entry): // changed by somebody since
+		case rule == nil || !rule.same(&c.entry): // changed by somebody since
 		case c.before == nil || !c.before.expires.IsZero() && !now.Before(c.before.expires):
 			gone = append(gone, c.target)
 		default:
-			t := target{sw: c.sw, entry: c.before.entry}
+			t := target{sw: c.sw, entry: *c.before.entry()}
 			if !c.before.expires.IsZero() {
 				t.entry.HardTimeout = remaining(c.before.expires, now)
 			}

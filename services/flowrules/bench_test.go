@@ -76,7 +76,7 @@ func connected(list []flow.Entry, rd *reading) *ledger {
 	l := newLedger(1, defaults(), newCounts(t.counter))
 	now := time.Now()
 	for _, e := range list {
-		l.add(&rule{entry: e, added: now, progress: progress{since: now}}, now)
+		l.add(newRule(&e, now), now)
 	}
 	l.connect(&api.Switch{Openflow: "1.3"}, now)
 	l.read(rd, 0, now, now)

@@ -37,22 +37,23 @@ func same(want, have *flow.Entry, version string) bool {
 	return w.Same(&h)
 }
 
-// sameTimed is same for an entry that is to end at a given time, read at now:
-// its hard timeout counts from when it was installed, so the ends are compared.
-func sameTimed(want *flow.Entry, expires time.Time, have *seen, now time.Time, version string) bool {
-	if expires.IsZero() {
-		return same(want, &have.entry, version)
+// right is same for a rule's entry, read at now. One that is to end at a given
+// time has a hard timeout that counts from when it was installed, so the ends are
+// compared.
+func (r *rule) right(have *seen, now time.Time, version string) bool {
+	if r.expires.IsZero() {
+		return r.same(&have.entry) || same(r.entry(), &have.entry, version)
 	}
 	if have.entry.HardTimeout == 0 {
 		return false
 	}
 	end := now.Add(time.Duration(have.entry.HardTimeout)*time.Second - have.age)
-	if d := end.Sub(expires); d < -clockSlack || d > clockSlack {
+	if d := end.Sub(r.expires); d < -clockSlack || d > clockSlack {
 		return false
 	}
-	w := *want
+	w := r.entry()
 	w.HardTimeout = have.entry.HardTimeout
-	return same(&w, &have.entry, version)
+	return same(w, &have.entry, version)
 }
 
 // told returns actions as a switch reports them.

@@ -38,9 +38,10 @@ func TestSame(t *testing.T) {
 	}
 }
 
-func TestSameTimed(t *testing.T) {
+func TestRightTimed(t *testing.T) {
 	now := time.Unix(1000, 0)
-	want := flow.Entry{HardTimeout: 600}
+	want := newRule(&flow.Entry{HardTimeout: 600}, now)
+	want.expires = now.Add(300 * time.Second)
 	for name, c := range map[string]struct {
 		hard uint16
 		age  time.Duration
@@ -55,7 +56,7 @@ func TestSameTimed(t *testing.T) {
 		"told in the switch's time": {300, 900 * time.Millisecond, true},
 	} {
 		have := seen{flow.Entry{HardTimeout: c.hard}, c.age}
-		if got := sameTimed(&want, now.Add(300*time.Second), &have, now, "1.3"); got != c.want {
+		if got := want.right(&have, now, "1.3"); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -291,12 +291,13 @@ func (l *ledger) direct(number uint16, generation uint8, now time.Time) bool {
 		if !directable(old.owner()) {
 			continue
 		}
-		e, ok := redirected(&old.entry, from, number)
+		e, ok := redirected(old.entry(), from, number)
 		if !ok {
 			continue
 		}
 		e.Cookie = flow.NewCookie(old.owner(), generation, e.Cookie.ID())
-		r := &rule{entry: e, added: old.added, order: old.order, progress: progress{since: now}}
+		r := newRule(&e, now)
+		r.added, r.order = old.added, old.order
 		l.take(k, old)
 		l.put(r, now)
 		changed = true
@@ -310,10 +311,10 @@ func (l *ledger) refusesNumbers(r *rule, now time.Time) bool {
 	if l.number == 0 || !directable(r.owner()) {
 		return false
 	}
-	if _, names := redirected(&r.entry, l.number, 0); !names {
+	if _, names := redirected(r.entry(), l.number, 0); !names {
 		return false
 	}
 	l.undirectable = true
-	l.direct(0, uint8(r.entry.Cookie.Generation()+1), now)
+	l.direct(0, uint8(r.cookie.Generation()+1), now)
 	return true
 }

@@ -54,7 +54,7 @@ func (j journal) write(ctx context.Context, b *batch) error {
 		c := &b.changes[i]
 		e := journalEntry{Entry: api.NewFlowEntry(c.sw, &c.entry)}
 		if c.before != nil {
-			e.Before = &stored{Flow: api.NewFlowEntry(c.sw, &c.before.entry), Added: c.before.added, Expires: c.before.expires, Delivered: c.before.delivered}
+			e.Before = &stored{Flow: api.NewFlowEntry(c.sw, c.before.entry()), Added: c.before.added, Expires: c.before.expires, Delivered: c.before.delivered}
 		}
 		text, err := json.Marshal(e)
 		if err != nil {
@@ -162,7 +162,8 @@ func (b *batch) read(value []byte) error {
 			if err != nil {
 				return err
 			}
-			c.before = &rule{entry: before, added: e.Before.Added, expires: e.Before.Expires, delivered: e.Before.Delivered}
+			c.before = newRule(&before, e.Before.Added)
+			c.before.expires, c.before.delivered = e.Before.Expires, e.Before.Delivered
 		}
 		b.changes = append(b.changes, c)
 	}

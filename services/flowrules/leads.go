@@ -25,7 +25,7 @@ func (l *ledger) missless() (without [256]bool) {
 // a miss entry; zero if it need not wait.
 func (l *ledger) early(r *rule, without *[256]bool, now time.Time) time.Time {
 	end := l.since.Add(leadWait)
-	if to := r.entry.Goto; to == 0 || !without[to] || r.entry.TableMiss() || !now.Before(end) {
+	if to := r.next; to == 0 || !without[to] || r.entry().TableMiss() || !now.Before(end) {
 		return time.Time{}
 	}
 	return end

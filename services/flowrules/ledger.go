@@ -136,7 +136,7 @@ func (l *ledger) drop(k entryID, m *removal) {
 
 // put makes r the desired entry of its key and sends it.
 func (l *ledger) put(r *rule, now time.Time) {
-	k := idOf(&r.entry)
+	k := r.id
 	if m := l.removals[k]; m != nil {
 		l.drop(k, m) // adding overwrites
 	}
@@ -217,7 +217,7 @@ func (l *ledger) operatorRule(k entryID) *rule {
 func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	k := idOf(e)
 	r := l.operatorRule(k)
-	if r == nil || r.app != app || !r.entry.Same(e) || expires.Sub(r.expires) >= time.Second {
+	if r == nil || r.app != app || !r.same(e) || expires.Sub(r.expires) >= time.Second {
 		return nil
 	}
 	if r.state == failed && l.connected && l.rules[k] == r {
@@ -229,7 +229,7 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 
 // add makes an operator's entry desired, in place of the one with its key.
 func (l *ledger) add(r *rule, now time.Time) *rule {
-	k := idOf(&r.entry)
+	k := r.id
 	if old := l.operatorRule(k); old != nil {
 		l.take(k, old)
 	}
@@ -264,7 +264,7 @@ func (l *ledger) cancel(k entryID, now time.Time) *removal {
 	if !visible || !l.connected || !l.viewed {
 		return nil // the comparison at connect finds it
 	}
-	return l.remove(&r.entry, now)
+	return l.remove(r.entry(), now)
 }
 
 // removed records that the switch has removed an entry. An entry whose time was
@@ -275,7 +275,7 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 		delete(h, k)
 	}
 	r := l.rules[k]
-	if r == nil || r.entry.Cookie != e.Cookie {
+	if r == nil || r.cookie != e.Cookie {
 		return // replaced or taken back meanwhile: this is about the one before
 	}
 	switch reason {
@@ -303,7 +303,7 @@ func (l *ledger) restore(k entryID, r *rule, now time.Time) {
 	l.suspect(r, now)
 	l.send(k, r, reasonDeleted, now)
 	if r.restores > 1 {
-		r.due = now.Add(backOff(lateFirst, 2, r.restores, lateMost))
+		r.due = now.Add(backOff(lateFirst, 2, int(r.restores), lateMost))
 	}
 }
 

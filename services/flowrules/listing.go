@@ -38,7 +38,7 @@ func (l *ledger) list(now time.Time) []*api.WantedFlow {
 		rules = append(rules, r)
 	}
 	slices.SortFunc(rules, func(a, b *rule) int {
-		return cmp.Or(cmp.Compare(a.entry.Table, b.entry.Table), cmp.Compare(b.entry.Priority, a.entry.Priority), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(b.priority, a.priority), cmp.Compare(a.order, b.order))
 	})
 	flows := make([]*api.WantedFlow, 0, len(rules))
 	for _, r := range rules {
@@ -53,7 +53,7 @@ func (l *ledger) list(now time.Time) []*api.WantedFlow {
 
 // wantedFlow returns the API's view of a rule of the ledger.
 func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
-	f := api.NewFlowEntry(l.sw, &r.entry)
+	f := api.NewFlowEntry(l.sw, r.entry())
 	if r.app != "" {
 		f.Owner = api.AppOwner(r.app)
 	}

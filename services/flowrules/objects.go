@@ -113,7 +113,7 @@ func (l *ledger) awaits(r *rule) (w *resource, waits bool) {
 	if len(l.objects.wanted) == 0 {
 		return nil, false
 	}
-	uses(&r.entry, func(k objectKey) {
+	uses(r.entry(), func(k objectKey) {
 		if o := l.objects.wanted[k]; o != nil && o.state != confirmed {
 			w, waits = o, true
 		}
@@ -124,7 +124,7 @@ func (l *ledger) awaits(r *rule) (w *resource, waits bool) {
 // usesObjects reports whether a rule uses a group or meter of a service.
 func (l *ledger) usesObjects(r *rule) (yes bool) {
 	if len(l.objects.wanted) > 0 {
-		uses(&r.entry, func(k objectKey) { yes = yes || l.objects.wanted[k] != nil })
+		uses(r.entry(), func(k objectKey) { yes = yes || l.objects.wanted[k] != nil })
 	}
 	return yes
 }
@@ -282,7 +282,7 @@ func (l *ledger) objectFailed(w *resource, f failure, said objectFailure, now ti
 	}
 	for _, r := range l.todo {
 		waits := false
-		uses(&r.entry, func(k objectKey) { waits = waits || k == w.key })
+		uses(r.entry(), func(k objectKey) { waits = waits || k == w.key })
 		if waits && r.state == requested {
 			r.become(failed, "needs "+w.key.String()+", which is not there: "+f.text, now)
 		}
@@ -303,7 +303,7 @@ func (l *ledger) release(made map[objectKey]bool, now time.Time) {
 			continue
 		}
 		waits := false
-		uses(&r.entry, func(u objectKey) { waits = waits || made[u] })
+		uses(r.entry(), func(u objectKey) { waits = waits || made[u] })
 		if waits {
 			l.send(k, r, "", now)
 		}

@@ -164,7 +164,8 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 		old := w.ledger.operatorRule(k)
 		w.mu.Unlock()
 		if t.rule == nil {
-			fresh[i] = &rule{app: t.app, entry: t.entry, expires: expires[i], added: now, progress: progress{since: now}}
+			fresh[i] = newRule(&t.entry, now)
+			fresh[i].app, fresh[i].expires = t.app, expires[i]
 			in[i] = w.enter(&changes, old, fresh[i], r.run)
 		}
 	}
@@ -278,7 +279,7 @@ func (w *worker) operatorTargets() []target {
 	for _, rules := range []map[entryID]*rule{w.ledger.rules, w.ledger.hidden} {
 		for _, rule := range rules {
 			if rule.owner() == flow.OwnerOperator {
-				targets = append(targets, target{sw: w.ledger.sw, entry: rule.entry})
+				targets = append(targets, target{sw: w.ledger.sw, entry: *rule.entry()})
 			}
 		}
 	}

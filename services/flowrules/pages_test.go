@@ -169,7 +169,8 @@ func TestTheLaterEntryCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			value, err := encodePage(1, []*rule{{entry: operatorEntry(e, 1), added: added}}, nil)
+			e = operatorEntry(e, 1)
+			value, err := encodePage(1, []*rule{newRule(&e, added)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +188,7 @@ func TestTheLaterEntryCounts(t *testing.T) {
 			t.Fatalf("%d entries, %d values", len(r.rules), len(g.store.values))
 		}
 		for _, one := range r.rules {
-			if got := one.entry.Apply[0]; got != flow.Output(6) {
+			if got := one.entry().Apply[0]; got != flow.Output(6) {
 				t.Errorf("the entry has %v", got)
 			}
 		}

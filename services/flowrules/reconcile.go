@@ -131,8 +131,8 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 			continue
 		}
 		switch {
-		case h != nil && !r.lost && sameTimed(&r.entry, r.expires, h, now, l.version):
-			r.entry.Cookie = h.entry.Cookie
+		case h != nil && !r.lost && r.right(h, now, l.version):
+			r.cookie = h.entry.Cookie
 			l.confirm(k, r, now)
 			t.kept++
 		case h == nil && l.idledAway(r, now):
@@ -181,7 +181,7 @@ func (l *ledger) setAside(rd *reading) {
 // have ended by its idle timeout while the controller was away; it is then not
 // restored (CVE-2018-1078).
 func (l *ledger) idledAway(r *rule, now time.Time) bool {
-	idle := time.Duration(r.entry.IdleTimeout) * time.Second
+	idle := time.Duration(r.idle) * time.Second
 	if idle == 0 || !r.delivered {
 		return false
 	}
@@ -195,7 +195,7 @@ func (l *ledger) idledAway(r *rule, now time.Time) bool {
 // confirm records that the switch has an entry, and queues a record in the store
 // if the store needs one.
 func (l *ledger) confirm(k entryID, r *rule, now time.Time) {
-	if !r.delivered && r.entry.IdleTimeout != 0 && r.owner() == flow.OwnerOperator {
+	if !r.delivered && r.idle != 0 && r.owner() == flow.OwnerOperator {
 		l.deliver = append(l.deliver, r)
 	}
 	delete(l.todo, k)
@@ -222,7 +222,7 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 			}
 			l.count.repaired("missing")
 			l.send(k, r, "", now)
-		case sameTimed(&r.entry, r.expires, h, now, l.version):
+		case r.right(h, now, l.version):
 			if r.quirks < quirkMax {
 				r.quirks, r.told = 0, nil
 			}

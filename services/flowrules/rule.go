@@ -39,23 +39,26 @@ const quirkMax = 3
 
 // rule is one desired entry of one switch.
 type rule struct {
-	app     string     // that asked for it; empty: the operator, or a service
-	entry   flow.Entry // its cookie is the one on the switch, where known
-	expires time.Time  // zero is never; operator's entries only
+	id      entryID
+	app     string    // that asked for it; empty: the operator, or a service
+	compact           // its cookie is the one on the switch, where known
+	expires time.Time // zero is never; operator's entries only
 	added   time.Time
 	order   uint64 // of its request, among those for its switch
 	page    *page  // where it is stored; nil: nowhere. worker.storing guards it
 
 	progress
 	delivered bool  // has been confirmed at least once
-	restores  int   // times that somebody else has deleted it, in a row
+	restores  int32 // times that somebody else has deleted it, in a row
 	crowded   bool  // waits for removals from this switch to make room
 	lost      bool  // deleted by somebody else while on its way
 	told      *seen // as the switch reported it when it was last repaired
 }
 
-// owner returns the owner of the entry.
-func (r *rule) owner() flow.Owner { return r.entry.Cookie.Owner() }
+// newRule returns the rule of an entry asked for at the given time.
+func newRule(e *flow.Entry, added time.Time) *rule {
+	return &rule{id: idOf(e), compact: pack(e), added: added, progress: progress{since: added}}
+}
 
 // onSwitch records that the switch has the entry.
 func (r *rule) onSwitch(now time.Time) {
@@ -67,13 +70,13 @@ func (r *rule) onSwitch(now time.Time) {
 // group or a meter.
 type progress struct {
 	state     state
+	full      bool      // its last failure was for lack of room
+	refusals  int32     // in a row
+	late      int32     // transient failures in a row
+	quirks    int32     // times in a row that it was repaired
 	since     time.Time // when it came into this state
 	reason    string
 	due       time.Time // when to send it
-	refusals  int       // in a row
-	late      int       // transient failures in a row
-	full      bool      // its last failure was for lack of room
-	quirks    int       // times in a row that it was repaired
 	announced string    // the failure that was published
 	settled   chan struct{}
 }
@@ -110,7 +113,7 @@ func (r *progress) waiting() <-chan struct{} {
 
 // wanted returns the entry to write at now.
 func (r *rule) wanted(now time.Time) flow.Entry {
-	e := r.entry
+	e := *r.entry()
 	if !r.expires.IsZero() {
 		e.HardTimeout = remaining(r.expires, now)
 	}
@@ -146,7 +149,7 @@ func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 	switch f.kind {
 	case failedLate:
 		r.late++
-		r.due = now.Add(backOff(lateFirst, 2, r.late, lateMost))
+		r.due = now.Add(backOff(lateFirst, 2, int(r.late), lateMost))
 		if r.late < lateMax {
 			r.become(requested, f.text, now)
 		} else {
@@ -159,9 +162,9 @@ func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 		return true
 	}
 	r.refusals++
-	r.due = now.Add(backOff(cfg.RetryAfter, 4, r.refusals, time.Hour))
+	r.due = now.Add(backOff(cfg.RetryAfter, 4, int(r.refusals), time.Hour))
 	r.become(failed, f.text, now)
-	return r.refusals <= cfg.Retries
+	return int(r.refusals) <= cfg.Retries
 }
 
 // removal is an entry to be removed from a switch.

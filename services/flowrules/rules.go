@@ -120,7 +120,7 @@ func (r *Rules) load(l *ledger, one *rule, changed *edits, now time.Time) {
 		r.count.expired("hard_timeout")
 		return
 	}
-	if other := l.operatorRule(idOf(&one.entry)); other != nil {
+	if other := l.operatorRule(one.id); other != nil {
 		if other.added.After(one.added) {
 			changed.drop(one)
 			return

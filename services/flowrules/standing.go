@@ -58,7 +58,7 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	resp := &api.SetStandingResponse{Sent: d.sent, Kept: d.kept, Failed: d.refused}
 	for _, rule := range d.rules {
-		if l.rules[idOf(&rule.entry)] != rule { // a later set, or its timeout, has removed it
+		if l.rules[rule.id] != rule { // a later set, or its timeout, has removed it
 			continue
 		}
 		if rule.state != confirmed {
@@ -173,13 +173,14 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 			continue
 		}
 		wanted[k] = true
-		if old != nil && old.owner() == owner && old.entry.Same(&e) {
+		if old != nil && old.owner() == owner && old.same(&e) {
 			d.kept++
 			d.rules = append(d.rules, old)
 			continue
 		}
 		l.order++
-		r := &rule{entry: e, added: now, order: l.order, progress: progress{since: now}}
+		r := newRule(&e, now)
+		r.order = l.order
 		if old != nil {
 			l.take(k, old)
 			if old.owner() == flow.OwnerOperator {
@@ -188,7 +189,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 		}
 		d.rules = append(d.rules, r)
 		if h := have[k]; h != nil && same(&e, &h.entry, l.version) {
-			r.entry.Cookie = h.entry.Cookie
+			r.cookie = h.entry.Cookie
 			l.rules[k] = r
 			r.onSwitch(now)
 			d.kept++
@@ -204,7 +205,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 				delete(l.hidden, k)
 				l.put(h, now)
 			} else {
-				d.removals = append(d.removals, l.remove(&r.entry, now))
+				d.removals = append(d.removals, l.remove(r.entry(), now))
 				d.sent++
 			}
 		}

@@ -108,7 +108,7 @@ func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *rule) int {
-		return cmp.Or(cmp.Compare(b.entry.Priority, a.entry.Priority), cmp.Compare(b.entry.Table, a.entry.Table), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.table, a.table), cmp.Compare(a.order, b.order))
 	})
 	return due, later
 }
@@ -221,7 +221,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 	failures, _ := l.outcome(len(s.rules), res, err)
 	l.trust(len(s.rules), failures)
 	for i, r := range s.rules {
-		k := idOf(&r.entry)
+		k := r.id
 		if l.rules[k] != r || r.state != sent {
 			continue // replaced or taken back meanwhile
 		}

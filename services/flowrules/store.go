@@ -42,7 +42,7 @@ type stored struct {
 
 // encode returns the stored form of an operator's rule.
 func encode(sw flow.DPID, r *rule) ([]byte, error) {
-	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), Tables: 1, App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
+	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, r.entry()), Tables: 1, App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
 }
 
 // decode returns a stored rule, its switch, and the key that it had when it was
@@ -64,6 +64,7 @@ func decode(value []byte) (sw flow.DPID, r *rule, was flow.EntryKey, err error) 
 	if s.Tables == 0 {
 		e.Table, e.Goto = flow.MovedTable(e.Table), flow.MovedTable(e.Goto)
 	}
-	r = &rule{app: s.App, entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}
+	r = newRule(&e, s.Added)
+	r.app, r.expires, r.delivered, r.reason = s.App, s.Expires, s.Delivered, reasonAway
 	return sw, r, was, nil
 }

@@ -57,7 +57,7 @@ func tuneMemory() {
 const (
 	tidyEvery = 5 * time.Second
 	tidyIdle  = tidyEvery / 20 // of processors' time in between
-	tidyLeast = 48 << 20       // octets that are worth it
+	tidyLeast = 16 << 20       // octets that are worth it
 )
 
 // tidyWhenIdle gives memory back whenever the process is idle. It never ends.
@@ -66,6 +66,7 @@ func tidyWhenIdle() {
 		time.Sleep(tidyEvery)
 		now := cputime.Used()
 		if now-used < tidyIdle && spareMemory() >= tidyLeast {
+			runtime.GC() // the second collection takes what lies in pools
 			debug.FreeOSMemory()
 			now = cputime.Used()
 		}

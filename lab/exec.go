@@ -87,6 +87,9 @@ func (s *state) environment(env []string, h *Host) []string {
 	if h.HasIPv6() {
 		env = append(env, "WEFT_LAB_IPV6="+h.IPv6.Addr().String())
 	}
+	if m, ok := s.Manage[h.Name]; ok {
+		env = append(env, "WEFT_MANAGE_ADDRESS="+m.Address.String(), "WEFT_CONTROLLER_ADDRESS="+m.Controller.String())
+	}
 	return marked(env, s.Name)
 }
 

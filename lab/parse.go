@@ -231,6 +231,13 @@ func (r *reader) host(v document.Value) Host {
 		{"gateway4", r.scalar("gateway4", func(v string) (err error) { h.GW4, err = netip.ParseAddr(v); return err })},
 		{"gateway6", r.scalar("gateway6", func(v string) (err error) { h.GW6, err = netip.ParseAddr(v); return err })},
 		r.number("vlan", 1, 4094, func(v uint64) { h.VLAN = uint16(v) }),
+		{"manage", r.scalar("manage", func(v string) error {
+			if v != "true" && v != "false" {
+				return fmt.Errorf("%q is not allowed; allowed: true, false", v)
+			}
+			h.Manage = v == "true"
+			return nil
+		})},
 		{"run", r.list("run", func(v document.Value) { h.Run = append(h.Run, r.program(v)) })},
 	}, r.shape(&h.Shape)...))
 	return h

@@ -19,7 +19,7 @@ switches:
   - &plain {name: s2, dpid: 00:00:00:00:00:00:00:02}
   - name: s3
 hosts:
-  - {name: h1, switch: s1, run: [./server --name 'a b', {command: ./server, env: {A: 1, B: ""}, restart: never}]}
+  - {name: h1, switch: s1, manage: true, run: [./server --name 'a b', {command: ./server, env: {A: 1, B: ""}, restart: never}]}
   - {name: h2, switch: s2, port: 9, mac: "02:aa:00:00:00:01", ipv4: 192.168.1.7/16, ipv6: none, gateway4: 192.168.0.1, vlan: 12, rate: 10mbit}
 links:
   - {a: s1, b: s2, rate: 1.5gbit, delay: 5ms, jitter: 200us, loss: 0.5%, mtu: 9000}
@@ -45,6 +45,9 @@ func TestParseFile(t *testing.T) {
 	h1, h2 := topo.Hosts[0], topo.Hosts[1]
 	if h1.Port != 1 || h1.IPv4.String() != "10.0.0.1/24" || h1.IPv6.String() != "fd00::1/64" || h1.MAC.String() != "02:00:00:00:00:01" {
 		t.Errorf("h1 = %+v", h1)
+	}
+	if !h1.Manage || h2.Manage {
+		t.Errorf("h1 is managed: %v, h2: %v", h1.Manage, h2.Manage)
 	}
 	if p := h1.Run[0]; len(h1.Run) != 2 || p.Name != "server" || p.Command != "./server --name 'a b'" || p.Restart != RestartAlways {
 		t.Errorf("programs of h1 = %+v", h1.Run)
@@ -117,7 +120,7 @@ func TestParseProblems(t *testing.T) {
 			`f:3: unknown key "latency" in a link; allowed: a, b, a_port, b_port, rate, delay, jitter, loss, mtu`},
 		"unknown host key": {
 			two + "hosts:\n- {name: h1, switch: s1, ip: 10.0.0.1}",
-			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, run, rate, delay, jitter, loss, mtu`},
+			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, manage, run, rate, delay, jitter, loss, mtu`},
 		"key twice":          {"name: a\nname: b\n", "f:2: key name is there twice, first on line 1; keep one of them"},
 		"syntax":             {"switches: [\n", "f:1: not well-formed YAML: want a value; is a bracket not closed?"},
 		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links"},
@@ -196,6 +199,7 @@ func TestParseProblems(t *testing.T) {
 			"f:2: host h1: gateway4 10.0.1.1 cannot be reached from 10.0.0.1/24; allowed: an address inside 10.0.0.0/24"},
 		"gateway text":        {two + "hosts: [{name: h1, switch: s1, gateway4: r}]\n", `f:2: gateway4: ParseAddr("r"): unable to parse IP`},
 		"vlan":                {two + "hosts: [{name: h1, switch: s1, vlan: 4095}]\n", `f:2: vlan: "4095" is not allowed; allowed: a number from 1 to 4094`},
+		"manage":              {two + "hosts:\n- {name: h1, switch: s1, manage: eth1}\n", `f:3: manage: "eth1" is not allowed; allowed: true, false`},
 		"programs not a list": {two + "hosts:\n- {name: h1, switch: s1, run: sleep 9}\n", "f:3: run is a text: write a list"},
 		"program no command":  {two + "hosts:\n- {name: h1, switch: s1, run: [{name: x}]}\n", `f:3: host h1: the command "" cannot be run: it is empty`},
 		"program key": {

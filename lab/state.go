@@ -20,17 +20,18 @@ func dirOf(name string) string { return filepath.Join(runDir, name) }
 // state is what a lab's directory says of it: written before anything of the
 // lab exists, and again whenever a link changes.
 type state struct {
-	Name      string            `json:"name"`
-	Created   time.Time         `json:"created"`
-	Ready     bool              `json:"ready"` // Up has finished
-	Maker     processID         `json:"maker"`
-	Temporary bool              `json:"temporary,omitempty"` // it is to last as long as its maker
-	Topology  *Topology         `json:"topology"`
-	Bridges   map[string]string `json:"bridges"` // switch name -> bridge name
-	TLS       *TLS              `json:"tls,omitempty"`
-	Weft      string            `json:"weft,omitempty"` // what weft is in the hosts' programs
-	Directory string            `json:"directory"`      // that the hosts' programs run in
-	Wires     []wire            `json:"wires"`          // those of hosts first, in the order of the topology
+	Name      string                `json:"name"`
+	Created   time.Time             `json:"created"`
+	Ready     bool                  `json:"ready"` // Up has finished
+	Maker     processID             `json:"maker"`
+	Temporary bool                  `json:"temporary,omitempty"` // it is to last as long as its maker
+	Topology  *Topology             `json:"topology"`
+	Bridges   map[string]string     `json:"bridges"` // switch name -> bridge name
+	TLS       *TLS                  `json:"tls,omitempty"`
+	Weft      string                `json:"weft,omitempty"`   // what weft is in the hosts' programs
+	Directory string                `json:"directory"`        // that the hosts' programs run in
+	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
+	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology
 }
 
 func (s *state) dir() string { return dirOf(s.Name) }

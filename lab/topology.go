@@ -45,7 +45,9 @@ type Host struct {
 	GW4  netip.Addr   `json:"gateway4,omitzero"` // default route, none if zero
 	GW6  netip.Addr   `json:"gateway6,omitzero"`
 	VLAN uint16       `json:"vlan,omitempty"` // 802.1Q tag on the wire; 0: untagged
-	Run  []Program    `json:"run,omitempty"`  // what the lab starts in it and watches
+	// Manage gives it a second interface, which reaches the lab's machine; see Lab.Management.
+	Manage bool      `json:"manage,omitempty"`
+	Run    []Program `json:"run,omitempty"` // what the lab starts in it and watches
 	Shape
 
 	line int

@@ -160,6 +160,9 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	if err := s.buildManagement(ctx); err != nil {
+		return err
+	}
 	if err := startKeeper(ctx, s, opt.KeeperCommand); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ func labShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show a lab's hosts and what runs in them",
-		Long: `Show the hosts of a lab that is up: their addresses, and the programs that the
-lab has started in them (run: in its topology file), each with its state:
+		Long: `Show the hosts of a lab that is up: their addresses, that of the interface by
+which they reach this machine (manage: true in the topology file; -o json has
+the machine's address, too), and the programs that the lab has started in them (run: in its topology file), each with its state:
 starting, running, waiting to be started again, finished or failed, or unknown
 if nobody watches it.`,
 		Example: `  weft lab show
@@ -32,16 +33,19 @@ if nobody watches it.`,
 			}
 			shown := labShown(cmd.Context(), l)
 			return labPrint(cmd.OutOrStdout(), output, shown, func(w *labTable) {
-				w.row("HOST", "SWITCH", "IPV4", "IPV6", "PROGRAM", "STATE", "PID", "STARTS", "LAST END")
+				w.row("HOST", "SWITCH", "IPV4", "IPV6", "MANAGE", "PROGRAM", "STATE", "PID", "STARTS", "LAST END")
 				for _, h := range shown.Hosts {
-					host := []any{h.Name, h.Switch, labAddress(h.IPv4), labAddress(h.IPv6)}
+					host := []any{h.Name, h.Switch, labAddress(h.IPv4), labAddress(h.IPv6), ""}
+					if h.Manage != nil {
+						host[4] = h.Manage.Address
+					}
 					for _, p := range h.Programs {
 						pid := any(p.PID)
 						if p.PID == 0 {
 							pid = ""
 						}
 						w.row(append(host, p.Name, p.State, pid, p.Starts, p.End)...)
-						host = []any{h.Name, "", "", ""}
+						host = []any{h.Name, "", "", "", ""}
 					}
 					if len(h.Programs) == 0 {
 						w.row(append(host, "", "", "", "", "")...)
@@ -69,6 +73,7 @@ type labShowHost struct {
 	IPv4      netip.Prefix        `json:"ipv4"`
 	IPv6      netip.Prefix        `json:"ipv6"`
 	Namespace string              `json:"namespace"`
+	Manage    *lab.Management     `json:"manage,omitempty"`
 	Programs  []lab.ProgramStatus `json:"programs"`
 }
 
@@ -79,10 +84,14 @@ func labShown(ctx context.Context, l *lab.Lab) labShow {
 	}
 	shown := labShow{Name: l.Name(), Switches: len(l.Topology().Switches), Hosts: []labShowHost{}}
 	for _, h := range l.Topology().Hosts {
-		shown.Hosts = append(shown.Hosts, labShowHost{
+		host := labShowHost{
 			Name: h.Name, Switch: h.Switch, MAC: h.MAC, IPv4: h.IPv4, IPv6: h.IPv6, Namespace: l.HostNetns(h.Name),
 			Programs: append([]lab.ProgramStatus{}, programs[h.Name]...),
-		})
+		}
+		if m, ok := l.Management(h.Name); ok {
+			host.Manage = &m
+		}
+		shown.Hosts = append(shown.Hosts, host)
 	}
 	return shown
 }

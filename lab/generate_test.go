@@ -28,6 +28,9 @@ func TestGenerators(t *testing.T) {
 		{"random:20,3,42", 20, 20, 30, 11},
 		{"random:2,1,0", 2, 2, 1, 0},
 		{"random:5,4,1", 5, 5, 10, 6},
+		{"5gc:1", 4, 7, 4, 1},
+		{"5gc:3", 5, 17, 6, 2},
+		{"5gc:40", 6, 202, 8, 3},
 		{"demo", 10, 8, 13, 4},
 		{"msn-fig8", 5, 10, 4, 0},
 		{"msn-fig13", 15, 16, 14, 0},
@@ -107,6 +110,8 @@ func TestSpecProblems(t *testing.T) {
 		"tree:2,300":        `topology "tree:2,300": it would have more than 65534 hosts; allowed: tree:DEPTH,FANOUT`,
 		"fattree:64":        `topology "fattree:64": it would have more than 65534 hosts; allowed: fattree:K`,
 		"random:9999,999,1": `topology "random:9999,999,1": it would have more than 65534 links; allowed: random:N,DEGREE,SEED`,
+		"5gc:0":             `topology "5gc:0": the number of producers of each type is 0; allowed: 1 to 254; allowed: 5gc:N`,
+		"5gc":               `topology "5gc": it has 0 numbers; allowed: 5gc:N`,
 		"graphml:":          `topology "graphml:" names no file; allowed: graphml:FILE`,
 		"graphml:/dev/null": "/dev/null: not GraphML: EOF",
 	} {

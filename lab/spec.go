@@ -10,7 +10,7 @@ import (
 )
 
 // SpecForms says what Resolve understands, for help texts.
-const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, msn-fig8, msn-fig13, graphml:FILE, gml:FILE"
+const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, 5gc:N, msn-fig8, msn-fig13, graphml:FILE, gml:FILE"
 
 // Resolve returns the topology named by a spec: one of SpecForms.
 func Resolve(spec string) (*Topology, error) {
@@ -26,6 +26,8 @@ func Resolve(spec string) (*Topology, error) {
 		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return FatTree(a[0]) })
 	case "random":
 		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Random(a[0], a[1], uint64(a[2])) })
+	case "5gc":
+		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return Core5G(a[0]) })
 	case "graphml", "gml":
 		if rest == "" {
 			return nil, fmt.Errorf("topology %q names no file; allowed: %s:FILE", spec, kind)
@@ -47,6 +49,19 @@ func Resolve(spec string) (*Topology, error) {
 		return nil, fmt.Errorf("topology %q is neither a file nor a known form; allowed: %s", spec, SpecForms)
 	}
 	return LoadFile(spec)
+}
+
+// Forms returns how specs of SpecForms but a file's name begin, for completion.
+func Forms() []string {
+	var all []string
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if kind, _, more := strings.Cut(f, ":"); more {
+			all = append(all, kind+":")
+		} else if !strings.HasPrefix(f, "FILE") {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // IsForm reports whether a spec is one of SpecForms but a file's name.

@@ -69,10 +69,12 @@ A topology file, every key but name, a, b and switch being optional:
     - {a: s3, b: s1}`,
 		Example: `  weft lab up demo
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
+  weft lab up 5gc:3                     # an NRF, and three each of AMF, SMF, AUSF, UDM and PCF
   weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
   weft certs switch 1 2 3 --together ring
   weft lab up ring:3 --controller ssl:127.0.0.1:6653 --certs certs --cert ring`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: labForms,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := labCheckOutput(output); err != nil {
 				return err
@@ -123,6 +125,14 @@ A topology file, every key but name, a, b and switch being optional:
 	cmd.MarkFlagDirname("certs")
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+// labForms completes a topology: forms, else files.
+func labForms(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return lab.Forms(), cobra.ShellCompDirectiveNoSpace
 }
 
 // labTLS returns the files of a certificate in a directory; nil without one.

@@ -20,7 +20,8 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		Example: `  weft lab graph
   weft lab graph -o svg > network.svg
   weft lab graph fattree:4 -o yaml > mine.yaml`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: labForms,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := labGraph(name, args)
 			if err != nil {

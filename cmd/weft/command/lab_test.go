@@ -78,6 +78,19 @@ func TestLabGraphOffline(t *testing.T) {
 	}
 }
 
+func TestLabCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"__complete lab up 5":       "5gc:\n",
+		"__complete lab graph fa":   "fattree:\n",
+		"__complete lab up demo ''": ":4\n", // no more, and no files
+	} {
+		var out, errs bytes.Buffer
+		if status := execute(strings.Fields(line), &out, &errs); status != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit status %d, %s%s", line, status, &out, &errs)
+		}
+	}
+}
+
 func TestLabUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"graph star:3":                 "neither a file nor a known form",

@@ -96,6 +96,9 @@ const (
 	PriorityNATOutICMP   = 30009 // out, what has no ports
 
 	PriorityConnection    = 30000 // of one connection
+	PriorityPair          = 29990 // of all connections of a client with a member
+	PriorityShadowMember  = 20003 // what members send to the host that their VIP shadows, and answers to checks
+	PriorityShadow        = 20002 // what others send to that host: to the controller
 	PriorityBalancerProbe = 20001 // answers to checks of members that a group serves
 	PriorityBalancerGroup = 20000 // of a VIP whose members a group chooses, and their answers
 
@@ -179,7 +182,8 @@ var writers = []Writer{
 	{Owner: OwnerBalancer, Name: "balancer", Service: "balancer", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},
-			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityBalancerProbe, Doc: "groups of members; above them, answers to checks"},
+			{Table: TableTranslate, Base: PriorityPair, Top: PriorityPair, Doc: "pairs of client and member; what such a client sends to the member's own address, to the controller"},
+			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityShadowMember, Doc: "groups of members; above them, answers to checks; above these, what is for hosts that VIPs shadow, to the controller"},
 		},
 		Groups: Range{BalancerGroups, BalancerGroups + 1<<28 - 1}},
 	{Owner: OwnerRouter, Name: "router", Service: "router", Stage: true, Standing: true, Observed: true, Policy: true,

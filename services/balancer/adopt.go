@@ -1,8 +1,7 @@
 package balancer
 
 import (
-	"encoding/binary"
-	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -32,166 +31,106 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	defer b.mu.Unlock()
 	type half struct {
 		c    *conn
-		back bool
+		part part
 	}
 	seen := map[half]bool{}
+	type read struct {
+		seenEntry
+		entry flow.Entry
+	}
+	var list []read
+	guards := map[uint32]seenEntry{}
 	for _, f := range e.GetFlows() {
 		_, entry, err := f.Entry()
 		if err != nil || entry.IdleTimeout == 0 {
 			continue
 		}
-		o, ok := readEntry(&entry)
-		if !ok {
-			continue
+		if o, ok := readEntry(&entry); ok {
+			if o.part == guard {
+				guards[o.id] = o
+			}
+			list = append(list, read{o, entry})
 		}
-		c, moved := b.adopt(sw, &o, now), entry.Table != flow.TableTranslate
-		if c == nil && b.damage() != "" {
+	}
+	slices.SortStableFunc(list, func(x, y read) int { return int(x.part) - int(y.part) }) // guards last
+	for i := range list {
+		o, entry := list[i].seenEntry, &list[i].entry
+		c, moved := b.adopt(sw, &o, guards, now), entry.Table != flow.TableTranslate
+		if c == nil && (b.damage() != "" || o.later) {
 			continue // its virtual address may be one that the state has lost
 		}
 		if c == nil || moved {
 			entry.Match.Normalize()
-			removeEntry(d, sw, entry.Table, entry.Match, entry.Cookie)
+			removeEntry(d, sw, entry.Table, entry.Priority, entry.Match, entry.Cookie)
 		}
 		switch {
 		case c == nil:
 			b.count.dropped.Add(1)
 			continue
-		case moved && o.back: // of a former version, which used another table
+		case moved && o.part == back: // of a former version, which used another table
 			c.addBack(d)
 		case moved:
 			c.addThere(d)
 		}
-		seen[half{c, o.back}] = true
+		seen[half{c, o.part}] = true
 	}
 	for c := range b.table.at[sw] {
 		if now-c.sent < young {
 			continue
 		}
-		there, back := c.there, c.back
-		if there && c.ingress.Switch == sw && !seen[half{c, false}] {
-			there = false
+		isThere, isBack := c.there, c.back
+		if isThere && c.ingress.Switch == sw && !seen[half{c, there}] {
+			isThere = false
 		}
-		if back && c.egress == sw && !seen[half{c, true}] {
-			back = false
+		if isBack && c.egress == sw && !seen[half{c, back}] {
+			isBack = false
 		}
-		if there == c.there && back == c.back {
+		if _, has := c.guardMatch(); has && isThere && c.ingress.Switch == sw && !seen[half{c, guard}] {
+			c.addGuard(d)
+			c.sent = now
+		}
+		if isThere == c.there && isBack == c.back {
 			continue
 		}
-		c.mark(there, back)
-		if there && !back {
+		c.mark(isThere, isBack)
+		if isThere && !isBack && c.kind != through {
 			c.addBack(d)
 			c.sent = now
 			c.mark(true, true)
 		}
-		if !there && !back {
+		if !isThere && !isBack {
 			c.until = now + int64(c.idle)*int64(time.Second)
 		}
 	}
 	b.out.post(d)
 }
 
-// seenEntry is a connection's entry, as read back.
-type seenEntry struct {
-	key  connKey
-	to   netip.AddrPort // the member's
-	mac  flow.MAC
-	back bool
-	id   uint32
-}
-
-// readEntry reads an entry that the balancer has made for a connection: of the
-// way there if it rewrites the destination, of the way back if the source.
-func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
-	src, dst, proto, vlan, ok := ends(&e.Match)
-	if !ok {
-		return o, false
-	}
-	o.id = e.Cookie.ID()
-	addr, port := netip.Addr{}, uint16(0)
-	for i := range e.Apply {
-		a := &e.Apply[i]
-		if a.Kind != flow.ActionSetField {
-			return o, false
-		}
-		switch a.Field {
-		case flow.FieldEthDst:
-			o.mac = flow.MAC(a.Value[:6])
-		case flow.FieldIPv4Dst, flow.FieldIPv4Src:
-			addr = netip.AddrFrom4([4]byte(a.Value[:4]))
-		case flow.FieldIPv6Dst, flow.FieldIPv6Src:
-			addr = netip.AddrFrom16(a.Value)
-		case flow.FieldTCPDst, flow.FieldTCPSrc, flow.FieldUDPDst, flow.FieldUDPSrc:
-			port = binary.BigEndian.Uint16(a.Value[:])
-		}
-		o.back = o.back || a.Field == flow.FieldIPv4Src || a.Field == flow.FieldIPv6Src
-	}
-	if !addr.IsValid() {
-		return o, false
-	}
-	if o.back {
-		if port == 0 {
-			port = src.Port()
-		}
-		o.key, o.to = connKey{client: dst, to: netip.AddrPortFrom(addr, port), proto: proto, vlan: vlan}, src
-		return o, true
-	}
-	if port == 0 {
-		port = dst.Port()
-	}
-	o.key, o.to = connKey{client: src, to: dst, proto: proto, vlan: vlan}, netip.AddrPortFrom(addr, port)
-	return o, true
-}
-
-// ends reads the addresses and ports of a match.
-func ends(m *flow.Match) (src, dst netip.AddrPort, proto uint8, vlan uint16, ok bool) {
-	k := &m.Key
-	tcp, udp := flow.FieldTCPSrc.Bit()|flow.FieldTCPDst.Bit(), flow.FieldUDPSrc.Bit()|flow.FieldUDPDst.Bit()
-	v4, v6 := flow.FieldIPv4Src.Bit()|flow.FieldIPv4Dst.Bit(), flow.FieldIPv6Src.Bit()|flow.FieldIPv6Dst.Bit()
-	if m.Masked != 0 || m.Set&tcp != tcp && m.Set&udp != udp {
-		return src, dst, 0, 0, false
-	}
-	switch {
-	case m.Set&v4 == v4:
-		src, dst = netip.AddrPortFrom(netip.AddrFrom4(k.IPv4Src), k.TPSrc), netip.AddrPortFrom(netip.AddrFrom4(k.IPv4Dst), k.TPDst)
-	case m.Set&v6 == v6:
-		src, dst = netip.AddrPortFrom(netip.AddrFrom16(k.IPv6Src), k.TPSrc), netip.AddrPortFrom(netip.AddrFrom16(k.IPv6Dst), k.TPDst)
-	default:
-		return src, dst, 0, 0, false
-	}
-	return src, dst, k.IPProto, k.VLAN, true
-}
-
 // adopt assigns an entry on a switch to its connection. It returns nil if the
 // connection cannot continue. It is called with mu held.
-func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
+func (b *balancer) adopt(sw flow.DPID, o *seenEntry, guards map[uint32]seenEntry, now int64) *conn {
 	c := b.table.by[o.key]
-	if c == nil {
-		x := b.index.Load()
-		if x == nil || x.fronts[object.In(o.key.to.Addr(), o.key.vlan)] == nil {
+	switch {
+	case o.part == guard:
+		return b.adoptGuard(sw, o)
+	case o.kind == direct && c == nil:
+		if r := b.table.backs[backKey{o.key.client, o.key.to, o.key.proto, o.key.vlan}]; r != nil && r.kind == direct && r.id == o.id {
+			c, o.part, o.to = r, back, r.to
+		} else if c = b.adoptDirect(o, guards, now); c == nil {
+			o.later = true
 			return nil
 		}
-		at := object.In(o.key.to.Addr(), o.key.vlan)
-		v := x.fronts[at].vip(service{at, o.key.to.Port(), o.key.proto})
-		if v == nil {
+	case c == nil && o.split:
+		o.later = true
+		return nil
+	case c == nil:
+		if c = b.adoptNew(o, now); c == nil {
 			return nil
 		}
-		m := v.member(o.to)
-		if m == nil && v.at.proto == 0 {
-			m = v.member(netip.AddrPortFrom(o.to.Addr(), 0))
-		}
-		if m == nil || m.wish == rest || b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
-			return nil
-		}
-		c = b.table.add(o.key, m, o.to, o.id, now)
-		c.sent = now
-		b.table.last = max(b.table.last, o.id)
-		b.count.adopted.Add(1)
-		b.stick(v, o.key.client.Addr(), m, now)
 	}
 	switch {
-	case c.id != o.id || c.to != o.to:
+	case c.id != o.id || c.to != o.to && !o.split || c.kind != o.kind:
 		return nil
-	case o.back:
+	case o.part == back:
 		if c.back && c.egress != sw && c.egress != 0 {
 			return nil
 		}
@@ -202,10 +141,91 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
 			return nil
 		}
 		b.table.place(c, flow.Location{Switch: sw, Port: c.ingress.Port}, c.egress)
-		c.mac = o.mac
+		if !o.split {
+			c.mac = o.mac
+		}
 		c.mark(true, c.back)
 	}
 	return c
+}
+
+// adoptNew makes the connection of an entry of an earlier run, nil if it cannot
+// continue. It is called with mu held.
+func (b *balancer) adoptNew(o *seenEntry, now int64) *conn {
+	x, at := b.index.Load(), object.In(o.key.to.Addr(), o.key.vlan)
+	if x == nil || x.fronts[at] == nil {
+		return nil
+	}
+	v := x.fronts[at].vip(service{at, o.key.to.Port(), o.key.proto})
+	if v == nil {
+		return nil
+	}
+	m := v.memberAt(o.to)
+	if o.kind == through {
+		m = v.host
+	} else if m == nil && v.responder != nil && v.responder.key() == o.to {
+		m = v.responder
+	}
+	if m == nil || m.wish == rest || m != v.responder && !v.allow.has(o.key.client.Addr()) || o.kind == paired && !v.paired ||
+		o.kind != through && b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
+		return nil
+	}
+	b.stick(v, o.key.client.Addr(), m, now)
+	c := b.resume(o, m, now)
+	c.split = o.kind == paired && m.wish == drain
+	return c
+}
+
+// resume makes the connection of an entry. It is called with mu held.
+func (b *balancer) resume(o *seenEntry, m *member, now int64) *conn {
+	c := b.table.add(o.kind, o.key, m, o.to, o.id, now)
+	c.sent = now
+	b.table.last = max(b.table.last, o.id)
+	b.count.adopted.Add(1)
+	return c
+}
+
+// adoptDirect makes the direct connection of an entry there; its guard says which
+// VIP it is of. It is called with mu held.
+func (b *balancer) adoptDirect(o *seenEntry, guards map[uint32]seenEntry, now int64) *conn {
+	g, x := guards[o.id], b.index.Load()
+	at := object.In(g.key.to.Addr(), g.key.vlan)
+	if g.kind != direct || g.key.client != o.key.client || x == nil || x.fronts[at] == nil {
+		return nil
+	}
+	v := x.fronts[at].vip(service{at, g.key.to.Port(), g.key.proto})
+	if v == nil || v.member(o.to) == nil || b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
+		return nil
+	}
+	return b.resume(o, v.member(o.to), now)
+}
+
+// adoptGuard returns the conn of a guard; one that is not known may have ended: its
+// guard ends, too. It is called with mu held.
+func (b *balancer) adoptGuard(sw flow.DPID, o *seenEntry) *conn {
+	o.later = true
+	holds := func(c *conn) bool {
+		return c != nil && c.id == o.id && c.kind == o.kind && c.ingress.Switch == sw
+	}
+	k := o.key
+	if o.kind == paired {
+		if c := b.table.backs[backKey{k.to, k.client, k.proto, k.vlan}]; holds(c) {
+			return c
+		}
+		return nil
+	}
+	x, at := b.index.Load(), object.In(k.to.Addr(), k.vlan)
+	if x == nil || x.fronts[at] == nil {
+		return nil
+	}
+	if v := x.fronts[at].vip(service{at, k.to.Port(), k.proto}); v != nil {
+		for _, m := range v.pool {
+			if c := b.table.by[connKey{k.client, m.key(), k.proto, k.vlan}]; holds(c) {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 // removed handles the event: an entry of a connection has ended. The connection
@@ -226,9 +246,14 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	idle := e.GetReason() == "idle_timeout"
+	if entry.Cookie.Generation()&genGuard != 0 {
+		b.unguarded(sw, &entry, now)
+		return
+	}
 	if c := b.table.by[connKey{client: src, to: dst, proto: proto, vlan: vlan}]; c != nil && c.id == entry.Cookie.ID() {
 		if c.there && c.ingress.Switch == sw {
 			c.mark(false, c.back)
+			c.idled = idle
 			b.ended(c, idle, now)
 		}
 		return
@@ -249,12 +274,26 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 	b.ended(c, idle, now)
 }
 
+// unguarded puts the guard of a connection or a pair that goes on back. It is
+// called with mu held.
+func (b *balancer) unguarded(sw flow.DPID, e *flow.Entry, now int64) {
+	if o, ok := readEntry(e); ok {
+		if c := b.adoptGuard(sw, &o); c != nil && c.there {
+			d := &flow.Decision{}
+			c.addGuard(d)
+			c.sent = now
+			b.out.post(d)
+		}
+	}
+}
+
 // ended forgets a connection without entries: at once if they ended for lack of
 // packets, else after its idle time. It is called with mu held.
 func (b *balancer) ended(c *conn, idle bool, now int64) {
 	switch {
 	case c.there || c.back:
 	case idle:
+		b.remember(c, now)
 		b.table.end(c)
 	default:
 		c.until = now + int64(c.idle)*int64(time.Second)
@@ -275,11 +314,11 @@ func (b *balancer) tidy(now int64) {
 		s := b.switches[sw]
 		return s != nil && !s.connected && now-s.away > awayMax
 	}
-	for _, c := range b.table.by {
+	for _, c := range b.table.by { // what is ended meanwhile may be met, or not
 		if c.there && lost(c.ingress.Switch) || c.back && lost(c.egress) {
 			c.mark(c.there && !lost(c.ingress.Switch), c.back && !lost(c.egress))
 		}
-		if c.there && !c.back && now-c.sent > young {
+		if c.there && !c.back && c.kind != through && now-c.sent > young {
 			if s, ok := b.reach(c.m); ok {
 				b.table.place(c, c.ingress, s.At.Switch)
 				c.sent = now
@@ -291,8 +330,21 @@ func (b *balancer) tidy(now int64) {
 			if c.until == 0 {
 				c.until = now + int64(c.idle)*int64(time.Second)
 			} else if now >= c.until {
+				b.remember(c, now)
 				b.table.end(c)
 			}
+		} else if c.split {
+			b.part(d, c, now)
+		}
+	}
+	for k, bound := range b.bindings {
+		if now >= bound.until {
+			delete(b.bindings, k)
+		}
+	}
+	for k, s := range b.seals {
+		if now >= s.until {
+			delete(b.seals, k)
 		}
 	}
 	for _, v := range b.vips.List() {

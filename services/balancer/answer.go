@@ -15,12 +15,18 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 		return flow.Next // forwarding refuses it
 	}
 	vlan := in.Key.VLAN
-	if x.fronts[object.In(a.SenderIP(), vlan)] != nil {
+	if x.own(a.SenderIP(), vlan) {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
 	f := x.fronts[object.In(a.TargetIP(), vlan)]
-	if f == nil {
+	switch {
+	case f == nil:
+		return flow.Next
+	case f.shadow:
+		if a.Op() != 1 {
+			b.resolved(object.In(a.SenderIP(), vlan), a.TargetIP(), in.Time)
+		}
 		return flow.Next
 	}
 	if a.Op() == 1 {
@@ -43,7 +49,7 @@ func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow
 	}
 	k := &in.Key
 	src, dst := netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
-	if x.fronts[object.In(src, k.VLAN)] != nil || nd.Type() == flow.ICMPv6Advert && x.fronts[object.In(nd.Target(), k.VLAN)] != nil {
+	if x.own(src, k.VLAN) || nd.Type() == flow.ICMPv6Advert && x.own(nd.Target(), k.VLAN) {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
@@ -52,10 +58,13 @@ func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow
 			return flow.Next
 		}
 		b.resolved(object.In(nd.Target(), k.VLAN), dst, in.Time)
+		if !x.own(dst, k.VLAN) {
+			return flow.Next
+		}
 		return flow.Done
 	}
 	f := x.fronts[object.In(nd.Target(), k.VLAN)]
-	if f == nil {
+	if f == nil || f.shadow {
 		return flow.Next
 	}
 	b.count.answered.Add(1)

@@ -30,6 +30,8 @@ type balancer struct {
 	probes    map[probeKey]*member
 	probeLast uint16
 	asked     map[place]int64 // when an unknown member was last asked for
+	bindings  map[connKey]binding
+	seals     map[backKey]seal
 }
 
 // datapath is a switch.
@@ -45,6 +47,7 @@ func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		hosts:    object.NewHosts(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
+		bindings: map[connKey]binding{}, seals: map[backKey]seal{},
 	}
 	b.cfg.Store(cfg)
 	b.vips = object.New(&b.mu, store, object.Kind[*vip]{
@@ -66,9 +69,16 @@ type index struct {
 
 // front is the VIPs of one address.
 type front struct {
-	mac  flow.MAC
-	vips map[service]*vip
-	any  *vip
+	mac    flow.MAC
+	shadow bool // a host has the address
+	vips   map[service]*vip
+	any    *vip
+}
+
+// own reports whether an address is a VIP's that no host has.
+func (x *index) own(a netip.Addr, vlan uint16) bool {
+	f := x.fronts[object.In(a, vlan)]
+	return f != nil && !f.shadow
 }
 
 // vip returns the VIP that a packet is for, nil if there is none.
@@ -88,10 +98,12 @@ func (b *balancer) reindex() {
 	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}}
 	groups := map[uint32]bool{}
 	for _, v := range b.vips.List() {
-		x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
+		if v.host == nil {
+			x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
+		}
 		f := x.fronts[v.at.host]
 		if f == nil {
-			f = &front{mac: v.mac, vips: map[service]*vip{}}
+			f = &front{mac: v.mac, shadow: v.host != nil, vips: map[service]*vip{}}
 			x.fronts[v.at.host] = f
 		}
 		if v.at.proto == 0 {
@@ -126,6 +138,9 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.shadows() {
+		defer b.regroup()
+	}
 	d := b.switches[sw]
 	if d == nil {
 		d = &datapath{edges: map[flow.Port]bool{}}
@@ -148,10 +163,14 @@ func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 		d = &datapath{edges: map[flow.Port]bool{}}
 		b.switches[at.Switch] = d
 	}
+	was := d.edges[at.Port]
 	if e.Port.GetRole() == flow.RoleEdge.String() {
 		d.edges[at.Port] = true
 	} else {
 		delete(d.edges, at.Port)
+	}
+	if was != d.edges[at.Port] && b.shadows() {
+		b.regroup()
 	}
 }
 
@@ -162,7 +181,7 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	_, _, moved := b.hosts.Changed(e)
 	concerned := false
 	for _, v := range b.vips.List() {
-		for _, m := range v.pool {
+		for _, m := range v.all() {
 			if !slices.Contains(moved, m.addr) {
 				continue
 			}
@@ -180,11 +199,11 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 func (b *balancer) relocate(m *member, s station, now int64) {
 	d := &flow.Decision{}
 	for c := range m.conns {
-		if c.mac != s.MAC && c.there {
+		if c.mac != s.MAC && c.there && c.kind != direct && c.kind != through {
 			c.mac = s.MAC
 			c.addThere(d)
 		}
-		if c.egress == s.At.Switch || !c.there && !c.back {
+		if c.kind == through || c.egress == s.At.Switch || !c.there && !c.back {
 			continue
 		}
 		if c.back {

@@ -22,16 +22,18 @@ func (b *balancer) fits(v *vip) error {
 		switch {
 		case o.at == v.at:
 			return api.Errorf(codes.AlreadyExists, "vip %s: vip %s has the same address, protocol and port", v.name, o.name)
+		case o.at.host == v.at.host && (o.host == nil) != (v.host == nil):
+			return api.Errorf(codes.InvalidArgument, "vip %s: vip %s has the same address; both are shadows of a host there, or none", v.name, o.name)
 		case o.at.host == v.at.host && o.mac != v.mac:
 			return api.Errorf(codes.InvalidArgument, "vip %s: vip %s has the same address with mac %v; give both the same, or none", v.name, o.name, o.mac)
 		}
-		for _, m := range v.pool {
-			if m.addr == o.at.host {
+		for _, m := range v.all() {
+			if m.addr == o.at.host && m != v.host {
 				return api.Errorf(codes.InvalidArgument, "vip %s: member %v is the address of vip %s", v.name, m.addr.Addr, o.name)
 			}
 		}
-		for _, m := range o.pool {
-			if m.addr == v.at.host {
+		for _, m := range o.all() {
+			if m.addr == v.at.host && m != o.host {
 				return api.Errorf(codes.InvalidArgument, "vip %s: its address is that of a member of vip %s", v.name, o.name)
 			}
 		}
@@ -180,13 +182,14 @@ func (b *balancer) changed(old, now *vip) {
 	}
 	d := &flow.Decision{}
 	if now != nil {
-		now.refused = old.refused
+		now.refused, now.closed = old.refused, old.closed
 	}
-	for _, was := range old.pool {
+	t := time.Now().UnixNano()
+	for _, was := range old.all() {
 		delete(b.probes, was.probeKey())
 		var m *member
 		if now != nil {
-			m = now.member(was.key())
+			m = now.like(was)
 		}
 		if m == nil || m.wish == rest || old.at != now.at {
 			b.count.cut.Add(float64(len(was.conns)))
@@ -197,12 +200,16 @@ func (b *balancer) changed(old, now *vip) {
 				continue
 			}
 		}
-		m.total, m.current, m.live = was.total, was.current, was.live
+		m.total, m.current, m.live = was.total, was.current, 0
 		m.conns = was.conns
-		now.live += m.live
 		for c := range m.conns {
 			c.m = m
+			c.recount()
+			if m != now.responder && c.kind != direct && !now.allow.has(c.key.client.Addr()) {
+				b.revoke(d, now, c, t)
+			}
 		}
+		b.resplit(d, m)
 		if was.vip.check == now.check {
 			m.health = was.health
 			m.health.ends = 0
@@ -213,7 +220,7 @@ func (b *balancer) changed(old, now *vip) {
 			}
 		}
 	}
-	b.out.post(d)
+	b.out.postConfirmed(d)
 }
 
 // DeleteVip answers the call.
@@ -251,7 +258,11 @@ func (b *balancer) ListVips(_ context.Context, req *api.ListVipsRequest) (*api.L
 // show returns the API's view of a VIP. It is called with mu held.
 func (b *balancer) show(v *vip) *api.Vip {
 	m := proto.CloneOf(v.said)
-	m.Connections, m.Refused = uint32(v.live), v.refused
+	m.Connections, m.Pairs, m.Refused, m.Open = uint32(v.live), uint32(v.pairs), v.refused, b.open(v)
+	if v.host != nil {
+		mac, _ := b.ether(v)
+		m.Mac = mac.String()
+	}
 	for i, p := range v.pool {
 		out := m.Pool[i]
 		out.Connections, out.Total, out.Health = uint32(p.live), p.total, verdicts[p.grade()]
@@ -294,7 +305,7 @@ func (b *balancer) ListConnections(_ context.Context, req *api.ListConnectionsRe
 	defer b.mu.Unlock()
 	resp := &api.ListConnectionsResponse{}
 	for _, c := range b.table.by {
-		if req.GetVip() != "" && c.m.vip.name != req.GetVip() {
+		if c.kind != tracked || req.GetVip() != "" && c.m.vip.name != req.GetVip() {
 			continue
 		}
 		resp.Total++

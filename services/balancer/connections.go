@@ -20,9 +20,23 @@ type backKey struct {
 	vlan           uint16
 }
 
-// conn is one connection: an entry at the client's switch that rewrites what
-// goes to the VIP, and one at the member's that rewrites what comes back.
+// kind is what the entries of a conn are for.
+type kind uint8
+
+const (
+	tracked kind = iota // one connection of a client to a VIP
+	paired              // all connections of a client to a VIP; its client has port 0
+	direct              // one to a paired member's own address, which nothing rewrites
+	through             // one to the host that a VIP shadows, which nothing rewrites
+	kinds
+)
+
+// conn is one connection, or a pair: an entry at the client's switch that rewrites
+// what goes to the VIP, and one at the member's that rewrites what comes back.
 type conn struct {
+	kind    kind
+	split   bool // of a pair: connections get entries of their own, for new ones go elsewhere
+	idled   bool // of a pair: the entry there has ended for lack of packets
 	key     connKey
 	m       *member
 	to      netip.AddrPort // of the member
@@ -35,7 +49,19 @@ type conn struct {
 	back    bool          // and that back
 	since   int64
 	sent    int64 // when entries were last sent
-	until   int64 // when it is over, once it has no entries
+	until   int64 // when it is over, once it has no entries; if it is split, in any case
+}
+
+// pair returns the key of the pair that a connection belongs to.
+func (k connKey) pair() connKey {
+	k.client = netip.AddrPortFrom(k.client.Addr(), 0)
+	return k
+}
+
+// pair returns the key of the pair that a connection belongs to.
+func (k backKey) pair() backKey {
+	k.client = netip.AddrPortFrom(k.client.Addr(), 0)
+	return k
 }
 
 func (c *conn) backKey() backKey { return backKey{c.to, c.key.client, c.key.proto, c.key.vlan} }
@@ -53,9 +79,11 @@ func newConnections() connections {
 }
 
 // add makes a connection of a member.
-func (t *connections) add(key connKey, m *member, to netip.AddrPort, id uint32, now int64) *conn {
-	c := &conn{key: key, m: m, to: to, id: id, idle: m.vip.idle, since: now}
-	t.by[key], t.backs[c.backKey()] = c, c
+func (t *connections) add(k kind, key connKey, m *member, to netip.AddrPort, id uint32, now int64) *conn {
+	c := &conn{kind: k, key: key, m: m, to: to, id: id, idle: m.vip.idle, since: now}
+	if t.by[key] = c; k != through {
+		t.backs[c.backKey()] = c
+	}
 	m.conns[c] = struct{}{}
 	return c
 }
@@ -106,13 +134,19 @@ func (t *connections) place(c *conn, ingress flow.Location, egress flow.DPID) {
 func (c *conn) mark(there, back bool) {
 	was, is := c.there || c.back, there || back
 	c.there, c.back = there, back
-	n := 0
-	switch {
-	case is && !was:
-		n = 1
-	case was && !is:
-		n = -1
+	c.count(btoi(is) - btoi(was))
+}
+
+// recount counts the conn for its member, which is new.
+func (c *conn) recount() { c.count(btoi(c.there || c.back)) }
+
+func (c *conn) count(n int) {
+	switch c.kind {
+	case tracked:
+		c.m.live += n
+		c.m.vip.live += n
+	case paired:
+		c.m.live += n
+		c.m.vip.pairs += n
 	}
-	c.m.live += n
-	c.m.vip.live += n
 }

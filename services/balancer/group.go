@@ -64,6 +64,9 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 	}
 	for _, v := range b.vips.List() {
+		if v.host != nil {
+			b.traps(v, sw, add)
+		}
 		if !b.groupFits(v, sw) {
 			continue
 		}

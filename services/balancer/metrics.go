@@ -6,6 +6,7 @@ type Counter interface{ Add(float64) }
 // counts are the service's metrics.
 type counts struct {
 	begun, adopted, cut, dropped                      Counter
+	recalled, direct, revoked, notAllowed, stray      Counter
 	refused, full, closed, unreachable                Counter
 	spoofed, strange, answered, carried, sendingFails Counter
 	checks                                            map[string]Counter
@@ -19,6 +20,11 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		adopted:      counter("connections_adopted_total", "Connections of an earlier run that go on."),
 		cut:          counter("connections_ended_total", ended, "reason", "member_gone"),
 		dropped:      counter("connections_ended_total", ended, "reason", "not_adopted"),
+		revoked:      counter("connections_ended_total", ended, "reason", "not_allowed"),
+		recalled:     counter("connections_recalled_total", "Connections and pairs that went on after their entries had ended."),
+		direct:       counter("direct_connections_total", "Connections of clients to the own address of a member that they have a pair with."),
+		notAllowed:   counter("packets_refused_total", packets, "reason", "not_allowed"),
+		stray:        counter("packets_refused_total", packets, "reason", "no_connection"),
 		refused:      counter("packets_refused_total", packets, "reason", "no_member"),
 		full:         counter("packets_refused_total", packets, "reason", "full"),
 		closed:       counter("packets_refused_total", packets, "reason", "closed_port"),
@@ -37,13 +43,14 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 }
 
 // totals are the current numbers of VIPs and members.
-type totals struct{ vips, connections, up, down, unknown, draining, away int }
+type totals struct{ vips, connections, pairs, bindings, up, down, unknown, draining, away int }
 
 func (b *balancer) totals() (f totals) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.vips, f.connections = b.vips.Len(), len(b.table.by)
+	f.vips, f.connections, f.bindings = b.vips.Len(), len(b.table.by), len(b.bindings)
 	for _, v := range b.vips.List() {
+		f.pairs += v.pairs
 		for _, m := range v.pool {
 			_, reached := b.reach(m)
 			switch {

@@ -2,16 +2,219 @@ package balancer
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
-// ListPairs answers the call.
-func (b *balancer) ListPairs(_ context.Context, req *api.ListPairsRequest) (*api.ListPairsResponse, error) {
-	if req.GetLimit() > listedMax {
-		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", req.GetLimit(), listedMax)
+// The words of per and again.
+var (
+	perNames   = [...]string{"connection", "pair"}
+	againNames = [...]string{"balance", "bound"}
+)
+
+func btoi(b bool) int {
+	if b {
+		return 1
 	}
-	return &api.ListPairsResponse{}, nil
+	return 0
+}
+
+// readPair reads what has entries of its own.
+func (v *vip) readPair(m *api.Vip) error {
+	per, err := wordOf[uint8](perNames[:], m.GetPer())
+	if err != nil {
+		return fmt.Errorf("per %w", err)
+	}
+	again, err := wordOf[uint8](againNames[:], m.GetAgain())
+	if err != nil {
+		return fmt.Errorf("again %w", err)
+	}
+	v.paired, v.rebind = per == 1, again == 1
+	switch {
+	case !v.paired && m.GetAgain() != "":
+		return fmt.Errorf("again %q: is only for per: pair", m.GetAgain())
+	case v.paired && v.at.proto == 0:
+		return fmt.Errorf("per pair: needs one protocol and port; the VIP has protocol any")
+	case v.paired && v.stateless:
+		return fmt.Errorf("per pair: a stateless VIP has no pairs")
+	}
+	return nil
+}
+
+func (v *vip) againText() string {
+	if !v.paired {
+		return ""
+	}
+	return againNames[btoi(v.rebind)]
+}
+
+// resplit has the pairs of a member split if the member is drained, or its VIP has
+// pairs no more: the next packet of each of their connections comes to the
+// controller and gets entries that keep it with the member, and new connections go
+// elsewhere. It is called with mu held.
+func (b *balancer) resplit(d *flow.Decision, m *member) {
+	for c := range m.conns {
+		if split := m.wish == drain || !m.vip.paired; c.kind == paired && split != c.split {
+			if c.split, c.until = split, 0; c.there {
+				c.addThere(d)
+			}
+		}
+	}
+}
+
+// part ends a split pair once it has been split for its idle time: connections that
+// were in use have entries of their own by then. It is called with mu held.
+func (b *balancer) part(d *flow.Decision, c *conn, now int64) {
+	switch {
+	case c.until == 0:
+		c.until = now + int64(c.idle)*int64(time.Second)
+	case now >= c.until:
+		b.remember(c, now)
+		b.table.cut(d, c)
+	}
+}
+
+// bypass handles what a client of a pair sends to the member's own address: the
+// connection gets entries that rewrite nothing, before those of the pair. It is
+// called with mu held.
+func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
+	c := b.table.by[key]
+	if c == nil {
+		m := b.pairOf(backKey{key.to, key.client, key.proto, key.vlan}.pair(), in.Time)
+		if m == nil { // the pair has gone, and so does its guard
+			k := key.pair()
+			removeEntry(d, in.Switch, flow.TableTranslate, flow.PriorityPair, between(k.client, k.to, k.proto, k.vlan), in.Cookie)
+			return flow.Next
+		}
+		if c = b.addTo(direct, key, m, key.to, in.Time); c == nil {
+			return flow.Next
+		}
+		b.count.direct.Add(1)
+	}
+	if s, ok := b.reach(c.m); ok && c.kind == direct {
+		b.install(c, s, in, d)
+	}
+	return flow.Next
+}
+
+// pairOf returns the member of a pair, or of one that is remembered; nil if there
+// is none. It is called with mu held.
+func (b *balancer) pairOf(k backKey, now int64) *member {
+	if p := b.table.backs[k]; p != nil && p.kind == paired {
+		return p.m
+	}
+	for _, v := range b.vips.List() {
+		if m := v.memberAt(k.member); m != nil && v.paired && v.at.host.VLAN == k.vlan {
+			bound := b.bindings[connKey{k.client, netip.AddrPortFrom(v.at.host.Addr, v.at.port), k.proto, k.vlan}]
+			if bound.to == k.member && now < bound.until {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// counters returns a switch's entries of the balancer, with their counters.
+type counters func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
+
+// ListPairs answers the call.
+func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, read counters) (*api.ListPairsResponse, error) {
+	limit := int(req.GetLimit())
+	if limit == 0 {
+		limit = listed
+	}
+	if limit > listedMax {
+		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
+	}
+	resp := &api.ListPairsResponse{}
+	list, switches := b.pairs(req.GetVip())
+	resp.Total = uint32(len(list))
+	list = list[:min(limit, len(list))]
+	sums := map[uint32]*api.BalancedPair{}
+	for _, p := range list {
+		resp.Pairs = append(resp.Pairs, p.pair)
+		sums[p.id] = p.pair
+	}
+	if len(list) == 0 {
+		return resp, nil
+	}
+	var mu sync.Mutex // guards sums and resp
+	var work sync.WaitGroup
+	for _, sw := range switches {
+		work.Go(func() {
+			flows, err := read(ctx, sw)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				resp.Incomplete = append(resp.Incomplete, sw.String())
+				return
+			}
+			for _, f := range flows {
+				n, err := strconv.ParseUint(f.Cookie, 16, 64)
+				cookie := flow.Cookie(n)
+				if err != nil || cookie.Generation() != uint8(paired) {
+					continue
+				}
+				if p := sums[cookie.ID()]; p != nil {
+					p.Packets += f.Packets
+					p.Bytes += f.Bytes
+				}
+			}
+		})
+	}
+	work.Wait()
+	slices.Sort(resp.Incomplete)
+	return resp, nil
+}
+
+// shownPair is a pair with the number of its entries.
+type shownPair struct {
+	pair *api.BalancedPair
+	id   uint32
+}
+
+// pairs returns the pairs of a VIP, or of all, by VIP and client, and the switches
+// of their entries.
+func (b *balancer) pairs(vip string) (list []shownPair, switches []flow.DPID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := map[flow.DPID]bool{}
+	for _, v := range b.vips.List() {
+		if vip != "" && v.name != vip {
+			continue
+		}
+		for _, m := range v.pool {
+			for c := range m.conns {
+				if c.kind != paired || !c.there && !c.back {
+					continue
+				}
+				at[c.ingress.Switch], at[c.egress] = true, true
+				list = append(list, shownPair{&api.BalancedPair{
+					Vip: v.name, Client: c.key.client.Addr().String(), Member: c.to.Addr().String(), MemberPort: uint32(c.to.Port()),
+					Since: time.Unix(0, c.since).UTC().Format(time.RFC3339), At: api.NewLocation(c.ingress),
+				}, c.id})
+			}
+		}
+	}
+	slices.SortFunc(list, func(x, y shownPair) int {
+		if by := strings.Compare(x.pair.Vip, y.pair.Vip); by != 0 {
+			return by
+		}
+		return strings.Compare(x.pair.Client, y.pair.Client)
+	})
+	delete(at, 0)
+	for sw := range at {
+		switches = append(switches, sw)
+	}
+	return list, switches
 }

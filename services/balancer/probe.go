@@ -43,8 +43,13 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 	defer b.mu.Unlock()
 	changed := false
 	for _, v := range b.vips.List() {
-		for _, m := range v.pool {
-			changed = b.attend(m, now, d) || changed
+		b.close(v, now)
+		for _, m := range v.all() {
+			if m.pooled() {
+				changed = b.attend(m, now, d) || changed
+			} else if _, known := b.find(m.addr); !known {
+				b.ask(m, now, d)
+			}
 		}
 	}
 	if changed {
@@ -113,12 +118,13 @@ func (b *balancer) lose(m *member) {
 // check appends the packet that begins a check. It is called with mu held.
 func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	v := m.vip
-	e := packet.Ether{Dst: s.MAC, Src: v.mac, VLAN: m.addr.VLAN}
+	mac, _ := b.ether(v)
+	e := packet.Ether{Dst: s.MAC, Src: mac, VLAN: m.addr.VLAN}
 	ip := packet.IP{Src: v.at.host.Addr, Dst: m.addr.Addr}
 	var frame []byte
 	switch v.check.kind {
 	case checkTCP:
-		m.health.token = uint32(b.probePort())
+		m.health.token = uint32(b.probePort(v))
 		k := m.probeKey()
 		b.probes[k] = m
 		frame = packet.AppendTCP(nil, e, ip, packet.TCPFields{SrcPort: k.from.Port(), DstPort: k.member.Port(), Seq: m.health.token, Flags: packet.TCPSyn}, nil)
@@ -132,23 +138,28 @@ func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	b.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
-// probePort returns a port for a TCP check; many calls in a row return different
-// ports.
-func (b *balancer) probePort() uint16 {
-	b.probeLast = (b.probeLast + 1) % probePorts
-	return probePortFirst + b.probeLast
+// probePort returns a port for a TCP check of a member; many calls in a row return
+// different ports, but for shadows: an entry leads the answers for their one port to
+// the controller.
+func (b *balancer) probePort(v *vip) uint16 {
+	if v.host != nil {
+		return probePortFirst
+	}
+	b.probeLast = (b.probeLast + 1) % (probePorts - 1)
+	return probePortFirst + 1 + b.probeLast
 }
 
 // question returns the frame that asks a member, or everybody, for its Ethernet
 // address.
 func (b *balancer) question(m *member, to flow.MAC) []byte {
 	v := m.vip
+	mac, _ := b.ether(v)
 	if m.addr.Addr.Is4() {
 		return packet.AppendARPRequest(nil, m.addr.VLAN, packet.ARPFields{
-			SenderMAC: v.mac, SenderIP: v.at.host.Addr, TargetMAC: to, TargetIP: m.addr.Addr,
+			SenderMAC: mac, SenderIP: v.at.host.Addr, TargetMAC: to, TargetIP: m.addr.Addr,
 		})
 	}
-	f := packet.NDFields{SrcMAC: v.mac, SrcIP: v.at.host.Addr, DstMAC: to, Target: m.addr.Addr}
+	f := packet.NDFields{SrcMAC: mac, SrcIP: v.at.host.Addr, DstMAC: to, Target: m.addr.Addr}
 	if to != (flow.MAC{}) {
 		f.DstIP = m.addr.Addr
 	}
@@ -158,6 +169,9 @@ func (b *balancer) question(m *member, to flow.MAC) []byte {
 // ask appends a question for an unknown member, to all edge ports. It is called
 // with mu held.
 func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
+	if _, known := b.ether(m.vip); !known {
+		return // the shadowed host itself is not known: it would be feigned
+	}
 	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.Load().AskInterval) {
 		return
 	}
@@ -198,7 +212,7 @@ func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.
 	delete(b.probes, key)
 	open := t.Flags()&packet.TCPRst == 0
 	if open {
-		b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: m.vip.mac, VLAN: k.VLAN},
+		b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN},
 			packet.IP{Src: dst, Dst: src}, packet.TCPFields{SrcPort: k.TPDst, DstPort: k.TPSrc, Seq: t.Ack(), Flags: packet.TCPRst}, nil))
 	}
 	if b.judge(m, open, fmt.Sprintf("port %d is closed", key.member.Port()), in.Time) {

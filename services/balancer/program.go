@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
@@ -91,14 +92,29 @@ func fromVip(list []flow.Action, vip netip.AddrPort, from uint16, proto uint8) [
 	return list
 }
 
-func (c *conn) cookie() flow.Cookie { return flow.NewCookie(flow.OwnerBalancer, 0, c.id) }
+// The generations of cookies say what an entry is for: its conn's kind; these are
+// added to that.
+const (
+	genGuard = 0x10 // leads to the controller what may not be of the conn
+	genSeal  = 0x20 // takes the place of an entry back of a client that lost its leave
+)
 
-// addThere appends the entry at the client's switch.
+func (c *conn) cookie(gen uint8) flow.Cookie {
+	return flow.NewCookie(flow.OwnerBalancer, uint8(c.kind)|gen, c.id)
+}
+
+// addThere appends the entries at the client's switch.
 func (c *conn) addThere(d *flow.Decision) {
 	var room [3]flow.Action
 	e := &d.AddFlow(c.ingress.Switch).Entry
 	c.fill(e, c.thereMatch(), c.idle)
-	e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
+	switch {
+	case c.split:
+		e.Goto, e.Apply = 0, d.Output(flow.PortController)
+	case c.kind == tracked || c.kind == paired:
+		e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
+	}
+	c.addGuard(d)
 }
 
 // addBack appends the entry at the member's switch. It lasts twice as long, so
@@ -107,29 +123,66 @@ func (c *conn) addBack(d *flow.Decision) {
 	var room [2]flow.Action
 	e := &d.AddFlow(c.egress).Entry
 	c.fill(e, c.backMatch(), 2*c.idle)
-	e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
+	if c.kind != direct {
+		e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
+	}
+}
+
+// guardMatch matches what leads to the controller as long as the conn lasts. Of a
+// pair it is what the client sends to the member's own address, for the entry back
+// would take the answers for the VIP's. Of such a direct connection it is what the
+// client sends to the VIP from the same port, for the member could not tell both.
+func (c *conn) guardMatch() (flow.Match, bool) {
+	switch c.kind {
+	case paired:
+		return between(c.key.client, c.to, c.key.proto, c.key.vlan), true
+	case direct:
+		return between(c.key.client, netip.AddrPortFrom(c.m.vip.at.host.Addr, c.m.vip.at.port), c.key.proto, c.key.vlan), true
+	}
+	return flow.Match{}, false
+}
+
+// addGuard appends the guard, if the conn has one.
+func (c *conn) addGuard(d *flow.Decision) {
+	m, ok := c.guardMatch()
+	if !ok {
+		return
+	}
+	e := &d.AddFlow(c.ingress.Switch).Entry
+	c.fill(e, m, uint16(min(lasting*int(c.idle), math.MaxUint16)))
+	e.Goto, e.Apply, e.Cookie = 0, d.Output(flow.PortController), c.cookie(genGuard)
 }
 
 func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
-	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, flow.PriorityConnection, m
-	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie()
+	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, c.priority(), m
+	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie(0)
 }
 
-// removeThere and removeBack append the removal of an entry, if it is still of
+func (c *conn) priority() uint16 {
+	if c.kind == paired {
+		return flow.PriorityPair
+	}
+	return flow.PriorityConnection
+}
+
+// removeThere and removeBack append the removal of entries, if they are still of
 // this connection.
 func (c *conn) removeThere(d *flow.Decision) {
-	removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.thereMatch(), c.cookie())
+	removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.priority(), c.thereMatch(), c.cookie(0))
+	if m, ok := c.guardMatch(); ok {
+		removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.priority(), m, c.cookie(genGuard))
+	}
 }
 
 func (c *conn) removeBack(d *flow.Decision) {
-	removeEntry(d, c.egress, flow.TableTranslate, c.backMatch(), c.cookie())
+	removeEntry(d, c.egress, flow.TableTranslate, c.priority(), c.backMatch(), c.cookie(0))
 }
 
-func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, m flow.Match, cookie flow.Cookie) {
+func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, priority uint16, m flow.Match, cookie flow.Cookie) {
 	mod := d.AddFlow(sw)
 	mod.Command, mod.CookieMask = flow.DeleteStrict, ^flow.Cookie(0)
 	e := &mod.Entry
-	e.Table, e.Priority, e.Match, e.Cookie = table, flow.PriorityConnection, m, cookie
+	e.Table, e.Priority, e.Match, e.Cookie = table, priority, m, cookie
 }
 
 // cut ends a connection and appends the removal of its entries.

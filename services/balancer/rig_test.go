@@ -137,7 +137,7 @@ func (g *rig) open(client int, port uint16) int {
 // posted returns what has been posted meanwhile.
 func (g *rig) posted() *flow.Decision {
 	all := &flow.Decision{}
-	for d := g.b.out.next(); d != nil; d = g.b.out.next() {
+	for d, ok := g.b.out.next(); ok; d, ok = g.b.out.next() {
 		for _, op := range d.Ops {
 			if op.Kind == flow.OpFlow {
 				all.Flow(op.Switch, d.Flows[op.Index])
@@ -170,12 +170,14 @@ type standIns struct {
 
 func fakes(h *wefttest.Harness) *standIns {
 	s := &standIns{sets: map[string]*api.SetStandingRequest{}}
-	wefttest.Fake(h, api.Send, func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sent = append(s.sent, d)
-		return &api.ApplyResult{}, nil
-	})
+	for _, m := range []api.Method[flow.Decision, api.ApplyResult]{api.Send, api.Apply} {
+		wefttest.Fake(h, m, func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.sent = append(s.sent, d)
+			return &api.ApplyResult{}, nil
+		})
+	}
 	wefttest.Fake(h, api.SetStanding, func(_ context.Context, r *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -27,7 +27,7 @@ func Spec() weft.Spec {
 		Doc:  "spreads connections to virtual IPs over pools of hosts",
 		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
 			api.ListConnections, api.ListPairs, api.SetOwnedVip, api.DeleteOwnedVip),
-		Calls: weft.Methods(api.Send, api.SetStanding, api.Observe),
+		Calls: weft.Methods(api.Send, api.Apply, api.SetStanding, api.Observe, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.FlowRemovedEvent, api.SegmentChangedEvent),
 		Optional: []string{"tenants"},
@@ -97,7 +97,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { b.vips.Follow(ctx) })
-	work.Go(func() { b.out.run(ctx, func(d *flow.Decision) { send(ctx, env, b, d) }) })
+	work.Go(func() { b.out.run(ctx, func(l letter) { send(ctx, env, b, l) }) })
 	work.Go(func() { observe(ctx, env) })
 	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
 	defer tick.Stop()
@@ -127,7 +127,14 @@ func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
 	weft.Handle(env, api.SetOwnedVip, settled(b, k, m, b.SetOwnedVip))
 	weft.Handle(env, api.DeleteOwnedVip, settled(b, k, m, b.DeleteOwnedVip))
 	weft.Handle(env, api.ListVips, b.ListVips)
-	weft.Handle(env, api.ListPairs, b.ListPairs)
+	weft.Handle(env, api.ListPairs, func(ctx context.Context, req *api.ListPairsRequest) (*api.ListPairsResponse, error) {
+		return b.ListPairs(ctx, req, func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+			ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
+			defer cancel()
+			resp, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerBalancer.String()})
+			return resp.GetFlows(), err
+		})
+	})
 	weft.Handle(env, api.ListConnections, b.ListConnections)
 }
 
@@ -140,19 +147,27 @@ func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(con
 			return nil, err
 		}
 		m.update()
-		k.Confirm(ctx, b.cfg.Load().Deadline, "groups")
+		deadline := b.cfg.Load().Deadline
+		flush, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		b.out.flush(flush)
+		k.Confirm(ctx, deadline, "groups")
 		return resp, nil
 	}
 }
 
 // send sends flow-mods and packets. A failure is repaired when the switch has
 // reported its entries, or sent again with the next check.
-func send(ctx context.Context, env *weft.Env, b *balancer, d *flow.Decision) {
+func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+	method := api.Send
+	if l.confirmed {
+		method = api.Apply
+	}
+	if _, err := weft.Call(ctx, env, method, l.Decision); err != nil && ctx.Err() == nil {
 		b.count.sendingFails.Add(1)
-		env.Log.Debug("not sent", "operations", len(d.Ops), "error", err)
+		env.Log.Debug("not sent", "operations", len(l.Ops), "error", err)
 	}
 }
 
@@ -179,7 +194,9 @@ func observe(ctx context.Context, env *weft.Env) {
 func gauges(env *weft.Env, b *balancer) {
 	m := env.Metric
 	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.totals().vips) })
-	m.Gauge("connections", "Connections that are balanced.", func() float64 { return float64(b.totals().connections) })
+	m.Gauge("connections", "Connections that are balanced, and pairs.", func() float64 { return float64(b.totals().connections) })
+	m.Gauge("pairs", "Pairs of client and member with entries.", func() float64 { return float64(b.totals().pairs) })
+	m.Gauge("bindings", "Connections and pairs remembered after their entries have ended.", func() float64 { return float64(b.totals().bindings) })
 	const members = "Members of pools, by state."
 	m.Gauge("members", members, func() float64 { return float64(b.totals().up) }, "state", "up")
 	m.Gauge("members", members, func() float64 { return float64(b.totals().down) }, "state", "down")

@@ -53,8 +53,13 @@ func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
 func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
 	k := &in.Key
 	f := x.fronts[object.In(dst, k.VLAN)]
-	if f == nil {
+	switch {
+	case f == nil && in.Cookie.Owner() == flow.OwnerBalancer:
+		return b.guarded(x, in, d, src, dst)
+	case f == nil:
 		return b.strange(x, k)
+	case f.shadow:
+		return b.shadowed(f, in, d, src, dst)
 	}
 	if k.EthDst != f.mac && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
 		return flow.Next // for a host that has this Ethernet address, such as a router
@@ -90,14 +95,13 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		b.refuse(in, d)
 		return flow.Drop
 	}
-	c := b.table.by[key]
+	c := b.assign(v, key, in)
 	if c == nil {
-		if c = b.begin(v, key, in.Time); c == nil {
-			v.refused++
-			b.count.refused.Add(1)
-			b.refuse(in, d)
-			return flow.Drop
-		}
+		b.turnAway(v, key, in, d)
+		return flow.Drop
+	}
+	if c.kind == through {
+		return b.pass(c, in, d)
 	}
 	s, ok := b.reach(c.m)
 	if !ok {
@@ -119,36 +123,6 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	}
 	in.Dst, in.DstMAC = s.At, s.MAC
 	return flow.Next
-}
-
-// begin makes a connection to a chosen member, nil if there is none or no room.
-// It is called with mu held.
-func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
-	if len(b.table.by) >= b.cfg.Load().Connections {
-		b.count.full.Add(1)
-		return nil
-	}
-	client := key.client.Addr()
-	to := func(m *member) netip.AddrPort {
-		if m.port == 0 {
-			return netip.AddrPortFrom(m.addr.Addr, key.to.Port())
-		}
-		return m.key()
-	}
-	m := v.choose(client, now, func(m *member) bool {
-		if m.addr.Addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
-			return false
-		}
-		_, ok := b.reach(m)
-		return ok
-	})
-	if m == nil {
-		return nil
-	}
-	m.total++
-	b.count.begun.Add(1)
-	b.stick(v, client, m, now)
-	return b.table.add(key, m, to(m), b.table.nextID(), now)
 }
 
 // stick keeps a client at a member for as long as its VIP says. It is called with
@@ -180,15 +154,18 @@ func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decisi
 	if !rewrites && c.back && c.egress == s.At.Switch && in.Time-c.sent < int64(c.idle)*int64(time.Second) {
 		return
 	}
-	if moved && c.there {
+	if moved && c.ingress.Switch != 0 && (c.there || c.kind == paired) {
 		c.removeThere(d)
 	}
 	if c.back && c.egress != s.At.Switch {
 		c.removeBack(d)
 	}
 	b.table.place(c, from, s.At.Switch)
-	c.mac, c.sent, c.until = s.MAC, in.Time, 0
+	c.mac, c.sent, c.until, c.idled = s.MAC, in.Time, 0, false
 	c.addBack(d)
+	if delete(b.seals, c.backKey()); c.kind != tracked && c.egress != c.ingress.Switch {
+		d.Fence() // before the switch of the client lets others of the pair follow
+	}
 	if rewrites {
 		c.addThere(d)
 	}

@@ -203,30 +203,31 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 // consistent checks that all that is counted is what there is.
 func (g *rig) consistent() {
 	g.t.Helper()
-	n := 0
+	n, backs := 0, 0
 	for _, v := range g.b.vips.List() {
-		live := 0
-		for _, m := range v.pool {
+		live := [kinds]int{}
+		for _, m := range v.all() {
 			mine := 0
 			for c := range m.conns {
-				if c.m != m || g.b.table.by[c.key] != c || g.b.table.backs[c.backKey()] != c {
+				if c.m != m || g.b.table.by[c.key] != c || c.kind != through && g.b.table.backs[c.backKey()] != c {
 					g.t.Errorf("connection %v of %v is not kept right", c.key, m.key())
 				}
 				if c.there || c.back {
-					mine++
+					live[c.kind]++
+					mine += btoi(c.kind == tracked || c.kind == paired)
 				}
 				n++
+				backs += btoi(c.kind != through)
 			}
 			if mine != m.live {
 				g.t.Errorf("member %v counts %d, has %d", m.key(), m.live, mine)
 			}
-			live += mine
 		}
-		if live != v.live {
-			g.t.Errorf("vip %s counts %d, has %d", v.name, v.live, live)
+		if live[tracked] != v.live || live[paired] != v.pairs {
+			g.t.Errorf("vip %s counts %d and %d pairs, has %v", v.name, v.live, v.pairs, live)
 		}
 	}
-	if n != len(g.b.table.by) || n != len(g.b.table.backs) {
+	if n != len(g.b.table.by) || backs != len(g.b.table.backs) {
 		g.t.Errorf("members have %d connections, the table %d and %d", n, len(g.b.table.by), len(g.b.table.backs))
 	}
 }

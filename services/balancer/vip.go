@@ -70,9 +70,17 @@ type vip struct {
 	idle      uint16 // seconds
 	check     check
 	pool      []*member
-	group     uint32 // number of its group, 0 if another VIP has it
+	allow     *allowed
+	refuse    refusal
+	responder *member // with refuseTo
+	host      *member // that a shadow stands before; nil: no host has the address
+	closed    int64   // since when packets for it are led to members; 0: they are not
+	paired    bool    // pairs of client and member have entries, not connections
+	rebind    bool    // an idle pair stays with its member
+	group     uint32  // number of its group, 0 if another VIP has it
 
 	live    int // connections with an entry
+	pairs   int // pairs with an entry
 	refused uint64
 	stuck   map[netip.Addr]stay
 }
@@ -159,13 +167,11 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 		return fail("stickiness %d: want at most %d seconds", m.GetStickiness(), 7*24*3600)
 	}
 	v.sticky, v.stateless = time.Duration(m.GetStickiness())*time.Second, m.GetStateless()
-	for _, f := range []struct {
-		field string
-		set   bool
-	}{{"allow", m.GetAllow() != nil}, {"refuse", m.GetRefuse() != ""}, {"shadow", m.GetShadow()}, {"per", m.GetPer() != ""}, {"again", m.GetAgain() != ""}} {
-		if f.set {
-			return fail("%s: is not supported by this version", f.field)
-		}
+	if v.allow, err = readAllow(m.GetAllow(), v); err != nil {
+		return fail("%w", err)
+	}
+	if err = readRefuse(m.GetRefuse(), v); err != nil {
+		return fail("%w", err)
 	}
 	if m.GetIdleTimeout() > idleMax {
 		return fail("idle_timeout %d: want at most %d seconds", m.GetIdleTimeout(), idleMax)
@@ -173,11 +179,21 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 	if v.idle = uint16(m.GetIdleTimeout()); v.idle == 0 {
 		v.idle = uint16(cfg.IdleTimeout / time.Second)
 	}
-	if v.mac, err = macOf(m.GetMac(), v.at.host, cfg); err != nil {
+	mac := m.GetMac()
+	if m.GetShadow() {
+		mac = "" // it has its host's
+	}
+	if v.mac, err = macOf(mac, v.at.host, cfg); err != nil {
 		return fail("%w", err)
 	}
 	if v.check, err = readCheck(m.GetHealth(), v.at); err != nil {
 		return fail("health: %w", err)
+	}
+	if err = v.readPair(m); err != nil {
+		return fail("%w", err)
+	}
+	if err = v.readShadow(m); err != nil {
+		return fail("%w", err)
 	}
 	if len(m.GetPool()) > cfg.Members {
 		return fail("%d members: want at most %d (balancer.members)", len(m.GetPool()), cfg.Members)
@@ -281,7 +297,8 @@ func (v *vip) keep() *api.Vip {
 		Name: v.name, Address: v.at.host.Addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),
 		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
-		Owner: owners[v.owner],
+		Owner: owners[v.owner], Allow: v.allow.message(), Refuse: v.refusalText(), Shadow: v.host != nil,
+		Per: perNames[btoi(v.paired)], Again: v.againText(),
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{

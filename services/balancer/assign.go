@@ -1,0 +1,138 @@
+package balancer
+
+import (
+	"net/netip"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+)
+
+// opens reports whether a packet may be the first of a connection: of TCP only a
+// SYN is.
+func opens(in *flow.PacketIn) bool {
+	if in.Key.IPProto != flow.IPProtoTCP {
+		return true
+	}
+	t, ok := packet.ParseTCP(in.Data)
+	return ok && t.Flags()&(packet.TCPSyn|packet.TCPAck) == packet.TCPSyn
+}
+
+// assign returns what a packet for a VIP belongs to: its connection or pair, or
+// one that begins with it; nil if the packet is refused. It is called with mu
+// held.
+func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
+	if c := b.table.by[key]; c != nil {
+		return c
+	}
+	opening := opens(in)
+	if !v.allow.has(key.client.Addr()) {
+		b.count.notAllowed.Add(1)
+		return b.respond(v, key, opening, in.Time)
+	}
+	if p := b.table.by[key.pair()]; p != nil {
+		switch {
+		case p.split && opening && key.proto == flow.IPProtoTCP:
+			return b.begin(v, tracked, key, in.Time)
+		case p.split:
+			return b.addTo(tracked, key, p.m, p.to, in.Time)
+		case b.table.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
+			// The member has a direct connection from the same port.
+			return b.begin(v, tracked, key, in.Time)
+		case p.idled && opening && !v.rebind && !p.there:
+			d := &flow.Decision{}
+			b.remember(p, in.Time)
+			b.table.cut(d, p)
+			b.out.post(d)
+		default:
+			return p
+		}
+	}
+	if c := b.recall(v, key, opening, in.Time); c != nil {
+		return c
+	}
+	as := tracked
+	if sw := b.switches[in.Switch]; v.pairsNow(in.Time) && sw != nil && sw.rewrites {
+		as = paired
+	}
+	switch {
+	case opening:
+		if c := b.begin(v, as, key, in.Time); c != nil {
+			return c
+		}
+	case v.policy == hashed || v.stuck[key.client.Addr()].m != nil:
+		if c := b.begin(v, as, key, in.Time); c != nil { // with the member as before
+			return c
+		}
+	case v.host == nil:
+		b.count.stray.Add(1)
+		return nil
+	}
+	if v.host != nil {
+		return b.addTo(through, key, v.host, key.to, in.Time)
+	}
+	b.count.refused.Add(1)
+	return b.respond(v, key, opening, in.Time)
+}
+
+// respond gives the connection of a client that is not served to the responder,
+// if there is one; nil is that it is refused. It is called with mu held.
+func (b *balancer) respond(v *vip, key connKey, opening bool, now int64) *conn {
+	v.refused++
+	if m := v.responder; m != nil && opening && m.addr.Addr != key.client.Addr() {
+		if _, ok := b.reach(m); ok {
+			return b.addTo(tracked, key, m, m.key(), now)
+		}
+	}
+	return nil
+}
+
+// addTo makes a connection to a member, nil if there is no room or the member has
+// one from the same port of the client. It is called with mu held.
+func (b *balancer) addTo(as kind, key connKey, m *member, to netip.AddrPort, now int64) *conn {
+	if len(b.table.by) >= b.cfg.Load().Connections {
+		b.count.full.Add(1)
+		return nil
+	}
+	if as != through && b.table.backs[backKey{to, key.client, key.proto, key.vlan}] != nil {
+		return nil
+	}
+	return b.table.add(as, key, m, to, b.table.nextID(), now)
+}
+
+// begin makes a connection or a pair with a chosen member, nil if there is none or
+// no room. A client that has another VIP's pair with that member has a connection
+// instead: one entry back cannot serve both VIPs. It is called with mu held.
+func (b *balancer) begin(v *vip, as kind, key connKey, now int64) *conn {
+	if len(b.table.by) >= b.cfg.Load().Connections {
+		b.count.full.Add(1)
+		return nil
+	}
+	client := key.client.Addr()
+	to := func(m *member) netip.AddrPort {
+		if m.port == 0 {
+			return netip.AddrPortFrom(m.addr.Addr, key.to.Port())
+		}
+		return m.key()
+	}
+	m := v.choose(client, now, func(m *member) bool {
+		if m.addr.Addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
+			return false
+		}
+		_, ok := b.reach(m)
+		return ok
+	})
+	if m == nil {
+		return nil
+	}
+	m.total++
+	b.count.begun.Add(1)
+	b.stick(v, client, m, now)
+	if as == paired {
+		if b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}.pair()] != nil {
+			as = tracked
+		} else {
+			key = key.pair()
+		}
+	}
+	return b.table.add(as, key, m, to(m), b.table.nextID(), now)
+}

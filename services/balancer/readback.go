@@ -1,0 +1,106 @@
+package balancer
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// part is which of a conn's entries one is.
+type part uint8
+
+const (
+	there part = iota
+	back
+	guard
+)
+
+// seenEntry is a connection's entry, as read back.
+type seenEntry struct {
+	kind  kind
+	part  part
+	split bool
+	key   connKey
+	to    netip.AddrPort // the member's; not known of what leads to the controller
+	mac   flow.MAC
+	id    uint32
+	later bool // it stays where it is though its conn is not known: that may yet be read, or the entry ends by itself
+}
+
+// readEntry reads an entry that the balancer has made for a connection or a pair:
+// of the way there if it rewrites the destination, of the way back if the source;
+// the cookie says what else it may be.
+func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
+	src, dst, proto, vlan, ok := ends(&e.Match)
+	gen := e.Cookie.Generation()
+	if o.kind = kind(gen &^ (genGuard | genSeal)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
+		return o, false
+	}
+	o.id, o.key = e.Cookie.ID(), connKey{client: src, to: dst, proto: proto, vlan: vlan}
+	if gen&genGuard != 0 {
+		o.part = guard
+		return o, o.kind == paired || o.kind == direct
+	}
+	addr, port := netip.Addr{}, uint16(0)
+	for i := range e.Apply {
+		a := &e.Apply[i]
+		if a.Kind == flow.ActionOutput && flow.Port(a.Arg) == flow.PortController && o.kind == paired && dst.Port() != 0 {
+			o.split = true
+			return o, true
+		}
+		if a.Kind != flow.ActionSetField {
+			return o, false
+		}
+		switch a.Field {
+		case flow.FieldEthDst:
+			o.mac = flow.MAC(a.Value[:6])
+		case flow.FieldIPv4Dst, flow.FieldIPv4Src:
+			addr = netip.AddrFrom4([4]byte(a.Value[:4]))
+		case flow.FieldIPv6Dst, flow.FieldIPv6Src:
+			addr = netip.AddrFrom16(a.Value)
+		case flow.FieldTCPDst, flow.FieldTCPSrc, flow.FieldUDPDst, flow.FieldUDPSrc:
+			port = binary.BigEndian.Uint16(a.Value[:])
+		}
+		if a.Field == flow.FieldIPv4Src || a.Field == flow.FieldIPv6Src {
+			o.part = back
+		}
+	}
+	switch {
+	case o.kind == direct || o.kind == through:
+		o.to = dst
+		return o, true
+	case !addr.IsValid():
+		return o, false
+	case o.part == back:
+		if port == 0 {
+			port = src.Port()
+		}
+		o.key, o.to = connKey{client: dst, to: netip.AddrPortFrom(addr, port), proto: proto, vlan: vlan}, src
+		return o, true
+	}
+	if port == 0 {
+		port = dst.Port()
+	}
+	o.to = netip.AddrPortFrom(addr, port)
+	return o, true
+}
+
+// ends reads the addresses and ports of a match; of a pair's, one port is 0.
+func ends(m *flow.Match) (src, dst netip.AddrPort, proto uint8, vlan uint16, ok bool) {
+	k := &m.Key
+	tcp, udp := flow.FieldTCPSrc.Bit()|flow.FieldTCPDst.Bit(), flow.FieldUDPSrc.Bit()|flow.FieldUDPDst.Bit()
+	v4, v6 := flow.FieldIPv4Src.Bit()|flow.FieldIPv4Dst.Bit(), flow.FieldIPv6Src.Bit()|flow.FieldIPv6Dst.Bit()
+	if m.Masked != 0 || m.Set&(tcp|udp) == 0 {
+		return src, dst, 0, 0, false
+	}
+	switch {
+	case m.Set&v4 == v4:
+		src, dst = netip.AddrPortFrom(netip.AddrFrom4(k.IPv4Src), k.TPSrc), netip.AddrPortFrom(netip.AddrFrom4(k.IPv4Dst), k.TPDst)
+	case m.Set&v6 == v6:
+		src, dst = netip.AddrPortFrom(netip.AddrFrom16(k.IPv6Src), k.TPSrc), netip.AddrPortFrom(netip.AddrFrom16(k.IPv6Dst), k.TPDst)
+	default:
+		return src, dst, 0, 0, false
+	}
+	return src, dst, k.IPProto, k.VLAN, true
+}

@@ -1,0 +1,116 @@
+package balancer
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/packet"
+)
+
+// sealIdle is how many seconds without packets an entry back of a client that has
+// lost its leave goes on to keep the member's packets from it.
+const sealIdle = 60
+
+// seal is such an entry that leads to the controller.
+type seal struct {
+	vip   netip.AddrPort
+	until int64
+}
+
+// revoke ends the connection, or all connections of the pair, of a client that may
+// not connect any more: what either end sends next comes to the controller, which
+// resets both, or is dropped. The client of a single connection is made to send
+// something at once. It is called with mu held.
+func (b *balancer) revoke(d *flow.Decision, v *vip, c *conn, now int64) {
+	b.count.revoked.Add(1)
+	if c.there || c.kind == paired {
+		c.removeThere(d)
+	}
+	if c.back {
+		e := &d.AddFlow(c.egress).Entry
+		c.fill(e, c.backMatch(), sealIdle)
+		e.Flags, e.Goto, e.Cookie = 0, 0, c.cookie(genSeal)
+		if v.refuse != refuseDrop {
+			e.Apply = d.Output(flow.PortController)
+			b.seals[c.backKey()] = seal{c.key.to, now + 2*sealIdle*int64(time.Second)}
+		}
+	}
+	if v.refuse != refuseDrop && c.kind != paired && c.key.proto == flow.IPProtoTCP {
+		b.provoke(d, c)
+	}
+	delete(b.bindings, c.key)
+	b.table.end(c)
+}
+
+// provoke appends an empty segment that is outside any window: the client answers
+// with an acknowledgement that has the sequence numbers of both ends (RFC 9293
+// section 3.10.7.4).
+func (b *balancer) provoke(d *flow.Decision, c *conn) {
+	b.segment(d, c.key.to, c.key.client, c.key.vlan, packet.TCPFields{Flags: packet.TCPAck})
+}
+
+// segment appends the packet-out of a TCP segment to a host, if it is known where
+// that is.
+func (b *balancer) segment(d *flow.Decision, from, to netip.AddrPort, vlan uint16, f packet.TCPFields) {
+	s, ok := b.find(object.In(to.Addr(), vlan))
+	if !ok {
+		return
+	}
+	src, _ := b.find(object.In(from.Addr(), vlan))
+	if x := b.index.Load(); x != nil && x.fronts[object.In(from.Addr(), vlan)] != nil && !x.fronts[object.In(from.Addr(), vlan)].shadow {
+		src.MAC = x.fronts[object.In(from.Addr(), vlan)].mac
+	}
+	f.SrcPort, f.DstPort = from.Port(), to.Port()
+	b.deliver(d, packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: src.MAC, VLAN: vlan}, packet.IP{Src: from.Addr(), Dst: to.Addr()}, f, nil), vlan, s.At)
+}
+
+// turnAway refuses a packet of a client, and resets the connection that the client
+// has had at a member. It is called with mu held.
+func (b *balancer) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Decision) {
+	if v.refuse == refuseDrop {
+		return
+	}
+	b.refuse(in, d)
+	t, ok := packet.ParseTCP(in.Data)
+	if len(b.seals) == 0 || !ok || t.Flags()&packet.TCPAck == 0 {
+		return
+	}
+	for _, m := range v.pool {
+		k := backKey{m.key(), key.client, key.proto, key.vlan}
+		if b.seals[k].until > in.Time || b.seals[k.pair()].until > in.Time {
+			b.segment(d, key.client, m.key(), key.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
+		}
+	}
+}
+
+// sealed resets both ends of a connection of a member with a client that has lost
+// its leave. It is called with mu held.
+func (b *balancer) sealed(in *flow.PacketIn, d *flow.Decision, k backKey) flow.Verdict {
+	s := b.seals[k]
+	if s.until == 0 {
+		s = b.seals[k.pair()]
+	}
+	if t, ok := packet.ParseTCP(in.Data); ok && in.Time < s.until {
+		b.refuse(in, d)
+		b.segment(d, s.vip, k.client, k.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
+	}
+	return flow.Drop
+}
+
+// guarded handles what the balancer's own entries lead to the controller and is
+// not for a VIP.
+func (b *balancer) guarded(x *index, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
+	k := &in.Key
+	from, to := netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, k.TPDst)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch gen := in.Cookie.Generation(); {
+	case gen&genSeal != 0:
+		return b.sealed(in, d, backKey{from, to, k.IPProto, k.VLAN})
+	case gen&genGuard != 0:
+		return b.bypass(in, d, connKey{from, to, k.IPProto, k.VLAN})
+	}
+	return b.strange(x, k)
+}

@@ -1,0 +1,152 @@
+package balancer
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// readShadow reads whether a host has the address of the VIP.
+func (v *vip) readShadow(m *api.Vip) error {
+	if !m.GetShadow() {
+		return nil
+	}
+	switch {
+	case v.stateless:
+		return fmt.Errorf("shadow: a VIP at the address of a host cannot be stateless")
+	case v.at.proto == 0:
+		return fmt.Errorf("shadow: needs one protocol and port; the VIP has protocol any")
+	case v.check.kind == checkICMP:
+		return fmt.Errorf("shadow: the host itself would get the answers to checks of kind icmp; want tcp, arp or none")
+	}
+	v.host = &member{vip: v, addr: v.at.host, port: v.at.port, weight: 1, conns: map[*conn]struct{}{}}
+	return nil
+}
+
+// ether returns the Ethernet address of a VIP: that of the host that it shadows, of
+// which false says that it is not known. It is called with mu held.
+func (b *balancer) ether(v *vip) (flow.MAC, bool) {
+	if v.host == nil {
+		return v.mac, true
+	}
+	s, ok := b.find(v.at.host)
+	return s.MAC, ok
+}
+
+// open reports whether packets for a shadow go through to the host: no member
+// serves. It is called with mu held.
+func (b *balancer) open(v *vip) bool {
+	if v.host == nil {
+		return false
+	}
+	for _, m := range v.pool {
+		if _, ok := b.reach(m); ok && m.wish == serve && m.grade() != bad {
+			return false
+		}
+	}
+	return true
+}
+
+// settling is how long a shadow has connections only, no pairs, in nanoseconds:
+// connections that the host has are seen meanwhile, and let through.
+const settling = int64(10 * time.Second)
+
+// pairsNow reports whether a VIP has pairs now.
+func (v *vip) pairsNow(now int64) bool {
+	return v.paired && (v.host == nil || v.closed != 0 && now-v.closed > settling)
+}
+
+// close records since when packets for a shadow are led to members. It is called
+// with mu held.
+func (b *balancer) close(v *vip, now int64) {
+	switch {
+	case v.host == nil || b.open(v):
+		v.closed = 0
+	case v.closed == 0:
+		v.closed = now
+	}
+}
+
+// shadows reports whether there are shadows. It is called with mu held.
+func (b *balancer) shadows() bool {
+	for _, v := range b.vips.List() {
+		if v.host != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// shadowed handles packets for the address of a host that VIPs shadow.
+func (b *balancer) shadowed(f *front, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
+	k := &in.Key
+	if k.IPProto == flow.IPProtoTCP && k.TPDst == probePortFirst && b.answered(in, d, src, dst) {
+		return flow.Done
+	}
+	v := f.vip(service{object.In(dst, k.VLAN), k.TPDst, k.IPProto})
+	if v == nil || k.IPProto != flow.IPProtoTCP && k.IPProto != flow.IPProtoUDP {
+		return flow.Next
+	}
+	for _, m := range v.all() {
+		if m.addr == object.In(src, k.VLAN) {
+			return flow.Next
+		}
+	}
+	b.mu.Lock()
+	s, known := b.find(v.at.host)
+	b.mu.Unlock()
+	if known && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
+		return flow.Next // to a router, which sends it on to the host
+	}
+	return b.balance(in, d, connKey{
+		client: netip.AddrPortFrom(src, k.TPSrc), to: netip.AddrPortFrom(dst, k.TPDst), proto: k.IPProto, vlan: k.VLAN,
+	})
+}
+
+// pass lets a packet go on to the host that a VIP shadows, with an entry that has
+// those that follow do so. It is called with mu held.
+func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	if sw := b.switches[in.Switch]; sw == nil || !sw.rewrites || c.there && c.ingress.Switch == from.Switch && in.Time-c.sent < recently {
+		return flow.Next
+	}
+	if c.there && c.ingress.Switch != from.Switch {
+		c.removeThere(d)
+	}
+	b.table.place(c, from, 0)
+	c.sent, c.until = in.Time, 0
+	c.addThere(d)
+	c.mark(true, false)
+	return flow.Next
+}
+
+// traps appends a switch's entries of a shadow: what comes in by an edge port for
+// the host leads to the controller, but for what its members send; so do the
+// answers to checks of members.
+func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint8, ...flow.Action)) {
+	if d := b.switches[sw]; d == nil || !d.rewrites {
+		return
+	}
+	to := inVLAN(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)), v.at.host.VLAN)
+	for _, m := range v.pool {
+		if s, ok := b.reach(m); ok && s.At.Switch == sw && v.check.kind == checkTCP {
+			add(flow.PriorityShadowMember, ports(to.WithIPSrc(prefixOf(m.addr.Addr)), m.checked().Port(), probePortFirst, flow.IPProtoTCP), 0, flow.Output(flow.PortController))
+		}
+	}
+	if b.open(v) {
+		return
+	}
+	to = ports(to, 0, v.at.port, v.at.proto)
+	for _, m := range v.all() {
+		if m != v.host {
+			add(flow.PriorityShadowMember, to.WithIPSrc(prefixOf(m.addr.Addr)), flow.TableForward)
+		}
+	}
+	for p := range b.switches[sw].edges {
+		add(flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
+	}
+}

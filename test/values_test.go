@@ -162,6 +162,7 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 		spoiling(api.DrainMember, `{"vip":"web","address":"10.0.0.5","port":8080}`),
 		spoiling(api.DeleteVip, `{"name":"web"}`),
 		spoiling(api.ListConnections, `{"vip":"web","limit":3}`),
+		spoiling(api.ListPairs, `{"vip":"web","limit":3}`),
 		spoiling(api.SetNat, `{"gateway":{"name":"gw","dpid":"1","port":1,"pool":"192.0.2.1","first_port":1024,"last_port":2048,"next_hop":"192.0.2.254","gateway":"10.0.0.254","inside":["10.0.0.0/24"],"forwards":[{"protocol":"tcp","address":"192.0.2.1","port":80,"to":"10.0.0.5","to_port":8080}]}}`),
 		spoiling(api.DeleteNat, `{"name":"gw"}`),
 		spoiling(api.QosSetPolicy, `{"policy":{"name":"p1","order":5,"match":{"eth_type":"0x0800"},"class":{"protocol":"tcp","dst_port":80},"dpid":"1","limit":{"rate_kbps":1000,"burst":100}}}`),

@@ -1,0 +1,245 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+)
+
+// entries counts the balancer's entries on all switches.
+func (f *farm) entries() (n int) {
+	f.t.Helper()
+	for _, sw := range call(f.c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches {
+		n += len(call(f.c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.Dpid, Owner: "balancer"}).Flows)
+	}
+	return n
+}
+
+// pairOf returns the pair of a client, nil if there is none.
+func (f *farm) pairOf(vip, client string) *api.BalancedPair {
+	f.t.Helper()
+	h := f.host(client)
+	for _, p := range call(f.c, api.ListPairs, &api.ListPairsRequest{Vip: vip}).Pairs {
+		if p.Client == h.IPv4.Addr().String() || p.Client == h.IPv6.Addr().String() {
+			return p
+		}
+	}
+	return nil
+}
+
+// TestBalancerPairs: all connections of a client go to one member by one pair of
+// entries, over IPv4 and IPv6, and the client can use the member's own address
+// beside that, as all others'.
+func TestBalancerPairs(t *testing.T) {
+	t.Parallel()
+	f := webFarm(t, options{})
+	defer explain(f.c)
+	for _, v6 := range []bool{false, true} {
+		name, host := "web4", "10.0.0.200"
+		if v6 {
+			name, host = "web6", "[fd00::200]"
+		}
+		v := f.vip(name, v6)
+		v.Per = "pair"
+		f.set(v)
+		url := "http://" + host + "/who"
+		first := f.get("h1", url)
+		p := f.pairOf(name, "h1")
+		if p == nil || f.named(p.Member) != first {
+			t.Fatalf("%s: %s answers, the pair is %v", name, first, p)
+		}
+		before := f.entries()
+		if got := f.gets("h1", url, 30); got[first] != 30 {
+			t.Errorf("%s: answers %v, want all of %s", name, got, first)
+		}
+		if after := f.entries(); after != before {
+			t.Errorf("%s: %d entries before, %d after more connections", name, before, after)
+		}
+		eventually(t, 20*time.Second, name+": what 30 requests take is counted", func() bool {
+			now := f.pairOf(name, "h1")
+			return now != nil && now.Packets >= p.Packets+8*30 && now.Bytes > p.Bytes
+		})
+		through := f.download("h1", "http://"+host+"/big")
+		own := p.Member
+		if v6 {
+			own = "[" + own + "]"
+		}
+		direct := f.download("h1", "http://"+own+":8080/big")
+		for _, member := range []string{"h3", "h4", "h5"} {
+			at := f.host(member).IPv4.Addr().String()
+			if v6 {
+				at = "[" + f.host(member).IPv6.Addr().String() + "]"
+			}
+			if got := f.gets("h1", "http://"+at+":8080/who", 5); got[member] != 5 {
+				t.Errorf("%s: the own address of %s: %v", name, member, got)
+			}
+		}
+		if got := f.gets("h1", url, 10); got[first] != 10 {
+			t.Errorf("%s: meanwhile: %v", name, got)
+		}
+		for what, done := range map[string]<-chan string{"through the VIP": through, "from the member": direct} {
+			if out := <-done; out != fmt.Sprint(bigPage) {
+				t.Errorf("%s: the download %s: %s of %d octets", name, what, out, bigPage)
+			}
+		}
+	}
+}
+
+// TestBalancerPairDrain: with a pair, too, a drained member keeps its connections
+// and gets no more.
+func TestBalancerPairDrain(t *testing.T) {
+	t.Parallel()
+	f := webFarm(t, options{})
+	defer explain(f.c)
+	v := f.vip("web", false)
+	v.Per = "pair"
+	f.set(v)
+	first := f.get("h1", "http://10.0.0.200/who")
+	done := f.download("h1", "http://10.0.0.200/big")
+	member := f.pairOf("web", "h1").Member
+	call(f.c, api.DrainMember, &api.DrainMemberRequest{Vip: "web", Address: member, Port: 8080})
+	eventually(t, 10*time.Second, "the switch has the change", func() bool { return f.get("h1", "http://10.0.0.200/who") != first })
+	if got := f.gets("h1", "http://10.0.0.200/who", 8); got[first] != 0 || len(got) != 2 {
+		t.Errorf("%s is drained, and connections go to %v", first, got)
+	}
+	if out := <-done; out != fmt.Sprint(bigPage) {
+		t.Errorf("the download from the drained member: %s of %d octets", out, bigPage)
+	}
+}
+
+// TestBalancerPairRestart: pairs and direct connections outlive the controller, and
+// the next run knows them.
+func TestBalancerPairRestart(t *testing.T) {
+	t.Parallel()
+	o := options{}
+	f := webFarm(t, o)
+	v := f.vip("web", false)
+	v.Per = "pair"
+	f.set(v)
+	done := f.download("h1", "http://10.0.0.200/big")
+	before := f.pairOf("web", "h1")
+	direct := f.download("h1", "http://"+before.Member+":8080/big")
+	f.c.stop()
+	if got := f.get("h1", "http://10.0.0.200/who"); got != f.named(before.Member) {
+		t.Errorf("a new connection without the controller: %s", got)
+	}
+	o.store, o.address = f.c.store, f.c.address
+	f.c = start(t, o)
+	defer explain(f.c)
+	settled(f.c, f.Lab)
+	f.healthy("web", 3)
+	eventually(t, 20*time.Second, "the pair is known", func() bool { return f.pairOf("web", "h1") != nil })
+	if now := f.pairOf("web", "h1"); now.Member != before.Member {
+		t.Errorf("the pair is with %s, was with %s", now.Member, before.Member)
+	}
+	for what, done := range map[string]<-chan string{"through the VIP": done, "from the member": direct} {
+		if out := <-done; out != fmt.Sprint(bigPage) {
+			t.Errorf("the download %s: %s of %d octets", what, out, bigPage)
+		}
+	}
+}
+
+// TestBalancerAllow: when a client may not connect any more, its connections are
+// reset at both ends, and others go on; who may not connect gets the responder.
+func TestBalancerAllow(t *testing.T) {
+	t.Parallel()
+	f := webFarm(t, options{})
+	defer explain(f.c)
+	for i, per := range []string{"connection", "pair"} {
+		name, address := "web"+per, fmt.Sprintf("10.0.0.%d", 201+i)
+		v := f.vip(name, false)
+		v.Address, v.Per = address, per
+		f.set(v)
+		mine := f.download("h1", "http://"+address+"/big")
+		others := f.download("h2", "http://"+address+"/big")
+		v.Allow = &api.Allow{Clients: []string{f.host("h2").IPv4.Addr().String()}}
+		f.set(v)
+		select {
+		case out := <-mine:
+			if strings.HasPrefix(out, fmt.Sprint(bigPage)) || !strings.Contains(out, "exit status 56") {
+				t.Errorf("%s: the download of who may not connect any more: %s", per, out)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: a connection that is not allowed any more is not reset", per)
+		}
+		client := f.host("h1").IPv4.Addr().String()
+		eventually(t, 10*time.Second, "members have no connection of "+client, func() bool {
+			for _, m := range []string{"h3", "h4", "h5"} {
+				out, err := f.Exec(context.Background(), m, "ss", "-Htn", "state", "established", "dst", client)
+				if err != nil || out != "" {
+					return false
+				}
+			}
+			return true
+		})
+		if out := f.get("h1", "http://"+address+"/who"); !strings.Contains(out, "exit status 7") {
+			t.Errorf("%s: who may not connect: %s", per, out)
+		}
+		if out := <-others; out != fmt.Sprint(bigPage) {
+			t.Errorf("%s: the download of who may: %s", per, out)
+		}
+		f.serveAt("h6")
+		v.Refuse = "to: " + f.host("h6").IPv4.Addr().String() + ":8080"
+		f.set(v)
+		eventually(t, 20*time.Second, per+": who may not connect gets the responder", func() bool { return f.get("h1", "http://"+address+"/who") == "h6" })
+		v.Allow = nil
+		f.set(v)
+		if out := f.gets("h1", "http://"+address+"/who", 5); out["h3"]+out["h4"]+out["h5"] != 5 {
+			t.Errorf("%s: allowed again: %v", per, out)
+		}
+	}
+}
+
+// serveAt is serve if the host does not yet.
+func (f *farm) serveAt(name string) {
+	if f.servers[name] == nil {
+		f.serve(name)
+	}
+}
+
+// TestBalancerShadow: what is sent to a host is served by a member of the VIP that
+// shadows it, but what members send; live connections go on, and if no member
+// serves, the host does.
+func TestBalancerShadow(t *testing.T) {
+	t.Parallel()
+	f := webFarm(t, options{})
+	defer explain(f.c)
+	f.serve("h6")
+	at := f.host("h6").IPv4.Addr().String()
+	url := "http://" + at + ":8080/who"
+	if out := f.get("h1", url); out != "h6" {
+		t.Fatalf("the host itself: %s", out)
+	}
+	live := f.download("h2", "http://"+at+":8080/big")
+	for _, per := range []string{"connection", "pair"} {
+		v := f.vip("shadow", false)
+		v.Address, v.Port, v.Shadow, v.Per, v.Pool = at, 8080, true, per, v.Pool[:1]
+		f.set(v)
+		for _, client := range []string{"h1", "h2", "h5"} {
+			if got := f.gets(client, url, 5); got["h3"] != 5 {
+				t.Errorf("%s: %s gets %v, want h3", per, client, got)
+			}
+		}
+		if got := f.get("h3", url); got != "h6" {
+			t.Errorf("%s: the member itself gets %s, want h6", per, got)
+		}
+		if out, err := f.Exec(context.Background(), "h1", "ping", "-c1", "-W5", at); err != nil {
+			t.Errorf("%s: ping of the host: %v %s", per, err, out)
+		}
+		f.kill("h3")
+		eventually(t, 20*time.Second, "the shadow is open", func() bool { return f.show("shadow").Open })
+		eventually(t, 20*time.Second, "the host serves", func() bool { return f.get("h1", url) == "h6" })
+		f.serve("h3")
+		f.healthy("shadow", 1)
+		eventually(t, 20*time.Second, "the member serves again", func() bool { return f.get("h1", url) == "h3" })
+		call(f.c, api.DeleteVip, &api.DeleteVipRequest{Name: "shadow"})
+		eventually(t, 20*time.Second, "the host serves after all", func() bool { return f.get("h1", url) == "h6" })
+	}
+	if out := <-live; out != fmt.Sprint(bigPage) {
+		t.Errorf("a download from the host that began before: %s of %d octets", out, bigPage)
+	}
+}

@@ -3,6 +3,7 @@ package sbi
 import (
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // An NFType is a type of network function, such as AMF.
@@ -136,9 +137,10 @@ type EndPoint struct {
 	Service  string
 	Scheme   string
 	Addr     netip.AddrPort
-	Priority int // the lowest preferred
-	Capacity int // relative
-	Load     int // percent
+	Prefix   string // of its paths
+	Priority int    // the lowest preferred
+	Capacity int    // relative
+	Load     int    // percent
 }
 
 // DefaultCapacity is the capacity of an instance that says nothing of it.
@@ -153,7 +155,7 @@ func (p *NFProfile) EndPoints() []EndPoint {
 			continue
 		}
 		e := EndPoint{
-			Service: s.ServiceName, Scheme: s.Scheme,
+			Service: s.ServiceName, Scheme: s.Scheme, Prefix: strings.TrimSuffix(s.APIPrefix, "/"),
 			Priority: firstOf(0, s.Priority, p.Priority), Capacity: firstOf(DefaultCapacity, s.Capacity, p.Capacity), Load: firstOf(0, s.Load, p.Load),
 		}
 		points := s.IPEndPoints

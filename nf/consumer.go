@@ -101,6 +101,13 @@ func (c *consumer) discover(ctx context.Context, t target) ([]sbi.NFProfile, err
 	return f.profiles, nil
 }
 
+// forget forgets what has been discovered.
+func (c *consumer) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.cache)
+}
+
 // maxAge returns how long an answer may be kept.
 func maxAge(h http.Header) time.Duration {
 	for part := range strings.SplitSeq(h.Get("Cache-Control"), ",") {

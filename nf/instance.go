@@ -86,6 +86,10 @@ func Open(cfg Config) (*Instance, error) {
 	if cfg.Type == sbi.AMF {
 		i.procedure = newProcedures(i.consumer, e.Root(), cfg.Full)
 	}
+	if err := i.profile().Check(); err != nil {
+		e.Close()
+		return nil, err
+	}
 	return i, nil
 }
 

@@ -269,6 +269,9 @@ func TestAttachments(t *testing.T) {
 			t.Errorf("%s: %v %s", body, resp.Status, text)
 		}
 	}
+	if _, err := Open(Config{Type: sbi.SMF, NRF: nrf.Root(), Listen: "127.0.0.1:0", PLMNs: []sbi.PlmnID{{MCC: "1"}}, Producing: Producing{Contexts: 1}}); err == nil || !strings.Contains(err.Error(), "/plmnList/0/mcc") {
+		t.Errorf("a network without a code: %v", err)
+	}
 	for _, edit := range []func(*Config){
 		func(c *Config) { c.Type = "UPF" }, func(c *Config) { c.NRF = "10.0.0.1:7777" }, func(c *Config) { c.Instance = "x" },
 		func(c *Config) { c.Producing.Overload = 1 }, func(c *Config) { c.Producing.Load = 101 }, func(c *Config) { c.Capacity = -1 },

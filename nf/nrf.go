@@ -137,7 +137,7 @@ func (n *NRF) Handler() http.Handler {
 			}
 		})
 	}
-	return problems(mux)
+	return named(string(sbi.NRF), sbi.InstanceID(string(sbi.NRF), n.root), problems(mux))
 }
 
 func (n *NRF) register(w http.ResponseWriter, r *http.Request) error {

@@ -107,7 +107,7 @@ func TestNRF(t *testing.T) {
 	}
 	resp, _ = ask(t, e, "PATCH", at, patch, beat)
 	tag := resp.Header.Get("ETag")
-	if resp.StatusCode != 204 {
+	if resp.StatusCode != 204 || resp.Header.Get("Server") != "weft-simulated-NRF" || !sbi.ValidInstanceID(resp.Header.Get(InstanceHeader)) {
 		t.Errorf("heartbeat: %v", resp.Status)
 	}
 	if resp, _ = ask(t, e, "GET", at, "", "", "If-None-Match", tag); resp.StatusCode != 304 {

@@ -237,3 +237,21 @@ func (i *Instance) Attach(ctx context.Context, a Attachments) (Report, error) {
 	}
 	return i.procedure.run(ctx, a)
 }
+
+// Await waits until there is somebody for an AMF to ask.
+func (i *Instance) Await(ctx context.Context) error {
+	for _, t := range []target{authentication, session} {
+		for {
+			if all, err := i.consumer.discover(ctx, t); err == nil && len(all) > 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(firstTry):
+			}
+		}
+	}
+	i.consumer.forget()
+	return nil
+}

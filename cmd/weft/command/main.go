@@ -1,6 +1,6 @@
 // Package command is the program weft: the controller and everything around it. The
 // commands that run it are in run, those about plans in planner, those that set entries and
-// policies in policy, benchmarks in bench, the demo in demo; cli is what all share. Those that talk to a running controller use
+// policies in policy, benchmarks in bench, the demo in demo, a simulated 5G core in nf; cli is what all share. Those that talk to a running controller use
 // its northbound API only.
 package command
 
@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/demo"
 	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/cmd/weft/nf"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/cmd/weft/policy"
 	"github.com/weft-sdn/weft/cmd/weft/profiler"
@@ -95,7 +96,7 @@ of real switches to try it in.`,
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
-	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
+	add("work", demo.Command(), labCommand(), nf.Command(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
 	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
 	policy.Derive(root, api.Methods())
 	cli.Strict(root)

@@ -54,7 +54,7 @@ var table = []row{
 	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},
-	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil"}},
+	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
 	{"loom", nil, nil},
 	{"internal/document", nil, []string{yaml}},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},

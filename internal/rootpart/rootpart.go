@@ -14,6 +14,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
@@ -29,7 +31,8 @@ func Path() string {
 	return os.Getenv(Variable)
 }
 
-// A Verb performs an operation. Its error is passed on as text.
+// A Verb performs an operation. Its error is passed on as text. An answer that is
+// an *os.File goes to who asks by AskFile, and is closed here.
 type Verb func(ctx context.Context, request json.RawMessage) (answer any, err error)
 
 // Limits of one question and its answer.
@@ -87,14 +90,66 @@ func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
 		r.Error = fmt.Sprintf("%.20q is nothing that the part of the controller that is root does", q.Verb)
 	} else if a, err := verb(ctx, q.Request); err != nil {
 		r.Error = err.Error()
+	} else if f, ok := a.(*os.File); ok {
+		if u, ok := conn.(*net.UnixConn); ok {
+			send(u, reply{Answer: json.RawMessage("{}")}, f)
+			return
+		}
+		f.Close()
+		r.Error = "a file can go by a socket of this machine only"
 	} else if r.Answer, err = json.Marshal(a); err != nil {
 		r = reply{Error: err.Error()}
 	}
 	_ = json.NewEncoder(conn).Encode(r) // the client may be gone
 }
 
+// send writes an answer whose file goes with it.
+func send(conn *net.UnixConn, r reply, f *os.File) {
+	defer f.Close()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return
+	}
+	_, _, _ = conn.WriteMsgUnix(text, unix.UnixRights(int(f.Fd())), nil) // the client may be gone
+}
+
 // Ask sends a verb and its request to the root part at path and reads the answer.
 func Ask(ctx context.Context, path, verb string, request, answer any) error {
+	return ask(ctx, path, verb, request, func(conn *net.UnixConn) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(conn, longest))
+	}, answer)
+}
+
+// AskFile is Ask for a verb whose answer is a file.
+func AskFile(ctx context.Context, path, verb string, request any) (*os.File, error) {
+	var f *os.File
+	err := ask(ctx, path, verb, request, func(conn *net.UnixConn) ([]byte, error) {
+		text, beside := make([]byte, longest), make([]byte, unix.CmsgSpace(4))
+		n, o, _, _, err := conn.ReadMsgUnix(text, beside)
+		if err != nil {
+			return nil, err
+		}
+		messages, _ := unix.ParseSocketControlMessage(beside[:o])
+		for i := range messages {
+			fds, _ := unix.ParseUnixRights(&messages[i])
+			for _, fd := range fds {
+				unix.CloseOnExec(fd)
+				f = os.NewFile(uintptr(fd), verb)
+			}
+		}
+		return text[:n], nil
+	}, &struct{}{})
+	if err == nil && f == nil {
+		err = errors.New("the part of the controller that is root sent no file")
+	}
+	if err != nil && f != nil {
+		f.Close()
+		f = nil
+	}
+	return f, err
+}
+
+func ask(ctx context.Context, path, verb string, request any, read func(*net.UnixConn) ([]byte, error), answer any) error {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -111,7 +166,10 @@ func Ask(ctx context.Context, path, verb string, request, answer any) error {
 	var r reply
 	err = json.NewEncoder(conn).Encode(question{verb, text})
 	if err == nil {
-		err = json.NewDecoder(io.LimitReader(conn, longest)).Decode(&r)
+		text, err = read(conn.(*net.UnixConn))
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
 	}
 	switch {
 	case err != nil:

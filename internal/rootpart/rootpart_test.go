@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,6 +56,38 @@ func TestAsk(t *testing.T) {
 	cancel()
 	if err := Ask(ctx, path, "double", 1, &n); err == nil {
 		t.Error("after the end of its context")
+	}
+}
+
+// A file that is asked for is open here; one that was not asked for is not taken
+// for an answer.
+func TestAskFile(t *testing.T) {
+	path := serve(t, map[string]Verb{
+		"file": func(context.Context, json.RawMessage) (any, error) {
+			name := filepath.Join(t.TempDir(), "f")
+			if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {
+				return nil, err
+			}
+			return os.Open(name)
+		},
+		"none": func(context.Context, json.RawMessage) (any, error) { return struct{}{}, nil },
+		"fail": func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("no such file") },
+	})
+	f, err := AskFile(context.Background(), path, "file", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for verb, want := range map[string]string{"none": "sent no file", "fail": "no such file"} {
+		if f, err := AskFile(context.Background(), path, verb, 1); f != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", verb, f, err)
+		}
+	}
+	if err := Ask(context.Background(), path, "file", 1, &struct{}{}); err != nil {
+		t.Error("a file nobody asked for:", err)
 	}
 }
 

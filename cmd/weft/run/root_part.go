@@ -23,6 +23,7 @@ import (
 
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/supervisor"
+	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/qos"
@@ -213,6 +214,7 @@ func runPart(controller io.Reader, socket *os.File) error {
 		return err
 	}
 	maps.Copy(verbs, qos.Rights(c.QoS, c.Why))
+	maps.Copy(verbs, netspace.Rights())
 	go func() {
 		_, _ = io.Copy(io.Discard, io.MultiReader(d.Buffered(), controller))
 		if path := l.Addr().String(); strings.HasPrefix(path, partDirectory+"/") { // nobody else's, as long as the lock is ours

@@ -232,6 +232,22 @@ var (
 	ListRouters = Method[ListRoutersRequest, ListRoutersResponse]{"router.ListRouters"}
 )
 
+// The methods of Scp.
+var (
+	// The NFs that are known, what consumers reach them by, and how it goes.
+	GetScp = Method[GetScpRequest, GetScpResponse]{"scp.GetScp"}
+	// Which consumer talks to which producer, and how much.
+	ListScpPairs = Method[ListScpPairsRequest, ListScpPairsResponse]{"scp.ListScpPairs"}
+	// Sets how the producers of a type are chosen.
+	SetScpPolicy = Method[SetScpPolicyRequest, ScpPolicy]{"scp.SetScpPolicy"}
+	// Gives a type the usual policy again. It is no error if it has no other.
+	DeleteScpPolicy = Method[DeleteScpPolicyRequest, DeleteScpPolicyResponse]{"scp.DeleteScpPolicy"}
+	// The policies, by type.
+	ListScpPolicies = Method[ListScpPoliciesRequest, ListScpPoliciesResponse]{"scp.ListScpPolicies"}
+	// Gives a producer no new connections and leaves it those that it has.
+	DrainProducer = Method[DrainProducerRequest, ScpProducer]{"scp.DrainProducer"}
+)
+
 // The methods of Southbound.
 var (
 	// The switches that are or were connected.
@@ -372,6 +388,12 @@ var methods = []AnyMethod{
 	AddRouterRoute,
 	DeleteRouterRoute,
 	ListRouters,
+	GetScp,
+	ListScpPairs,
+	SetScpPolicy,
+	DeleteScpPolicy,
+	ListScpPolicies,
+	DrainProducer,
 	ListSwitches,
 	ListPorts,
 	ReadFlows,
@@ -483,6 +505,7 @@ func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.Clie
 		RegisterNatHandlerClient(ctx, mux, NewNatClient(conn)),
 		RegisterQosHandlerClient(ctx, mux, NewQosClient(conn)),
 		RegisterRouterHandlerClient(ctx, mux, NewRouterClient(conn)),
+		RegisterScpHandlerClient(ctx, mux, NewScpClient(conn)),
 		RegisterSouthboundHandlerClient(ctx, mux, NewSouthboundClient(conn)),
 		RegisterStatsHandlerClient(ctx, mux, NewStatsClient(conn)),
 		RegisterTenantsHandlerClient(ctx, mux, NewTenantsClient(conn)),
@@ -510,6 +533,7 @@ type Clients struct {
 	NatClient
 	QosClient
 	RouterClient
+	ScpClient
 	SouthboundClient
 	StatsClient
 	TenantsClient
@@ -532,6 +556,7 @@ func NewClients(conn grpc.ClientConnInterface) Clients {
 		NewNatClient(conn),
 		NewQosClient(conn),
 		NewRouterClient(conn),
+		NewScpClient(conn),
 		NewSouthboundClient(conn),
 		NewStatsClient(conn),
 		NewTenantsClient(conn),

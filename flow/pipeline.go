@@ -179,6 +179,7 @@ var writers = []Writer{
 			{Table: TableQoS, Base: 1, Top: PriorityQoS, Doc: "limits, marks, queues, from the highest downwards"},
 		},
 		Meters: Range{1, QoSMeterMax}},
+	{Name: "scp", Service: "scp", Stage: true},
 	{Owner: OwnerBalancer, Name: "balancer", Service: "balancer", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/services/qos"
 	"github.com/weft-sdn/weft/services/router"
 	"github.com/weft-sdn/weft/services/ryu"
+	"github.com/weft-sdn/weft/services/scp"
 	"github.com/weft-sdn/weft/services/southbound"
 	"github.com/weft-sdn/weft/services/stats"
 	"github.com/weft-sdn/weft/services/tenants"
@@ -41,6 +42,7 @@ func All(p gateway.Process) []weft.Spec {
 		hosts.Spec(),
 		firewall.Spec(),
 		paths.Spec(),
+		scp.Spec(),
 		balancer.Spec(),
 		router.Spec(),
 		nat.Spec(),

@@ -12,7 +12,7 @@ import (
 // Every built-in plan can be read, has its file's name, and says what it is for.
 // That they fit the services is shown in cmd/weft, which knows them.
 func TestBuiltIn(t *testing.T) {
-	if want := []string{"hydra", "multi", "scale", "single", "split"}; !slices.Equal(plans.Names(), want) {
+	if want := []string{"5gc", "hydra", "multi", "scale", "single", "split"}; !slices.Equal(plans.Names(), want) {
 		t.Errorf("built in are %v; want %v", plans.Names(), want)
 	}
 	for _, name := range plans.Names() {
@@ -49,7 +49,7 @@ func TestAbout(t *testing.T) {
 
 func TestUnknown(t *testing.T) {
 	for _, name := range []string{"duo", "../plans", "", "single.yaml"} {
-		want := `unknown plan "` + name + `"; built in: hydra, multi, scale, single, split`
+		want := `unknown plan "` + name + `"; built in: 5gc, hydra, multi, scale, single, split`
 		if _, err := plans.Read(name); err == nil || err.Error() != want {
 			t.Errorf("got %v; want %s", err, want)
 		}

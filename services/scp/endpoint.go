@@ -1,0 +1,232 @@
+package scp
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// group is those producers that consumers see as one.
+type group struct {
+	Type     sbi.NFType `json:"type"`
+	Class    string     `json:"class,omitempty"`    // of who may use them
+	Slice    string     `json:"slice,omitempty"`    // that consumers have asked for, in JSON
+	Locality string     `json:"locality,omitempty"` // that consumers prefer
+}
+
+// name returns the name of the group's VIPs, without their ports.
+func (g group) name() string {
+	name := "scp-" + strings.ToLower(string(g.Type))
+	if rest := (group{Class: g.Class, Slice: g.Slice, Locality: g.Locality}); rest != (group{}) {
+		text, _ := json.Marshal(rest) // of strings
+		name += "-" + digest(string(text))
+	}
+	return name
+}
+
+// instance returns the nfInstanceId by which consumers know the group.
+func (g group) instance() string { return sbi.InstanceID("scp", g.name()) }
+
+// endpoint is what consumers reach a group by. It is stored, for consumers that
+// never ask again. The proxy's mu guards it.
+type endpoint struct {
+	Group group        `json:"group"`
+	Addrs []netip.Addr `json:"addrs"` // one of each family
+	Doors []door       `json:"doors"`
+
+	overloaded bool
+}
+
+// door is a port of an endpoint. All its services are reached there, at each
+// member that it has.
+type door struct {
+	Port     uint16   `json:"port"`
+	Services []string `json:"services"`
+	Scheme   string   `json:"scheme"`
+}
+
+// member is an instance of a group, with what of it counts there.
+type member struct {
+	*producer
+	points []sbi.EndPoint // of the services that fit the group
+	near   bool
+}
+
+// members returns the instances of a group, in order. It is called with mu held.
+func (p *proxy) members(g group) []member {
+	q := &sbi.Query{TargetNFType: g.Type}
+	if g.Slice != "" {
+		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
+	}
+	var all []member
+	for _, x := range p.byType[g.Type] {
+		if x.class != g.Class {
+			continue
+		}
+		public := x.profile.Public()
+		public.NFStatus = sbi.Registered // whether it serves is another question
+		found, err := sbi.Search([]*sbi.NFProfile{&public}, q)
+		if err == nil && len(found) == 1 {
+			all = append(all, member{producer: x, points: found[0].EndPoints(), near: g.Locality == "" || x.profile.Locality == g.Locality})
+		}
+	}
+	return all
+}
+
+// at returns where a member has all of a door's services, of one family.
+func (m member) at(d door, v4 bool) []sbi.EndPoint {
+	var found []sbi.EndPoint
+	for _, e := range m.points {
+		if e.Addr.Addr().Is4() != v4 || e.Scheme != d.Scheme || e.Service != d.Services[0] {
+			continue
+		}
+		all := true
+		for _, s := range d.Services[1:] {
+			all = all && slices.ContainsFunc(m.points, func(o sbi.EndPoint) bool { return o.Service == s && o.Addr == e.Addr && o.Scheme == e.Scheme })
+		}
+		if all {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// endpointOf returns the endpoint of a group, made if there is none; nil if there
+// is no room for more, or no address. It is called with mu held.
+func (p *proxy) endpointOf(g group, members []member) *endpoint {
+	e := p.endpoints[g.name()]
+	if e == nil {
+		if len(p.endpoints) >= p.cfg.Load().Endpoints {
+			p.count.noRoom.Add(1)
+			return nil
+		}
+		e = &endpoint{Group: g}
+	}
+	before := len(e.Addrs) + len(e.Doors)
+	p.address(e, members)
+	e.open(members)
+	if len(e.Addrs) == 0 || len(e.Doors) == 0 {
+		return nil
+	}
+	if p.endpoints[g.name()] = e; before != len(e.Addrs)+len(e.Doors) {
+		p.reindex()
+		p.touch()
+	}
+	return e
+}
+
+// address gives an endpoint an address of each family that its members have.
+func (p *proxy) address(e *endpoint, members []member) {
+	for _, prefix := range p.cfg.Load().Vips {
+		v4 := prefix.Addr().Is4()
+		is := func(a netip.Addr) bool { return a.Is4() == v4 }
+		if slices.ContainsFunc(e.Addrs, is) || !slices.ContainsFunc(members, func(m member) bool {
+			return slices.ContainsFunc(m.points, func(x sbi.EndPoint) bool { return is(x.Addr.Addr()) })
+		}) {
+			continue
+		}
+		taken := map[netip.Addr]bool{}
+		for _, o := range p.endpoints {
+			for _, a := range o.Addrs {
+				taken[a] = true
+			}
+		}
+		if a, ok := p.free(prefix, taken); ok {
+			e.Addrs = append(e.Addrs, a)
+		} else {
+			p.count.noRoom.Add(1)
+		}
+	}
+}
+
+// free returns the lowest address of a prefix that nobody has.
+func (p *proxy) free(prefix netip.Prefix, taken map[netip.Addr]bool) (netip.Addr, bool) {
+	a := prefix.Addr().Next() // the first is the subnet's, or could be taken for it
+	for n := 0; n <= len(taken)+4096 && prefix.Contains(a); n++ {
+		_, known := p.hosts.Station(object.In(a, object.VLAN(uint32(p.cfg.Load().VLAN))))
+		if !taken[a] && !known && prefix.Contains(a.Next()) { // the last is IPv4's broadcast
+			return a, true
+		}
+		a = a.Next()
+	}
+	return netip.Addr{}, false
+}
+
+// open gives an endpoint the doors that it needs: each service that a member
+// offers has one behind which all of them are that offer it. Doors are never
+// taken away, for consumers that know them. It returns all doors.
+func (e *endpoint) open(members []member) []door {
+	where := map[string]map[netip.AddrPort]string{} // scheme of a service at a place
+	for _, m := range members {
+		for _, x := range m.points {
+			if where[x.Service] == nil {
+				where[x.Service] = map[netip.AddrPort]string{}
+			}
+			where[x.Service][x.Addr] = x.Scheme
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(where)) {
+		if e.door(name, members) != nil {
+			continue
+		}
+		at := slices.SortedFunc(maps.Keys(where[name]), func(a, b netip.AddrPort) int {
+			return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
+		})
+		d := door{Port: e.port(at[0].Port()), Scheme: where[name][at[0]], Services: []string{name}}
+		for _, other := range slices.Sorted(maps.Keys(where)) {
+			if other != name && maps.Equal(where[other], where[name]) && e.door(other, members) == nil {
+				d.Services = append(d.Services, other)
+			}
+		}
+		e.Doors = append(e.Doors, d)
+	}
+	return e.Doors
+}
+
+// door returns the door of a service: one behind which all members are that offer
+// it. It returns nil if there is none.
+func (e *endpoint) door(service string, members []member) *door {
+	for i := range e.Doors {
+		d := &e.Doors[i]
+		if !slices.Contains(d.Services, service) {
+			continue
+		}
+		if !slices.ContainsFunc(members, func(m member) bool {
+			return slices.ContainsFunc(m.points, func(x sbi.EndPoint) bool {
+				return x.Service == service && !slices.ContainsFunc(m.at(*d, x.Addr.Addr().Is4()), func(o sbi.EndPoint) bool { return o.Addr == x.Addr })
+			})
+		}) {
+			return d
+		}
+	}
+	return nil
+}
+
+// port returns a port that no door has, the wanted one if it is free.
+func (e *endpoint) port(wanted uint16) uint16 {
+	for p := wanted; ; p++ {
+		if p != 0 && !slices.ContainsFunc(e.Doors, func(d door) bool { return d.Port == p }) {
+			return p
+		}
+	}
+}
+
+// sliceOf returns slices as text, the same for the same slices.
+func sliceOf(list []sbi.Snssai) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, s := range list {
+		text, _ := json.Marshal(s) // of strings and numbers
+		texts = append(texts, string(text))
+	}
+	slices.Sort(texts)
+	return "[" + strings.Join(slices.Compact(texts), ",") + "]"
+}

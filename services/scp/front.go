@@ -1,0 +1,320 @@
+package scp
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/weft-sdn/weft/internal/netspace"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// Bounds of the front.
+const (
+	longestHeader  = 16 << 10
+	mostStreams    = 128 // of one connection
+	vipTime        = 2 * time.Second
+	mostAnswer     = 4 << 20 // octets of what the NRF answers, where that is read
+	stopTime       = time.Second
+	retryOverload  = 5 * time.Second
+	retryNobody    = time.Second
+	listenInterval = time.Second
+)
+
+// front answers consumers in place of the NRF, and passes on to it what is not a
+// discovery.
+type front struct {
+	proxy *proxy
+	await func(ctx context.Context, vips []string) error
+	log   *slog.Logger
+	nrf   *nrf
+	pass  *httputil.ReverseProxy
+	once  singleflight.Group
+	now   func() int64
+}
+
+func newFront(p *proxy, n *nrf, await func(context.Context, []string) error, log *slog.Logger) *front {
+	f := &front{proxy: p, await: await, log: log, nrf: n, now: now}
+	f.pass = &httputil.ReverseProxy{
+		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = n.scheme, n.at.String(), r.In.Host
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if v := r.In.Header[name]; v != nil {
+					r.Out.Header[name] = v // as it came
+				}
+			}
+		},
+		ModifyResponse: f.answered,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			p.failed(err)
+			sbi.WriteProblem(w, unreachable(err))
+		},
+	}
+	return f
+}
+
+// unreachable returns the problem of an NRF that does not answer.
+func unreachable(err error) *sbi.ProblemDetails {
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		return sbi.Problem(http.StatusRequestEntityTooLarge, sbi.ContentTooLarge, "the body is too large")
+	case errors.Is(err, context.DeadlineExceeded):
+		return sbi.Problem(http.StatusGatewayTimeout, sbi.TimedOutRequest, "the NRF does not answer in time")
+	}
+	return sbi.Problem(http.StatusGatewayTimeout, sbi.NRFNotReachable, "the NRF does not answer")
+}
+
+// instancePath is that of one instance.
+var instancePath = regexp.MustCompile(`^/nnrf-nfm/v1/nf-instances/([^/]+)$`)
+
+// nrfPaths is what the NRF serves.
+var nrfPaths = regexp.MustCompile(`^/(nnrf-[a-z0-9-]+|oauth2|bootstrapping)(/|$)`)
+
+// ServeHTTP answers a request (http.Handler).
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		sbi.WriteProblem(w, err)
+		return
+	}
+	client := from.Addr().Unmap()
+	instance := instancePath.FindStringSubmatch(r.URL.Path)
+	switch {
+	case r.URL.RawPath != "" || path.Clean(r.URL.Path) != r.URL.Path:
+		f.proxy.count.malformed.Add(1)
+		sbi.WriteProblem(w, sbi.Problem(http.StatusBadRequest, sbi.InvalidAPI, "the path has more than one spelling"))
+	case !nrfPaths.MatchString(r.URL.Path):
+		f.refuse(w, r, client)
+	case r.URL.Path == "/nnrf-disc/v1/nf-instances" && r.Method == http.MethodGet:
+		f.discovery(w, r, client)
+	case instance != nil && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		f.register(w, r, client, instance[1])
+	default:
+		f.proxy.count.passed.Add(1)
+		r.Body = http.MaxBytesReader(w, r.Body, sbi.DefaultLimits.Octets)
+		f.toNRF(w, r)
+	}
+}
+
+// toNRF passes a request on.
+func (f *front) toNRF(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout)
+	defer cancel()
+	f.pass.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// refuse answers a request for a producer, which comes here because the switches
+// may not let it through.
+func (f *front) refuse(w http.ResponseWriter, r *http.Request, client netip.Addr) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	sbi.WriteProblem(w, f.proxy.refusal(name, client))
+}
+
+// discovery answers a discovery.
+func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.Addr) {
+	values := r.URL.Query()
+	q, err := sbi.ParseQuery(values)
+	if err != nil {
+		f.proxy.count.malformed.Add(1)
+		sbi.WriteProblem(w, err)
+		return
+	}
+	if err := f.proxy.admit(q, client); err != nil {
+		sbi.WriteProblem(w, err)
+		return
+	}
+	if narrow(values) != "" {
+		f.proxy.count.passed.Add(1)
+		f.toNRF(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
+	defer cancel()
+	a, err := f.proxy.discover(ctx, q, &asking{f, r}, f.now())
+	if err == nil && len(a.vips) > 0 {
+		waiting, stop := context.WithTimeout(ctx, vipTime)
+		err = f.await(waiting, a.vips)
+		if stop(); err != nil {
+			err = &sbi.ProblemDetails{Title: "Service Unavailable", Status: http.StatusServiceUnavailable, Cause: sbi.DiscoveryFailure,
+				Detail: "the switches are not ready for what was found", RetryAfter: retryNobody}
+		}
+	}
+	if err != nil {
+		sbi.WriteProblem(w, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "max-age="+strconv.Itoa(a.age))
+	h.Set("ETag", a.etag)
+	if sbi.MatchETag(r.Header.Get("If-None-Match"), a.etag) && r.Header.Get("If-None-Match") != "" {
+		f.proxy.count.unchanged.Add(1)
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	_, _ = w.Write(a.body) // who asked may have gone
+}
+
+// asking is a repository that is asked for a request.
+type asking struct {
+	front   *front
+	request *http.Request
+}
+
+func (a *asking) search(ctx context.Context) (*sbi.SearchResult, error) {
+	x, err, _ := a.front.once.Do(a.request.URL.RawQuery+"\x00"+a.request.Header.Get("Authorization"), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.front.proxy.cfg.Load().NRFTimeout)
+		defer cancel()
+		return a.front.nrf.search(ctx, a.request.URL.RawQuery, a.request.Header)
+	})
+	if err != nil {
+		a.front.proxy.failed(err)
+		return nil, err
+	}
+	return x.(*sbi.SearchResult), nil
+}
+
+func (a *asking) profile(ctx context.Context, id string) ([]byte, error) {
+	return a.front.nrf.profile(ctx, id)
+}
+
+// watched is the key of what is to be learnt from an answer.
+type watched struct{}
+
+// register passes on what is done to an instance, if it is the client's own, and
+// learns from the answer.
+func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sbi.DefaultLimits.Octets))
+	if err == nil && len(body) > 0 {
+		err = sbi.DefaultLimits.Check(body)
+	}
+	if err == nil {
+		err = f.proxy.mayRegister(r.Method, client, id, body)
+	} else if problem := (*sbi.ProblemDetails)(nil); !errors.As(err, &problem) {
+		f.proxy.count.malformed.Add(1)
+		err = unreachable(err)
+	}
+	if err != nil {
+		sbi.WriteProblem(w, err)
+		return
+	}
+	f.proxy.count.passed.Add(1)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: body})))
+}
+
+// answered learns from what the NRF has answered.
+func (f *front) answered(resp *http.Response) error {
+	f.proxy.said("ok")
+	c, _ := resp.Request.Context().Value(watched{}).(*change)
+	if c == nil {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	resp.Body.Close()
+	if err != nil {
+		return err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	if resp.StatusCode/100 == 2 {
+		f.proxy.apply(c, text, f.now())
+	}
+	return nil
+}
+
+// serve listens and answers until ctx ends. It tries again when the address, or the
+// namespace, comes and goes: hosts of a lab may start later.
+func (f *front) serve(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		err := f.serveOnce(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			f.log.Warn("the front does not listen, so everybody reaches the NRF itself; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenInterval):
+		}
+	}
+}
+
+func (f *front) serveOnce(ctx context.Context) error {
+	cfg := f.proxy.cfg.Load()
+	at, err := cfg.listen()
+	if err != nil || !at.IsValid() {
+		return err
+	}
+	inode := netspace.Inode(cfg.Namespace)
+	l, err := netspace.Listen(ctx, cfg.Namespace, at)
+	if err != nil {
+		return err
+	}
+	l = limited(l, cfg.Connections)
+	defer l.Close()
+	web := &http.Server{
+		Handler: f, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 10 * time.Minute,
+		MaxHeaderBytes: longestHeader, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams},
+		Protocols:   new(http.Protocols),
+	}
+	web.Protocols.SetHTTP1(true)
+	web.Protocols.SetUnencryptedHTTP2(true)
+	if f.nrf.tls != nil {
+		web.Protocols.SetUnencryptedHTTP2(false)
+		web.Protocols.SetHTTP2(true)
+		web.TLSConfig = &tls.Config{Certificates: f.nrf.tls.Certificates, MinVersion: tls.VersionTLS12}
+		if f.nrf.tls.RootCAs != nil {
+			web.TLSConfig.ClientCAs, web.TLSConfig.ClientAuth = f.nrf.tls.RootCAs, tls.RequireAndVerifyClientCert
+		}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if web.TLSConfig != nil {
+			ended <- web.ServeTLS(l, "", "")
+		} else {
+			ended <- web.Serve(l)
+		}
+	}()
+	f.proxy.serves(true)
+	defer f.proxy.serves(false)
+	f.log.Info("the front listens", "address", at, "namespace", cfg.Namespace, "nrf", cfg.NRF)
+	gone := time.NewTicker(listenInterval)
+	defer gone.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+			defer cancel()
+			if web.Shutdown(stop) != nil {
+				web.Close()
+			}
+			return nil
+		case err := <-ended:
+			return err
+		case <-gone.C:
+			if netspace.Inode(cfg.Namespace) != inode {
+				web.Close()
+				return errors.New("network namespace " + cfg.Namespace + " is gone, or another one")
+			}
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package scp
+
+// Counter is a metric that only grows.
+type Counter interface{ Add(float64) }
+
+// counts are the service's metrics.
+type counts struct {
+	known, asked, stale, unchanged, failed  Counter // discoveries, by how they were answered
+	forbidden, poisoned, shed, malformed    Counter // requests that were refused, by reason
+	passed, nrfFails, balancerFails, noRoom Counter
+	allowed, refused                        Counter // direct connections
+}
+
+func newCounts(counter func(name, help string, labels ...string) Counter) counts {
+	const discoveries = "Discoveries, by how they were answered."
+	const requests = "Requests that the front refused, by reason."
+	const directs = "Connections to producers' own addresses, by what became of them."
+	return counts{
+		known:         counter("discoveries_total", discoveries, "from", "known"),
+		asked:         counter("discoveries_total", discoveries, "from", "nrf"),
+		stale:         counter("discoveries_total", discoveries, "from", "stale"),
+		unchanged:     counter("discoveries_total", discoveries, "from", "not_modified"),
+		failed:        counter("discoveries_total", discoveries, "from", "failed"),
+		forbidden:     counter("requests_refused_total", requests, "reason", "not_allowed"),
+		poisoned:      counter("requests_refused_total", requests, "reason", "foreign_address"),
+		shed:          counter("requests_refused_total", requests, "reason", "overload"),
+		malformed:     counter("requests_refused_total", requests, "reason", "malformed"),
+		passed:        counter("requests_passed_total", "Requests passed on to the NRF."),
+		nrfFails:      counter("nrf_failures_total", "Requests that the NRF did not answer, or with nonsense."),
+		balancerFails: counter("vips_failed_total", "VIPs that the balancer did not set."),
+		noRoom:        counter("no_room_total", "Instances, endpoints and addresses for which there was no room."),
+		allowed:       counter("direct_total", directs, "verdict", "allowed"),
+		refused:       counter("direct_total", directs, "verdict", "refused"),
+	}
+}

@@ -1,0 +1,163 @@
+package scp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/weft-sdn/weft/internal/netspace"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// nrf is the NRF of the core, as a client sees it. It is reached from the front's
+// own address, whose packets nobody translates.
+type nrf struct {
+	at        netip.AddrPort
+	scheme    string
+	tls       *tls.Config // nil: without
+	transport *http.Transport
+}
+
+// newNRF returns the client of a configuration's NRF; nil if there is none.
+func newNRF(cfg *Config) (*nrf, error) {
+	at, secure, err := cfg.nrf()
+	if err != nil || !at.IsValid() {
+		return nil, err
+	}
+	listen, err := cfg.listen()
+	if err != nil {
+		return nil, err
+	}
+	n := &nrf{at: at, scheme: "http"}
+	namespace, from := cfg.Namespace, listen.Addr()
+	n.transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return netspace.Dial(ctx, namespace, from, at)
+		},
+		Protocols: new(http.Protocols), MaxResponseHeaderBytes: longestHeader, ResponseHeaderTimeout: cfg.NRFTimeout,
+		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, DisableCompression: true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
+	}
+	n.transport.Protocols.SetUnencryptedHTTP2(true)
+	if secure {
+		if n.tls, err = tlsOf(cfg); err != nil {
+			return nil, err
+		}
+		n.scheme = "https"
+		n.transport.TLSClientConfig = n.tls.Clone()
+		if n.transport.TLSClientConfig.ServerName = cfg.NRFName; cfg.NRFName == "" {
+			n.transport.TLSClientConfig.ServerName = at.Addr().String()
+		}
+		n.transport.Protocols.SetUnencryptedHTTP2(false)
+		n.transport.Protocols.SetHTTP1(true)
+		n.transport.Protocols.SetHTTP2(true)
+	}
+	return n, nil
+}
+
+func tlsOf(cfg *Config) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.Certificate != "" {
+		c, err := tls.LoadX509KeyPair(cfg.Certificate, cfg.Key)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s, key %s: %w", cfg.Certificate, cfg.Key, err)
+		}
+		t.Certificates = []tls.Certificate{c}
+	}
+	if cfg.Authority != "" {
+		text, err := os.ReadFile(cfg.Authority)
+		if err != nil {
+			return nil, fmt.Errorf("authority: %w", err)
+		}
+		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("authority: %s: has no certificate in PEM", cfg.Authority)
+		}
+	}
+	return t, nil
+}
+
+// get asks for a resource with the headers of a request by which the NRF knows the
+// consumer.
+func (n *nrf) get(ctx context.Context, path, query string, header http.Header) (status int, body []byte, err error) {
+	u := url.URL{Scheme: n.scheme, Host: n.at.String(), Path: path, RawQuery: query}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, name := range []string{"Authorization", "User-Agent", "3gpp-Sbi-Client-Credentials", "3gpp-Sbi-Correlation-Info"} {
+		if v := header.Values(name); len(v) > 0 {
+			r.Header[http.CanonicalHeaderKey(name)] = v
+		}
+	}
+	r.Header.Set("Accept", "application/json, application/problem+json")
+	resp, err := n.transport.RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	if err == nil && len(body) > mostAnswer {
+		err = fmt.Errorf("%s: more than %d octets", path, mostAnswer)
+	}
+	return resp.StatusCode, body, err
+}
+
+// answers bounds what the NRF may answer.
+var answers = sbi.Limits{Octets: mostAnswer, Depth: 20, Values: 500_000}
+
+// search passes a discovery on.
+func (n *nrf) search(ctx context.Context, query string, header http.Header) (*sbi.SearchResult, error) {
+	status, body, err := n.get(ctx, "/nnrf-disc/v1/nf-instances", query, header)
+	switch {
+	case err != nil:
+		return nil, unreachable(err)
+	case status == http.StatusOK:
+	default:
+		problem := &sbi.ProblemDetails{}
+		if json.Unmarshal(body, problem) != nil || problem.Status != status {
+			problem = sbi.Problem(status, "", "the NRF answered so")
+		}
+		if status < 400 || status > 599 {
+			problem = sbi.Problem(http.StatusBadGateway, sbi.InboundServerError, fmt.Sprintf("the NRF answered with status %d", status))
+		}
+		return nil, problem
+	}
+	var result sbi.SearchResult
+	if err = answers.Check(body); err == nil {
+		err = json.Unmarshal(body, &result)
+	}
+	if err == nil && result.NFInstances == nil {
+		err = errors.New("nfInstances is missing")
+	}
+	if err != nil {
+		return nil, sbi.Problem(http.StatusBadGateway, sbi.InboundServerError, "the NRF answered what is no search result: "+err.Error())
+	}
+	return &result, nil
+}
+
+// profile returns the profile of an instance, nil if there is none.
+func (n *nrf) profile(ctx context.Context, id string) ([]byte, error) {
+	if !sbi.ValidInstanceID(id) {
+		return nil, fmt.Errorf("%.80q is no instance id", id)
+	}
+	status, body, err := n.get(ctx, "/nnrf-nfm/v1/nf-instances/"+id, "", nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusNotFound:
+		return nil, nil
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("the NRF answered with status %d", status)
+	}
+	return body, answers.Check(body)
+}

@@ -1,0 +1,150 @@
+package scp
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// producer is a registered instance of a network function: as a producer of its
+// services, and as a consumer of others'. It does not change but for drained and
+// heard, which the proxy's mu guards.
+type producer struct {
+	profile *sbi.NFProfile
+	text    []byte     // the profile
+	by      netip.Addr // the host that registered it; invalid if the NRF told of it
+	class   string     // who may use it, the same for all that allow the same; empty if all may
+	points  []sbi.EndPoint
+
+	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
+	drained bool
+}
+
+// kept is a producer as it is stored.
+type kept struct {
+	Profile json.RawMessage `json:"profile"`
+	By      netip.Addr      `json:"by,omitzero"`
+	Watched bool            `json:"watched,omitempty"`
+	Drained bool            `json:"drained,omitempty"`
+}
+
+// newProducer returns the producer that a profile describes.
+func newProducer(text []byte, by netip.Addr) (*producer, error) {
+	var profile sbi.NFProfile
+	if err := json.Unmarshal(text, &profile); err != nil {
+		return nil, err
+	}
+	if err := profile.Check(); err != nil {
+		return nil, err
+	}
+	return &producer{profile: &profile, text: text, by: by, class: classOf(&profile), points: profile.EndPoints()}, nil
+}
+
+// classOf returns a name for who may use a profile and its services.
+func classOf(p *sbi.NFProfile) string {
+	type rules struct {
+		Types   []sbi.NFType
+		PLMNs   []sbi.PlmnID
+		Slices  []sbi.Snssai
+		Domains []string
+	}
+	tidy := func(r rules) rules {
+		slices.Sort(r.Types)
+		slices.Sort(r.Domains)
+		return r
+	}
+	var all struct {
+		Of       rules
+		Services map[string]rules
+	}
+	all.Of = tidy(rules{slices.Clone(p.AllowedNFTypes), p.AllowedPLMNs, p.AllowedNSSAIs, slices.Clone(p.AllowedNFDomains)})
+	all.Services = map[string]rules{}
+	open := func(r rules) bool { return len(r.Types)+len(r.PLMNs)+len(r.Slices)+len(r.Domains) == 0 }
+	for _, s := range p.Services() {
+		if r := tidy(rules{slices.Clone(s.AllowedNFTypes), s.AllowedPLMNs, s.AllowedNSSAIs, slices.Clone(s.AllowedNFDomains)}); !open(r) {
+			all.Services[s.ServiceName] = r
+		}
+	}
+	if open(all.Of) && len(all.Services) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(all) // of strings and numbers
+	return digest(string(text))
+}
+
+// digest returns a short name for a text.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// id returns by what the instance is known.
+func (p *producer) id() string { return strings.ToLower(p.profile.NFInstanceID) }
+
+// requester returns the instance as a consumer.
+func (p *producer) requester() *sbi.Requester {
+	r := &sbi.Requester{NFType: p.profile.NFType, InstanceID: p.profile.NFInstanceID}
+	r.Complete(p.profile)
+	return r
+}
+
+// addresses returns where the instance is, in order.
+func (p *producer) addresses() []netip.Addr {
+	all := p.profile.Addresses()
+	if p.by.IsValid() && !slices.Contains(all, p.by) {
+		all = append(all, p.by)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// serves returns why an instance is given no new connections, an empty state if it
+// is.
+func (p *producer) serves(now int64, margin time.Duration) (state, reason string) {
+	timer := time.Duration(p.profile.HeartBeatTimer) * time.Second
+	switch late := time.Duration(now - p.heard); {
+	case p.drained:
+		return "draining", "drained by an operator"
+	case p.profile.NFStatus != sbi.Registered:
+		return "draining", "its status is " + string(p.profile.NFStatus)
+	case p.heard != 0 && timer > 0 && late > timer+margin:
+		return "late", "no heartbeat for " + late.Round(time.Second).String()
+	}
+	return "", ""
+}
+
+// allows reports whether a consumer may use one of some services of the instance;
+// without names, any.
+func (p *producer) allows(r *sbi.Requester, names ...string) bool {
+	if p.class == "" {
+		return true
+	}
+	services := p.profile.Services()
+	if len(services) == 0 {
+		return p.profile.Allows(r, nil)
+	}
+	return slices.ContainsFunc(services, func(s sbi.NFService) bool {
+		return (len(names) == 0 || slices.Contains(names, s.ServiceName)) && p.profile.Allows(r, &s)
+	})
+}
+
+// first returns where its first service is reached; invalid if it names no
+// address.
+func (p *producer) first() (at sbi.EndPoint) {
+	if len(p.points) > 0 {
+		at = p.points[0]
+	}
+	return at
+}
+
+// compare orders producers by type and instance.
+func compare(a, b *producer) int {
+	return cmp.Or(cmp.Compare(a.profile.NFType, b.profile.NFType), cmp.Compare(a.id(), b.id()))
+}

@@ -1,0 +1,249 @@
+package scp
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// proxy is what is known of a core, and what the balancer is to do for it.
+type proxy struct {
+	cfg   atomic.Pointer[Config]
+	log   *slog.Logger
+	count counts
+	index atomic.Pointer[index] // for packets
+	out   chan struct{}         // notified when something has changed
+
+	mu        object.Guard // guards the following
+	hosts     *object.Hosts
+	book      map[string]*producer // by instance
+	byType    map[sbi.NFType][]*producer
+	byAddr    map[netip.Addr][]*producer // as consumers
+	endpoints map[string]*endpoint
+	policies  *object.Store[*api.ScpPolicy]
+	direct    direct
+	searches  map[string]*search
+	serving   bool   // the front listens
+	nrf       string // what the NRF last did
+	version   uint64 // grows with every change of what is stored or answered
+}
+
+func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
+	p := &proxy{
+		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), book: map[string]*producer{},
+		byType: map[sbi.NFType][]*producer{}, byAddr: map[netip.Addr][]*producer{}, endpoints: map[string]*endpoint{},
+		direct: newDirect(), searches: map[string]*search{}, nrf: "not asked yet",
+	}
+	p.cfg.Store(cfg)
+	p.index.Store(&index{})
+	p.policies = object.New(&p.mu, policies, object.Kind[*api.ScpPolicy]{
+		What: "policy", Many: "policies", Most: func() int { return 1000 }, Raise: "",
+		Name:    (*api.ScpPolicy).GetType,
+		Format:  object.Messages(readPolicy, func(m *api.ScpPolicy) *api.ScpPolicy { return m }),
+		Changed: func(_, _ *api.ScpPolicy) { p.touch() },
+		Bad:     func(name string, err error) { log.Warn("policy of an earlier run not read", "key", name, "error", err) },
+	})
+	return p
+}
+
+// touch notes that something has changed. It is called with mu held.
+func (p *proxy) touch() {
+	p.version++
+	object.Notify(p.out)
+}
+
+// restore takes what an earlier run has stored. Instances whose heartbeats passed
+// here have the time of one to speak again.
+func (p *proxy) restore(now int64) (instance, endpoints func(key, value string)) {
+	return func(key, value string) {
+			var k kept
+			if err := json.Unmarshal([]byte(value), &k); err != nil {
+				p.log.Warn("instance of an earlier run not read", "key", key, "error", err)
+				return
+			}
+			x, err := newProducer(k.Profile, k.By)
+			if err != nil {
+				p.log.Warn("instance of an earlier run not read", "key", key, "error", err)
+				return
+			}
+			if x.drained = k.Drained; k.Watched {
+				x.heard = now
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.enter(x)
+		}, func(key, value string) {
+			var e endpoint
+			if err := json.Unmarshal([]byte(value), &e); err != nil || len(e.Addrs) == 0 || len(e.Doors) == 0 {
+				p.log.Warn("endpoint of an earlier run not read", "key", key, "error", err)
+				return
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.endpoints[e.Group.name()] = &e
+			p.reindex()
+		}
+}
+
+// instances returns what is to be stored of the instances. It is called with mu
+// held, as is stored.
+func (p *proxy) instances() map[string]string {
+	want := map[string]string{}
+	for id, x := range p.book {
+		text, _ := json.Marshal(kept{x.text, x.by, x.heard != 0, x.drained}) // has been JSON
+		want[id] = string(text)
+	}
+	return want
+}
+
+// stored returns what is to be stored of the endpoints.
+func (p *proxy) stored() map[string]string {
+	want := map[string]string{}
+	for name, e := range p.endpoints {
+		text, _ := json.Marshal(e) // of texts and numbers
+		want[name] = string(text)
+	}
+	return want
+}
+
+// learn enters an instance. The error says that there is no room.
+func (p *proxy) learn(x *producer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was := p.book[x.id()]; was == nil && len(p.book) >= p.cfg.Load().Instances {
+		p.count.noRoom.Add(1)
+		return fmt.Errorf("there are %d instances already (scp.instances)", len(p.book))
+	} else if was != nil {
+		x.drained = was.drained
+		if x.heard == 0 {
+			x.heard, x.by = was.heard, was.by
+		}
+	}
+	p.enter(x)
+	return nil
+}
+
+// enter puts an instance into the book. It is called with mu held.
+func (p *proxy) enter(x *producer) {
+	p.leave(x.id())
+	p.book[x.id()] = x
+	list := append(slices.Clone(p.byType[x.profile.NFType]), x)
+	slices.SortFunc(list, compare)
+	p.byType[x.profile.NFType] = list
+	for _, a := range x.addresses() {
+		p.byAddr[a] = append(p.byAddr[a], x)
+	}
+	p.reindex()
+	p.touch()
+}
+
+// leave takes an instance out of the book. It is called with mu held.
+func (p *proxy) leave(id string) bool {
+	x := p.book[id]
+	if x == nil {
+		return false
+	}
+	is := func(o *producer) bool { return o == x }
+	delete(p.book, id)
+	if p.byType[x.profile.NFType] = slices.DeleteFunc(slices.Clone(p.byType[x.profile.NFType]), is); len(p.byType[x.profile.NFType]) == 0 {
+		delete(p.byType, x.profile.NFType)
+	}
+	for _, a := range x.addresses() {
+		if p.byAddr[a] = slices.DeleteFunc(p.byAddr[a], is); len(p.byAddr[a]) == 0 {
+			delete(p.byAddr, a)
+		}
+	}
+	p.reindex()
+	p.touch()
+	return true
+}
+
+// forget takes an instance out of the book that has been deregistered.
+func (p *proxy) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave(id)
+}
+
+// hostChanged handles the event: an address has come, moved or gone.
+func (p *proxy) hostChanged(e *api.HostChanged) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hosts.Changed(e)
+}
+
+// located returns at which port of the network an address is.
+func (p *proxy) located(a netip.Addr) (at object.Station, known bool) {
+	return p.hosts.Station(object.In(a, object.VLAN(uint32(p.cfg.Load().VLAN))))
+}
+
+// policyOf returns the policy of a type. It is called with mu held.
+func (p *proxy) policyOf(t sbi.NFType) *api.ScpPolicy {
+	if m := p.policies.Get(string(t)); m != nil {
+		return m
+	}
+	return &api.ScpPolicy{Type: string(t), Algorithm: algorithms[0], Per: pers[0], Again: agains[0]}
+}
+
+var (
+	algorithms = []string{"weighted", "least", "hash"}
+	pers       = []string{"pair", "connection"}
+	agains     = []string{"bound", "balance"}
+)
+
+// readPolicy completes a policy, or says what is wrong.
+func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
+	m = &api.ScpPolicy{Type: strings.ToUpper(m.GetType()), Algorithm: m.GetAlgorithm(), Per: m.GetPer(), Again: m.GetAgain(), IdleTimeout: m.GetIdleTimeout(), Overload: m.GetOverload()}
+	fail := func(format string, args ...any) (*api.ScpPolicy, error) {
+		return nil, api.Errorf(codes.InvalidArgument, "policy of %s: "+format, append([]any{m.Type}, args...)...)
+	}
+	if err := api.CheckName("type", m.Type); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	for _, x := range []struct {
+		key   string
+		is    *string
+		words []string
+	}{{"algorithm", &m.Algorithm, algorithms}, {"per", &m.Per, pers}, {"again", &m.Again, agains}} {
+		if *x.is == "" {
+			*x.is = x.words[0]
+		}
+		if *x.is = strings.ToLower(*x.is); !slices.Contains(x.words, *x.is) {
+			return fail("%s %q: want %s", x.key, *x.is, strings.Join(x.words, ", "))
+		}
+	}
+	switch {
+	case m.IdleTimeout > 32_000:
+		return fail("idle_timeout %d: want at most 32000 seconds", m.IdleTimeout)
+	case m.Overload > 100:
+		return fail("overload %d: want 1 to 100 percent, or 0 for scp.overload", m.Overload)
+	}
+	return m, nil
+}
+
+// consumersOf returns the registered instances at an address. It is called with mu
+// held.
+func (p *proxy) consumersOf(a netip.Addr) []*producer { return p.byAddr[a] }
+
+// typesOf returns their types, in order.
+func typesOf(list []*producer) []sbi.NFType {
+	types := map[sbi.NFType]bool{}
+	for _, x := range list {
+		types[x.profile.NFType] = true
+	}
+	return slices.Sorted(maps.Keys(types))
+}
+
+func now() int64 { return time.Now().UnixNano() }

@@ -1,0 +1,141 @@
+package scp
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+)
+
+// balancer is the calls by which VIPs are made.
+type balancer interface {
+	list(context.Context) ([]*api.Vip, error)
+	set(context.Context, *api.Vip) error
+	remove(ctx context.Context, name string) error
+	pairs(ctx context.Context, vip string, limit uint32) (*api.ListPairsResponse, error)
+}
+
+// reconciler keeps the balancer's VIPs as the proxy wants them.
+type reconciler struct {
+	proxy    *proxy
+	balancer balancer
+
+	mu   sync.Mutex // guards the following
+	made map[string]*api.Vip
+	turn chan struct{} // closed at the end of a turn
+}
+
+func newReconciler(p *proxy, b balancer) *reconciler {
+	return &reconciler{proxy: p, balancer: b, made: map[string]*api.Vip{}, turn: make(chan struct{})}
+}
+
+// run makes VIPs until ctx ends: at once after a change, and every second, for
+// heartbeats may be late.
+func (r *reconciler) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	known := false
+	for {
+		if !known {
+			known = r.adopt(ctx)
+		}
+		if known {
+			r.apply(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.proxy.out:
+		case <-tick.C:
+		}
+	}
+}
+
+// adopt asks for the VIPs and pairs of an earlier run.
+func (r *reconciler) adopt(ctx context.Context) bool {
+	list, err := r.balancer.list(ctx)
+	if err != nil {
+		r.proxy.log.Debug("VIPs not listed", "error", err)
+		return false
+	}
+	pairs, err := r.balancer.pairs(ctx, "", listedMax)
+	if err != nil {
+		r.proxy.log.Debug("pairs not listed", "error", err)
+		return false
+	}
+	r.proxy.resume(pairs.GetPairs())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range list {
+		if v.GetOwner() == owner {
+			r.made[v.Name] = nil // there, and not known how
+		}
+	}
+	return true
+}
+
+// apply makes what differs.
+func (r *reconciler) apply(ctx context.Context) {
+	want := r.proxy.want(now())
+	r.mu.Lock()
+	made := maps.Clone(r.made)
+	r.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if want[name] != nil {
+			continue
+		}
+		if err := r.balancer.remove(ctx, name); err != nil {
+			r.fail(ctx, name, err)
+			continue
+		}
+		delete(made, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		v := want[name]
+		if proto.Equal(v, made[name]) {
+			continue
+		}
+		if err := r.balancer.set(ctx, proto.CloneOf(v)); err != nil {
+			r.fail(ctx, name, err)
+			continue
+		}
+		made[name] = v
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made = made
+	close(r.turn)
+	r.turn = make(chan struct{})
+}
+
+func (r *reconciler) fail(ctx context.Context, name string, err error) {
+	if ctx.Err() == nil {
+		r.proxy.count.balancerFails.Add(1)
+		r.proxy.log.Warn("VIP not set", "vip", name, "error", err)
+	}
+}
+
+// await waits until VIPs of these names have been made, or ctx ends.
+func (r *reconciler) await(ctx context.Context, names []string) error {
+	for {
+		r.mu.Lock()
+		turn, all := r.turn, true
+		for _, name := range names {
+			all = all && r.made[name] != nil
+		}
+		r.mu.Unlock()
+		if all {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-turn:
+		}
+	}
+}

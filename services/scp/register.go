@@ -1,0 +1,228 @@
+package scp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// change is what a client does to an instance.
+type change struct {
+	method string
+	id     string
+	by     netip.Addr
+	body   []byte
+}
+
+// mayRegister refuses a change to an instance of another, and a profile with
+// addresses that are not the client's.
+func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	trusted := slices.ContainsFunc(p.cfg.Load().Registrars, func(r netip.Prefix) bool { return r.Contains(by) })
+	if x := p.book[strings.ToLower(id)]; x != nil && !trusted && !p.owns(x, by) {
+		p.count.poisoned.Add(1)
+		return sbi.Problem(http.StatusForbidden, sbi.InstanceOfAnother, fmt.Sprintf("instance %s is registered by the host of %v", id, x.owner()))
+	}
+	if method != http.MethodPut {
+		return nil
+	}
+	var profile sbi.NFProfile
+	if err := json.Unmarshal(body, &profile); err != nil {
+		p.count.malformed.Add(1)
+		var problem *sbi.ProblemDetails
+		if !errors.As(err, &problem) {
+			err = sbi.Problem(http.StatusBadRequest, sbi.InvalidMessageFormat, err.Error())
+		}
+		return err
+	}
+	if profile.NFInstanceID != "" && !strings.EqualFold(profile.NFInstanceID, id) {
+		p.count.malformed.Add(1)
+		return invalidID(id, profile.NFInstanceID)
+	}
+	if trusted {
+		return nil
+	}
+	for _, a := range profile.Addresses() {
+		if !p.together(a, by) {
+			p.count.poisoned.Add(1)
+			return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed,
+				fmt.Sprintf("address %v is not at the port of the network where %v is, which registers it", a, by))
+		}
+	}
+	return nil
+}
+
+func invalidID(path, body string) error {
+	problem := sbi.Problem(http.StatusBadRequest, sbi.MandatoryMemberIncorrect, "")
+	problem.InvalidParams = []sbi.InvalidParam{{Param: "/nfInstanceId", Reason: fmt.Sprintf("is %.40q, and %.40q in the path", body, path)}}
+	return problem
+}
+
+// owner returns who may change an instance.
+func (p *producer) owner() netip.Addr {
+	if p.by.IsValid() {
+		return p.by
+	}
+	if all := p.addresses(); len(all) > 0 {
+		return all[0]
+	}
+	return netip.Addr{}
+}
+
+// owns reports whether a client may change an instance: it is where it was
+// registered from. It is called with mu held.
+func (p *proxy) owns(x *producer, by netip.Addr) bool {
+	of := x.owner()
+	if !of.IsValid() || p.together(of, by) {
+		return true
+	}
+	// The host that has registered it may have gone; its addresses remain.
+	return !x.by.IsValid() && slices.Contains(x.addresses(), by)
+}
+
+// together reports whether two addresses are at one port of the network. It is
+// called with mu held.
+func (p *proxy) together(a, b netip.Addr) bool {
+	if a == b {
+		return true
+	}
+	x, ok := p.located(a)
+	y, there := p.located(b)
+	return ok && there && x.At == y.At
+}
+
+// apply learns from a change that the NRF has made, with what it answered.
+func (p *proxy) apply(c *change, answered []byte, now int64) {
+	id := strings.ToLower(c.id)
+	var err error
+	switch c.method {
+	case http.MethodDelete:
+		p.forget(id)
+	case http.MethodPut:
+		if err = p.register(answered, c.by, now); err != nil {
+			err = p.register(c.body, c.by, now)
+		}
+	case http.MethodPatch:
+		err = p.update(id, c, answered, now)
+	}
+	if err != nil {
+		p.log.Warn("an instance that the NRF has taken cannot be balanced", "instance", id, "method", c.method, "error", err)
+	}
+}
+
+// register enters a profile that a client has registered.
+func (p *proxy) register(text []byte, by netip.Addr, now int64) error {
+	x, err := newProducer(text, by)
+	if err != nil {
+		return err
+	}
+	x.heard = now
+	return p.learn(x)
+}
+
+// update follows an update, which for the most part is a heartbeat.
+func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
+	p.mu.Lock()
+	x := p.book[id]
+	p.mu.Unlock()
+	if x == nil {
+		if len(answered) == 0 {
+			return nil // the next discovery finds it
+		}
+		return p.register(answered, c.by, now)
+	}
+	text := answered
+	if len(text) == 0 {
+		items, err := sbi.ParsePatch(c.body)
+		if err == nil {
+			text, err = sbi.Apply(x.text, items)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if string(text) == string(x.text) {
+		p.mu.Lock()
+		x.heard = now
+		p.mu.Unlock()
+		return nil
+	}
+	by := x.by
+	if !by.IsValid() {
+		by = c.by
+	}
+	return p.register(text, by, now)
+}
+
+// refusal returns why a request for a producer came to the front: the consumer may
+// not use it, or nobody serves.
+func (p *proxy) refusal(service string, client netip.Addr) *sbi.ProblemDetails {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	consumers := p.consumersOf(client)
+	offered, allowed, overloaded := false, false, false
+	for _, x := range p.book {
+		if !slices.ContainsFunc(x.points, func(e sbi.EndPoint) bool { return e.Service == service }) {
+			continue
+		}
+		offered = true
+		if x.class == "" && !p.cfg.Load().Strict || slices.ContainsFunc(consumers, func(c *producer) bool { return x.allows(c.requester(), service) }) {
+			allowed = true
+			for _, e := range p.endpoints {
+				overloaded = overloaded || e.overloaded && e.Group.Type == x.profile.NFType
+			}
+		}
+	}
+	switch {
+	case offered && !allowed:
+		p.count.forbidden.Add(1)
+		return sbi.Problem(http.StatusForbidden, sbi.RequesterNotAllowed, fmt.Sprintf("%v may not use %.80s", client, service))
+	case overloaded:
+		p.count.shed.Add(1)
+		problem := sbi.Problem(http.StatusServiceUnavailable, sbi.NFServiceCongestion, fmt.Sprintf("all that serve %.80s are overloaded", service))
+		problem.RetryAfter = retryOverload
+		return problem
+	case offered:
+		problem := sbi.Problem(http.StatusServiceUnavailable, sbi.TargetNotReachable, fmt.Sprintf("nobody serves %.80s now", service))
+		problem.RetryAfter = retryNobody
+		return problem
+	}
+	p.count.malformed.Add(1)
+	return sbi.Problem(http.StatusNotFound, sbi.ResourceNotFound, fmt.Sprintf("nobody has registered %.80q", service))
+}
+
+// failed notes that the NRF did not answer, if that is what the error says.
+func (p *proxy) failed(err error) {
+	var problem *sbi.ProblemDetails
+	if errors.As(err, &problem) && problem.Status < 500 {
+		p.said("ok")
+		return
+	}
+	p.count.nrfFails.Add(1)
+	p.said(err.Error())
+}
+
+// said notes what the NRF last did.
+func (p *proxy) said(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nrf = what
+}
+
+// serves notes whether the front listens.
+func (p *proxy) serves(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.serving != yes {
+		p.serving = yes
+		object.Notify(p.out)
+	}
+}

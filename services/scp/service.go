@@ -1,0 +1,199 @@
+// Package scp is the service that does in the switches what 3GPP's service
+// communication proxy does as a program in the way (TS 23.501 §6.2.19; Fondo-
+// Ferreiro et al., IEEE Access 2022). Its front takes the place of the NRF: it
+// answers discoveries with one address for all producers of a type, and passes on
+// registrations, from which it knows the producers. The balancer, which is the only
+// one that translates, gives each consumer a producer. A stage before it judges
+// connections to producers' own addresses.
+//
+// Only the list of services imports it; only this file imports weft.
+package scp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "scp",
+		Doc:  "lets 5G network functions find and reach each other through the switches",
+		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
+			api.DrainProducer),
+		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs),
+		Subscribes: weft.Subjects(api.HostChangedEvent),
+		Buckets:    []string{"instances", "endpoints", "policies"},
+		Rebuilt:    []string{"instances"},
+		Stage:      true,
+		Listens:    true,
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Live:       []string{"vips", "strict", "registrars", "overload", "margin", "validity", "nrf_timeout", "instances", "endpoints"},
+		Run:        run,
+	}
+}
+
+// shelveInterval is how often what is known is stored.
+const shelveInterval = 100 * time.Millisecond
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	policies, err1 := weft.State(env, "policies")
+	instances, err2 := weft.State(env, "instances")
+	endpoints, err3 := weft.State(env, "endpoints")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	p := newProxy(cfg, policies, env.Log)
+	p.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	keptInstances, keptEndpoints := object.NewPersister(instances), object.NewPersister(endpoints)
+	instance, endpoint := p.restore(now())
+	if err := errors.Join(keptInstances.Load(ctx, instance), keptEndpoints.Load(ctx, endpoint), p.policies.Load(ctx)); err != nil {
+		return err
+	}
+	n, err := newNRF(cfg)
+	if err != nil {
+		return err
+	}
+	b := balancerCalls{env}
+	r := newReconciler(p, b)
+	gauges(env, p)
+
+	weft.Stage(env, func(flow.DPID) weft.StageFunc { return p.packet })
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		p.cfg.Store(c)
+		object.Notify(p.out)
+		return nil
+	})
+	handle(env, p, r, b)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { r.run(ctx) })
+	work.Go(func() { p.policies.Follow(ctx) })
+	work.Go(func() { shelve(ctx, env, p, keptInstances, keptEndpoints) })
+	if n != nil && cfg.Listen != "" {
+		f := newFront(p, n, r.await, env.Log)
+		work.Go(func() { f.serve(ctx) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// handle answers the calls.
+func handle(env *weft.Env, p *proxy, r *reconciler, b balancer) {
+	weft.Handle(env, api.GetScp, func(ctx context.Context, req *api.GetScpRequest) (*api.GetScpResponse, error) {
+		vips, err := b.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p.get(req, vips, now()), nil
+	})
+	weft.Handle(env, api.ListScpPairs, func(ctx context.Context, req *api.ListScpPairsRequest) (*api.ListScpPairsResponse, error) {
+		return p.pairs(ctx, req, b)
+	})
+	weft.Handle(env, api.SetScpPolicy, func(ctx context.Context, req *api.SetScpPolicyRequest) (*api.ScpPolicy, error) {
+		policy, err := readPolicy(req.GetPolicy())
+		if err != nil {
+			return nil, err
+		}
+		_, now, err := p.policies.Change(ctx, policy.Type, func(*api.ScpPolicy) (*api.ScpPolicy, error) { return policy, nil })
+		return now, err
+	})
+	weft.Handle(env, api.DeleteScpPolicy, func(ctx context.Context, req *api.DeleteScpPolicyRequest) (*api.DeleteScpPolicyResponse, error) {
+		policy, err := readPolicy(&api.ScpPolicy{Type: req.GetType()})
+		if err != nil {
+			return nil, err
+		}
+		old, err := p.policies.Remove(ctx, policy.Type)
+		return &api.DeleteScpPolicyResponse{Deleted: old != nil}, err
+	})
+	weft.Handle(env, api.ListScpPolicies, func(context.Context, *api.ListScpPoliciesRequest) (*api.ListScpPoliciesResponse, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return &api.ListScpPoliciesResponse{Policies: p.policies.List()}, nil
+	})
+	weft.Handle(env, api.DrainProducer, func(_ context.Context, req *api.DrainProducerRequest) (*api.ScpProducer, error) { return p.drain(req) })
+}
+
+// shelve stores what is known, until ctx ends and once more.
+func shelve(ctx context.Context, env *weft.Env, p *proxy, instances, endpoints *object.Persister) {
+	tick := time.NewTicker(shelveInterval)
+	defer tick.Stop()
+	store := func(ctx context.Context) {
+		version := func() uint64 { return p.version }
+		err := errors.Join(instances.Follow(ctx, &p.mu, version, p.instances, p.cfg.Load().Instances),
+			endpoints.Follow(ctx, &p.mu, version, p.stored, p.cfg.Load().Endpoints))
+		if err != nil && ctx.Err() == nil {
+			env.Log.Warn("what is known of the core is not stored", "error", err)
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			store(last)
+			return
+		case <-tick.C:
+			store(ctx)
+		}
+	}
+}
+
+// balancerCalls are the calls to the balancer.
+type balancerCalls struct{ env *weft.Env }
+
+func (b balancerCalls) list(ctx context.Context) ([]*api.Vip, error) {
+	resp, err := weft.Call(ctx, b.env, api.ListVips, &api.ListVipsRequest{})
+	return resp.GetVips(), err
+}
+
+func (b balancerCalls) set(ctx context.Context, v *api.Vip) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := weft.Call(ctx, b.env, api.SetOwnedVip, &api.SetOwnedVipRequest{Owner: owner, Vip: v})
+	return err
+}
+
+func (b balancerCalls) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := weft.Call(ctx, b.env, api.DeleteOwnedVip, &api.DeleteOwnedVipRequest{Owner: owner, Name: name})
+	return err
+}
+
+func (b balancerCalls) pairs(ctx context.Context, vip string, limit uint32) (*api.ListPairsResponse, error) {
+	return weft.Call(ctx, b.env, api.ListPairs, &api.ListPairsRequest{Vip: vip, Limit: limit})
+}
+
+// gauges registers the metrics that are read when somebody looks.
+func gauges(env *weft.Env, p *proxy) {
+	read := func(f func() int) func() float64 {
+		return func() float64 {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return float64(f())
+		}
+	}
+	env.Metric.Gauge("instances", "Instances of network functions that are known.", read(func() int { return len(p.book) }))
+	env.Metric.Gauge("endpoints", "Common addresses of producers.", read(func() int { return len(p.endpoints) }))
+	env.Metric.Gauge("intercepting", "Whether the front listens.", read(func() int {
+		if p.serving {
+			return 1
+		}
+		return 0
+	}))
+}

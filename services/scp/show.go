@@ -1,0 +1,224 @@
+package scp
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// get answers GetScp with what the balancer says of the VIPs.
+func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.GetScpResponse {
+	type place struct {
+		address string
+		port    uint32
+	}
+	carried := map[place]*api.PoolMember{}
+	byName := map[string]*api.Vip{}
+	for _, v := range vips {
+		if v.GetOwner() != owner {
+			continue
+		}
+		byName[v.Name] = v
+		for _, m := range v.Pool {
+			at := place{m.Address, m.Port}
+			if was := carried[at]; was != nil {
+				m.Connections += was.Connections
+				if was.Health != "up" {
+					m.Health, m.Reason = was.Health, was.Reason
+				}
+			}
+			carried[at] = m
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	resp := &api.GetScpResponse{Nrf: p.nrf, Front: p.front(byName[nrfVip])}
+	for _, x := range p.sorted(req.GetType()) {
+		m := x.message()
+		if m.State, m.Reason = x.serves(now, p.cfg.Load().Margin); m.State == "" {
+			m.State = "up"
+		}
+		for _, e := range x.points {
+			pm := carried[place{e.Addr.Addr().String(), uint32(e.Addr.Port())}]
+			if pm == nil {
+				continue
+			}
+			m.Connections = max(m.Connections, pm.Connections)
+			switch {
+			case m.State != "up":
+			case pm.Health != "" && pm.Health != "up":
+				m.State, m.Reason = pm.Health, pm.Reason
+			case pm.State != "" && pm.State != "up":
+				m.State, m.Reason = pm.State, "its type is overloaded"
+			}
+		}
+		resp.Producers = append(resp.Producers, m)
+	}
+	for _, e := range p.endpoints {
+		if !strings.EqualFold(string(e.Group.Type), cmp.Or(req.GetType(), string(e.Group.Type))) {
+			continue
+		}
+		members := p.members(e.Group)
+		for _, a := range e.Addrs {
+			for _, d := range e.Doors {
+				m := &api.ScpEndpoint{
+					Vip: vipName(e, a, d), Type: string(e.Group.Type), Instance: e.Group.instance(), Address: netip.AddrPortFrom(a, d.Port).String(),
+					Services: d.Services, Slice: e.Group.Slice, Locality: e.Group.Locality, Overloaded: e.overloaded,
+				}
+				if allow := p.allow(e.Group, d, members, a.Is4()); allow != nil {
+					m.Consumers = uint32(len(allow.Clients))
+				} else {
+					m.Consumers = uint32(len(p.byAddr))
+				}
+				resp.Endpoints = append(resp.Endpoints, m)
+			}
+		}
+	}
+	slices.SortFunc(resp.Endpoints, func(a, b *api.ScpEndpoint) int { return cmp.Compare(a.Vip, b.Vip) })
+	return resp
+}
+
+// front says whether consumers reach the front. It is called with mu held.
+func (p *proxy) front(vip *api.Vip) string {
+	switch listen, _ := p.cfg.Load().listen(); {
+	case !listen.IsValid():
+		return "off"
+	case !p.serving || vip == nil || vip.GetOpen():
+		return "passing"
+	}
+	return "intercepting"
+}
+
+// sorted returns the instances of a type, or of all, in order. It is called with
+// mu held.
+func (p *proxy) sorted(of string) (list []*producer) {
+	for _, x := range p.book {
+		if of == "" || strings.EqualFold(of, string(x.profile.NFType)) {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, compare)
+	return list
+}
+
+// message returns what does not depend on the balancer.
+func (p *producer) message() *api.ScpProducer {
+	first := p.first()
+	m := &api.ScpProducer{
+		Type: string(p.profile.NFType), Instance: p.id(), Priority: uint32(numberOf(p.profile.Priority, first.Priority)),
+		Capacity: uint32(numberOf(p.profile.Capacity, cmp.Or(first.Capacity, sbi.DefaultCapacity))), Load: uint32(numberOf(p.profile.Load, first.Load)),
+	}
+	if first.Addr.IsValid() {
+		m.Address = first.Addr.String()
+	}
+	if p.by.IsValid() {
+		m.RegisteredBy = p.by.String()
+	}
+	for _, s := range p.profile.Services() {
+		m.Services = append(m.Services, s.ServiceName)
+	}
+	for _, t := range p.profile.AllowedNFTypes {
+		m.Allowed = append(m.Allowed, string(t))
+	}
+	return m
+}
+
+// Bounds of ListScpPairs.
+const (
+	listed    = 1000
+	listedMax = 10_000
+)
+
+// pairs answers ListScpPairs from those of the balancer.
+func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balancer) (*api.ListScpPairsResponse, error) {
+	limit := int(cmp.Or(req.GetLimit(), listed))
+	if limit > listedMax {
+		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
+	}
+	carried, err := b.pairs(ctx, "", listedMax)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	index, strict := p.index.Load(), p.cfg.Load().Strict
+	vips := map[string]*endpoint{}
+	for _, e := range p.endpoints {
+		for _, a := range e.Addrs {
+			for _, d := range e.Doors {
+				vips[vipName(e, a, d)] = e
+			}
+		}
+	}
+	resp := &api.ListScpPairsResponse{}
+	add := func(consumer netip.Addr, producer netip.AddrPort, m *api.ScpPair) {
+		m.Consumer, m.Producer = consumer.String(), producer.String()
+		if types := typesOf(p.consumersOf(consumer)); len(types) > 0 {
+			m.ConsumerType = string(types[0])
+		}
+		if list := index.doors[producer]; len(list) > 0 {
+			m.Type, m.Authorised = string(list[0].profile.NFType), permitted(index.nfs[consumer], list, strict)
+		}
+		if req.GetType() == "" || strings.EqualFold(req.GetType(), m.Type) {
+			resp.Pairs = append(resp.Pairs, m)
+		}
+	}
+	for _, x := range carried.GetPairs() {
+		e := vips[x.GetVip()]
+		client, err1 := netip.ParseAddr(x.GetClient())
+		member, err2 := netip.ParseAddr(x.GetMember())
+		if e == nil || err1 != nil || err2 != nil {
+			continue
+		}
+		add(client, netip.AddrPortFrom(member, uint16(x.GetMemberPort())), &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
+	}
+	for k, x := range p.direct.pairs {
+		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
+	}
+	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Producer, b.Producer), cmp.Compare(a.Since, b.Since))
+	})
+	resp.Total = uint32(len(resp.Pairs))
+	resp.Pairs = resp.Pairs[:min(limit, len(resp.Pairs))]
+	return resp, nil
+}
+
+// resume takes pairs of an earlier run: who has used whom.
+func (p *proxy) resume(pairs []*api.BalancedPair) {
+	index := p.index.Load()
+	for _, x := range pairs {
+		client, err1 := netip.ParseAddr(x.GetClient())
+		member, err2 := netip.ParseAddr(x.GetMember())
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		if list := index.doors[netip.AddrPortFrom(member, uint16(x.GetMemberPort()))]; len(list) > 0 {
+			p.partner(client, list[0].profile.NFType)
+		}
+	}
+}
+
+// drain has a producer get no new connections, or get them again.
+func (p *proxy) drain(req *api.DrainProducerRequest) (*api.ScpProducer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.book[strings.ToLower(req.GetInstance())]
+	if x == nil {
+		return nil, api.Errorf(codes.NotFound, "there is no producer %q; weft scp get shows those there are", req.GetInstance())
+	}
+	x.drained = !req.GetUndo()
+	p.touch()
+	m := x.message()
+	if m.State, m.Reason = x.serves(now(), p.cfg.Load().Margin); m.State == "" {
+		m.State = "up"
+	}
+	return m, nil
+}

@@ -1,0 +1,192 @@
+package scp
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// index is what packets are compared with; a new one replaces it, it never
+// changes.
+type index struct {
+	doors map[netip.AddrPort][]*producer // where services are reached
+	vips  map[netip.AddrPort]sbi.NFType  // where those of a type are
+	nfs   map[netip.Addr][]*producer
+}
+
+// reindex makes the index anew. It is called with mu held.
+func (p *proxy) reindex() {
+	x := &index{doors: map[netip.AddrPort][]*producer{}, vips: map[netip.AddrPort]sbi.NFType{}, nfs: map[netip.Addr][]*producer{}}
+	for _, e := range p.endpoints {
+		for _, a := range e.Addrs {
+			for _, d := range e.Doors {
+				x.vips[netip.AddrPortFrom(a, d.Port)] = e.Group.Type
+			}
+		}
+	}
+	for _, nf := range p.book {
+		for _, e := range nf.points {
+			if list := x.doors[e.Addr]; len(list) == 0 || list[len(list)-1] != nf {
+				x.doors[e.Addr] = append(list, nf)
+			}
+		}
+		for _, a := range nf.addresses() {
+			x.nfs[a] = append(x.nfs[a], nf)
+		}
+	}
+	p.index.Store(x)
+}
+
+// packet is the stage: it judges the first packets of connections to producers'
+// own addresses, which consumers have from Locations, or for callbacks.
+func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	x := p.index.Load()
+	if len(x.doors) == 0 || in.Role != flow.RoleEdge {
+		return flow.Next
+	}
+	k := packet.Headers(in)
+	if k.IPProto != flow.IPProtoTCP {
+		return flow.Next
+	}
+	src, dst, ok := addresses(k)
+	if !ok {
+		return flow.Next
+	}
+	to := netip.AddrPortFrom(dst, k.TPDst)
+	producers, of := x.doors[to], x.vips[to]
+	if len(producers) == 0 && of == "" {
+		return flow.Next
+	}
+	t, ok := packet.ParseTCP(in.Data)
+	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
+		return flow.Next
+	}
+	cfg := p.cfg.Load()
+	if listen, _ := cfg.listen(); listen.Addr() == src { // the front's own
+		return flow.Next
+	}
+	if of != "" { // the balancer judges
+		p.partner(src, of)
+		return flow.Next
+	}
+	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.callsBack(x.nfs[src], dst) {
+		p.count.refused.Add(1)
+		reset(in, d, t, src, dst)
+		return flow.Drop
+	}
+	p.count.allowed.Add(1)
+	p.partner(src, producers[0].profile.NFType)
+	p.used(src, to, in.Time)
+	return flow.Next
+}
+
+// permitted reports whether consumers may use one of some producers.
+func permitted(consumers, producers []*producer, strict bool) bool {
+	for _, nf := range producers {
+		if nf.class == "" && !strict {
+			return true
+		}
+		for _, c := range consumers {
+			if c == nf || nf.allows(c.requester()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// callsBack reports whether an address has used one of some producers, which may
+// then connect to it for callbacks.
+func (p *proxy) callsBack(producers []*producer, to netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(producers, func(nf *producer) bool { return p.direct.partners[partnerKey{to, nf.profile.NFType}] })
+}
+
+// partner notes that a consumer uses producers of a type.
+func (p *proxy) partner(consumer netip.Addr, of sbi.NFType) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.direct.partners) < mostDirect {
+		p.direct.partners[partnerKey{consumer, of}] = true
+	}
+}
+
+// addresses returns the IP addresses of a packet.
+func addresses(k *flow.Key) (src, dst netip.Addr, ok bool) {
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		return netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst), true
+	case flow.EthTypeIPv6:
+		return netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst), true
+	}
+	return src, dst, false
+}
+
+// reset appends the TCP reset for who may not connect, so that it need not wait.
+func reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, dst netip.Addr) {
+	k := &in.Key
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
+		packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}, nil)
+	d.PacketOut(in.Switch, flow.PacketOut{
+		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(k.InPort)), Data: frame,
+	})
+}
+
+// direct is the consumers that use producers' own addresses. The proxy's mu guards
+// it.
+type direct struct {
+	pairs    map[directKey]*directPair
+	partners map[partnerKey]bool // who has used whom, by way of a VIP or not
+}
+
+type partnerKey struct {
+	consumer netip.Addr
+	of       sbi.NFType
+}
+
+type directKey struct {
+	consumer netip.Addr
+	producer netip.AddrPort
+}
+
+type directPair struct {
+	since, last int64
+	connections uint64 // that the controller has seen
+}
+
+// Bounds of direct pairs.
+const (
+	mostDirect = 20_000
+	directLife = int64(10 * time.Minute)
+)
+
+func newDirect() direct { return direct{map[directKey]*directPair{}, map[partnerKey]bool{}} }
+
+// used notes a connection of a consumer to a producer's own address.
+func (p *proxy) used(src netip.Addr, to netip.AddrPort, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := directKey{src, to}
+	x := p.direct.pairs[k]
+	if x == nil {
+		if len(p.direct.pairs) >= mostDirect {
+			for old, y := range p.direct.pairs {
+				if now-y.last > directLife {
+					delete(p.direct.pairs, old)
+				}
+			}
+			if len(p.direct.pairs) >= mostDirect {
+				return
+			}
+		}
+		x = &directPair{since: now}
+		p.direct.pairs[k] = x
+	}
+	x.last = now
+	x.connections++
+}

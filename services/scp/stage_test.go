@@ -1,0 +1,84 @@
+package scp
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/sbi"
+	"github.com/weft-sdn/weft/wefttest"
+)
+
+// syn has the first packet of a connection come in, and returns what becomes of it.
+func (g *rig) syn(from, to int, port uint16, flags uint8) (flow.Verdict, *flow.Decision) {
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}}, packet.IP{Src: netip.MustParseAddr(at(from)), Dst: netip.MustParseAddr(at(to))},
+		packet.TCPFields{SrcPort: 40000, DstPort: port, Flags: flags, Seq: 7}, nil)
+	in := wefttest.NewPacketIn(1, 3, frame)
+	in.Time = g.now.Load()
+	d := &flow.Decision{}
+	return g.proxy.packet(in, d), d
+}
+
+// Who uses a producer's own address is held to the same policy, in either
+// direction, and counted.
+func TestDirect(t *testing.T) {
+	g := newRig(t)
+	g.register(1, sbi.AMF)
+	g.register(2, sbi.SMF)
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	for what, c := range map[string]struct {
+		from, to int
+		port     uint16
+		flags    uint8
+		want     flow.Verdict
+	}{
+		"AMF to UDM":            {1, 5, 7777, packet.TCPSyn, flow.Next},
+		"SMF to UDM":            {2, 5, 7777, packet.TCPSyn, flow.Drop},
+		"a stranger to UDM":     {9, 5, 7777, packet.TCPSyn, flow.Drop},
+		"at another port":       {2, 5, 22, packet.TCPSyn, flow.Next},
+		"within a connection":   {2, 5, 7777, packet.TCPAck, flow.Next},
+		"to who restricts none": {9, 2, 7777, packet.TCPSyn, flow.Next},
+	} {
+		verdict, d := g.syn(c.from, c.to, c.port, c.flags)
+		if verdict != c.want || (len(d.Outs) == 1) != (c.want == flow.Drop) {
+			t.Errorf("%s: %v, with %d packets", what, verdict, len(d.Outs))
+		}
+		if len(d.Outs) == 1 {
+			if r, ok := packet.ParseTCP(d.Outs[0].Data); !ok || r.Flags()&packet.TCPRst == 0 || r.Ack() != 8 || r.SrcPort() != c.port {
+				t.Errorf("%s: no reset that its sender takes", what)
+			}
+		}
+	}
+	// Who has been used may call back, even where it could not connect by itself.
+	if verdict, _ := g.syn(2, 5, 7777, packet.TCPSyn); verdict != flow.Drop {
+		t.Errorf("SMF to UDM: %v", verdict)
+	}
+	g.syn(5, 2, 7777, packet.TCPSyn)
+	if verdict, _ := g.syn(2, 5, 7777, packet.TCPSyn); verdict != flow.Next {
+		t.Errorf("SMF calls UDM back: %v", verdict)
+	}
+	resp, err := g.proxy.pairs(t.Context(), &api.ListScpPairsRequest{Type: "UDM"}, g.back)
+	if err != nil || len(resp.Pairs) != 2 || !resp.Pairs[0].Direct || resp.Pairs[0].Consumer != at(1) {
+		t.Errorf("%v, %v", resp, err)
+	}
+	// When the policy shrinks, the next connection is refused.
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
+	if verdict, _ := g.syn(1, 5, 7777, packet.TCPSyn); verdict != flow.Drop {
+		t.Errorf("AMF, no longer allowed: %v", verdict)
+	}
+}
+
+// A packet that is none of the proxy's business costs no allocation.
+func TestStageAllocates(t *testing.T) {
+	g := newRig(t)
+	g.register(5, sbi.UDM)
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}}, packet.IP{Src: netip.MustParseAddr(at(1)), Dst: netip.MustParseAddr(at(8))},
+		packet.TCPFields{SrcPort: 40000, DstPort: 80, Flags: packet.TCPSyn}, nil)
+	in := wefttest.NewPacketIn(1, 3, frame)
+	d := &flow.Decision{}
+	if n := testing.AllocsPerRun(1000, func() { g.proxy.packet(in, d) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

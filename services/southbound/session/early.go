@@ -33,6 +33,7 @@ type early struct {
 	space  *[]byte       // the pooled buffer that holds buf; nil while buf is empty
 	whole  int           // bytes of buf that form whole messages
 	full   bool          // there may be more to read than the room, or one turn, allowed
+	dry    bool          // the last read took all that there was: the watch finds what comes from now on
 	left   bool          // the goroutine answers the echoes until it has handled all that was read
 	broken bool          // buf ends with a malformed message; nothing after it is scanned
 	err    error         // why reading ended
@@ -113,7 +114,7 @@ func (e *early) stop() {
 func (e *early) fill(now int64, toEnd bool) {
 	first := e.s.shared.Config.Load().RealtimeFirst
 	reads, finished := 0, false
-	for e.full = false; e.err == nil; reads++ {
+	for e.full, e.dry = false, false; e.err == nil; reads++ {
 		if len(e.buf) >= EarlyMost && e.whole > 0 || e.broken || reads >= turnMost {
 			e.full = true
 			break
@@ -128,6 +129,7 @@ func (e *early) fill(now int64, toEnd bool) {
 			continue
 		}
 		if e.failed == syscall.EAGAIN {
+			e.dry = true
 			break
 		}
 		if e.failed != 0 {
@@ -143,7 +145,8 @@ func (e *early) fill(now int64, toEnd bool) {
 		e.buf = e.buf[:len(e.buf)+n]
 		finished = e.scan(now, first) || finished
 		if n < len(e.room) && !toEnd {
-			break // epoll reports what comes from now on
+			e.dry = true // epoll reports what comes from now on
+			break
 		}
 	}
 	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
@@ -170,7 +173,7 @@ func (e *early) widen() {
 
 // begin starts early reading; tail is the partial message read so far.
 func (e *early) begin(tail []byte) {
-	e.on = true
+	e.on, e.dry = true, false
 	if len(tail) > 0 {
 		e.widen()
 		if len(tail) > readQuiet/2 {

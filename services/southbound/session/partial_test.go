@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,4 +51,40 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 		cancel()
 		watching.Wait()
 	}
+}
+
+// TestFewMessagesAreReadOnce: a message that comes alone costs one read, by the
+// watch; its goroutine does not look for another before it waits.
+func TestFewMessagesAreReadOnce(t *testing.T) {
+	sessions, ends := gatheringHub(t, 1)
+	s := sessions[0]
+	s.shared.watch = watch.New()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching, work sync.WaitGroup
+	watching.Go(func() { _ = s.shared.watch.Run(ctx) }) // until ctx ends
+	s.pulse.until.Store(math.MaxInt64)
+	var reads atomic.Int32
+	read := s.in.early.read
+	s.in.early.read = func(fd uintptr) bool {
+		reads.Add(1)
+		return read(fd)
+	}
+	work.Go(func() { _ = s.receive() }) // until its end is closed
+	const messages = 100
+	answer := make([]byte, 4096)
+	for i := range messages {
+		if _, err := ends[0].Write(numbered(t, nil, 0, i, i+1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ends[0].Read(answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := reads.Load(); n > messages+2 {
+		t.Errorf("%d reads of %d messages", n, messages)
+	}
+	ends[0].Close()
+	work.Wait()
+	cancel()
+	watching.Wait()
 }

@@ -253,6 +253,10 @@ func (r *reader) fillSecured() error {
 // more is likely to wait.
 func (r *reader) brimful() bool { return r.end >= ReadMax || r.ahead && r.full }
 
+// fewOctets is what a switch has sent if it hardly sends anything: it took so
+// little time to handle that no more will have come meanwhile.
+const fewOctets = 512
+
 // fillFor is fill. If early is true it takes what was read early, and leaves
 // the connection to the watch while it waits.
 func (r *reader) fillFor(early bool) error {
@@ -260,6 +264,7 @@ func (r *reader) fillFor(early bool) error {
 	if e == nil {
 		return r.fill()
 	}
+	few := r.end <= fewOctets
 	if err := r.release(); err != nil {
 		return err
 	}
@@ -284,10 +289,13 @@ func (r *reader) fillFor(early bool) error {
 		e.begin(r.tail)
 		r.tail = r.tail[:0]
 	}
+	e.dry = e.dry && few
 	for e.whole == 0 {
 		e.left = false
-		if e.fill(time.Now().UnixNano(), true); e.whole > 0 {
-			break
+		if !e.dry {
+			if e.fill(time.Now().UnixNano(), true); e.whole > 0 {
+				break
+			}
 		}
 		if e.err != nil {
 			e.mu.Unlock()

@@ -87,12 +87,14 @@ const echoesAtOnce = 64
 // toEcho returns the switches to measure: those of links on trial.
 func (t *topology) toEcho() map[flow.DPID]bool {
 	list := map[flow.DPID]bool{}
-	for tr := range t.trials {
-		if len(list) >= echoesAtOnce {
-			break
-		}
-		if !tr.held {
-			list[tr.from.at.Switch], list[tr.to.at.Switch] = true, true
+	for _, trials := range []map[*trial]struct{}{t.trials, t.passing} {
+		for tr := range trials {
+			if len(list) >= echoesAtOnce {
+				break
+			}
+			if !tr.held {
+				list[tr.from.at.Switch], list[tr.to.at.Switch] = true, true
+			}
 		}
 	}
 	return list

@@ -161,7 +161,10 @@ func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 	t.overtake(from, to.at)
 	t.overtake(to, from.at)
 	l := t.join(now, from, to, latency)
-	l.trial = from.trial
+	if l.trial = from.trial; l.trial != nil {
+		delete(t.trials, l.trial)
+		t.passing[l.trial] = struct{}{}
+	}
 	from.judged, to.judged = l.trial == nil, l.trial == nil
 	if to.out == nil { // answer at once, not in the next round
 		to.burst(now)
@@ -322,9 +325,7 @@ func (t *topology) listLinks(now int64) []*api.Link {
 		list = append(list, l.message())
 	}
 	for tr := range t.trials {
-		if !tr.passed() {
-			list = append(list, tr.message(t, now))
-		}
+		list = append(list, tr.message(t, now))
 	}
 	slices.SortFunc(list, func(a, b *api.Link) int { return compareLocations(a.Src, b.Src) })
 	return list

@@ -28,7 +28,8 @@ type topology struct {
 	fresh    int64                         // past is trusted until then
 	views    map[flow.Location]*portView   // of ports in past, for the stage
 	noise    noise
-	trials   map[*trial]struct{}
+	trials   map[*trial]struct{} // of links that are not up
+	passing  map[*trial]struct{} // of links up on probation
 	allowed  map[pair]bool
 	bound    int64 // delay of the slowest usual link, of boundAt
 	boundAt  int64
@@ -115,7 +116,7 @@ const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	t := &topology{
-		cfg: cfg, trials: map[*trial]struct{}{}, allowed: map[pair]bool{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
+		cfg: cfg, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
@@ -438,7 +439,7 @@ func (p *port) message() *api.PortRole {
 // countLinks counts the links in a state.
 func (t *topology) countLinks(s linkState) (n int) {
 	for tr := range t.trials {
-		if !tr.passed() && tr.state() == s {
+		if tr.state() == s {
 			n++
 		}
 	}

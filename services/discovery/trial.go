@@ -103,7 +103,7 @@ func (t *topology) plausible(now int64) int64 {
 		}
 	}
 	for tr := range t.trials {
-		if tr.calm >= probesLeast && !tr.held && !tr.passed() {
+		if tr.calm >= probesLeast && !tr.held {
 			all = append(all, delay(tr.best, tr.from, tr.to))
 		}
 	}
@@ -208,7 +208,7 @@ func (t *topology) clears(now int64, tr *trial, sent int64) bool {
 // waited long was probed often, so the shortest delays count.
 func (t *topology) excused(now int64, tr *trial) bool {
 	late := now-tr.began > trialPatience
-	if len(t.trials) < trialsMany && !late {
+	if len(t.trials)+len(t.passing) < trialsMany && !late {
 		return false
 	}
 	list, known := t.noise.recent(now)
@@ -247,6 +247,8 @@ func (t *topology) retry(now int64, l *link, sent int64) (held bool) {
 		return false
 	}
 	l.trial = nil
+	delete(t.passing, tr)
+	t.trials[tr] = struct{}{}
 	l.src.judged, l.dst.judged = false, false
 	t.detach(now, l, "implausible")
 	t.holdBack(now, tr, t.slowness(now, tr))
@@ -258,7 +260,7 @@ func (t *topology) probation(now int64, l *link) {
 	l.trial = &trial{from: l.src, to: l.dst, began: now, since: now, heard: now, best: l.best}
 	l.src.trial, l.dst.tried = l.trial, l.trial
 	l.src.judged, l.dst.judged = false, false
-	t.trials[l.trial] = struct{}{}
+	t.passing[l.trial] = struct{}{}
 }
 
 // holdBack holds a link, and adds an event.
@@ -281,6 +283,7 @@ func (t *topology) endTrial(now int64, tr *trial, cause string) {
 		return
 	}
 	delete(t.trials, tr)
+	delete(t.passing, tr)
 	if tr.passed() {
 		tr.from.out.trial = nil
 		tr.from.judged, tr.to.judged = cause == "", cause == ""
@@ -311,9 +314,6 @@ func (t *topology) trialTimeout() int64 {
 func (t *topology) endSilentTrials(now int64) {
 	next := int64(math.MaxInt64)
 	for tr := range t.trials {
-		if tr.passed() {
-			continue
-		}
 		if end := tr.heard + t.trialTimeout(); end > now {
 			next = min(next, end)
 		} else {

@@ -86,6 +86,20 @@ func (w *busyWorld) half(sw flow.DPID) int64 {
 	return 100_000
 }
 
+// checkTrials fails if a trial is not among those that it belongs to.
+func (w *busyWorld) checkTrials() {
+	for tr := range w.topo.trials {
+		if tr.passed() {
+			w.t.Fatalf("%v -> %v is up, but among the trials of links that are not", tr.from.at, tr.to.at)
+		}
+	}
+	for tr := range w.topo.passing {
+		if !tr.passed() {
+			w.t.Fatalf("%v -> %v is not up, but among the trials of links that are", tr.from.at, tr.to.at)
+		}
+	}
+}
+
 // run lets time pass.
 func (w *busyWorld) run(d time.Duration) {
 	for end := w.now + int64(d); w.now < end; w.now += 5 * ms {
@@ -108,6 +122,7 @@ func (w *busyWorld) run(d time.Duration) {
 			w.echo()
 		}
 		w.take()
+		w.checkTrials()
 	}
 }
 
@@ -230,6 +245,10 @@ func TestRelaysAreHeld(t *testing.T) {
 					w.run(5 * time.Second)
 					w.want(a, b, "up")
 					w.wantRole(a, flow.RoleLink)
+					w.topo.disallow(w.now, newPair(a, b))
+					w.want(a, b, "up") // on probation
+					w.run(time.Minute)
+					w.want(a, b, "held")
 				}
 			})
 		}

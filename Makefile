@@ -17,7 +17,7 @@
 BUF_VERSION := 1.75.0
 GOLANGCI_VERSION := v2.15.0
 # What makes networks of real switches, and is not run under the race detector.
-LAB = ./test ./lab ./cmd/weft/command ./docs
+LAB = ./test ./lab ./cmd/weft/command ./docs ./experiments/agents
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 

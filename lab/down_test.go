@@ -49,7 +49,7 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 
 // A maker killed at any moment leaves what Down can remove.
 func TestDownOfHalfMadeLabs(t *testing.T) {
-	for _, after := range []int{5, 20, 40, 80, 120, 160} {
+	for _, after := range []int{5, 20, 40, 80, 120, 160, 240, 400, 1200} {
 		name := fmt.Sprintf("t%d-half-%d", os.Getpid(), after)
 		cmd := exec.Command(os.Args[0], "-test.run=^TestMakerToBeKilled$")
 		cmd.Env = append(os.Environ(), "WEFT_TEST_MAKER="+name)
@@ -82,6 +82,9 @@ func TestMakerToBeKilled(t *testing.T) {
 	}
 	topo := linear(t, 10, 2)
 	topo.Links[0].Delay = Delay(time.Millisecond)
+	for i := range topo.Hosts {
+		topo.Hosts[i].Manage, topo.Hosts[i].Run = true, []Program{{Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}}
+	}
 	if _, err := Up(t.Context(), topo, Options{Name: name, Temporary: os.Getenv("WEFT_TEST_LASTING") == "no", KeeperCommand: keeperOfTest(t)}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Tests that bring real labs up need root, Open vSwitch,
@@ -55,7 +58,8 @@ func keeperOfTest(t testing.TB) []string {
 	return []string{exe}
 }
 
-// wantNothing checks that a lab has left neither processes nor namespaces nor files.
+// wantNothing checks that a lab has left neither processes nor namespaces nor
+// files nor interfaces.
 func wantNothing(t testing.TB, name string) {
 	t.Helper()
 	if ns := labNetns(name); len(ns) > 0 {
@@ -63,6 +67,20 @@ func wantNothing(t testing.TB, name string) {
 	}
 	if _, err := os.Stat(dirOf(name)); err == nil {
 		t.Errorf("%s is left", dirOf(name))
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // with a namespace that lost its name, later
+		links, err := netlink.LinkList()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(links, func(l netlink.Link) bool { return strings.HasSuffix(l.Attrs().Alias, "of weft lab "+name) })
+		if i < 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("interface left: %s", links[i].Attrs().Name)
+			break
+		}
 	}
 	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -279,7 +279,7 @@ type HeartbeatChanged struct {
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Beats that it has missed in a row.
 	MissedInRow uint64 `protobuf:"varint,3,opt,name=missed_in_row,json=missedInRow,proto3" json:"missed_in_row,omitempty"`
-	// What the call said, if the switch was not even asked.
+	// Why the last beat was missed, or the switch is away.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -343,6 +343,421 @@ func (x *HeartbeatChanged) GetReason() string {
 	return ""
 }
 
+// What OrderBeats is asked: a standing order for echo requests to all switches.
+type OrderBeatsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From one beat of a switch to its next, microseconds.
+	IntervalUs uint64 `protobuf:"varint,1,opt,name=interval_us,json=intervalUs,proto3" json:"interval_us,omitempty"`
+	// How long after it was due a beat may be answered, microseconds.
+	DeadlineUs uint64 `protobuf:"varint,2,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	// How many beats in a row a switch misses before it is lost.
+	LostAfter     uint32 `protobuf:"varint,3,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderBeatsRequest) Reset() {
+	*x = OrderBeatsRequest{}
+	mi := &file_heartbeat_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderBeatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderBeatsRequest) ProtoMessage() {}
+
+func (x *OrderBeatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderBeatsRequest.ProtoReflect.Descriptor instead.
+func (*OrderBeatsRequest) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OrderBeatsRequest) GetIntervalUs() uint64 {
+	if x != nil {
+		return x.IntervalUs
+	}
+	return 0
+}
+
+func (x *OrderBeatsRequest) GetDeadlineUs() uint64 {
+	if x != nil {
+		return x.DeadlineUs
+	}
+	return 0
+}
+
+func (x *OrderBeatsRequest) GetLostAfter() uint32 {
+	if x != nil {
+		return x.LostAfter
+	}
+	return 0
+}
+
+// The answer of OrderBeats.
+type OrderBeatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The beats so far.
+	Counts        *BeatCounts `protobuf:"bytes,1,opt,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderBeatsResponse) Reset() {
+	*x = OrderBeatsResponse{}
+	mi := &file_heartbeat_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderBeatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderBeatsResponse) ProtoMessage() {}
+
+func (x *OrderBeatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderBeatsResponse.ProtoReflect.Descriptor instead.
+func (*OrderBeatsResponse) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *OrderBeatsResponse) GetCounts() *BeatCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// What ListBeats is asked. NotFound if the switch is not connected; InvalidArgument if it is
+// no datapath identifier.
+type ListBeatsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: of all switches that are connected.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBeatsRequest) Reset() {
+	*x = ListBeatsRequest{}
+	mi := &file_heartbeat_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBeatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBeatsRequest) ProtoMessage() {}
+
+func (x *ListBeatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBeatsRequest.ProtoReflect.Descriptor instead.
+func (*ListBeatsRequest) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListBeatsRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+// The answer of ListBeats.
+type ListBeatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By datapath identifier.
+	Switches []*SwitchHeartbeat `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	// The beats so far, of all switches.
+	Counts        *BeatCounts `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBeatsResponse) Reset() {
+	*x = ListBeatsResponse{}
+	mi := &file_heartbeat_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBeatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBeatsResponse) ProtoMessage() {}
+
+func (x *ListBeatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBeatsResponse.ProtoReflect.Descriptor instead.
+func (*ListBeatsResponse) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListBeatsResponse) GetSwitches() []*SwitchHeartbeat {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *ListBeatsResponse) GetCounts() *BeatCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// BeatCounts are the beats of all switches of a southbound since it has begun.
+type BeatCounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it has begun, nanoseconds since 1970.
+	Since uint64 `protobuf:"varint,1,opt,name=since,proto3" json:"since,omitempty"`
+	// Beats that were answered in time or missed.
+	Beats uint64 `protobuf:"varint,2,opt,name=beats,proto3" json:"beats,omitempty"`
+	// Of these, those that were not answered before the deadline.
+	Missed uint64 `protobuf:"varint,3,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The answers by latency, those after the deadline too: api.BeatBounds are the upper bounds
+	// of the first ones, and the last has what is above.
+	Buckets       []*BeatBucket `protobuf:"bytes,4,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatCounts) Reset() {
+	*x = BeatCounts{}
+	mi := &file_heartbeat_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatCounts) ProtoMessage() {}
+
+func (x *BeatCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatCounts.ProtoReflect.Descriptor instead.
+func (*BeatCounts) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *BeatCounts) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *BeatCounts) GetBeats() uint64 {
+	if x != nil {
+		return x.Beats
+	}
+	return 0
+}
+
+func (x *BeatCounts) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *BeatCounts) GetBuckets() []*BeatBucket {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+// BeatBucket is the answers of a range of latencies.
+type BeatBucket struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many.
+	Count uint64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Their latencies added up, microseconds.
+	SumUs         uint64 `protobuf:"varint,2,opt,name=sum_us,json=sumUs,proto3" json:"sum_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatBucket) Reset() {
+	*x = BeatBucket{}
+	mi := &file_heartbeat_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatBucket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatBucket) ProtoMessage() {}
+
+func (x *BeatBucket) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatBucket.ProtoReflect.Descriptor instead.
+func (*BeatBucket) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *BeatBucket) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *BeatBucket) GetSumUs() uint64 {
+	if x != nil {
+		return x.SumUs
+	}
+	return 0
+}
+
+// BeatChanged: a switch is under the standing order for beats, answers again, or has stopped
+// answering in time.
+type BeatChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// waiting, alive, late, lost or away.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Beats that it has missed in a row.
+	MissedInRow uint64 `protobuf:"varint,3,opt,name=missed_in_row,json=missedInRow,proto3" json:"missed_in_row,omitempty"`
+	// Why the last beat was missed, or the switch is away.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeatChanged) Reset() {
+	*x = BeatChanged{}
+	mi := &file_heartbeat_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeatChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeatChanged) ProtoMessage() {}
+
+func (x *BeatChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_heartbeat_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeatChanged.ProtoReflect.Descriptor instead.
+func (*BeatChanged) Descriptor() ([]byte, []int) {
+	return file_heartbeat_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *BeatChanged) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *BeatChanged) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *BeatChanged) GetMissedInRow() uint64 {
+	if x != nil {
+		return x.MissedInRow
+	}
+	return 0
+}
+
+func (x *BeatChanged) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Between services: one echo to each of many switches.
 type EchoSwitchesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -356,7 +771,7 @@ type EchoSwitchesRequest struct {
 
 func (x *EchoSwitchesRequest) Reset() {
 	*x = EchoSwitchesRequest{}
-	mi := &file_heartbeat_proto_msgTypes[4]
+	mi := &file_heartbeat_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -368,7 +783,7 @@ func (x *EchoSwitchesRequest) String() string {
 func (*EchoSwitchesRequest) ProtoMessage() {}
 
 func (x *EchoSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heartbeat_proto_msgTypes[4]
+	mi := &file_heartbeat_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -381,7 +796,7 @@ func (x *EchoSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*EchoSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_heartbeat_proto_rawDescGZIP(), []int{4}
+	return file_heartbeat_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EchoSwitchesRequest) GetDpids() []string {
@@ -417,7 +832,7 @@ type SwitchEcho struct {
 
 func (x *SwitchEcho) Reset() {
 	*x = SwitchEcho{}
-	mi := &file_heartbeat_proto_msgTypes[5]
+	mi := &file_heartbeat_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +844,7 @@ func (x *SwitchEcho) String() string {
 func (*SwitchEcho) ProtoMessage() {}
 
 func (x *SwitchEcho) ProtoReflect() protoreflect.Message {
-	mi := &file_heartbeat_proto_msgTypes[5]
+	mi := &file_heartbeat_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +857,7 @@ func (x *SwitchEcho) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchEcho.ProtoReflect.Descriptor instead.
 func (*SwitchEcho) Descriptor() ([]byte, []int) {
-	return file_heartbeat_proto_rawDescGZIP(), []int{5}
+	return file_heartbeat_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SwitchEcho) GetRttUs() uint64 {
@@ -484,7 +899,7 @@ type EchoSwitchesResponse struct {
 
 func (x *EchoSwitchesResponse) Reset() {
 	*x = EchoSwitchesResponse{}
-	mi := &file_heartbeat_proto_msgTypes[6]
+	mi := &file_heartbeat_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +911,7 @@ func (x *EchoSwitchesResponse) String() string {
 func (*EchoSwitchesResponse) ProtoMessage() {}
 
 func (x *EchoSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heartbeat_proto_msgTypes[6]
+	mi := &file_heartbeat_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +924,7 @@ func (x *EchoSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*EchoSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_heartbeat_proto_rawDescGZIP(), []int{6}
+	return file_heartbeat_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EchoSwitchesResponse) GetEchoes() []*SwitchEcho {
@@ -551,7 +966,38 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\"\n" +
 	"\rmissed_in_row\x18\x03 \x01(\x04R\vmissedInRow\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason:\x11\xfa\xe0\x18\r\n" +
-	"\theartbeat\x10\x01\"L\n" +
+	"\theartbeat\x10\x01\"t\n" +
+	"\x11OrderBeatsRequest\x12\x1f\n" +
+	"\vinterval_us\x18\x01 \x01(\x04R\n" +
+	"intervalUs\x12\x1f\n" +
+	"\vdeadline_us\x18\x02 \x01(\x04R\n" +
+	"deadlineUs\x12\x1d\n" +
+	"\n" +
+	"lost_after\x18\x03 \x01(\rR\tlostAfter\"A\n" +
+	"\x12OrderBeatsResponse\x12+\n" +
+	"\x06counts\x18\x01 \x01(\v2\x13.weft.v1.BeatCountsR\x06counts\"&\n" +
+	"\x10ListBeatsRequest\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"v\n" +
+	"\x11ListBeatsResponse\x124\n" +
+	"\bswitches\x18\x01 \x03(\v2\x18.weft.v1.SwitchHeartbeatR\bswitches\x12+\n" +
+	"\x06counts\x18\x02 \x01(\v2\x13.weft.v1.BeatCountsR\x06counts\"\x7f\n" +
+	"\n" +
+	"BeatCounts\x12\x14\n" +
+	"\x05since\x18\x01 \x01(\x04R\x05since\x12\x14\n" +
+	"\x05beats\x18\x02 \x01(\x04R\x05beats\x12\x16\n" +
+	"\x06missed\x18\x03 \x01(\x04R\x06missed\x12-\n" +
+	"\abuckets\x18\x04 \x03(\v2\x13.weft.v1.BeatBucketR\abuckets\"9\n" +
+	"\n" +
+	"BeatBucket\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x15\n" +
+	"\x06sum_us\x18\x02 \x01(\x04R\x05sumUs\"\x85\x01\n" +
+	"\vBeatChanged\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\"\n" +
+	"\rmissed_in_row\x18\x03 \x01(\x04R\vmissedInRow\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason:\x10\xfa\xe0\x18\f\n" +
+	"\n" +
+	"southbound\"L\n" +
 	"\x13EchoSwitchesRequest\x12\x14\n" +
 	"\x05dpids\x18\x01 \x03(\tR\x05dpids\x12\x1f\n" +
 	"\vdeadline_us\x18\x02 \x01(\x04R\n" +
@@ -581,26 +1027,37 @@ func file_heartbeat_proto_rawDescGZIP() []byte {
 	return file_heartbeat_proto_rawDescData
 }
 
-var file_heartbeat_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_heartbeat_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heartbeat_proto_goTypes = []any{
 	(*ListHeartbeatsRequest)(nil),  // 0: weft.v1.ListHeartbeatsRequest
 	(*SwitchHeartbeat)(nil),        // 1: weft.v1.SwitchHeartbeat
 	(*ListHeartbeatsResponse)(nil), // 2: weft.v1.ListHeartbeatsResponse
 	(*HeartbeatChanged)(nil),       // 3: weft.v1.HeartbeatChanged
-	(*EchoSwitchesRequest)(nil),    // 4: weft.v1.EchoSwitchesRequest
-	(*SwitchEcho)(nil),             // 5: weft.v1.SwitchEcho
-	(*EchoSwitchesResponse)(nil),   // 6: weft.v1.EchoSwitchesResponse
+	(*OrderBeatsRequest)(nil),      // 4: weft.v1.OrderBeatsRequest
+	(*OrderBeatsResponse)(nil),     // 5: weft.v1.OrderBeatsResponse
+	(*ListBeatsRequest)(nil),       // 6: weft.v1.ListBeatsRequest
+	(*ListBeatsResponse)(nil),      // 7: weft.v1.ListBeatsResponse
+	(*BeatCounts)(nil),             // 8: weft.v1.BeatCounts
+	(*BeatBucket)(nil),             // 9: weft.v1.BeatBucket
+	(*BeatChanged)(nil),            // 10: weft.v1.BeatChanged
+	(*EchoSwitchesRequest)(nil),    // 11: weft.v1.EchoSwitchesRequest
+	(*SwitchEcho)(nil),             // 12: weft.v1.SwitchEcho
+	(*EchoSwitchesResponse)(nil),   // 13: weft.v1.EchoSwitchesResponse
 }
 var file_heartbeat_proto_depIdxs = []int32{
-	1, // 0: weft.v1.ListHeartbeatsResponse.switches:type_name -> weft.v1.SwitchHeartbeat
-	5, // 1: weft.v1.EchoSwitchesResponse.echoes:type_name -> weft.v1.SwitchEcho
-	0, // 2: weft.v1.Heartbeat.ListHeartbeats:input_type -> weft.v1.ListHeartbeatsRequest
-	2, // 3: weft.v1.Heartbeat.ListHeartbeats:output_type -> weft.v1.ListHeartbeatsResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	1,  // 0: weft.v1.ListHeartbeatsResponse.switches:type_name -> weft.v1.SwitchHeartbeat
+	8,  // 1: weft.v1.OrderBeatsResponse.counts:type_name -> weft.v1.BeatCounts
+	1,  // 2: weft.v1.ListBeatsResponse.switches:type_name -> weft.v1.SwitchHeartbeat
+	8,  // 3: weft.v1.ListBeatsResponse.counts:type_name -> weft.v1.BeatCounts
+	9,  // 4: weft.v1.BeatCounts.buckets:type_name -> weft.v1.BeatBucket
+	12, // 5: weft.v1.EchoSwitchesResponse.echoes:type_name -> weft.v1.SwitchEcho
+	0,  // 6: weft.v1.Heartbeat.ListHeartbeats:input_type -> weft.v1.ListHeartbeatsRequest
+	2,  // 7: weft.v1.Heartbeat.ListHeartbeats:output_type -> weft.v1.ListHeartbeatsResponse
+	7,  // [7:8] is the sub-list for method output_type
+	6,  // [6:7] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_heartbeat_proto_init() }
@@ -615,7 +1072,7 @@ func file_heartbeat_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heartbeat_proto_rawDesc), len(file_heartbeat_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

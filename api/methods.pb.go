@@ -280,6 +280,11 @@ var (
 	SendExperimenter = Method[SendExperimenterRequest, ApplyResult]{"southbound.SendExperimenter"}
 	// Asks each of many switches for an echo, and answers when all have answered or time is up.
 	EchoSwitches = Method[EchoSwitchesRequest, EchoSwitchesResponse]{"southbound.EchoSwitches"}
+	// Gives a standing order for beats: from now on each switch that is connected gets echo
+	// requests. It replaces the former order, and ends after ten seconds unless it is given again.
+	OrderBeats = Method[OrderBeatsRequest, OrderBeatsResponse]{"southbound.OrderBeats"}
+	// How the switches have answered the beats of the standing order.
+	ListBeats = Method[ListBeatsRequest, ListBeatsResponse]{"southbound.ListBeats"}
 )
 
 // The methods of Stats.
@@ -407,6 +412,8 @@ var methods = []AnyMethod{
 	ModifyPort,
 	SendExperimenter,
 	EchoSwitches,
+	OrderBeats,
+	ListBeats,
 	ListPortStats,
 	ListTableStats,
 	ListFlowStats,
@@ -441,6 +448,9 @@ var (
 	RoutesSharedEvent = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
 	// a switch answers again, or has stopped answering in time.
 	HeartbeatChangedEvent = Subject[HeartbeatChanged]{Name: "heartbeat.HeartbeatChanged", Clients: true}
+	// a switch is under the standing order for beats, answers again, or has stopped
+	// answering in time.
+	BeatChangedEvent = Subject[BeatChanged]{Name: "southbound.BeatChanged"}
 	// a host was learnt, has moved, has new addresses, is held or not
 	// held any more, or is gone.
 	HostChangedEvent = Subject[HostChanged]{Name: "hosts.HostChanged", Clients: true}
@@ -478,6 +488,7 @@ var subjects = []AnySubject{
 	RouteChangedEvent,
 	RoutesSharedEvent,
 	HeartbeatChangedEvent,
+	BeatChangedEvent,
 	HostChangedEvent,
 	HostClaimedEvent,
 	PortUsedEvent,

@@ -49,6 +49,13 @@ func (e *FloodChanged) EventGone() bool  { return e.GetEnded() }
 func (e *HeartbeatChanged) EventKey() string { return e.GetDpid() }
 func (e *HeartbeatChanged) EventGone() bool  { return e.GetState() == "away" }
 
+func (e *BeatChanged) EventKey() string { return e.GetDpid() }
+func (e *BeatChanged) EventGone() bool  { return e.GetState() == "away" }
+
+func (e *BeatChanged) EventWithdrawn() *BeatChanged {
+	return &BeatChanged{Dpid: e.GetDpid(), State: "away", Reason: "it has not come back to the southbound"}
+}
+
 func (e *SegmentChanged) EventKey() string {
 	return strconv.FormatUint(uint64(e.GetSegment().GetVlan()), 10)
 }

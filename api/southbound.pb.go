@@ -1992,7 +1992,7 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\xd2\f\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\xed\r\n" +
 	"\n" +
 	"Southbound\x12\x81\x01\n" +
 	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\"4\xea\xe0\x180\b\x01\x1a\fB\n" +
@@ -2027,7 +2027,10 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04dpid\x12X\n" +
 	"\x10SendExperimenter\x12 .weft.v1.SendExperimenterRequest\x1a\x14.weft.v1.ApplyResult\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12i\n" +
-	"\fEchoSwitches\x12\x1c.weft.v1.EchoSwitchesRequest\x1a\x1d.weft.v1.EchoSwitchesResponse\"\x1c\xea\xe0\x18\x18\x1a\x16\x12\x05dpids\x1a\x06echoes\"\x05errorB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\fEchoSwitches\x12\x1c.weft.v1.EchoSwitchesRequest\x1a\x1d.weft.v1.EchoSwitchesResponse\"\x1c\xea\xe0\x18\x18\x1a\x16\x12\x05dpids\x1a\x06echoes\"\x05error\x12M\n" +
+	"\n" +
+	"OrderBeats\x12\x1a.weft.v1.OrderBeatsRequest\x1a\x1b.weft.v1.OrderBeatsResponse\"\x06\xea\xe0\x18\x02\x1a\x00\x12J\n" +
+	"\tListBeats\x12\x19.weft.v1.ListBeatsRequest\x1a\x1a.weft.v1.ListBeatsResponse\"\x06\xea\xe0\x18\x02\x1a\x00B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_southbound_proto_rawDescOnce sync.Once
@@ -2078,9 +2081,13 @@ var file_southbound_proto_goTypes = []any{
 	(*ModifyPortRequest)(nil),       // 32: weft.v1.ModifyPortRequest
 	(*SendExperimenterRequest)(nil), // 33: weft.v1.SendExperimenterRequest
 	(*EchoSwitchesRequest)(nil),     // 34: weft.v1.EchoSwitchesRequest
-	(*ListLimitsResponse)(nil),      // 35: weft.v1.ListLimitsResponse
-	(*ReadMultipartResponse)(nil),   // 36: weft.v1.ReadMultipartResponse
-	(*EchoSwitchesResponse)(nil),    // 37: weft.v1.EchoSwitchesResponse
+	(*OrderBeatsRequest)(nil),       // 35: weft.v1.OrderBeatsRequest
+	(*ListBeatsRequest)(nil),        // 36: weft.v1.ListBeatsRequest
+	(*ListLimitsResponse)(nil),      // 37: weft.v1.ListLimitsResponse
+	(*ReadMultipartResponse)(nil),   // 38: weft.v1.ReadMultipartResponse
+	(*EchoSwitchesResponse)(nil),    // 39: weft.v1.EchoSwitchesResponse
+	(*OrderBeatsResponse)(nil),      // 40: weft.v1.OrderBeatsResponse
+	(*ListBeatsResponse)(nil),       // 41: weft.v1.ListBeatsResponse
 }
 var file_southbound_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.ListSwitchesResponse.switches:type_name -> weft.v1.Switch
@@ -2108,21 +2115,25 @@ var file_southbound_proto_depIdxs = []int32{
 	32, // 22: weft.v1.Southbound.ModifyPort:input_type -> weft.v1.ModifyPortRequest
 	33, // 23: weft.v1.Southbound.SendExperimenter:input_type -> weft.v1.SendExperimenterRequest
 	34, // 24: weft.v1.Southbound.EchoSwitches:input_type -> weft.v1.EchoSwitchesRequest
-	3,  // 25: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
-	5,  // 26: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
-	7,  // 27: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
-	9,  // 28: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
-	11, // 29: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
-	14, // 30: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
-	17, // 31: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
-	35, // 32: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
-	21, // 33: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
-	36, // 34: weft.v1.Southbound.ReadMultipart:output_type -> weft.v1.ReadMultipartResponse
-	25, // 35: weft.v1.Southbound.ModifyPort:output_type -> weft.v1.ApplyResult
-	25, // 36: weft.v1.Southbound.SendExperimenter:output_type -> weft.v1.ApplyResult
-	37, // 37: weft.v1.Southbound.EchoSwitches:output_type -> weft.v1.EchoSwitchesResponse
-	25, // [25:38] is the sub-list for method output_type
-	12, // [12:25] is the sub-list for method input_type
+	35, // 25: weft.v1.Southbound.OrderBeats:input_type -> weft.v1.OrderBeatsRequest
+	36, // 26: weft.v1.Southbound.ListBeats:input_type -> weft.v1.ListBeatsRequest
+	3,  // 27: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
+	5,  // 28: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
+	7,  // 29: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
+	9,  // 30: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
+	11, // 31: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
+	14, // 32: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
+	17, // 33: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
+	37, // 34: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
+	21, // 35: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
+	38, // 36: weft.v1.Southbound.ReadMultipart:output_type -> weft.v1.ReadMultipartResponse
+	25, // 37: weft.v1.Southbound.ModifyPort:output_type -> weft.v1.ApplyResult
+	25, // 38: weft.v1.Southbound.SendExperimenter:output_type -> weft.v1.ApplyResult
+	39, // 39: weft.v1.Southbound.EchoSwitches:output_type -> weft.v1.EchoSwitchesResponse
+	40, // 40: weft.v1.Southbound.OrderBeats:output_type -> weft.v1.OrderBeatsResponse
+	41, // 41: weft.v1.Southbound.ListBeats:output_type -> weft.v1.ListBeatsResponse
+	27, // [27:42] is the sub-list for method output_type
+	12, // [12:27] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name

@@ -32,6 +32,8 @@ const (
 	Southbound_ModifyPort_FullMethodName       = "/weft.v1.Southbound/ModifyPort"
 	Southbound_SendExperimenter_FullMethodName = "/weft.v1.Southbound/SendExperimenter"
 	Southbound_EchoSwitches_FullMethodName     = "/weft.v1.Southbound/EchoSwitches"
+	Southbound_OrderBeats_FullMethodName       = "/weft.v1.Southbound/OrderBeats"
+	Southbound_ListBeats_FullMethodName        = "/weft.v1.Southbound/ListBeats"
 )
 
 // SouthboundClient is the client API for Southbound service.
@@ -70,6 +72,11 @@ type SouthboundClient interface {
 	SendExperimenter(ctx context.Context, in *SendExperimenterRequest, opts ...grpc.CallOption) (*ApplyResult, error)
 	// Asks each of many switches for an echo, and answers when all have answered or time is up.
 	EchoSwitches(ctx context.Context, in *EchoSwitchesRequest, opts ...grpc.CallOption) (*EchoSwitchesResponse, error)
+	// Gives a standing order for beats: from now on each switch that is connected gets echo
+	// requests. It replaces the former order, and ends after ten seconds unless it is given again.
+	OrderBeats(ctx context.Context, in *OrderBeatsRequest, opts ...grpc.CallOption) (*OrderBeatsResponse, error)
+	// How the switches have answered the beats of the standing order.
+	ListBeats(ctx context.Context, in *ListBeatsRequest, opts ...grpc.CallOption) (*ListBeatsResponse, error)
 }
 
 type southboundClient struct {
@@ -210,6 +217,26 @@ func (c *southboundClient) EchoSwitches(ctx context.Context, in *EchoSwitchesReq
 	return out, nil
 }
 
+func (c *southboundClient) OrderBeats(ctx context.Context, in *OrderBeatsRequest, opts ...grpc.CallOption) (*OrderBeatsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OrderBeatsResponse)
+	err := c.cc.Invoke(ctx, Southbound_OrderBeats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *southboundClient) ListBeats(ctx context.Context, in *ListBeatsRequest, opts ...grpc.CallOption) (*ListBeatsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBeatsResponse)
+	err := c.cc.Invoke(ctx, Southbound_ListBeats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SouthboundServer is the server API for Southbound service.
 // All implementations must embed UnimplementedSouthboundServer
 // for forward compatibility.
@@ -246,6 +273,11 @@ type SouthboundServer interface {
 	SendExperimenter(context.Context, *SendExperimenterRequest) (*ApplyResult, error)
 	// Asks each of many switches for an echo, and answers when all have answered or time is up.
 	EchoSwitches(context.Context, *EchoSwitchesRequest) (*EchoSwitchesResponse, error)
+	// Gives a standing order for beats: from now on each switch that is connected gets echo
+	// requests. It replaces the former order, and ends after ten seconds unless it is given again.
+	OrderBeats(context.Context, *OrderBeatsRequest) (*OrderBeatsResponse, error)
+	// How the switches have answered the beats of the standing order.
+	ListBeats(context.Context, *ListBeatsRequest) (*ListBeatsResponse, error)
 	mustEmbedUnimplementedSouthboundServer()
 }
 
@@ -294,6 +326,12 @@ func (UnimplementedSouthboundServer) SendExperimenter(context.Context, *SendExpe
 }
 func (UnimplementedSouthboundServer) EchoSwitches(context.Context, *EchoSwitchesRequest) (*EchoSwitchesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EchoSwitches not implemented")
+}
+func (UnimplementedSouthboundServer) OrderBeats(context.Context, *OrderBeatsRequest) (*OrderBeatsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method OrderBeats not implemented")
+}
+func (UnimplementedSouthboundServer) ListBeats(context.Context, *ListBeatsRequest) (*ListBeatsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBeats not implemented")
 }
 func (UnimplementedSouthboundServer) mustEmbedUnimplementedSouthboundServer() {}
 func (UnimplementedSouthboundServer) testEmbeddedByValue()                    {}
@@ -550,6 +588,42 @@ func _Southbound_EchoSwitches_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Southbound_OrderBeats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OrderBeatsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).OrderBeats(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_OrderBeats_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).OrderBeats(ctx, req.(*OrderBeatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Southbound_ListBeats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBeatsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ListBeats(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ListBeats_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ListBeats(ctx, req.(*ListBeatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Southbound_ServiceDesc is the grpc.ServiceDesc for Southbound service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -608,6 +682,14 @@ var Southbound_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EchoSwitches",
 			Handler:    _Southbound_EchoSwitches_Handler,
+		},
+		{
+			MethodName: "OrderBeats",
+			Handler:    _Southbound_OrderBeats_Handler,
+		},
+		{
+			MethodName: "ListBeats",
+			Handler:    _Southbound_ListBeats_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

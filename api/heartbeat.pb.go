@@ -820,12 +820,7 @@ type SwitchEcho struct {
 	// connection; meaningful if there is no error.
 	RttUs uint64 `protobuf:"varint,1,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`
 	// Why there is no answer; empty if there is one.
-	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	// How long the southbound had had the call when it sent the echo.
-	AskedUs uint64 `protobuf:"varint,3,opt,name=asked_us,json=askedUs,proto3" json:"asked_us,omitempty"`
-	// How long the southbound has had the call altogether: until all had answered or
-	// the deadline was over, and it got to that.
-	CallUs        uint64 `protobuf:"varint,4,opt,name=call_us,json=callUs,proto3" json:"call_us,omitempty"`
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -872,20 +867,6 @@ func (x *SwitchEcho) GetError() string {
 		return x.Error
 	}
 	return ""
-}
-
-func (x *SwitchEcho) GetAskedUs() uint64 {
-	if x != nil {
-		return x.AskedUs
-	}
-	return 0
-}
-
-func (x *SwitchEcho) GetCallUs() uint64 {
-	if x != nil {
-		return x.CallUs
-	}
-	return 0
 }
 
 // The answer of EchoSwitches.
@@ -1001,13 +982,11 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\x13EchoSwitchesRequest\x12\x14\n" +
 	"\x05dpids\x18\x01 \x03(\tR\x05dpids\x12\x1f\n" +
 	"\vdeadline_us\x18\x02 \x01(\x04R\n" +
-	"deadlineUs\"m\n" +
+	"deadlineUs\"9\n" +
 	"\n" +
 	"SwitchEcho\x12\x15\n" +
 	"\x06rtt_us\x18\x01 \x01(\x04R\x05rttUs\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\x12\x19\n" +
-	"\basked_us\x18\x03 \x01(\x04R\aaskedUs\x12\x17\n" +
-	"\acall_us\x18\x04 \x01(\x04R\x06callUs\"C\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"C\n" +
 	"\x14EchoSwitchesResponse\x12+\n" +
 	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2\xa7\x01\n" +
 	"\tHeartbeat\x12\x91\x01\n" +

@@ -34,8 +34,6 @@ func TestEchoSwitches(t *testing.T) {
 		}
 		if e := resp.Echoes; len(e) != 4 || e[0].RttUs == 0 || e[1].RttUs == 0 || e[0].Error != "" || e[2].Error == "" || e[3].Error == "" {
 			t.Errorf("%v", e)
-		} else if e[0].CallUs+1 < e[0].AskedUs+e[0].RttUs || e[0].CallUs != e[2].CallUs {
-			t.Errorf("the call took %d and %d us, its first answer was there after %d", e[0].CallUs, e[2].CallUs, e[0].AskedUs+e[0].RttUs)
 		}
 		if e := ask(50_000, "9", "1").Echoes; !strings.Contains(e[0].Error, "50ms") || e[1].Error != "" {
 			t.Errorf("%v", e)

@@ -31,6 +31,8 @@ type hub struct {
 	// it reports whether something is done about it.
 	onSurpassed func(generation uint64) bool
 
+	beatChanged func(*api.BeatChanged)
+
 	mu       sync.Mutex            // guards all below, members, and changes of up
 	claimed  map[flow.DPID]*member // sessions whose handshake is over
 	records  map[flow.DPID]*record
@@ -116,6 +118,8 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 		})
 	}
 	g.Go(func() error { return h.ReadEarly(ctx) })
+	g.Go(func() error { return h.Beats.Run(ctx) })
+	g.Go(func() error { return h.Beats.Report(ctx, h.beatChanged) })
 	g.Go(func() error { return h.keepAlive(ctx) })
 	g.Go(func() error { return h.rearrange(ctx) })
 	err := g.Wait()
@@ -125,6 +129,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	}
 	h.mu.Unlock()
 	sessions.Wait()
+	h.Beats.ReportChanges(h.beatChanged) // the switches are away
 	return err
 }
 

@@ -33,9 +33,9 @@ func SpecOn(listen func(network, address string) (net.Listener, error)) weft.Spe
 	return weft.Spec{
 		Name: "southbound",
 		Doc:  "holds the OpenFlow sessions of the switches",
-		Serves: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits, api.ForgetSwitch,
+		Serves: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.OrderBeats, api.ListBeats, api.ListLimits, api.ForgetSwitch,
 			api.ReadMultipart, api.ModifyPort, api.SendExperimenter),
-		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent, api.FloodChangedEvent),
+		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent, api.FloodChangedEvent, api.BeatChangedEvent),
 		Buckets:   []string{"mastership"},
 		Rebuilt:   []string{"mastership"},
 		Pipeline:  true,
@@ -72,6 +72,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.FlowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.SwitchError = publisher(env, h, api.SwitchErrorEvent)
 	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
+	h.beatChanged = publisher(env, h, api.BeatChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
 	memory, err := weft.Scratch(env, "packet-ins", estate.Size)
 	if err != nil {
@@ -99,6 +100,8 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	weft.Handle(env, api.Apply, h.Apply)
 	weft.Handle(env, api.Send, h.Send)
 	weft.Handle(env, api.EchoSwitches, h.EchoSwitches)
+	weft.Handle(env, api.OrderBeats, h.OrderBeats)
+	weft.Handle(env, api.ListBeats, h.ListBeats)
 	weft.Handle(env, api.ReadMultipart, h.readMultipart)
 	weft.Handle(env, api.ModifyPort, h.modifyPort)
 	weft.Handle(env, api.SendExperimenter, h.sendExperimenter)

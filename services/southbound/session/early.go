@@ -309,7 +309,14 @@ func (p *pulse) beats() bool {
 // echoReply handles the answer, read at the time read (ns), to one of our echo
 // requests.
 func (s *Session) echoReply(xid uint32, read int64) {
-	if took, ok := s.echoes.answered(xid, time.Duration(max(0, time.Now().UnixNano()-read))); ok {
+	age := time.Duration(max(0, time.Now().UnixNano()-read))
+	if m := s.beat.Load(); m != nil {
+		if trip, ok := m.Answered(xid, age); ok {
+			s.roundTrip(int64(trip))
+			return
+		}
+	}
+	if took, ok := s.echoes.answered(xid, age); ok {
 		s.roundTrip(int64(took))
 		return
 	}

@@ -99,8 +99,6 @@ func (e *echoes) close() {
 
 // echoRound is one call: it sends an echo to each of many switches.
 type echoRound struct {
-	began time.Time
-
 	mu   sync.Mutex // guards what follows
 	resp *api.EchoSwitchesResponse
 	left int
@@ -109,7 +107,7 @@ type echoRound struct {
 }
 
 func (r *echoRound) answered(one echo, took time.Duration) {
-	r.set(one.at, &api.SwitchEcho{RttUs: uint64(max(1, took.Microseconds())), AskedUs: uint64(one.sent.Sub(r.began).Microseconds())})
+	r.set(one.at, &api.SwitchEcho{RttUs: uint64(max(1, took.Microseconds()))})
 }
 
 func (r *echoRound) failed(at int, text string) { r.set(at, &api.SwitchEcho{Error: text}) }
@@ -126,19 +124,16 @@ func (r *echoRound) set(at int, e *api.SwitchEcho) {
 	}
 }
 
-// end returns the response and how long the round took. Switches that have not
-// answered by now have not answered in time.
+// end returns the response. Switches that have not answered by now have not
+// answered in time.
 func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	took := uint64(time.Since(r.began).Microseconds())
 	for i, e := range r.resp.Echoes {
 		if e == nil {
-			e = &api.SwitchEcho{Error: why}
-			r.resp.Echoes[i] = e
+			r.resp.Echoes[i] = &api.SwitchEcho{Error: why}
 		}
-		e.CallUs = took
 	}
 	return r.resp
 }
@@ -152,7 +147,7 @@ func (h *Shared) EchoSwitches(ctx context.Context, req *api.EchoSwitchesRequest)
 		return nil, api.Errorf(codes.InvalidArgument, "deadline_us: %d: want 1 to %d", req.GetDeadlineUs(), echoDeadlineMax.Microseconds())
 	}
 	n := len(req.GetDpids())
-	r := &echoRound{began: time.Now(), resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, n)}, left: n, done: make(chan struct{})}
+	r := &echoRound{resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, n)}, left: n, done: make(chan struct{})}
 	if n == 0 {
 		return r.resp, nil
 	}

@@ -48,8 +48,9 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 		s.shared.unsendable(target, err)
 		return
 	}
-	ws.foreign = b[:0]
 	target.count.op(flow.OpPacketOut)
+	b = target.joinBeat(b, s.at)
+	ws.foreign = b[:0]
 	mine, err := target.out.hold(b)
 	if err != nil {
 		target.shed(err)

@@ -20,7 +20,7 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 		s.shared.watch = watch.New()
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching, work sync.WaitGroup
-		watching.Go(func() { _ = s.shared.watch.Run(ctx) }) // until ctx ends
+		watching.Go(func() { _ = s.shared.watch.Run(ctx, func(time.Time) {}) }) // until ctx ends
 		if early {
 			s.pulse.until.Store(math.MaxInt64)
 		}
@@ -61,7 +61,7 @@ func TestFewMessagesAreReadOnce(t *testing.T) {
 	s.shared.watch = watch.New()
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching, work sync.WaitGroup
-	watching.Go(func() { _ = s.shared.watch.Run(ctx) }) // until ctx ends
+	watching.Go(func() { _ = s.shared.watch.Run(ctx, func(time.Time) {}) }) // until ctx ends
 	s.pulse.until.Store(math.MaxInt64)
 	var reads atomic.Int32
 	read := s.in.early.read

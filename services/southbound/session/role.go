@@ -39,6 +39,14 @@ func (s *Session) Activate() {
 	s.progress.Ring = s.outgoing.Ring
 	s.resume(left)
 	s.shared.owner.Join(s)
+	s.beginBeats()
+}
+
+// deactivate undoes Activate when the session ends.
+func (s *Session) deactivate(cause error) {
+	s.pipeline.Close()
+	s.endBeats(cause)
+	s.shared.owner.Leave(s, cause)
 }
 
 // takeOver is activate for a session that stood by.

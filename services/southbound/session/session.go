@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/beats"
 	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 )
@@ -92,6 +93,8 @@ type Session struct {
 	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
 
 	echoes  echoes
+	beat    atomic.Pointer[beats.Beat] // of the standing order; nil while this process is not master
+	at      int64                      // when the batch began, by the clock of the beats
 	pulse   pulse
 	holding []*Session // switches for which only this batch holds packets; of the reading goroutine
 	late    late       // only for the goroutine that delivers decisions of other processes
@@ -192,8 +195,7 @@ func (s *Session) Run() (err error) {
 	defer func() {
 		s.ending.Store(true)
 		if s.active {
-			s.pipeline.Close()
-			s.shared.owner.Leave(s, s.cause(err))
+			s.deactivate(s.cause(err))
 		}
 	}()
 	return s.receive()
@@ -251,8 +253,10 @@ func (s *Session) receive() error {
 				return fmt.Errorf("read: %w", err)
 			}
 		}
-		now := time.Now().UnixNano()
-		s.shared.watch.Tick(now)
+		began := time.Now()
+		now := began.UnixNano()
+		s.at = s.shared.Beats.At(began)
+		s.shared.turn(began)
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		left, urgent := survey(s.in.waiting(), s.Version)
@@ -270,8 +274,8 @@ func (s *Session) receive() error {
 		}
 		finished := 0
 		for ; ; finished++ {
-			if finished%lookPackets == lookPackets-1 && s.shared.watch.Busy() {
-				s.shared.watch.Tick(time.Now().UnixNano())
+			if finished%lookPackets == lookPackets-1 && s.shared.turns() {
+				s.shared.turn(time.Now())
 			}
 			msg, err := s.in.take()
 			if err != nil {
@@ -347,6 +351,7 @@ func (s *Session) send() error {
 	if len(ws.own) == 0 {
 		return nil
 	}
+	ws.own = s.joinBeat(ws.own, s.at)
 	err := s.out.put(ws.own)
 	if err == errQueueFull {
 		s.releaseHolding() // other switches do not wait for this one

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/beats"
 	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/services/southbound/watch"
@@ -33,6 +34,7 @@ type Shared struct {
 	gathering gathering
 	early     earlySpaces
 	watch     *watch.Watch
+	Beats     *beats.Beats
 	Receiver  *Receiver
 
 	// The outputs to the rest of the system, set before there are sessions.
@@ -90,6 +92,7 @@ type Receiver struct {
 // Init makes what sessions share; the outputs are set afterwards.
 func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *slog.Logger) {
 	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &estate.Tally{}, &estate.Recovery{}, watch.New()
+	h.Beats = beats.New()
 	h.total.excesses = map[admission.Bound]*atomic.Uint64{}
 	for _, b := range admission.Bounds() {
 		h.total.excesses[b] = &atomic.Uint64{}
@@ -98,7 +101,24 @@ func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *sl
 }
 
 // ReadEarly reads early from sessions with heartbeats, until ctx ends.
-func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.Run(ctx) }
+func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.Run(ctx, h.sendBeats) }
+
+// turn looks at what has arrived elsewhere, and sends the beats that are due.
+func (h *Shared) turn(now time.Time) {
+	h.watch.Tick(now.UnixNano())
+	h.sendBeats(now)
+}
+
+// turns reports whether turn has anything to do.
+func (h *Shared) turns() bool { return h.watch.Busy() || h.Beats.Ordered() }
+
+// sendBeats sends the beats that are due. If nothing is to go before packet-ins,
+// it leaves them to the timer.
+func (h *Shared) sendBeats(now time.Time) {
+	if h.Config.Load().RealtimeFirst {
+		h.Beats.Turn(now)
+	}
+}
 
 // OpenEstate takes over memory that an earlier process may have left.
 func (h *Shared) OpenEstate(memory []byte) { h.tally, h.recovery = estate.Open(memory, time.Now()) }

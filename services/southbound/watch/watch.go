@@ -155,8 +155,9 @@ func (w *Watch) Close() {
 	}
 }
 
-// Run looks whenever something arrives, until ctx ends.
-func (w *Watch) Run(ctx context.Context) error {
+// Run looks whenever something arrives, and calls then afterwards, until ctx
+// ends.
+func (w *Watch) Run(ctx context.Context, then func(now time.Time)) error {
 	defer context.AfterFunc(ctx, w.Close)()
 	select {
 	case <-w.opened:
@@ -169,9 +170,11 @@ func (w *Watch) Run(ctx context.Context) error {
 		return err
 	}
 	err = raw.Read(func(uintptr) bool {
+		now := time.Now()
 		w.mu.Lock()
-		w.look(time.Now().UnixNano())
+		w.look(now.UnixNano())
 		w.mu.Unlock()
+		then(now)
 		return false
 	})
 	if ctx.Err() != nil {

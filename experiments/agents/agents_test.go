@@ -16,12 +16,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 )
 
 func TestMain(m *testing.M) {
 	lab.RunKeeperIfAsked()
-	os.Exit(m.Run())
+	status := m.Run()
+	testprogram.Remove()
+	os.Exit(status)
 }
 
 func scriptsOfTest(t *testing.T) Scripts {
@@ -127,7 +130,8 @@ func TestAgents(t *testing.T) {
 		return lab.Program{Name: "producer", Command: lab.Quote(exe, "-test.run=^TestProducer$", "--", at)}
 	}
 	at := netip.MustParseAddrPort
-	for _, k := range []Kind{Nginx, HAProxy, Nghttpx, Envoy} {
+	weft := testprogram.Weft(t)
+	for _, k := range Kinds() {
 		if err := s.Check(t.Context(), k); err != nil {
 			t.Log(err)
 			continue
@@ -144,7 +148,7 @@ func TestAgents(t *testing.T) {
 			two.Run = []lab.Program{producer(":7777"), s.Behind(k, at("[fd00::4]:7778"), at("127.0.0.1:7777"))}
 			consumer.Run = []lab.Program{s.Program(k, at("127.0.0.1:7777"), at("[fd00::4]:7778"))}
 			l, err := lab.Up(t.Context(), topo, lab.Options{
-				Name: fmt.Sprintf("agents%d-%s", os.Getpid(), k), KeeperCommand: []string{exe}, Temporary: true,
+				Name: fmt.Sprintf("agents%d-%s", os.Getpid(), k), KeeperCommand: []string{exe}, Weft: weft, Temporary: true,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,8 @@
 // and in its own network namespace, so several labs run side by side and the
 // machine's Open vSwitch, if any, is not touched. The switches connect to any
 // OpenFlow controller by its address; the package knows nothing of Weft's.
+// Hosts find each other by name. A lab starts programs in them and watches them
+// (Host.Run), and gives them a way to the machine (Host.Manage).
 //
 // A test brings a network up, uses it and takes it down by
 //

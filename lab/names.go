@@ -12,7 +12,7 @@ import (
 )
 
 // What runs in a host finds the lab's hosts by name: it has a mount namespace
-// of its own, in which a file of the lab lies on /etc/hosts.
+// of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
 
 func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
 
@@ -46,7 +46,7 @@ func (s *state) enter(host string) error {
 	if err == nil { // what is unmounted outside goes here, too, what is mounted here stays here
 		err = unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
 	}
-	if err == nil {
+	if _, none := os.Stat("/etc/hosts"); err == nil && none == nil {
 		err = unix.Mount(s.namesFile(), "/etc/hosts", "", unix.MS_BIND, "")
 	}
 	if err != nil {

@@ -50,14 +50,15 @@ func words(command string) ([]string, error) {
 	special := func(c byte) error {
 		return fmt.Errorf("%q is for a shell: quote it, or write sh -c '…'", c)
 	}
+	if strings.IndexByte(command, 0) >= 0 {
+		return nil, errors.New("it has a zero byte")
+	}
 	command = strings.Trim(command, " \t\n")
 	for i := 0; i < len(command); i++ {
 		c := command[i]
 		escapes := c == '\\' && quote != '\'' && i+1 < len(command) &&
 			(quote == 0 || strings.IndexByte("\\\"$`\n", command[i+1]) >= 0)
 		switch {
-		case c == 0:
-			return nil, errors.New("it has a zero byte")
 		case escapes:
 			i++
 			if command[i] != '\n' {

@@ -30,6 +30,7 @@ func TestWords(t *testing.T) {
 		"a 'b":         "a ' is not closed",
 		`a "b`:         `a " is not closed`,
 		`a \`:          "it ends in a backslash",
+		"a \\\x00":     "it has a zero byte",
 		"a\x00b":       "it has a zero byte",
 		"a; b":         "';' is for a shell: quote it, or write sh -c '…'",
 		"a\nb":         `'\n' is for a shell: quote it, or write sh -c '…'`,

@@ -29,8 +29,8 @@ type Options struct {
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
-	// Weft is the path of the program that is weft in the hosts' commands; empty:
-	// the one in PATH.
+	// Weft is the absolute path of the program that is weft in the hosts' commands;
+	// empty: the one in PATH.
 	Weft string
 	// Temporary says that the lab is to last as long as this process: once that
 	// has ended, nobody owns the lab, and Prune takes it down.

@@ -8,11 +8,18 @@ import (
 // noise is the delay that this process itself adds to probes at present: the
 // recent excess times of probes of known links, and of echoes.
 type noise struct {
-	ring [64]struct{ at, excess int64 }
+	ring [noiseRing]struct{ at, excess int64 }
 	n    int
+
+	// The result of recent when n was sortedOf, at sortedAt.
+	sorted   [noiseRing]int64
+	size     int
+	sortedOf int
+	sortedAt int64
 }
 
 const (
+	noiseRing   = 64
 	noiseFor    = int64(5 * time.Second) // older ones do not count
 	noiseLeast  = 16                     // the number needed for a result
 	noiseLast   = 8                      // this many of the last must be like the rest
@@ -30,16 +37,21 @@ func (n *noise) add(now, excess int64) {
 	n.n++
 }
 
-// recent returns the times that count, in order; false if there are too few.
+// recent returns the times that count, in order, valid until the next call; false
+// if there are too few. It is asked for each probe of a link on trial, so a result
+// serves for noiseSpan if there is no new time.
 func (n *noise) recent(now int64) ([]int64, bool) {
-	list := make([]int64, 0, len(n.ring))
-	for i := range min(n.n, len(n.ring)) {
-		if s := n.ring[i]; now-s.at <= noiseFor {
-			list = append(list, s.excess)
+	if n.n != n.sortedOf || now-n.sortedAt >= noiseSpan {
+		list := n.sorted[:0]
+		for i := range min(n.n, len(n.ring)) {
+			if s := n.ring[i]; now-s.at <= noiseFor {
+				list = append(list, s.excess)
+			}
 		}
+		slices.Sort(list)
+		n.size, n.sortedOf, n.sortedAt = len(list), n.n, now
 	}
-	slices.Sort(list)
-	return list, len(list) >= noiseLeast
+	return n.sorted[:n.size], n.size >= noiseLeast
 }
 
 // level returns the median; known is false if there are too few times.

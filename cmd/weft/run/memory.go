@@ -21,7 +21,7 @@ import (
 const (
 	gcPercent = 400
 	gcSpare   = 192 << 20
-	gcLeast   = 33
+	gcLeast   = 25
 )
 
 // gcPercentFor returns by how much a heap may grow, in percent of what is in use.

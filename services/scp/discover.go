@@ -148,7 +148,8 @@ func (p *proxy) take(ctx context.Context, q *sbi.Query, result *sbi.SearchResult
 	p.mu.Lock()
 	var unknown, missing []string
 	for i := range result.NFInstances {
-		if id := strings.ToLower(result.NFInstances[i].NFInstanceID); p.book[id] == nil {
+		id := strings.ToLower(result.NFInstances[i].NFInstanceID)
+		if x := p.book[id]; x == nil || x.heard == 0 {
 			unknown = append(unknown, id)
 		}
 	}
@@ -159,21 +160,65 @@ func (p *proxy) take(ctx context.Context, q *sbi.Query, result *sbi.SearchResult
 	}
 	p.mu.Unlock()
 	for _, id := range append(unknown, missing...) {
-		text, err := nrf.profile(ctx, id)
-		switch {
-		case err != nil:
-		case text == nil:
-			p.forget(id)
-		default:
-			x, err := newProducer(text, netip.Addr{})
-			if err == nil && x.id() == id {
-				err = p.learn(x)
-			}
-			if err != nil {
-				p.log.Warn("what the NRF says of an instance is not taken", "instance", id, "error", err)
-			}
+		p.look(ctx, id, nrf.profile)
+	}
+}
+
+// look learns what the NRF knows of an instance, or that it knows nothing.
+func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Context, id string) ([]byte, error)) {
+	text, err := profile(ctx, id)
+	switch {
+	case err != nil:
+		return
+	case text == nil:
+		p.forget(id)
+		return
+	}
+	x, err := newProducer(text, netip.Addr{})
+	if err == nil && x.id() == id {
+		err = p.learn(x)
+	}
+	if err != nil {
+		p.log.Warn("what the NRF says of an instance is not taken", "instance", id, "error", err)
+	}
+}
+
+// survey learns of instances that have registered at the NRF without passing here,
+// and looks again at those whose heartbeats do not pass. It reports whether the NRF
+// has answered.
+func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
+	asking, cancel := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)
+	defer cancel()
+	ids, err := nrf.instances(asking)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		p.failed(err)
+		return false
+	}
+	p.said("ok")
+	listed := map[string]bool{}
+	p.mu.Lock()
+	var wanted []string
+	for _, id := range ids {
+		listed[id] = true
+		if x := p.book[id]; x == nil && len(p.book)+len(wanted) < p.cfg.Load().Instances || x != nil && x.heard == 0 {
+			wanted = append(wanted, id)
 		}
 	}
+	for id, x := range p.book {
+		if x.heard == 0 && !listed[id] {
+			wanted = append(wanted, id)
+		}
+	}
+	p.mu.Unlock()
+	for _, id := range wanted {
+		one, stop := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)
+		p.look(one, id, nrf.profile)
+		stop()
+	}
+	return true
 }
 
 // answer returns the answer of a discovery from what is known. It is called with

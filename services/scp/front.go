@@ -33,6 +33,7 @@ const (
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
 	listenInterval = time.Second
+	surveyInterval = 10 * time.Second // how often the NRF is asked for those who do not pass the front
 )
 
 // front answers consumers in place of the NRF, and passes on to it what is not a
@@ -297,8 +298,23 @@ func (f *front) serveOnce(ctx context.Context) error {
 	f.proxy.serves(true)
 	defer f.proxy.serves(false)
 	f.log.Info("the front listens", "address", at, "namespace", cfg.Namespace, "nrf", cfg.NRF)
-	gone := time.NewTicker(listenInterval)
+	gone, survey := time.NewTicker(listenInterval), make(chan struct{})
 	defer gone.Stop()
+	surveying, end := context.WithCancel(ctx)
+	defer func() { end(); <-survey }()
+	go func() {
+		defer close(survey)
+		for surveying.Err() == nil {
+			pause := surveyInterval
+			if !f.proxy.survey(surveying, f.nrf) {
+				pause = listenInterval
+			}
+			select {
+			case <-surveying.Done():
+			case <-time.After(pause):
+			}
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():

@@ -373,3 +373,30 @@ func TestPairs(t *testing.T) {
 		t.Error("limit 10001")
 	}
 }
+
+// Instances that have registered before the front was there are known all the
+// same, with who may use them, and are gone when the NRF does not know them.
+func TestSurvey(t *testing.T) {
+	g := newRig(t)
+	g.nrf.set(func(n *fakeNRF) {
+		n.book[id(5)] = []byte(profile(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} }))
+	})
+	g.proxy.survey(t.Context(), g.front.nrf)
+	p := g.proxy.get(&api.GetScpRequest{}, nil, g.now.Load())
+	if len(p.Producers) != 1 || p.Producers[0].State != "up" || !slices.Equal(p.Producers[0].Allowed, []string{"AMF"}) || p.Nrf != "ok" {
+		t.Errorf("%v", p)
+	}
+	if status, _, _ := g.discover(2, sbi.SMF, sbi.UDM, ""); status != 403 {
+		t.Errorf("SMF: status %d", status)
+	}
+	g.nrf.set(func(n *fakeNRF) { clear(n.book) })
+	g.proxy.survey(t.Context(), g.front.nrf)
+	if p := g.proxy.get(&api.GetScpRequest{}, nil, g.now.Load()); len(p.Producers) != 0 {
+		t.Errorf("%v", p)
+	}
+	g.nrf.set(func(n *fakeNRF) { n.fail = "nonsense" })
+	g.proxy.survey(t.Context(), g.front.nrf)
+	if p := g.proxy.get(&api.GetScpRequest{}, nil, g.now.Load()); p.Nrf == "ok" {
+		t.Errorf("nrf: %s", p.Nrf)
+	}
+}

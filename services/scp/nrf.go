@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/internal/netspace"
@@ -160,4 +161,35 @@ func (n *nrf) profile(ctx context.Context, id string) ([]byte, error) {
 		return nil, fmt.Errorf("the NRF answered with status %d", status)
 	}
 	return body, answers.Check(body)
+}
+
+// instances returns the ids of all instances.
+func (n *nrf) instances(ctx context.Context) ([]string, error) {
+	status, body, err := n.get(ctx, "/nnrf-nfm/v1/nf-instances", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Links *struct {
+			Item []struct {
+				Href string `json:"href"`
+			} `json:"item"`
+		} `json:"_links"`
+	}
+	if err = answers.Check(body); err == nil {
+		err = json.Unmarshal(body, &list)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the NRF lists no instances: %w", err)
+	case status != http.StatusOK || list.Links == nil:
+		return nil, fmt.Errorf("the NRF lists no instances: status %d, %.80q", status, body)
+	}
+	var ids []string
+	for _, item := range list.Links.Item {
+		if id := item.Href[strings.LastIndexByte(item.Href, '/')+1:]; sbi.ValidInstanceID(id) {
+			ids = append(ids, strings.ToLower(id))
+		}
+	}
+	return ids, nil
 }

@@ -103,7 +103,9 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
-	n.got = append(n.got, r.Method+" "+r.URL.Path)
+	if r.Method != http.MethodGet {
+		n.got = append(n.got, r.Method+" "+r.URL.Path)
+	}
 	switch n.fail {
 	case "silent":
 		n.mu.Unlock()
@@ -137,6 +139,12 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(sbi.SearchResult{ValidityPeriod: n.validity, NFInstances: found})
+	case r.URL.Path == "/nnrf-nfm/v1/nf-instances":
+		items := []string{}
+		for id := range n.book {
+			items = append(items, fmt.Sprintf(`{"href":"http://nrf/nnrf-nfm/v1/nf-instances/%s"}`, id))
+		}
+		fmt.Fprintf(w, `{"_links":{"item":[%s]}}`, strings.Join(items, ","))
 	case !single:
 		fmt.Fprint(w, `{"passed": true}`)
 	case r.Method == http.MethodPut:

@@ -37,6 +37,7 @@ import (
 	"github.com/weft-sdn/weft/services/qos"
 	"github.com/weft-sdn/weft/services/router"
 	"github.com/weft-sdn/weft/services/ryu"
+	"github.com/weft-sdn/weft/services/scp"
 	"github.com/weft-sdn/weft/services/southbound"
 	"github.com/weft-sdn/weft/services/stats"
 	"github.com/weft-sdn/weft/services/tenants"
@@ -86,7 +87,7 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), router.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(ryu.Process{}), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), scp.Spec(), balancer.Spec(), router.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(ryu.Process{}), probe(got)}
 	if c.known = specs; len(o.only) > 0 {
 		specs = slices.Clone(specs)
 		specs = slices.DeleteFunc(specs, func(s weft.Spec) bool { return s.Name != "probe" && !slices.Contains(o.only, s.Name) })
@@ -129,6 +130,7 @@ func probe(got chan<- *weft.Env) weft.Spec {
 		Calls: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ListLinks, api.ListPortRoles, api.ListHosts,
 			api.FindHost, api.FindPath, api.GetTree, api.ListRoutes, api.GetFlooding, api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
 			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections, api.ListPairs,
+			api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies, api.DrainProducer,
 			api.QosSetPolicy, api.QosDeletePolicy, api.QosListPolicies, api.QosGetStatus, api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues,
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,

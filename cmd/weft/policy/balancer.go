@@ -34,6 +34,9 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
 	return cmd
 }
 
+// operator owns the virtual IPs that commands make.
+const operator = "operator"
+
 // vips is the virtual IPs.
 func vips() *kind[*api.Vip] {
 	return &kind[*api.Vip]{
@@ -46,9 +49,13 @@ func vips() *kind[*api.Vip] {
 		remove: func(c *cli.Controller, m *api.Vip) (cli.Deletion, error) {
 			return c.DeleteVip(c.Ctx, &api.DeleteVipRequest{Name: m.Name})
 		},
-		table: vipsTable,
+		table:   vipsTable,
+		foreign: func(m *api.Vip) bool { return m.Owner != "" && m.Owner != operator },
 		tidy: func(m *api.Vip) {
-			m.Connections, m.Refused, m.Groups, m.Owner, m.Open, m.Pairs = 0, 0, nil, "", false, 0
+			m.Connections, m.Refused, m.Groups, m.Open, m.Pairs = 0, 0, nil, false, 0
+			if m.Owner = cmp.Or(m.Owner, operator); m.Shadow {
+				m.Mac = "" // the host's
+			}
 			for _, p := range m.Pool {
 				p.Connections, p.Total, p.Health, p.Reason, p.Mac, p.At = 0, 0, "", "", "", nil
 				p.Port, p.Weight, p.State = cmp.Or(p.Port, m.Port), cmp.Or(p.Weight, 1), cmp.Or(p.State, "up")

@@ -3,6 +3,8 @@ package test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +243,65 @@ func TestBalancerShadow(t *testing.T) {
 	}
 	if out := <-live; out != fmt.Sprint(bigPage) {
 		t.Errorf("a download from the host that began before: %s of %d octets", out, bigPage)
+	}
+}
+
+// crowd is a client that connects so many times, once from each of many addresses
+// or else from one, and prints how many connections it had.
+const crowd = `import socket,sys
+kept=[]
+for i in range(int(sys.argv[4])):
+    s=socket.socket(); s.settimeout(20); s.bind((sys.argv[3].replace("%d",str(i)),0))
+    try: s.connect((sys.argv[1],int(sys.argv[2]))); kept.append(s)
+    except OSError as e: print(i,e)
+print(len(kept))`
+
+// TestBalancerPairsMany: each of many clients has its pair, members have them by
+// their weights, and more connections of the clients take neither entries nor the
+// controller.
+func TestBalancerPairsMany(t *testing.T) {
+	t.Parallel()
+	const clients = 120
+	f := newFarm(t, "linear:2,2", options{set: []string{fmt.Sprintf("hosts.address_limit=%d", 2*clients)}})
+	defer explain(f.c)
+	var batch strings.Builder
+	for i := range clients {
+		fmt.Fprintf(&batch, "address add 10.1.0.%d/8 dev eth0\n", i)
+	}
+	file := filepath.Join(t.TempDir(), "addresses")
+	if err := os.WriteFile(file, []byte(batch.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := f.Exec(context.Background(), "h1", "ip", "-batch", file); err != nil {
+		t.Fatal(err, out)
+	}
+	v := &api.Vip{Name: "web", Address: "10.0.0.200", Protocol: "tcp", Port: 80, Per: "pair", IdleTimeout: 600}
+	for i, name := range []string{"h3", "h4"} {
+		f.serve(name)
+		if out, err := f.Exec(context.Background(), name, "ip", "route", "replace", "10.0.0.0/8", "dev", "eth0"); err != nil {
+			t.Fatal(err, out)
+		}
+		v.Pool = append(v.Pool, &api.PoolMember{Address: f.host(name).IPv4.Addr().String(), Port: 8080, Weight: uint32(1 + 2*i)})
+	}
+	f.set(v)
+	connect := func(from string, n int) {
+		t.Helper()
+		if out, err := f.Exec(context.Background(), "h1", "python3", "-c", crowd, "10.0.0.200", "80", from, fmt.Sprint(n)); err != nil || strings.TrimSpace(out) != fmt.Sprint(n) {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	connect("10.1.0.%d", clients)
+	is := f.show("web")
+	if is.Pairs != clients || is.Pool[0].Total != clients/4 || is.Pool[1].Total != clients*3/4 {
+		t.Errorf("%d clients have %d pairs, the members %d and %d", clients, is.Pairs, is.Pool[0].Total, is.Pool[1].Total)
+	}
+	before := f.entries()
+	if before != 3*clients {
+		t.Errorf("%d pairs take %d entries, want 3 each", clients, before)
+	}
+	connect("10.1.0.%d", clients)
+	connect("10.1.0.7", 200)
+	if now := f.show("web"); f.entries() != before || now.Pairs != clients || now.Pool[0].Total+now.Pool[1].Total != clients {
+		t.Errorf("more connections: %d entries, before %d; %v", f.entries(), before, now)
 	}
 }

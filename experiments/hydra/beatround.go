@@ -110,11 +110,8 @@ func (s *slice) beats(ctx context.Context, b beatCase, seed uint64) (list []beat
 		all := make([]outcome, len(cases))
 		for range turns {
 			for i, one := range cases {
-				if err := one.settings(ctx, s); err != nil {
-					return err
-				}
 				load.Rate = one.offered(saturation)
-				if err := one.beside(ctx, s, load, &all[i]); err != nil {
+				if err := one.take(ctx, s, load, &all[i]); err != nil {
 					return err
 				}
 			}
@@ -127,10 +124,27 @@ func (s *slice) beats(ctx context.Context, b beatCase, seed uint64) (list []beat
 		}
 		return nil
 	}
-	if err := take(beatTurns, bothOrders([]beatCase{b})...); err != nil {
+	if err := take(beatTurns, b.near()...); err != nil {
 		return nil, err
 	}
 	return list, take(1, b.lower()...)
+}
+
+// take runs a load on the slice, or on a bare responder in its place, and adds to
+// the outcome.
+func (b beatCase) take(ctx context.Context, s *slice, load sim.Load, o *outcome) error {
+	if b.order != bareOrder {
+		if err := b.settings(ctx, s); err != nil {
+			return err
+		}
+		return b.beside(ctx, s, load, o)
+	}
+	r, err := s.startBare(ctx, b.asked, b.rate)
+	if err != nil {
+		return err
+	}
+	err = b.besideOn(ctx, r.net, func(context.Context) (beatCounts, error) { return r.counts() }, load, o)
+	return errors.Join(err, r.close())
 }
 
 // offered is how many packet-ins come per second.
@@ -186,9 +200,15 @@ func (o *outcome) latencies() string {
 	return strings.Join(list, " ")
 }
 
-// beside runs a load with heartbeats beside it and adds to the outcome. Where the
-// controller asks, the switches do so once a second, as anywhere.
+// beside runs a load with heartbeats beside it and adds to the outcome.
 func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcome) error {
+	return b.besideOn(ctx, s.net, s.controllerBeats, load, o)
+}
+
+// besideOn is beside for the switches of a network and what counts the beats that
+// their controller asks for. Where it asks, the switches do so once a second, as
+// anywhere.
+func (b beatCase) besideOn(ctx context.Context, net *sim.Network, counts func(context.Context) (beatCounts, error), load sim.Load, o *outcome) error {
 	if o.packets == nil {
 		o.packets = sim.NewHistogram()
 	}
@@ -196,14 +216,14 @@ func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcom
 	rate := float64(b.rate)
 	if b.asked == byController {
 		var err error
-		if before, err = s.controllerBeats(ctx); err != nil {
+		if before, err = counts(ctx); err != nil {
 			return err
 		}
 		rate = 1
 	}
 	beats := make(chan error, 1)
 	go func() {
-		r, err := s.net.MeasureBeats(ctx, sim.Beats{Rate: rate, Warm: load.Warm, Duration: load.Duration})
+		r, err := net.MeasureBeats(ctx, sim.Beats{Rate: rate, Warm: load.Warm, Duration: load.Duration})
 		if err == nil && o.switches == nil {
 			o.switches = r
 		} else if err == nil {
@@ -211,14 +231,14 @@ func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcom
 		}
 		beats <- err
 	}()
-	err := o.load(ctx, s, load)
+	err := o.load(ctx, net, load)
 	if end := <-beats; err == nil {
 		err = end
 	}
 	if err != nil || b.asked == bySwitch {
 		return err
 	}
-	after, err := s.controllerBeats(ctx)
+	after, err := counts(ctx)
 	if o.controller == nil {
 		o.controller = &beatCounts{}
 	}
@@ -227,8 +247,8 @@ func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcom
 }
 
 // load runs a load.
-func (o *outcome) load(ctx context.Context, s *slice, load sim.Load) error {
-	r, err := s.net.Measure(ctx, load)
+func (o *outcome) load(ctx context.Context, net *sim.Network, load sim.Load) error {
+	r, err := net.Measure(ctx, load)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/sim"
 )
 
@@ -24,6 +25,10 @@ type beatCounts struct {
 
 // controllerBeats reads them off the controller's metrics.
 func (s *slice) controllerBeats(ctx context.Context) (beatCounts, error) {
+	// The service brings its metrics up to date when it is asked.
+	if _, err := api.NewHeartbeatClient(s.north).ListHeartbeats(ctx, &api.ListHeartbeatsRequest{Dpid: s.topo.Switches[0].DPID.String()}); err != nil {
+		return beatCounts{}, fmt.Errorf("ask the controller for its heartbeats: %w", err)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.control.North[0]+"/metrics", nil)
 	if err != nil {
 		return beatCounts{}, err

@@ -28,8 +28,9 @@ closed loop until two measurements in a row agree to 15 %; then packet-ins betwe
 of that on an absolute schedule, beside heartbeats of each switch. asked: switch, the switches ask for echoes, each timed from
 when it was sent to when its answer was at the switch's socket; controller, the service heartbeat asks, timed from when it was due to when the
 southbound read the answer off the connection, and what has not been answered when the next is due is missed.
-order: priority, real-time messages first; in-order, as they come. The two take turns on the same controller; then, at
-100 a second with priority, less is offered: load_percent is the share of the saturation. As a user gets it: one process of weft up,
+order: priority, real-time messages first; in-order, as they come; bare, at 100 a second, a responder in the controller's place
+that answers echoes and, without looking at them, as many packet-ins, and asks for echoes where the controller does. They take
+turns; then, at 100 a second with priority, less is offered: load_percent is the share of the saturation. As a user gets it: one process of weft up,
 no processor or priority of its own, and the switches likewise; but for the rate of heartbeats.
 behind: how late the simulated switches themselves were: to ask, or to answer. latencies: each time in ms, and how often it came; what
 the controller has counted is rounded up to the bounds of its histogram. A quick run has topological slicing and what a user gets.`,
@@ -61,6 +62,7 @@ const (
 	byController = "controller"
 	prioritised  = "priority"
 	inOrder      = "in-order"
+	bareOrder    = "bare" // a bare responder in the controller's place, at 100 a second
 )
 
 // where chooses its samples.
@@ -114,10 +116,17 @@ func (b beatCase) lower() (list []beatCase) {
 	return list
 }
 
-// samples are all that a round yields, one of each.
-func (b beatCase) samples() []beatCase {
-	return append(bothOrders([]beatCase{b}), b.lower()...)
+// near are the samples of a round near saturation.
+func (b beatCase) near() []beatCase {
+	list := bothOrders([]beatCase{b})
+	if b.rate == 100 {
+		list = append(list, b.in(bareOrder))
+	}
+	return list
 }
+
+// samples are all that a round yields, one of each.
+func (b beatCase) samples() []beatCase { return append(b.near(), b.lower()...) }
 
 // beatSlices are the controllers: all in one process, which is the hardest for
 // heartbeats, and what a user gets; and others that a quick run leaves out.

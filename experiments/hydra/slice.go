@@ -168,18 +168,18 @@ func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
 	}
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.end, s.ended = end, make(chan error, 1)
-	go func() { s.ended <- s.run(run) }() // with ctx's values: what it sets is declared
+	go func() { s.ended <- s.run(run, s.net) }() // with ctx's values: what it sets is declared
 	return s, s.settle(ctx)
 }
 
 // run runs the switches on the second processor and before whatever else is
 // there: what is measured is the controller's delay, not the generator's.
-func (s *slice) run(ctx context.Context) error {
+func (s *slice) run(ctx context.Context, net *sim.Network) error {
 	if s.shipped {
-		return s.net.Run(ctx)
+		return net.Run(ctx)
 	}
 	_, second := two()
-	return testbed.Urgent(ctx, "simulated switches", second, generatorNice, func() error { return s.net.Run(ctx) })
+	return testbed.Urgent(ctx, "simulated switches", second, generatorNice, func() error { return net.Run(ctx) })
 }
 
 // generatorNice is the priority of the simulated switches.

@@ -21,7 +21,7 @@ type ProgramStatus struct {
 	Command string       `json:"command"`
 	Restart Restart      `json:"restart"`
 	State   ProgramState `json:"state"`
-	PID     int          `json:"pid,omitempty"`
+	PID     int          `json:"pid,omitempty"`  // also of its process group
 	Since   time.Time    `json:"since,omitzero"` // of State
 	Starts  int          `json:"starts"`
 	End     string       `json:"end,omitempty"` // how it last ended, or why it could not be started

@@ -227,8 +227,11 @@ func labListCommand() *cobra.Command {
 				w.row("NAME", "STATE", "SWITCHES", "HOSTS", "LINKS", "PROGRAMS", "CONTROLLERS", "SINCE")
 				for _, l := range labs {
 					programs := ""
-					if l.Programs > 0 {
+					switch {
+					case l.Programs > 0 && l.State == "up":
 						programs = fmt.Sprintf("%d of %d run", l.Running, l.Programs)
+					case l.Programs > 0:
+						programs = fmt.Sprint(l.Programs)
 					}
 					w.row(l.Name, l.State, l.Switches, l.Hosts, l.Links, programs, strings.Join(l.Controllers, " "), l.Created.Format(time.DateTime))
 				}

@@ -645,7 +645,7 @@ type ScpPolicy struct {
 	// the default) or connection.
 	Per string `protobuf:"bytes,3,opt,name=per,proto3" json:"per,omitempty"`
 	// bound (a consumer that idles comes back to its producer as long as that serves; the
-	// default) or balanced (anew).
+	// default) or balance (anew).
 	Again string `protobuf:"bytes,4,opt,name=again,proto3" json:"again,omitempty"`
 	// Seconds without packets after which a pair or connection idles; 0 is the balancer's.
 	IdleTimeout uint32 `protobuf:"varint,5,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`

@@ -7,5 +7,5 @@ import "github.com/spf13/cobra"
 
 // Commands returns the commands of all kinds of objects.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{flowCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant")}
+	return []*cobra.Command{flowCommand(), firewallCommand(), balancerCommand(), scpCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant")}
 }

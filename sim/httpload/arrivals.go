@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"syscall"
 	"time"
 )
 
@@ -49,6 +50,10 @@ func (a Arrivals) Times() iter.Seq[time.Duration] {
 	}
 }
 
+// early is how long before a time Go's own timers end, which are late by up to a
+// millisecond.
+const early = 2 * time.Millisecond
+
 // Each waits for each arrival before the end, and calls f when it is due, which
 // must not wait: with when it was due, which may be before now.
 func (a Arrivals) Each(ctx context.Context, began time.Time, last time.Duration, f func(due time.Time)) {
@@ -59,14 +64,19 @@ func (a Arrivals) Each(ctx context.Context, began time.Time, last time.Duration,
 			return
 		}
 		due := began.Add(at)
-		if wait := time.Until(due); wait > 0 {
+		if wait := time.Until(due) - early; wait > 0 {
 			timer.Reset(wait)
 			select {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
 			}
-		} else if ctx.Err() != nil {
+		}
+		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+			rest := syscall.NsecToTimespec(int64(wait))
+			_ = syscall.Nanosleep(&rest, nil) // a signal ends it early
+		}
+		if ctx.Err() != nil {
 			return
 		}
 		f(due)

@@ -53,7 +53,7 @@ var table = []row{
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
-	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},
+	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
 	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
 	{"loom", nil, nil},
 	{"internal/document", nil, []string{yaml}},

@@ -52,8 +52,8 @@ when it was sent.
 
 Of several URLs, each connection goes to one. Answers are counted by the
 instance that an answer's header names.`,
-		Example: `  weft bench http http://127.0.0.1:7782/nudm-sdm/v2/imsi-1/am-data --connections 10
-  weft bench http http://127.0.0.1:7782/nudm-sdm/v2/imsi-1/am-data --rate 500 --arrivals poisson -o json
+		Example: `  weft bench http http://127.0.0.1:7784/nudm-sdm/v2/imsi-1/am-data --connections 10
+  weft bench http http://127.0.0.1:7784/nudm-sdm/v2/imsi-1/am-data --rate 500 --arrivals poisson -o json
   weft lab exec h1 -- weft bench http http://10.0.0.5:7777/nudm-sdm/v2/imsi-1/am-data --connections 4 --streams 10`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

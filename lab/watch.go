@@ -280,13 +280,13 @@ func (s *state) hasPrograms() bool {
 }
 
 // Programs returns what became of the programs of the lab's hosts, in the
-// order of the topology. Their state is ProgramUnknown if the lab is broken, or
-// if this process may not ask.
+// order of the topology. Their state is ProgramUnknown if the lab is half made
+// or broken, or if this process may not ask.
 func (l *Lab) Programs(ctx context.Context) []ProgramStatus {
 	if !l.state.hasPrograms() {
 		return nil
 	}
-	if a, err := ask(ctx, l.state.Name, order{Programs: true}); err == nil {
+	if a, err := ask(ctx, l.state.Name, order{Programs: true}); err == nil && len(a.Programs) > 0 {
 		return a.Programs
 	}
 	var all []ProgramStatus

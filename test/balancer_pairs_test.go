@@ -305,3 +305,56 @@ func TestBalancerPairsMany(t *testing.T) {
 		t.Errorf("more connections: %d entries, before %d; %v", f.entries(), before, now)
 	}
 }
+
+// become has a host take the place of another, which is unplugged: its Ethernet and
+// IP address.
+func (f *farm) become(name, other, sw string) {
+	f.t.Helper()
+	h := f.host(other)
+	if err := f.LinkDown(context.Background(), other, sw); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"ip", "link", "set", "eth0", "down"},
+		{"ip", "addr", "flush", "dev", "eth0"},
+		{"ip", "link", "set", "eth0", "address", h.MAC.String()},
+		{"ip", "addr", "add", h.IPv4.String(), "dev", "eth0"},
+		{"ip", "link", "set", "eth0", "up"},
+	} {
+		if out, err := f.Exec(context.Background(), name, args...); err != nil {
+			f.t.Fatal(err, out)
+		}
+	}
+}
+
+// TestBalancerPairMoves: a pair follows its member, and then its client, to another
+// switch; what the client sends to the member's own address does so, too.
+func TestBalancerPairMoves(t *testing.T) {
+	t.Parallel()
+	f := webFarm(t, options{})
+	defer explain(f.c)
+	v := f.vip("web", false)
+	v.Per, v.Pool = "pair", v.Pool[:1]
+	v.Health.Fall = 100
+	f.set(v)
+	own := "http://" + v.Pool[0].Address + ":8080/who"
+	moved := func(client, want string) {
+		t.Helper()
+		for _, url := range []string{"http://10.0.0.200/who", own} {
+			eventually(t, 20*time.Second, want+" answers "+client+" at "+url, func() bool { return f.get(client, url) == want })
+			if got := f.gets(client, url, 10); got[want] != 10 {
+				t.Errorf("%s at %s: %v, want %s", client, url, got, want)
+			}
+		}
+	}
+	moved("h1", "h3")
+	f.become("h6", "h3", "s2")
+	f.serve("h6")
+	moved("h1", "h6")
+	f.kill("h5")
+	f.become("h5", "h1", "s1")
+	moved("h5", "h6")
+	if p := f.pairOf("web", "h1"); p == nil || p.At.Dpid != dpid(t, f.Lab, "s3") {
+		t.Errorf("the pair: %v, want its client at s3", p)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -367,5 +368,66 @@ func TestShares(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPairIPv6InAVLAN: the entries of a pair are for its family and its VLAN.
+func TestPairIPv6InAVLAN(t *testing.T) {
+	g := newRig(t)
+	for _, n := range []int{1, 5} {
+		g.b.hostChanged(&api.HostChanged{Change: "learnt", Host: &api.Host{
+			Mac: macOfHost(n).String(), Vlan: 7, At: api.NewLocation(placeOf(n)), Ipv6: []string{v6(n).String()},
+		}}, g.now)
+	}
+	v := pairs(5)
+	v.Address, v.Vlan, v.Pool[0].Address = v6(100).String(), 7, v6(5).String()
+	mac, _ := flow.ParseMAC(g.set(v).Mac)
+	frame := func(to netip.Addr, dst uint16) []byte {
+		return packet.AppendTCP(nil, packet.Ether{Dst: mac, Src: macOfHost(1), VLAN: flow.VLANPresent | 7}, packet.IP{Src: v6(1), Dst: to},
+			packet.TCPFields{SrcPort: 4000, DstPort: dst, Flags: packet.TCPSyn}, nil)
+	}
+	verdict, in, d := g.send(1, frame(v6(100), 80))
+	if verdict != flow.Next || in.Key.IPv6Dst != v6(5).As16() || len(mods(d, 1, flow.Add)) != 2 || len(mods(d, 2, flow.Add)) != 1 {
+		t.Fatalf("%v %v", verdict, d.Ops)
+	}
+	for _, e := range append(mods(d, 1, flow.Add), mods(d, 2, flow.Add)...) {
+		if err := e.Match.Check(); err != nil || e.Match.Key.VLAN != flow.VLANPresent|7 || e.Match.Key.EthType != flow.EthTypeIPv6 {
+			t.Errorf("%v: %v", e.Match, err)
+		}
+	}
+	if v, d := g.guarded(1, frame(v6(5), 8080), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.Add)) != 2 || len(mods(d, 2, flow.Add)) != 1 {
+		t.Errorf("a direct connection: %v %v", v, d.Ops)
+	}
+	entries := g.entries()
+	g.b.table = newConnections()
+	for _, m := range g.b.vips.Get("web").pool {
+		m.conns, m.live, m.vip.pairs = map[*conn]struct{}{}, 0, 0
+	}
+	for _, sw := range []flow.DPID{1, 2} {
+		g.observed(sw, entries[sw])
+	}
+	if d := g.posted(); !d.Empty() || len(g.b.table.by) != 2 {
+		t.Errorf("read back: %d, %v", len(g.b.table.by), d.Ops)
+	}
+	g.consistent()
+}
+
+// TestFormerVips: a VIP that an earlier build has stored is what it was: everybody
+// may connect, and each connection has entries of its own.
+func TestFormerVips(t *testing.T) {
+	g := newRig(t)
+	stored := web("", 5)
+	stored.Mac, stored.Pool[0].Weight, stored.Pool[0].State = "06:57:62:00:00:01", 1, "up"
+	value, err := protojson.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.store.Update(context.Background(), "web", value, 0); err != nil {
+		t.Fatal(err)
+	}
+	g.start(g.store)
+	v := g.show("web")
+	if v.Owner != "operator" || v.Allow != nil || v.Refuse != "reset" || v.Per != "connection" || v.Shadow || v.Pool[0].Priority != 0 || g.open(1, 4000) != 5 || g.by(1, 4000) == nil {
+		t.Errorf("%v", v)
 	}
 }

@@ -1,0 +1,31 @@
+// Package scp repeats the measurements of the SDN-SCP paper, which puts the
+// service communication proxy of a 5G core into the switches: throughput and
+// latency beside agents (Figs. 4-6), what packets cost that go through the
+// controller (Fig. 7), and how many of them do (Fig. 8). All network functions
+// are simulated, by weft nf.
+//
+// Only cmd/weft imports it.
+package scp
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/weft-sdn/weft/experiments"
+)
+
+// All returns the experiments.
+func All() []experiments.Experiment {
+	return []experiments.Experiment{share()}
+}
+
+const paper = "SDN-SCP, an SDN application in place of the service communication proxy of a 5G core (section IV)"
+
+//go:embed paper.csv
+var files embed.FS
+
+// paperValues is what its figures show, as far as its text has numbers.
+var paperValues = experiments.ReadPaper(files, "paper.csv")
+
+// counted writes a count into a sample.
+func counted(n int) string { return fmt.Sprint(n) }

@@ -25,6 +25,7 @@ func (d *Demo) allFeatures() []demoFeature {
 	return []demoFeature{
 		{"firewall", "firewall: a rule that denies, and its end", d.showFirewall},
 		{"balancer", "balancer: a virtual IP over three servers", d.showBalancer},
+		{"scp", "scp: 5G network functions find each other", d.showSCP},
 		{"nat", "nat: out by an address of the gateway's, and in", d.showNAT},
 		{"router", "router: between two subnets at different switches", d.showRouter},
 		{"qos", "qos: a host limited to 10 Mbit/s", d.showQoS},
@@ -63,6 +64,13 @@ func (d *Demo) chooseFeatures(list string) error {
 		default:
 			return fmt.Errorf("--features %q; allowed: all, %s", name, strings.Join(names, ", "))
 		}
+	}
+	if d.shows["scp"] {
+		set, err := d.scpSettings()
+		if err != nil {
+			return err
+		}
+		d.further = append(d.further, set...)
 	}
 	if d.shows["ryu"] {
 		var err error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,11 +22,12 @@ const (
 	discoveryPath  = "/nnrf-disc/v1"
 )
 
-// How the NRF notifies: so many at once, so many waiting; beyond that, the
-// newest are dropped, since who misses one asks again when its time is over.
+// How the NRF notifies: so many at once, so many waiting for each of these;
+// beyond that, the newest are dropped, since who misses one asks again when its
+// time is over. Each subscriber gets its notifications one after the other.
 const (
 	notifiers     = 8
-	mostNotices   = 4096
+	mostNotices   = 512
 	notifyTimeout = 2 * time.Second
 )
 
@@ -35,24 +37,28 @@ type NRF struct {
 	root    string // its own address as a URI
 	now     func() time.Time
 	log     *slog.Logger
-	notices chan Notice
+	notices [notifiers]chan Notice // by subscriber
 }
 
 // NewNRF returns an NRF at an address such as http://10.0.0.1:7777.
 func NewNRF(root string, cfg RepositoryConfig, now func() time.Time, log *slog.Logger) *NRF {
-	return &NRF{Repository: NewRepository(cfg), root: root, now: now, log: log, notices: make(chan Notice, mostNotices)}
+	n := &NRF{Repository: NewRepository(cfg), root: root, now: now, log: log}
+	for i := range n.notices {
+		n.notices[i] = make(chan Notice, mostNotices)
+	}
+	return n
 }
 
 // Run suspends and removes instances that are silent and sends notifications by
 // client, until ctx ends.
 func (n *NRF) Run(ctx context.Context, client *http.Client) {
-	for range notifiers {
+	for _, notices := range n.notices {
 		go func() {
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case notice := <-n.notices:
+				case notice := <-notices:
 					if err := notify(ctx, client, notice); err != nil {
 						n.log.Warn("a subscriber cannot be notified", "uri", notice.URI, "event", notice.Data.Event, "error", err)
 					}
@@ -76,8 +82,10 @@ func (n *NRF) Run(ctx context.Context, client *http.Client) {
 func (n *NRF) send(all []Notice) {
 	for _, notice := range all {
 		notice.Data.NFInstanceURI = n.root + notice.Data.NFInstanceURI
+		of := fnv.New32a()
+		of.Write([]byte(notice.URI))
 		select {
-		case n.notices <- notice:
+		case n.notices[of.Sum32()%notifiers] <- notice:
 		default:
 			n.log.Warn("a notification is dropped: too many wait", "uri", notice.URI)
 		}

@@ -2,7 +2,6 @@ package nf
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -20,7 +19,7 @@ func TestAgent(t *testing.T) {
 	smf, _ := run(t, nrf, sbi.SMF)
 	var passed atomic.Int64
 	agent := serve(t, TLS{}, func(e *Endpoint) http.Handler {
-		h, err := Agent(e.Client, []string{smf.Endpoint.Root()}, slog.New(slog.DiscardHandler))
+		h, err := Agent(e.Client, []string{smf.Endpoint.Root()}, discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +54,7 @@ func TestAgentTurns(t *testing.T) {
 	}
 	gone.Close()
 	agent := serve(t, TLS{}, func(e *Endpoint) http.Handler {
-		h, err := Agent(e.Client, []string{there.Root(), gone.Root()}, slog.New(slog.DiscardHandler))
+		h, err := Agent(e.Client, []string{there.Root(), gone.Root()}, discard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +67,7 @@ func TestAgentTurns(t *testing.T) {
 		}
 	}
 	for _, to := range [][]string{nil, {"10.0.0.5:7777"}, {"ftp://x"}} {
-		if _, err := Agent(http.DefaultClient, to, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := Agent(http.DefaultClient, to, discard()); err == nil {
 			t.Errorf("to %q is allowed", to)
 		}
 	}

@@ -3,7 +3,6 @@ package nf
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 func run(t *testing.T, nrf *Endpoint, of sbi.NFType, edits ...func(*Config)) (*Instance, func()) {
 	t.Helper()
 	cfg := Config{
-		Type: of, NRF: nrf.Root(), Listen: "127.0.0.1:0", Capacity: 100, Log: slog.New(slog.DiscardHandler),
+		Type: of, NRF: nrf.Root(), Listen: "127.0.0.1:0", Capacity: 100, Log: discard(),
 		Producing: Producing{Payload: 300, Load: -1, Contexts: 1000},
 	}
 	for _, edit := range edits {

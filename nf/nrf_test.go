@@ -36,7 +36,7 @@ func serve(t *testing.T, files TLS, h func(*Endpoint) http.Handler) *Endpoint {
 func startNRF(t *testing.T, cfg RepositoryConfig) *Endpoint {
 	t.Helper()
 	return serve(t, TLS{}, func(e *Endpoint) http.Handler {
-		n := NewNRF(e.Root(), cfg, time.Now, slog.New(slog.DiscardHandler))
+		n := NewNRF(e.Root(), cfg, time.Now, discard())
 		ctx, cancel := context.WithCancel(context.Background())
 		t.Cleanup(cancel)
 		go n.Run(ctx, e.Client)
@@ -191,3 +191,6 @@ func TestHTTP1(t *testing.T) {
 	}
 	resp.Body.Close()
 }
+
+// discard is a log that nobody reads.
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

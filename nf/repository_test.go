@@ -164,3 +164,34 @@ func TestSubscriptions(t *testing.T) {
 		t.Error("the subscription stays behind its time")
 	}
 }
+
+// FuzzRepository registers and changes what anybody may send.
+func FuzzRepository(f *testing.F) {
+	f.Add(profile(1, ""), []byte(beat))
+	f.Add(profile(1, `, "nfServiceList": {}, "heartBeatTimer": -1`), []byte(`[{"op":"add","path":"/nfServices","value":[{}]}]`))
+	f.Add(profile(1, `, "nfServices": [null], "sNssais": [{}]`), []byte(`[{"op":"move","from":"/nfType","path":"/nfStatus"}]`))
+	f.Fuzz(func(t *testing.T, body, patch []byte) {
+		r := NewRepository(DefaultRepository())
+		if _, err := r.Subscribe(start, []byte(`{"nfStatusNotificationUri": "http://10.0.0.9/n"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if sbi.DefaultLimits.Check(body) != nil {
+			return
+		}
+		if _, _, _, err := r.Register(start, idOf(1), body); err != nil {
+			return
+		}
+		before, err := r.Get(idOf(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := r.Update(start, idOf(1), "", patch); err != nil {
+			if after, _ := r.Get(idOf(1)); after.ETag != before.ETag {
+				t.Fatalf("%v, and the profile has changed", err)
+			}
+		}
+		if n := r.Expire(start.Add(23 * time.Hour)); len(n) == 0 {
+			t.Fatal("an instance that is silent for a day is still there")
+		}
+	})
+}

@@ -3,7 +3,9 @@ package heartbeat
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,14 +42,14 @@ type monitor struct {
 
 	mu     sync.Mutex        // guards what follows
 	states map[string]string // of the switches that are connected
-	gone   []string          // lost since that was last logged
+	gone   map[string]bool   // lost since that was last logged
 	why    string            // of the last of them
 	last   *api.BeatCounts   // the latest; nil before the first
 	silent bool              // the southbound does not answer
 }
 
 func newMonitor(cfg Config, log *slog.Logger) *monitor {
-	m := &monitor{log: log, changed: make(chan struct{}, 1), states: map[string]string{}}
+	m := &monitor{log: log, changed: make(chan struct{}, 1), states: map[string]string{}, gone: map[string]bool{}}
 	m.cfg.Store(&cfg)
 	return m
 }
@@ -162,7 +164,7 @@ func (m *monitor) become(dpid, state string, row uint64, why string) *api.Heartb
 		return nil
 	}
 	if state == lost {
-		m.gone, m.why = append(m.gone, dpid), why
+		m.gone[dpid], m.why = true, why
 	}
 	return &api.HeartbeatChanged{Dpid: dpid, State: state, MissedInRow: row, Reason: why}
 }
@@ -179,8 +181,8 @@ func (m *monitor) tell(list ...*api.HeartbeatChanged) {
 // logLost logs which switches were lost since the last time.
 func (m *monitor) logLost() {
 	m.mu.Lock()
-	gone, why := m.gone, m.why
-	m.gone = nil
+	gone, why := slices.Sorted(maps.Keys(m.gone)), m.why
+	clear(m.gone)
 	m.mu.Unlock()
 	if len(gone) > 0 {
 		m.log.Warn("switches do not answer heartbeats", "switches", len(gone), "first", gone[0], "missed", m.cfg.Load().LostAfter, "reason", why)

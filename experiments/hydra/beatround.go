@@ -143,7 +143,13 @@ func (b beatCase) take(ctx context.Context, s *slice, load sim.Load, o *outcome)
 	if err != nil {
 		return err
 	}
-	err = b.besideOn(ctx, r.net, func(context.Context) (beatCounts, error) { return r.counts() }, load, o)
+	// The first load of a network takes the switches a while to prepare, in which
+	// they answer nothing.
+	prepare := load
+	prepare.Duration = beatWarm
+	if _, err = r.net.Measure(ctx, prepare); err == nil {
+		err = b.besideOn(ctx, r.net, func(context.Context) (beatCounts, error) { return r.counts() }, load, o)
+	}
 	return errors.Join(err, r.close())
 }
 

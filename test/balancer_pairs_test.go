@@ -226,6 +226,12 @@ func TestBalancerShadow(t *testing.T) {
 				t.Errorf("%s: %s gets %v, want h3", per, client, got)
 			}
 		}
+		if per == "pair" {
+			eventually(t, 30*time.Second, "the shadow has pairs", func() bool { return f.get("h1", url) == "h3" && f.pairOf("shadow", "h1") != nil })
+			if got := f.gets("h1", url, 5); got["h3"] != 5 {
+				t.Errorf("by its pair h1 gets %v, want h3", got)
+			}
+		}
 		if got := f.get("h3", url); got != "h6" {
 			t.Errorf("%s: the member itself gets %s, want h6", per, got)
 		}

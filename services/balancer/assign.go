@@ -37,7 +37,11 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 			return b.addTo(tracked, key, p.m, p.to, in.Time)
 		case b.table.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
 			// The member has a direct connection from the same port.
-			return b.begin(v, tracked, key, in.Time)
+			if opening {
+				return b.begin(v, tracked, key, in.Time)
+			}
+			b.count.stray.Add(1)
+			return nil
 		case p.idled && opening && !v.rebind && !p.there:
 			d := &flow.Decision{}
 			b.remember(p, in.Time)
@@ -59,7 +63,7 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		if c := b.begin(v, as, key, in.Time); c != nil {
 			return c
 		}
-	case v.policy == hashed || v.stuck[key.client.Addr()].m != nil:
+	case v.policy == hashed || v.stays(key.client.Addr(), in.Time):
 		if c := b.begin(v, as, key, in.Time); c != nil { // with the member as before
 			return c
 		}
@@ -72,6 +76,12 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 	}
 	b.count.refused.Add(1)
 	return b.respond(v, key, opening, in.Time)
+}
+
+// stays reports whether a client stays with a member that serves.
+func (v *vip) stays(client netip.Addr, now int64) bool {
+	s, ok := v.stuck[client]
+	return ok && now < s.until && s.m.wish == serve && s.m.grade() != bad
 }
 
 // respond gives the connection of a client that is not served to the responder,

@@ -108,6 +108,9 @@ func TestPairBypassed(t *testing.T) {
 		back[0].Goto != flow.TableForward || back[0].Priority != flow.PriorityConnection || there[1].Goto != 0 {
 		t.Fatalf("%v %+v %+v", v, there, back)
 	}
+	if v, _, d := g.send(1, g.ack(1, 7000)); v != flow.Drop || len(d.Flows) != 0 {
+		t.Errorf("a segment from the same port to the VIP is balanced: %v", v)
+	}
 	if got := g.open(1, 7000); got != 6 {
 		t.Errorf("the VIP from the same port: %d, want the other member", got)
 	}
@@ -429,5 +432,33 @@ func TestFormerVips(t *testing.T) {
 	v := g.show("web")
 	if v.Owner != "operator" || v.Allow != nil || v.Refuse != "reset" || v.Per != "connection" || v.Shadow || v.Pool[0].Priority != 0 || g.open(1, 4000) != 5 || g.by(1, 4000) == nil {
 		t.Errorf("%v", v)
+	}
+}
+
+// TestOnlyOpeningsAreBalanced: a segment of a connection that nobody knows is
+// reset, unless the policy says which member it is of.
+func TestOnlyOpeningsAreBalanced(t *testing.T) {
+	for policy, want := range map[string]flow.Verdict{"weighted": flow.Drop, "least": flow.Drop, "hash": flow.Next, "sticky": flow.Next} {
+		g := newRig(t)
+		v := web(policy, 5, 6)
+		if policy == "sticky" {
+			v.Policy, v.Stickiness = "", 1000
+		}
+		g.set(v)
+		first := g.open(1, 4000)
+		verdict, in, d := g.send(1, g.ack(1, 4001))
+		if verdict != want || want == flow.Next && int(in.Key.IPv4Dst[3]) != first || want == flow.Drop && len(resets(d)) != 1 {
+			t.Errorf("%s: %v to %v", policy, verdict, in.Key.IPv4Dst)
+		}
+		if _, err := g.b.DrainMember(context.Background(), &api.DrainMemberRequest{Vip: "web", Address: v4(first).String(), Port: 8080}); err != nil {
+			t.Fatal(err)
+		}
+		if verdict, _, _ := g.send(1, g.ack(1, 4002)); policy == "sticky" && verdict != flow.Drop {
+			t.Errorf("%s: its member is drained: %v", policy, verdict)
+		}
+		if verdict, _, _ := g.send(1, g.ack(1, 4000)); verdict != flow.Next {
+			t.Errorf("%s: a connection of the drained member: %v", policy, verdict)
+		}
+		g.consistent()
 	}
 }

@@ -44,6 +44,11 @@ subtracted. Every controller has a lab of its own for each number of switches;
 all of them are up at the same time and take turns, run by run. IPv6 is off on
 the hosts.
 
+After each run with Weft the switches forget their datapath's cache, and the same
+hosts ping once more: alone is what that takes, with all entries there and without
+a controller. A packet that is new to a switch's cache takes its slow path, so the
+time grows with the number of switches whoever the controller is.
+
 It needs root and Open vSwitch. The other controller is ovs-testcontroller if
 that is installed; --peer "" leaves it out.`,
 		Example: `  weft bench first-packet
@@ -102,6 +107,8 @@ type benchFirstRow struct {
 	MS         benchSpread `json:"ms"`
 	Lost       int         `json:"lost"` // first packets that were not answered
 	Runs       []float64   `json:"runs_ms"`
+	Alone      benchSpread `json:"alone_ms"`   // of the switches, with Weft's entries
+	AloneRuns  []float64   `json:"alone_runs"` // in the order of Runs
 
 	b    *benchLab
 	next int // number of the next new host
@@ -127,6 +134,7 @@ const benchFirstRunsMost = 500
 const (
 	benchFirstWait  = 900 * time.Millisecond // for an answer: before ARP would ask again
 	benchFirstTries = 50                     // of the warm-up
+	benchFirstRest  = 5 * time.Millisecond   // what a run has set off comes to its end
 )
 
 // benchRunFirst is `weft bench first-packet`.
@@ -173,9 +181,11 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			case err != nil:
 				return row.b.child.failed(err)
 			default:
-				row.Runs = append(row.Runs, benchMilliseconds(rtt))
+				if err := row.add(ctx, rtt); err != nil {
+					return row.b.child.failed(err)
+				}
 			}
-			time.Sleep(5 * time.Millisecond) // what the run has set off comes to its end
+			time.Sleep(benchFirstRest)
 		}
 	}
 	r.end()
@@ -250,10 +260,36 @@ func (row *benchFirstRow) run() (time.Duration, error) {
 	return hosts[0].ping(coldIP(a), coldIP(b), benchFirstWait)
 }
 
+// add adds a run, and for Weft one of the switches alone.
+func (row *benchFirstRow) add(ctx context.Context, rtt time.Duration) error {
+	if row.b.north != "" {
+		time.Sleep(benchFirstRest)
+		if _, err := row.b.lab.AppCtl(ctx, "dpctl/del-flows"); err != nil {
+			return err
+		}
+		alone, err := row.hosts()[0].ping(coldIP(row.next-2), coldIP(row.next-1), benchFirstWait)
+		if err != nil {
+			return fmt.Errorf("ping again, with the entries there: %w", err)
+		}
+		row.AloneRuns = append(row.AloneRuns, benchMilliseconds(alone))
+	}
+	row.Runs = append(row.Runs, benchMilliseconds(rtt))
+	return nil
+}
+
+// more returns how much longer each run took than that of the switches alone.
+func (row *benchFirstRow) more() []float64 {
+	list := slices.Clone(row.Runs)
+	for i := range list {
+		list[i] -= row.AloneRuns[i]
+	}
+	return list
+}
+
 // sum fills in what follows from the runs.
 func (r *benchFirst) sum() {
 	for _, row := range r.Rows {
-		row.MS = newBenchSpread(row.Runs)
+		row.MS, row.Alone = newBenchSpread(row.Runs), newBenchSpread(row.AloneRuns)
 	}
 	find := func(weft bool, switches int) *benchFirstRow {
 		i := slices.IndexFunc(r.Rows, func(row *benchFirstRow) bool {
@@ -265,7 +301,8 @@ func (r *benchFirst) sum() {
 		return r.Rows[i]
 	}
 	if one, five := find(true, 1), find(true, 5); one != nil && five != nil {
-		r.Marks = append(r.Marks, newBenchMark("weft, 5 switches to 1", measure.RatioOfMedians(five.Runs, one.Runs), benchFirstRatioMost))
+		r.Marks = append(r.Marks, newBenchMark("weft, 5 switches to 1", measure.RatioOfMedians(five.Runs, one.Runs), benchFirstRatioMost),
+			newBenchMark("the same, less what the switches take alone", measure.RatioOfMedians(five.more(), one.more()), benchFirstRatioMost))
 	}
 	longest := slices.MaxFunc(r.Rows, func(a, b *benchFirstRow) int { return a.Switches - b.Switches }).Switches
 	for _, row := range r.Rows {
@@ -290,6 +327,10 @@ func (r *benchFirst) write(w io.Writer, output string) error {
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.2f\t%s\t%.2f\t%.2f\n",
 			row.Controller, row.Switches, len(row.Runs)+row.Lost, row.Lost, row.MS.Median, benchInterval(row.MS.CI95, benchTwo), row.MS.P95, row.MS.Max)
+		if n := len(row.AloneRuns); n > 0 {
+			fmt.Fprintf(t, "  its switches alone\t%d\t%d\t0\t%.2f\t%s\t%.2f\t%.2f\n",
+				row.Switches, n, row.Alone.Median, benchInterval(row.Alone.CI95, benchTwo), row.Alone.P95, row.Alone.Max)
+		}
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestBenchLab(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		for _, row := range r.Rows {
-			if len(row.Runs)+row.Lost != 2 || len(row.Runs) > 0 && row.MS.Median <= 0 {
+			if len(row.Runs)+row.Lost != 2 || len(row.Runs) > 0 && row.MS.Median <= 0 || row.Controller == "weft" && (len(row.AloneRuns) != len(row.Runs) || row.Alone.Median <= 0) {
 				t.Errorf("%+v", row)
 			}
 		}
@@ -88,6 +88,18 @@ func TestBenchSpread(t *testing.T) {
 	}
 	if s := newBenchSpread(nil); !reflect.DeepEqual(s, benchSpread{}) {
 		t.Errorf("of nothing: %+v", s)
+	}
+}
+
+func TestBenchFirstLessTheSwitches(t *testing.T) {
+	weft := &benchLab{north: "127.0.0.1:1"}
+	r := &benchFirst{Rows: []*benchFirstRow{
+		{Switches: 1, Runs: []float64{2, 2.5, 3}, AloneRuns: []float64{1, 1.5, 2}, b: weft},
+		{Switches: 5, Runs: []float64{5, 6, 7}, AloneRuns: []float64{4, 4, 4}, b: weft},
+	}}
+	r.sum()
+	if len(r.Marks) != 2 || r.Marks[0].Figure != 2.4 || r.Marks[1].Figure != 2 {
+		t.Errorf("%+v", r.Marks)
 	}
 }
 

@@ -38,13 +38,9 @@ func newCore(t *testing.T, n int) *core {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range topo.Hosts {
-		for j := range topo.Hosts[i].Run {
-			program := &topo.Hosts[i].Run[j]
-			program.Command = strings.Replace(program.Command, "weft nf", testprogram.Weft(t)+" nf", 1)
-		}
-	}
-	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})
+	l, err := lab.Up(context.Background(), topo, lab.Options{
+		Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}, Weft: testprogram.Weft(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

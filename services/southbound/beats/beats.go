@@ -169,7 +169,10 @@ func (b *Beats) disarm() {
 func (b *Beats) plan() {
 	next, o := int64(never), b.order.Load()
 	if o != nil {
-		next = min(b.until, b.wheel.first(b.sending), b.wheel.first(b.judging)+int64(o.Deadline))
+		next = min(b.until, b.wheel.first(b.sending))
+		if judging := b.wheel.first(b.judging); judging != never {
+			next = min(next, judging+int64(o.Deadline))
+		}
 	}
 	if next < b.next.Swap(next) {
 		select {

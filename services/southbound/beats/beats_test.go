@@ -376,6 +376,20 @@ func TestHostile(t *testing.T) {
 	})
 }
 
+// TestNobody: without switches there is nothing to do before the order ends.
+func TestNobody(t *testing.T) {
+	b := newTrial(t)
+	b.give(each(100))
+	if b.next.Load() != b.until {
+		t.Errorf("something to do at %d, the order ends at %d", b.next.Load(), b.until)
+	}
+	b.add(1)
+	b.Drop(b.devices[0].Beat, "closed")
+	if b.next.Load() != b.until {
+		t.Errorf("after the last has gone: something to do at %d, the order ends at %d", b.next.Load(), b.until)
+	}
+}
+
 // quiet is a peer that costs nothing.
 type quiet struct{ xid uint32 }
 

@@ -62,6 +62,9 @@ type Vip struct {
 	// With per: pair, what happens after a pair has been idle: balance (the default; the
 	// next connection goes to a member chosen anew) or bound (to the same, while it serves).
 	Again string `protobuf:"bytes,16,opt,name=again,proto3" json:"again,omitempty"`
+	// With shadow: connections that the host has when members begin to serve are reset, so
+	// that their clients connect to a member; else they go on with the host.
+	Takeover bool `protobuf:"varint,17,opt,name=takeover,proto3" json:"takeover,omitempty"`
 	// The Ethernet address by which clients reach the VIP; may be given, too.
 	Mac string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
 	// How many it has now.
@@ -220,6 +223,13 @@ func (x *Vip) GetAgain() string {
 		return x.Again
 	}
 	return ""
+}
+
+func (x *Vip) GetTakeover() bool {
+	if x != nil {
+		return x.Takeover
+	}
+	return false
 }
 
 func (x *Vip) GetMac() string {
@@ -1536,7 +1546,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xeb\x04\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x87\x05\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -1556,7 +1566,8 @@ const file_balancer_proto_rawDesc = "" +
 	"\x06refuse\x18\r \x01(\tR\x06refuse\x12\x16\n" +
 	"\x06shadow\x18\x0e \x01(\bR\x06shadow\x12\x10\n" +
 	"\x03per\x18\x0f \x01(\tR\x03per\x12\x14\n" +
-	"\x05again\x18\x10 \x01(\tR\x05again\x12\x10\n" +
+	"\x05again\x18\x10 \x01(\tR\x05again\x12\x1a\n" +
+	"\btakeover\x18\x11 \x01(\bR\btakeover\x12\x10\n" +
 	"\x03mac\x18\x14 \x01(\tR\x03mac\x12 \n" +
 	"\vconnections\x18\x15 \x01(\rR\vconnections\x12\x18\n" +
 	"\arefused\x18\x16 \x01(\x04R\arefused\x12\x16\n" +

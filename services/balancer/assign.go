@@ -71,6 +71,10 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		b.count.stray.Add(1)
 		return nil
 	}
+	if v.takeover && !opening && !b.open(v) {
+		b.count.stray.Add(1)
+		return nil
+	}
 	if v.host != nil {
 		return b.addTo(through, key, v.host, key.to, in.Time)
 	}

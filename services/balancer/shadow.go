@@ -12,7 +12,10 @@ import (
 
 // readShadow reads whether a host has the address of the VIP.
 func (v *vip) readShadow(m *api.Vip) error {
-	if !m.GetShadow() {
+	if v.takeover = m.GetTakeover(); !m.GetShadow() {
+		if v.takeover {
+			return fmt.Errorf("takeover: is of a VIP at the address of a host: set shadow, too")
+		}
 		return nil
 	}
 	switch {
@@ -68,6 +71,13 @@ func (b *balancer) close(v *vip, now int64) {
 		v.closed = 0
 	case v.closed == 0:
 		v.closed = now
+		if v.takeover {
+			d := &flow.Decision{}
+			for c := range v.host.conns {
+				b.table.cut(d, c)
+			}
+			b.out.post(d)
+		}
 	}
 }
 

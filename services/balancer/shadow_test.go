@@ -120,6 +120,40 @@ func TestShadowOpens(t *testing.T) {
 	g.consistent()
 }
 
+// TestShadowTakesOver: connections that the host has when a member begins to serve
+// are reset, those that began before there was a VIP, too.
+func TestShadowTakesOver(t *testing.T) {
+	g := newRig(t)
+	g.edge(placeOf(1), "edge")
+	v := shadow(5)
+	v.Takeover = true
+	g.set(v)
+	reset := func(what string, port uint16) {
+		t.Helper()
+		verdict, _, d := g.send(1, segment(1, 8, port, 80, packet.TCPAck))
+		if verdict != flow.Drop || len(d.Outs) != 1 {
+			t.Errorf("%s: %v, %d packets", what, verdict, len(d.Outs))
+		}
+	}
+	reset("from before", 4000)
+	g.host(5, flow.Location{}, "gone")
+	g.b.advance(g.now, &flow.Decision{})
+	if verdict, in, _ := g.send(1, segment(1, 8, 4001, 80, packet.TCPSyn)); verdict != flow.Next || in.Key.IPv4Dst != v4(8).As4() {
+		t.Fatalf("nobody serves: %v to %v", verdict, in.Key.IPv4Dst)
+	}
+	g.host(5, placeOf(5), "learnt")
+	g.b.advance(g.now, &flow.Decision{})
+	reset("from meanwhile", 4001)
+	if verdict, in, _ := g.send(1, segment(1, 8, 4002, 80, packet.TCPSyn)); verdict != flow.Next || in.Key.IPv4Dst != v4(5).As4() {
+		t.Errorf("again: %v to %v", verdict, in.Key.IPv4Dst)
+	}
+	g.consistent()
+	v.Shadow, v.Address = false, v4(100).String()
+	if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v}); api.KindOf(err) != codes.InvalidArgument {
+		t.Errorf("without a shadow: %v", err)
+	}
+}
+
 // TestShadowRefused: what a shadow cannot be.
 func TestShadowRefused(t *testing.T) {
 	g := newRig(t)

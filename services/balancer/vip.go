@@ -77,6 +77,7 @@ type vip struct {
 	closed    int64   // since when packets for it are led to members; 0: they are not
 	paired    bool    // pairs of client and member have entries, not connections
 	rebind    bool    // an idle pair stays with its member
+	takeover  bool    // connections of the shadowed host are reset
 	group     uint32  // number of its group, 0 if another VIP has it
 
 	live    int // connections with an entry
@@ -298,7 +299,7 @@ func (v *vip) keep() *api.Vip {
 		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
 		Owner: owners[v.owner], Allow: v.allow.message(), Refuse: v.refusalText(), Shadow: v.host != nil,
-		Per: perNames[btoi(v.paired)], Again: v.againText(),
+		Per: perNames[btoi(v.paired)], Again: v.againText(), Takeover: v.takeover,
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{

@@ -50,7 +50,7 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 	listen, _ := cfg.listen()
 	if p.serving && nrf.IsValid() && listen.IsValid() {
 		vips[nrfVip] = &api.Vip{
-			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Health: check(),
+			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Health: check(),
 			Pool: []*api.PoolMember{{Address: listen.Addr().String(), Port: uint32(listen.Port())}},
 		}
 	}

@@ -71,7 +71,7 @@ type vipFlags struct {
 	port, vlan                     uint16
 	members                        []string
 	sticky, idle                   uint32
-	stateless, shadow              bool
+	stateless, shadow, takeover    bool
 	allow                          []string
 	refuse, per, again             string
 	check                          string
@@ -89,6 +89,7 @@ func (o *vipFlags) flags(cmd *cobra.Command) {
 	f.StringArrayVarP(&o.members, "member", "m", nil, "a member: ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT or @WEIGHT/PRIORITY behind it if these are not 1 and 0; may be repeated")
 	f.StringSliceVar(&o.allow, "allow", nil, "who may connect: addresses or prefixes, or none; everybody if left out")
 	f.StringVar(&o.refuse, "refuse", "", "what happens to clients that may not connect, or that no member serves: reset (the default), drop, or to:ADDRESS:PORT")
+	f.BoolVar(&o.takeover, "takeover", false, "with --shadow: connections that the host has are reset when a member begins to serve")
 	f.BoolVar(&o.shadow, "shadow", false, "the address is that of a host that exists, whose clients members are to serve")
 	f.StringVar(&o.per, "per", "", "what has entries of its own: connection (the default) or pair (of client and member)")
 	f.StringVar(&o.again, "again", "", "with --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)")
@@ -109,7 +110,7 @@ func (o *vipFlags) vip(cmd *cobra.Command, args []string) (*api.Vip, error) {
 	v := &api.Vip{
 		Name: args[0], Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
 		Stickiness: o.sticky, IdleTimeout: o.idle, Stateless: o.stateless, Mac: o.mac,
-		Shadow: o.shadow, Refuse: o.refuse, Per: o.per, Again: o.again,
+		Shadow: o.shadow, Takeover: o.takeover, Refuse: o.refuse, Per: o.per, Again: o.again,
 		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
 	}
 	if cmd.Flags().Changed("allow") {

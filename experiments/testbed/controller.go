@@ -204,6 +204,16 @@ func (c *Controller) dial() ([]*grpc.ClientConn, error) {
 	return c.conns, nil
 }
 
+// Northbound returns the connection to the northbound, of several to the first
+// partition's.
+func (c *Controller) Northbound() (grpc.ClientConnInterface, error) {
+	conns, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	return conns[0], nil
+}
+
 // Instance is one live process of a controller: what `weft get workers` says.
 type Instance struct {
 	Name     string

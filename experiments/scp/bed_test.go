@@ -1,0 +1,73 @@
+package scp
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/experiments/agents"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// Every setup has a target of its own, and the network has what it needs.
+func TestSetups(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(bin+"/nginx", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	var names, targets []string
+	for _, of := range setups() {
+		names, targets = append(names, of.name), append(targets, of.target())
+	}
+	want := []string{direct, sdn, "independent-nginx", "co-located-nginx", "independent-go", "co-located-go"}
+	if !slices.Equal(names, want) {
+		t.Errorf("setups %q, want %q", names, want)
+	}
+	if slices.Sort(targets); len(slices.Compact(targets)) != len(want) {
+		t.Errorf("targets %q", targets)
+	}
+	topo := bedTopology(agents.Scripts("/scripts"))
+	topo.Name = "bed"
+	topo.Complete()
+	if err := lab.Check(topo); err != nil {
+		t.Error(err)
+	}
+	programs := 0
+	for _, h := range topo.Hosts {
+		programs += len(h.Run)
+	}
+	if programs != 3+3*2 {
+		t.Errorf("%d programs; want the NRF, two producers, and three agents of two kinds", programs)
+	}
+}
+
+// The time of a process has that of its children in it.
+func TestCPUTime(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "(while :; do :; done) & echo $!; wait")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}()
+	for cpuTime([]int{child}) == 0 { // until it has had some
+		time.Sleep(time.Millisecond)
+	}
+	if cpuTime([]int{cmd.Process.Pid}) < cpuTime([]int{child})/2 {
+		t.Error("the time of a process is without that of its child")
+	}
+}

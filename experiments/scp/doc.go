@@ -10,13 +10,14 @@ package scp
 import (
 	"embed"
 	"fmt"
+	"strconv"
 
 	"github.com/weft-sdn/weft/experiments"
 )
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{share()}
+	return []experiments.Experiment{throughput(), latency(), share()}
 }
 
 const paper = "SDN-SCP, an SDN application in place of the service communication proxy of a 5G core (section IV)"
@@ -26,6 +27,9 @@ var files embed.FS
 
 // paperValues is what its figures show, as far as its text has numbers.
 var paperValues = experiments.ReadPaper(files, "paper.csv")
+
+// written writes a figure into a sample.
+func written(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
 
 // counted writes a count into a sample.
 func counted(n int) string { return fmt.Sprint(n) }

@@ -14,6 +14,18 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 		for _, rate := range shareRates() {
 			rows = append(rows, []string{strconv.Itoa(rate), counted(60 + round), counted(1000*rate + len(name)), counted(50)})
 		}
+	case "scp-throughput":
+		for _, n := range connectionCounts(false) {
+			rows = append(rows, []string{strconv.Itoa(n), written(float64(1000 * n * round / len(name))), written(float64(n)), written(float64(len(name))), "0"})
+		}
+	case "scp-latency":
+		for _, rate := range requestRates(false) {
+			rows = append(rows, []string{strconv.Itoa(rate), "0.2", written(float64(len(name)) / 10), "0"})
+		}
+	case "scp-forwarded":
+		for _, n := range connectionCounts(false) {
+			rows = append(rows, []string{strconv.Itoa(n), written(float64(1000 * n * round / len(name))), "1", "100", "2", "0"})
+		}
 	}
 	return rows
 }

@@ -17,7 +17,7 @@ import (
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{throughput(), latency(), share()}
+	return []experiments.Experiment{throughput(), latency(), forwarded(), share()}
 }
 
 const paper = "SDN-SCP, an SDN application in place of the service communication proxy of a 5G core (section IV)"

@@ -160,19 +160,28 @@ func (p *proxy) take(ctx context.Context, q *sbi.Query, result *sbi.SearchResult
 	}
 	p.mu.Unlock()
 	for _, id := range append(unknown, missing...) {
-		p.look(ctx, id, nrf.profile)
+		_ = p.look(ctx, id, nrf.profile) // the next discovery asks again
 	}
 }
 
-// look learns what the NRF knows of an instance, or that it knows nothing.
-func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Context, id string) ([]byte, error)) {
+// look learns what the NRF knows of an instance, or that it knows nothing. What has
+// passed the front meanwhile is newer. The error says that the NRF has not answered.
+func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Context, id string) ([]byte, error)) error {
+	known := func() *producer {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.book[id]
+	}
+	was := known()
 	text, err := profile(ctx, id)
 	switch {
 	case err != nil:
-		return
+		return err
+	case known() != was:
+		return nil
 	case text == nil:
 		p.forget(id)
-		return
+		return nil
 	}
 	x, err := newProducer(text, netip.Addr{})
 	if err == nil && x.id() == id {
@@ -181,6 +190,7 @@ func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Co
 	if err != nil {
 		p.log.Warn("what the NRF says of an instance is not taken", "instance", id, "error", err)
 	}
+	return nil
 }
 
 // survey learns of instances that have registered at the NRF without passing here,
@@ -215,7 +225,7 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	p.mu.Unlock()
 	for _, id := range wanted {
 		one, stop := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)
-		p.look(one, id, nrf.profile)
+		_ = p.look(one, id, nrf.profile) // the next survey asks again
 		stop()
 	}
 	return true

@@ -206,11 +206,15 @@ func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Ad
 	if err == nil && len(body) > 0 {
 		err = sbi.DefaultLimits.Check(body)
 	}
-	if err == nil {
-		err = f.proxy.mayRegister(r.Method, client, id, body)
-	} else if problem := (*sbi.ProblemDetails)(nil); !errors.As(err, &problem) {
+	if problem := (*sbi.ProblemDetails)(nil); err != nil && !errors.As(err, &problem) {
 		f.proxy.count.malformed.Add(1)
 		err = unreachable(err)
+	}
+	if err == nil {
+		err = f.acquaint(r.Context(), id)
+	}
+	if err == nil {
+		err = f.proxy.mayRegister(r.Method, client, id, body)
 	}
 	if err != nil {
 		sbi.WriteProblem(w, err)
@@ -219,6 +223,22 @@ func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Ad
 	f.proxy.count.passed.Add(1)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: body})))
+}
+
+// acquaint asks the NRF for an instance that has not passed the front, so that it is
+// known whose it is before somebody changes it.
+func (f *front) acquaint(ctx context.Context, id string) error {
+	if id = strings.ToLower(id); !sbi.ValidInstanceID(id) || f.proxy.knows(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.proxy.cfg.Load().NRFTimeout)
+	defer cancel()
+	err := f.proxy.look(ctx, id, f.nrf.profile)
+	if problem := (*sbi.ProblemDetails)(nil); err == nil || errors.As(err, &problem) {
+		return nil // an NRF that does not tell it is asked all the same
+	}
+	f.proxy.failed(err)
+	return unreachable(err)
 }
 
 // answered learns from what the NRF has answered.

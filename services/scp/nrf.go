@@ -158,7 +158,7 @@ func (n *nrf) profile(ctx context.Context, id string) ([]byte, error) {
 	case status == http.StatusNotFound:
 		return nil, nil
 	case status != http.StatusOK:
-		return nil, fmt.Errorf("the NRF answered with status %d", status)
+		return nil, sbi.Problem(status, "", fmt.Sprintf("the NRF answered with status %d", status))
 	}
 	return body, answers.Check(body)
 }

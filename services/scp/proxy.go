@@ -118,11 +118,13 @@ func (p *proxy) stored() map[string]string {
 	return want
 }
 
-// learn enters an instance. The error says that there is no room.
+// learn enters an instance. The error says that there is no room, or that its
+// addresses are not its registrant's.
 func (p *proxy) learn(x *producer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if was := p.book[x.id()]; was == nil && len(p.book) >= p.cfg.Load().Instances {
+	was := p.book[x.id()]
+	if was == nil && len(p.book) >= p.cfg.Load().Instances {
 		p.count.noRoom.Add(1)
 		return fmt.Errorf("there are %d instances already (scp.instances)", len(p.book))
 	} else if was != nil {
@@ -130,6 +132,13 @@ func (p *proxy) learn(x *producer) error {
 		if x.heard == 0 {
 			x.heard, x.by = was.heard, was.by
 		}
+	}
+	var had []netip.Addr
+	if was != nil {
+		had = was.addresses()
+	}
+	if err := p.misplaced(x.profile, x.by, had); err != nil {
+		return err
 	}
 	p.enter(x)
 	return nil
@@ -168,6 +177,13 @@ func (p *proxy) leave(id string) bool {
 	p.reindex()
 	p.touch()
 	return true
+}
+
+// knows reports whether an instance is in the book.
+func (p *proxy) knows(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.book[id] != nil
 }
 
 // forget takes an instance out of the book that has been deregistered.

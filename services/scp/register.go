@@ -22,39 +22,77 @@ type change struct {
 }
 
 // mayRegister refuses a change to an instance of another, and a profile with
-// addresses that are not the client's.
+// addresses that are not the client's, be it whole or what an update makes of it.
 func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	trusted := slices.ContainsFunc(p.cfg.Load().Registrars, func(r netip.Prefix) bool { return r.Contains(by) })
-	if x := p.book[strings.ToLower(id)]; x != nil && !trusted && !p.owns(x, by) {
+	x, text := p.book[strings.ToLower(id)], body
+	if x != nil && !p.trusted(by) && !p.owns(x, by) {
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.InstanceOfAnother, fmt.Sprintf("instance %s is registered by the host of %v", id, x.owner()))
 	}
-	if method != http.MethodPut {
+	switch method {
+	case http.MethodPut:
+	case http.MethodPatch:
+		items, err := sbi.ParsePatch(body)
+		if err != nil {
+			return p.malformed(err)
+		}
+		if x == nil {
+			return nil
+		}
+		if text, err = sbi.Apply(x.text, items); err != nil {
+			return nil // the NRF's to judge; what it makes of it is looked at when it is learnt
+		}
+	default:
 		return nil
 	}
 	var profile sbi.NFProfile
-	if err := json.Unmarshal(body, &profile); err != nil {
-		p.count.malformed.Add(1)
-		var problem *sbi.ProblemDetails
-		if !errors.As(err, &problem) {
-			err = sbi.Problem(http.StatusBadRequest, sbi.InvalidMessageFormat, err.Error())
-		}
-		return err
+	if err := json.Unmarshal(text, &profile); err != nil {
+		return p.malformed(err)
 	}
 	if profile.NFInstanceID != "" && !strings.EqualFold(profile.NFInstanceID, id) {
 		p.count.malformed.Add(1)
 		return invalidID(id, profile.NFInstanceID)
 	}
-	if trusted {
-		return nil
+	var had []netip.Addr
+	if method == http.MethodPatch {
+		had = x.addresses() // these were looked at when they came
+	}
+	return p.misplaced(&profile, by, had)
+}
+
+// malformed returns the answer to what cannot be read.
+func (p *proxy) malformed(err error) error {
+	p.count.malformed.Add(1)
+	if problem := (*sbi.ProblemDetails)(nil); errors.As(err, &problem) {
+		return err
+	}
+	return sbi.Problem(http.StatusBadRequest, sbi.InvalidMessageFormat, err.Error())
+}
+
+// trusted reports whether a client may register for others.
+func (p *proxy) trusted(by netip.Addr) bool {
+	return slices.ContainsFunc(p.cfg.Load().Registrars, func(r netip.Prefix) bool { return r.Contains(by) })
+}
+
+// misplaced refuses a profile with an address, other than those it had, that cannot
+// be its registrant's: one that is elsewhere in the network, that is of scp.vips, or
+// the front's. It is called with mu held.
+func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Addr) error {
+	cfg := p.cfg.Load()
+	listen, _ := cfg.listen() // Validate has seen it
+	refuse := func(format string, args ...any) error {
+		p.count.poisoned.Add(1)
+		return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed, fmt.Sprintf(format, args...))
 	}
 	for _, a := range profile.Addresses() {
-		if !p.together(a, by) {
-			p.count.poisoned.Add(1)
-			return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed,
-				fmt.Sprintf("address %v is not at the port of the network where %v is, which registers it", a, by))
+		switch {
+		case a == listen.Addr() || slices.ContainsFunc(cfg.Vips, func(v netip.Prefix) bool { return v.Contains(a) }):
+			return refuse("address %v is for nobody's profile: it is the proxy's own", a)
+		case slices.Contains(had, a) || !by.IsValid() || p.trusted(by) || p.together(a, by):
+		default:
+			return refuse("address %v is not at the port of the network where %v is, which registers it", a, by)
 		}
 	}
 	return nil
@@ -107,8 +145,8 @@ func (p *proxy) apply(c *change, answered []byte, now int64) {
 	case http.MethodDelete:
 		p.forget(id)
 	case http.MethodPut:
-		if err = p.register(answered, c.by, now); err != nil {
-			err = p.register(c.body, c.by, now)
+		if err = p.register(id, answered, c.by, now); err != nil {
+			err = p.register(id, c.body, c.by, now)
 		}
 	case http.MethodPatch:
 		err = p.update(id, c, answered, now)
@@ -119,10 +157,13 @@ func (p *proxy) apply(c *change, answered []byte, now int64) {
 }
 
 // register enters a profile that a client has registered.
-func (p *proxy) register(text []byte, by netip.Addr, now int64) error {
+func (p *proxy) register(id string, text []byte, by netip.Addr, now int64) error {
 	x, err := newProducer(text, by)
 	if err != nil {
 		return err
+	}
+	if x.id() != id {
+		return invalidID(id, x.id())
 	}
 	x.heard = now
 	return p.learn(x)
@@ -132,12 +173,15 @@ func (p *proxy) register(text []byte, by netip.Addr, now int64) error {
 func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
 	p.mu.Lock()
 	x := p.book[id]
+	if x != nil {
+		x.heard = now
+	}
 	p.mu.Unlock()
 	if x == nil {
 		if len(answered) == 0 {
 			return nil // the next discovery finds it
 		}
-		return p.register(answered, c.by, now)
+		return p.register(id, answered, c.by, now)
 	}
 	text := answered
 	if len(text) == 0 {
@@ -150,16 +194,13 @@ func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
 		}
 	}
 	if string(text) == string(x.text) {
-		p.mu.Lock()
-		x.heard = now
-		p.mu.Unlock()
 		return nil
 	}
 	by := x.by
 	if !by.IsValid() {
 		by = c.by
 	}
-	return p.register(text, by, now)
+	return p.register(id, text, by, now)
 }
 
 // refusal returns why a request for a producer came to the front: the consumer may

@@ -1,0 +1,92 @@
+package scp
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// An update may not do what a registration may not: name an address of another
+// host, or become another instance. Its own addresses are never in its way.
+func TestPoisoningByUpdate(t *testing.T) {
+	g := newRig(t)
+	g.host(1, 1)
+	g.host(5, 5)
+	g.register(5, sbi.UDM)
+	g.register(1, sbi.UDM)
+	for what, items := range map[string]string{
+		"an end point":        `[{"op":"replace","path":"/nfServices/0/ipEndPoints/0/ipv4Address","value":"` + at(5) + `"}]`,
+		"the addresses":       `[{"op":"replace","path":"/ipv4Addresses","value":["` + at(5) + `"]}]`,
+		"one more address":    `[{"op":"add","path":"/ipv4Addresses/-","value":"` + at(5) + `"}]`,
+		"by way of a copy":    `[{"op":"add","path":"/x","value":"` + at(5) + `"},{"op":"copy","from":"/x","path":"/ipv4Addresses/0"}]`,
+		"one of scp.vips":     `[{"op":"add","path":"/ipv4Addresses/-","value":"127.0.9.7"}]`,
+		"the front's":         `[{"op":"add","path":"/ipv4Addresses/-","value":"127.0.0.2"}]`,
+		"whole services":      `[{"op":"replace","path":"/nfServices/0","value":{"serviceInstanceId":"1","serviceName":"nudm-main","scheme":"http","nfServiceStatus":"REGISTERED","versions":[],"ipEndPoints":[{"ipv4Address":"` + at(5) + `"}]}}]`,
+		"another's id":        `[{"op":"replace","path":"/nfInstanceId","value":"` + id(5) + `"}]`,
+		"what is no patch":    `{"ipv4Addresses":["` + at(5) + `"]}`,
+		"a profile of no use": `[{"op":"replace","path":"/nfServices","value":7}]`,
+	} {
+		if r := g.patch(1, items); r.StatusCode != 403 && r.StatusCode != 400 {
+			t.Errorf("%s: %s", what, r.Status)
+		}
+	}
+	if len(g.nrf.got) != 2 {
+		t.Errorf("the NRF got %v", g.nrf.got)
+	}
+	g.host(9, 1) // it has moved
+	if r := g.patch(1, `[{"op":"add","path":"/load","value":7}]`); r.StatusCode != 204 {
+		t.Errorf("its own update: %s", r.Status)
+	}
+}
+
+// What the NRF makes of an update that the front could not follow is not used if it
+// has an address of another host, and the heartbeat counts all the same.
+func TestPoisonIsNotLearnt(t *testing.T) {
+	g := newRig(t)
+	g.host(1, 1)
+	g.host(5, 5)
+	g.register(1, sbi.UDM)
+	from := netip.MustParseAddr(at(1))
+	bad := []byte(profile(1, sbi.UDM, func(p *sbi.NFProfile) { p.IPv4Addresses = []string{at(5)} }))
+	later := g.now.Load() + int64(5*time.Second)
+	g.proxy.apply(&change{method: http.MethodPatch, id: id(1), by: from, body: []byte(`[]`)}, bad, later)
+	other := []byte(strings.ReplaceAll(profile(1, sbi.UDM), id(1), id(6)))
+	g.proxy.apply(&change{method: http.MethodPatch, id: id(1), by: from, body: []byte(`[]`)}, other, later)
+	g.proxy.apply(&change{method: http.MethodPatch, id: id(1), by: from, body: []byte(`[{"op":"replace","path":"/no/such","value":1}]`)}, nil, later)
+	g.proxy.mu.Lock()
+	defer g.proxy.mu.Unlock()
+	if x := g.proxy.book[id(1)]; len(x.profile.IPv4Addresses) != 1 || x.profile.IPv4Addresses[0] != at(1) || x.heard != later {
+		t.Errorf("addresses %v, heard %v later", x.profile.IPv4Addresses, time.Duration(later-x.heard))
+	}
+	if g.proxy.book[id(6)] != nil {
+		t.Error("an update has entered another instance")
+	}
+}
+
+// An instance that the NRF knows and the front does not is somebody's, too.
+func TestUnknownInstanceHasAnOwner(t *testing.T) {
+	g := newRig(t)
+	g.host(1, 1)
+	g.host(5, 5)
+	g.eventually("the first survey", func() bool {
+		g.proxy.mu.Lock()
+		defer g.proxy.mu.Unlock()
+		return g.proxy.nrf == "ok"
+	})
+	g.nrf.set(func(n *fakeNRF) { n.book[id(5)] = []byte(profile(5, sbi.UDM)) })
+	for _, c := range [][2]string{
+		{"PUT", strings.ReplaceAll(profile(1, sbi.UDM), id(1), id(5))}, {"PATCH", `[{"op":"replace","path":"/nfStatus","value":"SUSPENDED"}]`}, {"DELETE", ""},
+	} {
+		if r, _ := g.do(1, c[0], "/nnrf-nfm/v1/nf-instances/"+id(5), c[1]); r.StatusCode != 403 {
+			t.Errorf("%s: %s", c[0], r.Status)
+		}
+		g.proxy.forget(id(5))
+	}
+	if len(g.nrf.got) != 0 {
+		t.Errorf("the NRF got %v", g.nrf.got)
+	}
+}

@@ -103,7 +103,7 @@ func openBed(ctx context.Context, label string, config map[string]map[string]str
 	if err != nil {
 		return b, err
 	}
-	if b.site, err = open(ctx, label, plan, bedTopology(scripts)); err != nil {
+	if b.site, err = open(ctx, label, plan, bedTopology(scripts), b.scripts); err != nil {
 		b.site = nil
 		return b, err
 	}

@@ -2,8 +2,10 @@ package scp
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -69,5 +71,51 @@ func TestCPUTime(t *testing.T) {
 	}
 	if cpuTime([]int{cmd.Process.Pid}) < cpuTime([]int{child})/2 {
 		t.Error("the time of a process is without that of its child")
+	}
+}
+
+// What a process that is killed leaves is swept away; what one takes down itself
+// is not touched.
+func TestSweep(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		dir := t.TempDir()
+		said := filepath.Join(t.TempDir(), "said")
+		weft := filepath.Join(t.TempDir(), "weft")
+		if err := os.WriteFile(weft, []byte("#!/bin/sh\necho \"$@\" >"+said+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		sleep := filepath.Join(filepath.Dir(weft), "sleep")
+		if err := os.WriteFile(sleep, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", filepath.Dir(weft)+":"+os.Getenv("PATH"))
+		controller := exec.Command("sh", "-c", "read -r line") // waits
+		if _, err := controller.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := controller.Start(); err != nil {
+			t.Fatal(err)
+		}
+		alive, cmd, err := sweeper(weft, "mine", controller.Process.Pid, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !killed {
+			_, _ = io.WriteString(alive, "done\n")
+		}
+		alive.Close()
+		_ = cmd.Wait()
+		if !killed {
+			_ = controller.Process.Kill()
+		}
+		_ = controller.Wait()
+		if signal := controller.ProcessState.Sys().(syscall.WaitStatus).Signal(); (signal == syscall.SIGTERM) != killed {
+			t.Errorf("killed %v: the controller ended by %v", killed, signal)
+		}
+		text, _ := os.ReadFile(said)
+		_, err = os.Stat(dir)
+		if gone := os.IsNotExist(err); gone != killed || (string(text) == "lab down mine\n") != killed {
+			t.Errorf("killed %v: it ran %q, the directory is gone: %v", killed, text, gone)
+		}
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"syscall"
 
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/experiments/testbed"
@@ -17,7 +20,8 @@ import (
 // functions of its own.
 type site struct {
 	*testbed.Controller
-	lab *lab.Lab
+	lab  *lab.Lab
+	done func() // ends what would sweep
 }
 
 // nfPort is where all network functions listen.
@@ -45,14 +49,15 @@ func everything(name string, config map[string]map[string]string) (*testbed.Plan
 
 // open starts a controller and a network, and waits until the one knows the
 // other. On an error nothing is left.
-func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology) (s *site, err error) {
+// If this process is killed, that is swept away, and dirs.
+func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology, dirs ...string) (s *site, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}
 	if _, err := exec.LookPath("ovs-vswitchd"); err != nil {
 		return nil, errors.New("the lab needs Open vSwitch: apt-get install openvswitch-switch")
 	}
-	s = &site{}
+	s = &site{done: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("%s: %w", label, err), s.Close())
@@ -63,6 +68,9 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 	}
 	self, err := os.Executable()
 	if err != nil {
+		return s, err
+	}
+	if s.done, err = sweep(self, labName(label), s.PID(), append(dirs, s.Dir())...); err != nil {
 		return s, err
 	}
 	s.lab, err = lab.Up(ctx, topo, lab.Options{
@@ -81,5 +89,37 @@ func (s *site) Close() (err error) {
 		err = s.lab.Down(context.Background())
 	}
 	s.Stop()
+	s.done()
 	return err
+}
+
+// sweep starts a process that ends a controller, which does not end with this
+// process because it has left root, takes a lab down and removes directories when
+// this process ends without having called done.
+func sweep(self, lab string, controller int, dirs ...string) (done func(), err error) {
+	alive, cmd, err := sweeper(self, lab, controller, dirs...)
+	if err != nil {
+		return func() {}, err
+	}
+	return func() {
+		_, _ = io.WriteString(alive, "done\n")
+		_ = cmd.Wait()
+	}, nil
+}
+
+// sweeper starts that process, which sweeps when alive is closed before it has read
+// a line.
+func sweeper(self, lab string, controller int, dirs ...string) (alive io.WriteCloser, cmd *exec.Cmd, err error) {
+	const script = `read -r line && exit
+kill "$3"
+"$1" lab down "$2"
+sleep 10 # in which the controller ends
+shift 3
+rm -rf "$@"`
+	cmd = exec.Command("sh", append([]string{"-c", script, "sweep", self, lab, strconv.Itoa(controller)}, dirs...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if alive, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	return alive, cmd, cmd.Start()
 }

@@ -204,6 +204,12 @@ func (c *Controller) dial() ([]*grpc.ClientConn, error) {
 	return c.conns, nil
 }
 
+// Dir is where it has its state.
+func (c *Controller) Dir() string { return c.dir }
+
+// PID is its first process's number.
+func (c *Controller) PID() int { return c.process.PID() }
+
 // Northbound returns the connection to the northbound, of several to the first
 // partition's.
 func (c *Controller) Northbound() (grpc.ClientConnInterface, error) {

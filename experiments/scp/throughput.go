@@ -28,9 +28,11 @@ which asks one in the producer's. Agents are those of nginx, HAProxy, nghttpx an
 at once and take turns; in a round each is loaded with every number of connections for 1.5 s (a quick run: 1 s). p95_ms: 95th percentile of latency.
 cpu_us: processor time for each request of all processes on the path: producer, agents, Open vSwitch and controller, not the consumer's generator.`,
 		Deviation: `The paper's agents are Spring Boot applications, in containers with two processors each; ours are those that operators run,
-on processors that all share, so that they lose less. nginx comes close to direct in requests/s, because it is
-not what limits here: the generator, the producer and the switches in user space share the processors with it; what it costs is in cpu_us. nginx asks producers by HTTP/1.1,
-which is cheaper than the HTTP/2 of all others. The switches are Open vSwitch in user space, not in the kernel.`,
+on processors that all share, so that they lose less. nginx comes close to direct in requests/s, because it is not what limits here: the
+generator, the producer and the switches in user space share the processors with it; what it costs is in cpu_us. nginx asks producers by
+HTTP/1.1, which is cheaper than the HTTP/2 of all others. HAProxy and nghttpx carry the requests of many connections over a few to the next,
+so that there are fewer packets than requests: with 99 connections they can cost less than forwarding them, in all. The switches are Open
+vSwitch in user space, not in the kernel, so that every packet costs them more.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"connections", "requests_per_s", "p95_ms", "cpu_us", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {

@@ -12,7 +12,7 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 	switch experiment {
 	case "scp-share":
 		for _, rate := range shareRates() {
-			rows = append(rows, []string{strconv.Itoa(rate), counted(60 + round), counted(1000*rate + len(name)), counted(50)})
+			rows = append(rows, []string{strconv.Itoa(rate), counted(60 + round), counted(1000*rate + len(name)), counted(50), "0"})
 		}
 	case "scp-throughput":
 		for _, n := range connectionCounts(false) {

@@ -40,7 +40,7 @@ pairs with an entry for each way in 20 s, are 0.6 packets a second through the c
 0.99 % at 6/s. For real, a message is more than a packet (TCP acknowledges, HTTP/2 sends headers and body), among those of discovery too; Weft's entries
 of a pair end when they idle, so that one in use costs the controller nothing, and front and switches exchange packets with the NRF besides.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
-		Columns: []string{"rate", "through", "packets", "front"},
+		Columns: []string{"rate", "through", "packets", "front", "failed"},
 		Cases: func(p experiments.Parameters) []experiments.Case {
 			return []experiments.Case{modelCase(byConstant, false), modelCase(byPoisson, true), {Name: byReal, Open: openCore}}
 		},
@@ -68,7 +68,7 @@ func modelCase(name string, poisson bool) experiments.Case {
 				draw := rand.New(rand.NewPCG(c.Seed, uint64(100*round+rate)))
 				m := model{httpload.Arrivals{Rate: float64(rate), Poisson: poisson, Seed: draw.Uint64()}, modelValidity, modelTimeout, modelStay, modelLength}
 				p := m.run(draw)
-				rows = append(rows, []string{strconv.Itoa(rate), counted(p.through), counted(p.all), ""})
+				rows = append(rows, []string{strconv.Itoa(rate), counted(p.through), counted(p.all), "", ""})
 			}
 			return rows, nil
 		}), nil
@@ -150,6 +150,14 @@ func sumShare(c *experiments.Context) error {
 		}
 		list = append(list, shared{rate, figure.Number(at(byConstant, rate)), figure.Number(at(byPoisson, rate)), figure.Number(of.Median), all, through, front})
 	}
+	failed := math.NaN()
+	if c.Measured(byReal) > 0 {
+		failed = 0
+	}
+	for _, v := range c.All("failed", byReal, nil) {
+		failed += v
+	}
+	c.Compare(experiments.Claim{What: "attachments and detachments that failed, real", Paper: "-", Ours: failed}.AtMost(0))
 	c.Figure("by_rate", list)
 	falls(c)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Most of what a profile may have of anything.
@@ -174,8 +175,33 @@ func (w *wrong) allowed(at string, types []NFType, plmns []PlmnID, slices []Snss
 	})
 }
 
+// domainForms keeps what domainForm has read, for it is asked for again with each
+// requester.
+var domainForms struct {
+	sync.Mutex
+	read map[string]*regexp.Regexp
+}
+
+// mostForms bounds the expressions that are kept.
+const mostForms = 4096
+
 // domainForm reads a regular expression of allowedNfDomains.
-func domainForm(text string) (*regexp.Regexp, error) { return regexp.Compile(text) }
+func domainForm(text string) (*regexp.Regexp, error) {
+	domainForms.Lock()
+	defer domainForms.Unlock()
+	if form := domainForms.read[text]; form != nil {
+		return form, nil
+	}
+	form, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if domainForms.read == nil || len(domainForms.read) >= mostForms {
+		domainForms.read = map[string]*regexp.Regexp{}
+	}
+	domainForms.read[text] = form
+	return form, nil
+}
 
 func (w *wrong) service(at string, s NFService) {
 	w.mandatory(at+"/serviceInstanceId", s.ServiceInstanceID, func(id string) bool { return len(id) <= mostText }, "is too long")

@@ -58,8 +58,35 @@ type member struct {
 	near   bool
 }
 
-// members returns the instances of a group, in order. It is called with mu held.
+// groups is what has been found of groups, of one version. The proxy's mu guards it.
+type groups struct {
+	version uint64
+	members map[group][]member
+	clients map[clientsKey][]string
+}
+
+// groupsNow returns what has been found since the last change. It is called with mu
+// held.
+func (p *proxy) groupsNow() *groups {
+	if p.groups.members == nil || p.groups.version != p.version {
+		p.groups = groups{p.version, map[group][]member{}, map[clientsKey][]string{}}
+	}
+	return &p.groups
+}
+
+// members returns the instances of a group, in order, which nobody changes. It is
+// called with mu held.
 func (p *proxy) members(g group) []member {
+	known := p.groupsNow().members
+	all, ok := known[g]
+	if !ok {
+		all = p.membersOf(g)
+		known[g] = all
+	}
+	return all
+}
+
+func (p *proxy) membersOf(g group) []member {
 	q := &sbi.Query{TargetNFType: g.Type}
 	if g.Slice != "" {
 		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
@@ -69,9 +96,7 @@ func (p *proxy) members(g group) []member {
 		if x.class != g.Class {
 			continue
 		}
-		public := x.profile.Public()
-		public.NFStatus = sbi.Registered // whether it serves is another question
-		found, err := sbi.Search([]*sbi.NFProfile{&public}, q)
+		found, err := sbi.Search([]*sbi.NFProfile{x.open}, q)
 		if err == nil && len(found) == 1 {
 			all = append(all, member{producer: x, points: found[0].EndPoints(), near: g.Locality == "" || x.profile.Locality == g.Locality})
 		}

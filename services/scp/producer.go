@@ -22,6 +22,8 @@ type producer struct {
 	by      netip.Addr // the host that registered it; invalid if the NRF told of it
 	class   string     // who may use it, the same for all that allow the same; empty if all may
 	points  []sbi.EndPoint
+	open    *sbi.NFProfile // the profile as if it served, and all might use it
+	named   []netip.Addr   // that the profile names, in order
 
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
 	drained bool
@@ -44,7 +46,10 @@ func newProducer(text []byte, by netip.Addr) (*producer, error) {
 	if err := profile.Check(); err != nil {
 		return nil, err
 	}
-	return &producer{profile: &profile, text: text, by: by, class: classOf(&profile), points: profile.EndPoints()}, nil
+	open, named := profile.Public(), profile.Addresses()
+	open.NFStatus = sbi.Registered
+	slices.SortFunc(named, netip.Addr.Compare)
+	return &producer{profile: &profile, text: text, by: by, class: classOf(&profile), points: profile.EndPoints(), open: &open, named: named}, nil
 }
 
 // classOf returns a name for who may use a profile and its services.
@@ -97,10 +102,10 @@ func (p *producer) requester() *sbi.Requester {
 
 // addresses returns where the instance is, in order.
 func (p *producer) addresses() []netip.Addr {
-	all := p.profile.Addresses()
-	if p.by.IsValid() && !slices.Contains(all, p.by) {
-		all = append(all, p.by)
+	if !p.by.IsValid() || slices.Contains(p.named, p.by) {
+		return p.named
 	}
+	all := append(slices.Clone(p.named), p.by)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return all
 }

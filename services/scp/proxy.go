@@ -37,6 +37,7 @@ type proxy struct {
 	searches  map[string]*search
 	serving   bool   // the front listens
 	nrf       string // what the NRF last did
+	groups    groups
 	version   uint64 // grows with every change of what is stored or answered
 }
 
@@ -146,7 +147,7 @@ func (p *proxy) learn(x *producer) error {
 
 // enter puts an instance into the book. It is called with mu held.
 func (p *proxy) enter(x *producer) {
-	p.leave(x.id())
+	p.drop(x.id())
 	p.book[x.id()] = x
 	list := append(slices.Clone(p.byType[x.profile.NFType]), x)
 	slices.SortFunc(list, compare)
@@ -158,8 +159,9 @@ func (p *proxy) enter(x *producer) {
 	p.touch()
 }
 
-// leave takes an instance out of the book. It is called with mu held.
-func (p *proxy) leave(id string) bool {
+// drop takes an instance out of the book. It reports whether it was there. It is
+// called with mu held, and followed by reindex and touch.
+func (p *proxy) drop(id string) bool {
 	x := p.book[id]
 	if x == nil {
 		return false
@@ -174,8 +176,6 @@ func (p *proxy) leave(id string) bool {
 			delete(p.byAddr, a)
 		}
 	}
-	p.reindex()
-	p.touch()
 	return true
 }
 
@@ -190,7 +190,10 @@ func (p *proxy) knows(id string) bool {
 func (p *proxy) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave(id)
+	if p.drop(id) {
+		p.reindex()
+		p.touch()
+	}
 }
 
 // hostChanged handles the event: an address has come, moved or gone.

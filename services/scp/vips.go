@@ -4,8 +4,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // owner is by what name the balancer knows whose VIPs they are.
@@ -132,6 +134,7 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why
 	}
+	there := map[netip.AddrPort]bool{}
 	for _, m := range members {
 		state, _ := m.serves(now, cfg.Margin)
 		for _, x := range m.at(d, a.Is4()) {
@@ -141,7 +144,8 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if state != "" || e.overloaded {
 				pm.State = "draining"
 			}
-			if !slices.ContainsFunc(v.Pool, func(o *api.PoolMember) bool { return o.Address == pm.Address && o.Port == pm.Port }) {
+			if !there[x.Addr] {
+				there[x.Addr] = true
 				v.Pool = append(v.Pool, pm)
 			}
 		}
@@ -160,19 +164,57 @@ func (p *proxy) allow(g group, d door, members []member, v4 bool) *api.Allow {
 	if g.Class == "" && !p.cfg.Load().Strict {
 		return nil
 	}
+	rules := map[clientsKey]*producer{} // members differ in few
+	for _, m := range members {
+		if services := m.offered(d.Services); len(services) > 0 {
+			rules[clientsKey{m.class, strings.Join(services, " "), v4}] = m.producer
+		}
+	}
+	known := p.groupsNow().clients
 	allow := &api.Allow{}
-	for _, x := range p.book {
-		r := x.requester()
-		if !slices.ContainsFunc(members, func(m member) bool { return m.allows(r, d.Services...) }) {
+	for k, x := range rules {
+		clients, ok := known[k]
+		if !ok {
+			clients = p.clientsOf(x, strings.Fields(k.services), v4)
+			known[k] = clients
+		}
+		if allow.Clients = append(allow.Clients, clients...); len(rules) > 1 {
+			slices.Sort(allow.Clients)
+			allow.Clients = slices.Compact(allow.Clients)
+		}
+	}
+	return allow
+}
+
+// clientsKey is on what it depends who may connect to a producer's services.
+type clientsKey struct {
+	class, services string
+	v4              bool
+}
+
+// clientsOf returns the addresses of those who may use one of some services of a
+// producer, in order. It is called with mu held.
+func (p *proxy) clientsOf(x *producer, services []string, v4 bool) (clients []string) {
+	for _, c := range p.book {
+		if !x.allows(c.requester(), services...) {
 			continue
 		}
-		for _, a := range x.addresses() {
+		for _, a := range c.addresses() {
 			if a.Is4() == v4 {
-				allow.Clients = append(allow.Clients, a.String())
+				clients = append(clients, a.String())
 			}
 		}
 	}
-	slices.Sort(allow.Clients)
-	allow.Clients = slices.Compact(allow.Clients)
-	return allow
+	slices.Sort(clients)
+	return slices.Compact(clients)
+}
+
+// offered returns those of some services that a member has.
+func (m member) offered(services []string) (have []string) {
+	for _, name := range services {
+		if slices.ContainsFunc(m.points, func(x sbi.EndPoint) bool { return x.Service == name }) {
+			have = append(have, name)
+		}
+	}
+	return have
 }

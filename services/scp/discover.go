@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type search struct {
 	found   []byte // nfInstances, of that version
 	vips    []string
 	etag    string
+	failed  error // why the NRF was last of no help, nil if it was
 }
 
 // mostSearches bounds the searches that are remembered.
@@ -33,18 +35,24 @@ type answer struct {
 	vips []string // that must be made before consumers use it
 }
 
-// narrowing are parameters that choose among the instances of a type by what the
-// proxy does not look at: the NRF answers these.
-var narrowing = []string{
-	"supi", "gpsi", "dnn", "tai", "guami", "group-id-list", "external-group-identity", "routing-indicator", "data-set", "amf-region-id", "amf-set-id",
-	"target-nf-set-id", "target-nf-service-set-id", "target-plmn-list", "target-nf-fqdn", "target-nf-instance-id-list", "nsi-list", "smf-serving-area",
-	"dnai-list", "pdu-session-types", "access-type", "ue-ipv4-address", "ue-ipv6-prefix", "pgw-ind", "client-type", "analytics-info",
-}
+// narrowing are parameters that choose among the instances of a type, by which an
+// endpoint is not chosen: the NRF answers these.
+var narrowing = []string{"target-nf-instance-id-list", "target-nf-fqdn", "target-nf-set-id", "target-nf-service-set-id", "target-plmn-list"}
 
-// narrow returns the first parameter of a discovery that the NRF must answer.
-func narrow(values map[string][]string) string {
+// harmless are parameters that are not looked at, and do not change which instances
+// fit.
+var harmless = []string{"requester-features", "max-payload-size", "max-payload-size-ext", "ext-preferred-locality"}
+
+// narrow returns the first parameter of a discovery that the NRF must answer: one
+// that is narrowing, or that nobody here knows.
+func narrow(values url.Values, q *sbi.Query) string {
 	for _, name := range narrowing {
-		if _, there := values[name]; there {
+		if values.Has(name) {
+			return name
+		}
+	}
+	for _, name := range q.Ignored {
+		if !slices.Contains(harmless, name) && !strings.HasPrefix(name, "preferred-") {
 			return name
 		}
 	}
@@ -89,25 +97,29 @@ func (p *proxy) forbid(why string) error {
 // key returns what a discovery is known by: all that its answer depends on.
 func key(q *sbi.Query) string {
 	k := *q
-	k.Requester.InstanceID, k.Limit = "", 0
+	k.Requester.InstanceID = ""
 	slices.Sort(k.ServiceNames)
 	return k.Values().Encode()
 }
 
 // discover answers a discovery: from what is known if the NRF has been asked
 // within the validity period, or does not answer.
-func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, now int64) (*answer, error) {
+func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, clock func() int64) (*answer, error) {
 	q.ServiceNames = slices.Clone(q.ServiceNames)
 	k := key(q)
 	p.mu.Lock()
 	s := p.searches[k]
-	if s != nil && now < s.until {
+	if now := clock(); s != nil && now < s.until {
 		defer p.mu.Unlock()
+		if s.failed != nil {
+			return p.stale(q, s, now)
+		}
 		p.count.known.Add(1)
 		return p.answer(q, s, now)
 	}
 	p.mu.Unlock()
 	result, err := nrf.search(ctx)
+	now := clock() // it may have taken long
 	if err == nil {
 		p.count.asked.Add(1)
 		p.take(ctx, q, result, nrf, now)
@@ -125,17 +137,24 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, now 
 			p.count.failed.Add(1)
 			return nil, err
 		}
-		s.until = now + int64(time.Second) // so many have not all to wait
-		a, failed := p.answer(q, s, now)
-		if failed != nil || string(s.found) == "[]" {
-			p.count.failed.Add(1)
-			return nil, err
-		}
-		p.count.stale.Add(1)
-		return a, nil
+		s.until, s.failed = now+int64(time.Second), err // so many have not all to wait
+		return p.stale(q, s, now)
 	}
+	s.failed = nil
 	s.until = now + int64(min(max(time.Duration(result.ValidityPeriod)*time.Second, time.Second), p.cfg.Load().Validity))
 	return p.answer(q, s, now)
+}
+
+// stale answers a discovery although the NRF has failed, if something is known. It is
+// called with mu held.
+func (p *proxy) stale(q *sbi.Query, s *search, now int64) (*answer, error) {
+	a, err := p.answer(q, s, now)
+	if err != nil || string(s.found) == "[]" {
+		p.count.failed.Add(1)
+		return nil, s.failed
+	}
+	p.count.stale.Add(1)
+	return a, nil
 }
 
 // take learns what the NRF has found: of instances that were not known, their

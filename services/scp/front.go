@@ -54,6 +54,8 @@ func newFront(p *proxy, n *nrf, await func(context.Context, []string) error, log
 		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = n.scheme, n.at.String(), r.In.Host
+			r.Out.Header.Del("Connection") // nobody leaves HTTP here
+			r.Out.Header.Del("Upgrade")
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if v := r.In.Header[name]; v != nil {
 					r.Out.Header[name] = v // as it came
@@ -62,7 +64,9 @@ func newFront(p *proxy, n *nrf, await func(context.Context, []string) error, log
 		},
 		ModifyResponse: f.answered,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			p.failed(err)
+			if tooBig := (*http.MaxBytesError)(nil); !errors.As(err, &tooBig) && !errors.Is(err, context.Canceled) {
+				p.failed(err) // the client has not
+			}
 			sbi.WriteProblem(w, unreachable(err))
 		},
 	}
@@ -140,14 +144,14 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		sbi.WriteProblem(w, err)
 		return
 	}
-	if narrow(values) != "" {
+	if narrow(values, q) != "" {
 		f.proxy.count.passed.Add(1)
 		f.toNRF(w, r)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
 	defer cancel()
-	a, err := f.proxy.discover(ctx, q, &asking{f, r}, f.now())
+	a, err := f.proxy.discover(ctx, q, &asking{f, r}, f.now)
 	if err == nil && len(a.vips) > 0 {
 		waiting, stop := context.WithTimeout(ctx, vipTime)
 		err = f.await(waiting, a.vips)
@@ -180,10 +184,13 @@ type asking struct {
 }
 
 func (a *asking) search(ctx context.Context) (*sbi.SearchResult, error) {
-	x, err, _ := a.front.once.Do(a.request.URL.RawQuery+"\x00"+a.request.Header.Get("Authorization"), func() (any, error) {
+	values := a.request.URL.Query()
+	values.Del("limit") // what is found is for others, too
+	query, header := values.Encode(), a.request.Header
+	x, err, _ := a.front.once.Do(query+"\x00"+header.Get("Authorization")+"\x00"+header.Get("3gpp-Sbi-Client-Credentials"), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.front.proxy.cfg.Load().NRFTimeout)
 		defer cancel()
-		return a.front.nrf.search(ctx, a.request.URL.RawQuery, a.request.Header)
+		return a.front.nrf.search(ctx, query, header)
 	})
 	if err != nil {
 		a.front.proxy.failed(err)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft"
@@ -114,8 +115,8 @@ func newModel(c Config) (*model, error) {
 		m.Version = "0.1.0"
 	}
 	var errs []error
-	if !label.MatchString(m.Name) || len(m.Name) > maxLabel {
-		errs = append(errs, fmt.Errorf("plan %q: containers' names want lower-case letters, digits and -, at most %d, a letter first; give the plan such a name", c.Plan.Name, maxLabel))
+	if !label.MatchString(strings.TrimLeft(m.Name, "0123456789")) || len(m.Name) > maxLabel || isNumber(m.Name) {
+		errs = append(errs, fmt.Errorf("plan %q: charts' names want lower-case letters, digits and -, at most %d, and are no numbers; give the plan such a name", c.Plan.Name, maxLabel))
 	}
 	for i := range c.Plan.Workers {
 		if w := &c.Plan.Workers[i]; w.Standby > 0 {
@@ -153,6 +154,13 @@ func identified(p *plan.Plan) error {
 		p.Events = p.Transport
 	}
 	return nil
+}
+
+// isNumber reports whether YAML would take a name for a number.
+func isNumber(name string) bool {
+	_, err1 := strconv.ParseInt(name, 0, 64)
+	_, err2 := strconv.ParseFloat(name, 64)
+	return err1 == nil || err2 == nil
 }
 
 // unit turns a worker of the plan into what runs in containers.

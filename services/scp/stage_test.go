@@ -82,3 +82,23 @@ func TestStageAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// BenchmarkStage is a packet that is none of the proxy's business: without a core,
+// and beside one.
+func BenchmarkStage(b *testing.B) {
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}}, packet.IP{Src: netip.MustParseAddr(at(1)), Dst: netip.MustParseAddr(at(8))},
+		packet.TCPFields{SrcPort: 40000, DstPort: 80, Flags: packet.TCPSyn}, nil)
+	g := newRig(b)
+	for _, n := range []int{0, 1} {
+		if n > 0 {
+			g.register(5, sbi.UDM)
+		}
+		b.Run([]string{"none", "core"}[n], func(b *testing.B) {
+			in, d := wefttest.NewPacketIn(1, 3, frame), &flow.Decision{}
+			b.ReportAllocs()
+			for b.Loop() {
+				g.proxy.packet(in, d)
+			}
+		})
+	}
+}

@@ -84,7 +84,7 @@ func TestPlanList(t *testing.T) {
 	}
 	var list []planner.PlanSummary
 	_, out, _ = weftCommand("plan", "list", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 5 || list[1].Name != "multi" || len(list[1].Workers) != 2 {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 6 || list[2].Name != "multi" || len(list[2].Workers) != 2 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -96,7 +96,7 @@ func TestPlanMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"plan show duo", 2, `weft: no plan "duo": it is neither built in (hydra, multi, scale, single, split) nor a file`},
+		{"plan show duo", 2, `weft: no plan "duo": it is neither built in (5gc, hydra, multi, scale, single, split) nor a file`},
 		{"plan show single -o png", 2, `weft: output "png"; allowed: text, svg, json, yaml`},
 		{"plan show", 2, "want weft plan show PLAN"},
 		{"plan show /", 1, "weft: read the plan: read /: is a directory"},

@@ -367,7 +367,7 @@ func TestUpPlanFlags(t *testing.T) {
 		"up split --set forwarding.mode=magic":       {2, "mode: \"magic\""},
 		"up split --set nonsense.mode=magic":         {2, "settings for \"nonsense\""},
 		"up split --certs /nowhere":                  {1, "/nowhere"},
-		"up " + filepath.Join(t.TempDir(), "x.yaml"): {2, "it is neither built in (hydra, multi, scale, single, split) nor a file"},
+		"up " + filepath.Join(t.TempDir(), "x.yaml"): {2, "it is neither built in (5gc, hydra, multi, scale, single, split) nor a file"},
 	} {
 		args := append(strings.Fields(line), "--data-dir", t.TempDir())
 		status, out, errs := weftCommand(args...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -174,6 +175,16 @@ func (c *Config) listen() (at netip.AddrPort, err error) {
 		return netip.AddrPort{}, fmt.Errorf("listen: %.200q: want the address of a host and a port, such as 10.0.0.2:7777", c.Listen)
 	}
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
+}
+
+// reserved returns what reports whether an address cannot be that of a member of a
+// VIP: it is of a VIP itself, or the front's.
+func (c *Config) reserved() func(netip.Addr) bool {
+	nrf, _, _ := c.nrf() // Validate has seen both
+	listen, _ := c.listen()
+	return func(a netip.Addr) bool {
+		return a == nrf.Addr() || a == listen.Addr() || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
+	}
 }
 
 // hostAddress reports whether it is the address of a single host, and a port.

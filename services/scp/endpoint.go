@@ -92,13 +92,15 @@ func (p *proxy) membersOf(g group) []member {
 		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
 	}
 	var all []member
+	reserved := p.cfg.Load().reserved()
 	for _, x := range p.byType[g.Type] {
 		if x.class != g.Class {
 			continue
 		}
 		found, err := sbi.Search([]*sbi.NFProfile{x.open}, q)
 		if err == nil && len(found) == 1 {
-			all = append(all, member{producer: x, points: found[0].EndPoints(), near: g.Locality == "" || x.profile.Locality == g.Locality})
+			points := slices.DeleteFunc(found[0].EndPoints(), func(e sbi.EndPoint) bool { return reserved(e.Addr.Addr()) })
+			all = append(all, member{producer: x, points: points, near: g.Locality == "" || x.profile.Locality == g.Locality})
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -89,4 +90,31 @@ func TestUnknownInstanceHasAnOwner(t *testing.T) {
 	if len(g.nrf.got) != 0 {
 		t.Errorf("the NRF got %v", g.nrf.got)
 	}
+}
+
+// A producer at the address of the NRF, which has registered there without passing
+// the front, is no member of a VIP, for the balancer refuses such a one; the others
+// are. A change of the configuration counts at once.
+func TestMemberAtReservedAddress(t *testing.T) {
+	g := newRig(t)
+	g.register(5, sbi.UDM)
+	g.register(6, sbi.UDM)
+	x, err := newProducer([]byte(profile(7, sbi.UDM, func(p *sbi.NFProfile) {
+		p.IPv4Addresses, p.NFServices[0].IPEndPoints[0].IPv4Address = []string{"127.0.0.1"}, "127.0.0.1" // as g.cfg.NRF
+	})), netip.Addr{})
+	if err == nil {
+		err = g.proxy.learn(x)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, _ := g.discover(1, sbi.AMF, sbi.UDM, ""); len(found.NFInstances) != 1 || !strings.HasPrefix(found.NFInstances[0].IPv4Addresses[0], "127.0.9.") {
+		t.Errorf("found %v", found.NFInstances)
+	}
+	g.vip("scp-udm.7777", func(v *api.Vip) bool { return len(v.Pool) == 2 })
+	cfg := *g.cfg
+	cfg.Vips = []netip.Prefix{netip.MustParsePrefix("127.0.9.0/24"), netip.MustParsePrefix("::/64")}
+	cfg.Listen = at(6) + ":1"
+	g.proxy.configure(&cfg)
+	g.vip("scp-udm.7777", func(v *api.Vip) bool { return len(v.Pool) == 1 })
 }

@@ -59,6 +59,15 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	return p
 }
 
+// configure takes another configuration. What has been answered by the old one is
+// answered anew.
+func (p *proxy) configure(cfg *Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg.Store(cfg)
+	p.touch()
+}
+
 // touch notes that something has changed. It is called with mu held.
 func (p *proxy) touch() {
 	p.version++

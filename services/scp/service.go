@@ -71,8 +71,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return p.packet })
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
-		p.cfg.Store(c)
-		object.Notify(p.out)
+		p.configure(c)
 		return nil
 	})
 	handle(env, p, r, b)

@@ -118,3 +118,24 @@ func TestMemberAtReservedAddress(t *testing.T) {
 	g.proxy.configure(&cfg)
 	g.vip("scp-udm.7777", func(v *api.Vip) bool { return len(v.Pool) == 1 })
 }
+
+// One host cannot take the room of all instances; a registrar may.
+func TestInstancesOfOneHost(t *testing.T) {
+	g := newRig(t, func(c *Config) { c.Instances, c.Registrars = 200, []netip.Prefix{netip.MustParsePrefix(at(2) + "/32")} })
+	put := func(by, n int) int {
+		text := profile(by, sbi.UDM, func(p *sbi.NFProfile) { p.NFInstanceID = id(n) })
+		resp, _ := g.do(by, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), text)
+		return resp.StatusCode
+	}
+	for n := range fewInstances + 1 {
+		if a, b := put(1, 100+n), put(2, 300+n); a != 201 && n < fewInstances || b != 201 || a != 429 && n == fewInstances {
+			t.Fatalf("%d: status %d, and %d of a registrar", n, a, b)
+		}
+	}
+	if status := put(1, 100); status != 201 {
+		t.Errorf("again: status %d", status)
+	}
+	if status := put(3, 500); status != 201 {
+		t.Errorf("of another: status %d", status)
+	}
+}

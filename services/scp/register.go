@@ -21,6 +21,9 @@ type change struct {
 	body   []byte
 }
 
+// fewInstances is how many a host may always register.
+const fewInstances = 64
+
 // mayRegister refuses a change to an instance of another, and a profile with
 // addresses that are not the client's, be it whole or what an update makes of it.
 func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte) error {
@@ -33,6 +36,10 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	}
 	switch method {
 	case http.MethodPut:
+		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && len(p.byAddr[by]) >= most {
+			p.count.noRoom.Add(1)
+			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at %v already, an eighth of scp.instances", most, by))
+		}
 	case http.MethodPatch:
 		items, err := sbi.ParsePatch(body)
 		if err != nil {

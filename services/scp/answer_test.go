@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -97,5 +98,22 @@ func TestClientsFaults(t *testing.T) {
 	defer g.proxy.mu.Unlock()
 	if g.proxy.nrf != "ok" {
 		t.Errorf("the NRF: %s", g.proxy.nrf)
+	}
+}
+
+// Whoever asks for all slices there could be takes no room from other types.
+func TestSlicesLeaveRoom(t *testing.T) {
+	g := newRig(t, func(c *Config) { c.Endpoints = 4 })
+	g.register(5, sbi.UDM)
+	g.register(6, sbi.PCF)
+	for i := range 10 {
+		if status, found, _ := g.discover(1, sbi.AMF, sbi.UDM, fmt.Sprintf("&snssais=%%7B%%22sst%%22:%d%%7D", i+1)); status != 200 || len(found.NFInstances) != 1 {
+			t.Errorf("slice %d: status %d, %v", i+1, status, found.NFInstances)
+		}
+	}
+	for _, target := range []sbi.NFType{sbi.UDM, sbi.PCF} {
+		if _, found, _ := g.discover(1, sbi.AMF, target, ""); len(found.NFInstances) != 1 || !strings.HasPrefix(found.NFInstances[0].IPv4Addresses[0], "127.0.9.") {
+			t.Errorf("%s: %v", target, found.NFInstances)
+		}
 	}
 }

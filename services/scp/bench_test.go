@@ -21,6 +21,7 @@ func crowd(t testing.TB) *proxy {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
+	cfg.Endpoints = 1000
 	cfg.Vips = []netip.Prefix{netip.MustParsePrefix("127.9.0.0/16")}
 	p := newProxy(cfg, object.Bucket(bucket), slog.New(slog.DiscardHandler))
 	p.count = newCounts(func(string, string, ...string) Counter { return silent{} })

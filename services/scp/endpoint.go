@@ -129,7 +129,7 @@ func (m member) at(d door, v4 bool) []sbi.EndPoint {
 func (p *proxy) endpointOf(g group, members []member) *endpoint {
 	e := p.endpoints[g.name()]
 	if e == nil {
-		if len(p.endpoints) >= p.cfg.Load().Endpoints {
+		if !p.room(g) {
 			p.count.noRoom.Add(1)
 			return nil
 		}
@@ -146,6 +146,20 @@ func (p *proxy) endpointOf(g group, members []member) *endpoint {
 		p.touch()
 	}
 	return e
+}
+
+// room reports whether there may be an endpoint more. Those for slices and localities,
+// of which consumers can ask for any number, have half of the room at most.
+func (p *proxy) room(g group) bool {
+	most := p.cfg.Load().Endpoints
+	asked := func(g group) bool { return g.Slice != "" || g.Locality != "" }
+	n := 0
+	for _, e := range p.endpoints {
+		if asked(e.Group) {
+			n++
+		}
+	}
+	return len(p.endpoints) < most && (!asked(g) || n < (most+1)/2)
 }
 
 // address gives an endpoint an address of each family that its members have.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -21,6 +22,7 @@ type balancer struct {
 	count   counts
 	damage  func() string // what is wrong with the store
 	regroup func()        // declares the groups of all switches again
+	after   func(time.Duration, func())
 
 	mu        object.Guard // guards the following
 	vips      *object.Store[*vip]
@@ -45,6 +47,7 @@ type datapath struct {
 func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
+		after:    func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		hosts:    object.NewHosts(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
 		bindings: map[connKey]binding{}, seals: map[backKey]seal{},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // The words of per and again.
@@ -100,11 +101,36 @@ func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow
 			return flow.Next
 		}
 		b.count.direct.Add(1)
+		b.again(in, c.m)
 	}
 	if s, ok := b.reach(c.m); ok && c.kind == direct {
 		b.install(c, s, in, d)
 	}
 	return flow.Next
+}
+
+// revalidation is how long Open vSwitch may take, after it has confirmed an entry,
+// to forget what it has cached of the entries before.
+const revalidation = 30 * time.Millisecond
+
+// again sends the first packet of a direct connection to the member once more: the
+// answer to the first may have been rewritten as the pair's, by the switch's cache.
+// It is called with mu held.
+func (b *balancer) again(in *flow.PacketIn, m *member) {
+	t, ok := packet.ParseTCP(in.Data)
+	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
+		return
+	}
+	frame, vlan := slices.Clone(in.Data), in.Key.VLAN
+	b.after(revalidation, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if s, ok := b.reach(m); ok {
+			d := &flow.Decision{}
+			b.deliver(d, frame, vlan, s.At)
+			b.out.post(d)
+		}
+	})
 }
 
 // pairOf returns the member of a pair, or of one that is remembered; nil if there

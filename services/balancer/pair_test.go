@@ -266,6 +266,36 @@ func TestPairMoves(t *testing.T) {
 	g.consistent()
 }
 
+// TestDirectTwice: the first packet of a direct connection reaches the member once
+// more, when its switch has forgotten how it rewrote the pair's packets; others do
+// not.
+func TestDirectTwice(t *testing.T) {
+	g := newRig(t)
+	var later []func()
+	g.b.after = func(_ time.Duration, f func()) { later = append(later, f) }
+	g.set(pairs(5))
+	if g.open(1, 4000) != 5 {
+		t.Fatal("no pair")
+	}
+	g.posted()
+	syn := segment(1, 5, 4001, 8080, packet.TCPSyn)
+	guarded := func(frame []byte) {
+		if v, _ := g.guarded(1, frame, uint8(paired)|genGuard); v != flow.Next {
+			t.Errorf("%v", v)
+		}
+	}
+	guarded(syn)
+	guarded(syn)
+	guarded(segment(1, 5, 4002, 8080, packet.TCPAck))
+	if len(later) != 1 {
+		t.Fatalf("%d packets once more, want the first", len(later))
+	}
+	later[0]()
+	if d := g.posted(); len(d.Outs) != 1 || d.Ops[0].Switch != placeOf(5).Switch || !bytes.Equal(d.Outs[0].Data, syn) {
+		t.Errorf("%v", d.Ops)
+	}
+}
+
 // TestPairsAreAdopted: another run knows pairs, direct connections and drained
 // pairs by the entries of the switches.
 func TestPairsAreAdopted(t *testing.T) {

@@ -88,8 +88,9 @@ func scpKilled(t *testing.T, process string) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if status, _, by := g.curl("amf1", "http://"+vip+subscriber); status != 200 || by != first {
+			if status, body, by := g.curl("amf1", "http://"+vip+subscriber); status != 200 || by != first {
 				failed.Add(1)
+				t.Logf("a connection of the pair: status %d by %s: %s", status, by, body)
 			}
 			asked.Add(1)
 		}

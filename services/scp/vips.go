@@ -17,11 +17,11 @@ const owner = "scp"
 const nrfVip = "scp-nrf-shadow"
 
 // How the balancer checks members: one that was killed gets no new connections
-// after two seconds at most.
+// after three seconds at most, and a machine that is busy for a second loses none.
 const (
 	checkInterval = 1000 // milliseconds
-	checkTimeout  = 500
-	checkFall     = 2
+	checkTimeout  = 1000
+	checkFall     = 3
 	checkRise     = 1
 )
 

@@ -213,7 +213,7 @@ func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Co
 }
 
 // survey learns of instances that have registered at the NRF without passing here,
-// and looks again at those whose heartbeats do not pass. It reports whether the NRF
+// and that such are gone. Discoveries look again at those it knows. It reports whether the NRF
 // has answered.
 func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	asking, cancel := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)
@@ -232,7 +232,7 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	var wanted []string
 	for _, id := range ids {
 		listed[id] = true
-		if x := p.book[id]; x == nil && len(p.book)+len(wanted) < p.cfg.Load().Instances || x != nil && x.heard == 0 {
+		if p.book[id] == nil && len(p.book)+len(wanted) < p.cfg.Load().Instances {
 			wanted = append(wanted, id)
 		}
 	}

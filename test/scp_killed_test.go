@@ -46,7 +46,7 @@ func scpKilled(t *testing.T, process string) {
 		t.Fatal(err)
 	}
 	listen, web := freeAddress(t), freeAddress(t)
-	controller := exec.Command(testprogram.Weft(t), "up", file, "--user", "root", "--quiet", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--http", web)
+	controller := exec.Command(testprogram.Weft(t), "up", file, "--user", "root", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--http", web)
 	controller.Stderr = testWriter{t}
 	if err := controller.Start(); err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func scpKilled(t *testing.T, process string) {
 			t.Error(err)
 		}
 	})
-	eventually(t, 60*time.Second, "scp knows the core", func() bool {
-		resp, err := http.Get("http://" + web + "/v1/scp")
+	knows := func(of string, n int) bool {
+		resp, err := http.Get("http://" + web + "/v1/scp?type=" + of)
 		if err != nil {
 			return false
 		}
@@ -77,11 +77,22 @@ func scpKilled(t *testing.T, process string) {
 			Front     string
 			Producers []struct{ State string }
 		}
-		return json.NewDecoder(resp.Body).Decode(&s) == nil && s.Front == "intercepting" && len(s.Producers) == 10
-	})
+		if json.NewDecoder(resp.Body).Decode(&s) != nil || s.Front != "intercepting" || len(s.Producers) != n {
+			return false
+		}
+		for _, p := range s.Producers {
+			if p.State != "up" {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, 60*time.Second, "scp knows the core", func() bool { return knows("", 10) })
 	g := &core{l, t, nil}
 	vip := g.endPoint("amf1", "AMF", "UDM")
+	eventually(t, 20*time.Second, "the UDMs have been checked", func() bool { return knows("UDM", 2) })
 	_, _, first := g.curl("amf1", "http://"+vip+subscriber)
+	time.Sleep(2 * time.Second) // the pair is there, and its first connection gone
 	var asked, failed atomic.Int64
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -107,6 +118,8 @@ func scpKilled(t *testing.T, process string) {
 	cancel()
 	<-done
 	if failed.Load() > 0 || asked.Load() < 10 {
+		log, _ := os.ReadFile(filepath.Join(dir, "data", "workers", "all.log"))
+		t.Logf("the balancer's log:\n%s", log)
 		t.Errorf("of %d connections of an established pair %d failed, or came to another producer", asked.Load(), failed.Load())
 	}
 }

@@ -187,7 +187,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		return
 	}
 	now := e.now()
-	rep := report{sw: sw, at: now, entries: map[entryAt]bool{}}
+	rep := report{sw: sw, at: now, entries: map[entryAt]action{}}
 	var groups map[uint32]flow.Port
 	var old, copies []flow.Entry // in a table of a former version, and those of unknown routes
 	a := e.adoption
@@ -209,15 +209,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		if known && misplaced {
 			continue
 		}
-		rep.entries[entryAt{p, in}] = true
-		if known {
-			rep.known = append(rep.known, p)
-			continue // left to the audit
-		}
-		if misplaced {
-			copies = append(copies, entry)
-		}
-		last := entry.Apply[len(entry.Apply)-1]
+		rewrite, last := entry.Apply[:len(entry.Apply)-1], entry.Apply[len(entry.Apply)-1]
 		out := flow.Port(last.Arg)
 		switch {
 		case last.Kind == flow.ActionGroup:
@@ -226,9 +218,20 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 			}
 			out = groups[last.Arg]
 		case last.Kind != flow.ActionOutput:
-			continue
+			out = 0
 		case out == flow.PortIn:
 			out = in
+		}
+		rep.entries[entryAt{p, in}] = action{rewrite, out}
+		if known {
+			rep.known = append(rep.known, p)
+			continue // left to the audit
+		}
+		if misplaced {
+			copies = append(copies, entry)
+		}
+		if last.Kind != flow.ActionGroup && last.Kind != flow.ActionOutput {
+			continue
 		}
 		a.mu.Lock()
 		pl := a.pools[p]
@@ -242,8 +245,8 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		if last.Kind == flow.ActionGroup {
 			pl.groups = append(pl.groups, sw)
 		}
-		if len(entry.Apply) > 1 {
-			pl.rewrite = entry.Apply[:len(entry.Apply)-1]
+		if len(rewrite) > 0 {
+			pl.rewrite = rewrite
 		}
 		a.mu.Unlock()
 	}
@@ -366,7 +369,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		return
 	}
 	e.log.Info("routes of others mended", "mended", len(events), "removed", len(broken)-len(events))
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Error("routes not mended", "error", err)
 	}
 	for _, ev := range events {

@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -11,7 +12,7 @@ import (
 type report struct {
 	sw      flow.DPID
 	at      time.Time
-	entries map[entryAt]bool
+	entries map[entryAt]action
 	known   []pair // of entries whose routes were known
 }
 
@@ -21,14 +22,22 @@ type entryAt struct {
 	in flow.Port
 }
 
+// action is what an entry does with packets: how it rewrites them, and where it
+// sends them; port 0 if that is not known.
+type action struct {
+	rewrite []flow.Action
+	out     flow.Port
+}
+
 // unsure is how long after a route was programmed a report may still date from
 // before. The switch is then asked once more.
 const unsure = 10 * time.Second
 
 // audit compares the reports of switches with the routes. It finds switches
-// that lost entries, because they restarted, and switches with entries that
-// they do not need, because an instance failed before it could share what it
-// had programmed. The owner programs those routes again. If the first entry is
+// that lost entries, because they restarted; switches whose entries do what
+// those of a former route did, because later ones did not reach them; and
+// switches with entries that they do not need, because an instance failed before
+// it could share what it had programmed. The owner programs those routes again. If the first entry is
 // missing, no packet travels on the route, and audit forgets it.
 func (e *engine) audit(now time.Time) {
 	a := e.adoption
@@ -49,7 +58,8 @@ func (e *engine) audit(now time.Time) {
 	e.routes.each(func(r *route) {
 		for i, h := range r.hops { // entries of detours are idle, and may have gone
 			rep, told := latest[h.sw]
-			if !told || rep.entries[entryAt{r.pair, h.in}] {
+			does, there := rep.entries[entryAt{r.pair, h.in}]
+			if !told || there && r.does(i, does) {
 				continue
 			}
 			if rep.before(r) {
@@ -60,7 +70,7 @@ func (e *engine) audit(now time.Time) {
 				misled = append(misled, r)
 				return
 			}
-			if i == 0 {
+			if i == 0 && !there {
 				gone = append(gone, r)
 				return
 			}
@@ -110,6 +120,15 @@ func (e *engine) audit(now time.Time) {
 	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now), strays: strays})
 }
 
+// does reports whether the entry of hop i does what it should.
+func (r *route) does(i int, a action) bool {
+	var rewrite []flow.Action
+	if i == len(r.hops)-1 {
+		rewrite = r.rewrite
+	}
+	return a.out == 0 || a.out == r.hops[i].out && slices.Equal(a.rewrite, rewrite)
+}
+
 // before reports whether a report may date from before a route was programmed.
 func (rep *report) before(r *route) bool { return rep.at.UnixNano()-r.sent < int64(unsure) }
 
@@ -128,7 +147,7 @@ func (e *engine) forget(list []*route, now time.Time) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Warn("remains of routes not removed", "error", err)
 	}
 }

@@ -131,7 +131,7 @@ func (e *engine) connectAll(p pair, list []deferred) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.deferral.send(d); err != nil {
+	if err := e.execute(e.deferral.send, d); err != nil {
 		e.log.Error("routes not programmed", "packets", len(list), "error", err)
 	}
 }

@@ -39,7 +39,7 @@ func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 	if gone.protected() {
 		d := &flow.Decision{}
 		e.program.remove(d, gone, nil)
-		if _, err := e.send(d); err != nil {
+		if err := e.execute(e.send, d); err != nil {
 			e.log.Warn("idle route not removed", "error", err)
 		}
 	}

@@ -50,6 +50,34 @@ type engine struct {
 	edges map[flow.DPID]*edgePorts
 }
 
+// execute sends a decision. A switch to which a part of it could not be handed is
+// asked later what it has: if it does not connect anew meanwhile, it reports
+// nothing by itself.
+func (e *engine) execute(send func(*flow.Decision) (*api.ApplyResult, error), d *flow.Decision) error {
+	result, err := send(d)
+	var missed []flow.DPID
+	for _, f := range result.GetFailures() {
+		if sw, wrong := flow.ParseDPID(f.Dpid); wrong == nil && f.Transient {
+			missed = append(missed, sw)
+		}
+	}
+	if err != nil {
+		for i := range d.Ops {
+			missed = append(missed, d.Ops[i].Switch)
+		}
+	}
+	if len(missed) == 0 {
+		return err
+	}
+	a, at := e.adoption, e.now().Add(unsure)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, sw := range missed {
+		a.askLater(sw, at)
+	}
+	return err
+}
+
 // allowance limits the floods of a port.
 type allowance struct {
 	left float64

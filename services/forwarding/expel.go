@@ -46,7 +46,7 @@ func (e *engine) sendExpelled(d *flow.Decision) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Error("routes of held hosts not removed", "error", err)
 	}
 }

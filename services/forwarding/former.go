@@ -39,7 +39,7 @@ func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Tim
 		m.Entry = copies[i]
 		m.Entry.Table = e.table(sw)
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Warn("entries of a former version not moved", "dpid", sw, "error", err)
 	}
 }
@@ -63,7 +63,7 @@ func (e *engine) dropFormer(now time.Time) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Warn("entries of a former version not removed", "error", err)
 	}
 }

@@ -73,7 +73,7 @@ func (e *engine) connectFresh(now time.Time) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Error("proactive routes not programmed", "error", err)
 	}
 }

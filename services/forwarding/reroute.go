@@ -138,7 +138,7 @@ func (e *engine) move(x relocation) {
 	if len(events) == 0 {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Error("routes not programmed", "routes", len(events), "error", err)
 	}
 	took := e.now().Sub(x.began)

@@ -203,7 +203,7 @@ func (e *engine) arrived(host *api.Host, mac flow.MAC) {
 	if d.Empty() {
 		return
 	}
-	if _, err := e.send(d); err != nil {
+	if err := e.execute(e.send, d); err != nil {
 		e.log.Warn("held packets not released", "host", host.Mac, "error", err)
 	}
 }

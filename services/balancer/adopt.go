@@ -354,8 +354,8 @@ func (b *balancer) tidy(now int64) {
 			}
 		}
 	}
-	for p, at := range b.asked {
-		if now-at > 2*int64(b.cfg.Load().AskInterval) {
+	for p, last := range b.asked {
+		if now-last.at > 2*int64(b.cfg.Load().AskInterval) {
 			delete(b.asked, p)
 		}
 	}

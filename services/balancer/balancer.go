@@ -31,7 +31,8 @@ type balancer struct {
 	table     connections
 	probes    map[probeKey]*member
 	probeLast uint16
-	asked     map[place]int64 // when an unknown member was last asked for
+	asked     map[place]asked // when unknown members were last asked for
+	places    int             // grows with every edge port and switch that comes
 	bindings  map[connKey]binding
 	seals     map[backKey]seal
 }
@@ -49,7 +50,7 @@ func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		after:    func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		hosts:    object.NewHosts(),
-		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
+		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]asked{},
 		bindings: map[connKey]binding{}, seals: map[backKey]seal{},
 	}
 	b.cfg.Store(cfg)
@@ -153,10 +154,11 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 		d.away = now
 		return
 	}
+	b.places++
 	d.rewrites = flow.ForwardTable(e.Switch.GetTables(), e.Switch.GetOpenflow() == "1.0") != 0
 }
 
-// roleChanged handles the event: it asks for unknown members at edge ports.
+// roleChanged handles the event.
 func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
 	b.mu.Lock()
@@ -169,6 +171,7 @@ func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 	was := d.edges[at.Port]
 	if e.Port.GetRole() == flow.RoleEdge.String() {
 		d.edges[at.Port] = true
+		b.places++
 	} else {
 		delete(d.edges, at.Port)
 	}
@@ -189,6 +192,7 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 				continue
 			}
 			concerned = true
+			m.health.hasten()
 			if s, ok := b.reach(m); ok {
 				b.relocate(m, s, now)
 			}

@@ -160,6 +160,11 @@ func (b *balancer) change(ctx context.Context, who owner, name string, f func(*a
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if is := b.vips.Get(v.name); is != nil { // another one than v if nothing has changed
+		for _, m := range is.pool {
+			m.health.hasten()
+		}
+	}
 	return b.show(v), nil
 }
 

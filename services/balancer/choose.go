@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 	"net/netip"
+	"time"
 )
 
 // choose returns the member for a new connection of a client, nil if none can
@@ -16,9 +17,9 @@ func (v *vip) choose(client netip.Addr, now int64, fits func(*member) bool) *mem
 		}
 		delete(v.stuck, client)
 	}
-	for _, wanted := range [...]verdict{good, unknown} {
+	for _, suspect := range [...]bool{false, true} {
 		if m := v.among(client, func(m *member) bool {
-			return m.wish == serve && m.grade() == wanted && fits(m)
+			return m.wish == serve && m.grade() != bad && m.suspect(now) == suspect && fits(m)
 		}); m != nil {
 			return m
 		}
@@ -26,8 +27,20 @@ func (v *vip) choose(client netip.Addr, now int64, fits func(*member) bool) *mem
 	return nil
 }
 
-// grade returns the verdict by which choose ranks a member: without checks all
-// are good.
+// answerTime is how long a member has to answer its first check before others are
+// chosen rather than it.
+const answerTime = 200 * time.Millisecond
+
+// suspect reports whether a member has not answered its first check, or not well:
+// others are chosen before it. Until then it counts as good, so that it does not
+// matter whose answer comes first.
+func (m *member) suspect(now int64) bool {
+	h := &m.health
+	waits := h.ends != 0 && now > h.ends-int64(m.vip.check.timeout)+int64(answerTime)
+	return m.grade() == unknown && (h.row > 0 || waits)
+}
+
+// grade returns the verdict on a member: without checks all are good.
 func (m *member) grade() verdict {
 	if m.vip.check.kind == checkNone {
 		return good

@@ -91,6 +91,14 @@ type health struct {
 	token   uint32 // of the check under way
 }
 
+// hasten has a member that is not good checked at once: what it lacked may be there
+// now.
+func (h *health) hasten() {
+	if h.verdict != good {
+		h.next = 0
+	}
+}
+
 // result takes the outcome of a check; it reports whether the verdict has
 // changed. The first result, good or bad, settles an unknown verdict.
 func (h *health) result(c *check, ok bool, reason string, now int64) (changed bool) {

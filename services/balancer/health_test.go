@@ -86,9 +86,14 @@ func TestHealthChecks(t *testing.T) {
 			if health() != "up unknown" {
 				t.Errorf("5 has answered: %s", health())
 			}
+			if got := g.shares(10); got[5] != 5 || got[6] != 5 {
+				t.Errorf("%v, want half of them with the one that has been asked just now", got)
+			}
+			g.now += int64(answerTime) + 1
 			if got := g.shares(10); got[6] != 0 {
 				t.Errorf("%v, want all with the one that is up", got)
 			}
+			g.now -= int64(answerTime) + 1
 			var now *flow.Decision
 			for range 3 {
 				now = g.tick(500 * time.Millisecond) // 6 is given up
@@ -201,5 +206,37 @@ func TestGroupWhereItFits(t *testing.T) {
 	}
 	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCheckedWhenItComes: a member that is not up is checked when it is known where
+// it is, and when its VIP is set, whenever its next check would be.
+func TestCheckedWhenItComes(t *testing.T) {
+	g := newRig(t)
+	v := web("", 5)
+	v.Health = &api.HealthCheck{Kind: "tcp", IntervalMs: 60_000, TimeoutMs: 500, Fall: 1}
+	g.host(5, placeOf(5), "gone")
+	g.set(v)
+	g.tick(0)
+	if m := g.show("web").Pool[0]; m.Health != "away" {
+		t.Fatalf("a member that nobody could be asked for: %v", m)
+	}
+	g.edge(placeOf(1), "edge")
+	if sent := g.tick(50 * time.Millisecond); len(sent.Outs) != 1 || g.show("web").Pool[0].Health != "down" {
+		t.Fatalf("a member that nobody knows: %d questions, %v", len(sent.Outs), g.show("web").Pool[0])
+	}
+	g.edge(placeOf(5), "edge") // where it may be
+	if now, later := g.tick(50*time.Millisecond), g.tick(time.Duration(askAgain)); len(now.Outs) != 0 || len(later.Outs) != 2 {
+		t.Errorf("a port has come: %d questions, then %d", len(now.Outs), len(later.Outs))
+	}
+	g.host(5, placeOf(5), "learnt")
+	if sent := g.tick(50 * time.Millisecond); len(sent.Outs) != 1 {
+		t.Errorf("it has come: %d checks", len(sent.Outs))
+	} else {
+		g.answer(5, sent, false)
+	}
+	g.set(v)
+	if sent := g.tick(50 * time.Millisecond); len(sent.Outs) != 1 {
+		t.Errorf("its VIP is set: %d checks", len(sent.Outs))
 	}
 }

@@ -86,8 +86,8 @@ func (b *balancer) part(d *flow.Decision, c *conn, now int64) {
 }
 
 // bypass handles what a client of a pair sends to the member's own address: the
-// connection gets entries that rewrite nothing, before those of the pair. It is
-// called with mu held.
+// connection gets entries that rewrite nothing, before those of the pair. A reset is
+// of none that goes on. It is called with mu held.
 func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
 	c := b.table.by[key]
 	if c == nil {
@@ -95,6 +95,9 @@ func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow
 		if m == nil { // the pair has gone, and so does its guard
 			k := key.pair()
 			removeEntry(d, in.Switch, flow.TableTranslate, flow.PriorityPair, between(k.client, k.to, k.proto, k.vlan), in.Cookie)
+			return flow.Next
+		}
+		if t, ok := packet.ParseTCP(in.Data); ok && t.Flags()&packet.TCPRst != 0 {
 			return flow.Next
 		}
 		if c = b.addTo(direct, key, m, key.to, in.Time); c == nil {

@@ -120,6 +120,9 @@ func TestPairBypassed(t *testing.T) {
 	if v, _ := g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPAck), uint8(paired)|genGuard); v != flow.Next {
 		t.Errorf("its next packet: %v", v)
 	}
+	if v, d := g.guarded(1, segment(1, 5, 7009, 8080, packet.TCPRst), uint8(paired)|genGuard); v != flow.Next || len(d.Flows) != 0 {
+		t.Errorf("a reset from another port: %v %v", v, d.Flows)
+	}
 	g.consistent()
 	n := 0
 	for _, c := range g.b.table.by {

@@ -78,6 +78,9 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	if h.ends != 0 || now < h.next {
 		return changed
 	}
+	if _, asked := b.asked[m.addr]; !known && !asked {
+		return changed // there was nobody to ask yet
+	}
 	if !known {
 		h.next = now + int64(c.interval)
 		return b.judge(m, false, "not known as a host", now) || changed
@@ -166,16 +169,25 @@ func (b *balancer) question(m *member, to flow.MAC) []byte {
 	return packet.AppendNDSolicit(nil, m.addr.VLAN, f)
 }
 
+// asked is when a member was last asked for, and of how many places.
+type asked struct {
+	at     int64
+	places int
+}
+
+// askAgain is the least time between two questions for a member, in nanoseconds,
+// the second of which is also for edge ports that have come meanwhile.
+const askAgain = int64(500 * time.Millisecond)
+
 // ask appends a question for an unknown member, to all edge ports. It is called
 // with mu held.
 func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 	if _, known := b.ether(m.vip); !known {
 		return // the shadowed host itself is not known: it would be feigned
 	}
-	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.Load().AskInterval) {
+	if last, is := b.asked[m.addr]; is && now-last.at < int64(b.cfg.Load().AskInterval) && (last.places == b.places || now-last.at < askAgain) {
 		return
 	}
-	b.asked[m.addr] = now
 	frame := b.question(m, flow.MAC{})
 	for sw, dp := range b.switches {
 		if !dp.connected || len(dp.edges) == 0 {
@@ -187,6 +199,7 @@ func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 		}
 		if actions := b.tagging.Outputs(nil, sw, m.addr.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+			b.asked[m.addr] = asked{now, b.places}
 		}
 	}
 }

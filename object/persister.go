@@ -90,6 +90,9 @@ func (s *Persister) Keep(ctx context.Context, want map[string]string, most int) 
 	return more, nil
 }
 
+// Stored returns the version of the data that Follow has stored.
+func (s *Persister) Stored() uint64 { return s.version }
+
 // Follow is Keep for data that rarely changes: it calls version and want with
 // the guard locked, and want only if the version differs from the stored one.
 func (s *Persister) Follow(ctx context.Context, guard *Guard, version func() uint64, want func() map[string]string, most int) error {

@@ -273,6 +273,7 @@ func (f *front) serve(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
 		err := f.serveOnce(ctx)
+		f.proxy.begun()
 		if err != nil && ctx.Err() == nil && err.Error() != told {
 			told = err.Error()
 			f.log.Warn("the front does not listen, so everybody reaches the NRF itself; it is tried again", "error", err)

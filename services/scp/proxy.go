@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ type proxy struct {
 	count counts
 	index atomic.Pointer[index] // for packets
 	out   chan struct{}         // notified when something has changed
+	ready chan struct{}         // closed when the front listens, or has failed to
+	begun func()                // closes it
 
 	mu        object.Guard // guards the following
 	hosts     *object.Hosts
@@ -38,6 +41,7 @@ type proxy struct {
 	serving   bool   // the front listens
 	nrf       string // what the NRF last did
 	groups    groups
+	shelf     shelf
 	version   uint64 // grows with every change of what is stored or answered
 }
 
@@ -45,8 +49,9 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), book: map[string]*producer{},
 		byType: map[sbi.NFType][]*producer{}, byAddr: map[netip.Addr][]*producer{}, endpoints: map[string]*endpoint{},
-		direct: newDirect(), searches: map[string]*search{}, nrf: "not asked yet",
+		direct: newDirect(), searches: map[string]*search{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
+	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)
 	p.index.Store(&index{})
 	p.policies = object.New(&p.mu, policies, object.Kind[*api.ScpPolicy]{
@@ -71,6 +76,7 @@ func (p *proxy) configure(cfg *Config) {
 // touch notes that something has changed. It is called with mu held.
 func (p *proxy) touch() {
 	p.version++
+	object.Notify(p.shelf.dirty)
 	object.Notify(p.out)
 }
 

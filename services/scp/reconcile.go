@@ -35,8 +35,14 @@ func newReconciler(p *proxy, b balancer) *reconciler {
 }
 
 // run makes VIPs until ctx ends: at once after a change, and every second, for
-// heartbeats may be late.
+// heartbeats may be late. It begins when it is known whether the front listens, so
+// that what an earlier run has made stays as it is.
 func (r *reconciler) run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-r.proxy.ready:
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	known := false
@@ -82,6 +88,7 @@ func (r *reconciler) adopt(ctx context.Context) bool {
 // apply makes what differs.
 func (r *reconciler) apply(ctx context.Context) {
 	want := r.proxy.want(now())
+	r.proxy.shelved(ctx)
 	r.mu.Lock()
 	made := maps.Clone(r.made)
 	r.mu.Unlock()

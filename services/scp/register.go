@@ -273,4 +273,5 @@ func (p *proxy) serves(yes bool) {
 		p.serving = yes
 		object.Notify(p.out)
 	}
+	p.begun()
 }

@@ -49,8 +49,9 @@ type rig struct {
 
 // fakeBalancer keeps what it is told.
 type fakeBalancer struct {
-	mu   sync.Mutex // guards vips
-	vips map[string]*api.Vip
+	mu      sync.Mutex // guards the following
+	vips    map[string]*api.Vip
+	removed []string
 }
 
 func (b *fakeBalancer) list(context.Context) ([]*api.Vip, error) {
@@ -79,6 +80,7 @@ func (b *fakeBalancer) remove(_ context.Context, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.vips, name)
+	b.removed = append(b.removed, name)
 	return nil
 }
 
@@ -229,19 +231,12 @@ func (g *rig) start() {
 	g.front.now = g.now.Load
 	var work sync.WaitGroup
 	work.Go(func() { r.run(ctx) })
+	work.Go(func() { g.proxy.shelve(ctx, keepers["instances"], keepers["endpoints"]) })
 	work.Go(func() { g.front.serve(ctx) })
 	g.stop = func() {
 		cancel()
 		work.Wait()
 		n.transport.CloseIdleConnections()
-		g.proxy.mu.Lock()
-		want := map[string]map[string]string{"instances": g.proxy.instances(), "endpoints": g.proxy.stored()}
-		g.proxy.mu.Unlock()
-		for name, k := range keepers {
-			if _, err := k.Keep(context.Background(), want[name], 1000); err != nil {
-				g.t.Error(err)
-			}
-		}
 	}
 	g.eventually("the front listens", func() bool {
 		c, err := net.Dial("tcp", g.cfg.Listen)

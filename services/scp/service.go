@@ -42,9 +42,6 @@ func Spec() weft.Spec {
 	}
 }
 
-// shelveInterval is how often what is known is stored.
-const shelveInterval = 100 * time.Millisecond
-
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
 	policies, err1 := weft.State(env, "policies")
@@ -82,10 +79,12 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() { p.policies.Follow(ctx) })
-	work.Go(func() { shelve(ctx, env, p, keptInstances, keptEndpoints) })
+	work.Go(func() { p.shelve(ctx, keptInstances, keptEndpoints) })
 	if n != nil && cfg.Listen != "" {
 		f := newFront(p, n, r.await, env.Log)
 		work.Go(func() { f.serve(ctx) })
+	} else {
+		p.begun()
 	}
 	<-ctx.Done()
 	return nil
@@ -125,31 +124,6 @@ func handle(env *weft.Env, p *proxy, r *reconciler, b balancer) {
 		return &api.ListScpPoliciesResponse{Policies: p.policies.List()}, nil
 	})
 	weft.Handle(env, api.DrainProducer, func(_ context.Context, req *api.DrainProducerRequest) (*api.ScpProducer, error) { return p.drain(req) })
-}
-
-// shelve stores what is known, until ctx ends and once more.
-func shelve(ctx context.Context, env *weft.Env, p *proxy, instances, endpoints *object.Persister) {
-	tick := time.NewTicker(shelveInterval)
-	defer tick.Stop()
-	store := func(ctx context.Context) {
-		version := func() uint64 { return p.version }
-		err := errors.Join(instances.Follow(ctx, &p.mu, version, p.instances, p.cfg.Load().Instances),
-			endpoints.Follow(ctx, &p.mu, version, p.stored, p.cfg.Load().Endpoints))
-		if err != nil && ctx.Err() == nil {
-			env.Log.Warn("what is known of the core is not stored", "error", err)
-		}
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			store(last)
-			return
-		case <-tick.C:
-			store(ctx)
-		}
-	}
 }
 
 // balancerCalls are the calls to the balancer.

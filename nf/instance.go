@@ -177,16 +177,18 @@ func (i *Instance) register(ctx context.Context) (time.Duration, error) {
 	return max(time.Second, time.Duration(p.HeartBeatTimer)*time.Second), nil
 }
 
-// beat sends heartbeats until ctx ends or the NRF does not know the instance.
+// beat sends heartbeats until ctx ends or the NRF does not know the instance. One
+// that is not answered is soon sent again, for the NRF waits little longer than for
+// one.
 func (i *Instance) beat(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	wait := every
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(wait):
 		}
+		wait = every
 		_, err := i.nrf(ctx, http.MethodPatch, "application/json-patch+json", fmt.Appendf(nil,
 			`[{"op":"replace","path":"/nfStatus","value":"REGISTERED"},{"op":"replace","path":"/load","value":%d}]`, i.producer.load()))
 		switch {
@@ -196,6 +198,7 @@ func (i *Instance) beat(ctx context.Context, every time.Duration) {
 			return
 		default:
 			i.cfg.Log.Warn("a heartbeat is not answered", "nrf", i.cfg.NRF, "error", err)
+			wait = min(every, lastTry)
 		}
 	}
 }

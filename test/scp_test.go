@@ -125,11 +125,6 @@ func TestScp(t *testing.T) {
 		t.Fatalf("UDM is at %s", vip)
 	}
 
-	eventually(t, 20*time.Second, "the UDMs have been checked", func() bool {
-		list := call(g.c, api.GetScp, &api.GetScpRequest{Type: "UDM"}).Producers
-		return !slices.ContainsFunc(list, func(p *api.ScpProducer) bool { return p.State != "up" })
-	})
-
 	// A consumer has one producer, by a pair of entries; consumers share them.
 	status, _, first := g.curl("amf1", "http://"+vip+subscriber)
 	if status != 200 {

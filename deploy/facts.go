@@ -22,10 +22,15 @@ type facts struct {
 	known map[*local.Subject]map[string]noted
 	count uint64                   // of notes
 	swept map[members.RunOf]uint64 // epoch of the last run after a sweep, by service and partition
+	heard map[members.RunOf]epochs // of lasting facts, by service and partition
 }
 
+// epochs are those of the first run and of the last one of which something was
+// heard.
+type epochs struct{ first, last uint64 }
+
 type noted struct {
-	event  any
+	event  any // nil: the fact is lasting
 	source publisher
 	number uint64 // of the note
 }
@@ -42,11 +47,14 @@ func publisherOf(s *local.Service) publisher { return publisher{s.Epoch.Load(), 
 
 // note records a fact.
 func (f *facts) note(sub *local.Subject, key string, event any, source publisher) {
-	if sub.Decl.WithdrawnBy(event) == nil {
-		return
-	}
+	lasting := sub.Decl.WithdrawnBy(event) == nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	of := members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}
+	if lasting {
+		f.noteLasting(of, sub, key, event, source)
+		return
+	}
 	if f.known == nil {
 		f.known = map[*local.Subject]map[string]noted{}
 	}
@@ -63,19 +71,49 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 	}
 	f.count++
 	m[key] = noted{event, source, f.count}
-	of := members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
 		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
 	}
 }
 
+// noteLasting records a fact that is not withdrawn, such as where a host is: a new
+// run takes such facts over. It records who sent it, unless that is the first run
+// that was heard: what that sends cannot be outdated by an earlier one. The caller
+// holds the lock.
+func (f *facts) noteLasting(of members.RunOf, sub *local.Subject, key string, event any, source publisher) {
+	if f.known == nil {
+		f.known = map[*local.Subject]map[string]noted{}
+	}
+	if f.heard == nil {
+		f.heard = map[members.RunOf]epochs{}
+	}
+	runs, again := f.heard[of]
+	if !again || source.epoch < runs.first {
+		runs.first = source.epoch
+	}
+	runs.last = max(runs.last, source.epoch)
+	f.heard[of] = runs
+	if source.epoch == runs.first || sub.Decl.GoneBy(event) {
+		delete(f.known[sub], key)
+		return
+	}
+	if f.known[sub] == nil {
+		f.known[sub] = map[string]noted{}
+	}
+	f.known[sub][key] = noted{source: source}
+}
+
 // late reports whether an event is outdated: its publisher has been restarted
-// since, and the new run has sent an event with the same key. Such an event
-// waited while this process could not be reached.
-func (f *facts) late(sub *local.Subject, key string, source publisher) bool {
+// since, and the new run has sent an event with the same key, or would have if it
+// knew that. Such an event waited while this process could not be reached.
+func (f *facts) late(sub *local.Subject, key string, event any, source publisher) bool {
 	f.mu.Lock()
-	last := f.known[sub][key].source
+	fact, known := f.known[sub][key]
+	last := fact.source
+	if !known && sub.Decl.WithdrawnBy(event) == nil && !sub.Decl.GoneBy(event) {
+		last = publisher{f.heard[members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}].last, source.partition}
+	}
 	f.mu.Unlock()
 	return last.partition == source.partition && last.epoch > source.epoch && !f.n.lists(members.OwnerOf(sub.Name), source.epoch)
 }
@@ -119,7 +157,7 @@ func (f *facts) sweep(service string, run publisher) {
 			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool {
 				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
 			})
-			if !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
+			if fact.event != nil && !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
 				f.withdraw(sub, key)
 			}
 		}
@@ -139,7 +177,7 @@ func (f *facts) outdate(sub *local.Subject, source publisher, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, fact := range f.known[sub] {
-		if fact.source == source && fact.number <= since {
+		if fact.event != nil && fact.source == source && fact.number <= since {
 			f.withdraw(sub, key)
 		}
 	}

@@ -31,8 +31,55 @@ func TestLateFact(t *testing.T) {
 		if x.listed {
 			n.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "discovery", Epoch: x.source.epoch}}}
 		}
-		if got := f.late(sub, x.key, x.source); got != x.want {
+		if got := f.late(sub, x.key, &api.LinkChanged{}, x.source); got != x.want {
 			t.Errorf("%s by %v, listed %v: late %v, want %v", x.key, x.source, x.listed, got, x.want)
+		}
+	}
+}
+
+// TestLateLastingFact has where a host was in an earlier run come after where a
+// later one saw it: no sweep mends that.
+func TestLateLastingFact(t *testing.T) {
+	sub := &local.Subject{Name: api.HostChangedEvent.SubjectName(), Decl: api.HostChangedEvent}
+	learnt, gone := &api.HostChanged{Change: "learnt"}, &api.HostChanged{Change: "gone"}
+	type told struct {
+		key   string
+		event *api.HostChanged
+		by    publisher
+	}
+	one, two, east := publisher{epoch: 1}, publisher{epoch: 2}, publisher{2, "east"}
+	for _, x := range []struct {
+		name   string
+		before []told
+		now    told
+		listed bool // the run that tells it now
+		want   bool
+	}{
+		{"the only run", []told{{"a", learnt, one}}, told{"a", gone, one}, false, false},
+		{"the later run", []told{{"a", learnt, one}}, told{"a", learnt, two}, true, false},
+		{"moved since", []told{{"a", learnt, one}, {"a", learnt, two}}, told{"a", learnt, one}, false, true},
+		{"learnt again since", []told{{"a", learnt, one}, {"a", learnt, two}}, told{"a", gone, one}, false, true},
+		{"both run", []told{{"a", learnt, one}, {"a", learnt, two}}, told{"a", learnt, one}, true, false},
+		{"gone since", []told{{"a", learnt, one}, {"a", learnt, two}, {"a", gone, two}}, told{"a", learnt, one}, false, true},
+		{"not known to the later run", []told{{"a", learnt, one}, {"b", learnt, two}}, told{"a", gone, one}, false, false},
+		{"never known to the later run", []told{{"b", learnt, two}}, told{"a", learnt, one}, false, true},
+		{"of another partition", []told{{"a", learnt, east}}, told{"a", learnt, one}, false, false},
+	} {
+		n := &Node{entries: map[string]*members.Entry{}}
+		f := &facts{n: n}
+		for _, b := range x.before {
+			f.note(sub, b.key, b.event, b.by)
+		}
+		if x.listed {
+			n.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "hosts", Epoch: x.now.by.epoch}}}
+		}
+		if got := f.late(sub, x.now.key, x.now.event, x.now.by); got != x.want {
+			t.Errorf("%s: late %v, want %v", x.name, got, x.want)
+		}
+		for _, m := range f.known {
+			for _, fact := range m {
+				f.outdate(sub, fact.source, fact.number) // withdraws nothing
+			}
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		}
 		if retained && !noted {
 			noted = true
-			if late = n.facts.late(sub, key, publisher{source, partition}); !late {
+			if late = n.facts.late(sub, key, event, publisher{source, partition}); !late {
 				n.facts.note(sub, key, event, publisher{source, partition})
 			}
 		}

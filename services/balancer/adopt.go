@@ -119,6 +119,10 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, guards map[uint32]seenEntry
 			o.later = true
 			return nil
 		}
+	case o.kind == aliased && c == nil:
+		if c = b.adoptAliased(o, now); c == nil {
+			return nil
+		}
 	case c == nil && o.split:
 		o.later = true
 		return nil
@@ -198,6 +202,20 @@ func (b *balancer) adoptDirect(o *seenEntry, guards map[uint32]seenEntry, now in
 		return nil
 	}
 	return b.resume(o, v.member(o.to), now)
+}
+
+// adoptAliased makes the connection of an entry to the own address of a VIP's member.
+// It is called with mu held.
+func (b *balancer) adoptAliased(o *seenEntry, now int64) *conn {
+	if b.table.backs[backKey{o.to, o.kind.source(o.key.client), o.key.proto, o.key.vlan}] != nil {
+		return nil
+	}
+	for _, v := range b.vips.List() {
+		if m := v.member(o.to); m != nil && v.paired && v.at.proto == o.key.proto && v.at.host.VLAN == o.key.vlan {
+			return b.resume(o, m, now)
+		}
+	}
+	return nil
 }
 
 // adoptGuard returns the conn of a guard; one that is not known may have ended: its

@@ -107,7 +107,7 @@ func (b *balancer) addTo(as kind, key connKey, m *member, to netip.AddrPort, now
 		b.count.full.Add(1)
 		return nil
 	}
-	if as != through && b.table.backs[backKey{to, key.client, key.proto, key.vlan}] != nil {
+	if as != through && b.table.backs[backKey{to, as.source(key.client), key.proto, key.vlan}] != nil {
 		return nil
 	}
 	return b.table.add(as, key, m, to, b.table.nextID(), now)

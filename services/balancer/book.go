@@ -210,7 +210,7 @@ func (b *balancer) changed(old, now *vip) {
 		for c := range m.conns {
 			c.m = m
 			c.recount()
-			if m != now.responder && c.kind != direct && !now.allow.has(c.key.client.Addr()) {
+			if m != now.responder && c.kind != direct && c.kind != aliased && !now.allow.has(c.key.client.Addr()) {
 				b.revoke(d, now, c, t)
 			}
 		}

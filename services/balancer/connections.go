@@ -26,8 +26,9 @@ type kind uint8
 const (
 	tracked kind = iota // one connection of a client to a VIP
 	paired              // all connections of a client to a VIP; its client has port 0
-	direct              // one to a paired member's own address, which nothing rewrites
+	direct              // one to a paired member's own address, older than the pair, which nothing rewrites
 	through             // one to the host that a VIP shadows, which nothing rewrites
+	aliased             // one to a paired member's own address, for which the client has another port at the member
 	kinds
 )
 
@@ -64,7 +65,20 @@ func (k backKey) pair() backKey {
 	return k
 }
 
-func (c *conn) backKey() backKey { return backKey{c.to, c.key.client, c.key.proto, c.key.vlan} }
+func (c *conn) backKey() backKey { return backKey{c.to, c.source(), c.key.proto, c.key.vlan} }
+
+// source is the client as the member has it.
+func (c *conn) source() netip.AddrPort { return c.kind.source(c.key.client) }
+
+// source is a client as the member has it. A client may use one port for a VIP and
+// for the member's own address at a time, which the member could not tell apart: an
+// aliased connection has the port's complement, which of an ephemeral port is none.
+func (k kind) source(client netip.AddrPort) netip.AddrPort {
+	if port := client.Port(); k == aliased && port != 65535 {
+		return netip.AddrPortFrom(client.Addr(), ^port)
+	}
+	return client
+}
 
 // connections is all connections.
 type connections struct {

@@ -86,10 +86,11 @@ func (b *balancer) part(d *flow.Decision, c *conn, now int64) {
 }
 
 // bypass handles what a client of a pair sends to the member's own address: the
-// connection gets entries that rewrite nothing, before those of the pair. A reset is
-// of none that goes on. It is called with mu held.
+// connection gets entries before those of the pair, by which the client has another
+// port at the member; by those of one that is older than the pair it keeps its port.
+// A reset is of none that goes on. It is called with mu held.
 func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
-	c := b.table.by[key]
+	c, first := b.table.by[key], false
 	if c == nil {
 		m := b.pairOf(backKey{key.to, key.client, key.proto, key.vlan}.pair(), in.Time)
 		if m == nil { // the pair has gone, and so does its guard
@@ -100,14 +101,27 @@ func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow
 		if t, ok := packet.ParseTCP(in.Data); ok && t.Flags()&packet.TCPRst != 0 {
 			return flow.Next
 		}
-		if c = b.addTo(direct, key, m, key.to, in.Time); c == nil {
+		as := aliased
+		if !opens(in) && b.bindings[key].to != key.to {
+			as = direct
+		}
+		if c = b.addTo(as, key, m, key.to, in.Time); c == nil {
 			return flow.Next
 		}
 		b.count.direct.Add(1)
-		b.again(in, c.m)
+		first = true
 	}
-	if s, ok := b.reach(c.m); ok && c.kind == direct {
-		b.install(c, s, in, d)
+	s, ok := b.reach(c.m)
+	if !ok || c.kind != direct && c.kind != aliased {
+		return flow.Next
+	}
+	if b.install(c, s, in, d); c.kind == aliased {
+		if frame, ok := packet.Apply(in.Data, c.alias()); ok {
+			in.Data, in.Key.TPSrc = frame, c.source().Port()
+		}
+	}
+	if first {
+		b.again(in, c.m)
 	}
 	return flow.Next
 }

@@ -95,59 +95,6 @@ func TestPair(t *testing.T) {
 	g.consistent()
 }
 
-// TestPairBypassed: a client that also uses its member's own address gets entries
-// for that connection that rewrite nothing, and its port is not used for the VIP
-// with the same member.
-func TestPairBypassed(t *testing.T) {
-	g := newRig(t)
-	g.set(pairs(5, 6))
-	g.open(1, 4000)
-	v, d := g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPSyn), uint8(paired)|genGuard)
-	there, back := mods(d, 1, flow.Add), mods(d, 2, flow.Add)
-	if v != flow.Next || len(there) != 2 || len(back) != 1 || len(back[0].Apply) != 0 || len(there[0].Apply) != 0 ||
-		back[0].Goto != flow.TableForward || back[0].Priority != flow.PriorityConnection || there[1].Goto != 0 {
-		t.Fatalf("%v %+v %+v", v, there, back)
-	}
-	if v, _, d := g.send(1, g.ack(1, 7000)); v != flow.Drop || len(d.Flows) != 0 {
-		t.Errorf("a segment from the same port to the VIP is balanced: %v", v)
-	}
-	if got := g.open(1, 7000); got != 6 {
-		t.Errorf("the VIP from the same port: %d, want the other member", got)
-	}
-	if got := g.open(1, 7001); got != 5 {
-		t.Errorf("the VIP from another port: %d, want the pair's", got)
-	}
-	if v, _ := g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPAck), uint8(paired)|genGuard); v != flow.Next {
-		t.Errorf("its next packet: %v", v)
-	}
-	if v, d := g.guarded(1, segment(1, 5, 7009, 8080, packet.TCPRst), uint8(paired)|genGuard); v != flow.Next || len(d.Flows) != 0 {
-		t.Errorf("a reset from another port: %v %v", v, d.Flows)
-	}
-	g.consistent()
-	n := 0
-	for _, c := range g.b.table.by {
-		if c.kind == direct {
-			n++
-			g.end(c, "idle_timeout")
-		}
-	}
-	g.consistent()
-	if n != 1 || g.open(1, 7002) != 5 {
-		t.Errorf("%d direct connections", n)
-	}
-	// The guard of a pair that has gone removes itself.
-	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
-		t.Fatal(err)
-	}
-	g.posted()
-	other := pairs(7)
-	other.Name, other.Port = "other", 81
-	g.set(other)
-	if v, d := g.guarded(1, segment(1, 5, 7003, 8080, packet.TCPSyn), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.DeleteStrict)) != 1 {
-		t.Errorf("a guard without a pair: %v %v", v, d.Ops)
-	}
-}
-
 // TestPairIdle: after a pair has been idle, the next connection is balanced anew,
 // or goes to the same member; a segment of an older one goes where it was in any
 // case, and without a binding is reset.
@@ -267,36 +214,6 @@ func TestPairMoves(t *testing.T) {
 		t.Errorf("the member has moved to switch 1: %v", d.Ops)
 	}
 	g.consistent()
-}
-
-// TestDirectTwice: the first packet of a direct connection reaches the member once
-// more, when its switch has forgotten how it rewrote the pair's packets; others do
-// not.
-func TestDirectTwice(t *testing.T) {
-	g := newRig(t)
-	var later []func()
-	g.b.after = func(_ time.Duration, f func()) { later = append(later, f) }
-	g.set(pairs(5))
-	if g.open(1, 4000) != 5 {
-		t.Fatal("no pair")
-	}
-	g.posted()
-	syn := segment(1, 5, 4001, 8080, packet.TCPSyn)
-	guarded := func(frame []byte) {
-		if v, _ := g.guarded(1, frame, uint8(paired)|genGuard); v != flow.Next {
-			t.Errorf("%v", v)
-		}
-	}
-	guarded(syn)
-	guarded(syn)
-	guarded(segment(1, 5, 4002, 8080, packet.TCPAck))
-	if len(later) != 1 {
-		t.Fatalf("%d packets once more, want the first", len(later))
-	}
-	later[0]()
-	if d := g.posted(); len(d.Outs) != 1 || d.Ops[0].Switch != placeOf(5).Switch || !bytes.Equal(d.Outs[0].Data, syn) {
-		t.Errorf("%v", d.Ops)
-	}
 }
 
 // TestPairsAreAdopted: another run knows pairs, direct connections and drained
@@ -431,7 +348,7 @@ func TestPairIPv6InAVLAN(t *testing.T) {
 			t.Errorf("%v: %v", e.Match, err)
 		}
 	}
-	if v, d := g.guarded(1, frame(v6(5), 8080), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.Add)) != 2 || len(mods(d, 2, flow.Add)) != 1 {
+	if v, d := g.guarded(1, frame(v6(5), 8080), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.Add)) != 1 || len(mods(d, 2, flow.Add)) != 1 {
 		t.Errorf("a direct connection: %v %v", v, d.Ops)
 	}
 	entries := g.entries()

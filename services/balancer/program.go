@@ -14,7 +14,7 @@ func (c *conn) thereMatch() flow.Match {
 }
 
 // backMatch matches what a member answers.
-func (c *conn) backMatch() flow.Match { return between(c.to, c.key.client, c.key.proto, c.key.vlan) }
+func (c *conn) backMatch() flow.Match { return between(c.to, c.source(), c.key.proto, c.key.vlan) }
 
 // between matches packets from one end of a connection to the other. vlan is as
 // in flow.Key.
@@ -113,6 +113,8 @@ func (c *conn) addThere(d *flow.Decision) {
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
 	case c.kind == tracked || c.kind == paired:
 		e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
+	case c.kind == aliased:
+		e.Apply = d.Actions(c.alias())
 	}
 	c.addGuard(d)
 }
@@ -123,9 +125,17 @@ func (c *conn) addBack(d *flow.Decision) {
 	var room [2]flow.Action
 	e := &d.AddFlow(c.egress).Entry
 	c.fill(e, c.backMatch(), 2*c.idle)
-	if c.kind != direct {
+	switch c.kind {
+	case aliased:
+		e.Apply = d.Actions(setPort(flow.FieldTCPDst, flow.FieldUDPDst, c.key.proto, c.key.client.Port()))
+	case tracked, paired:
 		e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
 	}
+}
+
+// alias returns the action that gives the client the port that it has at the member.
+func (c *conn) alias() flow.Action {
+	return setPort(flow.FieldTCPSrc, flow.FieldUDPSrc, c.key.proto, c.source().Port())
 }
 
 // guardMatch matches what leads to the controller as long as the conn lasts. Of a

@@ -62,11 +62,17 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 		case flow.FieldTCPDst, flow.FieldTCPSrc, flow.FieldUDPDst, flow.FieldUDPSrc:
 			port = binary.BigEndian.Uint16(a.Value[:])
 		}
-		if a.Field == flow.FieldIPv4Src || a.Field == flow.FieldIPv6Src {
+		if a.Field == flow.FieldIPv4Src || a.Field == flow.FieldIPv6Src || o.kind == aliased && (a.Field == flow.FieldTCPDst || a.Field == flow.FieldUDPDst) {
 			o.part = back
 		}
 	}
 	switch {
+	case o.kind == aliased && o.part == back:
+		o.key, o.to = connKey{netip.AddrPortFrom(dst.Addr(), port), src, proto, vlan}, src
+		return o, true
+	case o.kind == aliased:
+		o.to = dst
+		return o, port != 0
 	case o.kind == direct || o.kind == through:
 		o.to = dst
 		return o, true

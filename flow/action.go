@@ -75,5 +75,26 @@ func SetVLAN(vid uint16) Action {
 // PushVLAN returns the action that adds a tag of the given ethertype (0x8100 or 0x88a8).
 func PushVLAN(ethertype uint16) Action { return Action{Kind: ActionPushVLAN, Arg: uint32(ethertype)} }
 
+// PushMPLS returns the action that adds an outer label, behind the Ethernet header
+// (RFC 3032; OpenFlow 1.3.5 §5.12.1), with the ethertype 0x8847. Set
+// its label next: OpenFlow repeats the outer one, and Open vSwitch does so in part only.
+func PushMPLS() Action { return Action{Kind: ActionPushMPLS, Arg: uint32(EthTypeMPLS)} }
+
+// PopMPLS returns the action that removes the outer label; what is under it is of
+// the given ethertype: 0x8847 for another label.
+func PopMPLS(ethertype uint16) Action { return Action{Kind: ActionPopMPLS, Arg: uint32(ethertype)} }
+
+// SetMPLSLabel returns the action that rewrites the outer label. Open vSwitch caches, with the
+// rewriting of a label, traffic class and bottom-of-stack bit of the packet that it saw first:
+// match mpls_bos, and mpls_tc where it matters, in an entry that swaps labels.
+func SetMPLSLabel(label uint32) Action {
+	a := Action{Kind: ActionSetField, Field: FieldMPLSLabel}
+	a.Value = align(FieldMPLSLabel, 0, uint64(label))
+	return a
+}
+
+// DecMPLSTTL returns the action that decrements the time to live of the outer label.
+func DecMPLSTTL() Action { return Action{Kind: ActionDecMPLSTTL} }
+
 // PopVLAN returns the action that removes the outer tag.
 func PopVLAN() Action { return Action{Kind: ActionPopVLAN} }

@@ -39,9 +39,19 @@ var actionForms = [...]struct {
 	{ActionCopyTTLIn, "copy_ttl_in", argNone},
 }
 
+// actionCalls are the actions whose arguments are in parentheses, those of Open
+// vSwitch.
+var actionCalls = [...]struct {
+	name  string
+	parse func(arguments string) (Action, error)
+}{
+	{"ct", parseCTText}, {"controller", parseControllerText},
+	{"encap", parseEncapText}, {"decap", parseDecapText}, {"resubmit", parseResubmitText},
+}
+
 // String returns the action in the style of ovs-ofctl: "output:2",
 // "controller:128", "controller(id=1)", "flood", "group:5", "set_field:02:00:00:00:00:01->eth_dst",
-// "push_vlan:0x8100", "set_ttl:64", "experimenter:0x2320:00ff". An output to
+// "push_vlan:0x8100", "set_ttl:64", "encap(mpls)", "resubmit(,2)", "experimenter:0x2320:00ff". An output to
 // the controller of the whole packet is "controller". ParseAction reads it back.
 func (a Action) String() string {
 	switch a.Kind {
@@ -63,6 +73,9 @@ func (a Action) String() string {
 		if c, ok := ParseController(a); ok {
 			return c.String()
 		}
+		if text, ok := encapText(a); ok {
+			return text
+		}
 		return fmt.Sprintf("experimenter:%#x:%x", a.Arg, a.Data)
 	}
 	for _, f := range &actionForms {
@@ -83,22 +96,14 @@ func (a Action) String() string {
 // ParseAction reads an action as String writes it; numbers may be decimal or
 // 0x hex.
 func ParseAction(s string) (Action, error) {
-	if inner, ok := cutCall(strings.TrimSpace(s), "ct"); ok {
-		ct, err := parseCTText(inner)
-		if err == nil {
-			err = ct.Check()
+	for _, call := range actionCalls {
+		if inner, ok := cutCall(strings.TrimSpace(s), call.name); ok {
+			a, err := call.parse(inner)
+			if err != nil {
+				return Action{}, fmt.Errorf("action %q: %w", s, err)
+			}
+			return a, nil
 		}
-		if err != nil {
-			return Action{}, fmt.Errorf("action %q: %w", s, err)
-		}
-		return ct.Action(), nil
-	}
-	if inner, ok := cutCall(strings.TrimSpace(s), "controller"); ok {
-		c, err := parseControllerText(inner)
-		if err != nil {
-			return Action{}, fmt.Errorf("action %q: %w", s, err)
-		}
-		return c.Action(), nil
 	}
 	name, arg, hasArg := strings.Cut(strings.TrimSpace(s), ":")
 	name = strings.ToLower(name)
@@ -130,6 +135,12 @@ func ParseAction(s string) (Action, error) {
 		return Output(p), err
 	case "set_field":
 		return parseSetField(s, arg)
+	case "resubmit":
+		a, err := parseResubmitText(arg)
+		if err != nil {
+			err = fmt.Errorf("action %q: %w", s, err)
+		}
+		return a, err
 	case "experimenter":
 		return parseExperimenter(s, arg)
 	}
@@ -147,7 +158,7 @@ func ParseAction(s string) (Action, error) {
 		names[i] = f.name
 	}
 	return Action{}, fmt.Errorf("action %q: want output:PORT, controller, controller(id=N), in_port, table, normal, flood, all, local, "+
-		"set_field:VALUE->FIELD, experimenter:ID:HEX, or one of %s", s, strings.Join(names, ", "))
+		"set_field:VALUE->FIELD, ct(…), encap(TYPE), decap(), resubmit(PORT,TABLE), experimenter:ID:HEX, or one of %s", s, strings.Join(names, ", "))
 }
 
 // parse reads the number behind an action's name.

@@ -238,3 +238,10 @@ func (m Match) WithARPTHA(a MAC) Match {
 // WithMPLSLabel asks for the outer label; ask for the ethertype, 0x8847 or
 // 0x8848, too.
 func (m Match) WithMPLSLabel(label uint32) Match { return m.with(FieldMPLSLabel, uint64(label)) }
+
+// WithMPLSTC asks for the traffic class of the outer label; ask for the ethertype, too.
+func (m Match) WithMPLSTC(tc uint8) Match { return m.with(FieldMPLSTC, uint64(tc)) }
+
+// WithMPLSBOS asks for the outer label to be the last (1), or to cover another (0);
+// ask for the ethertype, too.
+func (m Match) WithMPLSBOS(bit uint8) Match { return m.with(FieldMPLSBOS, uint64(bit)) }

@@ -102,7 +102,15 @@ func splitOutside(s string) []string {
 }
 
 // parseCTText reads what is between the parentheses of a ct.
-func parseCTText(s string) (CT, error) {
+func parseCTText(s string) (Action, error) {
+	ct, err := readCTText(s)
+	if err == nil {
+		err = ct.Check()
+	}
+	return ct.Action(), err
+}
+
+func readCTText(s string) (CT, error) {
 	c := CT{Table: NoTable}
 	if s == "" {
 		return c, nil

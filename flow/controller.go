@@ -72,7 +72,7 @@ func (c Controller) String() string {
 }
 
 // parseControllerText reads what is between the parentheses of a controller.
-func parseControllerText(s string) (Controller, error) {
+func parseControllerText(s string) (Action, error) {
 	c := Controller{MaxLen: NoBuffer, Reason: ReasonAction}
 	for _, part := range strings.Split(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -91,10 +91,10 @@ func parseControllerText(s string) (Controller, error) {
 			err = fmt.Errorf("want id=N, max_len=OCTETS and reason=REASON")
 		}
 		if err != nil {
-			return Controller{}, fmt.Errorf("%q: %w", part, err)
+			return Action{}, fmt.Errorf("%q: %w", part, err)
 		}
 	}
-	return c, nil
+	return c.Action(), nil
 }
 
 func parseReason(s string) (Reason, error) {

@@ -22,10 +22,9 @@ const (
 
 // The numbers of the actions (nicira-ext.h and ofp-actions.c of Open vSwitch).
 const (
-	niciraResubmit      = 1
-	niciraResubmitTable = 14
-	niciraEncap         = 46
-	niciraDecap         = 47
+	niciraResubmit = 14
+	niciraEncap    = 46
+	niciraDecap    = 47
 )
 
 // String returns the type as ovs-ofctl writes it: "packet_type(ns=1,type=0x8847)".
@@ -102,32 +101,21 @@ type Resubmit struct {
 // Action returns the action as OpenFlow carries it: an experimenter's. In is a
 // physical port below 0xff00, PortLocal or PortIn.
 func (r Resubmit) Action() Action {
-	kind := uint16(niciraResubmitTable)
-	if r.Table == NoTable {
-		kind = niciraResubmit
-	}
-	b := binary.BigEndian.AppendUint16(nil, kind)
+	b := binary.BigEndian.AppendUint16(nil, niciraResubmit)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.In))
-	table := r.Table
-	if table == NoTable {
-		table = 0
-	}
-	return nicira(append(b, table, 0, 0, 0))
+	return nicira(append(b, r.Table, 0, 0, 0))
 }
 
 // ParseResubmit reads a resubmit; false if the action is another one, malformed, or
 // leads nowhere else.
 func ParseResubmit(a Action) (Resubmit, bool) {
 	kind, b, ok := niciraAction(a)
-	if !ok || kind != niciraResubmit && kind != niciraResubmitTable {
+	if !ok || kind != niciraResubmit {
 		return Resubmit{}, false
 	}
 	r := Resubmit{In: Port(binary.BigEndian.Uint16(b)), Table: b[2]}
 	if r.In >= portMax16 {
 		r.In |= 0xffff0000
-	}
-	if kind == niciraResubmit {
-		r.Table = NoTable
 	}
 	return r, r.check() == nil && r.Action() == a
 }

@@ -17,7 +17,7 @@ func TestEncapText(t *testing.T) {
 		"resubmit(,2)":                          "experimenter:0x2320:000efff802000000",
 		"resubmit(3,254)":                       "experimenter:0x2320:000e0003fe000000",
 		"resubmit(local,0)":                     "experimenter:0x2320:000efffe00000000",
-		"resubmit:3":                            "experimenter:0x2320:0001000300000000",
+		"resubmit:3":                            "experimenter:0x2320:000e0003ff000000",
 	} {
 		a, err := ParseAction(text)
 		if err != nil || a.String() != text {

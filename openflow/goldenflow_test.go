@@ -66,7 +66,18 @@ func goldenFlows() []golden {
 	rare.noOVS = "knows neither in_phy_port nor PBB nor copy-ttl"
 	exthdr := g("ipv6-exthdr", add(masked(flow.Match{}.WithEthType(flow.EthTypeIPv6), flow.FieldIPv6ExtHdr, []byte{0, 5}, []byte{0, 0x7f})))
 	exthdr.noOVS = "does not know ipv6_exthdr"
-	return append(list, rare, exthdr)
+	nicira := []golden{
+		g("eompls-push", add(flow.Match{}.WithInPort(4), flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(500), flow.Encap(flow.PacketEthernet),
+			setTo(flow.FieldEthSrc, macA[:]...), setTo(flow.FieldEthDst, macB[:]...), flow.ToGroup(1))),
+		g("eompls-pop", add(flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(500).WithMPLSTC(2).WithMPLSBOS(1),
+			flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet), flow.Output(4))),
+		g("resubmit", add(flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(2001).WithMPLSBOS(0), flow.DecMPLSTTL(), flow.PopMPLS(flow.EthTypeMPLS),
+			flow.Resubmit{In: flow.PortIn, Table: 2}.Action(), flow.Resubmit{In: 3, Table: 254}.Action(), flow.Resubmit{In: flow.PortLocal, Table: flow.NoTable}.Action())),
+	}
+	for i := range nicira {
+		nicira[i].noWireshark = "leaves the bodies of experimenters' actions undecoded"
+	}
+	return append(append(list, rare, exthdr), nicira...)
 }
 
 func addr(s string) []byte { return netip.MustParseAddr(s).AsSlice() }

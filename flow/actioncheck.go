@@ -267,6 +267,9 @@ func (g *Group) Check() error {
 		if g.Kind == GroupKindFastFailover && b.WatchPort == PortAny && b.WatchGroup == GroupAny {
 			return fmt.Errorf("group %d: bucket %d: one of a fast failover group watches a port or a group: give watch_port", g.ID, i)
 		}
+		if p := b.WatchPort; p != PortAny && !p.Physical() && p != PortLocal {
+			return fmt.Errorf("group %d: bucket %d: watch_port %v: want a port of the switch, 1 to %d, or local", g.ID, i, p, uint32(PortMax))
+		}
 		if b.Weight != 0 && g.Kind != GroupKindSelect {
 			return fmt.Errorf("group %d: bucket %d: weight %d: buckets of select groups only have one", g.ID, i, b.Weight)
 		}

@@ -155,6 +155,7 @@ func TestCheckGroup(t *testing.T) {
 
 		{GroupKindIndirect, PortAny, 0, "output:1|output:2", "group 7: 2 buckets: a group of type indirect has one"},
 		{GroupKindFastFailover, PortAny, 0, "output:1", "give watch_port"},
+		{GroupKindFastFailover, PortController, 0, "output:1", "watch_port controller: want a port of the switch"},
 		{GroupKindAll, PortAny, 3, "output:1", "weight 3: buckets of select groups only have one"},
 		{GroupKindAll, PortAny, 0, "output:1|encap(mpls),encap(mpls),output:1", "group 7: bucket 1: actions encap(mpls) and encap(mpls): an action set has one encap only, so the first would be lost"},
 		{GroupKindAll, PortAny, 0, "encap(mpls),set_field:5->mpls_label,encap(ethernet),output:1", "one encap only"},

@@ -53,6 +53,12 @@ func check(e *flow.Entry) error {
 			return fmt.Errorf("action group:%d: want at most %d", a.Arg, uint32(groupMax))
 		}
 	}
+	if err := e.Match.CheckActions(e.Apply); err != nil {
+		return err
+	}
+	if err := flow.CheckActionSet(e.Write); err != nil {
+		return fmt.Errorf("write-actions: %w", err)
+	}
 	return nil
 }
 

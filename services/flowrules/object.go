@@ -180,8 +180,12 @@ func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) (
 	return list, nil
 }
 
-// checkGroup refuses what would make the order of groups matter.
+// checkGroup refuses what a switch would not carry out, and what would make the
+// order of groups matter.
 func checkGroup(g *flow.Group) error {
+	if err := g.Check(); err != nil {
+		return err
+	}
 	for i := range g.Buckets {
 		for _, a := range g.Buckets[i].Actions {
 			if a.Kind == flow.ActionGroup {

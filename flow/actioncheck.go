@@ -44,6 +44,7 @@ type headers struct {
 	packet PacketType // PacketNext: not known
 	label  known      // behind an Ethernet header, if there is one
 	hidden bool       // a decap has uncovered a packet whose fields are not known yet
+	unset  bool       // an encap has put on a label that says nothing yet
 }
 
 func (h *headers) run(list []Action) error {
@@ -57,7 +58,7 @@ func (h *headers) run(list []Action) error {
 
 var (
 	errLabel = errors.New("needs a packet with a label: match eth_type=0x8847, or put push_mpls or encap(mpls) before it")
-	errBare  = errors.New("the packet has no Ethernet header here, so no port can send it and no entry matches it: put encap(ethernet) before, or decap(packet_type(ns=0,type=0)) if the payload is Ethernet")
+	errBare  = errors.New("the packet has no Ethernet header here, so no port can send it and no condition on headers matches it: put encap(ethernet) before, or decap(packet_type(ns=0,type=0)) if the payload is Ethernet")
 )
 
 // apply carries out an action as far as headers are concerned.
@@ -94,6 +95,7 @@ func (h *headers) apply(a *Action) error {
 func (h *headers) set(f Field) error {
 	switch f {
 	case FieldMPLSLabel, FieldMPLSTC, FieldMPLSBOS:
+		h.unset = h.unset && f != FieldMPLSLabel
 		return h.labelled()
 	case FieldEthDst, FieldEthSrc, FieldVLAN, FieldVLANPCP:
 		return h.visible(true)
@@ -136,6 +138,9 @@ func (h *headers) whole() error {
 
 func (h *headers) applyNicira(a Action) error {
 	if t, ok := ParseEncap(a); ok {
+		if h.unset {
+			return fmt.Errorf("the label under it is not set: put set_field:LABEL->mpls_label behind its encap")
+		}
 		if t == PacketEthernet {
 			if h.packet == PacketEthernet {
 				return fmt.Errorf("the packet has an Ethernet header already: encap(mpls) covers it, decap() removes it")
@@ -143,7 +148,10 @@ func (h *headers) applyNicira(a Action) error {
 			h.packet = PacketEthernet
 			return nil
 		}
-		h.packet, h.label, h.hidden = t, yes, false
+		if h.packet == PacketEthernet && h.label == yes {
+			return fmt.Errorf("the packet has a label under its Ethernet header: Open vSwitch cannot cover such a frame, and aborts or garbles it")
+		}
+		h.packet, h.label, h.hidden, h.unset = t, yes, false, true
 		return nil
 	}
 	if to, ok := ParseDecap(a); ok {

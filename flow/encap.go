@@ -72,7 +72,8 @@ func ParseEncap(a Action) (PacketType, bool) {
 // Decap returns Open vSwitch's action decap (NXAST_DECAP, ovs-actions(7)), which
 // removes the outer header: an untagged Ethernet header, or one label of a packet
 // that has no Ethernet header. The packet becomes one of type to; PacketNext says
-// that the removed header names it, which a label does not. After the label nothing
+// that the removed header names it, which a label does not. Match mpls_bos: Open vSwitch
+// loses sight of what is under a label that is removed as the last one and is not. After the label nothing
 // is known of what it covered, so actions on its fields belong to an entry or group
 // that the packet reaches by Resubmit or ToGroup.
 func Decap(to PacketType) Action {

@@ -11,7 +11,11 @@ import (
 // toGroup sends a packet through a group (§5.6.1).
 func (s *Switch) toGroup(t *transit, id uint32) {
 	g := s.groups[id]
-	if g == nil || slices.Contains(t.groups, id) {
+	if g == nil {
+		return
+	}
+	if t.trip.depth >= depthMax { // by way of a resubmit, groups may lead to themselves
+		t.trip.void = tooFar
 		return
 	}
 	g.packets.Packets++
@@ -20,9 +24,13 @@ func (s *Switch) toGroup(t *transit, id uint32) {
 		g.buckets[i].Packets++
 		g.buckets[i].Bytes += uint64(len(t.frame))
 		b := t.branch()
-		b.groups = append(b.groups, id)
 		b.reason = flow.ReasonAction // even of a table-miss entry
+		t.trip.depth++
 		s.finishBucket(b, g.Buckets[i].Actions)
+		t.trip.depth--
+		if t.trip.void == unfit {
+			t.trip.void = inOrder
+		}
 	}
 	switch g.Kind {
 	case flow.GroupKindAll:

@@ -93,7 +93,7 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 			return bad(openflow.BadActionBadArgument)
 		}
 	case flow.ActionExperimenter:
-		if _, ok := flow.ParseController(*a); ok && s.cfg.Nicira {
+		if s.cfg.Nicira && known(*a) {
 			return nil
 		}
 		return bad(openflow.BadActionBadExperimenter)
@@ -129,6 +129,7 @@ func checkSetField(a *flow.Action) error {
 // headers is what a match says for certain about the headers of a packet, as
 // far as actions have them as prerequisites.
 type headers struct {
+	packet   flow.PacketType
 	ethType  uint16 // 0 is not known
 	tags     int    // VLAN tags at least
 	proto    uint8  // 0 is not known
@@ -176,8 +177,9 @@ func (h *headers) apply(a *flow.Action) bool {
 		return was
 	case flow.ActionPushMPLS:
 		h.payload(uint16(a.Arg))
+		return h.packet == flow.PacketEthernet
 	case flow.ActionPopMPLS:
-		was := h.mpls()
+		was := h.mpls() && h.packet == flow.PacketEthernet
 		h.payload(uint16(a.Arg))
 		return was
 	case flow.ActionPushPBB:
@@ -193,15 +195,37 @@ func (h *headers) apply(a *flow.Action) bool {
 		return h.ip()
 	case flow.ActionSetField:
 		return h.has(a.Field)
+	case flow.ActionExperimenter:
+		h.encap(*a)
 	}
 	return true
+}
+
+// encap notes what Open vSwitch's encap and decap make of the packet.
+func (h *headers) encap(a flow.Action) {
+	if t, ok := flow.ParseEncap(a); ok {
+		if h.packet = t; t != flow.PacketEthernet {
+			h.payload(uint16(t))
+		}
+	}
+	if _, ok := flow.ParseDecap(a); !ok {
+		return
+	}
+	if h.packet == flow.PacketEthernet {
+		h.packet = 1<<16 | flow.PacketType(h.ethType)
+		return
+	}
+	h.packet = flow.PacketNext // not known before the packet is there
+	h.payload(0xffff)
 }
 
 // has reports whether a packet with these headers has a field (§7.2.3.8).
 func (h *headers) has(f flow.Field) bool {
 	switch f {
+	case flow.FieldEthDst, flow.FieldEthSrc:
+		return h.packet == flow.PacketEthernet
 	case flow.FieldVLAN, flow.FieldVLANPCP:
-		return h.tags > 0
+		return h.tags > 0 && h.packet == flow.PacketEthernet
 	case flow.FieldIPDSCP, flow.FieldIPECN, flow.FieldIPProto:
 		return h.ip()
 	case flow.FieldIPv4Src, flow.FieldIPv4Dst:

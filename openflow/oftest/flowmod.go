@@ -53,7 +53,7 @@ func (s *Switch) flowMod(c *conn, msg []byte) error {
 	if err != nil {
 		return err
 	}
-	s.process(&kept)
+	s.begin(&kept)
 	return nil
 }
 

@@ -9,6 +9,9 @@ import (
 
 // output carries out an output action (§4.5, §5.12).
 func (s *Switch) output(t *transit, to flow.Port, maxLen uint16) {
+	if t.typ != flow.PacketEthernet {
+		return // ports, and controllers, take frames of Ethernet
+	}
 	switch to {
 	case flow.PortIn:
 		s.transmit(t, s.ports[t.in])
@@ -89,7 +92,7 @@ func (s *Switch) packetOut(c *conn, msg []byte) error {
 	if !o.InPort.Physical() && o.InPort != flow.PortController && o.InPort != flow.PortLocal {
 		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadPort)
 	}
-	t := &transit{frame: slices.Clone(o.Data), in: o.InPort}
+	t := &transit{frame: slices.Clone(o.Data), in: o.InPort, trip: s.depart()}
 	if o.BufferID != flow.BufferNone {
 		kept, err := s.buffers.release(o.BufferID)
 		if err != nil {
@@ -111,5 +114,6 @@ func (s *Switch) packetOut(c *conn, msg []byte) error {
 	}
 	t.cookie, t.reason = noCookie, flow.ReasonAction
 	s.apply(t, o.Actions)
+	s.arrive(t.trip)
 	return nil
 }

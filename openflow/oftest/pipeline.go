@@ -20,14 +20,14 @@ type transit struct {
 	number uint16 // of the controllers that get the packet-in
 	legacy bool
 	set    actionSet
-	groups []uint32 // that the packet is in, to refuse loops
+	typ    flow.PacketType // of frame, which has an Ethernet header in any case (packet.Encap)
+	trip   *trip           // shared with its branches
 }
 
 // branch returns a copy for a bucket, whose changes the packet itself does not see.
 func (t *transit) branch() *transit {
 	b := *t
 	b.frame = slices.Clone(t.frame)
-	b.groups = slices.Clone(t.groups)
 	b.set = actionSet{}
 	return &b
 }
@@ -46,7 +46,14 @@ func (s *Switch) receive(p *port, frame []byte) {
 		p.stats.RxDropped++
 		return
 	}
-	s.process(&transit{frame: frame, in: p.No})
+	s.begin(&transit{frame: frame, in: p.No})
+}
+
+// begin runs a packet that has come in through the tables.
+func (s *Switch) begin(t *transit) {
+	t.trip = s.depart()
+	s.process(t)
+	s.arrive(t.trip)
 }
 
 // process runs a packet through the tables from the first on (§5.1).
@@ -59,21 +66,40 @@ func (s *Switch) process(t *transit) {
 	t.set = actionSet{}
 	for next := 0; next >= 0; {
 		t.table = uint8(next)
-		e := s.tables[next].lookup(&t.key)
+		e := s.lookup(t, t.in)
 		if e == nil {
 			s.missed(t)
 			return
 		}
-		s.count(e, len(t.frame))
-		t.cookie, t.legacy, t.reason = e.Cookie, e.legacy, flow.ReasonAction
-		if e.miss() {
-			t.reason = flow.ReasonNoMatch
-		}
-		if next = s.execute(t, &e.Entry); next == dropped {
+		if next = s.meet(t, e); next == dropped {
 			return
 		}
 	}
 	s.finish(t)
+}
+
+// lookup returns the entry of the packet's table that it matches if it has come in by a
+// port; nil if there is none. A packet without an Ethernet header matches no condition on
+// headers.
+func (s *Switch) lookup(t *transit, in flow.Port) *entry {
+	key := t.key
+	key.InPort, key.InPhyPort = in, in
+	fields := ^flow.FieldSet(0)
+	if t.typ != flow.PacketEthernet {
+		fields = 1<<flow.FieldInPort | 1<<flow.FieldInPhyPort | 1<<flow.FieldMetadata | 1<<flow.FieldTunnelID
+	}
+	return s.tables[t.table].lookup(&key, fields)
+}
+
+// meet carries out the instructions of an entry that the packet matches, and
+// returns the next table.
+func (s *Switch) meet(t *transit, e *entry) int {
+	s.count(e, len(t.frame))
+	t.cookie, t.legacy, t.reason = e.Cookie, e.legacy, flow.ReasonAction
+	if e.miss() {
+		t.reason = flow.ReasonNoMatch
+	}
+	return s.execute(t, &e.Entry)
 }
 
 // fragment reports whether the packet is a fragment of IP.
@@ -128,20 +154,33 @@ func (s *Switch) finish(t *transit) {
 }
 
 // apply carries out a list of actions in order (§5.11); false is that the
-// packet's time to live is used up.
+// packet is dropped, for its time to live is used up or it cannot be carried on.
 func (s *Switch) apply(t *transit, list []flow.Action) bool {
 	changed := false
 	for i := range list {
+		if t.trip.void != inOrder {
+			return false
+		}
 		a := &list[i]
+		if changed && (a.Kind == flow.ActionGroup || a.Kind == flow.ActionExperimenter) { // for what it may lead to
+			packet.Parse(t.frame, &t.key)
+			changed = false
+		}
 		switch a.Kind {
 		case flow.ActionOutput:
 			s.output(t, flow.Port(a.Arg), a.MaxLen)
 		case flow.ActionGroup:
 			s.toGroup(t, a.Arg)
-		case flow.ActionExperimenter: // there is no other
-			s.toController(t, *a)
+		case flow.ActionExperimenter:
+			if !s.nicira(t, a) {
+				return false
+			}
 		case flow.ActionSetQueue: // there are none; the packet goes where it would
 		default:
+			if a.Kind == flow.ActionPushMPLS && s.cfg.Nicira && packet.Labels(t.frame) >= labelsMax {
+				t.trip.void = unfit
+				return false
+			}
 			ok := false
 			t.frame, ok = rewrite(t, a)
 			changed = changed || ok

@@ -29,11 +29,11 @@ type table struct {
 	matched uint64
 }
 
-// lookup returns the entry that a packet matches, nil if none does.
-func (t *table) lookup(k *flow.Key) *entry {
+// lookup returns the entry that a packet with these fields matches, nil if none does.
+func (t *table) lookup(k *flow.Key, fields flow.FieldSet) *entry {
 	t.lookups++
 	for _, e := range t.entries {
-		if e.Match.Matches(k) {
+		if e.Match.Set&^fields == 0 && e.Match.Matches(k) {
 			t.matched++
 			return e
 		}

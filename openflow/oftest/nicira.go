@@ -1,0 +1,108 @@
+package oftest
+
+import (
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+)
+
+// The bounds of Open vSwitch: on resubmits of one packet; on how often it may be, one
+// within the other, in a group or led to the same or an earlier table; and on its labels.
+const (
+	resubmitMax = 4096
+	depthMax    = 64
+	labelsMax   = 3
+)
+
+// trip is what happens to one packet and its copies, as far as Open vSwitch takes it all
+// back when it cannot carry the packet on.
+type trip struct {
+	frames, messages int // effects before this one
+	resubmits, depth int
+	void             void
+}
+
+// void is why a packet cannot be carried on.
+type void uint8
+
+const (
+	inOrder void = iota
+	unfit        // its headers do not suit an action; outside the bucket where that is, all is well
+	tooFar       // a bound is exceeded
+)
+
+// depart begins a trip.
+func (s *Switch) depart() *trip {
+	return &trip{frames: len(s.effects.Frames), messages: len(s.effects.Messages)}
+}
+
+// arrive ends a trip. Of one that cannot be carried on, it takes back what has come since
+// the last decap of a label, behind which Open vSwitch begins anew.
+func (s *Switch) arrive(t *trip) {
+	if t.void != inOrder {
+		s.effects.Frames = s.effects.Frames[:t.frames]
+		s.effects.Messages = s.effects.Messages[:t.messages]
+	}
+}
+
+// known reports whether an experimenter's action is one of those of Open vSwitch
+// that this switch carries out.
+func known(a flow.Action) bool {
+	_, controller := flow.ParseController(a)
+	_, encap := flow.ParseEncap(a)
+	_, decap := flow.ParseDecap(a)
+	_, resubmit := flow.ParseResubmit(a)
+	return controller || encap || decap || resubmit
+}
+
+// nicira carries out an action of Open vSwitch; false is that the packet is
+// dropped.
+func (s *Switch) nicira(t *transit, a *flow.Action) bool {
+	if _, ok := flow.ParseController(*a); ok {
+		s.toController(t, *a)
+		return true
+	}
+	if r, ok := flow.ParseResubmit(*a); ok {
+		s.resubmit(t, r)
+		return t.trip.void == inOrder
+	}
+	was, ok := t.typ, false
+	if t.frame, t.typ, ok = packet.Encap(t.frame, t.typ, *a); !ok {
+		t.trip.void = unfit
+		return false
+	}
+	packet.Parse(t.frame, &t.key)
+	if _, decap := flow.ParseDecap(*a); decap && was != flow.PacketEthernet {
+		t.trip.frames, t.trip.messages = len(s.effects.Frames), len(s.effects.Messages)
+	}
+	return true
+}
+
+// resubmit carries out what the packet meets in another table, and in those to which
+// that leads. The packet is then as it has been made there.
+func (s *Switch) resubmit(t *transit, r flow.Resubmit) {
+	table, cookie, legacy, reason := t.table, t.cookie, t.legacy, t.reason
+	defer func() { t.table, t.cookie, t.legacy, t.reason = table, cookie, legacy, reason }()
+	next, in := r.Table, r.In
+	if next == flow.NoTable {
+		next = table
+	}
+	if in == flow.PortIn {
+		in = t.in
+	}
+	if t.trip.resubmits++; t.trip.resubmits > resubmitMax || t.trip.depth >= depthMax || int(next) >= len(s.tables) {
+		t.trip.void = tooFar
+		return
+	}
+	if next <= table {
+		t.trip.depth++
+		defer func() { t.trip.depth-- }()
+	}
+	for n := int(next); n >= 0 && t.trip.void == inOrder; in = t.in {
+		t.table = uint8(n)
+		e := s.lookup(t, in)
+		if e == nil {
+			return
+		}
+		n = s.meet(t, e)
+	}
+}

@@ -19,7 +19,7 @@ import (
 // has confirmed them.
 type Standing struct {
 	env   *Env
-	owner string
+	owner flow.Owner
 	want  func(*api.Switch) *api.SetStandingRequest
 	slots chan struct{} // how many switches are seen to at once
 
@@ -51,10 +51,11 @@ const (
 // KeepStanding returns a keeper of an owner's entries. The service's Spec calls
 // flowrules.SetStanding; its handlers of SwitchChanged and of FlowsObserved hand
 // their events on, and Run does the work. want returns the whole set for a
-// switch, nil for none; it is called for several switches at once. Dpid and
-// Owner of the request are filled in.
+// switch, nil for none; it is called for several switches at once, and not for
+// hybrid nodes if the owner has no entries there. Dpid and Owner of the request
+// are filled in.
 func KeepStanding(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *Standing {
-	return &Standing{env: env, owner: owner.String(), want: want, slots: make(chan struct{}, standingSlots),
+	return &Standing{env: env, owner: owner, want: want, slots: make(chan struct{}, standingSlots),
 		switches: map[flow.DPID]*standing{}, moved: make(chan struct{})}
 }
 
@@ -89,7 +90,7 @@ func (k *Standing) SwitchChanged(ev *api.SwitchChanged) {
 // FlowsObserved takes the event: flowrules, which may have started anew, has
 // read a switch and asks for the set of the owner.
 func (k *Standing) FlowsObserved(ev *api.FlowsObserved) {
-	if sw, err := flow.ParseDPID(ev.GetDpid()); err == nil && ev.Owner == k.owner {
+	if sw, err := flow.ParseDPID(ev.GetDpid()); err == nil && ev.Owner == k.owner.String() {
 		k.Changed(sw)
 	}
 }
@@ -198,11 +199,14 @@ func (k *Standing) declare(ctx context.Context, info *api.Switch) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	req := k.want(info)
+	var req *api.SetStandingRequest
+	if h, _ := flow.ParseHybrid(info.Description); h == nil || k.owner.OnHybrid() {
+		req = k.want(info)
+	}
 	if req == nil {
 		req = &api.SetStandingRequest{}
 	}
-	req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner, Damage(k.env) != ""
+	req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner.String(), Damage(k.env) != ""
 	resp, err := Call(ctx, k.env, api.SetStanding, req)
 	if err != nil {
 		return err

@@ -483,7 +483,7 @@ type PacketIn struct {
 	Fields map[string]string `protobuf:"bytes,8,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The frame, from its Ethernet header on, as far as the switch has sent it.
 	Data []byte `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
-	// Of the port: unsettled, edge, link or blocked.
+	// Of the port: unsettled, edge, link, blocked, access, internal or tunnel.
 	Role string `protobuf:"bytes,10,opt,name=role,proto3" json:"role,omitempty"`
 	// Where the sender is attached, if known.
 	Src *Location `protobuf:"bytes,11,opt,name=src,proto3" json:"src,omitempty"`

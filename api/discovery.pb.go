@@ -386,13 +386,15 @@ type PortRole struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The port.
 	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
-	// unsettled, edge, link or blocked.
+	// unsettled, edge, link or blocked; of a hybrid node never edge, but access, internal or
+	// tunnel.
 	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	// Probes refused at this port: forged, too old, replayed or foreign.
 	Refused uint64 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Why it takes no traffic: down, settling, neighbour (its old link is waited for), waiting (a
 	// new link is judged), held (a new link is held) or blocked. An edge has relay if probes of
-	// another port arrive there that may be relayed by hosts. Else empty. In lists only.
+	// another port arrive there that may be relayed by hosts, an access port joined if the
+	// customer or a circuit joins it with another. Else empty. In lists only.
 	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
 	// The same in words.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -28,6 +28,7 @@ type Writer struct {
 	Standing   bool   // it may have standing entries, by flowrules.SetStanding
 	Observed   bool   // its entries are made known by FlowsObserved
 	Policy     bool   // its entries follow from what operators have set
+	Hybrid     bool   // hybrid nodes have them, too
 	Priorities []Priorities
 	Groups     Range
 	Meters     Range
@@ -92,6 +93,12 @@ func (o Owner) String() string {
 // Policy reports whether the owner's entries follow from what operators have set.
 func (o Owner) Policy() bool {
 	return slices.ContainsFunc(writers, func(w Writer) bool { return w.Owner == o && w.Policy })
+}
+
+// OnHybrid reports whether hybrid nodes, whose IP packets are not Weft's, have
+// the owner's entries.
+func (o Owner) OnHybrid() bool {
+	return slices.ContainsFunc(writers, func(w Writer) bool { return w.Owner == o && w.Hybrid })
 }
 
 // GroupOwner returns the owner whose numbers this group's is among;

@@ -16,18 +16,34 @@ const (
 type PortRole uint8
 
 // The roles. Traffic is taken from, and flooded to, edge ports and the tree of
-// links only; a port whose role is not settled yet carries neither.
+// links only; a port whose role is not settled yet carries neither. The last
+// three are those of hybrid nodes, which have no edge ports.
 const (
 	RoleUnsettled PortRole = iota // just up; a neighbour may still answer a probe
 	RoleEdge                      // no switch behind it: hosts live here
 	RoleLink                      // a switch of ours is at the far end
 	RoleBlocked                   // taken out of use, for example by anti-flap
+	RoleAccess                    // of a hybrid node: a customer's, or nobody's
+	RoleInternal                  // of a hybrid node: leads to its own routing
+	RoleTunnel                    // of a hybrid node: a tunnel over its own routing
 )
+
+// roles are their names.
+var roles = [...]string{"unsettled", "edge", "link", "blocked", "access", "internal", "tunnel"}
 
 // String returns the role in lower case.
 func (r PortRole) String() string {
-	return [...]string{"unsettled", "edge", "link", "blocked"}[r&3]
+	return roles[min(int(r), len(roles)-1)]
 }
+
+// ParsePortRole returns the role of a name; false if there is none.
+func ParsePortRole(name string) (PortRole, bool) {
+	i := slices.Index(roles[:], name)
+	return PortRole(max(i, 0)), i >= 0
+}
+
+// OfHybrid reports whether only ports of hybrid nodes have the role.
+func (r PortRole) OfHybrid() bool { return r >= RoleAccess }
 
 // PacketIn is one packet on its way through the pipeline. Data, and whatever
 // points into it, is valid only during the call that receives it. Each stage adds

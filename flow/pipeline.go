@@ -140,12 +140,12 @@ const (
 
 // writers are the owners, in the order in which their services see a packet.
 var writers = []Writer{
-	{Owner: OwnerDiscovery, Name: "discovery", Service: "discovery", Stage: true, Standing: true, Observed: true,
+	{Owner: OwnerDiscovery, Name: "discovery", Service: "discovery", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityProbe, Top: PriorityProbe, Doc: "LLDP to the controller; BDDP dropped"},
 		}},
-	{Owner: OwnerOperator, Name: "operator", Service: "flowrules", Observed: true}, // any table and priority that no other has
-	{Name: "apps", Groups: Range{AppGroups, AppGroups + 1<<28 - 1}},                // as the operator's, by cookies of their own
+	{Owner: OwnerOperator, Name: "operator", Service: "flowrules", Observed: true, Hybrid: true}, // any table and priority that no other has
+	{Name: "apps", Groups: Range{AppGroups, AppGroups + 1<<28 - 1}},                              // as the operator's, by cookies of their own
 	{Owner: OwnerTenants, Name: "tenants", Service: "tenants", Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityTenantGuard, Top: PriorityTenantDouble, Doc: "tags of virtual networks put on; foreign tags dropped"},

@@ -57,7 +57,7 @@ func (r *rig) switches(n int, ids ...flow.DPID) {
 
 // probe returns the genuine probe of a port, sent now.
 func (r *rig) probe(from flow.Location) []byte {
-	return newSigner(r.key).appendProbe(nil, newProbe(from, flow.MAC{2, 0, 0, 0, 0, 9}, 4), from, r.clock)
+	return newSigner(r.key).appendProbe(nil, newProbe(from, 4), from, r.clock)
 }
 
 // packet gives a frame to the stage of a switch and returns the verdict and
@@ -125,7 +125,7 @@ func TestCVE_2015_1611_SpoofedLLDP(t *testing.T) {
 		t.Fatal("the port id is not where the test looks for it")
 	}
 	r.refusedAs(forged, at(2, 1), otherPort)
-	otherKey := newSigner(bytes.Repeat([]byte{8}, keySize)).appendProbe(nil, newProbe(at(1, 1), flow.MAC{}, 4), at(1, 1), r.clock)
+	otherKey := newSigner(bytes.Repeat([]byte{8}, keySize)).appendProbe(nil, newProbe(at(1, 1), 4), at(1, 1), r.clock)
 	r.refusedAs(forged, at(2, 1), otherKey)
 	r.clock -= ms
 	r.refusedAs(stale, at(2, 1), genuine) // from the future
@@ -277,7 +277,7 @@ func TestCVE_2024_57673_BDDPIsNotForwarded(t *testing.T) {
 	r := newRig(t)
 	r.switches(3, 1)
 	r.refusedAs(foreign, at(1, 1), bddp())
-	req := standing(1)
+	req := standing(1, false)
 	drop := req.Flows[1]
 	if drop.Match["eth_type"] != "0x8942" || len(drop.Actions) != 0 || drop.Priority != 65535 {
 		t.Errorf("BDDP entry %v", drop)
@@ -286,7 +286,7 @@ func TestCVE_2024_57673_BDDPIsNotForwarded(t *testing.T) {
 
 // CVE-2024-37018: no rule of an application may have the probes go elsewhere.
 func TestCVE_2024_37018_TrapComesFirst(t *testing.T) {
-	sw, e, err := standing(0xa1).Flows[0].Entry()
+	sw, e, err := standing(0xa1, false).Flows[0].Entry()
 	if err != nil || sw != 0xa1 || e.Priority != flow.PriorityMax || e.Table != 0 || e.Cookie.Owner() != flow.OwnerDiscovery ||
 		len(e.Apply) != 1 || e.Apply[0] != flow.Output(flow.PortController) {
 		t.Errorf("LLDP trap %+v, %v", e, err)
@@ -452,7 +452,7 @@ func TestMemory(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	s := newSigner(make([]byte, keySize))
-	f.Add(s.appendProbe(nil, newProbe(at(1, 1), flow.MAC{}, 4), at(1, 1), 5))
+	f.Add(s.appendProbe(nil, newProbe(at(1, 1), 4), at(1, 1), 5))
 	f.Add(bddp())
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		if at, sent, why := s.read(frame); why == accepted && (at.Switch != 1 || at.Port != 1 || sent != 5) {

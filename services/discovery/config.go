@@ -50,6 +50,11 @@ type Config struct {
 	// others: *:49. On other ports probes are refused, and a port that
 	// receives one is blocked. Empty: all may be.
 	LinkPorts []string `yaml:"link_ports"`
+	// Hybrid names switches of hybrid nodes that do not say so themselves, with the
+	// ports that are no links: 00000000000000a? access=3,4 internal=101-199
+	// tunnel=200-299. The first that matches counts. Nodes say so by the datapath
+	// description of their switch, which begins with hybrid and continues as here.
+	Hybrid []string `yaml:"hybrid"`
 	// NewLinks is judge or hold. With judge, a link between ports that were not a
 	// link before comes up if its latency is plausible. With hold, it waits until
 	// it is allowed.
@@ -161,6 +166,11 @@ func (c *Config) Validate() error {
 	for _, pattern := range c.LinkPorts {
 		if err := validPattern(pattern); err != nil {
 			return fmt.Errorf("link_ports: %w", err)
+		}
+	}
+	for _, text := range c.Hybrid {
+		if _, _, err := parseHybrid(text); err != nil {
+			return fmt.Errorf("hybrid: %w", err)
 		}
 	}
 	for _, text := range c.Allow {

@@ -17,6 +17,7 @@ const (
 	causeHeld      = "held"
 	causeBlocked   = "blocked"
 	causeRelay     = "relay"
+	causeJoined    = "joined"
 )
 
 // explain returns the role of a port; if the port takes no traffic, also the
@@ -33,7 +34,12 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 	switch {
 	case !p.up:
 		say(causeDown, 0, "plug the cable in, or set the port up at the switch", "the port is down")
-	case p.role == flow.RoleLink:
+	case p.role == flow.RoleLink || p.role == flow.RoleInternal || p.role == flow.RoleTunnel:
+	case p.role == flow.RoleAccess:
+		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {
+			say(causeJoined, 0, "if that is a cable between nodes, take the ports out of the nodes' access lists; else find out how the customer, or a circuit, joins them",
+				"probes pass between it and port %v: a customer is plugged in twice, or two circuits form a loop", far)
+		}
 	case p.role == flow.RoleEdge:
 		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {
 			say(causeRelay, 0, fmt.Sprintf("if it is a cable: weft link allow %s %s, or take the port down for %v; else look for who relays",

@@ -18,7 +18,7 @@ func TestGoneSwitchIsShed(t *testing.T) {
 	for i := range n {
 		ports = append(ports, &api.Port{Dpid: flow.DPID(9).String(), Port: uint32(i+1) * 7, Up: true})
 	}
-	topo.connect(now, 9, ports[:1])
+	topo.connect(now, 9, nil, ports[:1])
 	for _, p := range ports[1:] {
 		topo.change(now, 9, p, false)
 	}

@@ -51,6 +51,9 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	if from == nil || to == nil || !from.alive() || !to.alive() {
 		return unknown
 	}
+	if apart(now, from, to) {
+		return listed
+	}
 	if src.Switch == dst.Switch {
 		t.block(now, from)
 		t.block(now, to)

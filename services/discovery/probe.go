@@ -29,12 +29,15 @@ const (
 // orgID is our organisation in LLDP: locally administered, and not registered.
 var orgID = [3]byte{0x02, 'W', 'F'}
 
+// probeSource begins the Ethernet address that probes come from, locally
+// administered: by it an entry tells our LLDP from a customer's. What follows
+// differs from port to port.
+var probeSource, probeSourceMask = flow.MAC{0x02, 'W', 'F'}, flow.MAC{0xff, 0xff, 0xff}
+
 // newProbe returns the probe of a port without stamp and signature.
-func newProbe(at flow.Location, mac flow.MAC, ttl uint16) []byte {
-	if mac == (flow.MAC{}) || mac.Multicast() {
-		mac = flow.MACFrom(0x02<<40 | uint64(at.Switch)<<16&0xffffffffff | uint64(at.Port)&0xffff)
-	}
-	return packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: mac}, packet.LLDPFields{
+func newProbe(at flow.Location, ttl uint16) []byte {
+	src := flow.MACFrom(probeSource.Uint64() | (uint64(at.Switch)<<12|uint64(at.Port)&0xfff)&0xffffff)
+	return packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: src}, packet.LLDPFields{
 		ChassisSubtype: packet.ChassisLocal, ChassisID: appendHex(nil, uint64(at.Switch), 16),
 		PortSubtype: packet.PortLocal, PortID: appendHex(nil, uint64(at.Port), 8),
 		TTL:          ttl,

@@ -16,6 +16,7 @@ const (
 	looped             // comes back to the switch that sent it
 	hostPort           // joins two ports that have been host ports for long
 	noLinkPort         // joins a port that is not in link_ports
+	listed             // joins a port of a hybrid node that is a customer's, internal or a tunnel
 	waiting            // slower than a cable so far; the link waits
 	outlier            // slower than a cable, or new where new links are held; the link is held
 	excessive          // beyond the rate of the port, not examined
@@ -25,5 +26,5 @@ const (
 // String returns the reason as metrics and logs name it.
 func (r refusal) String() string {
 	return [...]string{"accepted", "foreign", "malformed", "forged", "stale", "replayed", "unknown_port",
-		"second_neighbour", "looped", "host_port", "not_link_port", "waits", "held", "rate"}[r]
+		"second_neighbour", "looped", "host_port", "not_link_port", "listed_port", "waits", "held", "rate"}[r]
 }

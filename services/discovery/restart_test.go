@@ -84,7 +84,7 @@ func TestRestartFindsChanges(t *testing.T) {
 	w.cable(at(1, 3), at(2, 3)) // was edge
 	for id := range flow.DPID(3) {
 		ports := []*api.Port{portMsg(id+1, 1, id != 0), portMsg(id+1, 2, true), portMsg(id+1, 3, true)}
-		w.topo.connect(w.now, id+1, ports)
+		w.topo.connect(w.now, id+1, nil, ports)
 		w.topo.trap(w.now, id+1)
 	}
 	log := strings.Join(w.linkEvents(), "\n")
@@ -173,7 +173,7 @@ func TestSouthboundRestart(t *testing.T) {
 		w.away = map[flow.DPID]bool{1: true, 2: true, 3: true}
 		w.run(time.Second)
 		w.away = nil
-		w.topo.connect(w.now, 1, []*api.Port{portMsg(1, 1, false), portMsg(1, 2, true)})
+		w.topo.connect(w.now, 1, nil, []*api.Port{portMsg(1, 1, false), portMsg(1, 2, true)})
 		if log := w.linkEvents(); len(log) != 2 || !strings.Contains(log[0], "port_status") {
 			t.Errorf("events %q, want both directions of the link that is down", log)
 		}

@@ -25,7 +25,7 @@ func (w *world) replaced(n int, ids ...flow.DPID) {
 			msg.Mac = flow.MACFrom(uint64(w.now) | uint64(id)<<8 | uint64(p)).String()
 			ports = append(ports, msg)
 		}
-		w.topo.connect(w.now, id, ports)
+		w.topo.connect(w.now, id, nil, ports)
 		w.topo.trap(w.now, id)
 	}
 }
@@ -137,7 +137,7 @@ func TestSilenceWithoutAReturn(t *testing.T) {
 	w.cut(at(1, 1), at(2, 1))
 	w.run(9 * time.Minute)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
-	w.topo.connect(w.now, 1, []*api.Port{portMsg(1, 1, true)}) // the southbound has started again
+	w.topo.connect(w.now, 1, nil, []*api.Port{portMsg(1, 1, true)}) // the southbound has started again
 	w.topo.trap(w.now, 1)
 	w.run(20 * time.Second)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)

@@ -47,9 +47,12 @@ func (t *topology) settle(now int64, p *port) {
 func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	dp := p.dp
 	waits, isHeld := p.onTrial()
+	listed := p.listed()
 	switch {
 	case !p.up || !dp.connected:
 		return flow.RoleUnsettled, 0
+	case listed != flow.RoleUnsettled:
+		return listed, 0
 	case p.blocked > now:
 		return flow.RoleBlocked, p.blocked
 	case p.out != nil || p.in != nil:
@@ -81,6 +84,9 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	}
 	if p.told < len(burstGaps) {
 		return flow.RoleUnsettled, max(p.soon, now) + burstGaps[0]
+	}
+	if dp.hybrid != nil {
+		return flow.RoleAccess, 0
 	}
 	return flow.RoleEdge, 0
 }

@@ -142,7 +142,7 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		hold = dp.since + trapHope + trapHopeEach*int64(len(t.order))
 	}
 	for _, p := range dp.ports {
-		if !p.up {
+		if !p.up || !p.probed() {
 			continue
 		}
 		if p.soon != 0 {

@@ -128,8 +128,12 @@ func run(ctx context.Context, env *weft.Env) error {
 			e.change(func(now int64, t *topology) { t.disconnect(now, sw) })
 			return
 		}
-		e.change(func(now int64, t *topology) { t.connect(now, sw, m.Ports) })
-		k.begin(ctx, sw)
+		hybrid, err := cfg.hybrid(sw, m.Switch)
+		if err != nil {
+			env.Log.Error("description of a hybrid node not understood: all its ports may become links", "dpid", sw, "error", err)
+		}
+		e.change(func(now int64, t *topology) { t.connect(now, sw, hybrid, m.Ports) })
+		k.begin(ctx, sw, hybrid != nil)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetOwner() == flow.OwnerDiscovery.String() {

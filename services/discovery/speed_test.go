@@ -13,7 +13,7 @@ func BenchmarkProbeMade(b *testing.B) {
 	var jobs []job
 	for p := range flow.Port(12) {
 		l := at(1, p+1)
-		jobs = append(jobs, job{at: l, frame: newProbe(l, flow.MAC{}, 4), actions: []flow.Action{flow.Output(l.Port)}})
+		jobs = append(jobs, job{at: l, frame: newProbe(l, 4), actions: []flow.Action{flow.Output(l.Port)}})
 	}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += len(jobs) {
@@ -27,7 +27,7 @@ func BenchmarkProbeVerified(b *testing.B) {
 	r.config.Rate = 1e9
 	r.switches(3, 1, 2)
 	s := newSigner(r.key)
-	template := newProbe(at(1, 1), flow.MAC{}, 4)
+	template := newProbe(at(1, 1), 4)
 	in := &flow.PacketIn{Switch: 2}
 	in.Key.InPort, in.Key.EthType = 1, flow.EthTypeLLDP
 	var d flow.Decision
@@ -51,7 +51,7 @@ func BenchmarkProbeVerified(b *testing.B) {
 // BenchmarkSign is the part of BenchmarkProbeVerified that is the sender's.
 func BenchmarkSign(b *testing.B) {
 	s := newSigner(make([]byte, keySize))
-	template := newProbe(at(1, 1), flow.MAC{}, 4)
+	template := newProbe(at(1, 1), 4)
 	var frame []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,8 +12,9 @@ import (
 )
 
 // standing returns the baseline flows of discovery: LLDP goes to the controller
-// whatever other entries say, and foreign BDDP is dropped.
-func standing(sw flow.DPID) *api.SetStandingRequest {
+// whatever other entries say, and foreign BDDP is dropped. On a hybrid node only
+// our own LLDP does: customers' passes their circuits, and the node's its routing.
+func standing(sw flow.DPID, hybrid bool) *api.SetStandingRequest {
 	lldp := flow.Entry{
 		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
 		Match: flow.Match{}.WithEthType(flow.EthTypeLLDP), Apply: []flow.Action{flow.Output(flow.PortController)},
@@ -22,8 +23,14 @@ func standing(sw flow.DPID) *api.SetStandingRequest {
 		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 2),
 		Match: flow.Match{}.WithEthType(ethTypeBDDP),
 	}
-	return &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerDiscovery.String(),
-		Flows: []*api.FlowEntry{api.NewFlowEntry(sw, &lldp), api.NewFlowEntry(sw, &bddp)}}
+	req := &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerDiscovery.String()}
+	if hybrid {
+		lldp.Match = lldp.Match.WithEthSrcMasked(probeSource, probeSourceMask)
+		req.Flows = []*api.FlowEntry{api.NewFlowEntry(sw, &lldp)}
+	} else {
+		req.Flows = []*api.FlowEntry{api.NewFlowEntry(sw, &lldp), api.NewFlowEntry(sw, &bddp)}
+	}
+	return req
 }
 
 // A keeper declares the baseline flows of every connected switch: in the
@@ -41,8 +48,9 @@ type keeper struct {
 
 // keeping is a keeper's work for one connected switch.
 type keeping struct {
-	stop  context.CancelFunc
-	again chan struct{} // capacity one: declare anew
+	hybrid bool
+	stop   context.CancelFunc
+	again  chan struct{} // capacity one: declare anew
 }
 
 // The times between tries.
@@ -52,7 +60,7 @@ const (
 )
 
 // begin starts the work for a switch that has connected.
-func (k *keeper) begin(ctx context.Context, sw flow.DPID) {
+func (k *keeper) begin(ctx context.Context, sw flow.DPID, hybrid bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +70,7 @@ func (k *keeper) begin(ctx context.Context, sw flow.DPID) {
 	if k.jobs == nil {
 		k.jobs = map[flow.DPID]*keeping{}
 	}
-	j := &keeping{stop: cancel, again: make(chan struct{}, 1)}
+	j := &keeping{hybrid: hybrid, stop: cancel, again: make(chan struct{}, 1)}
 	k.jobs[sw] = j
 	k.work.Go(func() { k.keep(ctx, sw, j) })
 }
@@ -108,7 +116,7 @@ func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
 // if ctx ends before that.
 func (k *keeper) declare(ctx context.Context, sw flow.DPID, j *keeping) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		resp, err := k.set(ctx, standing(sw))
+		resp, err := k.set(ctx, standing(sw, j.hybrid))
 		switch {
 		case ctx.Err() != nil:
 			return false

@@ -66,8 +66,9 @@ type datapath struct {
 	ports     []*port
 	low       []*port // by number, those below lowPorts
 	high      map[flow.Port]*port
-	judge     int64 // when to check the links that leave it
-	settle    int64 // when to check the roles of its ports; math.MaxInt64: not by time
+	hybrid    *flow.Hybrid // nil: it is not of a hybrid node
+	judge     int64        // when to check the links that leave it
+	settle    int64        // when to check the roles of its ports; math.MaxInt64: not by time
 	view      *view
 	echo      echo
 	flight    atomic.Bool // probes of the switch are being sent
@@ -177,8 +178,9 @@ func (dp *datapath) put(n flow.Port, p *port) {
 func (t *topology) due(at int64) { t.deadline = min(t.deadline, at) }
 
 // connect handles a switch that has connected, with all its ports.
-func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
+func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports []*api.Port) {
 	dp := t.datapath(id)
+	t.setHybrid(now, dp, hybrid)
 	if dp.connected {
 		t.resume(now, dp)
 	} else {
@@ -308,16 +310,16 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		}
 		delete(t.views, at)
 		p.actions = []flow.Action{flow.Output(at.Port)}
-		if far, ok := t.known[at]; ok {
+		if far, ok := t.known[at]; ok && p.listed() == flow.RoleUnsettled {
 			p.was, p.judged = far, !t.past[at].trial
 			t.expect(now, p)
 		}
 		dp.ports = append(dp.ports, p)
 		dp.put(at.Port, p)
 	}
-	if mac := macOf(msg); p.frame == nil || p.mac != mac {
-		p.mac = mac
-		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
+	p.mac = macOf(msg)
+	if p.frame == nil {
+		p.frame = newProbe(at, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 	}
 	p.removed = false
 	t.setSpeed(now, p, msg.GetSpeedKbps())

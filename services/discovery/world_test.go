@@ -50,7 +50,7 @@ func (w *world) switches(n int, ids ...flow.DPID) {
 		for p := range n {
 			ports = append(ports, portMsg(id, flow.Port(p+1), true))
 		}
-		w.topo.connect(w.now, id, ports)
+		w.topo.connect(w.now, id, nil, ports)
 		w.topo.trap(w.now, id)
 	}
 }
@@ -171,7 +171,7 @@ func TestLinkComesUpAndEdgesSettle(t *testing.T) {
 
 func TestSettleWaitsForTrap(t *testing.T) {
 	w := newWorld(t, nil)
-	w.topo.connect(w.now, 1, []*api.Port{portMsg(1, 1, true)})
+	w.topo.connect(w.now, 1, nil, []*api.Port{portMsg(1, 1, true)})
 	w.run(2 * time.Second)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
 	w.run(2 * time.Second)

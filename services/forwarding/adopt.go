@@ -452,7 +452,7 @@ func (e *engine) judged(pl *pool, now time.Time) bool {
 			p.mu.Lock()
 			up, role := p.up[port], p.role[port]
 			p.mu.Unlock()
-			if !up || role == flow.RoleEdge.String() || role == flow.RoleBlocked.String() {
+			if r, _ := flow.ParsePortRole(role); !up || r == flow.RoleEdge || r == flow.RoleBlocked || r.OfHybrid() {
 				continue
 			}
 			if _, linked := e.links.far(at); !linked {

@@ -365,3 +365,21 @@ func standingFlows(e *engine, sw flow.DPID, tree []flow.Port) []flow.Entry {
 	list, _ := e.standingEntries(sw, tree, false, flow.TableForward)
 	return list
 }
+
+// A hybrid node has no entry of forwarding's, whether it says that it is one or
+// discovery does.
+func TestNoBaselineOnHybridNodes(t *testing.T) {
+	net, _, edges := ring(t, 1)
+	c := newCluster(t, net, 1, nil, edges...)
+	e := c.run[0].engine
+	if list, _ := e.standingEntries(1, nil, false, flow.TableForward); len(list) == 0 {
+		t.Error("no entries on a switch that is of no hybrid node")
+	}
+	e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true, Tables: 254, Description: "hybrid access=3"}})
+	e.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(flow.Location{Switch: 2, Port: 3}), Role: "internal"}})
+	for _, sw := range []flow.DPID{1, 2} {
+		if list, groups := e.standingEntries(sw, nil, false, flow.TableForward); len(list)+len(groups) != 0 {
+			t.Errorf("hybrid switch %v: %v, %v", sw, list, groups)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func (m *missing) switchChanged(ev *api.SwitchChanged) {
 	if err != nil {
 		return
 	}
-	if !ev.Switch.Connected {
+	if h, _ := flow.ParseHybrid(ev.Switch.Description); !ev.Switch.Connected || h != nil {
 		delete(m.switches, sw)
 		return
 	}

@@ -17,6 +17,7 @@ type edgePorts struct {
 
 	mu        sync.Mutex // guards all below
 	connected bool
+	hybrid    bool // by what the switch says of itself
 	up        map[flow.Port]bool
 	role      map[flow.Port]string
 	floods    map[flow.Port]*allowance
@@ -51,6 +52,19 @@ func (p *edgePorts) list() []flow.Port {
 // isEdge reports whether a port is an edge port that is up; mu is held.
 func (p *edgePorts) isEdge(port flow.Port) bool {
 	return p.up[port] && p.role[port] == flow.RoleEdge.String()
+}
+
+// ofHybrid reports whether the switch is of a hybrid node: it has no entry of
+// forwarding's, not even a table miss.
+func (p *edgePorts) ofHybrid() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range p.role {
+		if r, _ := flow.ParsePortRole(name); r.OfHybrid() {
+			return true
+		}
+	}
+	return p.hybrid
 }
 
 // update changes the state of a switch's ports.
@@ -90,6 +104,8 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	p.table.Store(int32(tableOf(ev.Switch)))
 	p.update(func() {
 		p.connected = true
+		h, _ := flow.ParseHybrid(ev.Switch.Description)
+		p.hybrid = h != nil
 		clear(p.up)
 		clear(p.floods)
 		for _, port := range ev.Ports {

@@ -162,8 +162,12 @@ const manyOthers = 16
 // any other port to nobody. The other ports are distinguished in one of two
 // ways: by an entry for each of them before one for all edge ports, or, if they
 // are many, by an entry for each edge port before one for all of them. If a
-// multicast goes to too many ports for one entry, it goes to the groups.
+// multicast goes to too many ports for one entry, it goes to the groups. A hybrid
+// node has none.
 func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) ([]flow.Entry, []flow.Group) {
+	if e.edge(sw).ofHybrid() {
+		return nil, nil
+	}
 	d := &flow.Decision{}
 	miss := missEntry(d)
 	miss.Table = table

@@ -34,13 +34,13 @@ func (a *attached) away() bool { return a.gone || a.awaited }
 
 // alive reports whether hosts at the place can be heard and reached.
 func (p *place) alive() bool {
-	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked
+	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
 }
 
 // lost reports whether hosts at the place must be given up.
 func (p *place) lost(cfg *Config, now int64) bool {
 	switch {
-	case p.role == flow.RoleLink:
+	case p.role == flow.RoleLink || p.role.OfHybrid():
 		return true
 	case p.sw.away():
 		return now-p.sw.since >= int64(cfg.SwitchGrace)
@@ -204,12 +204,10 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	if p == nil {
 		return
 	}
-	for r := flow.RoleUnsettled; r <= flow.RoleBlocked; r++ {
-		if r.String() == role {
-			p.role = r
-		}
+	if r, known := flow.ParsePortRole(role); known {
+		p.role = r
 	}
-	if p.role == flow.RoleLink {
+	if p.role == flow.RoleLink || p.role.OfHybrid() {
 		t.vacate(p)
 	}
 	t.repeat(now, p)

@@ -147,6 +147,8 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			} else {
 				t.tally.add(onLink)
 			}
+		case flow.RoleAccess, flow.RoleInternal, flow.RoleTunnel:
+			return flow.Drop
 		case flow.RoleBlocked:
 			t.tally.add(blocked)
 			return flow.Drop

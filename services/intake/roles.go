@@ -41,14 +41,9 @@ func (r *roles) of(sw flow.DPID) *table {
 	return t
 }
 
-var roleOf = map[string]flow.PortRole{
-	flow.RoleUnsettled.String(): flow.RoleUnsettled, flow.RoleEdge.String(): flow.RoleEdge,
-	flow.RoleLink.String(): flow.RoleLink, flow.RoleBlocked.String(): flow.RoleBlocked,
-}
-
 // changed handles the event.
 func (r *roles) changed(e *api.PortRoleChanged) {
-	role, known := roleOf[e.GetPort().GetRole()]
+	role, known := flow.ParsePortRole(e.GetPort().GetRole())
 	at := e.GetPort().GetAt().Flow()
 	if !known {
 		r.log.Error("role of a port left out", "dpid", at.Switch, "port", at.Port, "role", e.GetPort().GetRole())

@@ -1,0 +1,73 @@
+package discovery
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// parseHybrid parses an entry of Config.Hybrid.
+func parseHybrid(text string) (pattern string, h *flow.Hybrid, err error) {
+	pattern, lists, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.Contains(pattern, "=") {
+		return "", nil, fmt.Errorf("%.80q: want a switch of 16 hex digits, in which *, ? and [a-c] stand for others, and its ports, such as 00000000000000a? access=3,4 internal=101-199", text)
+	}
+	h, err = flow.ParseHybrid("hybrid " + lists)
+	return pattern, h, err
+}
+
+// hybrid returns what is known of a switch as a hybrid node, nil if it is none:
+// from Hybrid, else from what the switch says of itself.
+func (c *Config) hybrid(sw flow.DPID, m *api.Switch) (*flow.Hybrid, error) {
+	for _, text := range c.Hybrid {
+		pattern, h, err := parseHybrid(text)
+		if match, _ := path.Match(pattern, sw.String()); match && err == nil { // Validate has said what is wrong
+			return h, nil
+		}
+	}
+	return flow.ParseHybrid(m.GetDescription())
+}
+
+// listed returns the role that a hybrid node gives a port; RoleUnsettled if it
+// gives none.
+func (p *port) listed() flow.PortRole {
+	if p.dp.hybrid == nil {
+		return flow.RoleUnsettled
+	}
+	return p.dp.hybrid.Role(p.at.Port)
+}
+
+// probed reports whether probes are sent out of a port: not where there is no
+// link whatever is heard.
+func (p *port) probed() bool {
+	r := p.listed()
+	return r != flow.RoleInternal && r != flow.RoleTunnel
+}
+
+// apart reports whether a probe that arrived at to joins ports of which one is a
+// customer's, internal or a tunnel, and notes it for explain.
+func apart(now int64, from, to *port) bool {
+	if from.listed() == flow.RoleUnsettled && to.listed() == flow.RoleUnsettled {
+		return false
+	}
+	from.rival, from.rivalAt = to.at, now
+	to.rival, to.rivalAt = from.at, now
+	return true
+}
+
+// setHybrid records what a switch that connects says of itself. Links of ports
+// that are now in a list are gone.
+func (t *topology) setHybrid(now int64, dp *datapath, h *flow.Hybrid) {
+	dp.hybrid = h
+	for _, p := range dp.ports {
+		if p.listed() != flow.RoleUnsettled {
+			t.unlink(now, p, "hybrid")
+			t.endTrials(now, p, "hybrid")
+			t.part(p)
+			p.presumed, p.blocked = 0, 0
+		}
+	}
+}

@@ -144,6 +144,15 @@ func (a *adoption) taken(p pair, now time.Time) {
 	}
 }
 
+// lookAgain has the switches of a pool asked once more.
+func (a *adoption) lookAgain(pl *pool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, h := range pl.hops {
+		a.askLater(h.sw, now.Add(unsure))
+	}
+}
+
 // askLater asks a switch once more at a time: what it reported could not be
 // judged. The caller holds the lock.
 func (a *adoption) askLater(sw flow.DPID, at time.Time) {
@@ -330,12 +339,14 @@ func (e *engine) adopt(now time.Time) {
 }
 
 // mend reprograms incomplete routes if it knows where they lead, and removes
-// what remains of others. Only the owner of a pair does so.
+// what remains of others. Only the owner of a pair does so; it may know better
+// than another that a route is whole, which then looks at it again.
 func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 	d := &flow.Decision{}
 	var events []*api.RouteChanged
 	for p, pl := range broken {
 		if !e.replicas.owns(p) {
+			e.adoption.lookAgain(pl, now)
 			continue
 		}
 		remains := pl.route(p)
@@ -438,21 +449,29 @@ func (e *engine) endsOf(p pair, pl *pool) (from, to flow.Location, known bool) {
 }
 
 // judged reports whether nothing more can become known about the links of a
-// pool. That holds if each of its ports is down, is an edge port, or has a
-// known link; or if its switch has been connected for so long that all links
-// had been found before this instance started. The caller holds the lock.
+// pool. That holds if discovery has settled what each of its ports is, and each
+// that is to have a link has a known one; or if its switch has been connected for
+// so long that all links had been found before this instance started. The caller
+// holds the lock.
 func (e *engine) judged(pl *pool, now time.Time) bool {
 	for _, h := range pl.hops {
-		if t := e.adoption.switches[h.sw]; t != nil && !t.began.IsZero() && now.Sub(t.began) > adoptWithin {
-			continue
-		}
+		t := e.adoption.switches[h.sw]
+		found := t != nil && !t.began.IsZero() && now.Sub(t.began) > adoptWithin
 		for _, port := range []flow.Port{h.in, h.out} {
 			at := flow.Location{Switch: h.sw, Port: port}
 			p := e.edge(at.Switch)
 			p.mu.Lock()
-			up, role := p.up[port], p.role[port]
+			connected, up, role := p.connected, p.up[port], p.role[port]
 			p.mu.Unlock()
-			if r, _ := flow.ParsePortRole(role); !up || r == flow.RoleEdge || r == flow.RoleBlocked || r.OfHybrid() {
+			r, _ := flow.ParsePortRole(role)
+			switch {
+			case !connected:
+				return false
+			case !up || r == flow.RoleEdge || r == flow.RoleBlocked || r.OfHybrid():
+				continue
+			case r == flow.RoleUnsettled: // discovery may just have started
+				return false
+			case found:
 				continue
 			}
 			if _, linked := e.links.far(at); !linked {

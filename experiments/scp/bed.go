@@ -66,10 +66,10 @@ const (
 	independentPort = 8000
 	consumerPort    = 8100
 	behindPort      = 8200
-	// memberPort is where the virtual address's member listens: a producer of its
-	// own, because the entries of a pair are in the way of the consumer's connections
-	// to the member's own address.
-	memberPort = 7778
+	// userHost asks by the virtual address: a consumer of its own at the same switch,
+	// because the entries of a pair are in the way of the consumer's connections to the
+	// member's own address.
+	userHost = "user"
 )
 
 // bed is consumer and producer at a switch each, and agents of all kinds in both
@@ -119,8 +119,7 @@ func bedTopology(s agents.Scripts) *lab.Topology {
 	host := func(name, sw, address string, run ...lab.Program) lab.Host {
 		return lab.Host{Name: name, Switch: sw, IPv4: netip.MustParsePrefix(address + "/16"), Run: run}
 	}
-	producer := []lab.Program{{Name: "udm", Command: "weft nf udm --nrf http://10.0.0.1:7777"},
-		{Name: "member", Command: fmt.Sprintf("weft nf udm --nrf http://10.0.0.1:7777 --listen :%d", memberPort)}}
+	producer := []lab.Program{{Name: "udm", Command: "weft nf udm --nrf http://10.0.0.1:7777"}}
 	var consumer, agent []lab.Program
 	at := func(a netip.Addr, port int) netip.AddrPort { return netip.AddrPortFrom(a, uint16(port)) }
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -132,7 +131,7 @@ func bedTopology(s agents.Scripts) *lab.Topology {
 	return &lab.Topology{
 		Switches: []lab.Switch{{Name: "s1"}, {Name: "s2"}}, Links: []lab.Link{{A: "s1", B: "s2"}},
 		Hosts: []lab.Host{
-			host("nrf", "s1", "10.0.0.1", lab.Program{Name: "nrf", Command: "weft nf nrf"}), host("consumer", "s1", "10.0.0.2", consumer...),
+			host("nrf", "s1", "10.0.0.1", lab.Program{Name: "nrf", Command: "weft nf nrf"}), host("consumer", "s1", "10.0.0.2", consumer...), host(userHost, "s1", "10.0.0.5"),
 			host("agent", "s2", agentAt.String(), agent...), host("producer", "s2", producerAt.String(), producer...),
 		},
 	}
@@ -154,7 +153,7 @@ func (b *bed) prepare(ctx context.Context, of setup) error {
 			return err
 		}
 		_, err = api.NewBalancerClient(conn).SetVip(ctx, &api.SetVipRequest{Vip: &api.Vip{
-			Name: "udm", Address: vipAt.String(), Protocol: "tcp", Port: nfPort, Per: "pair", Pool: []*api.PoolMember{{Address: producerAt.String(), Port: memberPort}},
+			Name: "udm", Address: vipAt.String(), Protocol: "tcp", Port: nfPort, Per: "pair", Pool: []*api.PoolMember{{Address: producerAt.String(), Port: nfPort}},
 		}})
 		if err != nil {
 			return b.Failed(err)
@@ -189,18 +188,19 @@ func (of setup) target() string {
 	return "http://" + at.String() + "/nudm-sdm/v2/imsi-1/am-data"
 }
 
-// producer is the program that answers.
-func (of setup) producer() string {
+// consumer is the host that asks.
+func (of setup) consumer() string {
 	if of.name == sdn {
-		return "member"
+		return userHost
 	}
-	return "udm"
+	return "consumer"
 }
 
 // loaded is what a load has measured.
 type loaded struct {
 	*httpload.Result
-	cpu time.Duration // of all processes on the path but the consumer's
+	cpu     time.Duration // of all processes on the path but the consumer's
+	packets int64         // that the switches have taken in
 }
 
 // failed is how many requests were not answered well.
@@ -217,11 +217,15 @@ func (b *bed) load(ctx context.Context, of setup, length time.Duration, flags ..
 	if err != nil {
 		return l, err
 	}
+	packets, err := b.packets(ctx)
+	if err != nil {
+		return l, err
+	}
 	before := b.used(path)
 	cmd := exec.CommandContext(ctx, b.self, slices.Concat([]string{"bench", "http", of.target(), "-o", "json", "--warmup", "0s", "--duration", length.String()}, flags)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, time.Second
-	if err := b.lab.StartCmd("consumer", cmd); err != nil {
+	if err := b.lab.StartCmd(of.consumer(), cmd); err != nil {
 		return l, err
 	}
 	err = cmd.Wait()
@@ -229,7 +233,22 @@ func (b *bed) load(ctx context.Context, of setup, length time.Duration, flags ..
 	if err != nil {
 		return l, fmt.Errorf("load %s: %w: %s", of.name, err, bytes.TrimSpace(said.Bytes()))
 	}
+	if l.packets, err = b.packets(ctx); err != nil {
+		return l, err
+	}
+	l.packets -= packets
 	return l, json.Unmarshal(out.Bytes(), &l.Result)
+}
+
+// packets is how many packets Open vSwitch has received at all ports of its switches.
+func (b *bed) packets(ctx context.Context) (n int64, err error) {
+	out, err := exec.CommandContext(ctx, "ovs-appctl", "-t", filepath.Join(b.lab.Dir(), "ovs-vswitchd.ctl"), "dpif-netdev/pmd-stats-show").Output()
+	_, text, found := strings.Cut(string(out), "packets received:")
+	if err != nil || !found {
+		return 0, fmt.Errorf("count packets: %w: %q", err, out)
+	}
+	_, err = fmt.Sscan(text, &n)
+	return n, err
 }
 
 // path returns the processes between consumer and producer, that of the producer
@@ -237,7 +256,7 @@ func (b *bed) load(ctx context.Context, of setup, length time.Duration, flags ..
 func (b *bed) path(ctx context.Context, of setup) ([]int, error) {
 	list := []int{b.switchd}
 	for _, p := range b.lab.Programs(ctx) {
-		on := p.Host == "producer" && p.Name == of.producer()
+		on := p.Host == "producer" && p.Name == "udm"
 		if of.kind != "" && p.Name == string(of.kind) {
 			on = on || of.colocated == (p.Host != "agent")
 		}

@@ -23,6 +23,7 @@ var table = []row{
 	{"openflow", []string{"flow"}, nil},
 	{"openflow/*", []string{"openflow", "flow", "packet"}, nil},
 	{"sbi", nil, nil},
+	{"pce", nil, nil},
 	{"api", []string{"flow"}, []string{
 		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
 	}},
@@ -31,7 +32,7 @@ var table = []row{
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "services/southbound/*", "internal/keypair", "internal/localsocket"}, []string{"*"}},
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
-	{"services/*", []string{".", "flow", "packet", "api", "sbi", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/northbound", "internal/rootpart"}, []string{"*"}},
+	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/northbound", "internal/rootpart"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},

@@ -106,6 +106,9 @@ func (c Cookie) ID() uint32 { return uint32(c) }
 // OwnerMask selects, as cookie mask, all entries of one owner.
 const OwnerMask Cookie = 0xffffff << 40
 
+// NodeCookie is the cookie of the entries that a hybrid node has by itself.
+const NodeCookie Cookie = 0x4e4f4445 // "NODE"
+
 // Command is what a flow-mod does (OpenFlow 1.3.5 §7.3.4.1).
 type Command uint8
 

@@ -72,6 +72,11 @@ const (
 	PriorityTenantOther  = 24000 // that host's tagged frames: dropped
 	PriorityTenantGuard  = 23000 // frames that bring a network's tag with them: dropped
 
+	// Of hybrid nodes themselves, not of the controller (package node): below what
+	// services have for a port.
+	PriorityCoexistGuard = 201 // from customers: what is of the nodes' routing, dropped
+	PriorityCoexist      = 200 // what comes by a port, to the node's routing, and back
+
 	PriorityBindingTrusted   = 6 // ports that are not edge ports; neighbour discovery, which the controller judges
 	PriorityBindingSource    = 5 // a bound IP address of its host
 	PriorityBindingNotOwn    = 4 // of anybody else: dropped
@@ -151,6 +156,10 @@ var writers = []Writer{
 			{Table: TableIngress, Base: PriorityTenantGuard, Top: PriorityTenantDouble, Doc: "tags of virtual networks put on; foreign tags dropped"},
 		},
 		Meters: Range{TenantMeters, TenantMeters + 1<<16 - 1}},
+	{Name: "node", // by cookies of their own
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityCoexist, Top: PriorityCoexistGuard, Doc: "hybrid nodes: between a port and the node's IP routing; of customers, the routing's protocols dropped"},
+		}},
 	{Owner: OwnerHosts, Name: "hosts", Service: "hosts", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableForward, Base: PriorityListen, Top: PriorityListen, Doc: "packets of a host whose place somebody claims, to the controller, for `hosts.hold`"},

@@ -52,7 +52,8 @@ var table = []row{
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/document", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
-	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
+	{"node", []string{"flow", "openflow", "internal/document"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},
+	{"lab", []string{"flow", "packet", "node", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
 	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
@@ -95,7 +96,7 @@ var keepers = []struct {
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
 	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
-	{"github.com/vishvananda/", []string{"lab", "cmd/weft/bench"}, "let package lab touch links and namespaces"},
+	{"github.com/vishvananda/", []string{"lab", "node", "cmd/weft/bench"}, "let package lab touch links and namespaces"},
 }
 
 // guarded are the variables of packages that are locks or counters nevertheless,

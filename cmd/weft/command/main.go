@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/demo"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/cmd/weft/nf"
+	"github.com/weft-sdn/weft/cmd/weft/node"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/cmd/weft/policy"
 	"github.com/weft-sdn/weft/cmd/weft/profiler"
@@ -96,7 +97,7 @@ of real switches to try it in.`,
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
-	add("work", demo.Command(), labCommand(), nf.Command(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
+	add("work", demo.Command(), labCommand(), nf.Command(), node.Command(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
 	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
 	policy.Derive(root, api.Methods())
 	cli.Strict(root)

@@ -36,6 +36,7 @@ func Check(t *Topology) error {
 	c.hosts()
 	c.links()
 	c.ports()
+	c.nodesAndBridges()
 	return c.problems.err()
 }
 
@@ -105,6 +106,9 @@ func (c *checker) switches() {
 	for i := range c.t.Switches {
 		s := &c.t.Switches[i]
 		c.name(s.line, "switch", s.Name)
+		if !s.controlled() {
+			continue
+		}
 		if other, ok := dpids[s.DPID]; ok {
 			c.add(s.line, "", "switch %s has dpid %s, which is already switch %s's", s.Name, s.DPID, other)
 		} else {
@@ -244,10 +248,17 @@ func (c *checker) ports() {
 		no uint16
 	}
 	used := map[port]string{}
+	hybrid := map[string]bool{}
+	for _, s := range c.t.Switches {
+		hybrid[s.Name] = s.Kind == KindHybrid
+	}
 	take := func(line int, sw string, no uint16, by string) {
 		if no < 1 || no > maxPort {
 			c.add(line, fmt.Sprintf("1 to %d", maxPort), "%s: switch %s cannot have port %d", by, sw, no)
 			return
+		}
+		if hybrid[sw] && no >= internalPorts {
+			c.add(line, fmt.Sprintf("1 to %d", internalPorts-1), "%s: port %d of hybrid node %s: those above are internal ports", by, no, sw)
 		}
 		if other, ok := used[port{sw, no}]; ok {
 			c.add(line, "", "%s: port %d of switch %s is already used by %s", by, no, sw, other)

@@ -14,6 +14,10 @@ import (
 // hosts) and fd00::N/64; programs get the names of their files, and are always
 // restarted. What is set already is kept and never given twice. A
 // topology with more hosts than addresses stays as it is; Check says so.
+//
+// The Nth hybrid node or router gets the loopbacks 10.255.0.N and fd00:ff::N,
+// the Nth host with a gateway 10.64.N.2/24 and fd00:64:0:N::2/64, and OSPF says
+// hello every second and gives a neighbour up after four.
 func (t *Topology) Complete() {
 	if len(t.Hosts) > mostNodes {
 		return
@@ -22,6 +26,8 @@ func (t *Topology) Complete() {
 		t.Controllers = []string{DefaultController}
 	}
 	t.completeSwitches()
+	t.completeNodes()
+	t.completeGateways()
 	t.completeHosts()
 	t.completePorts()
 }
@@ -33,6 +39,12 @@ func (t *Topology) completeSwitches() {
 	}
 	for i := range t.Switches {
 		s := &t.Switches[i]
+		if s.Kind == "" {
+			s.Kind = KindOpenFlow
+		}
+		if !s.controlled() {
+			continue
+		}
 		if s.DPID == 0 {
 			for s.DPID = DPID(i + 1); used[s.DPID]; {
 				s.DPID++

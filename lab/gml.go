@@ -33,7 +33,7 @@ func LoadGML(path string) (*Topology, error) {
 		for _, e := range g.list {
 			switch e.key {
 			case "node":
-				n.nodes = append(n.nodes, node{e.text("id"), e.text("label"), e.text("Latitude"), e.text("Longitude")})
+				n.nodes = append(n.nodes, vertex{e.text("id"), e.text("label"), e.text("Latitude"), e.text("Longitude")})
 			case "edge":
 				n.edges = append(n.edges, edge{e.text("source"), e.text("target"), e.text("LinkSpeedRaw")})
 			}

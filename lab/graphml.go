@@ -60,7 +60,7 @@ func LoadGraphML(path string) (*Topology, error) {
 	}
 	drawn := network{}
 	for _, n := range g.Graphs[0].Nodes {
-		drawn.nodes = append(drawn.nodes, node{
+		drawn.nodes = append(drawn.nodes, vertex{
 			id: n.ID, label: value(n.Data, "node label"),
 			latitude: value(n.Data, "node Latitude"), longitude: value(n.Data, "node Longitude"),
 		})

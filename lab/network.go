@@ -11,12 +11,12 @@ import (
 
 // network is a drawing of a network, as other tools publish them.
 type network struct {
-	nodes []node
+	nodes []vertex
 	edges []edge
 }
 
-// node is a node of a drawing; what the drawing does not say is empty.
-type node struct{ id, label, latitude, longitude string }
+// vertex is a node of a drawing; what the drawing does not say is empty.
+type vertex struct{ id, label, latitude, longitude string }
 
 // edge joins two nodes; speed is in bit/s.
 type edge struct{ source, target, speed string }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weft-sdn/weft/internal/document"
 )
@@ -65,7 +66,7 @@ func Parse(file string, text []byte) (*Topology, error) {
 	return t, nil
 }
 
-const topologyKeys = "name, controller, switches, hosts, links"
+const topologyKeys = "name, controller, switches, hosts, links, routing, control, ovs"
 
 // reader turns values into a Topology and collects what is wrong.
 type reader struct {
@@ -164,6 +165,16 @@ func (r *reader) text(key string, to *string) field {
 	return field{key, r.scalar(key, func(s string) error { *to = s; return nil })}
 }
 
+func (r *reader) truth(key string, to *bool) field {
+	return field{key, r.scalar(key, func(s string) error {
+		if s != "true" && s != "false" {
+			return fmt.Errorf("%q is not allowed; allowed: true, false", s)
+		}
+		*to = s == "true"
+		return nil
+	})}
+}
+
 func (r *reader) number(key string, least, most uint64, set func(uint64)) field {
 	return field{key, r.scalar(key, func(s string) error {
 		v, err := strconv.ParseUint(s, 10, 64)
@@ -195,6 +206,32 @@ func (r *reader) topology(v document.Value, t *Topology) {
 		{"switches", r.list("switches", func(v document.Value) { t.Switches = append(t.Switches, r.oneSwitch(v)) })},
 		{"hosts", r.list("hosts", func(v document.Value) { t.Hosts = append(t.Hosts, r.host(v)) })},
 		{"links", r.list("links", func(v document.Value) { t.Links = append(t.Links, r.link(v)) })},
+		{"routing", func(v document.Value) { r.routing(v, &t.Routing) }},
+		{"control", func(v document.Value) {
+			r.mapping(v, "control", []field{r.text("mode", &t.Control.Mode), r.text("at", &t.Control.At)})
+		}},
+		r.text("ovs", &t.OVS),
+	})
+}
+
+func (r *reader) routing(v document.Value, to *Routing) {
+	r.mapping(v, "routing", []field{
+		{"hello", r.scalar("hello", func(v string) (err error) { to.Hello, err = parseSeconds(v); return err })},
+		{"dead", r.scalar("dead", func(v string) (err error) { to.Dead, err = parseSeconds(v); return err })},
+		{"bfd", r.scalar("bfd", func(v string) (err error) {
+			switch v {
+			case "true":
+				to.BFD = defaultBFD
+			case "false", "none":
+				to.BFD = 0
+			default:
+				if to.BFD, err = ParseDelay(v); err != nil {
+					return fmt.Errorf("%q is not allowed; allowed: a time such as 50ms, true, none", v)
+				}
+			}
+			return nil
+		})},
+		r.truth("ipv4_only", &to.IPv4Only),
 	})
 }
 
@@ -205,6 +242,9 @@ func (r *reader) oneSwitch(v document.Value) Switch {
 		{"dpid", r.scalar("dpid", func(v string) (err error) { s.DPID, err = ParseDPID(v); return err })},
 		{"protocols", r.list("protocols", r.scalar("protocols", func(v string) error { s.Protocols = append(s.Protocols, v); return nil }))},
 		r.text("fail_mode", &s.FailMode),
+		{"kind", r.scalar("kind", func(v string) error { s.Kind = Kind(v); return nil })},
+		{"loopback", r.scalar("loopback", func(v string) (err error) { s.Loopback, err = parseAddr(v, "10.255.0.1"); return err })},
+		{"loopback6", r.scalar("loopback6", func(v string) (err error) { s.Loopback6, err = parseAddr(v, "fd00:ff::1"); return err })},
 	})
 	return s
 }
@@ -231,13 +271,8 @@ func (r *reader) host(v document.Value) Host {
 		{"gateway4", r.scalar("gateway4", func(v string) (err error) { h.GW4, err = netip.ParseAddr(v); return err })},
 		{"gateway6", r.scalar("gateway6", func(v string) (err error) { h.GW6, err = netip.ParseAddr(v); return err })},
 		r.number("vlan", 1, 4094, func(v uint64) { h.VLAN = uint16(v) }),
-		{"manage", r.scalar("manage", func(v string) error {
-			if v != "true" && v != "false" {
-				return fmt.Errorf("%q is not allowed; allowed: true, false", v)
-			}
-			h.Manage = v == "true"
-			return nil
-		})},
+		r.truth("gateway", &h.Gateway),
+		r.truth("manage", &h.Manage),
 		{"run", r.list("run", func(v document.Value) { h.Run = append(h.Run, r.program(v)) })},
 	}, r.shape(&h.Shape)...))
 	return h
@@ -266,6 +301,23 @@ func (r *reader) program(v document.Value) Program {
 		{"restart", r.scalar("restart", func(s string) error { p.Restart = Restart(s); return nil })},
 	})
 	return p
+}
+
+// parseSeconds reads a time of whole seconds.
+func parseSeconds(s string) (Delay, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < time.Second || d > 65535*time.Second || d%time.Second != 0 {
+		return 0, fmt.Errorf("%q is not allowed; allowed: 1s to 65535s, in whole seconds", s)
+	}
+	return Delay(d), nil
+}
+
+func parseAddr(s, example string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" {
+		return a, fmt.Errorf("%q is not an address; allowed: such as %s", s, example)
+	}
+	return a, nil
 }
 
 func parsePrefix(s string, none netip.Prefix, example string) (netip.Prefix, error) {

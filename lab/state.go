@@ -32,6 +32,7 @@ type state struct {
 	Directory string                `json:"directory"`        // that the hosts' programs run in
 	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
 	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology
+	Nodes     []labNode             `json:"nodes,omitempty"`  // hybrid nodes and routers
 }
 
 func (s *state) dir() string { return dirOf(s.Name) }

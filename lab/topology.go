@@ -15,6 +15,10 @@ type Topology struct {
 	Switches    []Switch `json:"switches"`
 	Hosts       []Host   `json:"hosts"`
 	Links       []Link   `json:"links"`
+	// Of hybrid nodes and routers.
+	Routing Routing `json:"routing,omitzero"`
+	Control Control `json:"control,omitzero"`
+	OVS     string  `json:"ovs,omitempty"` // OVSShared or OVSOwn
 
 	selfLoops []string // switches that had a link to themselves, which was left out
 
@@ -22,12 +26,18 @@ type Topology struct {
 	line int
 }
 
-// Switch is one OpenFlow switch, an Open vSwitch bridge.
+// Switch is one switch, mostly an OpenFlow switch, which is an Open vSwitch bridge.
 type Switch struct {
-	Name      string   `json:"name"`
-	DPID      DPID     `json:"dpid"`
-	Protocols []string `json:"protocols"` // as Open vSwitch names them: OpenFlow10, OpenFlow13
-	FailMode  string   `json:"fail_mode"` // "secure" or "standalone": what it does without a controller
+	Name string `json:"name"`
+	Kind Kind   `json:"kind,omitempty"` // empty: KindOpenFlow
+	// Of those that connect to controllers.
+	DPID      DPID     `json:"dpid,omitzero"`
+	Protocols []string `json:"protocols,omitempty"` // as Open vSwitch names them: OpenFlow10, OpenFlow13
+	FailMode  string   `json:"fail_mode,omitempty"` // "secure" or "standalone": what it does without a controller
+	// Of those that route: OSPF makes the addresses known, and packets of the
+	// node itself come from there.
+	Loopback  netip.Addr `json:"loopback,omitzero"`
+	Loopback6 netip.Addr `json:"loopback6,omitzero"`
 
 	line int
 }
@@ -45,6 +55,10 @@ type Host struct {
 	GW4  netip.Addr   `json:"gateway4,omitzero"` // default route, none if zero
 	GW6  netip.Addr   `json:"gateway6,omitzero"`
 	VLAN uint16       `json:"vlan,omitempty"` // 802.1Q tag on the wire; 0: untagged
+	// Gateway says that its switch, a hybrid node or router, routes for it: GW4
+	// and GW6 are addresses of that node. Without it a hybrid node drops what
+	// comes by the port until a service uses it.
+	Gateway bool `json:"gateway,omitempty"`
 	// Manage gives it a second interface, which reaches the lab's machine; see Lab.Management.
 	Manage bool      `json:"manage,omitempty"`
 	Run    []Program `json:"run,omitempty"` // what the lab starts in it and watches

@@ -3,7 +3,7 @@ package lab
 import (
 	"crypto/rand"
 	"fmt"
-	"slices"
+	"regexp"
 )
 
 // wire is one link as it is made on this machine.
@@ -19,12 +19,14 @@ type wire struct {
 
 // end is one end of a wire.
 type end struct {
-	Node  string `json:"node"`
-	Host  bool   `json:"host,omitempty"`
-	Port  uint16 `json:"port,omitempty"` // of a switch
-	Netns string `json:"netns"`
-	Iface string `json:"iface"`
-	MAC   MAC    `json:"mac"`
+	Node string `json:"node"`
+	Host bool   `json:"host,omitempty"`
+	// Routed says that it is a router's: no port of Open vSwitch.
+	Routed bool   `json:"routed,omitempty"`
+	Port   uint16 `json:"port,omitempty"` // of a switch
+	Netns  string `json:"netns"`
+	Iface  string `json:"iface"`
+	MAC    MAC    `json:"mac"`
 }
 
 // portMAC returns a random address for a port of a switch, so that the ports of
@@ -56,12 +58,19 @@ func (w *wire) mtu() int {
 	return DefaultCoreMTU
 }
 
+// bridged reports whether the end is a port of Open vSwitch.
+func (e *end) bridged() bool { return !e.Host && !e.Routed }
+
 func (e *end) String() string {
 	if e.Host {
 		return e.Node
 	}
 	return fmt.Sprintf("%s:%d", e.Node, e.Port)
 }
+
+// nodeInterface is the names of interfaces in a node's namespace, in which its
+// bridge may be, too.
+var nodeInterface = regexp.MustCompile(`^(vi[0-9]+|control)$`)
 
 const maxIface = 15 // IFNAMSIZ less the terminating zero
 
@@ -81,15 +90,28 @@ func newState(t *Topology) *state {
 		return wanted
 	}
 	for i, sw := range t.Switches {
-		s.Bridges[sw.Name] = name(sw.Name, fmt.Sprintf("sw%d", i+1))
+		wanted := sw.Name
+		if sw.Kind == KindHybrid && nodeInterface.MatchString(wanted) {
+			wanted = fmt.Sprintf("sw%d", i+1)
+		}
+		s.Bridges[sw.Name] = name(wanted, fmt.Sprintf("sw%d", i+1))
+	}
+	index := map[string]int{}
+	for i, sw := range t.Switches {
+		index[sw.Name] = i
 	}
 	switchEnd := func(sw string, port uint16) end {
-		i := slices.IndexFunc(t.Switches, func(x Switch) bool { return x.Name == sw }) + 1
-		return end{
-			Node: sw, Port: port, Netns: switchNetns(t.Name),
-			Iface: name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i, port)),
-			MAC:   portMAC(),
+		i := index[sw]
+		e := end{Node: sw, Port: port, Netns: switchNetns(t.Name), MAC: portMAC()}
+		if t.Switches[i].Kind == KindRouter {
+			e.Routed, e.Netns, e.Iface = true, hostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
+			return e
 		}
+		if t.Switches[i].Kind == KindHybrid && t.OVS == OVSOwn {
+			e.Netns = hostNetns(t.Name, sw)
+		}
+		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
+		return e
 	}
 	for _, h := range t.Hosts {
 		s.Wires = append(s.Wires, wire{
@@ -109,6 +131,7 @@ func newState(t *Topology) *state {
 		s.Wires[i].ID = i
 		s.Wires[i].State = LinkIsUp
 	}
+	s.layNodes(name)
 	return s
 }
 

@@ -1,0 +1,126 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Kind is what a switch of a topology is.
+type Kind string
+
+const (
+	// KindOpenFlow is an Open vSwitch bridge with a controller.
+	KindOpenFlow Kind = "openflow"
+	// KindHybrid is such a bridge beside IP routing, a node of a provider as in
+	// the OSHI paper, section IV: the bridge has the ports, each but those of
+	// hosts without gateway has an internal port that leads to the kernel's
+	// routing, and FRR speaks OSPF there.
+	KindHybrid Kind = "hybrid"
+	// KindRouter is IP routing alone, by the kernel and FRR.
+	KindRouter Kind = "router"
+	// KindBridge is a learning switch that no controller knows.
+	KindBridge Kind = "bridge"
+)
+
+const kindRule = "openflow, hybrid, router, bridge"
+
+// String names the kind in a sentence.
+func (k Kind) String() string {
+	switch k {
+	case KindOpenFlow:
+		return "an OpenFlow switch"
+	case KindHybrid:
+		return "a hybrid node"
+	}
+	return "a " + string(k)
+}
+
+// routes reports whether a switch has IP routing.
+func (s *Switch) routes() bool { return s.Kind == KindHybrid || s.Kind == KindRouter }
+
+// controlled reports whether a switch connects to controllers.
+func (s *Switch) controlled() bool { return s.Kind == KindOpenFlow || s.Kind == KindHybrid }
+
+// hasNodes reports whether a switch of the topology has IP routing.
+func (t *Topology) hasNodes() bool {
+	return slices.ContainsFunc(t.Switches, func(s Switch) bool { return s.routes() })
+}
+
+// Routing is the routing protocol of the hybrid nodes and routers: OSPF for IPv4
+// and, unless IPv4Only, OSPFv3, all in area 0.
+type Routing struct {
+	Hello Delay `json:"hello,omitempty"` // in whole seconds
+	Dead  Delay `json:"dead,omitempty"`  // in whole seconds
+	// BFD is how often neighbours ask each other by BFD (RFC 5880) whether they
+	// are there; three times without answer end their adjacency. 0 is never.
+	BFD      Delay `json:"bfd,omitempty"`
+	IPv4Only bool  `json:"ipv4_only,omitempty"` // no IPv6 between nodes
+}
+
+const (
+	defaultHello = Delay(time.Second)
+	defaultDead  = Delay(4 * time.Second)
+	defaultBFD   = Delay(50 * time.Millisecond)
+)
+
+// Control is how the hybrid nodes reach their controllers.
+type Control struct {
+	// Mode is ControlInBand or ControlOutOfBand; empty is the latter.
+	Mode string `json:"mode,omitempty"`
+	// At is, in band, the hybrid node or router that the controllers' machine is
+	// linked to.
+	At string `json:"at,omitempty"`
+}
+
+const (
+	// ControlInBand has the sessions of hybrid nodes go over the links and by the
+	// routing of the nodes themselves.
+	ControlInBand = "in-band"
+	// ControlOutOfBand has them go as those of other switches do.
+	ControlOutOfBand = "out-of-band"
+)
+
+// The two ways in which hybrid nodes have Open vSwitch.
+const (
+	OVSShared = "shared" // one for all
+	OVSOwn    = "own"    // one each, in the node's namespace
+)
+
+// The addresses of nodes: loopbacks that files do not say, links between two
+// nodes, segments of bridges, hosts with gateway, and the controllers' machine.
+func loopback4(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 255, byte(n >> 8), byte(n)}) }
+
+func loopback6(n int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfd, 3: 0xff, 14: byte(n >> 8), 15: byte(n)})
+}
+
+// linkPrefixes returns the prefixes of the nth link between two nodes, from 0;
+// the first addresses are those of its end A.
+func linkPrefixes(n int) (netip.Prefix, netip.Prefix) {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 254, byte(n >> 7), byte(n << 1)}), 31),
+		netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 0xfe, 14: byte(n >> 7), 15: byte(n << 1)}), 127)
+}
+
+const mostNodeLinks = 1 << 15
+
+// segmentPrefixes returns the prefixes of the nth segment of bridges, from 0.
+func segmentPrefixes(n int) (netip.Prefix, netip.Prefix) {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 253, byte(n), 0}), 24),
+		netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 0xfd, 7: byte(n)}), 64)
+}
+
+const mostSegments = 1 << 8
+
+// gatewayHost returns the addresses of the nth host with a gateway, from 1; the
+// gateway's are the first of their prefixes.
+func gatewayHost(n int) (netip.Prefix, netip.Prefix) {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 64 + byte(n>>8), byte(n), 2}), 24),
+		netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 0x64, 6: byte(n >> 8), 7: byte(n), 15: 2}), 64)
+}
+
+const mostGateways = 1<<14 - 1
+
+// controlPrefix is the link between the controllers' machine, which has the
+// second address, and its node.
+func controlPrefix() netip.Prefix { return netip.MustParsePrefix("198.18.0.0/31") }

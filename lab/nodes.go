@@ -1,0 +1,219 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// labNode is a hybrid node or router as it is made on this machine.
+type labNode struct {
+	Name      string     `json:"name"`
+	Short     string     `json:"short"` // of its bridge, and of its files
+	Kind      Kind       `json:"kind"`
+	Loopback  netip.Addr `json:"loopback"`
+	Loopback6 netip.Addr `json:"loopback6,omitzero"`
+	Ports     []nodePort `json:"ports"`
+}
+
+// nodePort is a port of a node that is routed, or a hybrid node's that is not.
+type nodePort struct {
+	Wire int      `json:"wire"` // index in state.Wires
+	Port uint16   `json:"port"`
+	Role portRole `json:"role"`
+	// Interface is that in the node's namespace with the addresses: of a router
+	// the port itself, of a hybrid node the routing's end of the internal port.
+	Interface string       `json:"interface,omitempty"`
+	MAC       MAC          `json:"mac,omitzero"`
+	MTU       int          `json:"mtu,omitempty"` // of IP
+	IPv4      netip.Prefix `json:"ipv4,omitzero"`
+	IPv6      netip.Prefix `json:"ipv6,omitzero"`
+	// Of a hybrid node: the switch's end of the internal port.
+	Internal          uint16 `json:"internal,omitempty"`
+	InternalInterface string `json:"internal_interface,omitempty"`
+	// Neighbours are the nodes on the other side.
+	Neighbours []string `json:"neighbours,omitempty"`
+}
+
+// portRole is what is on the other side of a node's port.
+type portRole string
+
+const (
+	roleLink    portRole = "link"    // one node
+	roleSegment portRole = "segment" // nodes behind bridges
+	roleGateway portRole = "gateway" // a host that the node routes for
+	roleAccess  portRole = "access"  // a customer of services: not routed
+)
+
+// internalPorts is what is added to a port's number for that of its internal port.
+const internalPorts = 10000
+
+// nodeMTU is the most that a node sends as an IP packet by a link: there is room
+// for labels and tunnels around it.
+const nodeMTU = DefaultMTU
+
+// segment is bridges that are joined, with the links that lead to others.
+type segment struct {
+	bridges []string
+	inner   int   // links between its bridges
+	links   []int // to others, as indices in Topology.Links
+}
+
+// segments returns the segments of bridges.
+func (t *Topology) segments() []segment {
+	bridge := map[string]bool{}
+	near := map[string][]string{}
+	for _, s := range t.Switches {
+		bridge[s.Name] = s.Kind == KindBridge
+	}
+	for _, l := range t.Links {
+		if bridge[l.A] && bridge[l.B] {
+			near[l.A], near[l.B] = append(near[l.A], l.B), append(near[l.B], l.A)
+		}
+	}
+	of := map[string]int{} // bridge -> its segment, from 1
+	var all []segment
+	for _, s := range t.Switches {
+		if !bridge[s.Name] || of[s.Name] > 0 {
+			continue
+		}
+		part := []string{s.Name}
+		of[s.Name] = len(all) + 1
+		for i := 0; i < len(part); i++ {
+			for _, n := range near[part[i]] {
+				if of[n] == 0 {
+					of[n] = len(all) + 1
+					part = append(part, n)
+				}
+			}
+		}
+		all = append(all, segment{bridges: part})
+	}
+	for i, l := range t.Links {
+		a, b := of[l.A], of[l.B]
+		switch {
+		case a > 0 && b > 0:
+			all[a-1].inner++
+		case a > 0 || b > 0:
+			all[max(a, b)-1].links = append(all[max(a, b)-1].links, i)
+		}
+	}
+	return all
+}
+
+// other returns the end of a link that is not one of the segment's bridges.
+func (g *segment) other(l *Link) string {
+	if slices.Contains(g.bridges, l.A) {
+		return l.B
+	}
+	return l.A
+}
+
+// layNodes lays the hybrid nodes and routers out, once the wires are.
+func (s *state) layNodes(name func(wanted, short string) string) {
+	t := s.Topology
+	at := map[string]*labNode{}
+	s.Nodes = make([]labNode, 0, len(t.Switches))
+	for i := range t.Switches {
+		if sw := &t.Switches[i]; sw.routes() {
+			s.Nodes = append(s.Nodes, labNode{
+				Name: sw.Name, Short: s.Bridges[sw.Name], Kind: sw.Kind, Loopback: sw.Loopback, Loopback6: sw.Loopback6,
+			})
+			at[sw.Name] = &s.Nodes[len(s.Nodes)-1]
+		}
+	}
+	add := func(n *labNode, wire int, p nodePort) {
+		w := &s.Wires[wire]
+		e := &w.A
+		if w.A.Node != n.Name {
+			e = &w.B
+		}
+		p.Wire, p.Port = wire, e.Port
+		switch {
+		case n.Kind == KindRouter:
+			p.Interface, p.MAC = e.Iface, e.MAC
+		case p.Role != roleAccess:
+			p.Interface, p.MAC = fmt.Sprintf("vi%d", p.Port), portMAC()
+			p.Internal = internalPorts + p.Port
+			p.InternalInterface = name(fmt.Sprintf("%s-in%d", n.Name, p.Port), fmt.Sprintf("%s-in%d", n.Short, p.Port))
+		}
+		if t.Routing.IPv4Only {
+			p.IPv6 = netip.Prefix{}
+		}
+		n.Ports = append(n.Ports, p)
+	}
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		n := at[h.Switch]
+		if n == nil {
+			continue
+		}
+		p := nodePort{Role: roleAccess}
+		if h.Gateway {
+			p = nodePort{Role: roleGateway, MTU: s.Wires[i].mtu()}
+			if h.GW4.IsValid() {
+				p.IPv4 = netip.PrefixFrom(h.GW4, h.IPv4.Bits())
+			}
+			if h.GW6.IsValid() {
+				p.IPv6 = netip.PrefixFrom(h.GW6, h.IPv6.Bits())
+			}
+		}
+		add(n, i, p)
+	}
+	wireOf := func(link int) int { return len(t.Hosts) + link }
+	between := 0
+	for i := range t.Links {
+		l := &t.Links[i]
+		a, b := at[l.A], at[l.B]
+		if a == nil || b == nil {
+			continue
+		}
+		v4, v6 := linkPrefixes(between)
+		between++
+		mtu := min(nodeMTU, s.Wires[wireOf(i)].mtu())
+		add(a, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{b.Name}})
+		add(b, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: netip.PrefixFrom(v4.Addr().Next(), v4.Bits()),
+			IPv6: netip.PrefixFrom(v6.Addr().Next(), v6.Bits()), Neighbours: []string{a.Name}})
+	}
+	for k, g := range t.segments() {
+		s.laySegment(k, &g, at, add)
+	}
+}
+
+// laySegment gives the nodes of the kth segment their ports into it.
+func (s *state) laySegment(k int, g *segment, at map[string]*labNode, add func(*labNode, int, nodePort)) {
+	v4, v6 := segmentPrefixes(k)
+	mtu := nodeMTU
+	for i := len(s.Topology.Hosts); i < len(s.Wires); i++ {
+		if w := &s.Wires[i]; slices.Contains(g.bridges, w.A.Node) || slices.Contains(g.bridges, w.B.Node) {
+			mtu = min(mtu, w.mtu())
+		}
+	}
+	a4, a6 := v4.Addr(), v6.Addr()
+	for _, i := range g.links {
+		l := &s.Topology.Links[i]
+		n := at[g.other(l)]
+		if n == nil {
+			continue
+		}
+		a4, a6 = a4.Next(), a6.Next()
+		p := nodePort{Role: roleSegment, MTU: mtu, IPv4: netip.PrefixFrom(a4, v4.Bits()), IPv6: netip.PrefixFrom(a6, v6.Bits())}
+		for _, j := range g.links {
+			if o := g.other(&s.Topology.Links[j]); j != i && at[o] != nil {
+				p.Neighbours = append(p.Neighbours, o)
+			}
+		}
+		add(n, len(s.Topology.Hosts)+i, p)
+	}
+}
+
+// routed returns the node's ports that have addresses.
+func (n *labNode) routed() []*nodePort {
+	var list []*nodePort
+	for i := range n.Ports {
+		if n.Ports[i].Role != roleAccess {
+			list = append(list, &n.Ports[i])
+		}
+	}
+	return list
+}

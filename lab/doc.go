@@ -27,6 +27,9 @@
 // Bringing a lab up needs root. Everything that reads, checks, generates or
 // draws a Topology works without.
 //
-// cmd/weft and tests may import it. Of Weft it imports internal/document only, which
-// reads its files.
+// Switches may also be hybrid IP/SDN nodes, routers and bridges (Kind): FRR routes
+// in a namespace of each node, and package node keeps the nodes' own entries.
+//
+// cmd/weft and tests may import it. Of Weft it imports internal/document, which
+// reads its files, and package node.
 package lab

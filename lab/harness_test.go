@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // Tests that bring real labs up need root, Open vSwitch,
@@ -18,7 +20,9 @@ import (
 
 func TestMain(m *testing.M) {
 	RunKeeperIfAsked()
-	os.Exit(m.Run())
+	code := m.Run()
+	testprogram.Remove()
+	os.Exit(code)
 }
 
 // upForTest brings a lab up under a name of its own and takes it down at the

@@ -102,6 +102,7 @@ type keeper struct {
 	cables   *cables
 	programs programs
 	orders   net.Listener
+	nodes    bool // their daemons are kept
 	wg       sync.WaitGroup
 }
 
@@ -137,6 +138,9 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 		r := newRelay(ctx, l, s.Topology.Controllers[i])
 		k.relays = append(k.relays, r)
 	}
+	if err := k.relayNodes(ctx, s); err != nil {
+		return nil, err
+	}
 	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {
 		return nil, fmt.Errorf("listen for orders: %w", err)
 	}
@@ -163,6 +167,7 @@ func (k *keeper) close() {
 type order struct {
 	Programs bool  `json:"programs,omitempty"` // what became of them
 	Start    bool  `json:"start,omitempty"`    // having started them
+	Nodes    bool  `json:"nodes,omitempty"`    // keep the daemons of nodes from now on
 	Wire     int   `json:"wire"`
 	Lay      bool  `json:"lay,omitempty"`   // make the cable the state describes
 	Delay    Delay `json:"delay,omitempty"` // else set its delay, jitter and carrier
@@ -203,7 +208,7 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if o.Programs && !o.Start {
 		return nil
 	}
-	if !o.Programs && !o.Lay {
+	if !o.Programs && !o.Lay && !o.Nodes {
 		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
 	}
 	s, err := loadState(k.lab)
@@ -213,10 +218,33 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if o.Start {
 		return k.programs.start(ctx, s)
 	}
+	if o.Nodes {
+		return k.keepNodes(ctx, s)
+	}
 	if o.Wire < 0 || o.Wire >= len(s.Wires) {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}
 	return k.cables.lay(&s.Wires[o.Wire])
+}
+
+// keepNodes has the daemons of nodes started again when they end, from now on.
+func (k *keeper) keepNodes(ctx context.Context, s *state) error {
+	if k.nodes {
+		return nil
+	}
+	log, err := openLog(filepath.Join(s.dir(), "node.log"))
+	if err != nil {
+		return err
+	}
+	k.nodes = true
+	k.wg.Go(func() { keepDaemons(ctx, s.daemons()) })
+	k.wg.Go(func() {
+		defer log.Close()
+		if s.hasHybrid() {
+			s.keepNodes(ctx, log)
+		}
+	})
+	return nil
 }
 
 // ask sends an order to a lab's keeper.

@@ -139,7 +139,7 @@ func (l *Lab) OfCtl(ctx context.Context, sw, command string, args ...string) (st
 	if !ok {
 		return "", l.noSwitch(sw)
 	}
-	o := l.state.ovs()
+	o := l.state.ovsOf(sw)
 	argv := append([]string{"-O", strings.Join(s.Protocols, ","), "--timeout=20", command,
 		"unix:" + filepath.Join(o.dir, l.state.Bridges[sw]+".mgmt")}, args...)
 	if version := "OpenFlow13"; strings.Contains(argv[1], version) {

@@ -59,14 +59,14 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 // some time later, from a work queue of the kernel); a host's end alone, which
 // the switch's follows.
 func setVeth(s *state, w *wire, up bool) error {
-	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
-		if up && w.B.Host {
-			host, _ := s.Topology.HostByName(w.B.Node)
-			return dressHost(h, w, host)
-		}
+	if up && w.B.Host {
+		host, _ := s.Topology.HostByName(w.B.Node)
+		return withLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, host) })
+	}
+	return w.inEach(func(h *netlink.Handle, ends []*end) error {
 		var links []netlink.Link
-		for _, e := range w.ends() {
-			if e.Netns != w.B.Netns {
+		for _, e := range ends {
+			if w.B.Host && !e.Host {
 				continue
 			}
 			link, err := h.LinkByName(e.Iface)
@@ -86,6 +86,19 @@ func setVeth(s *state, w *wire, up bool) error {
 		}
 		return nil
 	})
+}
+
+// inEach runs fn in each namespace in which the wire ends, with its ends there.
+func (w *wire) inEach(fn func(*netlink.Handle, []*end) error) error {
+	if w.A.Netns == w.B.Netns {
+		return withLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
+	}
+	for _, e := range w.ends() {
+		if err := withLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Change is what ShapeLink changes: nil leaves a value as it is.
@@ -148,9 +161,9 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 // whose ends have the same names. Open vSwitch is told to forget the ports
 // meanwhile: it would hold on to the removed devices.
 func (s *state) replaceByCable(ctx context.Context, w *wire) error {
-	if _, err := s.ovs().vsctl(ctx, s.portArgs(w, func(br string, e *end) []string {
+	if err := s.changePorts(ctx, w, func(br string, e *end) []string {
 		return []string{"--", "--if-exists", "del-port", br, e.Iface}
-	})...); err != nil {
+	}); err != nil {
 		return err
 	}
 	err := withLinks(w.A.Netns, func(h *netlink.Handle) error {
@@ -175,25 +188,33 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 				host, _ := s.Topology.HostByName(e.Node)
 				return dressHost(h, w, host)
 			}
-			return bringUp(h, w, e)
+			return s.bringUp(h, w, e)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	_, err = s.ovs().vsctl(ctx, s.portArgs(w, addPort)...)
-	return err
+	return s.changePorts(ctx, w, addPort)
 }
 
-// portArgs is the arguments args makes for each end of w that is a switch's.
-func (s *state) portArgs(w *wire, args func(bridge string, e *end) []string) []string {
-	var all []string
-	for _, e := range w.ends() {
-		if !e.Host {
-			all = append(all, args(s.Bridges[e.Node], e)...)
+// changePorts runs ovs-vsctl with the arguments that args makes for each end of
+// w that is a port of Open vSwitch.
+func (s *state) changePorts(ctx context.Context, w *wire, args func(bridge string, e *end) []string) error {
+	for _, o := range s.allOVS() {
+		var all []string
+		for _, e := range w.ends() {
+			if e.bridged() && s.ovsOf(e.Node) == o {
+				all = append(all, args(s.Bridges[e.Node], e)...)
+			}
+		}
+		if all == nil {
+			continue
+		}
+		if _, err := o.vsctl(ctx, all...); err != nil {
+			return err
 		}
 	}
-	return all
+	return nil
 }
 
 // changeLink runs change on the wire between a and b, under the lab's lock,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What runs in a host finds the lab's hosts by name: it has a mount namespace
+// What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
 // of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
 
 func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
@@ -26,6 +26,13 @@ func (s *state) writeNames() error {
 		}
 		if h.HasIPv6() {
 			fmt.Fprintln(b, h.IPv6.Addr(), h.Name)
+		}
+	}
+	for i := range s.Topology.Switches {
+		for _, a := range s.Topology.Switches[i].loopbacks() {
+			if a.IsValid() {
+				fmt.Fprintln(b, a, s.Topology.Switches[i].Name)
+			}
 		}
 	}
 	if err := os.WriteFile(s.namesFile(), b.Bytes(), 0o644); err != nil {

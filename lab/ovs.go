@@ -18,18 +18,44 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
 // ovs is one private Open vSwitch: its own database, directory and namespace.
 type ovs struct {
+	lab   string
 	dir   string
 	netns string
 }
 
-func (s *state) ovs() ovs { return ovs{dir: s.dir(), netns: switchNetns(s.Name)} }
+// ovs is that of all switches but hybrid nodes that have their own.
+func (s *state) ovs() ovs { return ovs{lab: s.Name, dir: s.dir(), netns: switchNetns(s.Name)} }
+
+// ovsOf is the Open vSwitch of a switch.
+func (s *state) ovsOf(name string) ovs {
+	if s.Topology.OVS != OVSOwn {
+		return s.ovs()
+	}
+	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == KindHybrid {
+		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name)}
+	}
+	return s.ovs()
+}
+
+// allOVS is every Open vSwitch of the lab, that of most switches first.
+func (s *state) allOVS() []ovs {
+	all := []ovs{s.ovs()}
+	if s.Topology.OVS == OVSOwn {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Kind == KindHybrid {
+				all = append(all, s.ovsOf(n.Name))
+			}
+		}
+	}
+	return all
+}
 
 // command is an Open vSwitch tool with the paths of this instance.
 func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = lastWords
-	cmd.Env = marked(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), filepath.Base(o.dir))
+	cmd.Env = marked(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), o.lab)
 	return cmd
 }
 
@@ -91,20 +117,31 @@ func (o ovs) lastLog(name string) string {
 
 // startDatabase creates and serves the database.
 func (o ovs) startDatabase(ctx context.Context) error {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return fmt.Errorf("make the directory of Open vSwitch: %w", err)
+	}
 	db := filepath.Join(o.dir, "conf.db")
 	if _, err := o.run(ctx, "ovsdb-tool", "create", db, ovsSchema); err != nil {
 		return err
 	}
-	return o.daemon(ctx, "ovsdb-server", db, "--remote=punix:"+filepath.Join(o.dir, "db.sock"))
+	return o.serveDatabase(ctx)
+}
+
+func (o ovs) serveDatabase(ctx context.Context) error {
+	return o.daemon(ctx, "ovsdb-server", filepath.Join(o.dir, "conf.db"), "--remote=punix:"+filepath.Join(o.dir, "db.sock"))
+}
+
+func (o ovs) startSwitching(ctx context.Context) error {
+	return o.daemon(ctx, "ovs-vswitchd", "unix:"+filepath.Join(o.dir, "db.sock"))
 }
 
 // startSwitches writes every bridge and port in one transaction, starts the
 // switch daemon on it, and checks that each port got its number.
 func (o ovs) startSwitches(ctx context.Context, s *state) error {
-	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.transaction()...)...); err != nil {
+	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.transaction(o)...)...); err != nil {
 		return err
 	}
-	if err := o.daemon(ctx, "ovs-vswitchd", "unix:"+filepath.Join(o.dir, "db.sock")); err != nil {
+	if err := o.startSwitching(ctx); err != nil {
 		return err
 	}
 	// Without --no-wait this returns once the daemon has done all of the above.
@@ -114,34 +151,49 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 	return o.checkPorts(ctx, s)
 }
 
-// transaction is the arguments of ovs-vsctl for the whole lab. The switches
-// speak to their controllers through sockets in the instance's directory,
-// whatever the controller's address: their namespace has no addresses.
-func (s *state) transaction() []string {
+// transaction is the arguments of ovs-vsctl for all switches of an instance. The
+// switches speak to their controllers through sockets in the instance's
+// directory, whatever the controller's address: their namespace has no
+// addresses. Hybrid nodes may be in band (control.go). A bridge that is given a
+// controller later than its making loses its entries.
+func (s *state) transaction(o ovs) []string {
 	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
 	if s.TLS != nil {
 		args = append(args, s.TLS.setSSL()...)
 	}
-	sockets := s.controllerSockets()
 	ports := map[string][]*end{}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].ends() {
-			if !e.Host {
+			if e.bridged() {
 				ports[e.Node] = append(ports[e.Node], e)
 			}
 		}
 	}
-	for i, sw := range s.Topology.Switches {
+	for i := range s.Nodes {
+		for _, p := range s.Nodes[i].routed() {
+			if p.InternalInterface != "" {
+				ports[s.Nodes[i].Name] = append(ports[s.Nodes[i].Name], &end{Iface: p.InternalInterface, Port: p.Internal})
+			}
+		}
+	}
+	for i := range s.Topology.Switches {
+		sw := &s.Topology.Switches[i]
+		if sw.Kind == KindRouter || s.ovsOf(sw.Name) != o {
+			continue
+		}
 		br := s.Bridges[sw.Name]
-		args = append(args, "--", "add-br", br, "--", "set", "bridge", br,
-			"datapath_type=netdev", "fail_mode="+sw.FailMode, "protocols="+strings.Join(sw.Protocols, ","),
-			"other_config:datapath-id="+sw.DPID.String(), "other_config:disable-in-band=true",
-			"other_config:dp-desc="+sw.Name)
+		args = append(args, "--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", "other_config:dp-desc="+sw.Name)
+		if sw.controlled() {
+			args = append(args, "fail_mode="+sw.FailMode, "protocols="+strings.Join(sw.Protocols, ","),
+				"other_config:datapath-id="+sw.DPID.String(), "other_config:disable-in-band=true")
+		} else {
+			args = append(args, "fail_mode="+FailStandalone)
+		}
 		var refs []string
-		for k, sock := range sockets {
+		for k, target := range s.targets(sw) {
 			ref := fmt.Sprintf("@c%d_%d", i, k)
 			refs = append(refs, ref)
-			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", s.target(k, sock)),
+			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", target),
 				"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
 		}
 		if refs != nil {
@@ -152,6 +204,21 @@ func (s *state) transaction() []string {
 		}
 	}
 	return args
+}
+
+// targets is where a switch connects to, for each controller.
+func (s *state) targets(sw *Switch) []string {
+	switch {
+	case !sw.controlled():
+		return nil
+	case sw.Kind == KindHybrid && s.inBand():
+		return s.nodeTargets(sw.Name)
+	}
+	targets := s.controllerSockets()
+	for k, socket := range targets {
+		targets[k] = s.target(k, socket)
+	}
+	return targets
 }
 
 // addPort is the arguments of ovs-vsctl that make an interface a port.
@@ -197,7 +264,7 @@ func (o ovs) checkPorts(ctx context.Context, s *state) error {
 	}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].ends() {
-			if !e.Host && got[e.Iface] != int(e.Port) {
+			if e.bridged() && s.ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
 				return fmt.Errorf("open vSwitch made %s (%s) port %d: %s; %s", e, e.Iface, got[e.Iface], why[e.Iface], o.lastLog("ovs-vswitchd"))
 			}
 		}

@@ -15,19 +15,26 @@ import (
 // again by its own back-off, as it would on TCP.
 type relay struct {
 	listener net.Listener
-	network  string
-	address  string
+	dial     func(context.Context) (net.Conn, error) // the controller
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 }
+
+// dialTimeout is how long a switch waits for the controller to be reached.
+const dialTimeout = 2 * time.Second
 
 func newRelay(ctx context.Context, l net.Listener, controller string) *relay {
 	network, address, _ := strings.Cut(controller, ":")
 	if network+":" == sslPrefix {
 		network = "tcp" // the relay passes on what it cannot read
 	}
+	d := net.Dialer{Timeout: dialTimeout}
+	return newRelayBy(ctx, l, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) })
+}
+
+func newRelayBy(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &relay{listener: l, network: network, address: address, cancel: cancel}
+	r := &relay{listener: l, dial: dial, cancel: cancel}
 	r.wg.Go(func() { r.accept(ctx) })
 	return r
 }
@@ -54,8 +61,7 @@ func (r *relay) accept(ctx context.Context) {
 
 func (r *relay) join(ctx context.Context, sw net.Conn) {
 	defer sw.Close()
-	d := net.Dialer{Timeout: 2 * time.Second}
-	ctl, err := d.DialContext(ctx, r.network, r.address)
+	ctl, err := r.dial(ctx)
 	if err != nil {
 		return
 	}

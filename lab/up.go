@@ -29,8 +29,8 @@ type Options struct {
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
-	// Weft is the absolute path of the program that is weft in the hosts' commands;
-	// empty: the one in PATH.
+	// Weft is the absolute path of the program that is weft in the hosts' commands,
+	// and that is run for hybrid nodes; empty: the one in PATH.
 	Weft string
 	// Temporary says that the lab is to last as long as this process: once that
 	// has ended, nobody owns the lab, and Prune takes it down.
@@ -84,6 +84,9 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		tools = append(tools, "nft")
 	}
 	if err := needTools(tools...); err != nil {
+		return nil, err
+	}
+	if err := s.needRouting(); err != nil {
 		return nil, err
 	}
 	if err := s.claim(); err != nil {
@@ -141,6 +144,9 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.writeNames(); err != nil {
 		return err
 	}
+	if err := s.writeNodes(); err != nil {
+		return err
+	}
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
@@ -148,13 +154,21 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := home.createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
 		return err
 	}
-	if s.secure() {
+	if err := s.buildNodes(ctx, home); err != nil {
+		return err
+	}
+	if s.secure() || s.inBand() {
 		if err := withLinks(switchNetns(s.Name), loopbackUp); err != nil {
 			return err
 		}
 	}
+	if s.inBand() {
+		if err := withLinks(hostNetns(s.Name, s.Topology.Control.At), s.linkControllers); err != nil {
+			return err
+		}
+	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.ovs().startDatabase(gctx) })
+	g.Go(func() error { return forEach(gctx, s.allOVS(), ovs.startDatabase) })
 	g.Go(func() error { return s.buildHosts(gctx, home) })
 	g.Go(func() error { return s.buildSwitchLinks(gctx) })
 	if err := g.Wait(); err != nil {
@@ -169,8 +183,16 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.finishLinks(ctx); err != nil {
 		return err
 	}
+	if err := s.dressNodes(ctx); err != nil {
+		return err
+	}
 	opt.Progress(fmt.Sprintf("starting %d switches", len(s.Topology.Switches)))
-	if err := s.ovs().startSwitches(ctx, s); err != nil {
+	g, gctx = errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return forEach(gctx, s.allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
+	})
+	g.Go(func() error { return s.startRouting(gctx) })
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	for i := range s.Wires { // now: Open vSwitch removes what it finds on a new port
@@ -178,6 +200,11 @@ func (s *state) build(ctx context.Context, opt Options) error {
 			if err := applyRates(w); err != nil {
 				return err
 			}
+		}
+	}
+	if len(s.Nodes) > 0 {
+		if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {
+			return err
 		}
 	}
 	s.Ready = true
@@ -191,11 +218,6 @@ func (s *state) build(ctx context.Context, opt Options) error {
 // buildHosts makes every host's namespace and, unless it hangs on a cable,
 // its link and addresses.
 func (s *state) buildHosts(ctx context.Context, home home) error {
-	ns, err := os.Open(netnsPath(switchNetns(s.Name)))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Topology.Hosts {
@@ -204,6 +226,11 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 		}
 		host, w := &s.Topology.Hosts[i], &s.Wires[i]
 		g.Go(func() error {
+			ns, err := os.Open(netnsPath(w.A.Netns))
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
 			return home.createNetns(w.B.Netns, func() error {
 				return withHandle(func(h *netlink.Handle) error {
 					if err := prepareHostNetns(h); err != nil {
@@ -225,41 +252,62 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 
 // buildSwitchLinks makes the veth pairs between switches.
 func (s *state) buildSwitchLinks(ctx context.Context) error {
-	return withLinks(switchNetns(s.Name), func(h *netlink.Handle) error {
-		for i := len(s.Topology.Hosts); i < len(s.Wires) && ctx.Err() == nil; i++ {
-			if w := &s.Wires[i]; !w.Cable {
-				if err := addVeth(h, &w.A, &w.B, nil, w.mtu()); err != nil {
+	spaces, of := s.bySpace(s.Wires[len(s.Topology.Hosts):], func(w *wire) []*end { return []*end{&w.A} })
+	return forEach(ctx, spaces, func(ns string, ctx context.Context) error {
+		return withLinks(ns, func(h *netlink.Handle) error {
+			for _, at := range of[ns] {
+				if err := ctx.Err(); err != nil {
 					return err
 				}
+				if w := at.wire; !w.Cable {
+					if err := w.addVeth(h); err != nil {
+						return err
+					}
+				}
 			}
-		}
-		return ctx.Err()
+			return nil
+		})
 	})
+}
+
+// addVeth makes the veth pair of a wire between switches, from A's namespace.
+func (w *wire) addVeth(h *netlink.Handle) error {
+	if w.A.Netns == w.B.Netns {
+		return addVeth(h, &w.A, &w.B, nil, w.mtu())
+	}
+	ns, err := os.Open(netnsPath(w.B.Netns))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return addVeth(h, &w.A, &w.B, ns, w.mtu())
 }
 
 // finishLinks sets the switches' ends up, dresses the hosts on cables, and
 // gives every link its loss.
 func (s *state) finishLinks(ctx context.Context) error {
-	var rules strings.Builder
-	err := withLinks(switchNetns(s.Name), func(h *netlink.Handle) error {
-		for i := range s.Wires {
-			w := &s.Wires[i]
-			for _, e := range w.ends() {
-				if e.Host {
-					continue
-				}
-				if err := bringUp(h, w, e); err != nil {
+	spaces, of := s.bySpace(s.Wires, func(w *wire) []*end {
+		if w.B.Host {
+			return []*end{&w.A}
+		}
+		return []*end{&w.A, &w.B}
+	})
+	err := forEach(ctx, spaces, func(ns string, ctx context.Context) error {
+		var rules strings.Builder
+		return withLinks(ns, func(h *netlink.Handle) error {
+			for _, at := range of[ns] {
+				if err := s.bringUp(h, at.wire, at.end); err != nil {
 					return err
 				}
+				if at.wire.lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {
+					rules.WriteString(lossRules(at.wire, ns))
+				}
 			}
-			if w.lossy() {
-				rules.WriteString(lossRules(w, w.A.Netns))
+			if rules.Len() > 0 {
+				return runNft(rules.String())
 			}
-		}
-		if rules.Len() > 0 {
-			return runNft(rules.String())
-		}
-		return nil
+			return ctx.Err()
+		})
 	})
 	if err != nil {
 		return err
@@ -287,6 +335,40 @@ func finishHost(w *wire, host *Host) error {
 		}
 		return nil
 	})
+}
+
+// wireEnd is an end of a wire.
+type wireEnd struct {
+	wire *wire
+	end  *end
+}
+
+// bySpace returns the namespaces of the ends that pick picks of each wire, in
+// order, and those ends.
+func (s *state) bySpace(wires []wire, pick func(*wire) []*end) (spaces []string, of map[string][]wireEnd) {
+	of = map[string][]wireEnd{}
+	for i := range wires {
+		for _, e := range pick(&wires[i]) {
+			if of[e.Netns] == nil {
+				spaces = append(spaces, e.Netns)
+			}
+			of[e.Netns] = append(of[e.Netns], wireEnd{&wires[i], e})
+		}
+	}
+	return spaces, of
+}
+
+// forEach does something to each of a list, a few at a time, until one fails.
+func forEach[T any](ctx context.Context, list []T, do func(T, context.Context) error) error {
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for _, v := range list {
+		if inner.Err() != nil {
+			break
+		}
+		g.Go(func() error { return do(v, inner) })
+	}
+	return errors.Join(g.Wait(), ctx.Err())
 }
 
 // labNetns lists the existing namespaces of a lab, by their names.

@@ -224,7 +224,7 @@ func (w *watched) once(ctx context.Context) error {
 // programEnvironment is the environment of a program: that of who brought the
 // lab up, in which weft is the program that did so, and its own.
 func (s *state) programEnvironment(h *Host, p *Program) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, keeperEnv+"=") })
+	env := withoutKeeperMark(os.Environ())
 	for name, value := range p.Env {
 		env = append(env, name+"="+value)
 	}
@@ -236,6 +236,10 @@ func (s *state) programEnvironment(h *Host, p *Program) []string {
 		path = s.programsDir() + ":" + path
 	}
 	return s.environment(append(env, "PATH="+path), h)
+}
+
+func withoutKeeperMark(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, keeperEnv+"=") })
 }
 
 // programsDir is where the name weft stands for the program that brought the lab up.

@@ -28,7 +28,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab exec h1 -- tcpdump -ni eth0
   weft lab down ring-10`,
 	}
-	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labLogsCommand(), labExecCommand(), labPingCommand(),
+	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labPingCommand(),
 		labIperfCommand(), labLinkCommand(), labGraphCommand(), labKeeperCommand())
 	return cmd
 }
@@ -51,6 +51,10 @@ second, the exit status is 1, and the lab is up all the same.
 
 TOPOLOGY is one of
   ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
+
+Switches of kind hybrid, router and bridge, hosts with gateway: true, and routing:,
+control: and ovs: make a provider's network of hybrid IP/SDN nodes, which needs the
+Debian package frr, too: see docs/guide/carrier.md, and weft lab nodes.
 
 A topology file, every key but name, a, b and switch being optional:
 

@@ -1,0 +1,145 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// In band, the machine with the controllers is a namespace of the lab, linked to
+// one node. The keeper listens there for each controller, and passes on to it
+// what comes, as it does for other switches; so a controller listens where it
+// always does, and labs with the same addresses run side by side. From a hybrid
+// node to there, the packets of its sessions take the links, the bridges and the
+// routing of the nodes, and no other way.
+//
+// An Open vSwitch of the node's own connects by itself. One that all nodes share
+// is in none of their namespaces: it connects to an address for each node in its
+// own namespace, where the keeper goes on from that node's loopback.
+
+// controlIface is, in the node's namespace and in that of the controllers'
+// machine, the link between them.
+const controlIface = "control"
+
+// controlNetns is the namespace of the controllers' machine. No node has that name.
+func controlNetns(lab string) string { return hostNetns(lab, "_control") }
+
+// inBand reports whether hybrid nodes reach controllers by their own routing.
+func (s *state) inBand() bool {
+	return s.Topology.Control.Mode == ControlInBand && !slices.Contains(s.Topology.Controllers, ControllerNone)
+}
+
+// controllerAt is the address at which nodes reach a controller in band.
+func controllerAt(controller int) string {
+	return netip.AddrPortFrom(controlPrefix().Addr().Next(), controlPort(controller)).String()
+}
+
+func controlPort(controller int) uint16 { return uint16(6653 + controller) }
+
+// sharedAt is where the Open vSwitch that nodes share connects to for a
+// controller of the nth node.
+func sharedAt(n, controller int) string {
+	a := netip.AddrFrom4([4]byte{127, 1, byte(n >> 8), byte(n)})
+	return netip.AddrPortFrom(a, controlPort(controller)).String()
+}
+
+// linkControllers links the controllers' machine to a node, whose namespace is
+// this thread's.
+func (s *state) linkControllers(h *netlink.Handle) error {
+	machine, err := netns.GetFromPath(netnsPath(controlNetns(s.Name)))
+	if err != nil {
+		return fmt.Errorf("open the namespace of the controllers' machine: %w", err)
+	}
+	defer machine.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = controlIface
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: controlIface, PeerNamespace: netlink.NsFd(int(machine))}); err != nil {
+		return fmt.Errorf("link the controllers' machine: %w", err)
+	}
+	p := controlPrefix()
+	if err := route(h, controlIface, p); err != nil {
+		return err
+	}
+	return withLinks(controlNetns(s.Name), func(h *netlink.Handle) error {
+		if err := setAddresses(h, controlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
+			return err
+		}
+		l, err := h.LinkByName(controlIface)
+		if err != nil {
+			return err
+		}
+		return h.RouteReplace(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: p.Addr().AsSlice()})
+	})
+}
+
+// nodeTargets is where the bridge of a hybrid node connects to, for each controller.
+func (s *state) nodeTargets(name string) []string {
+	var targets []string
+	n := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == name })
+	for k, c := range s.Topology.Controllers {
+		scheme := "tcp:"
+		if strings.HasPrefix(c, sslPrefix) {
+			scheme = sslPrefix
+		}
+		at := controllerAt(k)
+		if s.Topology.OVS != OVSOwn {
+			at = sharedAt(n, k)
+		}
+		targets = append(targets, scheme+at)
+	}
+	return targets
+}
+
+// relayNodes starts the relays of the hybrid nodes and of the controllers' machine.
+func (k *keeper) relayNodes(ctx context.Context, s *state) error {
+	if !s.inBand() {
+		return nil
+	}
+	listen := func(ns, at string) (l net.Listener, err error) {
+		err = inNetns(ns, func() error {
+			l, err = net.Listen("tcp", at)
+			return err
+		})
+		return l, err
+	}
+	for c, controller := range s.Topology.Controllers {
+		l, err := listen(controlNetns(s.Name), controllerAt(c))
+		if err != nil {
+			return fmt.Errorf("listen for nodes: %w", err)
+		}
+		k.relays = append(k.relays, newRelay(ctx, l, controller))
+		if s.Topology.OVS == OVSOwn {
+			continue
+		}
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			if n.Kind != KindHybrid {
+				continue
+			}
+			l, err := listen(switchNetns(s.Name), sharedAt(i, c))
+			if err != nil {
+				return fmt.Errorf("listen for node %s: %w", n.Name, err)
+			}
+			k.relays = append(k.relays, newRelayBy(ctx, l, s.dialFrom(n, controllerAt(c))))
+		}
+	}
+	return nil
+}
+
+// dialFrom returns what connects from a node's loopback.
+func (s *state) dialFrom(n *labNode, at string) func(context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
+	return func(ctx context.Context) (c net.Conn, err error) {
+		err = inNetns(hostNetns(s.Name, n.Name), func() error {
+			c, err = d.DialContext(ctx, "tcp", at)
+			return err
+		})
+		return c, err
+	}
+}

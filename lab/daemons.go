@@ -1,0 +1,231 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/node"
+)
+
+// The keeper of a lab with hybrid nodes or routers is to their daemons what the
+// machine's init is to those of a real one: it starts again what has ended.
+
+// daemon is a process that detaches itself and names itself in a file.
+type daemon struct {
+	name    string
+	pidfile string
+	start   func(context.Context) error
+	then    func() error // once it has been started again
+	pidfd   int          // -1 if it is not known to run
+}
+
+// daemons lists those of the lab's Open vSwitches and nodes.
+func (s *state) daemons() []*daemon {
+	var all []*daemon
+	for _, o := range s.allOVS() {
+		all = append(all,
+			&daemon{name: "ovsdb-server", pidfile: filepath.Join(o.dir, "ovsdb-server.pid"), start: o.serveDatabase},
+			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return s.restoreRates(o) }})
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, d := range s.frrDaemons() {
+			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(s.routingDir(n), d+".pid"),
+				start: func(ctx context.Context) error { return s.startFRR(ctx, n, d) }})
+		}
+	}
+	return all
+}
+
+// restoreRates sets the rates of an Open vSwitch's ports anew, which it removes
+// when it starts.
+func (s *state) restoreRates(o ovs) error {
+	now, err := loadState(s.Name) // links may have changed
+	if err != nil {
+		return err
+	}
+	for i := range now.Wires {
+		if w := &now.Wires[i]; w.Shape.Rate != 0 && (w.A.Netns == o.netns || w.B.Netns == o.netns) {
+			if err := applyRates(w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open finds the process; false if it does not run.
+func (d *daemon) open() bool {
+	d.pidfd = -1
+	text, err := os.ReadFile(d.pidfile)
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 0 {
+		return false
+	}
+	if d.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		d.pidfd = -1
+		return false
+	}
+	ended := []unix.PollFd{{Fd: int32(d.pidfd), Events: unix.POLLIN}} // and nobody has asked how
+	if n, _ := unix.Poll(ended, 0); n > 0 {
+		d.close()
+		return false
+	}
+	return true
+}
+
+func (d *daemon) close() {
+	if d.pidfd >= 0 {
+		unix.Close(d.pidfd)
+		d.pidfd = -1
+	}
+}
+
+// keepDaemons starts daemons again that end, until ctx ends.
+func keepDaemons(ctx context.Context, all []*daemon) {
+	defer func() {
+		for _, d := range all {
+			d.close()
+		}
+	}()
+	for _, d := range all {
+		d.open()
+	}
+	fds := make([]unix.PollFd, len(all))
+	for ctx.Err() == nil {
+		for i, d := range all {
+			fds[i] = unix.PollFd{Fd: int32(d.pidfd), Events: unix.POLLIN} // poll passes over -1
+		}
+		if _, err := unix.Poll(fds, int(pollDaemons.Milliseconds())); err != nil {
+			continue
+		}
+		for i, d := range all {
+			if d.pidfd >= 0 && fds[i].Revents == 0 {
+				continue
+			}
+			d.close()
+			select {
+			case <-ctx.Done(): // the lab is being taken down
+				return
+			case <-time.After(firstBackOff):
+			}
+			fmt.Fprintf(os.Stderr, "%s has ended: starting it again\n", d.name)
+			if err := d.again(ctx); err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", d.name, err)
+			}
+		}
+	}
+}
+
+// pollDaemons is how often the keeper looks whether it is to end itself.
+const pollDaemons = 200 * time.Millisecond
+
+func (d *daemon) again(ctx context.Context) error {
+	if d.open() { // somebody else has
+		return nil
+	}
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Second); !d.open() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if d.then != nil {
+		return d.then()
+	}
+	return nil
+}
+
+// nodesFile is the configuration of `weft node run`.
+func (s *state) nodesFile() string { return filepath.Join(s.dir(), "nodes.json") }
+
+// writeNodes writes it.
+func (s *state) writeNodes() error {
+	c := node.Config{}
+	for i := range s.Nodes {
+		if s.Nodes[i].Kind == KindHybrid {
+			c.Nodes = append(c.Nodes, s.entity(&s.Nodes[i]))
+		}
+	}
+	if c.Nodes == nil {
+		return nil
+	}
+	b, err := json.MarshalIndent(&c, "", " ")
+	if err == nil {
+		err = os.WriteFile(s.nodesFile(), b, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write the nodes: %w", err)
+	}
+	return nil
+}
+
+// entity is a hybrid node as its management entity knows it.
+func (s *state) entity(n *labNode) node.Node {
+	o := s.ovsOf(n.Name)
+	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
+	if s.inBand() {
+		e.Protected = []netip.Prefix{controlPrefix()}
+	}
+	for _, p := range n.routed() {
+		e.Ports = append(e.Ports, node.Port{
+			Port: p.Port, Interface: s.endOf(n, p).Iface,
+			Internal: p.Internal, InternalInterface: p.InternalInterface, Customer: p.Role == roleGateway,
+		})
+	}
+	return e
+}
+
+// endOf is a node's end of the wire at its port.
+func (s *state) endOf(n *labNode, p *nodePort) *end {
+	w := &s.Wires[p.Wire]
+	if w.A.Node == n.Name && w.A.Port == p.Port {
+		return &w.A
+	}
+	return &w.B
+}
+
+// hasHybrid reports whether a node of the lab is hybrid.
+func (s *state) hasHybrid() bool {
+	return slices.ContainsFunc(s.Nodes, func(n labNode) bool { return n.Kind == KindHybrid })
+}
+
+// keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.
+func (s *state) keepNodes(ctx context.Context, out io.Writer) {
+	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
+		began := time.Now()
+		cmd := exec.CommandContext(ctx, s.Weft, "node", "run", s.nodesFile())
+		cmd.Dir, cmd.Env = "/", marked(withoutKeeperMark(os.Environ()), s.Name)
+		cmd.Stdout, cmd.Stderr = out, out
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = killAfter
+		err := cmd.Run()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) >= mostBackOff {
+			wait = firstBackOff
+		}
+		fmt.Fprintf(out, noteMark+"weft node run has ended (%v): starting it again\n", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}

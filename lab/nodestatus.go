@@ -1,0 +1,230 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// NodeStatus is how a hybrid node or router does.
+type NodeStatus struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+	// OSPFFull is with how many neighbours its OSPF has settled; OSPF6Full is that
+	// of OSPFv3. OSPFExpected is how many there are, by links that are not down.
+	OSPFFull     int `json:"ospf_full"`
+	OSPF6Full    int `json:"ospf6_full"`
+	OSPFExpected int `json:"ospf_expected"`
+	// Control is "connected" or "disconnected" from its controllers, as Open
+	// vSwitch says every five seconds, or "none" if it has no controller.
+	Control string `json:"control"`
+	// Dark says that the node's bridge lacks entries of the node's own (package
+	// node), so that nobody reaches it.
+	Dark bool `json:"dark"`
+	// Loopback and Loopback6 are its addresses.
+	Loopback  string `json:"loopback"`
+	Loopback6 string `json:"loopback6,omitempty"`
+	Namespace string `json:"namespace"`
+	// Routing is the directory by which vtysh reaches it: vtysh --vty_socket.
+	Routing string `json:"routing"`
+}
+
+// Nodes returns how the hybrid nodes and routers do, in the order of the topology.
+func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
+	s, err := loadState(l.state.Name) // links may have changed
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	control, err := s.sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]NodeStatus, len(s.Nodes))
+	list := make([]int, len(s.Nodes))
+	for i := range list {
+		list[i] = i
+	}
+	err = forEach(ctx, list, func(i int, ctx context.Context) error {
+		n := &s.Nodes[i]
+		st := NodeStatus{
+			Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
+			Namespace: hostNetns(s.Name, n.Name), Routing: s.routingDir(n),
+		}
+		st.OSPFFull = s.adjacencies(ctx, n, "ospfd", "show ip ospf neighbor json")
+		if !s.Topology.Routing.IPv4Only {
+			st.Loopback6 = n.Loopback6.String()
+			st.OSPF6Full = s.adjacencies(ctx, n, "ospf6d", "show ipv6 ospf6 neighbor json")
+		}
+		if c, ok := control[n.Name]; ok {
+			st.Control = c
+		}
+		if n.Kind == KindHybrid {
+			e := s.entity(n)
+			st.Dark = e.Dark(ctx)
+		}
+		all[i] = st
+		return nil
+	})
+	return all, err
+}
+
+// expected is how many neighbours a node's OSPF has when all is well.
+func (s *state) expected(n *labNode) int {
+	count := 0
+	for _, p := range n.routed() {
+		if s.Wires[p.Wire].State == LinkIsDown {
+			continue
+		}
+		for _, name := range p.Neighbours {
+			if p.Role == roleLink || s.inSegment(name, p) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// inSegment reports whether a node's link to the segment of another's port is not down.
+func (s *state) inSegment(name string, of *nodePort) bool {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name != name {
+			continue
+		}
+		for _, p := range s.Nodes[i].routed() {
+			if p.Role == roleSegment && p.IPv4.Masked() == of.IPv4.Masked() {
+				return s.Wires[p.Wire].State != LinkIsDown
+			}
+		}
+	}
+	return false
+}
+
+// adjacencies counts with how many neighbours a daemon has settled: fully, or
+// as two that are neither designated router nor its backup. It is 0 if the daemon
+// does not answer.
+func (s *state) adjacencies(ctx context.Context, n *labNode, daemon, command string) int {
+	text, err := askFRR(ctx, filepath.Join(s.routingDir(n), daemon+".vty"), command)
+	if err != nil {
+		return 0
+	}
+	var said struct {
+		Neighbors json.RawMessage `json:"neighbors"`
+	}
+	if json.Unmarshal(text, &said) != nil {
+		return 0
+	}
+	type neighbour struct{ State, IfState string }
+	var list []neighbour
+	var byID map[string][]neighbour // OSPF has them so, OSPFv3 as a list
+	if json.Unmarshal(said.Neighbors, &byID) == nil {
+		for _, of := range byID {
+			list = append(list, of...)
+		}
+	} else if json.Unmarshal(said.Neighbors, &list) != nil {
+		return 0
+	}
+	full := 0
+	for _, nb := range list {
+		if strings.HasPrefix(nb.State, "Full") || nb.State == "2-Way/DROther" || strings.EqualFold(nb.State, "Twoway") && nb.IfState == "DROther" {
+			full++
+		}
+	}
+	return full
+}
+
+// askFRR has a daemon of FRR run a command at its socket, as vtysh does: a zero
+// byte ends what is said, three and a status what is answered.
+func askFRR(ctx context.Context, socket, command string) ([]byte, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	var answer []byte
+	for _, line := range []string{"enable", command} {
+		if _, err := c.Write(append([]byte(line), 0)); err != nil {
+			return nil, err
+		}
+		answer = answer[:0]
+		for buf := make([]byte, 4096); len(answer) < 4 || !bytes.Equal(answer[len(answer)-4:len(answer)-1], []byte{0, 0, 0}); {
+			n, err := c.Read(buf)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", command, err)
+			}
+			answer = append(answer, buf[:n]...)
+		}
+	}
+	return answer[:len(answer)-4], nil
+}
+
+// sessions returns, by the names of those hybrid nodes that have controllers,
+// whether they are connected to one.
+func (s *state) sessions(ctx context.Context) (map[string]string, error) {
+	is := map[string]string{}
+	name := map[string]string{}
+	for i := range s.Nodes {
+		name[s.Nodes[i].Short] = s.Nodes[i].Name
+	}
+	for _, o := range s.allOVS() {
+		var rows struct{ Data [][]any }
+		list := func(columns, table string) error {
+			out, err := o.vsctl(ctx, "--format=json", "--columns="+columns, "list", table)
+			if err != nil {
+				return err
+			}
+			rows.Data = nil
+			if err := json.Unmarshal(out, &rows); err != nil {
+				return fmt.Errorf("read the table %s from ovs-vsctl: %w", table, err)
+			}
+			return nil
+		}
+		if err := list("_uuid,is_connected", "Controller"); err != nil {
+			return nil, err
+		}
+		connected := map[string]bool{}
+		for _, row := range rows.Data {
+			for _, id := range uuids(row[0]) {
+				connected[id], _ = row[1].(bool)
+			}
+		}
+		if err := list("name,controller", "Bridge"); err != nil {
+			return nil, err
+		}
+		for _, row := range rows.Data {
+			bridge, _ := row[0].(string)
+			for _, id := range uuids(row[1]) {
+				if n := name[bridge]; connected[id] {
+					is[n] = "connected"
+				} else if is[n] == "" {
+					is[n] = "disconnected"
+				}
+			}
+		}
+	}
+	return is, nil
+}
+
+// uuids returns the identifiers in a value of OVSDB (RFC 7047, section 5.1): one, or a set.
+func uuids(v any) (ids []string) {
+	pair, _ := v.([]any)
+	if len(pair) != 2 {
+		return nil
+	}
+	if id, ok := pair[1].(string); ok && pair[0] == "uuid" {
+		return []string{id}
+	}
+	set, _ := pair[1].([]any)
+	for _, x := range set {
+		ids = append(ids, uuids(x)...)
+	}
+	return ids
+}

@@ -1,0 +1,184 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
+)
+
+// prepareNodeNetns sets up the namespace of a hybrid node or router, in this
+// thread's: it forwards, and answers for an address only where it has it. IPv6
+// is off except where dressNode sets it on: Open vSwitch may have ports there.
+func prepareNodeNetns(h *netlink.Handle) error {
+	if err := prepareHostNetns(h); err != nil {
+		return err
+	}
+	for _, s := range [][2]string{
+		{"ipv4/ip_forward", "1"},
+		{"ipv4/conf/all/rp_filter", "0"},
+		{"ipv4/conf/default/rp_filter", "0"},
+		{"ipv4/conf/all/arp_ignore", "1"},
+		{"ipv4/conf/all/arp_announce", "2"},
+		{"ipv6/conf/all/forwarding", "1"},
+		{"ipv6/conf/default/disable_ipv6", "1"},
+	} {
+		if err := sysctl("net/"+s[0], s[1]); err != nil && !(errors.Is(err, fs.ErrNotExist) && s[0][:4] == "ipv6") {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildNodes makes the namespaces of the nodes, and that of the controllers'
+// machine, which must be there before the links are.
+func (s *state) buildNodes(ctx context.Context, home home) error {
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range s.Nodes {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			return home.createNetns(hostNetns(s.Name, s.Nodes[i].Name), func() error { return withHandle(prepareNodeNetns) })
+		})
+	}
+	if s.inBand() {
+		g.Go(func() error {
+			return home.createNetns(controlNetns(s.Name), func() error { return withHandle(prepareHostNetns) })
+		})
+	}
+	return errors.Join(g.Wait(), ctx.Err())
+}
+
+// dressNodes makes the internal ports and the link of the controllers' machine,
+// and gives the nodes their addresses; the wires must be there.
+func (s *state) dressNodes(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range s.Nodes {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := s.dressNode(&s.Nodes[i]); err != nil {
+				return fmt.Errorf("node %s: %w", s.Nodes[i].Name, err)
+			}
+			return nil
+		})
+	}
+	return errors.Join(g.Wait(), ctx.Err())
+}
+
+func (s *state) dressNode(n *labNode) error {
+	switches, err := os.Open(netnsPath(s.ovsOf(n.Name).netns))
+	if err != nil {
+		return err
+	}
+	defer switches.Close()
+	var internal []string
+	err = withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
+		if err := setAddresses(h, "lo", netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)); err != nil {
+			return err
+		}
+		for _, p := range n.routed() {
+			if p.InternalInterface != "" {
+				attrs := netlink.NewLinkAttrs()
+				attrs.Name, attrs.MTU, attrs.HardwareAddr = p.Interface, p.MTU, net.HardwareAddr(p.MAC[:])
+				v := &netlink.Veth{LinkAttrs: attrs, PeerName: p.InternalInterface, PeerNamespace: netlink.NsFd(int(switches.Fd()))}
+				if err := h.LinkAdd(v); err != nil {
+					return fmt.Errorf("make the internal port %s: %w", p.Interface, err)
+				}
+				internal = append(internal, p.InternalInterface)
+			}
+			if p.InternalInterface == "" {
+				continue // bringUp has
+			}
+			if err := route(h, p.Interface, p.IPv4, p.IPv6); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return withLinks(s.ovsOf(n.Name).netns, func(h *netlink.Handle) error {
+		for _, iface := range internal {
+			l, err := h.LinkByName(iface)
+			if err == nil {
+				err = h.LinkSetUp(l)
+			}
+			if err != nil {
+				return fmt.Errorf("set %s up: %w", iface, err)
+			}
+		}
+		return nil
+	})
+}
+
+// bringUp sets a switch's end of a wire up, in this thread's namespace, with a
+// router's addresses.
+func (s *state) bringUp(h *netlink.Handle, w *wire, e *end) error {
+	if err := bringUp(h, w, e); err != nil || !e.Routed {
+		return err
+	}
+	for i := range s.Nodes {
+		for _, p := range s.Nodes[i].routed() {
+			if s.Nodes[i].Name != e.Node || p.Interface != e.Iface {
+				continue
+			}
+			l, err := h.LinkByName(e.Iface)
+			if err == nil {
+				err = h.LinkSetMTU(l, p.MTU)
+			}
+			if err != nil {
+				return fmt.Errorf("set the MTU of %s: %w", e, err)
+			}
+			return route(h, p.Interface, p.IPv4, p.IPv6)
+		}
+	}
+	return nil
+}
+
+// route makes an interface of a node one that its routing uses.
+func route(h *netlink.Handle, iface string, addresses ...netip.Prefix) error {
+	if err := disableTxOffload(iface); err != nil {
+		return err
+	}
+	if err := sysctl("net/ipv6/conf/"+iface+"/disable_ipv6", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		if err := sysctl("net/"+family+"/neigh/"+iface+"/mcast_solicit", neighbourTries); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return setAddresses(h, iface, addresses...)
+}
+
+// setAddresses sets an interface up with those addresses that are valid.
+func setAddresses(h *netlink.Handle, iface string, addresses ...netip.Prefix) error {
+	l, err := h.LinkByName(iface)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", iface, err)
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set %s up: %w", iface, err)
+	}
+	for _, p := range addresses {
+		if !p.IsValid() {
+			continue
+		}
+		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(p.Addr().AsSlice(), p.Bits())}); err != nil {
+			return fmt.Errorf("set %s on %s: %w", p, iface, err)
+		}
+	}
+	return nil
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // outdated holds the routes that were removed or replaced shortly after they
-// were programmed, or because a stage holds one of their hosts. Their entries
+// were programmed, or by a packet, or because a stage holds one of their hosts. Their entries
 // may still be on the way, by another way than the entries that replace them,
 // and reach a switch last. So outdated sends the routes in force once more, and
 // again when no old packet can be on the way any more.
@@ -58,10 +58,11 @@ func (x *outdated) due(now time.Time) (list []*route) {
 	return list
 }
 
-// replaced records that r, programmed at the time at, replaces old. The owner
-// programs the pair once more if both may be on the way to the switches.
-func (e *engine) replaced(old, r *route, at int64) {
-	if at-old.sent < conflicting && !r.sameWay(old) && e.replicas.owns(old.pair) {
+// replaced records that r replaces old. The owner programs the pair once more if
+// there is doubt: if both may be on the way to the switches, or nobody says
+// whether r has reached them.
+func (e *engine) replaced(old, r *route, doubt bool) {
+	if doubt && !r.sameWay(old) && e.replicas.owns(old.pair) {
 		e.outdated.add(e.now(), old)
 	}
 }

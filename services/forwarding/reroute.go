@@ -129,7 +129,7 @@ func (e *engine) move(x relocation) {
 			}
 			e.count.rerouted.Add(1)
 			e.share(r)
-			e.replaced(old, r, x.began.UnixNano())
+			e.replaced(old, r, x.began.UnixNano()-old.sent < conflicting)
 		}
 		e.program.remove(d, old, r)
 		e.program.removeHops(d, old.pair, strays, r)

@@ -152,9 +152,12 @@ func (e *engine) shared(ev *api.RoutesShared) {
 		if from, to := inForce.ends(); !e.hosts.agree(inForce, from, to) {
 			e.hosts.lookAgain(now, r.src, receiver(r.pair, r.rewrite).mac)
 		}
-		if other != nil && !r.sameWay(old) && max(r.sent-old.sent, old.sent-r.sent) < conflicting {
+		differs := other != nil && !r.sameWay(old)
+		if differs {
+			e.outdated.add(now, other) // its entries may be in force: the later ones may be lost with their packet
+		}
+		if differs && max(r.sent-old.sent, old.sent-r.sent) < conflicting {
 			crossed = append(crossed, inForce)
-			e.outdated.add(now, other)
 			for k := range other.keys() {
 				strays[r.pair] = append(strays[r.pair], k)
 			}

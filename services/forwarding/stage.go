@@ -187,13 +187,14 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 		return
 	}
 	e.program.add(d, r, e.certain(old), release)
-	if old == nil {
-		e.count.routes.Add(1)
-		old = e.adoption.take(r.pair)
-	}
 	if old != nil {
 		e.program.remove(d, old, r)
-		e.replaced(old, r, r.sent)
+		e.replaced(old, r, true) // the decision may be lost with its packet, or a part of it
+	} else {
+		e.count.routes.Add(1)
+		if remains := e.adoption.take(r.pair); remains != nil {
+			e.program.remove(d, remains, r)
+		}
 	}
 	e.share(r)
 }

@@ -96,3 +96,39 @@ func TestEntryDoesWhatItShould(t *testing.T) {
 		}
 	}
 }
+
+// A host that has moved speaks, and what its packet decides is lost with the
+// packet: the entries to where it was are not left there. With several instances
+// that to which the packet came need not own the pair.
+func TestDecisionOfPacketLost(t *testing.T) {
+	for n := range 3 {
+		net, hosts, edges := ring(t, 4)
+		c := newCluster(t, net, 3, nil, edges...)
+		for k := 0; k < len(hosts); k += 2 {
+			c.packet(n, hosts[k], hosts[k+1])
+		}
+		c.carry()
+		c.clock = c.clock.Add(time.Minute)
+		for k := 1; k < len(hosts); k += 2 {
+			h := &hosts[k]
+			h.at.Switch = 3
+			for _, i := range c.run {
+				setRole(i.engine, h.at, flow.RoleEdge)
+			}
+			in := packetIn(*h, &hosts[k-1], tcp(*h, hosts[k-1]), c.clock.UnixNano())
+			c.run[n].open(3)(in, &flow.Decision{})
+		}
+		c.carry()
+		for range 20 {
+			c.clock = c.clock.Add(time.Second)
+			for _, i := range c.run {
+				i.upkeep()
+			}
+			c.carry()
+		}
+		for k := 0; k < len(hosts); k += 2 {
+			c.arrives(hosts[k], hosts[k+1])
+		}
+		c.check()
+	}
+}

@@ -342,9 +342,13 @@ type HealthCheck struct {
 	// Failed checks in a row that bring it down; 0 is 3.
 	Fall uint32 `protobuf:"varint,5,opt,name=fall,proto3" json:"fall,omitempty"`
 	// The port of tcp checks; 0 is the member's.
-	Port          uint32 `protobuf:"varint,6,opt,name=port,proto3" json:"port,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Port uint32 `protobuf:"varint,6,opt,name=port,proto3" json:"port,omitempty"`
+	// Milliseconds between tcp checks of a member that is up, while nobody sends to it or
+	// what it answers, by the counters of the switches, shows that it serves; 0 is
+	// interval_ms.
+	IdleIntervalMs uint32 `protobuf:"varint,7,opt,name=idle_interval_ms,json=idleIntervalMs,proto3" json:"idle_interval_ms,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *HealthCheck) Reset() {
@@ -415,6 +419,13 @@ func (x *HealthCheck) GetFall() uint32 {
 func (x *HealthCheck) GetPort() uint32 {
 	if x != nil {
 		return x.Port
+	}
+	return 0
+}
+
+func (x *HealthCheck) GetIdleIntervalMs() uint32 {
+	if x != nil {
+		return x.IdleIntervalMs
 	}
 	return 0
 }
@@ -1576,7 +1587,7 @@ const file_balancer_proto_rawDesc = "" +
 	"\x04open\x18\x19 \x01(\bR\x04open\x12\x14\n" +
 	"\x05pairs\x18\x1a \x01(\rR\x05pairs\"!\n" +
 	"\x05Allow\x12\x18\n" +
-	"\aclients\x18\x01 \x03(\tR\aclients\"\x9d\x01\n" +
+	"\aclients\x18\x01 \x03(\tR\aclients\"\xc7\x01\n" +
 	"\vHealthCheck\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1f\n" +
 	"\vinterval_ms\x18\x02 \x01(\rR\n" +
@@ -1585,7 +1596,8 @@ const file_balancer_proto_rawDesc = "" +
 	"timeout_ms\x18\x03 \x01(\rR\ttimeoutMs\x12\x12\n" +
 	"\x04rise\x18\x04 \x01(\rR\x04rise\x12\x12\n" +
 	"\x04fall\x18\x05 \x01(\rR\x04fall\x12\x12\n" +
-	"\x04port\x18\x06 \x01(\rR\x04port\"\xa1\x02\n" +
+	"\x04port\x18\x06 \x01(\rR\x04port\x12(\n" +
+	"\x10idle_interval_ms\x18\a \x01(\rR\x0eidleIntervalMs\"\xa1\x02\n" +
 	"\n" +
 	"PoolMember\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +

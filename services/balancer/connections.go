@@ -49,8 +49,9 @@ type conn struct {
 	there   bool          // the switches have the entry there,
 	back    bool          // and that back
 	since   int64
-	sent    int64 // when entries were last sent
-	until   int64 // when it is over, once it has no entries; if it is split, in any case
+	sent    int64    // when entries were last sent
+	until   int64    // when it is over, once it has no entries; if it is split, in any case
+	counted [2]tally // of the entries there and back, when they were last read
 }
 
 // pair returns the key of the pair that a connection belongs to.

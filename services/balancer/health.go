@@ -23,6 +23,7 @@ var checkKinds = [...]string{"none", "tcp", "icmp", "arp"}
 type check struct {
 	kind              checkKind
 	interval, timeout time.Duration
+	idle              time.Duration // interval of a member that needs none; 0: none is so
 	rise, fall        int
 	port              uint16 // of tcp checks; 0: the member's
 }
@@ -44,6 +45,10 @@ func readCheck(m *api.HealthCheck, at service) (c check, err error) {
 	switch {
 	case interval < 100 || interval > 3_600_000:
 		return c, fmt.Errorf("interval_ms %d: want 100 to 3600000", interval)
+	case m.GetIdleIntervalMs() != 0 && (m.GetIdleIntervalMs() < interval || m.GetIdleIntervalMs() > 3_600_000):
+		return c, fmt.Errorf("idle_interval_ms %d: want interval_ms, %d, to 3600000, or 0", m.GetIdleIntervalMs(), interval)
+	case c.kind != checkTCP && m.GetIdleIntervalMs() != 0:
+		return c, fmt.Errorf("idle_interval_ms %d: only checks of kind tcp have one", m.GetIdleIntervalMs())
 	case timeout < 10 || timeout > 60_000:
 		return c, fmt.Errorf("timeout_ms %d: want 10 to 60000", timeout)
 	case rise > 100 || fall > 100:
@@ -56,7 +61,7 @@ func readCheck(m *api.HealthCheck, at service) (c check, err error) {
 		return c, fmt.Errorf("port 0: a VIP of protocol any has none; say which port is to be checked")
 	}
 	c.interval, c.timeout = time.Duration(interval)*time.Millisecond, time.Duration(timeout)*time.Millisecond
-	c.rise, c.fall, c.port = int(rise), int(fall), uint16(m.GetPort())
+	c.rise, c.fall, c.port, c.idle = int(rise), int(fall), uint16(m.GetPort()), time.Duration(m.GetIdleIntervalMs())*time.Millisecond
 	return c, nil
 }
 
@@ -66,7 +71,7 @@ func (c *check) message() *api.HealthCheck {
 	}
 	return &api.HealthCheck{
 		Kind: checkKinds[c.kind], IntervalMs: uint32(c.interval.Milliseconds()), TimeoutMs: uint32(c.timeout.Milliseconds()),
-		Rise: uint32(c.rise), Fall: uint32(c.fall), Port: uint32(c.port),
+		Rise: uint32(c.rise), Fall: uint32(c.fall), Port: uint32(c.port), IdleIntervalMs: uint32(c.idle.Milliseconds()),
 	}
 }
 
@@ -89,6 +94,16 @@ type health struct {
 	next    int64  // when the next check begins
 	ends    int64  // deadline of the check under way; 0: none
 	token   uint32 // of the check under way
+	good    int64  // when it was last seen to serve, by a check or by its traffic
+	read    int64  // when its traffic was last read
+	silent  bool   // it has been sent something since, and what it answered shows nothing
+}
+
+// calm reports whether a member needs no check yet: it is up, and was seen to serve
+// lately; if it has connections, nothing that it was sent since is unanswered.
+func (h *health) calm(c *check, connections int, now int64) bool {
+	return h.verdict == good && h.row == 0 && !h.silent && now-h.good < int64(c.idle) &&
+		(connections == 0 || now-h.read < int64(2*watchTick))
 }
 
 // hasten has a member that is not good checked at once: what it lacked may be there
@@ -102,7 +117,9 @@ func (h *health) hasten() {
 // result takes the outcome of a check; it reports whether the verdict has
 // changed. The first result, good or bad, settles an unknown verdict.
 func (h *health) result(c *check, ok bool, reason string, now int64) (changed bool) {
-	h.ends, h.next = 0, now+int64(c.interval)
+	if h.ends, h.next = 0, now+int64(c.interval); ok {
+		h.good, h.silent = now, false
+	}
 	want, need := good, c.rise
 	if !ok {
 		want, need = bad, c.fall

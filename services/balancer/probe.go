@@ -75,7 +75,7 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 		delete(b.probes, m.probeKey())
 		changed = b.judge(m, false, fmt.Sprintf("no answer within %v", c.timeout), now)
 	}
-	if h.ends != 0 || now < h.next {
+	if h.ends != 0 || now < h.next || h.calm(c, len(m.conns), now) {
 		return changed
 	}
 	if _, asked := b.asked[m.addr]; !known && !asked {

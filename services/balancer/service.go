@@ -99,6 +99,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.vips.Follow(ctx) })
 	work.Go(func() { b.out.run(ctx, func(l letter) { send(ctx, env, b, l) }) })
 	work.Go(func() { observe(ctx, env) })
+	work.Go(func() { b.follow(ctx, readCounters(env, b)) })
 	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
 	defer tick.Stop()
 	defer broom.Stop()
@@ -128,14 +129,19 @@ func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
 	weft.Handle(env, api.DeleteOwnedVip, settled(b, k, m, b.DeleteOwnedVip))
 	weft.Handle(env, api.ListVips, b.ListVips)
 	weft.Handle(env, api.ListPairs, func(ctx context.Context, req *api.ListPairsRequest) (*api.ListPairsResponse, error) {
-		return b.ListPairs(ctx, req, func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
-			ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-			defer cancel()
-			resp, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerBalancer.String()})
-			return resp.GetFlows(), err
-		})
+		return b.ListPairs(ctx, req, readCounters(env, b))
 	})
 	weft.Handle(env, api.ListConnections, b.ListConnections)
+}
+
+// readCounters reads the balancer's entries on a switch, with their counters.
+func readCounters(env *weft.Env, b *balancer) counters {
+	return func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
+		defer cancel()
+		resp, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerBalancer.String()})
+		return resp.GetFlows(), err
+	}
 }
 
 // settled returns a handler that waits, for the configured time, until the

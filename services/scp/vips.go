@@ -16,10 +16,12 @@ const owner = "scp"
 // nrfVip is the name of the VIP that shadows the NRF.
 const nrfVip = "scp-nrf-shadow"
 
-// How the balancer checks members: one that was killed gets no new connections
-// after three seconds at most, and a machine that is busy for a second loses none.
+// How the balancer checks members: one that was killed and is used gets no new
+// connections after three seconds, one that nobody uses after seven at most, and a
+// machine that is busy for a second loses none.
 const (
 	checkInterval = 1000 // milliseconds
+	checkIdle     = 5000
 	checkTimeout  = 1000
 	checkFall     = 3
 	checkRise     = 1
@@ -40,7 +42,7 @@ func tier(said int, near bool) uint32 {
 }
 
 func check() *api.HealthCheck {
-	return &api.HealthCheck{Kind: "tcp", IntervalMs: checkInterval, TimeoutMs: checkTimeout, Fall: checkFall, Rise: checkRise}
+	return &api.HealthCheck{Kind: "tcp", IntervalMs: checkInterval, IdleIntervalMs: checkIdle, TimeoutMs: checkTimeout, Fall: checkFall, Rise: checkRise}
 }
 
 // want returns the VIPs that there should be, by name.

@@ -76,7 +76,8 @@ type vipFlags struct {
 	refuse, per, again             string
 	check                          string
 	checkPort                      uint16
-	interval, timeout, rise, fall  uint32
+	interval, idleInterval         uint32
+	timeout, rise, fall            uint32
 }
 
 func (o *vipFlags) flags(cmd *cobra.Command) {
@@ -100,6 +101,7 @@ func (o *vipFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&o.check, "check", "none", "how members are checked: tcp, icmp, arp or none")
 	f.Uint16Var(&o.checkPort, "check-port", 0, "the port of checks by tcp; 0 is the member's")
 	f.Uint32Var(&o.interval, "check-interval", 0, "milliseconds between checks; 0 is 2000")
+	f.Uint32Var(&o.idleInterval, "check-idle-interval", 0, "milliseconds between tcp checks of a member that is up, unused or seen to answer; 0 is --check-interval")
 	f.Uint32Var(&o.timeout, "check-timeout", 0, "milliseconds until a check has failed; 0 is 1000")
 	f.Uint32Var(&o.rise, "rise", 0, "good checks in a row that bring a member up; 0 is 2")
 	f.Uint32Var(&o.fall, "fall", 0, "failed checks in a row that bring a member down; 0 is 3")
@@ -111,7 +113,7 @@ func (o *vipFlags) vip(cmd *cobra.Command, args []string) (*api.Vip, error) {
 		Name: args[0], Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
 		Stickiness: o.sticky, IdleTimeout: o.idle, Stateless: o.stateless, Mac: o.mac,
 		Shadow: o.shadow, Takeover: o.takeover, Refuse: o.refuse, Per: o.per, Again: o.again,
-		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
+		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, IdleIntervalMs: o.idleInterval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
 	}
 	if cmd.Flags().Changed("allow") {
 		v.Allow = &api.Allow{}

@@ -1,0 +1,159 @@
+package balancer
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// watchTick is how often the counters of the entries of members are read that are
+// checked seldom while they serve.
+const watchTick = 500 * time.Millisecond
+
+// watchMax is with how many connections at a switch its counters are not read:
+// members are checked instead, which costs less.
+const watchMax = 1000
+
+// tally is what an entry has counted.
+type tally struct{ packets, bytes uint64 }
+
+// since returns what has been counted since then; all, if the entry is another.
+func (t tally) since(then tally) tally {
+	if t.packets < then.packets || t.bytes < then.bytes {
+		return t
+	}
+	return tally{t.packets - then.packets, t.bytes - then.bytes}
+}
+
+// answers reports whether packets of a member cannot all be without data, as those
+// are by which a host acknowledges, or refuses for a process that has gone.
+func (t tally) answers(v4 bool) bool {
+	bare := uint64(74) // the longest: Ethernet, IPv4, and TCP of a SYN with the usual options
+	if !v4 {
+		bare += 20
+	}
+	return t.bytes > bare*t.packets
+}
+
+// follow reads the traffic of members now and then, until ctx ends.
+func (b *balancer) follow(ctx context.Context, read counters) {
+	tick := time.NewTicker(watchTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.watch(ctx, read)
+		}
+	}
+}
+
+// watched returns the switches that have entries of members that are checked seldom
+// while they serve.
+func (b *balancer) watched() []flow.DPID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := map[flow.DPID]bool{}
+	for _, v := range b.vips.List() {
+		for _, m := range v.pool {
+			for c := range m.conns {
+				if v.check.idle != 0 && (c.there || c.back) {
+					at[c.ingress.Switch], at[c.egress] = true, true
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(at, func(sw flow.DPID, _ bool) bool { return sw == 0 || len(b.table.at[sw]) > watchMax })
+	return slices.Collect(maps.Keys(at))
+}
+
+// watch reads the counters of the switches, and sees who serves.
+func (b *balancer) watch(ctx context.Context, read counters) {
+	var mu sync.Mutex // guards seen
+	seen := map[flow.DPID][]*api.FlowEntry{}
+	began := now()
+	var work sync.WaitGroup
+	for _, sw := range b.watched() {
+		work.Go(func() {
+			if flows, err := read(ctx, sw); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[sw] = flows
+			}
+		})
+	}
+	work.Wait()
+	b.tally(seen, began)
+}
+
+// tally takes what switches have counted: a member that has sent data serves, one
+// that was sent something and has not may not.
+func (b *balancer) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sums := map[*member]*[2]tally{}
+	for sw, flows := range seen {
+		for _, f := range flows {
+			_, entry, err := f.Entry()
+			if err != nil || entry.IdleTimeout == 0 {
+				continue
+			}
+			o, ok := readEntry(&entry)
+			c := b.table.by[o.key]
+			if !ok || o.part == guard || c == nil || c.id != o.id || c.at(o.part) != sw {
+				continue
+			}
+			is := tally{f.Packets, f.Bytes}
+			more := is.since(c.counted[o.part])
+			c.counted[o.part] = is
+			if sums[c.m] == nil {
+				sums[c.m] = &[2]tally{}
+			}
+			sum := &sums[c.m][o.part]
+			sum.packets, sum.bytes = sum.packets+more.packets, sum.bytes+more.bytes
+		}
+	}
+	for _, v := range b.vips.List() {
+		for _, m := range v.pool {
+			if v.check.idle == 0 || !m.followed(seen) {
+				continue
+			}
+			m.health.read = now
+			switch sum := sums[m]; {
+			case sum == nil:
+			case sum[back].answers(m.addr.Addr.Is4()):
+				m.health.good, m.health.silent = now, false
+			case sum[there].packets > 0:
+				m.health.silent = true
+			}
+		}
+	}
+}
+
+// followed reports whether all entries of a member's connections have been read.
+func (m *member) followed(seen map[flow.DPID][]*api.FlowEntry) bool {
+	has := func(sw flow.DPID) bool {
+		_, ok := seen[sw]
+		return ok
+	}
+	for c := range m.conns {
+		if c.there && !has(c.ingress.Switch) || c.back && !has(c.egress) {
+			return false
+		}
+	}
+	return true
+}
+
+// at returns the switch of one of a conn's entries.
+func (c *conn) at(p part) flow.DPID {
+	if p == back {
+		return c.egress
+	}
+	return c.ingress.Switch
+}

@@ -77,6 +77,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	t.believe(now, to.dp)
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
+	from.proved, to.proved = true, true
 	t.strain.add(now - sent)
 	if l == nil {
 		l = t.attach(now, from, to, now-sent)
@@ -261,6 +262,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	for _, p := range []*port{l.src, l.dst} {
 		if p.out == nil && p.in == nil {
 			p.silent, p.until = now, now+int64(t.cfg.Forget)
+			p.unproved = cause == "silent" && !p.proved
 		}
 	}
 	t.remove(l, cause)

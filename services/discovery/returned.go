@@ -14,6 +14,10 @@ import (
 // neighbour, however, is waited for only as long as probes take to prove a
 // cable: bothBack timeouts once the switches of both ends trap probes, oneBack
 // timeouts if the other switch has not returned.
+//
+// A switch may also have been gone while nobody saw it: while the southbound or
+// discovery was away. Its links stay up then until they are silent. One of which
+// no probe has arrived since is like one whose switches have both returned.
 const (
 	bothBack = 2
 	oneBack  = 4
@@ -25,7 +29,7 @@ func (t *topology) waitsUntil(p *port) int64 {
 	timeout := int64(t.cfg.Timeout)
 	switch far := t.at(p.was); {
 	case far != nil && far.dp.connected:
-		if max(p.dp.returned, far.dp.returned) >= p.silent {
+		if p.unproved || max(p.dp.returned, far.dp.returned) >= p.silent {
 			return min(p.until, max(p.dp.ready(), far.dp.ready())+bothBack*timeout)
 		}
 	case p.dp.returned > p.silent:

@@ -142,3 +142,29 @@ func TestSilenceWithoutAReturn(t *testing.T) {
 	w.run(20 * time.Second)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
 }
+
+// TestOtherCablesWhileNobodySaw has switches get other cables while the southbound
+// is away, which does not show that they were gone.
+func TestOtherCablesWhileNobodySaw(t *testing.T) {
+	for _, proved := range []bool{false, true} {
+		w := newWorld(t, nil)
+		w.cable(at(1, 1), at(2, 1))
+		w.switches(2, 1, 2)
+		w.run(5 * time.Second)
+		if !proved {
+			w.cut(at(1, 1), at(2, 1))
+		}
+		w.switches(2, 1, 2) // they have not left
+		if proved {         // the cable is cut later
+			w.run(5 * time.Second)
+			w.cut(at(1, 1), at(2, 1))
+		}
+		want := flow.RoleEdge
+		if proved {
+			want = flow.RoleUnsettled
+		}
+		w.run(time.Minute)
+		w.wantRole(at(1, 1), want)
+		w.wantRole(at(2, 1), want)
+	}
+}

@@ -137,6 +137,9 @@ func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
 	if p != nil && p.out != nil && p.out.dst.at == dst && sent > p.newest && sent <= now {
 		p.newest, p.unanswered = sent, 0
 		p.out.heard = max(p.out.heard, sent)
+		if sent > max(p.dp.since, p.out.dst.dp.since) {
+			p.proved, p.out.dst.proved = true, true
+		}
 		t.strain.add(now - sent)
 	}
 }

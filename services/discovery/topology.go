@@ -89,6 +89,8 @@ type port struct {
 	was      flow.Location // the far end that it had as a link
 	judged   bool          // that link was no longer on trial
 	silent   int64         // since when that far end is silent, or expected
+	proved   bool          // a probe of a link of the port has arrived since its switch connected
+	unproved bool          // that far end is silent, and none of it had
 	until    int64         // the port waits for it until then, at most
 	presumed int64         // a link of an earlier run until then, its far end not connected yet
 	saved    bool          // that hosts are there is saved
@@ -190,6 +192,9 @@ func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports [
 		}
 	}
 	dp.connected, dp.since, dp.trapped, dp.echo = true, now, 0, echo{}
+	for _, p := range dp.ports {
+		p.proved = false
+	}
 	dp.start(t, now)
 	listed := map[flow.Port]bool{}
 	for _, p := range ports {

@@ -49,6 +49,7 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 		end()
 		w.cluster.stop()
 		w.work.Wait()
+		time.Sleep(time.Minute) // what processes have left to a timer is over
 	})
 	return w, failure
 }

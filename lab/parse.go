@@ -43,6 +43,9 @@ func Parse(file string, text []byte) (*Topology, error) {
 	case len(docs) == 0 || docs[0].Kind == document.Null:
 		return nil, Problems{{File: file, Line: 1, What: "the file is empty", Allowed: topologyKeys}}
 	}
+	if len(mistakes) == 0 && isT3D(docs[0]) {
+		return parseT3D(file, docs[0])
+	}
 	t := &Topology{file: file, line: docs[0].Line}
 	r.topology(docs[0], t)
 	if t.Name == "" {

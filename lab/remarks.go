@@ -11,9 +11,10 @@ const maxRemarks = 10
 
 // Remarks returns what is odd about a completed topology, though it can be
 // brought up: parts that no link joins, links beside others between the same
-// two switches, and loops from a node to itself that were left out.
+// two switches, loops from a node to itself that were left out, and
+// what else a drawing said that a lab does not have.
 func Remarks(t *Topology) []string {
-	return slices.Concat(parts(t), parallel(t), selfLoops(t))
+	return slices.Concat(parts(t), parallel(t), selfLoops(t), t.remarks)
 }
 
 // first keeps the first remarks of a kind, and says how many more there are.

@@ -10,7 +10,7 @@ import (
 )
 
 // SpecForms says what Resolve understands, for help texts.
-const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, 5gc:N, msn-fig8, msn-fig13, graphml:FILE, gml:FILE"
+const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, 5gc:N, oshi, carrier:CORES,EDGES,SEED, msn-fig8, msn-fig13, graphml:FILE, gml:FILE, t3d:FILE"
 
 // Resolve returns the topology named by a spec: one of SpecForms.
 func Resolve(spec string) (*Topology, error) {
@@ -28,18 +28,25 @@ func Resolve(spec string) (*Topology, error) {
 		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Random(a[0], a[1], uint64(a[2])) })
 	case "5gc":
 		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return Core5G(a[0]) })
-	case "graphml", "gml":
+	case "carrier":
+		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Carrier(a[0], a[1], uint64(a[2])) })
+	case "graphml", "gml", "t3d":
 		if rest == "" {
 			return nil, fmt.Errorf("topology %q names no file; allowed: %s:FILE", spec, kind)
 		}
-		if kind == "gml" {
+		switch kind {
+		case "gml":
 			return LoadGML(rest)
+		case "t3d":
+			return LoadT3D(rest)
 		}
 		return LoadGraphML(rest)
 	}
 	switch spec {
 	case "demo":
 		return Demo(), nil
+	case "oshi":
+		return OSHI(), nil
 	case "msn-fig8":
 		return MSNFig8(), nil
 	case "msn-fig13":
@@ -75,14 +82,16 @@ func IsForm(spec string) bool {
 	return false
 }
 
-// LoadFile reads a topology from a file: GraphML or GML if its name ends so,
-// else a lab file.
+// LoadFile reads a topology from a file: GraphML, GML or one of OSHI's tools if its
+// name ends so, else a lab file, or one of OSHI's tools if it has vertices.
 func LoadFile(path string) (*Topology, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".graphml":
 		return LoadGraphML(path)
 	case ".gml":
 		return LoadGML(path)
+	case ".t3d":
+		return LoadT3D(path)
 	}
 	return Load(path)
 }

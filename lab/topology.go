@@ -21,6 +21,7 @@ type Topology struct {
 	OVS     string  `json:"ovs,omitempty"` // OVSShared or OVSOwn
 
 	selfLoops []string // switches that had a link to themselves, which was left out
+	remarks   []string // of what it was read from
 
 	file string // where it was read from, for messages
 	line int

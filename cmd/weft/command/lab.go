@@ -37,6 +37,7 @@ func labUpCommand() *cobra.Command {
 	var name, output string
 	var controllers []string
 	var certsDir, certName string
+	var hybrid bool
 	cmd := &cobra.Command{
 		Use:   "up TOPOLOGY",
 		Short: "Bring a lab up",
@@ -73,6 +74,8 @@ A topology file, every key but name, a, b and switch being optional:
     - {a: s3, b: s1}`,
 		Example: `  weft lab up demo
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
+  weft lab up oshi                      # seven hybrid nodes and their customers
+  weft lab up graphml:Colt.graphml --hybrid
   weft lab up 5gc:3                     # an NRF, and three each of AMF, SMF, AUSF, UDM and PCF
   weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
   weft certs switch 1 2 3 --together ring
@@ -83,7 +86,7 @@ A topology file, every key but name, a, b and switch being optional:
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			topo, err := lab.Resolve(args[0])
+			topo, err := labTopology(args[0], hybrid)
 			if err != nil {
 				return err
 			}
@@ -124,11 +127,25 @@ A topology file, every key but name, a, b and switch being optional:
 	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
 	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
 		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
+	labHybridFlag(cmd, &hybrid)
 	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
 	cmd.Flags().StringVar(&certName, "cert", "lab", "name of the certificate in --certs, for all of the lab's switches")
 	cmd.MarkFlagDirname("certs")
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+func labHybridFlag(cmd *cobra.Command, hybrid *bool) {
+	cmd.Flags().BoolVar(hybrid, "hybrid", false, "make every OpenFlow switch a hybrid IP/SDN node, controlled in band at the first, and every host one with a gateway (not of lab files)")
+}
+
+// labTopology returns the topology named by a spec.
+func labTopology(spec string, hybrid bool) (*lab.Topology, error) {
+	topo, err := lab.Resolve(spec)
+	if err != nil || !hybrid {
+		return topo, err
+	}
+	return lab.Hybrid(topo)
 }
 
 // labForms completes a topology: forms, else files.

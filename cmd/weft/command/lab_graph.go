@@ -10,6 +10,7 @@ import (
 
 func labGraphCommand() *cobra.Command {
 	var name, output string
+	var hybrid bool
 	cmd := &cobra.Command{
 		Use:   "graph [TOPOLOGY]",
 		Short: "Show a lab's network, or draw it",
@@ -23,7 +24,7 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: labForms,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := labGraph(name, args)
+			g, err := labGraph(name, args, hybrid)
 			if err != nil {
 				return err
 			}
@@ -42,13 +43,14 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		},
 	}
 	labNameFlag(cmd, &name)
+	labHybridFlag(cmd, &hybrid)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, dot, svg, json or yaml")
 	return cmd
 }
 
-func labGraph(name string, args []string) (lab.Graph, error) {
+func labGraph(name string, args []string, hybrid bool) (lab.Graph, error) {
 	if len(args) == 1 {
-		t, err := lab.Resolve(args[0])
+		t, err := labTopology(args[0], hybrid)
 		if err != nil {
 			return lab.Graph{}, err
 		}

@@ -187,7 +187,10 @@ type ScpEndpoint struct {
 	// How many consumers may connect.
 	Consumers uint32 `protobuf:"varint,8,opt,name=consumers,proto3" json:"consumers,omitempty"`
 	// Whether new connections are refused, for the type is overloaded.
-	Overloaded    bool `protobuf:"varint,9,opt,name=overloaded,proto3" json:"overloaded,omitempty"`
+	Overloaded bool `protobuf:"varint,9,opt,name=overloaded,proto3" json:"overloaded,omitempty"`
+	// Why the balancer does not make the VIP: consumers have producers' own
+	// addresses meanwhile.
+	Refused       string `protobuf:"bytes,10,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -283,6 +286,13 @@ func (x *ScpEndpoint) GetOverloaded() bool {
 		return x.Overloaded
 	}
 	return false
+}
+
+func (x *ScpEndpoint) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 // What GetScp is asked.
@@ -1022,7 +1032,7 @@ const file_scp_proto_rawDesc = "" +
 	"\bservices\x18\n" +
 	" \x03(\tR\bservices\x12\x18\n" +
 	"\aallowed\x18\v \x03(\tR\aallowed\x12#\n" +
-	"\rregistered_by\x18\f \x01(\tR\fregisteredBy\"\xf5\x01\n" +
+	"\rregistered_by\x18\f \x01(\tR\fregisteredBy\"\x8f\x02\n" +
 	"\vScpEndpoint\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -1034,7 +1044,9 @@ const file_scp_proto_rawDesc = "" +
 	"\tconsumers\x18\b \x01(\rR\tconsumers\x12\x1e\n" +
 	"\n" +
 	"overloaded\x18\t \x01(\bR\n" +
-	"overloaded\"#\n" +
+	"overloaded\x12\x18\n" +
+	"\arefused\x18\n" +
+	" \x01(\tR\arefused\"#\n" +
 	"\rGetScpRequest\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\"\xa0\x01\n" +
 	"\x0eGetScpResponse\x122\n" +

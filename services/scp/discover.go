@@ -306,9 +306,9 @@ func (p *proxy) find(q *sbi.Query, now int64) (found []sbi.NFProfile, vips []str
 			g.Locality = q.PreferredLocality
 		}
 		members := p.members(g)
-		e := p.endpointOf(g, members)
+		e := p.endpointOf(g, members, now)
 		one, names, ok := e.profile(byClass[class], members)
-		if !ok {
+		if !ok || p.anyRefused(names) {
 			found = append(found, byClass[class]...) // by their own addresses, as without the proxy
 			continue
 		}

@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -41,6 +43,7 @@ type endpoint struct {
 	Doors []door       `json:"doors"`
 
 	overloaded bool
+	used       int64 // when consumers last asked for it, or had connections
 }
 
 // door is a port of an endpoint. All its services are reached there, at each
@@ -126,15 +129,19 @@ func (m member) at(d door, v4 bool) []sbi.EndPoint {
 
 // endpointOf returns the endpoint of a group, made if there is none; nil if there
 // is no room for more, or no address. It is called with mu held.
-func (p *proxy) endpointOf(g group, members []member) *endpoint {
+func (p *proxy) endpointOf(g group, members []member, now int64) *endpoint {
 	e := p.endpoints[g.name()]
 	if e == nil {
+		if !p.room(g) {
+			p.giveBack(now, endpointIdle)
+		}
 		if !p.room(g) {
 			p.count.noRoom.Add(1)
 			return nil
 		}
 		e = &endpoint{Group: g}
 	}
+	e.used = now
 	before := len(e.Addrs) + len(e.Doors)
 	p.address(e, members)
 	e.open(members)
@@ -146,6 +153,51 @@ func (p *proxy) endpointOf(g group, members []member) *endpoint {
 		p.touch()
 	}
 	return e
+}
+
+// How long nobody has asked for an endpoint, nor had connections by it, before its
+// addresses are given back: as a rule, and where there is no room for another.
+const (
+	endpointLife = 24 * time.Hour
+	endpointIdle = time.Hour
+)
+
+// giveBack forgets the endpoints that nobody has used for a time. They are made
+// again, with the same ids, when somebody asks. It is called with mu held.
+func (p *proxy) giveBack(now int64, unused time.Duration) {
+	before := len(p.endpoints)
+	maps.DeleteFunc(p.endpoints, func(_ string, e *endpoint) bool { return now-e.used > int64(unused) })
+	if len(p.endpoints) != before {
+		p.reindex()
+		p.touch()
+	}
+}
+
+// lively notes which endpoints have connections, by what the balancer says of the
+// VIPs, and gives back those that have long had none.
+func (p *proxy) lively(vips []*api.Vip, now int64) {
+	busy := map[string]bool{}
+	for _, v := range vips {
+		busy[v.GetName()] = v.GetPairs()+v.GetConnections() > 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.endpoints {
+		if slices.ContainsFunc(e.vips(), func(name string) bool { return busy[name] }) {
+			e.used = now
+		}
+	}
+	p.giveBack(now, endpointLife)
+}
+
+// vips returns the names of the VIPs of an endpoint.
+func (e *endpoint) vips() (names []string) {
+	for _, a := range e.Addrs {
+		for _, d := range e.Doors {
+			names = append(names, vipName(e, a, d))
+		}
+	}
+	return names
 }
 
 // room reports whether there may be an endpoint more. Those for slices and localities,

@@ -152,10 +152,15 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
 	defer cancel()
 	a, err := f.proxy.discover(ctx, q, &asking{f, r}, f.now)
-	if err == nil && len(a.vips) > 0 {
+	for err == nil && len(a.vips) > 0 {
 		waiting, stop := context.WithTimeout(ctx, vipTime)
 		err = f.await(waiting, a.vips)
-		if stop(); err != nil {
+		if stop(); err == nil {
+			break
+		}
+		if errors.Is(err, errRefused) {
+			a, err = f.proxy.discover(ctx, q, &asking{f, r}, f.now) // without that VIP
+		} else {
 			err = &sbi.ProblemDetails{Title: "Service Unavailable", Status: http.StatusServiceUnavailable, Cause: sbi.DiscoveryFailure,
 				Detail: "the switches are not ready for what was found", RetryAfter: retryNobody}
 		}

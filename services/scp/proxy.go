@@ -35,6 +35,7 @@ type proxy struct {
 	byType    map[sbi.NFType][]*producer
 	byAddr    map[netip.Addr][]*producer // as consumers
 	endpoints map[string]*endpoint
+	refused   map[string]string // VIPs that the balancer does not make, and why
 	policies  *object.Store[*api.ScpPolicy]
 	direct    direct
 	searches  map[string]*search
@@ -48,7 +49,7 @@ type proxy struct {
 func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), book: map[string]*producer{},
-		byType: map[sbi.NFType][]*producer{}, byAddr: map[netip.Addr][]*producer{}, endpoints: map[string]*endpoint{},
+		byType: map[sbi.NFType][]*producer{}, byAddr: map[netip.Addr][]*producer{}, endpoints: map[string]*endpoint{}, refused: map[string]string{},
 		direct: newDirect(), searches: map[string]*search{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
@@ -108,6 +109,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
+			e.used = now
 			p.endpoints[e.Group.name()] = &e
 			p.reindex()
 		}
@@ -280,4 +282,9 @@ func typesOf(list []*producer) []sbi.NFType {
 	return slices.Sorted(maps.Keys(types))
 }
 
-func now() int64 { return time.Now().UnixNano() }
+// started is when this process began.
+var started = time.Now()
+
+// now returns the time, in nanoseconds: that at which the process began, and how
+// long it has run since, so that no producer is late when somebody sets the clock.
+func now() int64 { return started.UnixNano() + int64(time.Since(started)) }

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ type balancer interface {
 type reconciler struct {
 	proxy    *proxy
 	balancer balancer
+	now      func() int64
 
 	mu   sync.Mutex // guards the following
 	made map[string]*api.Vip
@@ -31,8 +33,11 @@ type reconciler struct {
 }
 
 func newReconciler(p *proxy, b balancer) *reconciler {
-	return &reconciler{proxy: p, balancer: b, made: map[string]*api.Vip{}, turn: make(chan struct{})}
+	return &reconciler{proxy: p, balancer: b, now: now, made: map[string]*api.Vip{}, turn: make(chan struct{})}
 }
+
+// lookInterval is how often the balancer is asked which VIPs are in use.
+const lookInterval = time.Minute
 
 // run makes VIPs until ctx ends: at once after a change, and every second, for
 // heartbeats may be late. It begins when it is known whether the front listens, so
@@ -43,8 +48,9 @@ func (r *reconciler) run(ctx context.Context) {
 		return
 	case <-r.proxy.ready:
 	}
-	tick := time.NewTicker(time.Second)
+	tick, look := time.NewTicker(time.Second), time.NewTicker(lookInterval)
 	defer tick.Stop()
+	defer look.Stop()
 	known := false
 	for {
 		if !known {
@@ -58,6 +64,10 @@ func (r *reconciler) run(ctx context.Context) {
 			return
 		case <-r.proxy.out:
 		case <-tick.C:
+		case <-look.C:
+			if list, err := r.balancer.list(ctx); err == nil {
+				r.proxy.lively(list, r.now())
+			}
 		}
 	}
 }
@@ -87,7 +97,7 @@ func (r *reconciler) adopt(ctx context.Context) bool {
 
 // apply makes what differs.
 func (r *reconciler) apply(ctx context.Context) {
-	want := r.proxy.want(now())
+	want := r.proxy.want(r.now())
 	r.proxy.shelved(ctx)
 	r.mu.Lock()
 	made := maps.Clone(r.made)
@@ -107,12 +117,14 @@ func (r *reconciler) apply(ctx context.Context) {
 		if proto.Equal(v, made[name]) {
 			continue
 		}
-		if err := r.balancer.set(ctx, proto.CloneOf(v)); err != nil {
+		err := r.balancer.set(ctx, proto.CloneOf(v))
+		if r.proxy.refuse(name, err); err != nil {
 			r.fail(ctx, name, err)
 			continue
 		}
 		made[name] = v
 	}
+	r.proxy.wanted(want)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.made = made
@@ -121,15 +133,24 @@ func (r *reconciler) apply(ctx context.Context) {
 }
 
 func (r *reconciler) fail(ctx context.Context, name string, err error) {
-	if ctx.Err() == nil {
-		r.proxy.count.balancerFails.Add(1)
+	if ctx.Err() != nil {
+		return
+	}
+	if r.proxy.count.balancerFails.Add(1); !r.proxy.isRefused(name) { // which has been said
 		r.proxy.log.Warn("VIP not set", "vip", name, "error", err)
 	}
 }
 
-// await waits until VIPs of these names have been made, or ctx ends.
+// errRefused is that the balancer does not make a VIP as it is.
+var errRefused = errors.New("the balancer has refused a VIP")
+
+// await waits until VIPs of these names have been made, one has been refused, or ctx
+// ends.
 func (r *reconciler) await(ctx context.Context, names []string) error {
 	for {
+		if r.proxy.isRefused(names...) {
+			return errRefused
+		}
 		r.mu.Lock()
 		turn, all := r.turn, true
 		for _, name := range names {

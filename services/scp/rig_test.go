@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -39,6 +40,7 @@ type rig struct {
 	proxy *proxy
 	front *front
 	back  *fakeBalancer
+	made  *reconciler
 	nrf   *fakeNRF
 	now   atomic.Int64
 	url   string
@@ -52,6 +54,7 @@ type fakeBalancer struct {
 	mu      sync.Mutex // guards the following
 	vips    map[string]*api.Vip
 	removed []string
+	refuses string // a VIP
 }
 
 func (b *fakeBalancer) list(context.Context) ([]*api.Vip, error) {
@@ -72,6 +75,9 @@ func (b *fakeBalancer) list(context.Context) ([]*api.Vip, error) {
 func (b *fakeBalancer) set(_ context.Context, v *api.Vip) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if v.Name == b.refuses {
+		return api.Errorf(codes.InvalidArgument, "vip %s: member 127.0.1.2 is the address of vip other", v.Name)
+	}
 	b.vips[v.Name] = v
 	return nil
 }
@@ -227,6 +233,7 @@ func (g *rig) start() {
 		g.t.Fatal(err)
 	}
 	r := newReconciler(g.proxy, g.back)
+	r.now, g.made = g.now.Load, r
 	g.front = newFront(g.proxy, n, r.await, log)
 	g.front.now = g.now.Load
 	var work sync.WaitGroup

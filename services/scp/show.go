@@ -72,6 +72,7 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 				m := &api.ScpEndpoint{
 					Vip: vipName(e, a, d), Type: string(e.Group.Type), Instance: e.Group.instance(), Address: netip.AddrPortFrom(a, d.Port).String(),
 					Services: d.Services, Slice: e.Group.Slice, Locality: e.Group.Locality, Overloaded: e.overloaded,
+					Refused: p.refused[vipName(e, a, d)],
 				}
 				if allow := p.allow(e.Group, d, members, a.Is4()); allow != nil {
 					m.Consumers = uint32(len(allow.Clients))

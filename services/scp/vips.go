@@ -1,10 +1,13 @@
 package scp
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/sbi"
@@ -73,6 +76,49 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 		}
 	}
 	return vips
+}
+
+// refuse notes what the balancer has said to a VIP: an error that trying again does
+// not mend is that it refuses it.
+func (p *proxy) refuse(name string, err error) {
+	why := ""
+	switch api.KindOf(err) {
+	case codes.OK:
+	case codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.ResourceExhausted:
+		why = err.Error()
+	default:
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused[name] == why {
+		return
+	}
+	if p.refused[name] = why; why == "" {
+		delete(p.refused, name)
+	} else {
+		p.log.Warn("the balancer refuses a VIP: consumers have producers' own addresses meanwhile", "vip", name, "error", err)
+	}
+	p.touch()
+}
+
+// wanted forgets what the balancer has said to VIPs that are not wanted any more.
+func (p *proxy) wanted(vips map[string]*api.Vip) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.refused, func(name, _ string) bool { return vips[name] == nil })
+}
+
+// isRefused reports whether the balancer refuses one of some VIPs.
+func (p *proxy) isRefused(names ...string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.anyRefused(names)
+}
+
+// anyRefused is isRefused, called with mu held.
+func (p *proxy) anyRefused(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return p.refused[name] != "" })
 }
 
 // vipName returns the name of the VIP of a door.

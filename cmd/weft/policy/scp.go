@@ -45,10 +45,10 @@ func scpGetCommand(r *cli.Remote) *cobra.Command {
 			}
 			if len(m.Endpoints) > 0 {
 				t.Row("")
-				t.Row("END POINT", "INSTANCE", "ADDRESS", "SERVICES", "SLICE", "LOCALITY", "CONSUMERS", "OVERLOADED")
+				t.Row("END POINT", "INSTANCE", "ADDRESS", "SERVICES", "SLICE", "LOCALITY", "CONSUMERS", "OVERLOADED", "REFUSED")
 			}
 			for _, e := range m.Endpoints {
-				t.Row(e.Vip, e.Instance, e.Address, strings.Join(e.Services, " "), e.Slice, e.Locality, e.Consumers, cli.Yes(e.Overloaded))
+				t.Row(e.Vip, e.Instance, e.Address, strings.Join(e.Services, " "), e.Slice, e.Locality, e.Consumers, cli.Yes(e.Overloaded), e.Refused)
 			}
 			fmt.Fprintf(t, "\nfront: %s\nNRF: %s\n", m.Front, m.Nrf)
 		}}, err

@@ -3,6 +3,8 @@ package scp
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"testing"
 
@@ -83,6 +85,23 @@ func BenchmarkFind(b *testing.B) {
 		p.mu.Lock()
 		_, _, _ = p.find(q, 2)
 		p.mu.Unlock()
+	}
+}
+
+// What a discovery costs that is answered from what is known, without the transport.
+func BenchmarkDiscovery(b *testing.B) {
+	g := newRig(b)
+	g.register(1, sbi.AMF)
+	g.register(2, sbi.UDM)
+	g.discover(1, sbi.AMF, sbi.UDM, "&service-names=nudm-sdm")
+	r := httptest.NewRequest("GET", "/nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF&service-names=nudm-sdm", nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	b.ReportAllocs()
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		if g.front.ServeHTTP(w, r); w.Code != http.StatusOK {
+			b.Fatal(w.Body)
+		}
 	}
 }
 

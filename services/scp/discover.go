@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -266,11 +267,10 @@ func (p *proxy) answer(q *sbi.Query, s *search, now int64) (*answer, error) {
 		s.found, s.vips, s.version, s.etag = text, vips, p.version, sbi.ETag(text)
 	}
 	age := max(1, int(time.Duration(s.until-now)/time.Second))
-	body, err := json.Marshal(struct {
-		ValidityPeriod int             `json:"validityPeriod"`
-		NFInstances    json.RawMessage `json:"nfInstances"`
-	}{age, s.found})
-	return &answer{body: body, etag: s.etag, age: age, vips: s.vips}, err
+	body := make([]byte, 0, len(s.found)+64)
+	body = strconv.AppendInt(append(body, `{"validityPeriod":`...), int64(age), 10)
+	body = append(append(append(body, `,"nfInstances":`...), s.found...), '}') // found is JSON
+	return &answer{body: body, etag: s.etag, age: age, vips: s.vips}, nil
 }
 
 // find returns the profiles that a discovery finds: one for each group, or that of

@@ -85,6 +85,9 @@ func unreachable(err error) *sbi.ProblemDetails {
 	return sbi.Problem(http.StatusGatewayTimeout, sbi.NRFNotReachable, "the NRF does not answer")
 }
 
+// discoveryPath is that of discoveries.
+const discoveryPath = "/nnrf-disc/v1/nf-instances"
+
 // instancePath is that of one instance.
 var instancePath = regexp.MustCompile(`^/nnrf-nfm/v1/nf-instances/([^/]+)$`)
 
@@ -99,6 +102,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	client := from.Addr().Unmap()
+	if r.URL.Path == discoveryPath && r.URL.RawPath == "" && r.Method == http.MethodGet {
+		f.discovery(w, r, client)
+		return
+	}
 	instance := instancePath.FindStringSubmatch(r.URL.Path)
 	switch {
 	case r.URL.RawPath != "" || path.Clean(r.URL.Path) != r.URL.Path:
@@ -106,8 +113,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sbi.WriteProblem(w, sbi.Problem(http.StatusBadRequest, sbi.InvalidAPI, "the path has more than one spelling"))
 	case !nrfPaths.MatchString(r.URL.Path):
 		f.refuse(w, r, client)
-	case r.URL.Path == "/nnrf-disc/v1/nf-instances" && r.Method == http.MethodGet:
-		f.discovery(w, r, client)
 	case instance != nil && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		f.register(w, r, client, instance[1])
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"time"
 )
 
 // OSHI is a provider's network like those of the OSHI paper: four core routers
@@ -35,13 +36,23 @@ func OSHI() *Topology {
 	return b.done()
 }
 
-// ipv4OnlyAbove is how many nodes Carrier gives IPv6: OSPFv3 takes a process for each.
-const ipv4OnlyAbove = 100
+// largeNetwork is how many nodes have IPv6, for which OSPFv3 takes a process of
+// each, and say hello every second, for which one Open vSwitch has to have the time.
+const largeNetwork = 100
+
+// largeRouting returns what is not the default for a network of so many nodes.
+func largeRouting(nodes int) Routing {
+	if nodes <= largeNetwork {
+		return Routing{}
+	}
+	return Routing{Hello: Seconds(5 * time.Second), Dead: Seconds(20 * time.Second), IPv4Only: true}
+}
 
 // Carrier is a provider's network of hybrid nodes, the same for the same seed:
 // cores cr1, cr2, … in a ring with a chord for every four of them, edges pe1, pe2, …
 // each linked to two cores, and on each edge a customer with a gateway, ceN, and
-// one of services, cuN. It is controlled in band at cr1. Above 100 nodes there is no IPv6.
+// one of services, cuN. It is controlled in band at cr1. Above 100 nodes there is
+// no IPv6, and OSPF says hello every five seconds.
 func Carrier(cores, edges int, seed uint64) (*Topology, error) {
 	err := cmp.Or(atLeast("the number of cores", cores, 1), atLeast("the number of edges", edges, 0))
 	if err != nil {
@@ -83,7 +94,7 @@ func Carrier(cores, edges int, seed uint64) (*Topology, error) {
 		b.customer("cu", i+1, pe, false)
 	}
 	b.t.Control = Control{Mode: ControlInBand, At: "cr1"}
-	b.t.Routing.IPv4Only = cores+edges > ipv4OnlyAbove
+	b.t.Routing = largeRouting(cores + edges)
 	return b.done(), nil
 }
 
@@ -120,7 +131,7 @@ func Hybrid(t *Topology) (*Topology, error) {
 		h := &c.Hosts[i]
 		h.Gateway, h.IPv4, h.IPv6, h.GW4, h.GW6 = true, netip.Prefix{}, netip.Prefix{}, netip.Addr{}, netip.Addr{}
 	}
-	c.Routing.IPv4Only = len(c.Switches) > ipv4OnlyAbove
+	c.Routing = largeRouting(len(c.Switches))
 	c.Complete()
 	return c, Check(c)
 }

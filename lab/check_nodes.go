@@ -100,8 +100,8 @@ func (c *checker) routing() {
 		}
 		return
 	}
-	for _, d := range []Delay{r.Hello, r.Dead} {
-		if d < Delay(time.Second) || d > Delay(65535*time.Second) || d%Delay(time.Second) != 0 {
+	for _, d := range []Seconds{r.Hello, r.Dead} {
+		if d < Seconds(time.Second) || d > mostSeconds || d%Seconds(time.Second) != 0 {
 			c.add(c.t.line, "1s to 65535s, in whole seconds", "routing: hello %v, dead %v", r.Hello, r.Dead)
 			break
 		}

@@ -12,7 +12,7 @@ func (t *Topology) completeNodes() {
 		return
 	}
 	t.Routing.Hello = cmp.Or(t.Routing.Hello, defaultHello)
-	t.Routing.Dead = cmp.Or(t.Routing.Dead, max(defaultDead, 4*t.Routing.Hello))
+	t.Routing.Dead = cmp.Or(t.Routing.Dead, min(max(defaultDead, 4*t.Routing.Hello), mostSeconds))
 	t.OVS = cmp.Or(t.OVS, OVSShared)
 	t.Control.Mode = cmp.Or(t.Control.Mode, ControlOutOfBand)
 	used := map[netip.Addr]bool{}

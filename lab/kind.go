@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -50,17 +51,37 @@ func (t *Topology) hasNodes() bool {
 // Routing is the routing protocol of the hybrid nodes and routers: OSPF for IPv4
 // and, unless IPv4Only, OSPFv3, all in area 0.
 type Routing struct {
-	Hello Delay `json:"hello,omitempty"` // in whole seconds
-	Dead  Delay `json:"dead,omitempty"`  // in whole seconds
+	Hello Seconds `json:"hello,omitempty"`
+	Dead  Seconds `json:"dead,omitempty"`
 	// BFD is how often neighbours ask each other by BFD (RFC 5880) whether they
 	// are there; three times without answer end their adjacency. 0 is never.
 	BFD      Delay `json:"bfd,omitempty"`
 	IPv4Only bool  `json:"ipv4_only,omitempty"` // no IPv6 between nodes
 }
 
+// Seconds is a time of whole seconds, up to what OSPF can say.
+type Seconds time.Duration
+
+const mostSeconds = Seconds(65535 * time.Second)
+
+func (s Seconds) String() string { return time.Duration(s).String() }
+
+// MarshalText writes the time as UnmarshalText reads it.
+func (s Seconds) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a time such as 4s or 1m.
+func (s *Seconds) UnmarshalText(b []byte) error {
+	d, err := time.ParseDuration(string(b))
+	if err != nil || d < time.Second || d > time.Duration(mostSeconds) || d%time.Second != 0 {
+		return fmt.Errorf("%q is not allowed; allowed: 1s to 65535s, in whole seconds", b)
+	}
+	*s = Seconds(d)
+	return nil
+}
+
 const (
-	defaultHello = Delay(time.Second)
-	defaultDead  = Delay(4 * time.Second)
+	defaultHello = Seconds(time.Second)
+	defaultDead  = Seconds(4 * time.Second)
 	defaultBFD   = Delay(50 * time.Millisecond)
 )
 

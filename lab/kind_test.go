@@ -26,7 +26,7 @@ links:
   - {a: b1, b: b2}
   - {a: pe2, b: b2, mtu: 1400}
   - {a: cr1, b: b2}
-routing: {hello: 2s, bfd: 100ms}
+routing: {hello: 5s, bfd: 100ms}
 control: {mode: in-band, at: cr1}
 ovs: own
 `
@@ -43,7 +43,7 @@ func TestParseNodes(t *testing.T) {
 	if cr1.Loopback.String() != "10.9.9.9" || cr1.DPID != 0 || topo.Switches[2].Loopback != loopback4(3) || b1.Loopback.IsValid() {
 		t.Errorf("cr1 = %+v, b1 = %+v", cr1, b1)
 	}
-	if r := topo.Routing; r.Hello != Delay(2*time.Second) || r.Dead != Delay(8*time.Second) || r.BFD != Delay(100*time.Millisecond) {
+	if r := topo.Routing; r.Hello != Seconds(5*time.Second) || r.Dead != Seconds(20*time.Second) || r.BFD != Delay(100*time.Millisecond) {
 		t.Errorf("routing = %+v", r)
 	}
 	ce1, ce2, cx1 := topo.Hosts[0], topo.Hosts[1], topo.Hosts[2]
@@ -56,6 +56,9 @@ func TestParseNodes(t *testing.T) {
 	text, err := json.Marshal(topo)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, new(Topology)); err != nil {
+		t.Errorf("as the lab's state: %v", err)
 	}
 	again, err := Parse("f", text)
 	if err != nil {

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // NodeStatus is how a hybrid node or router does.
@@ -40,39 +43,44 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
 	control, err := s.sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]NodeStatus, len(s.Nodes))
-	list := make([]int, len(s.Nodes))
-	for i := range list {
-		list[i] = i
+	var g errgroup.Group
+	g.SetLimit(64) // most of the time is waiting for a busy Open vSwitch
+	for i := range s.Nodes {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			all[i] = s.nodeStatus(ctx, &s.Nodes[i])
+			if c, ok := control[all[i].Name]; ok {
+				all[i].Control = c
+			}
+			return nil
+		})
 	}
-	err = forEach(ctx, list, func(i int, ctx context.Context) error {
-		n := &s.Nodes[i]
-		st := NodeStatus{
-			Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
-			Namespace: hostNetns(s.Name, n.Name), Routing: s.routingDir(n),
-		}
-		st.OSPFFull = s.adjacencies(ctx, n, "ospfd", "show ip ospf neighbor json")
-		if !s.Topology.Routing.IPv4Only {
-			st.Loopback6 = n.Loopback6.String()
-			st.OSPF6Full = s.adjacencies(ctx, n, "ospf6d", "show ipv6 ospf6 neighbor json")
-		}
-		if c, ok := control[n.Name]; ok {
-			st.Control = c
-		}
-		if n.Kind == KindHybrid {
-			e := s.entity(n)
-			st.Dark = e.Dark(ctx)
-		}
-		all[i] = st
-		return nil
-	})
-	return all, err
+	return all, errors.Join(g.Wait(), ctx.Err())
+}
+
+// nodeStatus is how a node does, but for its session; what does not answer in
+// time counts as not there.
+func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
+	st := NodeStatus{
+		Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
+		Namespace: hostNetns(s.Name, n.Name), Routing: s.routingDir(n),
+	}
+	st.OSPFFull = s.adjacencies(ctx, n, "ospfd", "show ip ospf neighbor json")
+	if !s.Topology.Routing.IPv4Only {
+		st.Loopback6 = n.Loopback6.String()
+		st.OSPF6Full = s.adjacencies(ctx, n, "ospf6d", "show ipv6 ospf6 neighbor json")
+	}
+	if n.Kind == KindHybrid {
+		e := s.entity(n)
+		st.Dark = e.Dark(ctx)
+	}
+	return st
 }
 
 // expected is how many neighbours a node's OSPF has when all is well.

@@ -18,13 +18,16 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
 // ovs is one private Open vSwitch: its own database, directory and namespace.
 type ovs struct {
-	lab   string
-	dir   string
-	netns string
+	lab    string
+	dir    string
+	netns  string
+	urgent bool // before other processes: a node's neighbours give it up if it does not forward for seconds
 }
 
 // ovs is that of all switches but hybrid nodes that have their own.
-func (s *state) ovs() ovs { return ovs{lab: s.Name, dir: s.dir(), netns: switchNetns(s.Name)} }
+func (s *state) ovs() ovs {
+	return ovs{lab: s.Name, dir: s.dir(), netns: switchNetns(s.Name), urgent: s.hasHybrid()}
+}
 
 // ovsOf is the Open vSwitch of a switch.
 func (s *state) ovsOf(name string) ovs {
@@ -32,7 +35,7 @@ func (s *state) ovsOf(name string) ovs {
 		return s.ovs()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == KindHybrid {
-		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name)}
+		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name), urgent: true}
 	}
 	return s.ovs()
 }
@@ -94,6 +97,9 @@ func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	argv := append([]string{fmt.Sprintf("--nofile=%d", files.Max), name}, args...)
+	if o.urgent {
+		argv = append([]string{argv[0], "nice", "-n", "-10"}, argv[1:]...)
+	}
 	err := inNetns(o.netns, func() error {
 		return o.command(ctx, "prlimit", argv...).Run()
 	})

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weft-sdn/weft/internal/document"
 )
@@ -219,8 +218,8 @@ func (r *reader) topology(v document.Value, t *Topology) {
 
 func (r *reader) routing(v document.Value, to *Routing) {
 	r.mapping(v, "routing", []field{
-		{"hello", r.scalar("hello", func(v string) (err error) { to.Hello, err = parseSeconds(v); return err })},
-		{"dead", r.scalar("dead", func(v string) (err error) { to.Dead, err = parseSeconds(v); return err })},
+		{"hello", r.scalar("hello", func(v string) error { return to.Hello.UnmarshalText([]byte(v)) })},
+		{"dead", r.scalar("dead", func(v string) error { return to.Dead.UnmarshalText([]byte(v)) })},
 		{"bfd", r.scalar("bfd", func(v string) (err error) {
 			switch v {
 			case "true":
@@ -304,15 +303,6 @@ func (r *reader) program(v document.Value) Program {
 		{"restart", r.scalar("restart", func(s string) error { p.Restart = Restart(s); return nil })},
 	})
 	return p
-}
-
-// parseSeconds reads a time of whole seconds.
-func parseSeconds(s string) (Delay, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < time.Second || d > 65535*time.Second || d%time.Second != 0 {
-		return 0, fmt.Errorf("%q is not allowed; allowed: 1s to 65535s, in whole seconds", s)
-	}
-	return Delay(d), nil
 }
 
 func parseAddr(s, example string) (netip.Addr, error) {

@@ -32,11 +32,16 @@ func labName(label string) string { return fmt.Sprintf("exp-%d-%s", os.Getpid(),
 
 // everything is a controller with all services of the plan 5gc in one process.
 func everything(name string, config map[string]map[string]string) (*testbed.Plan, error) {
-	text, err := plans.Read("5gc")
+	return builtIn("5gc", name, config)
+}
+
+// builtIn is a controller with the processes of a plan that is built in.
+func builtIn(base, name string, config map[string]map[string]string) (*testbed.Plan, error) {
+	text, err := plans.Read(base)
 	if err != nil {
 		return nil, err
 	}
-	of, err := plan.Parse("5gc", text)
+	of, err := plan.Parse(base, text)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +56,21 @@ func everything(name string, config map[string]map[string]string) (*testbed.Plan
 // other. On an error nothing is left.
 // If this process is killed, that is swept away, and dirs.
 func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology, dirs ...string) (s *site, err error) {
+	return openBy(ctx, "", label, plan, topo, dirs...)
+}
+
+// openBy is open with a weft binary; empty is this process's own.
+func openBy(ctx context.Context, weft, label string, plan *testbed.Plan, topo *lab.Topology, dirs ...string) (s *site, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}
 	if _, err := exec.LookPath("ovs-vswitchd"); err != nil {
 		return nil, errors.New("the lab needs Open vSwitch: apt-get install openvswitch-switch")
+	}
+	if weft == "" {
+		if weft, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
 	s = &site{done: func() {}}
 	defer func() {
@@ -63,19 +78,15 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 			err = errors.Join(fmt.Errorf("%s: %w", label, err), s.Close())
 		}
 	}()
-	if s.Controller, err = testbed.Start(ctx, testbed.Config{Plan: plan, CPU: -1}); err != nil {
+	if s.Controller, err = testbed.Start(ctx, testbed.Config{Program: weft, Plan: plan, CPU: -1}); err != nil {
 		return s, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return s, err
-	}
-	if s.done, err = sweep(self, labName(label), s.PID(), append(dirs, s.Dir())...); err != nil {
+	if s.done, err = sweep(weft, labName(label), s.PID(), append(dirs, s.Dir())...); err != nil {
 		return s, err
 	}
 	s.lab, err = lab.Up(ctx, topo, lab.Options{
-		Temporary: true, Name: labName(label), Weft: self,
-		Controllers: []string{"tcp:" + s.OpenFlow[0]}, KeeperCommand: []string{self, "lab", "keeper"},
+		Temporary: true, Name: labName(label), Weft: weft,
+		Controllers: []string{"tcp:" + s.OpenFlow[0]}, KeeperCommand: []string{weft, "lab", "keeper"},
 	})
 	if err != nil {
 		return s, err

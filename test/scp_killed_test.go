@@ -95,7 +95,7 @@ func scpKilled(t *testing.T, process string) {
 			asked.Add(1)
 		}
 	}()
-	for range 3 {
+	for range 2 {
 		killed(t, controller.Process.Pid, process)
 		began := time.Now()
 		if again := g.endPoint("amf2", "AMF", "UDM"); again != vip {

@@ -1,10 +1,10 @@
 // Package scp repeats the measurements of the SDN-SCP paper, which puts the
 // service communication proxy of a 5G core into the switches: throughput and
 // latency beside agents (Figs. 4-6), what packets cost that go through the
-// controller (Fig. 7), and how many of them do (Fig. 8). All network functions
-// are simulated, by weft nf.
+// controller (Fig. 7), and how many of them do (Fig. 8); and tries faults. All
+// network functions are simulated, by weft nf or in this process.
 //
-// Only cmd/weft imports it.
+// Only cmd/weft and tests import it.
 package scp
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{throughput(), latency(), forwarded(), share()}
+	return []experiments.Experiment{throughput(), latency(), forwarded(), share(), faultExperiment()}
 }
 
 const paper = "SDN-SCP, an SDN application in place of the service communication proxy of a 5G core (section IV)"

@@ -26,6 +26,10 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 		for _, n := range connectionCounts(false) {
 			rows = append(rows, []string{strconv.Itoa(n), written(float64(1000 * n * round / len(name))), "1", "100", "2", "0"})
 		}
+	case "scp-faults":
+		for i, f := range faults() {
+			rows = append(rows, []string{f.name, "200", counted(i % 2), "0", written(float64(100*round + i)), counted(i % 2), []string{"held", "one request failed"}[i%2]})
+		}
 	}
 	return rows
 }

@@ -1,0 +1,31 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/weft-sdn/weft/experiments/scp"
+	"github.com/weft-sdn/weft/internal/testprogram"
+)
+
+// TestScpFaults: each fault of a 5G core, in one process and with every service in
+// its own, costs what it may at most: requests of pairs that it is not about go on,
+// and discovery answers again.
+func TestScpFaults(t *testing.T) {
+	t.Parallel()
+	for _, plan := range []string{"single", "split"} {
+		t.Run(plan, func(t *testing.T) {
+			t.Parallel()
+			err := scp.Faults(t.Context(), testprogram.Weft(t), plan, func(o scp.Outcome) {
+				t.Run(o.Fault, func(t *testing.T) {
+					t.Logf("%d requests, %d failed, %d pairs broken; discovery answers after %v", o.Sent, o.Failed, o.Broken, o.Answers)
+					if o.Wrong != "" {
+						t.Error(o.Wrong)
+					}
+				})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -16,7 +16,7 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 		}
 	case "scp-throughput":
 		for _, n := range connectionCounts(false) {
-			rows = append(rows, []string{strconv.Itoa(n), written(float64(1000 * n * round / len(name))), written(float64(n)), written(float64(len(name))), "0"})
+			rows = append(rows, []string{strconv.Itoa(n), written(float64(1000 * n * round / len(name))), written(float64(n)), written(float64(len(name))), "4", "0"})
 		}
 	case "scp-latency":
 		for _, rate := range requestRates(false) {

@@ -13,8 +13,8 @@ const (
 )
 
 // Pair returns two paths that meet a demand and are apart from each other as kinds says,
-// whose From is ignored; the better one first. Apart by nodes, they are so by cables, too. Each has
-// the demand's bandwidth to itself.
+// whose From is ignored, and always by cables; the better one first. Each has the demand's bandwidth
+// to itself.
 // The error is an *Infeasible, or that of Check.
 //
 // Of pairs apart by cables or nodes it returns one of least sum (Suurballe; Bhandari, Survivable
@@ -23,7 +23,7 @@ const (
 // pair of these: another may be better, and in large networks one may be missed.
 func (g *Graph) Pair(d *Demand, kinds Apart) ([2]Route, error) {
 	var none [2]Route
-	kinds.Cables = kinds.Cables || kinds.Nodes
+	kinds.Cables = true
 	first, err := g.Find(d)
 	if err != nil {
 		return none, err
@@ -57,14 +57,12 @@ func (g *Graph) pair(d *Demand, kinds Apart) (pair [2]Path, ok bool) {
 		other.Apart = append(slices.Clone(d.Apart), kinds)
 		return d.Verify(g, p) == nil && other.Verify(g, q) == nil
 	}
-	if kinds.Cables || kinds.Nodes {
-		p, q, found := g.flow(s, kinds.Nodes)
-		if !found {
-			return pair, false
-		}
-		if fits(p, q) {
-			return g.ordered(s, p, q), true
-		}
+	p, q, found := g.flow(s, kinds.Nodes)
+	if !found {
+		return pair, false
+	}
+	if fits(p, q) {
+		return g.ordered(s, p, q), true
 	}
 	var best [metrics]uint64
 	for _, p := range s.firsts() {
@@ -222,10 +220,10 @@ func (g *Graph) unravel(s *search, arcs []arc, out [][]int32) (p Path) {
 	return p
 }
 
-// Result is what became of one of several demands.
+// Result is what became of one of several demands: its path, or pair, or why there is none.
 type Result struct {
-	Route Route
-	Err   error
+	Routes []Route
+	Err    error
 }
 
 // Place finds paths for several demands that share the network: what one books is not free for the
@@ -249,16 +247,14 @@ func (g *Graph) Place(demands []Demand, all bool) (results []Result, ok bool) {
 		failed := -1
 		for at, i := range order {
 			d := &demands[i]
-			r, err := state.Find(d)
-			results[i] = Result{r, err}
-			if err != nil {
-				if all {
-					failed = at
-					break
-				}
-				continue
+			results[i] = state.result(d)
+			if results[i].Err != nil && all {
+				failed = at
+				break
 			}
-			state.Book(d, &r)
+			for r := range results[i].Routes {
+				state.Book(d, &results[i].Routes[r])
+			}
 		}
 		if failed < 0 {
 			return results, true
@@ -271,6 +267,21 @@ func (g *Graph) Place(demands []Demand, all bool) (results []Result, ok bool) {
 		moved[i] = true
 		order = slices.Insert(slices.Delete(order, failed, failed+1), first, i)
 	}
+}
+
+func (g *Graph) result(d *Demand) Result {
+	if d.Pair != nil {
+		pair, err := g.Pair(d, *d.Pair)
+		if err != nil {
+			return Result{Err: err}
+		}
+		return Result{Routes: pair[:]}
+	}
+	r, err := g.Find(d)
+	if err != nil {
+		return Result{Err: err}
+	}
+	return Result{Routes: []Route{r}}
 }
 
 // Book changes the links of a graph that the caller owns as if the route of a demand had been set up:

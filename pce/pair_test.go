@@ -41,9 +41,9 @@ func TestPairIsBest(t *testing.T) {
 	for range 8000 {
 		g := randomGraph(t, r, 3+r.IntN(4), 5+r.IntN(7))
 		d := randomDemand(r, g)
-		kinds := Apart{Cables: r.IntN(2) == 0, Nodes: r.IntN(3) == 0, Risks: r.IntN(4) == 0}
-		kinds.Cables = kinds.Cables || !kinds.Risks || kinds.Nodes
+		kinds := Apart{Nodes: r.IntN(3) == 0, Risks: r.IntN(4) == 0}
 		got, err := g.Pair(d, kinds)
+		kinds.Cables = true
 		polite := *d
 		polite.Setup = Priorities - 1
 		want := bestPair(g, &polite, kinds)
@@ -94,6 +94,9 @@ func TestPlace(t *testing.T) {
 			if plain {
 				d = &Demand{From: d.From, To: d.To, Bandwidth: pick(r, uint64(40), 90), Setup: 7, Hold: 7}
 			}
+			if r.IntN(4) == 0 {
+				d.Pair = &Apart{Nodes: r.IntN(2) == 0}
+			}
 			demands = append(demands, *d)
 		}
 		before := slices.Clone(g.Links)
@@ -111,15 +114,21 @@ func TestPlace(t *testing.T) {
 				d := &demands[i]
 				if results[i].Err != nil {
 					one = false
-					if p := bestOf(state, d); p != nil {
+					if p := bestOf(state, d); p != nil && d.Pair == nil {
 						t.Fatalf("%+v: %v, but there is %v", d, results[i].Err, p)
 					}
 					continue
 				}
-				if err := d.Verify(state, results[i].Route.Path); err != nil {
-					t.Fatalf("%+v: %v: %v", d, results[i], err)
+				for n := range results[i].Routes {
+					r := &results[i].Routes[n]
+					if err := d.Verify(state, r.Path); err != nil || n > 1 {
+						t.Fatalf("%+v: %v: %v", d, results[i], err)
+					}
+					state.Book(d, r)
 				}
-				state.Book(d, &results[i].Route)
+				if (len(results[i].Routes) == 2) != (d.Pair != nil) {
+					t.Fatalf("%+v: %v", d, results[i])
+				}
 			}
 		}
 		all, ok := g.Place(demands, true)

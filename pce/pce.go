@@ -145,6 +145,7 @@ type Demand struct {
 	IncludeAny, IncludeAll, ExcludeAny uint64
 
 	Apart []Apart
+	Pair  *Apart // Place looks for two paths that are apart like this, see Graph.Pair; nil: for one
 }
 
 // Check returns an error if no graph of g's size can meet the demand.

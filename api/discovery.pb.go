@@ -21,6 +21,100 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What the operator says of a link. A value that is empty is not said.
+type LinkSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What may be booked in each direction, kilobits per second, at most 10^12; 0: the speed
+	// of its slower port.
+	CapacityKbps uint64 `protobuf:"varint,1,opt,name=capacity_kbps,json=capacityKbps,proto3" json:"capacity_kbps,omitempty"`
+	// Microseconds that it takes, at most 10,000,000; 0: as discovery measures.
+	DelayUs uint32 `protobuf:"varint,2,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`
+	// What it costs in computed paths, at most 65535; 0: its weight.
+	Metric uint32 `protobuf:"varint,3,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Names of properties, such as gold or satellite, by which paths choose links (RFC 3209
+	// section 4.7.4): letters, digits, dashes and underscores. At most 63 in the network.
+	Colours []string `protobuf:"bytes,4,rep,name=colours,proto3" json:"colours,omitempty"`
+	// Names of what takes it down with other links: a duct, a shelf. Written as colours are;
+	// at most 32 of a link.
+	RiskGroups []string `protobuf:"bytes,5,rep,name=risk_groups,json=riskGroups,proto3" json:"risk_groups,omitempty"`
+	// Whether it is to carry nothing new.
+	Drained       bool `protobuf:"varint,6,opt,name=drained,proto3" json:"drained,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkSettings) Reset() {
+	*x = LinkSettings{}
+	mi := &file_discovery_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkSettings) ProtoMessage() {}
+
+func (x *LinkSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkSettings.ProtoReflect.Descriptor instead.
+func (*LinkSettings) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *LinkSettings) GetCapacityKbps() uint64 {
+	if x != nil {
+		return x.CapacityKbps
+	}
+	return 0
+}
+
+func (x *LinkSettings) GetDelayUs() uint32 {
+	if x != nil {
+		return x.DelayUs
+	}
+	return 0
+}
+
+func (x *LinkSettings) GetMetric() uint32 {
+	if x != nil {
+		return x.Metric
+	}
+	return 0
+}
+
+func (x *LinkSettings) GetColours() []string {
+	if x != nil {
+		return x.Colours
+	}
+	return nil
+}
+
+func (x *LinkSettings) GetRiskGroups() []string {
+	if x != nil {
+		return x.RiskGroups
+	}
+	return nil
+}
+
+func (x *LinkSettings) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
 // A link in one direction.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -42,14 +136,19 @@ type Link struct {
 	// Times that it has gone down.
 	Flaps uint32 `protobuf:"varint,7,opt,name=flaps,proto3" json:"flaps,omitempty"`
 	// Why it waits or is held.
-	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What the operator has said of it; absent if nothing.
+	Settings *LinkSettings `protobuf:"bytes,9,opt,name=settings,proto3" json:"settings,omitempty"`
+	// What may be booked in this direction, kilobits per second: as set, or the speed of its
+	// slower port; 0 if neither is known.
+	CapacityKbps  uint64 `protobuf:"varint,10,opt,name=capacity_kbps,json=capacityKbps,proto3" json:"capacity_kbps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_discovery_proto_msgTypes[0]
+	mi := &file_discovery_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -61,7 +160,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[0]
+	mi := &file_discovery_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -74,7 +173,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{0}
+	return file_discovery_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Link) GetSrc() *Location {
@@ -133,6 +232,84 @@ func (x *Link) GetReason() string {
 	return ""
 }
 
+func (x *Link) GetSettings() *LinkSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *Link) GetCapacityKbps() uint64 {
+	if x != nil {
+		return x.CapacityKbps
+	}
+	return 0
+}
+
+// The settings of the link between two ports.
+type LinkSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One port.
+	A *Location `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other.
+	B *Location `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	// What the operator has said.
+	Settings      *LinkSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkSet) Reset() {
+	*x = LinkSet{}
+	mi := &file_discovery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkSet) ProtoMessage() {}
+
+func (x *LinkSet) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkSet.ProtoReflect.Descriptor instead.
+func (*LinkSet) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *LinkSet) GetA() *Location {
+	if x != nil {
+		return x.A
+	}
+	return nil
+}
+
+func (x *LinkSet) GetB() *Location {
+	if x != nil {
+		return x.B
+	}
+	return nil
+}
+
+func (x *LinkSet) GetSettings() *LinkSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 // A link that the operator has allowed.
 type AllowedLink struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -146,7 +323,7 @@ type AllowedLink struct {
 
 func (x *AllowedLink) Reset() {
 	*x = AllowedLink{}
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -158,7 +335,7 @@ func (x *AllowedLink) String() string {
 func (*AllowedLink) ProtoMessage() {}
 
 func (x *AllowedLink) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -171,7 +348,7 @@ func (x *AllowedLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedLink.ProtoReflect.Descriptor instead.
 func (*AllowedLink) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{1}
+	return file_discovery_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AllowedLink) GetA() *Location {
@@ -203,7 +380,7 @@ type AllowLinkRequest struct {
 
 func (x *AllowLinkRequest) Reset() {
 	*x = AllowLinkRequest{}
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -215,7 +392,7 @@ func (x *AllowLinkRequest) String() string {
 func (*AllowLinkRequest) ProtoMessage() {}
 
 func (x *AllowLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -228,7 +405,7 @@ func (x *AllowLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowLinkRequest.ProtoReflect.Descriptor instead.
 func (*AllowLinkRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{2}
+	return file_discovery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AllowLinkRequest) GetA() *Location {
@@ -261,7 +438,7 @@ type AllowLinkResponse struct {
 
 func (x *AllowLinkResponse) Reset() {
 	*x = AllowLinkResponse{}
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -273,7 +450,7 @@ func (x *AllowLinkResponse) String() string {
 func (*AllowLinkResponse) ProtoMessage() {}
 
 func (x *AllowLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -286,7 +463,129 @@ func (x *AllowLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowLinkResponse.ProtoReflect.Descriptor instead.
 func (*AllowLinkResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{3}
+	return file_discovery_proto_rawDescGZIP(), []int{5}
+}
+
+// What SetLink is asked. InvalidArgument if the ports are not physical ones of two
+// switches, or a value is out of its range; ResourceExhausted if there are too many colours
+// or settings.
+type SetLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One port.
+	A *Location `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other.
+	B *Location `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	// The values.
+	Settings *LinkSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The names of the settings to change, such as capacity_kbps; others stay as they are.
+	// Empty: all are replaced, so that empty settings take back everything.
+	Change        []string `protobuf:"bytes,4,rep,name=change,proto3" json:"change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLinkRequest) Reset() {
+	*x = SetLinkRequest{}
+	mi := &file_discovery_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLinkRequest) ProtoMessage() {}
+
+func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLinkRequest.ProtoReflect.Descriptor instead.
+func (*SetLinkRequest) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SetLinkRequest) GetA() *Location {
+	if x != nil {
+		return x.A
+	}
+	return nil
+}
+
+func (x *SetLinkRequest) GetB() *Location {
+	if x != nil {
+		return x.B
+	}
+	return nil
+}
+
+func (x *SetLinkRequest) GetSettings() *LinkSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *SetLinkRequest) GetChange() []string {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+// The answer of SetLink.
+type SetLinkResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As they are now.
+	Settings      *LinkSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLinkResponse) Reset() {
+	*x = SetLinkResponse{}
+	mi := &file_discovery_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLinkResponse) ProtoMessage() {}
+
+func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLinkResponse.ProtoReflect.Descriptor instead.
+func (*SetLinkResponse) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SetLinkResponse) GetSettings() *LinkSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
 }
 
 // What ListLinks is asked.
@@ -298,7 +597,7 @@ type ListLinksRequest struct {
 
 func (x *ListLinksRequest) Reset() {
 	*x = ListLinksRequest{}
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -310,7 +609,7 @@ func (x *ListLinksRequest) String() string {
 func (*ListLinksRequest) ProtoMessage() {}
 
 func (x *ListLinksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -323,7 +622,7 @@ func (x *ListLinksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLinksRequest.ProtoReflect.Descriptor instead.
 func (*ListLinksRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{4}
+	return file_discovery_proto_rawDescGZIP(), []int{8}
 }
 
 // The answer of ListLinks.
@@ -332,14 +631,17 @@ type ListLinksResponse struct {
 	// Ordered by src.
 	Links []*Link `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
 	// The links that are allowed by configuration or AllowLink, ordered by their ports.
-	Allowed       []*AllowedLink `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
+	Allowed []*AllowedLink `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
+	// What the operator has said of links, whether they are there or not, ordered by their
+	// ports.
+	Settings      []*LinkSet `protobuf:"bytes,3,rep,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListLinksResponse) Reset() {
 	*x = ListLinksResponse{}
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +653,7 @@ func (x *ListLinksResponse) String() string {
 func (*ListLinksResponse) ProtoMessage() {}
 
 func (x *ListLinksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +666,7 @@ func (x *ListLinksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLinksResponse.ProtoReflect.Descriptor instead.
 func (*ListLinksResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{5}
+	return file_discovery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListLinksResponse) GetLinks() []*Link {
@@ -377,6 +679,13 @@ func (x *ListLinksResponse) GetLinks() []*Link {
 func (x *ListLinksResponse) GetAllowed() []*AllowedLink {
 	if x != nil {
 		return x.Allowed
+	}
+	return nil
+}
+
+func (x *ListLinksResponse) GetSettings() []*LinkSet {
+	if x != nil {
+		return x.Settings
 	}
 	return nil
 }
@@ -408,7 +717,7 @@ type PortRole struct {
 
 func (x *PortRole) Reset() {
 	*x = PortRole{}
-	mi := &file_discovery_proto_msgTypes[6]
+	mi := &file_discovery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +729,7 @@ func (x *PortRole) String() string {
 func (*PortRole) ProtoMessage() {}
 
 func (x *PortRole) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[6]
+	mi := &file_discovery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +742,7 @@ func (x *PortRole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRole.ProtoReflect.Descriptor instead.
 func (*PortRole) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{6}
+	return file_discovery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PortRole) GetAt() *Location {
@@ -494,7 +803,7 @@ type ListPortRolesRequest struct {
 
 func (x *ListPortRolesRequest) Reset() {
 	*x = ListPortRolesRequest{}
-	mi := &file_discovery_proto_msgTypes[7]
+	mi := &file_discovery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +815,7 @@ func (x *ListPortRolesRequest) String() string {
 func (*ListPortRolesRequest) ProtoMessage() {}
 
 func (x *ListPortRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[7]
+	mi := &file_discovery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +828,7 @@ func (x *ListPortRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListPortRolesRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{7}
+	return file_discovery_proto_rawDescGZIP(), []int{11}
 }
 
 // The answer of ListPortRoles.
@@ -533,7 +842,7 @@ type ListPortRolesResponse struct {
 
 func (x *ListPortRolesResponse) Reset() {
 	*x = ListPortRolesResponse{}
-	mi := &file_discovery_proto_msgTypes[8]
+	mi := &file_discovery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +854,7 @@ func (x *ListPortRolesResponse) String() string {
 func (*ListPortRolesResponse) ProtoMessage() {}
 
 func (x *ListPortRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[8]
+	mi := &file_discovery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +867,7 @@ func (x *ListPortRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListPortRolesResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{8}
+	return file_discovery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListPortRolesResponse) GetPorts() []*PortRole {
@@ -576,7 +885,7 @@ type LinkChanged struct {
 	// Whether it is gone.
 	Removed bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
 	// port_status, silent, switch_gone, probe, dampened, released, latency (its weight follows
-	// it), held, allowed, implausible (slower than a cable after all) or restart (of discovery:
+	// it), settings (the operator's), held, allowed, implausible (slower than a cable after all) or restart (of discovery:
 	// what was known is told again).
 	Cause         string `protobuf:"bytes,3,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -585,7 +894,7 @@ type LinkChanged struct {
 
 func (x *LinkChanged) Reset() {
 	*x = LinkChanged{}
-	mi := &file_discovery_proto_msgTypes[9]
+	mi := &file_discovery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +906,7 @@ func (x *LinkChanged) String() string {
 func (*LinkChanged) ProtoMessage() {}
 
 func (x *LinkChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[9]
+	mi := &file_discovery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +919,7 @@ func (x *LinkChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkChanged.ProtoReflect.Descriptor instead.
 func (*LinkChanged) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{9}
+	return file_discovery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LinkChanged) GetLink() *Link {
@@ -647,7 +956,7 @@ type PortRoleChanged struct {
 
 func (x *PortRoleChanged) Reset() {
 	*x = PortRoleChanged{}
-	mi := &file_discovery_proto_msgTypes[10]
+	mi := &file_discovery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +968,7 @@ func (x *PortRoleChanged) String() string {
 func (*PortRoleChanged) ProtoMessage() {}
 
 func (x *PortRoleChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[10]
+	mi := &file_discovery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +981,7 @@ func (x *PortRoleChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRoleChanged.ProtoReflect.Descriptor instead.
 func (*PortRoleChanged) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{10}
+	return file_discovery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PortRoleChanged) GetPort() *PortRole {
@@ -693,7 +1002,15 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xe1\x01\n" +
+	"\x0fdiscovery.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xbb\x01\n" +
+	"\fLinkSettings\x12#\n" +
+	"\rcapacity_kbps\x18\x01 \x01(\x04R\fcapacityKbps\x12\x19\n" +
+	"\bdelay_us\x18\x02 \x01(\rR\adelayUs\x12\x16\n" +
+	"\x06metric\x18\x03 \x01(\rR\x06metric\x12\x18\n" +
+	"\acolours\x18\x04 \x03(\tR\acolours\x12\x1f\n" +
+	"\vrisk_groups\x18\x05 \x03(\tR\n" +
+	"riskGroups\x12\x18\n" +
+	"\adrained\x18\x06 \x01(\bR\adrained\"\xb9\x02\n" +
 	"\x04Link\x12#\n" +
 	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12#\n" +
 	"\x03dst\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03dst\x12\x14\n" +
@@ -703,7 +1020,14 @@ const file_discovery_proto_rawDesc = "" +
 	"latency_us\x18\x05 \x01(\x04R\tlatencyUs\x12\x14\n" +
 	"\x05since\x18\x06 \x01(\tR\x05since\x12\x14\n" +
 	"\x05flaps\x18\a \x01(\rR\x05flaps\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"O\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x121\n" +
+	"\bsettings\x18\t \x01(\v2\x15.weft.v1.LinkSettingsR\bsettings\x12#\n" +
+	"\rcapacity_kbps\x18\n" +
+	" \x01(\x04R\fcapacityKbps\"~\n" +
+	"\aLinkSet\x12\x1f\n" +
+	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
+	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\x121\n" +
+	"\bsettings\x18\x03 \x01(\v2\x15.weft.v1.LinkSettingsR\bsettings\"O\n" +
 	"\vAllowedLink\x12\x1f\n" +
 	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
 	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\"l\n" +
@@ -711,11 +1035,19 @@ const file_discovery_proto_rawDesc = "" +
 	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
 	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\x12\x16\n" +
 	"\x06revoke\x18\x03 \x01(\bR\x06revoke\"\x13\n" +
-	"\x11AllowLinkResponse\"\x12\n" +
-	"\x10ListLinksRequest\"h\n" +
+	"\x11AllowLinkResponse\"\x9d\x01\n" +
+	"\x0eSetLinkRequest\x12\x1f\n" +
+	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
+	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\x121\n" +
+	"\bsettings\x18\x03 \x01(\v2\x15.weft.v1.LinkSettingsR\bsettings\x12\x16\n" +
+	"\x06change\x18\x04 \x03(\tR\x06change\"D\n" +
+	"\x0fSetLinkResponse\x121\n" +
+	"\bsettings\x18\x01 \x01(\v2\x15.weft.v1.LinkSettingsR\bsettings\"\x12\n" +
+	"\x10ListLinksRequest\"\x96\x01\n" +
 	"\x11ListLinksResponse\x12#\n" +
 	"\x05links\x18\x01 \x03(\v2\r.weft.v1.LinkR\x05links\x12.\n" +
-	"\aallowed\x18\x02 \x03(\v2\x14.weft.v1.AllowedLinkR\aallowed\"\xb7\x01\n" +
+	"\aallowed\x18\x02 \x03(\v2\x14.weft.v1.AllowedLinkR\aallowed\x12,\n" +
+	"\bsettings\x18\x03 \x03(\v2\x10.weft.v1.LinkSetR\bsettings\"\xb7\x01\n" +
 	"\bPortRole\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -735,12 +1067,13 @@ const file_discovery_proto_rawDesc = "" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone:\x11\xfa\xe0\x18\r\n" +
-	"\tdiscovery\x10\x012\xdb\x02\n" +
+	"\tdiscovery\x10\x012\xc1\x03\n" +
 	"\tDiscovery\x12d\n" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\" \xea\xe0\x18\x1c\b\x01\"\tget links*\rGET /v1/links\x12x\n" +
 	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"(\xea\xe0\x18$\b\x01\"\fexplain port*\x12GET /v1/port-roles\x12n\n" +
 	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"*\xea\xe0\x18&\b\x02\x10\x01\"\n" +
-	"link allow*\x14POST /v1/links/allowB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"link allow*\x14POST /v1/links/allow\x12d\n" +
+	"\aSetLink\x12\x17.weft.v1.SetLinkRequest\x1a\x18.weft.v1.SetLinkResponse\"&\xea\xe0\x18\"\b\x02\x10\x01\"\blink set*\x12POST /v1/links/setB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_discovery_proto_rawDescOnce sync.Once
@@ -754,45 +1087,60 @@ func file_discovery_proto_rawDescGZIP() []byte {
 	return file_discovery_proto_rawDescData
 }
 
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_discovery_proto_goTypes = []any{
-	(*Link)(nil),                  // 0: weft.v1.Link
-	(*AllowedLink)(nil),           // 1: weft.v1.AllowedLink
-	(*AllowLinkRequest)(nil),      // 2: weft.v1.AllowLinkRequest
-	(*AllowLinkResponse)(nil),     // 3: weft.v1.AllowLinkResponse
-	(*ListLinksRequest)(nil),      // 4: weft.v1.ListLinksRequest
-	(*ListLinksResponse)(nil),     // 5: weft.v1.ListLinksResponse
-	(*PortRole)(nil),              // 6: weft.v1.PortRole
-	(*ListPortRolesRequest)(nil),  // 7: weft.v1.ListPortRolesRequest
-	(*ListPortRolesResponse)(nil), // 8: weft.v1.ListPortRolesResponse
-	(*LinkChanged)(nil),           // 9: weft.v1.LinkChanged
-	(*PortRoleChanged)(nil),       // 10: weft.v1.PortRoleChanged
-	(*Location)(nil),              // 11: weft.v1.Location
+	(*LinkSettings)(nil),          // 0: weft.v1.LinkSettings
+	(*Link)(nil),                  // 1: weft.v1.Link
+	(*LinkSet)(nil),               // 2: weft.v1.LinkSet
+	(*AllowedLink)(nil),           // 3: weft.v1.AllowedLink
+	(*AllowLinkRequest)(nil),      // 4: weft.v1.AllowLinkRequest
+	(*AllowLinkResponse)(nil),     // 5: weft.v1.AllowLinkResponse
+	(*SetLinkRequest)(nil),        // 6: weft.v1.SetLinkRequest
+	(*SetLinkResponse)(nil),       // 7: weft.v1.SetLinkResponse
+	(*ListLinksRequest)(nil),      // 8: weft.v1.ListLinksRequest
+	(*ListLinksResponse)(nil),     // 9: weft.v1.ListLinksResponse
+	(*PortRole)(nil),              // 10: weft.v1.PortRole
+	(*ListPortRolesRequest)(nil),  // 11: weft.v1.ListPortRolesRequest
+	(*ListPortRolesResponse)(nil), // 12: weft.v1.ListPortRolesResponse
+	(*LinkChanged)(nil),           // 13: weft.v1.LinkChanged
+	(*PortRoleChanged)(nil),       // 14: weft.v1.PortRoleChanged
+	(*Location)(nil),              // 15: weft.v1.Location
 }
 var file_discovery_proto_depIdxs = []int32{
-	11, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
-	11, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
-	11, // 2: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
-	11, // 3: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
-	11, // 4: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
-	11, // 5: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
-	0,  // 6: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
-	1,  // 7: weft.v1.ListLinksResponse.allowed:type_name -> weft.v1.AllowedLink
-	11, // 8: weft.v1.PortRole.at:type_name -> weft.v1.Location
-	6,  // 9: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
-	0,  // 10: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
-	6,  // 11: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
-	4,  // 12: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
-	7,  // 13: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
-	2,  // 14: weft.v1.Discovery.AllowLink:input_type -> weft.v1.AllowLinkRequest
-	5,  // 15: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
-	8,  // 16: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
-	3,  // 17: weft.v1.Discovery.AllowLink:output_type -> weft.v1.AllowLinkResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	15, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
+	15, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
+	0,  // 2: weft.v1.Link.settings:type_name -> weft.v1.LinkSettings
+	15, // 3: weft.v1.LinkSet.a:type_name -> weft.v1.Location
+	15, // 4: weft.v1.LinkSet.b:type_name -> weft.v1.Location
+	0,  // 5: weft.v1.LinkSet.settings:type_name -> weft.v1.LinkSettings
+	15, // 6: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
+	15, // 7: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
+	15, // 8: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
+	15, // 9: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
+	15, // 10: weft.v1.SetLinkRequest.a:type_name -> weft.v1.Location
+	15, // 11: weft.v1.SetLinkRequest.b:type_name -> weft.v1.Location
+	0,  // 12: weft.v1.SetLinkRequest.settings:type_name -> weft.v1.LinkSettings
+	0,  // 13: weft.v1.SetLinkResponse.settings:type_name -> weft.v1.LinkSettings
+	1,  // 14: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
+	3,  // 15: weft.v1.ListLinksResponse.allowed:type_name -> weft.v1.AllowedLink
+	2,  // 16: weft.v1.ListLinksResponse.settings:type_name -> weft.v1.LinkSet
+	15, // 17: weft.v1.PortRole.at:type_name -> weft.v1.Location
+	10, // 18: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
+	1,  // 19: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
+	10, // 20: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
+	8,  // 21: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
+	11, // 22: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
+	4,  // 23: weft.v1.Discovery.AllowLink:input_type -> weft.v1.AllowLinkRequest
+	6,  // 24: weft.v1.Discovery.SetLink:input_type -> weft.v1.SetLinkRequest
+	9,  // 25: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
+	12, // 26: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
+	5,  // 27: weft.v1.Discovery.AllowLink:output_type -> weft.v1.AllowLinkResponse
+	7,  // 28: weft.v1.Discovery.SetLink:output_type -> weft.v1.SetLinkResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_discovery_proto_init() }
@@ -808,7 +1156,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	Discovery_ListLinks_FullMethodName     = "/weft.v1.Discovery/ListLinks"
 	Discovery_ListPortRoles_FullMethodName = "/weft.v1.Discovery/ListPortRoles"
 	Discovery_AllowLink_FullMethodName     = "/weft.v1.Discovery/AllowLink"
+	Discovery_SetLink_FullMethodName       = "/weft.v1.Discovery/SetLink"
 )
 
 // DiscoveryClient is the client API for Discovery service.
@@ -37,6 +38,10 @@ type DiscoveryClient interface {
 	// Has a link between two ports come up whatever its latency and the history of its ports
 	// are, now and after restarts, or takes that back.
 	AllowLink(ctx context.Context, in *AllowLinkRequest, opts ...grpc.CallOption) (*AllowLinkResponse, error)
+	// Sets what the operator says of a link, for both of its directions, now and after
+	// restarts: what paths may book on it, its colours and risk groups, and whether it is
+	// drained. The link need not be there.
+	SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error)
 }
 
 type discoveryClient struct {
@@ -77,6 +82,16 @@ func (c *discoveryClient) AllowLink(ctx context.Context, in *AllowLinkRequest, o
 	return out, nil
 }
 
+func (c *discoveryClient) SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLinkResponse)
+	err := c.cc.Invoke(ctx, Discovery_SetLink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiscoveryServer is the server API for Discovery service.
 // All implementations must embed UnimplementedDiscoveryServer
 // for forward compatibility.
@@ -90,6 +105,10 @@ type DiscoveryServer interface {
 	// Has a link between two ports come up whatever its latency and the history of its ports
 	// are, now and after restarts, or takes that back.
 	AllowLink(context.Context, *AllowLinkRequest) (*AllowLinkResponse, error)
+	// Sets what the operator says of a link, for both of its directions, now and after
+	// restarts: what paths may book on it, its colours and risk groups, and whether it is
+	// drained. The link need not be there.
+	SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error)
 	mustEmbedUnimplementedDiscoveryServer()
 }
 
@@ -108,6 +127,9 @@ func (UnimplementedDiscoveryServer) ListPortRoles(context.Context, *ListPortRole
 }
 func (UnimplementedDiscoveryServer) AllowLink(context.Context, *AllowLinkRequest) (*AllowLinkResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AllowLink not implemented")
+}
+func (UnimplementedDiscoveryServer) SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetLink not implemented")
 }
 func (UnimplementedDiscoveryServer) mustEmbedUnimplementedDiscoveryServer() {}
 func (UnimplementedDiscoveryServer) testEmbeddedByValue()                   {}
@@ -184,6 +206,24 @@ func _Discovery_AllowLink_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Discovery_SetLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServer).SetLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Discovery_SetLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServer).SetLink(ctx, req.(*SetLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Discovery_ServiceDesc is the grpc.ServiceDesc for Discovery service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +242,10 @@ var Discovery_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AllowLink",
 			Handler:    _Discovery_AllowLink_Handler,
+		},
+		{
+			MethodName: "SetLink",
+			Handler:    _Discovery_SetLink_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -43,6 +43,10 @@ var (
 	// Has a link between two ports come up whatever its latency and the history of its ports
 	// are, now and after restarts, or takes that back.
 	AllowLink = Method[AllowLinkRequest, AllowLinkResponse]{"discovery.AllowLink"}
+	// Sets what the operator says of a link, for both of its directions, now and after
+	// restarts: what paths may book on it, its colours and risk groups, and whether it is
+	// drained. The link need not be there.
+	SetLink = Method[SetLinkRequest, SetLinkResponse]{"discovery.SetLink"}
 )
 
 // The methods of Firewall.
@@ -92,6 +96,10 @@ var (
 var (
 	// The paths between two switches. NotFound if one of them is not known.
 	FindPath = Method[FindPathRequest, FindPathResponse]{"paths.FindPath"}
+	// Paths under constraints: with bandwidth that is not booked, bounds on delay and hops,
+	// colours, and apart from other paths or from each other; for several demands that share
+	// the network. Nothing is booked: the caller says what is, and keeps what it gets.
+	ComputePaths = Method[ComputePathsRequest, ComputePathsResponse]{"paths.ComputePaths"}
 	// The broadcast tree over all links.
 	GetTree = Method[GetTreeRequest, Tree]{"paths.GetTree"}
 	// What the paths of a partition tell those of the others of it, and are told of them.
@@ -330,6 +338,7 @@ var methods = []AnyMethod{
 	ListLinks,
 	ListPortRoles,
 	AllowLink,
+	SetLink,
 	AddFirewallRules,
 	DeleteFirewallRules,
 	ListFirewallRules,
@@ -344,6 +353,7 @@ var methods = []AnyMethod{
 	Observe,
 	DirectPackets,
 	FindPath,
+	ComputePaths,
 	GetTree,
 	ExchangeSummaries,
 	ListRoutes,

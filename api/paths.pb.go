@@ -183,8 +183,10 @@ type Path struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From the first switch to the last.
 	Hops []*Hop `protobuf:"bytes,1,rep,name=hops,proto3" json:"hops,omitempty"`
-	// The sum of the weights of its links.
-	Cost          uint64 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The sum of the weights of its links; from ComputePaths, of their metrics.
+	Cost uint64 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The sum of the delays of its links, microseconds; from ComputePaths only.
+	DelayUs       uint64 `protobuf:"varint,3,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +235,660 @@ func (x *Path) GetCost() uint64 {
 	return 0
 }
 
+func (x *Path) GetDelayUs() uint64 {
+	if x != nil {
+		return x.DelayUs
+	}
+	return 0
+}
+
+// What ComputePaths is asked. InvalidArgument, with the demand's number and name, if one
+// makes no sense; that there is no path is an answer.
+type ComputePathsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 4096. Those of more important setup priority are placed first, of equal ones in
+	// their order.
+	Demands []*PathDemand `protobuf:"bytes,1,rep,name=demands,proto3" json:"demands,omitempty"`
+	// Whether none is placed if one cannot be. Other orders are tried before that.
+	AllOrNothing bool `protobuf:"varint,2,opt,name=all_or_nothing,json=allOrNothing,proto3" json:"all_or_nothing,omitempty"`
+	// What is booked now, or for bookings by calendar, the most that is booked at any moment of
+	// the time that the demands are for. At most 200,000.
+	Bookings      []*LinkBooking `protobuf:"bytes,3,rep,name=bookings,proto3" json:"bookings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComputePathsRequest) Reset() {
+	*x = ComputePathsRequest{}
+	mi := &file_paths_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputePathsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputePathsRequest) ProtoMessage() {}
+
+func (x *ComputePathsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputePathsRequest.ProtoReflect.Descriptor instead.
+func (*ComputePathsRequest) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ComputePathsRequest) GetDemands() []*PathDemand {
+	if x != nil {
+		return x.Demands
+	}
+	return nil
+}
+
+func (x *ComputePathsRequest) GetAllOrNothing() bool {
+	if x != nil {
+		return x.AllOrNothing
+	}
+	return false
+}
+
+func (x *ComputePathsRequest) GetBookings() []*LinkBooking {
+	if x != nil {
+		return x.Bookings
+	}
+	return nil
+}
+
+// Bandwidth that somebody holds on one direction of a link.
+type LinkBooking struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The port that it leaves by. A port without a link counts nothing.
+	Src *Location `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	// Kilobits per second.
+	Kbps uint64 `protobuf:"varint,2,opt,name=kbps,proto3" json:"kbps,omitempty"`
+	// The holding priority, 0 (the highest) to 7.
+	Priority      uint32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkBooking) Reset() {
+	*x = LinkBooking{}
+	mi := &file_paths_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkBooking) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkBooking) ProtoMessage() {}
+
+func (x *LinkBooking) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkBooking.ProtoReflect.Descriptor instead.
+func (*LinkBooking) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LinkBooking) GetSrc() *Location {
+	if x != nil {
+		return x.Src
+	}
+	return nil
+}
+
+func (x *LinkBooking) GetKbps() uint64 {
+	if x != nil {
+		return x.Kbps
+	}
+	return 0
+}
+
+func (x *LinkBooking) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+// One path, or pair of paths, that is asked for.
+type PathDemand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Comes back in the answer; may be empty.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The switch where it begins.
+	Src string `protobuf:"bytes,2,opt,name=src,proto3" json:"src,omitempty"`
+	// The switch where it ends.
+	Dst string `protobuf:"bytes,3,opt,name=dst,proto3" json:"dst,omitempty"`
+	// To be free on every link, kilobits per second; 0 is none.
+	BandwidthKbps uint64 `protobuf:"varint,4,opt,name=bandwidth_kbps,json=bandwidthKbps,proto3" json:"bandwidth_kbps,omitempty"`
+	// At which it takes bandwidth from others, 0 (the highest) to 7 (RFC 3209 section 4.7.1).
+	// Absent: 7, it takes none. A path that takes none comes before one that does.
+	SetupPriority *uint32 `protobuf:"varint,5,opt,name=setup_priority,json=setupPriority,proto3,oneof" json:"setup_priority,omitempty"`
+	// At which others may take it, at most setup_priority. Absent: as setup_priority.
+	HoldPriority *uint32 `protobuf:"varint,6,opt,name=hold_priority,json=holdPriority,proto3,oneof" json:"hold_priority,omitempty"`
+	// Microseconds; 0 is no bound.
+	MaxDelayUs uint64 `protobuf:"varint,7,opt,name=max_delay_us,json=maxDelayUs,proto3" json:"max_delay_us,omitempty"`
+	// Links; 0 is no bound.
+	MaxHops uint32 `protobuf:"varint,8,opt,name=max_hops,json=maxHops,proto3" json:"max_hops,omitempty"`
+	// cost (default) or delay: what is made as small as can be.
+	Minimise string `protobuf:"bytes,9,opt,name=minimise,proto3" json:"minimise,omitempty"`
+	// Switches that it must not pass.
+	ExcludeSwitches []string `protobuf:"bytes,10,rep,name=exclude_switches,json=excludeSwitches,proto3" json:"exclude_switches,omitempty"`
+	// Links that it must not use, by a port at either end.
+	ExcludeLinks []*Location `protobuf:"bytes,11,rep,name=exclude_links,json=excludeLinks,proto3" json:"exclude_links,omitempty"`
+	// Risk groups whose links it must not use.
+	ExcludeRiskGroups []string `protobuf:"bytes,12,rep,name=exclude_risk_groups,json=excludeRiskGroups,proto3" json:"exclude_risk_groups,omitempty"`
+	// What it must pass, in this order.
+	Via []*PathVia `protobuf:"bytes,13,rep,name=via,proto3" json:"via,omitempty"`
+	// Each of its links has one of these colours at least; empty: any will do.
+	IncludeAny []string `protobuf:"bytes,14,rep,name=include_any,json=includeAny,proto3" json:"include_any,omitempty"`
+	// Each of its links has all of these.
+	IncludeAll []string `protobuf:"bytes,15,rep,name=include_all,json=includeAll,proto3" json:"include_all,omitempty"`
+	// None of its links has one of these.
+	ExcludeAny []string `protobuf:"bytes,16,rep,name=exclude_any,json=excludeAny,proto3" json:"exclude_any,omitempty"`
+	// Paths with which it must not share something.
+	Apart []*PathApart `protobuf:"bytes,17,rep,name=apart,proto3" json:"apart,omitempty"`
+	// Asks for two paths that share none of these: links, switches (and links), risk_groups (and
+	// links). Empty: one path. Each has the bandwidth to itself. Two of least sum, unless
+	// bounds, via or risk groups rule those out: then the best found among the partners of the 64
+	// best paths.
+	Disjoint      []string `protobuf:"bytes,18,rep,name=disjoint,proto3" json:"disjoint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathDemand) Reset() {
+	*x = PathDemand{}
+	mi := &file_paths_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathDemand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathDemand) ProtoMessage() {}
+
+func (x *PathDemand) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathDemand.ProtoReflect.Descriptor instead.
+func (*PathDemand) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PathDemand) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PathDemand) GetSrc() string {
+	if x != nil {
+		return x.Src
+	}
+	return ""
+}
+
+func (x *PathDemand) GetDst() string {
+	if x != nil {
+		return x.Dst
+	}
+	return ""
+}
+
+func (x *PathDemand) GetBandwidthKbps() uint64 {
+	if x != nil {
+		return x.BandwidthKbps
+	}
+	return 0
+}
+
+func (x *PathDemand) GetSetupPriority() uint32 {
+	if x != nil && x.SetupPriority != nil {
+		return *x.SetupPriority
+	}
+	return 0
+}
+
+func (x *PathDemand) GetHoldPriority() uint32 {
+	if x != nil && x.HoldPriority != nil {
+		return *x.HoldPriority
+	}
+	return 0
+}
+
+func (x *PathDemand) GetMaxDelayUs() uint64 {
+	if x != nil {
+		return x.MaxDelayUs
+	}
+	return 0
+}
+
+func (x *PathDemand) GetMaxHops() uint32 {
+	if x != nil {
+		return x.MaxHops
+	}
+	return 0
+}
+
+func (x *PathDemand) GetMinimise() string {
+	if x != nil {
+		return x.Minimise
+	}
+	return ""
+}
+
+func (x *PathDemand) GetExcludeSwitches() []string {
+	if x != nil {
+		return x.ExcludeSwitches
+	}
+	return nil
+}
+
+func (x *PathDemand) GetExcludeLinks() []*Location {
+	if x != nil {
+		return x.ExcludeLinks
+	}
+	return nil
+}
+
+func (x *PathDemand) GetExcludeRiskGroups() []string {
+	if x != nil {
+		return x.ExcludeRiskGroups
+	}
+	return nil
+}
+
+func (x *PathDemand) GetVia() []*PathVia {
+	if x != nil {
+		return x.Via
+	}
+	return nil
+}
+
+func (x *PathDemand) GetIncludeAny() []string {
+	if x != nil {
+		return x.IncludeAny
+	}
+	return nil
+}
+
+func (x *PathDemand) GetIncludeAll() []string {
+	if x != nil {
+		return x.IncludeAll
+	}
+	return nil
+}
+
+func (x *PathDemand) GetExcludeAny() []string {
+	if x != nil {
+		return x.ExcludeAny
+	}
+	return nil
+}
+
+func (x *PathDemand) GetApart() []*PathApart {
+	if x != nil {
+		return x.Apart
+	}
+	return nil
+}
+
+func (x *PathDemand) GetDisjoint() []string {
+	if x != nil {
+		return x.Disjoint
+	}
+	return nil
+}
+
+// A switch, or a link, that a path must pass.
+type PathVia struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch; empty: a link.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The link, by a port at either end.
+	Link          *Location `protobuf:"bytes,2,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathVia) Reset() {
+	*x = PathVia{}
+	mi := &file_paths_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathVia) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathVia) ProtoMessage() {}
+
+func (x *PathVia) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathVia.ProtoReflect.Descriptor instead.
+func (*PathVia) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PathVia) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *PathVia) GetLink() *Location {
+	if x != nil {
+		return x.Link
+	}
+	return nil
+}
+
+// A path with which another must not share something.
+type PathApart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As an answer has it; links that are there no more count nothing.
+	Path *Path `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Of links, switches (between its ends) and risk_groups; empty: links.
+	Kinds         []string `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathApart) Reset() {
+	*x = PathApart{}
+	mi := &file_paths_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathApart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathApart) ProtoMessage() {}
+
+func (x *PathApart) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathApart.ProtoReflect.Descriptor instead.
+func (*PathApart) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PathApart) GetPath() *Path {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *PathApart) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+// The answer of ComputePaths.
+type ComputePathsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each demand, in their order.
+	Answers []*PathAnswer `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	// False if all_or_nothing is asked for and not all can be placed.
+	Placed bool `protobuf:"varint,2,opt,name=placed,proto3" json:"placed,omitempty"`
+	// The topology that they were computed on.
+	Version       uint64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComputePathsResponse) Reset() {
+	*x = ComputePathsResponse{}
+	mi := &file_paths_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputePathsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputePathsResponse) ProtoMessage() {}
+
+func (x *ComputePathsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputePathsResponse.ProtoReflect.Descriptor instead.
+func (*ComputePathsResponse) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ComputePathsResponse) GetAnswers() []*PathAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *ComputePathsResponse) GetPlaced() bool {
+	if x != nil {
+		return x.Placed
+	}
+	return false
+}
+
+func (x *ComputePathsResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// What becomes of a demand.
+type PathAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The demand's.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// None, one, or two that are disjoint, the better one first. What is only possible if
+	// others are not placed is none.
+	Paths []*Path `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	// Why there is none: "no path from 1 to 4: bandwidth 100000 kbit/s is not free on 3 links of
+	// the cut: …".
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What would be taken from others, in the order of the paths, the least important first.
+	Preempts      []*PathPreemption `protobuf:"bytes,4,rep,name=preempts,proto3" json:"preempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathAnswer) Reset() {
+	*x = PathAnswer{}
+	mi := &file_paths_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathAnswer) ProtoMessage() {}
+
+func (x *PathAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathAnswer.ProtoReflect.Descriptor instead.
+func (*PathAnswer) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PathAnswer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PathAnswer) GetPaths() []*Path {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *PathAnswer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PathAnswer) GetPreempts() []*PathPreemption {
+	if x != nil {
+		return x.Preempts
+	}
+	return nil
+}
+
+// Bandwidth that a path takes from bookings of less important priority.
+type PathPreemption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The port of the link that it leaves by.
+	Src *Location `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	// The holding priority of those who lose it.
+	Priority uint32 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	// Kilobits per second.
+	Kbps          uint64 `protobuf:"varint,3,opt,name=kbps,proto3" json:"kbps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathPreemption) Reset() {
+	*x = PathPreemption{}
+	mi := &file_paths_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathPreemption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathPreemption) ProtoMessage() {}
+
+func (x *PathPreemption) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathPreemption.ProtoReflect.Descriptor instead.
+func (*PathPreemption) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PathPreemption) GetSrc() *Location {
+	if x != nil {
+		return x.Src
+	}
+	return nil
+}
+
+func (x *PathPreemption) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *PathPreemption) GetKbps() uint64 {
+	if x != nil {
+		return x.Kbps
+	}
+	return 0
+}
+
 // The answer of FindPath.
 type FindPathResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -246,7 +902,7 @@ type FindPathResponse struct {
 
 func (x *FindPathResponse) Reset() {
 	*x = FindPathResponse{}
-	mi := &file_paths_proto_msgTypes[3]
+	mi := &file_paths_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +914,7 @@ func (x *FindPathResponse) String() string {
 func (*FindPathResponse) ProtoMessage() {}
 
 func (x *FindPathResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[3]
+	mi := &file_paths_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +927,7 @@ func (x *FindPathResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindPathResponse.ProtoReflect.Descriptor instead.
 func (*FindPathResponse) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{3}
+	return file_paths_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FindPathResponse) GetPaths() []*Path {
@@ -297,7 +953,7 @@ type GetTreeRequest struct {
 
 func (x *GetTreeRequest) Reset() {
 	*x = GetTreeRequest{}
-	mi := &file_paths_proto_msgTypes[4]
+	mi := &file_paths_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +965,7 @@ func (x *GetTreeRequest) String() string {
 func (*GetTreeRequest) ProtoMessage() {}
 
 func (x *GetTreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[4]
+	mi := &file_paths_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +978,7 @@ func (x *GetTreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTreeRequest.ProtoReflect.Descriptor instead.
 func (*GetTreeRequest) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{4}
+	return file_paths_proto_rawDescGZIP(), []int{12}
 }
 
 // The ports that belong to the broadcast tree.
@@ -340,7 +996,7 @@ type Tree struct {
 
 func (x *Tree) Reset() {
 	*x = Tree{}
-	mi := &file_paths_proto_msgTypes[5]
+	mi := &file_paths_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +1008,7 @@ func (x *Tree) String() string {
 func (*Tree) ProtoMessage() {}
 
 func (x *Tree) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[5]
+	mi := &file_paths_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +1021,7 @@ func (x *Tree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tree.ProtoReflect.Descriptor instead.
 func (*Tree) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{5}
+	return file_paths_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Tree) GetVersion() uint64 {
@@ -412,7 +1068,7 @@ type PathsConverged struct {
 
 func (x *PathsConverged) Reset() {
 	*x = PathsConverged{}
-	mi := &file_paths_proto_msgTypes[6]
+	mi := &file_paths_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +1080,7 @@ func (x *PathsConverged) String() string {
 func (*PathsConverged) ProtoMessage() {}
 
 func (x *PathsConverged) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[6]
+	mi := &file_paths_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +1093,7 @@ func (x *PathsConverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathsConverged.ProtoReflect.Descriptor instead.
 func (*PathsConverged) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{6}
+	return file_paths_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PathsConverged) GetVersion() uint64 {
@@ -486,7 +1142,7 @@ type ExchangeSummariesRequest struct {
 
 func (x *ExchangeSummariesRequest) Reset() {
 	*x = ExchangeSummariesRequest{}
-	mi := &file_paths_proto_msgTypes[7]
+	mi := &file_paths_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +1154,7 @@ func (x *ExchangeSummariesRequest) String() string {
 func (*ExchangeSummariesRequest) ProtoMessage() {}
 
 func (x *ExchangeSummariesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[7]
+	mi := &file_paths_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +1167,7 @@ func (x *ExchangeSummariesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeSummariesRequest.ProtoReflect.Descriptor instead.
 func (*ExchangeSummariesRequest) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{7}
+	return file_paths_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExchangeSummariesRequest) GetSummary() *PartitionSummary {
@@ -535,7 +1191,7 @@ type ExchangeSummariesResponse struct {
 
 func (x *ExchangeSummariesResponse) Reset() {
 	*x = ExchangeSummariesResponse{}
-	mi := &file_paths_proto_msgTypes[8]
+	mi := &file_paths_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +1203,7 @@ func (x *ExchangeSummariesResponse) String() string {
 func (*ExchangeSummariesResponse) ProtoMessage() {}
 
 func (x *ExchangeSummariesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[8]
+	mi := &file_paths_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +1216,7 @@ func (x *ExchangeSummariesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeSummariesResponse.ProtoReflect.Descriptor instead.
 func (*ExchangeSummariesResponse) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{8}
+	return file_paths_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExchangeSummariesResponse) GetSummaries() []*PartitionSummary {
@@ -594,7 +1250,7 @@ type PartitionSummary struct {
 
 func (x *PartitionSummary) Reset() {
 	*x = PartitionSummary{}
-	mi := &file_paths_proto_msgTypes[9]
+	mi := &file_paths_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +1262,7 @@ func (x *PartitionSummary) String() string {
 func (*PartitionSummary) ProtoMessage() {}
 
 func (x *PartitionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[9]
+	mi := &file_paths_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +1275,7 @@ func (x *PartitionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionSummary.ProtoReflect.Descriptor instead.
 func (*PartitionSummary) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{9}
+	return file_paths_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PartitionSummary) GetPartition() string {
@@ -660,7 +1316,7 @@ type PartitionIsland struct {
 
 func (x *PartitionIsland) Reset() {
 	*x = PartitionIsland{}
-	mi := &file_paths_proto_msgTypes[10]
+	mi := &file_paths_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +1328,7 @@ func (x *PartitionIsland) String() string {
 func (*PartitionIsland) ProtoMessage() {}
 
 func (x *PartitionIsland) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[10]
+	mi := &file_paths_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +1341,7 @@ func (x *PartitionIsland) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionIsland.ProtoReflect.Descriptor instead.
 func (*PartitionIsland) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{10}
+	return file_paths_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PartitionIsland) GetSwitches() []uint64 {
@@ -735,7 +1391,7 @@ type PartitionLink struct {
 
 func (x *PartitionLink) Reset() {
 	*x = PartitionLink{}
-	mi := &file_paths_proto_msgTypes[11]
+	mi := &file_paths_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +1403,7 @@ func (x *PartitionLink) String() string {
 func (*PartitionLink) ProtoMessage() {}
 
 func (x *PartitionLink) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[11]
+	mi := &file_paths_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +1416,7 @@ func (x *PartitionLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionLink.ProtoReflect.Descriptor instead.
 func (*PartitionLink) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{11}
+	return file_paths_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PartitionLink) GetGate() uint64 {
@@ -813,10 +1469,66 @@ const file_paths_proto_rawDesc = "" +
 	"\x03Hop\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x17\n" +
 	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x19\n" +
-	"\bout_port\x18\x03 \x01(\rR\aoutPort\"<\n" +
+	"\bout_port\x18\x03 \x01(\rR\aoutPort\"W\n" +
 	"\x04Path\x12 \n" +
 	"\x04hops\x18\x01 \x03(\v2\f.weft.v1.HopR\x04hops\x12\x12\n" +
-	"\x04cost\x18\x02 \x01(\x04R\x04cost\"Q\n" +
+	"\x04cost\x18\x02 \x01(\x04R\x04cost\x12\x19\n" +
+	"\bdelay_us\x18\x03 \x01(\x04R\adelayUs\"\x9c\x01\n" +
+	"\x13ComputePathsRequest\x12-\n" +
+	"\ademands\x18\x01 \x03(\v2\x13.weft.v1.PathDemandR\ademands\x12$\n" +
+	"\x0eall_or_nothing\x18\x02 \x01(\bR\fallOrNothing\x120\n" +
+	"\bbookings\x18\x03 \x03(\v2\x14.weft.v1.LinkBookingR\bbookings\"b\n" +
+	"\vLinkBooking\x12#\n" +
+	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12\x12\n" +
+	"\x04kbps\x18\x02 \x01(\x04R\x04kbps\x12\x1a\n" +
+	"\bpriority\x18\x03 \x01(\rR\bpriority\"\x9f\x05\n" +
+	"\n" +
+	"PathDemand\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03src\x18\x02 \x01(\tR\x03src\x12\x10\n" +
+	"\x03dst\x18\x03 \x01(\tR\x03dst\x12%\n" +
+	"\x0ebandwidth_kbps\x18\x04 \x01(\x04R\rbandwidthKbps\x12*\n" +
+	"\x0esetup_priority\x18\x05 \x01(\rH\x00R\rsetupPriority\x88\x01\x01\x12(\n" +
+	"\rhold_priority\x18\x06 \x01(\rH\x01R\fholdPriority\x88\x01\x01\x12 \n" +
+	"\fmax_delay_us\x18\a \x01(\x04R\n" +
+	"maxDelayUs\x12\x19\n" +
+	"\bmax_hops\x18\b \x01(\rR\amaxHops\x12\x1a\n" +
+	"\bminimise\x18\t \x01(\tR\bminimise\x12)\n" +
+	"\x10exclude_switches\x18\n" +
+	" \x03(\tR\x0fexcludeSwitches\x126\n" +
+	"\rexclude_links\x18\v \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12.\n" +
+	"\x13exclude_risk_groups\x18\f \x03(\tR\x11excludeRiskGroups\x12\"\n" +
+	"\x03via\x18\r \x03(\v2\x10.weft.v1.PathViaR\x03via\x12\x1f\n" +
+	"\vinclude_any\x18\x0e \x03(\tR\n" +
+	"includeAny\x12\x1f\n" +
+	"\vinclude_all\x18\x0f \x03(\tR\n" +
+	"includeAll\x12\x1f\n" +
+	"\vexclude_any\x18\x10 \x03(\tR\n" +
+	"excludeAny\x12(\n" +
+	"\x05apart\x18\x11 \x03(\v2\x12.weft.v1.PathApartR\x05apart\x12\x1a\n" +
+	"\bdisjoint\x18\x12 \x03(\tR\bdisjointB\x11\n" +
+	"\x0f_setup_priorityB\x10\n" +
+	"\x0e_hold_priority\"D\n" +
+	"\aPathVia\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12%\n" +
+	"\x04link\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x04link\"D\n" +
+	"\tPathApart\x12!\n" +
+	"\x04path\x18\x01 \x01(\v2\r.weft.v1.PathR\x04path\x12\x14\n" +
+	"\x05kinds\x18\x02 \x03(\tR\x05kinds\"w\n" +
+	"\x14ComputePathsResponse\x12-\n" +
+	"\aanswers\x18\x01 \x03(\v2\x13.weft.v1.PathAnswerR\aanswers\x12\x16\n" +
+	"\x06placed\x18\x02 \x01(\bR\x06placed\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\"\x92\x01\n" +
+	"\n" +
+	"PathAnswer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\x05paths\x18\x02 \x03(\v2\r.weft.v1.PathR\x05paths\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x123\n" +
+	"\bpreempts\x18\x04 \x03(\v2\x17.weft.v1.PathPreemptionR\bpreempts\"e\n" +
+	"\x0ePathPreemption\x12#\n" +
+	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\rR\bpriority\x12\x12\n" +
+	"\x04kbps\x18\x03 \x01(\x04R\x04kbps\"Q\n" +
 	"\x10FindPathResponse\x12#\n" +
 	"\x05paths\x18\x01 \x03(\v2\r.weft.v1.PathR\x05paths\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\"\x10\n" +
@@ -855,10 +1567,11 @@ const file_paths_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\x06R\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x04 \x01(\rR\bpeerPort\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\rR\x06weight2\xc6\x02\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight2\xc4\x03\n" +
 	"\x05Paths\x12o\n" +
 	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\".\xea\xe0\x18*\b\x01\x1a\x05\n" +
-	"\x03src\"\x04path*\x19GET /v1/paths/{src}/{dst}\x12\\\n" +
+	"\x03src\"\x04path*\x19GET /v1/paths/{src}/{dst}\x12|\n" +
+	"\fComputePaths\x12\x1c.weft.v1.ComputePathsRequest\x1a\x1d.weft.v1.ComputePathsResponse\"/\xea\xe0\x18+\b\x01\x1a\t2\aanswers\"\x04path*\x16POST /v1/paths:compute\x12\\\n" +
 	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\")\xea\xe0\x18%\b\x01\x1a\x132\x05portsB\n" +
 	"incomplete*\fGET /v1/tree\x12n\n" +
 	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponse\"\x12\xea\xe0\x18\x0e\x1a\fB\n" +
@@ -876,44 +1589,66 @@ func file_paths_proto_rawDescGZIP() []byte {
 	return file_paths_proto_rawDescData
 }
 
-var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_paths_proto_goTypes = []any{
 	(*FindPathRequest)(nil),           // 0: weft.v1.FindPathRequest
 	(*Hop)(nil),                       // 1: weft.v1.Hop
 	(*Path)(nil),                      // 2: weft.v1.Path
-	(*FindPathResponse)(nil),          // 3: weft.v1.FindPathResponse
-	(*GetTreeRequest)(nil),            // 4: weft.v1.GetTreeRequest
-	(*Tree)(nil),                      // 5: weft.v1.Tree
-	(*PathsConverged)(nil),            // 6: weft.v1.PathsConverged
-	(*ExchangeSummariesRequest)(nil),  // 7: weft.v1.ExchangeSummariesRequest
-	(*ExchangeSummariesResponse)(nil), // 8: weft.v1.ExchangeSummariesResponse
-	(*PartitionSummary)(nil),          // 9: weft.v1.PartitionSummary
-	(*PartitionIsland)(nil),           // 10: weft.v1.PartitionIsland
-	(*PartitionLink)(nil),             // 11: weft.v1.PartitionLink
-	(*Location)(nil),                  // 12: weft.v1.Location
-	(*Link)(nil),                      // 13: weft.v1.Link
+	(*ComputePathsRequest)(nil),       // 3: weft.v1.ComputePathsRequest
+	(*LinkBooking)(nil),               // 4: weft.v1.LinkBooking
+	(*PathDemand)(nil),                // 5: weft.v1.PathDemand
+	(*PathVia)(nil),                   // 6: weft.v1.PathVia
+	(*PathApart)(nil),                 // 7: weft.v1.PathApart
+	(*ComputePathsResponse)(nil),      // 8: weft.v1.ComputePathsResponse
+	(*PathAnswer)(nil),                // 9: weft.v1.PathAnswer
+	(*PathPreemption)(nil),            // 10: weft.v1.PathPreemption
+	(*FindPathResponse)(nil),          // 11: weft.v1.FindPathResponse
+	(*GetTreeRequest)(nil),            // 12: weft.v1.GetTreeRequest
+	(*Tree)(nil),                      // 13: weft.v1.Tree
+	(*PathsConverged)(nil),            // 14: weft.v1.PathsConverged
+	(*ExchangeSummariesRequest)(nil),  // 15: weft.v1.ExchangeSummariesRequest
+	(*ExchangeSummariesResponse)(nil), // 16: weft.v1.ExchangeSummariesResponse
+	(*PartitionSummary)(nil),          // 17: weft.v1.PartitionSummary
+	(*PartitionIsland)(nil),           // 18: weft.v1.PartitionIsland
+	(*PartitionLink)(nil),             // 19: weft.v1.PartitionLink
+	(*Location)(nil),                  // 20: weft.v1.Location
+	(*Link)(nil),                      // 21: weft.v1.Link
 }
 var file_paths_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Path.hops:type_name -> weft.v1.Hop
-	2,  // 1: weft.v1.FindPathResponse.paths:type_name -> weft.v1.Path
-	12, // 2: weft.v1.Tree.ports:type_name -> weft.v1.Location
-	13, // 3: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
-	13, // 4: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
-	9,  // 5: weft.v1.ExchangeSummariesRequest.summary:type_name -> weft.v1.PartitionSummary
-	9,  // 6: weft.v1.ExchangeSummariesResponse.summaries:type_name -> weft.v1.PartitionSummary
-	10, // 7: weft.v1.PartitionSummary.islands:type_name -> weft.v1.PartitionIsland
-	11, // 8: weft.v1.PartitionIsland.links:type_name -> weft.v1.PartitionLink
-	0,  // 9: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
-	4,  // 10: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
-	7,  // 11: weft.v1.Paths.ExchangeSummaries:input_type -> weft.v1.ExchangeSummariesRequest
-	3,  // 12: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
-	5,  // 13: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
-	8,  // 14: weft.v1.Paths.ExchangeSummaries:output_type -> weft.v1.ExchangeSummariesResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	5,  // 1: weft.v1.ComputePathsRequest.demands:type_name -> weft.v1.PathDemand
+	4,  // 2: weft.v1.ComputePathsRequest.bookings:type_name -> weft.v1.LinkBooking
+	20, // 3: weft.v1.LinkBooking.src:type_name -> weft.v1.Location
+	20, // 4: weft.v1.PathDemand.exclude_links:type_name -> weft.v1.Location
+	6,  // 5: weft.v1.PathDemand.via:type_name -> weft.v1.PathVia
+	7,  // 6: weft.v1.PathDemand.apart:type_name -> weft.v1.PathApart
+	20, // 7: weft.v1.PathVia.link:type_name -> weft.v1.Location
+	2,  // 8: weft.v1.PathApart.path:type_name -> weft.v1.Path
+	9,  // 9: weft.v1.ComputePathsResponse.answers:type_name -> weft.v1.PathAnswer
+	2,  // 10: weft.v1.PathAnswer.paths:type_name -> weft.v1.Path
+	10, // 11: weft.v1.PathAnswer.preempts:type_name -> weft.v1.PathPreemption
+	20, // 12: weft.v1.PathPreemption.src:type_name -> weft.v1.Location
+	2,  // 13: weft.v1.FindPathResponse.paths:type_name -> weft.v1.Path
+	20, // 14: weft.v1.Tree.ports:type_name -> weft.v1.Location
+	21, // 15: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
+	21, // 16: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
+	17, // 17: weft.v1.ExchangeSummariesRequest.summary:type_name -> weft.v1.PartitionSummary
+	17, // 18: weft.v1.ExchangeSummariesResponse.summaries:type_name -> weft.v1.PartitionSummary
+	18, // 19: weft.v1.PartitionSummary.islands:type_name -> weft.v1.PartitionIsland
+	19, // 20: weft.v1.PartitionIsland.links:type_name -> weft.v1.PartitionLink
+	0,  // 21: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
+	3,  // 22: weft.v1.Paths.ComputePaths:input_type -> weft.v1.ComputePathsRequest
+	12, // 23: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
+	15, // 24: weft.v1.Paths.ExchangeSummaries:input_type -> weft.v1.ExchangeSummariesRequest
+	11, // 25: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
+	8,  // 26: weft.v1.Paths.ComputePaths:output_type -> weft.v1.ComputePathsResponse
+	13, // 27: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
+	16, // 28: weft.v1.Paths.ExchangeSummaries:output_type -> weft.v1.ExchangeSummariesResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_paths_proto_init() }
@@ -924,13 +1659,14 @@ func file_paths_proto_init() {
 	file_discovery_proto_init()
 	file_options_proto_init()
 	file_switches_proto_init()
+	file_paths_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_paths_proto_rawDesc), len(file_paths_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

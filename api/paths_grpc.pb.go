@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Paths_FindPath_FullMethodName          = "/weft.v1.Paths/FindPath"
+	Paths_ComputePaths_FullMethodName      = "/weft.v1.Paths/ComputePaths"
 	Paths_GetTree_FullMethodName           = "/weft.v1.Paths/GetTree"
 	Paths_ExchangeSummaries_FullMethodName = "/weft.v1.Paths/ExchangeSummaries"
 )
@@ -32,6 +33,10 @@ const (
 type PathsClient interface {
 	// The paths between two switches. NotFound if one of them is not known.
 	FindPath(ctx context.Context, in *FindPathRequest, opts ...grpc.CallOption) (*FindPathResponse, error)
+	// Paths under constraints: with bandwidth that is not booked, bounds on delay and hops,
+	// colours, and apart from other paths or from each other; for several demands that share
+	// the network. Nothing is booked: the caller says what is, and keeps what it gets.
+	ComputePaths(ctx context.Context, in *ComputePathsRequest, opts ...grpc.CallOption) (*ComputePathsResponse, error)
 	// The broadcast tree over all links.
 	GetTree(ctx context.Context, in *GetTreeRequest, opts ...grpc.CallOption) (*Tree, error)
 	// What the paths of a partition tell those of the others of it, and are told of them.
@@ -51,6 +56,16 @@ func (c *pathsClient) FindPath(ctx context.Context, in *FindPathRequest, opts ..
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindPathResponse)
 	err := c.cc.Invoke(ctx, Paths_FindPath_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *pathsClient) ComputePaths(ctx context.Context, in *ComputePathsRequest, opts ...grpc.CallOption) (*ComputePathsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ComputePathsResponse)
+	err := c.cc.Invoke(ctx, Paths_ComputePaths_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +100,10 @@ func (c *pathsClient) ExchangeSummaries(ctx context.Context, in *ExchangeSummari
 type PathsServer interface {
 	// The paths between two switches. NotFound if one of them is not known.
 	FindPath(context.Context, *FindPathRequest) (*FindPathResponse, error)
+	// Paths under constraints: with bandwidth that is not booked, bounds on delay and hops,
+	// colours, and apart from other paths or from each other; for several demands that share
+	// the network. Nothing is booked: the caller says what is, and keeps what it gets.
+	ComputePaths(context.Context, *ComputePathsRequest) (*ComputePathsResponse, error)
 	// The broadcast tree over all links.
 	GetTree(context.Context, *GetTreeRequest) (*Tree, error)
 	// What the paths of a partition tell those of the others of it, and are told of them.
@@ -102,6 +121,9 @@ type UnimplementedPathsServer struct{}
 
 func (UnimplementedPathsServer) FindPath(context.Context, *FindPathRequest) (*FindPathResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindPath not implemented")
+}
+func (UnimplementedPathsServer) ComputePaths(context.Context, *ComputePathsRequest) (*ComputePathsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ComputePaths not implemented")
 }
 func (UnimplementedPathsServer) GetTree(context.Context, *GetTreeRequest) (*Tree, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTree not implemented")
@@ -144,6 +166,24 @@ func _Paths_FindPath_Handler(srv interface{}, ctx context.Context, dec func(inte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PathsServer).FindPath(ctx, req.(*FindPathRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Paths_ComputePaths_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ComputePathsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PathsServer).ComputePaths(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Paths_ComputePaths_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PathsServer).ComputePaths(ctx, req.(*ComputePathsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -194,6 +234,10 @@ var Paths_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FindPath",
 			Handler:    _Paths_FindPath_Handler,
+		},
+		{
+			MethodName: "ComputePaths",
+			Handler:    _Paths_ComputePaths_Handler,
 		},
 		{
 			MethodName: "GetTree",

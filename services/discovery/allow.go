@@ -134,16 +134,10 @@ func (a *allowances) load(ctx context.Context) error {
 
 // set answers AllowLink.
 func (a *allowances) set(ctx context.Context, req *api.AllowLinkRequest) (*api.AllowLinkResponse, error) {
-	from, to := req.GetA().Flow(), req.GetB().Flow()
-	for _, l := range []*api.Location{req.GetA(), req.GetB()} {
-		if _, err := flow.ParseDPID(l.GetDpid()); err != nil || !flow.Port(l.GetPort()).Physical() {
-			return nil, api.Errorf(codes.InvalidArgument, "port %.80q:%d: want the DPID of a switch and the number of a physical port", l.GetDpid(), l.GetPort())
-		}
+	p, err := parseEnds(req.GetA(), req.GetB())
+	if err != nil {
+		return nil, err
 	}
-	if from.Switch == to.Switch {
-		return nil, api.Errorf(codes.InvalidArgument, "both ports are of switch %v: want ports of two switches", from.Switch)
-	}
-	p := newPair(from, to)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if req.GetRevoke() {

@@ -347,7 +347,9 @@ func (e *engine) remember(at flow.Location, m memory) {
 
 // links and ports answer ListLinks and ListPortRoles.
 func (e *engine) links() (r *api.ListLinksResponse) {
-	e.read(func(t *topology) { r = &api.ListLinksResponse{Links: t.listLinks(e.now()), Allowed: t.listAllowed()} })
+	e.read(func(t *topology) {
+		r = &api.ListLinksResponse{Links: t.listLinks(e.now()), Allowed: t.listAllowed(), Settings: t.listSettings()}
+	})
 	return r
 }
 

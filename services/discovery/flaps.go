@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"fmt"
+
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -123,3 +125,6 @@ type damping struct {
 	pair pair
 	hold int64
 }
+
+// String returns both ports.
+func (p pair) String() string { return fmt.Sprintf("%v to %v", p.a, p.b) }

@@ -40,6 +40,7 @@ type link struct {
 	calm     int    // of these, while our own delays were small
 	toll     uint32 // what its latency adds to its weight
 	weight   uint32
+	capacity uint64 // as last published
 	trial    *trial // it is up on probation
 	index    int    // in topology.links
 }
@@ -218,7 +219,7 @@ func (l *link) wanted(now int64) linkState {
 
 // refresh updates the state and weight of a link.
 func (l *link) refresh(t *topology, now int64, cause string) {
-	if s := l.wanted(now); s != l.state || l.cost(t, now) != l.weight {
+	if s := l.wanted(now); s != l.state || l.cost(t, now) != l.weight || t.capacity(l) != l.capacity {
 		l.set(t, now, s, cause)
 	}
 }
@@ -237,9 +238,9 @@ func (l *link) set(t *topology, now int64, s linkState, cause string) {
 	if l.state != s {
 		l.state, l.since = s, now
 	}
-	l.weight = l.cost(t, now)
+	l.weight, l.capacity = l.cost(t, now), t.capacity(l)
 	t.dirty[l.src.at.Switch] = struct{}{}
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Cause: cause}})
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t), Cause: cause}})
 }
 
 // unlink takes down the links of a port, in both directions.
@@ -290,15 +291,16 @@ func (t *topology) remove(l *link, cause string) {
 	t.links = t.links[:len(t.links)-1]
 	l.flaps.release(l)
 	t.dirty[l.src.at.Switch] = struct{}{}
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Removed: true, Cause: cause}})
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t), Removed: true, Cause: cause}})
 }
 
 // message returns the API's form of a link.
-func (l *link) message() *api.Link {
+func (l *link) message(t *topology) *api.Link {
 	return &api.Link{
 		Src: l.src.location(), Dst: l.dst.location(), State: l.state.String(),
 		Weight: l.weight, LatencyUs: uint64(max(l.latency, 0) / 1000),
 		Since: rfc3339(l.since), Flaps: l.flaps.count(l),
+		Settings: t.settings[newPair(l.src.at, l.dst.at)], CapacityKbps: t.capacity(l),
 	}
 }
 
@@ -327,7 +329,7 @@ func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC333
 func (t *topology) listLinks(now int64) []*api.Link {
 	list := make([]*api.Link, 0, len(t.links))
 	for _, l := range t.links {
-		list = append(list, l.message())
+		list = append(list, l.message(t))
 	}
 	for tr := range t.trials {
 		list = append(list, tr.message(t, now))

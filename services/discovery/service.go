@@ -29,12 +29,12 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "discovery",
 		Doc:        "finds the links between switches and the roles of their ports",
-		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink),
+		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink, api.SetLink),
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
 		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
-		Buckets:    []string{"keys", "ports", "allowed"},
+		Buckets:    []string{"keys", "ports", "allowed", "settings"},
 		Rebuilt:    []string{"ports", "keys"},
 		Stage:      true,
 		Class:      weft.RealTime,
@@ -108,6 +108,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err := allow.load(ctx); err != nil {
 		return fmt.Errorf("discovery: read the links that are allowed: %w", err)
 	}
+	stated, err := weft.State(env, "settings")
+	if err != nil {
+		return err
+	}
+	set := &settings{store: stated, e: e}
+	if err := set.load(ctx); err != nil {
+		return fmt.Errorf("discovery: read the settings of links: %w", err)
+	}
 	k := &keeper{log: env.Log,
 		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)
@@ -162,6 +170,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return e.ports(), nil
 	})
 	weft.Handle(env, api.AllowLink, allow.set)
+	weft.Handle(env, api.SetLink, set.set)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}

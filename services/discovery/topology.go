@@ -31,7 +31,8 @@ type topology struct {
 	trials   map[*trial]struct{} // of links that are not up
 	passing  map[*trial]struct{} // of links up on probation
 	allowed  map[pair]bool
-	bound    int64 // delay of the slowest usual link, of boundAt
+	settings map[pair]*api.LinkSettings // what the operator says of links
+	bound    int64                      // delay of the slowest usual link, of boundAt
 	boundAt  int64
 	isQuiet  bool // our own delays are small, of quietAt
 	quietAt  int64
@@ -119,7 +120,7 @@ const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	t := &topology{
-		cfg: cfg, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
+		cfg: cfg, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}

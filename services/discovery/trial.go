@@ -342,6 +342,7 @@ func (tr *trial) message(t *topology, now int64) *api.Link {
 	return &api.Link{
 		Src: tr.from.location(), Dst: tr.to.location(), State: tr.state().String(), Weight: weight(t.cfg, tr.from.speed, tr.to.speed),
 		LatencyUs: uint64(max(delay(tr.best, tr.from, tr.to), 0) / 1000), Since: rfc3339(tr.since), Reason: reason,
+		Settings: t.settings[newPair(tr.from.at, tr.to.at)],
 	}
 }
 

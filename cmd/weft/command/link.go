@@ -17,11 +17,15 @@ func linkCommand() *cobra.Command {
 	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "link",
-		Short: "Allow links that discovery holds",
+		Short: "Allow links that discovery holds, and say what links are worth",
 		Long: `Allow links that discovery holds. A new link whose probes take longer than over a
 cable may be a relay between hosts, so it is held: weft get links lists it with
-the reason. If it is a cable, only a long one, allow it.`,
+the reason. If it is a cable, only a long one, allow it.
+
+Say what links are worth to computed paths: capacity, delay, metric, colours,
+risk groups, and whether they are drained.`,
 		Example: `  weft get links
+  weft link set 1:3 2:1 --capacity 10G --colour gold --risk-group duct-7
   weft link allow 1:3 2:1
   weft link revoke 1:3 2:1
   weft link list`,
@@ -41,6 +45,7 @@ the same by discovery.allow, and discovery.latency.max says how long links are.`
 			Short:   "Take back weft link allow; the link is judged anew",
 			Example: "  weft link revoke 1:3 2:1",
 		}, true),
+		linkSetValuesCommand(&r),
 		linkListCommand(&r))
 	return cmd
 }
@@ -81,15 +86,18 @@ func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Comma
 func linkListCommand(r *cli.Remote) *cobra.Command {
 	return cli.Query(r, &cobra.Command{
 		Use:     "list",
-		Short:   "List the links that are allowed",
+		Short:   "List the links that are allowed, and what is set of links",
 		Example: "  weft link list -o json",
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
-		list := &api.ListLinksResponse{Allowed: m.GetAllowed()}
+		list := &api.ListLinksResponse{Allowed: m.GetAllowed(), Settings: m.GetSettings()}
 		return cli.View{Value: list, Text: func(t *cli.Table) {
-			t.Row("PORT", "PORT")
+			t.Row("PORT", "PORT", "IS")
 			for _, l := range list.Allowed {
-				t.Row(cli.Place(l.A), cli.Place(l.B))
+				t.Row(cli.Place(l.A), cli.Place(l.B), "allowed")
+			}
+			for _, l := range list.Settings {
+				t.Row(cli.Place(l.A), cli.Place(l.B), linkSettings(l.Settings))
 			}
 		}}, err
 	})

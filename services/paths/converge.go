@@ -44,6 +44,7 @@ type convergence struct {
 
 	mu             sync.Mutex // guards writing graph, and all below
 	graph          *Graph
+	said           statements
 	gained, lost   []*api.Link
 	since          time.Time // when the first of lost was reported
 	resting        time.Time // until then changes are gathered
@@ -190,6 +191,7 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.some, c.last = true, now
+	c.said.note(e)
 	if !e.Removed && (e.Link.Usable() || e.Link.State == "one_way") {
 		// The graph itself sees to it that both directions are there.
 		if l := (Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}); c.graph.SetLink(l) {

@@ -15,7 +15,7 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "paths",
 		Doc:        "computes and looks up paths over the discovered links",
-		Serves:     weft.Methods(api.FindPath, api.GetTree, api.ExchangeSummaries),
+		Serves:     weft.Methods(api.FindPath, api.ComputePaths, api.GetTree, api.ExchangeSummaries),
 		Calls:      weft.Methods(api.FindPath, api.ExchangeSummaries), // of other partitions' paths
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent),
 		Publishes:  weft.Subjects(api.PathsConvergedEvent),
@@ -56,6 +56,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { c.switchChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { c.linkChanged(e, time.Now()) })
 	weft.Handle(env, api.FindPath, c.findPath)
+	weft.Handle(env, api.ComputePaths, c.computePaths)
 	weft.Handle(env, api.GetTree, c.getTree)
 	weft.Handle(env, api.ExchangeSummaries, c.exchangeSummaries)
 	env.Metric.CounterFunc("convergences_total", "New topologies that paths were computed for.", func() float64 { return float64(c.count()) })

@@ -3,6 +3,7 @@ package get
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -41,13 +42,22 @@ func PathCommand() *cobra.Command {
 	var r cli.Remote
 	var count uint32
 	var disjoint bool
-	cmd := cli.Query(&r, &cobra.Command{
+	var o constraints
+	var names []string
+	var cmd *cobra.Command
+	cmd = cli.Query(&r, &cobra.Command{
 		Use:   "path A B",
 		Short: "Compute the paths between two hosts or switches",
 		Long: `Compute the shortest paths from A to B over the links that are up: hosts by
 Ethernet or IP address, or switches by DPID. This is what could be used;
-weft get routes shows what is programmed, weft trace what packets meet.`,
+weft get routes shows what is programmed, weft trace what packets meet.
+
+With a constraint (--bandwidth to --pair) the path is one for circuits: it heeds
+capacity, delay, metric, colours, risk groups and drained links (weft link set), and
+if there is none, the answer says why. Nothing is booked.`,
 		Example: `  weft path 10.0.0.1 10.0.0.8
+  weft path 1 7 --bandwidth 100M --max-delay 5ms --exclude 3,4:2
+  weft path 1 7 --include-any gold --pair switches,risk-groups
   weft path 1 7 -k 3
   weft path 02:00:00:00:00:01 02:00:00:00:00:08 -k 2 --disjoint`,
 		Args: cobra.ExactArgs(2),
@@ -60,11 +70,19 @@ weft get routes shows what is programmed, weft trace what packets meet.`,
 		if err != nil {
 			return cli.View{}, err
 		}
-		req := &api.FindPathRequest{Src: a.Dpid, Dst: b.Dpid, Count: count}
-		if disjoint {
-			req.Kind = "disjoint"
+		var m *api.FindPathResponse
+		if slices.ContainsFunc(names, cmd.Flags().Changed) {
+			if cmd.Flags().Changed("count") || disjoint {
+				return cli.View{}, cli.Usagef(cmd, "--count and --disjoint are for paths without constraints; --pair asks for two")
+			}
+			m, err = o.compute(cmd, c, a, b)
+		} else {
+			req := &api.FindPathRequest{Src: a.Dpid, Dst: b.Dpid, Count: count}
+			if disjoint {
+				req.Kind = "disjoint"
+			}
+			m, err = c.FindPath(c.Ctx, req)
 		}
-		m, err := c.FindPath(c.Ctx, req)
 		if err != nil {
 			return cli.View{}, err
 		}
@@ -86,6 +104,7 @@ weft get routes shows what is programmed, weft trace what packets meet.`,
 	r.Flags(cmd)
 	cmd.Flags().Uint32VarP(&count, "count", "k", 1, "how many paths, best first")
 	cmd.Flags().BoolVar(&disjoint, "disjoint", false, "paths that share as few links and switches as can be")
+	names = o.flags(cmd)
 	return cmd
 }
 

@@ -323,6 +323,17 @@ var (
 	GetTenantsStatus = Method[GetTenantsStatusRequest, TenantsStatus]{"tenants.GetTenantsStatus"}
 )
 
+// The methods of Tunnels.
+var (
+	// Makes a tunnel, or replaces the one of that name. Answers when the switches have
+	// confirmed it, or at the latest after the configured time.
+	SetTunnel = Method[SetTunnelRequest, Tunnel]{"tunnels.SetTunnel"}
+	// Removes a tunnel. It is no error if there is none of that name.
+	DeleteTunnel = Method[DeleteTunnelRequest, DeleteTunnelResponse]{"tunnels.DeleteTunnel"}
+	// The tunnels, by name.
+	ListTunnels = Method[ListTunnelsRequest, ListTunnelsResponse]{"tunnels.ListTunnels"}
+)
+
 // methods are all methods of the .proto files.
 var methods = []AnyMethod{
 	SetVip,
@@ -434,6 +445,9 @@ var methods = []AnyMethod{
 	DeleteNetwork,
 	ListNetworks,
 	GetTenantsStatus,
+	SetTunnel,
+	DeleteTunnel,
+	ListTunnels,
 }
 
 // The events. Each has one publisher: the service of its prefix.
@@ -530,6 +544,7 @@ func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.Clie
 		RegisterSouthboundHandlerClient(ctx, mux, NewSouthboundClient(conn)),
 		RegisterStatsHandlerClient(ctx, mux, NewStatsClient(conn)),
 		RegisterTenantsHandlerClient(ctx, mux, NewTenantsClient(conn)),
+		RegisterTunnelsHandlerClient(ctx, mux, NewTunnelsClient(conn)),
 	} {
 		if err != nil {
 			return err
@@ -558,6 +573,7 @@ type Clients struct {
 	SouthboundClient
 	StatsClient
 	TenantsClient
+	TunnelsClient
 }
 
 // NewClients returns the clients of all services.
@@ -581,5 +597,6 @@ func NewClients(conn grpc.ClientConnInterface) Clients {
 		NewSouthboundClient(conn),
 		NewStatsClient(conn),
 		NewTenantsClient(conn),
+		NewTunnelsClient(conn),
 	}
 }

@@ -9,6 +9,7 @@ package flow
 // their entries in table 0: there policies are enforced by the controller alone.
 const (
 	TableIngress   uint8 = 0
+	TableLabels    uint8 = 4
 	TableFirewall  uint8 = 10
 	TableQoS       uint8 = 20
 	TableTranslate uint8 = 30
@@ -21,7 +22,7 @@ const (
 var tables = []Table{
 	{Number: TableIngress, Name: "ingress", Way: true, Doc: "probes, operator's entries, tags of virtual networks"},
 	{Number: 2, Name: "circuits", Doc: "reserved: carriers' circuits, which no policy sees"},
-	{Number: 4, Name: "labels", Doc: "reserved: MPLS labels"},
+	{Number: TableLabels, Name: "labels", Doc: "labelled frames from links: tunnels"},
 	{Number: 6, Name: "mirrors", Doc: "reserved: copies of packets"},
 	{Number: TableFirewall, Was: 1, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
 	{Number: TableQoS, Was: 2, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
@@ -50,6 +51,7 @@ const (
 	OwnerVerdicts   Owner = 12
 	OwnerRouter     Owner = 13
 	OwnerBindings   Owner = 14
+	OwnerLabels     Owner = 16
 )
 
 // The priorities of entries: a service has those of its rows below, and no
@@ -72,6 +74,9 @@ const (
 	PriorityTenantOther  = 24000 // that host's tagged frames: dropped
 	PriorityTenantGuard  = 23000 // frames that bring a network's tag with them: dropped
 
+	// Above the entries by which a hybrid node hands packets to its own routing.
+	PriorityLabelled = 22000 // labelled frames from a link: to TableLabels
+
 	// Of hybrid nodes themselves, not of the controller (package node): below what
 	// services have for a port.
 	PriorityCoexistGuard = 201 // from customers: what is of the nodes' routing, dropped
@@ -82,6 +87,8 @@ const (
 	PriorityBindingNotOwn    = 4 // of anybody else: dropped
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
+
+	PriorityLabel = 1000 // in TableLabels
 
 	PriorityFirewallLinks   = 65535 // in TableFirewall
 	PriorityFirewallBlock   = 65534
@@ -135,6 +142,7 @@ const (
 const (
 	FloodGroups    uint32 = 0xa0000000
 	BalancerGroups uint32 = 0xb0000000
+	TunnelGroups   uint32 = 0xc1000000 // of tunnels' heads
 	AppGroups      uint32 = 0xd0000000 // for each app, by the lower 12 bits of its mark, 1<<16
 	RouteGroupMax  uint32 = 0x7fffffff // the last of routes, which begin at 1
 
@@ -160,6 +168,12 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCoexist, Top: PriorityCoexistGuard, Doc: "hybrid nodes: between a port and the node's IP routing; of customers, the routing's protocols dropped"},
 		}},
+	{Owner: OwnerLabels, Name: "labels", Service: "tunnels", Standing: true, Observed: true, Hybrid: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityLabelled, Top: PriorityLabelled, Doc: "labelled frames from a link: to their own table"},
+			{Table: TableLabels, Base: PriorityLabel, Top: PriorityLabel, Doc: "tunnels: the next label, or none before the tail"},
+		},
+		Groups: Range{TunnelGroups, TunnelGroups + 1<<24 - 1}},
 	{Owner: OwnerHosts, Name: "hosts", Service: "hosts", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableForward, Base: PriorityListen, Top: PriorityListen, Doc: "packets of a host whose place somebody claims, to the controller, for `hosts.hold`"},
@@ -230,7 +244,6 @@ var writers = []Writer{
 // reserved are numbers that owners to come will have, with those of the tables above.
 var reserved = []Writer{
 	{Owner: 15, Name: "circuits", Groups: Range{0xc0000000, 0xc0ffffff}, Meters: Range{0x30000, 0x3ffff}},
-	{Owner: 16, Name: "labels", Groups: Range{0xc1000000, 0xc1ffffff}},
 	{Owner: 17, Name: "mirrors", Groups: Range{0xc2000000, 0xc2ffffff}},
 	{Owner: 18, Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
 	{Owner: 19, Name: "chains", Groups: Range{0xc4000000, 0xc4ffffff}, Meters: Range{0x50000, 0x5ffff}},

@@ -23,6 +23,7 @@ import (
 	"github.com/weft-sdn/weft/services/southbound"
 	"github.com/weft-sdn/weft/services/stats"
 	"github.com/weft-sdn/weft/services/tenants"
+	"github.com/weft-sdn/weft/services/tunnels"
 )
 
 // others are the services of other modules.
@@ -52,6 +53,7 @@ func All(p gateway.Process) []weft.Spec {
 		heartbeat.Spec(),
 		qos.Spec(),
 		tenants.Spec(),
+		tunnels.Spec(),
 		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),
 		gateway.Spec(p),
 	}, others...)

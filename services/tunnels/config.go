@@ -1,0 +1,45 @@
+package tunnels
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// Config is the configuration of tunnels.
+type Config struct {
+	// Tunnels is how many tunnels there may be.
+	Tunnels int `yaml:"tunnels"`
+	// FirstLabel and LastLabel are the labels that tunnels take, on each switch
+	// anew.
+	FirstLabel uint32 `yaml:"first_label"`
+	// LastLabel is the last of them.
+	LastLabel uint32 `yaml:"last_label"`
+	// Deadline is how long a change waits for the switches to confirm it.
+	Deadline time.Duration `yaml:"deadline"`
+	// Retry is how long after a try without success the path of a tunnel is sought
+	// again, if the network has not changed before.
+	Retry time.Duration `yaml:"retry"`
+}
+
+func defaults() *Config {
+	return &Config{Tunnels: 10_000, FirstLabel: flow.TunnelLabels, LastLabel: flow.TunnelLabelsLast, Deadline: 5 * time.Second, Retry: 10 * time.Second}
+}
+
+// Validate says which key is wrong, what it is and what is allowed.
+func (c *Config) Validate() error {
+	switch {
+	case c.Tunnels < 1 || c.Tunnels > 100_000:
+		return fmt.Errorf("tunnels is %d: want 1 to 100000", c.Tunnels)
+	case c.FirstLabel < flow.TunnelLabels || c.FirstLabel > flow.TunnelLabelsLast:
+		return fmt.Errorf("first_label is %d: want %d to %d", c.FirstLabel, flow.TunnelLabels, flow.TunnelLabelsLast)
+	case c.LastLabel < c.FirstLabel || c.LastLabel > flow.TunnelLabelsLast:
+		return fmt.Errorf("last_label is %d: want first_label, %d, to %d", c.LastLabel, c.FirstLabel, flow.TunnelLabelsLast)
+	case c.Deadline < 100*time.Millisecond || c.Deadline > time.Minute:
+		return fmt.Errorf("deadline is %v: want 100ms to 1m", c.Deadline)
+	case c.Retry < time.Second || c.Retry > time.Hour:
+		return fmt.Errorf("retry is %v: want 1s to 1h", c.Retry)
+	}
+	return nil
+}

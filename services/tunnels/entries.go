@@ -1,0 +1,109 @@
+package tunnels
+
+import (
+	"slices"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// want returns the entries and groups that a switch should have.
+func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
+	dpid, err := flow.ParseDPID(sw.GetDpid())
+	if err != nil || sw.GetOpenflow() == "1.0" {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var entries []flow.Entry
+	var groups []flow.Group
+	from := map[flow.Port]bool{}
+	for _, name := range sorted(b.at[dpid]) {
+		s := b.status[name]
+		if s.entered.from == dpid {
+			if g := s.head(); len(g.Buckets) > 0 {
+				groups = append(groups, g)
+			}
+			continue
+		}
+		for _, p := range s.installed() {
+			i := slices.IndexFunc(p, func(h lspHop) bool { return h.sw == dpid })
+			if i < 0 {
+				continue
+			}
+			from[p[i].in] = true
+			if i < len(p)-1 {
+				entries = append(entries, transit(p, i))
+			}
+		}
+	}
+	for _, in := range sorted(from) {
+		entries = append(entries, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityLabelled, Cookie: cookie,
+			Match: flow.Match{}.WithInPort(in).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels})
+	}
+	req := &api.SetStandingRequest{}
+	for i := range entries {
+		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &entries[i]))
+	}
+	for i := range groups {
+		req.Groups = append(req.Groups, api.NewGroup(dpid, &groups[i]))
+	}
+	return req
+}
+
+var cookie = flow.NewCookie(flow.OwnerLabels, 0, 0)
+
+// transit returns the entry of a hop that is neither head nor tail. It matches
+// frames whose label covers another, by that bit: Open vSwitch would else write the
+// bit of the first packet into all.
+func transit(p lsp, i int) flow.Entry {
+	h := p[i]
+	acts := []flow.Action{flow.DecMPLSTTL()}
+	if next := p[i+1].label; next != 0 {
+		acts = append(acts, flow.SetMPLSLabel(next))
+	} else {
+		acts = append(acts, flow.PopMPLS(flow.EthTypeMPLS))
+	}
+	out := flow.Output(h.out)
+	if h.out == h.in {
+		out = flow.Output(flow.PortIn)
+	}
+	return flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLabel, Cookie: cookie,
+		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(h.label).WithMPLSBOS(0),
+		Apply: append(append(acts, address(p, i)...), out)}
+}
+
+// head returns the group of a tunnel. It fails over by itself where a port of
+// its own switch goes down.
+func (s *status) head() flow.Group {
+	g := flow.Group{Kind: flow.GroupKindFastFailover, ID: s.entered.group}
+	for _, p := range s.entered.paths(s.active) {
+		var acts []flow.Action
+		if label := p[1].label; label != 0 {
+			acts = append(acts, flow.PushMPLS(), flow.SetMPLSLabel(label))
+		}
+		acts = append(append(acts, address(p, 0)...), flow.Output(p[0].out))
+		g.Buckets = append(g.Buckets, flow.Bucket{WatchPort: p[0].out, WatchGroup: flow.GroupAny, Actions: acts})
+	}
+	return g
+}
+
+// address returns the actions that give a frame the addresses of the link after
+// a hop, so that switches in between which know no labels take it there. They
+// are made of the switch and the port alone.
+func address(p lsp, i int) []flow.Action {
+	return []flow.Action{flow.SetEthSrc(macOf(p[i].sw, p[i].out)), flow.SetEthDst(macOf(p[i+1].sw, p[i+1].in))}
+}
+
+// macOf returns the Ethernet address of labelled frames at a port, locally
+// administered: 02:57 and a hash of switch and port (FNV-1a).
+func macOf(sw flow.DPID, port flow.Port) flow.MAC {
+	h := uint32(2166136261)
+	for _, v := range []uint64{uint64(sw), uint64(port)} {
+		for range 8 {
+			h = (h ^ uint32(v&0xff)) * 16777619
+			v >>= 8
+		}
+	}
+	return flow.MACFrom(0x0257<<32 | uint64(h))
+}

@@ -1,0 +1,124 @@
+// Package tunnels is the service that keeps label-switched paths between
+// switches, for circuits to go through: it gives them paths and labels, and
+// moves them where links fail.
+//
+// Only the list of services imports it; only this file imports weft.
+package tunnels
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "tunnels",
+		Doc:        "keeps label-switched paths between switches, for circuits",
+		Serves:     weft.Methods(api.SetTunnel, api.DeleteTunnel, api.ListTunnels),
+		Calls:      weft.Methods(api.SetStanding, api.FindPath),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
+		Buckets:    []string{"tunnels"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	kept, err := weft.State(env, "tunnels")
+	if err != nil {
+		return err
+	}
+	b := newStore(cfg, kept, func() time.Time { return weft.Now(env) }, func(name string, err error) {
+		env.Log.Warn("tunnel of an earlier run not read", "name", name, "error", err)
+	})
+	if err := b.tunnels.Load(ctx); err != nil {
+		return err
+	}
+	env.Metric.Gauge("tunnels", "Tunnels.", func() float64 { return float64(len(b.list())) })
+	k := weft.KeepStanding(env, flow.OwnerLabels, b.want)
+	r := &repairer{b: b, log: env.Log, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
+		find: func(ctx context.Context, from, to flow.DPID, protect bool) ([]lsp, error) {
+			return find(ctx, env, from, to, protect)
+		},
+		settle: func(ctx context.Context, switches []flow.DPID) error {
+			_ = k.Settle(ctx) // what counts is how each of them stands
+			for _, sw := range switches {
+				if state, err := k.Status(sw); state != "in_sync" {
+					return api.Errorf(codes.Unavailable, "switch %v: %s %w", sw, state, err)
+				}
+			}
+			return nil
+		},
+	}
+	b.mu.Lock()
+	b.declare, b.kick = k.Changed, func() { object.Notify(r.kicked) }
+	b.mu.Unlock()
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		b.switchChanged(e)
+		k.SwitchChanged(e)
+	})
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
+	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {
+		if err := b.set(ctx, q.GetTunnel()); err != nil {
+			return nil, err
+		}
+		r.repair(ctx)
+		if m := b.get(q.Tunnel.Name); m != nil {
+			return m, nil
+		}
+		return nil, api.Errorf(codes.Aborted, "tunnel %s: somebody else has deleted it meanwhile", q.Tunnel.Name)
+	})
+	weft.Handle(env, api.DeleteTunnel, func(ctx context.Context, q *api.DeleteTunnelRequest) (*api.DeleteTunnelResponse, error) {
+		deleted, err := b.remove(ctx, q.GetName())
+		k.Confirm(ctx, cfg.Deadline, "tunnels")
+		return &api.DeleteTunnelResponse{Deleted: deleted}, err
+	})
+	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
+		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil
+	})
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { b.tunnels.Follow(ctx) })
+	work.Go(func() { r.run(ctx) })
+	k.Run(ctx)
+	return nil
+}
+
+// find asks paths for one path between two switches, or for two.
+func find(ctx context.Context, env *weft.Env, from, to flow.DPID, two bool) ([]lsp, error) {
+	req := &api.FindPathRequest{Src: from.String(), Dst: to.String(), Count: 1}
+	if two {
+		req.Count, req.Kind = 2, "disjoint"
+	}
+	resp, err := weft.Call(ctx, env, api.FindPath, req)
+	if err != nil {
+		return nil, fmt.Errorf("path not found: %w", err)
+	}
+	var list []lsp
+	for _, m := range resp.Paths {
+		p, err := parsePath(m)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}

@@ -1,0 +1,49 @@
+package tunnels
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
+)
+
+// TestService: a tunnel over two links, through the calls and events that the
+// Spec declares, and again after a restart.
+func TestService(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			return &api.SetStandingResponse{}, nil
+		})
+		wefttest.Fake(h, api.FindPath, func(_ context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
+			return &api.FindPathResponse{Paths: []*api.Path{{Hops: []*api.Hop{
+				{Dpid: "0000000000000001", OutPort: 2}, {Dpid: "0000000000000002", InPort: 1, OutPort: 3}, {Dpid: "0000000000000003", InPort: 2}}}}}, nil
+		})
+		h.Start()
+		tell := func() {
+			for _, sw := range []string{"0000000000000001", "0000000000000002", "0000000000000003"} {
+				wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}})
+			}
+			for _, l := range [][2]*api.Location{{{Dpid: "0000000000000001", Port: 2}, {Dpid: "0000000000000002", Port: 1}}, {{Dpid: "0000000000000002", Port: 3}, {Dpid: "0000000000000003", Port: 2}}} {
+				wefttest.Publish(h, api.LinkChangedEvent, &api.LinkChanged{Link: &api.Link{Src: l[0], Dst: l[1], State: "up"}})
+			}
+			h.Settle()
+		}
+		tell()
+		m, err := wefttest.Call(h, api.SetTunnel, &api.SetTunnelRequest{Tunnel: &api.Tunnel{Name: "a", From: "1", To: "3"}})
+		if err != nil || m.State != "up" || len(m.Path) != 3 || len(m.Labels) != 1 {
+			t.Fatal(m, err)
+		}
+		h.Restart()
+		tell()
+		list, err := wefttest.Call(h, api.ListTunnels, &api.ListTunnelsRequest{})
+		if err != nil || len(list.Tunnels) != 1 || list.Tunnels[0].Group != m.Group || !slices.Equal(list.Tunnels[0].Labels, m.Labels) {
+			t.Error(list, err)
+		}
+		gone, err := wefttest.Call(h, api.DeleteTunnel, &api.DeleteTunnelRequest{Name: "a"})
+		if err != nil || !gone.Deleted {
+			t.Error(gone, err)
+		}
+	})
+}

@@ -1,0 +1,359 @@
+package tunnels
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// store is the tunnels and what is known of the network.
+type store struct {
+	cfg     *Config
+	now     func() time.Time
+	declare func(...flow.DPID) // declares the entries of switches anew
+	kick    func()             // has tunnels in need seen to
+
+	mu       object.Guard // guards the following
+	tunnels  *object.Store[*tunnel]
+	status   map[string]*status
+	at       map[flow.DPID]map[string]bool            // the tunnels of a switch
+	links    map[flow.Location]map[flow.Location]bool // whether links are up, by the port that they leave by
+	switches map[flow.DPID]*api.Switch                // that are connected
+	over     map[flow.Location]map[string]bool        // the tunnels that leave by a port
+	labels   *labels
+	groups   map[uint32]bool
+	trust    time.Time // until then, links that have not been heard of count as up
+}
+
+// trusting is how long after its start the service takes for granted that the
+// links of its tunnels are there: discovery tells of them one by one.
+const trusting = 15 * time.Second
+
+// The paths of a tunnel.
+const (
+	onPrimary = iota
+	onStandby
+)
+
+// status is what is done about a tunnel.
+type status struct {
+	tunnel  *tunnel // as it is stored
+	entered *tunnel // as its head has it: the one before, until the switches after the head have confirmed
+	active  int     // on which path of entered
+	retired []lsp   // no longer wanted, still installed
+	needs   bool    // to be seen to
+	state   string
+	reason  string
+	since   time.Time
+	again   time.Time // when to seek a path again
+}
+
+// path returns the primary or the standby path that the head has.
+func (s *status) path(which int) lsp { return [...]lsp{s.entered.primary, s.entered.standby}[which] }
+
+// installed returns the paths that switches have entries of.
+func (s *status) installed() []lsp {
+	list := s.tunnel.paths(onPrimary)
+	for _, p := range append(s.entered.paths(onPrimary), s.retired...) {
+		if !slices.ContainsFunc(list, func(o lsp) bool { return slices.Equal(o, p) }) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
+	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]bool{},
+		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
+	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
+		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
+		Name:    func(t *tunnel) string { return t.name },
+		Format:  object.Messages(parse, (*tunnel).message),
+		Changed: b.changed, Bad: bad,
+	})
+	return b
+}
+
+// changed follows a change of a tunnel. It is called with mu held.
+func (b *store) changed(old, now *tunnel) {
+	name := cmp.Or(old, now).name
+	s := b.status[name]
+	if s != nil {
+		b.index(s, false)
+	}
+	var touched []flow.DPID
+	switch {
+	case now == nil:
+		delete(b.status, name)
+		delete(b.groups, old.group)
+		for _, p := range s.installed() {
+			b.release(p)
+			touched = append(touched, switchesOf(p)...)
+		}
+		b.declare(append(touched, old.from)...)
+		return
+	case s == nil:
+		s = &status{tunnel: now, entered: now, since: b.now(), state: "down", reason: "its path is being sought"}
+		b.status[name] = s
+	default:
+		for _, p := range s.tunnel.paths(onPrimary) {
+			if !slices.ContainsFunc(now.paths(onPrimary), func(o lsp) bool { return slices.Equal(o, p) }) {
+				s.retired = append(s.retired, p)
+			}
+		}
+		s.tunnel = now
+	}
+	b.groups[now.group] = true
+	for _, p := range now.paths(onPrimary) {
+		for _, h := range p {
+			if h.label != 0 {
+				b.labels.mark(h.sw, h.label)
+			}
+		}
+		touched = append(touched, switchesOf(p)...)
+	}
+	b.index(s, true)
+	s.needs = true
+	b.declare(touched...)
+	b.kick()
+}
+
+// index enters a tunnel at its switches and ports, or takes it out. It is called
+// with mu held.
+func (b *store) index(s *status, enter bool) {
+	for _, p := range append(s.installed(), lsp{{sw: s.tunnel.from}}) {
+		for _, h := range p {
+			note(b.at, h.sw, s.tunnel.name, enter)
+		}
+		for _, at := range p.via() {
+			note(b.over, at, s.tunnel.name, enter)
+		}
+	}
+}
+
+// note enters a name under a key, or takes it out.
+func note[K comparable](m map[K]map[string]bool, key K, name string, enter bool) {
+	switch {
+	case !enter:
+		if delete(m[key], name); len(m[key]) == 0 {
+			delete(m, key)
+		}
+	case m[key] == nil:
+		m[key] = map[string]bool{name: true}
+	default:
+		m[key][name] = true
+	}
+}
+
+// release gives the labels of a path back. It is called with mu held.
+func (b *store) release(p lsp) {
+	for _, h := range p {
+		if h.label != 0 {
+			b.labels.give(h.sw, h.label)
+		}
+	}
+}
+
+func switchesOf(p lsp) (list []flow.DPID) {
+	for _, h := range p {
+		list = append(list, h.sw)
+	}
+	return list
+}
+
+// set stores what a client wants of a tunnel. One with the same ends keeps its
+// group and its paths.
+func (b *store) set(ctx context.Context, m *api.Tunnel) error {
+	t, err := readTunnel(m)
+	if err != nil {
+		return err
+	}
+	_, _, err = b.tunnels.Change(ctx, t.name, func(old *tunnel) (*tunnel, error) {
+		if old == nil {
+			return t, b.number(t)
+		}
+		t.group = old.group
+		if old.from != t.from {
+			return nil, api.Errorf(codes.FailedPrecondition, "tunnel %s begins at %v: delete it first", t.name, old.from)
+		}
+		if old.to == t.to {
+			t.primary, t.standby = old.primary, old.standby
+		}
+		if t.equal(old) {
+			return old, nil
+		}
+		return t, nil
+	})
+	return err
+}
+
+// number gives a new tunnel its group. It is called with mu held.
+func (b *store) number(t *tunnel) error {
+	for t.group = flow.TunnelGroups; b.groups[t.group]; t.group++ {
+	}
+	return nil
+}
+
+// remove deletes a tunnel, and reports whether there was one.
+func (b *store) remove(ctx context.Context, name string) (bool, error) {
+	if err := api.CheckName("name", name); err != nil {
+		return false, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	old, err := b.tunnels.Remove(ctx, name)
+	return old != nil, err
+}
+
+// get returns a tunnel with its state; nil if there is none.
+func (b *store) get(name string) *api.Tunnel {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.status[name]; s != nil {
+		return s.message()
+	}
+	return nil
+}
+
+// list returns the tunnels by name.
+func (b *store) list() []*api.Tunnel {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]*api.Tunnel, 0, len(b.status))
+	for _, name := range slices.Sorted(maps.Keys(b.status)) {
+		list = append(list, b.status[name].message())
+	}
+	return list
+}
+
+func (s *status) message() *api.Tunnel {
+	m := s.tunnel.message()
+	m.State, m.Reason, m.Since = s.state, s.reason, s.since.UTC().Format(time.RFC3339)
+	if s.state != "down" {
+		m.Active = [...]string{"primary", "standby"}[s.active]
+		for _, h := range s.path(s.active) {
+			m.Path = append(m.Path, h.sw.String())
+			if h.label != 0 {
+				m.Labels = append(m.Labels, h.label)
+			}
+		}
+	}
+	return m
+}
+
+// switchChanged handles the southbound's event.
+func (b *store) switchChanged(e *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.Switch.Connected {
+		b.switches[sw] = e.Switch
+	} else {
+		delete(b.switches, sw)
+	}
+	for name := range b.at[sw] {
+		b.judge(b.status[name])
+	}
+}
+
+// linkChanged handles discovery's event.
+func (b *store) linkChanged(e *api.LinkChanged) {
+	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
+	up := !e.Removed && (e.Link.State == "up" || e.Link.State == "dampened")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.links[src] == nil {
+		b.links[src] = map[flow.Location]bool{}
+	}
+	b.links[src][dst] = up
+	for name := range b.over[src] {
+		b.judge(b.status[name])
+	}
+}
+
+// whole reports whether all links of a path are up, which they are while its
+// switches may be away. It is called with mu held.
+func (b *store) whole(p lsp) bool {
+	for i := range len(p) - 1 {
+		up, told := b.links[flow.Location{Switch: p[i].sw, Port: p[i].out}][flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}]
+		if !up && (told || !b.now().Before(b.trust)) {
+			return false
+		}
+	}
+	return len(p) > 1
+}
+
+// judge has the head use a path that is whole, and the tunnel seen to if it lacks
+// one. It is called with mu held.
+func (b *store) judge(s *status) {
+	if other := 1 - s.active; !b.whole(s.path(s.active)) && b.whole(s.path(other)) {
+		s.active = other
+		b.declare(s.tunnel.from)
+	}
+	b.assess(s, "")
+	if s.state != "up" {
+		s.needs, s.again = true, time.Time{}
+		b.kick()
+	}
+}
+
+// assess sets the state of a tunnel; why is the reason if it lacks a path. It is
+// called with mu held.
+func (b *store) assess(s *status, why string) {
+	primary, standby := b.whole(s.entered.primary), b.whole(s.entered.standby)
+	state := "up"
+	switch {
+	case !primary && !standby:
+		state, why = "down", cmp.Or(why, "a link of its path is down")
+	case s.tunnel.protect && !(primary && standby):
+		state, why = "degraded", cmp.Or(why, "a link of one of its paths is down")
+	case s.tunnel.protect:
+		if at, shared := share(s.entered.primary, s.entered.standby); shared {
+			state, why = "degraded", fmt.Sprintf("both paths leave switch %v by port %v: there is no other way", at.Switch, at.Port)
+		} else {
+			why = ""
+		}
+	default:
+		why = ""
+	}
+	if s.state != state {
+		s.since = b.now()
+	}
+	s.state, s.reason = state, why
+}
+
+// share returns a port by which both paths leave.
+func share(p, q lsp) (at flow.Location, shared bool) {
+	for _, at := range p.via() {
+		if slices.Contains(q.via(), at) {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+func sorted[K cmp.Ordered](m map[K]bool) []K { return slices.Sorted(maps.Keys(m)) }
+
+// converged has all tunnels that lack a path seen to: paths computes on another
+// topology now.
+func (b *store) converged() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.status {
+		if b.assess(s, s.reason); s.state != "up" {
+			s.needs, s.again = true, time.Time{}
+			b.kick()
+		}
+	}
+}

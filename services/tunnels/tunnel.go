@@ -1,0 +1,91 @@
+package tunnels
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A tunnel is a tunnel as it is stored. Nobody writes to one that is in the
+// store.
+type tunnel struct {
+	name             string
+	from, to         flow.DPID
+	protect          bool
+	group            uint32
+	primary, standby lsp
+}
+
+// readTunnel returns what a client wants.
+func readTunnel(m *api.Tunnel) (*tunnel, error) {
+	if err := api.CheckName("name", m.GetName()); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	t := &tunnel{name: m.Name, protect: m.Protect}
+	for _, end := range []struct {
+		key, text string
+		sw        *flow.DPID
+	}{{"from", m.From, &t.from}, {"to", m.To, &t.to}} {
+		sw, err := flow.ParseDPID(end.text)
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%s: %w", end.key, err)
+		}
+		*end.sw = sw
+	}
+	if t.from == t.to {
+		return nil, api.Errorf(codes.InvalidArgument, "from and to are both switch %v: a tunnel needs two", t.from)
+	}
+	return t, nil
+}
+
+// parse returns a stored tunnel.
+func parse(m *api.Tunnel) (*tunnel, error) {
+	t, err := readTunnel(m)
+	if err != nil {
+		return nil, err
+	}
+	if flow.GroupOwner(m.Group) != flow.OwnerLabels {
+		return nil, api.Errorf(codes.InvalidArgument, "group %#x is not one of tunnels", m.Group)
+	}
+	t.group = m.Group
+	if t.primary, err = parseLSP(m.Primary, t.from, t.to); err != nil {
+		return nil, err
+	}
+	t.standby, err = parseLSP(m.Standby, t.from, t.to)
+	return t, err
+}
+
+// message returns the tunnel as it is stored.
+func (t *tunnel) message() *api.Tunnel {
+	return &api.Tunnel{Name: t.name, From: t.from.String(), To: t.to.String(), Protect: t.protect,
+		Group: t.group, Primary: t.primary.message(), Standby: t.standby.message()}
+}
+
+// paths returns the paths that there are, with the active one first.
+func (t *tunnel) paths(active int) []lsp {
+	list := []lsp{t.primary, t.standby}
+	if active == onStandby {
+		list[0], list[1] = list[1], list[0]
+	}
+	var there []lsp
+	for _, p := range list {
+		if len(p) > 0 {
+			there = append(there, p)
+		}
+	}
+	return there
+}
+
+// with returns a copy with other paths.
+func (t *tunnel) with(primary, standby lsp) *tunnel {
+	c := *t
+	c.primary, c.standby = primary, standby
+	return &c
+}
+
+// equal reports whether two tunnels are stored as the same.
+func (t *tunnel) equal(o *tunnel) bool {
+	return t != nil && o != nil && proto.Equal(t.message(), o.message())
+}

@@ -52,6 +52,7 @@ const (
 	OwnerRouter     Owner = 13
 	OwnerBindings   Owner = 14
 	OwnerLabels     Owner = 16
+	OwnerSCP        Owner = 18
 )
 
 // The priorities of entries: a service has those of its rows below, and no
@@ -64,6 +65,7 @@ const (
 	// On switches with one table: above forwarding's traps and routes.
 	PrioritySingleDrop  = 60000 // what is denied for certain
 	PrioritySingleJudge = 59000 // what may be denied: to the controller
+	PrioritySingleProxy = 58000 // what is for an NRF, or a front that has no host: to the controller
 
 	// Below the operator's usual one, above the bindings.
 	PriorityTenantDouble = 29000 // a second tag behind that of a member: dropped
@@ -109,6 +111,7 @@ const (
 
 	PriorityConnection    = 30000 // of one connection
 	PriorityPair          = 29990 // of all connections of a client with a member
+	PriorityProxy         = 20010 // what is for an NRF, or a front that has no host: to the controller
 	PriorityShadowMember  = 20003 // what members send to the host that their VIP shadows, and answers to checks
 	PriorityShadow        = 20002 // what others send to that host: to the controller
 	PriorityBalancerProbe = 20001 // answers to checks of members that a group serves
@@ -202,7 +205,11 @@ var writers = []Writer{
 			{Table: TableQoS, Base: 1, Top: PriorityQoS, Doc: "limits, marks, queues, from the highest downwards"},
 		},
 		Meters: Range{1, QoSMeterMax}},
-	{Name: "scp", Service: "scp", Stage: true},
+	{Owner: OwnerSCP, Name: "scp", Service: "scp", Stage: true, Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableTranslate, Base: PriorityProxy, Top: PriorityProxy, Doc: "what is for the NRF, where scp's front has no host, to the controller"},
+			{Table: TableIngress, Base: PrioritySingleProxy, Top: PrioritySingleProxy, Apps: true, Doc: "the same on switches with one table"},
+		}},
 	{Owner: OwnerBalancer, Name: "balancer", Service: "balancer", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},
@@ -245,7 +252,7 @@ var writers = []Writer{
 var reserved = []Writer{
 	{Owner: 15, Name: "circuits", Groups: Range{0xc0000000, 0xc0ffffff}, Meters: Range{0x30000, 0x3ffff}},
 	{Owner: 17, Name: "mirrors", Groups: Range{0xc2000000, 0xc2ffffff}},
-	{Owner: 18, Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
+	{Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
 	{Owner: 19, Name: "chains", Groups: Range{0xc4000000, 0xc4ffffff}, Meters: Range{0x50000, 0x5ffff}},
 	{Owner: 20, Name: "slices", Groups: Range{0xe0000000, 0xefffffff}, Meters: Range{0x100000, 0x1fffff}},
 }

@@ -38,7 +38,7 @@ func otherValues() map[string]string {
 		"discovery.link_ports": "{link_ports: [\"0000000000000001:*\"]}", "discovery.new_links": "{new_links: hold}", "discovery.hybrid": "{hybrid: [\"000000000000000f access=3\"]}", "discovery.allow": "{allow: [\"1:2 2:2\"]}",
 		"hosts.bindings": "{bindings: [{mac: \"02:00:00:00:00:01\", ports: [1/1]}]}", "hosts.ports": "{ports: [{port: 1/1, max_hosts: 4}]}", "hosts.router_ports": "{router_ports: [1/1]}",
 		"firewall.rules": "{rules: [{id: web, action: allow}]}",
-		"scp.nrf":        "{nrf: \"http://10.0.0.1:7777\"}", "scp.nrf_name": "{nrf_name: nrf.example.org}", "scp.listen": "{nrf: \"http://10.0.0.1:7777\", listen: \"10.0.0.2:7777\"}",
+		"scp.nrf":        "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.address": "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.nrf_name": "{nrf_name: nrf.example.org}", "scp.listen": "{nrf: \"http://10.0.0.1:7777\", listen: \"10.0.0.2:7777\"}",
 		"scp.vips": "{vips: [10.0.0.192/26]}", "scp.registrars": "{registrars: [10.0.0.7/32]}",
 		"balancer.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "router.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "nat.mac_prefix": "{mac_prefix: \"06:aa:bb\"}",
 		"forwarding.mode": "{mode: proactive}", "forwarding.subnets": "{subnets: [{gateway: 10.0.1.1/24}]}", "forwarding.router_mac": "{router_mac: \"02:00:00:00:00:09\"}",

@@ -19,8 +19,15 @@ type Config struct {
 	// NRFName is the name in the NRF's certificate, where it is not its address.
 	NRFName string `yaml:"nrf_name"`
 	// Listen is ADDRESS:PORT at which the front takes what consumers send to the
-	// NRF: an address of a host of the network. Without it, nothing is intercepted.
+	// NRF: an address of a host of the network. Without it, the front has no host:
+	// what is for the NRF comes to the controller packet by packet.
 	Listen string `yaml:"listen" start:"file"`
+	// Address is that from which a front without a host reaches the NRF: one of the
+	// NRF's subnet that no host has. Empty is the last of Vips.
+	Address string `yaml:"address"`
+	// PacketRate is how many packets a second a front without a host takes from one
+	// port of a switch.
+	PacketRate int `yaml:"packet_rate"`
 	// Namespace is the network namespace, as ip netns list shows it, in which Listen
 	// is: that of a lab's host. Empty is that of the controller.
 	Namespace string `yaml:"namespace" start:"true"`
@@ -64,7 +71,7 @@ type Config struct {
 func DefaultConfig() *Config {
 	return &Config{
 		Overload: 90, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
-		Instances: 10_000, Endpoints: 256, Connections: 4096,
+		Instances: 10_000, Endpoints: 256, Connections: 4096, PacketRate: 20_000,
 	}
 }
 
@@ -88,8 +95,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("listen: %s: want an address of the family of the NRF, %v", c.Listen, nrf)
 	case listen.IsValid() && listen.Addr() == nrf.Addr():
 		return fmt.Errorf("listen: %s: is the NRF's own address; the front needs a host of its own", c.Listen)
-	case tls && listen.IsValid() && c.Certificate == "":
-		return fmt.Errorf("nrf: %s: what goes by TLS can be answered only by who has a certificate for the NRF's name; set scp.certificate and scp.key to one that the operator has issued, or leave out scp.listen", c.NRF)
+	case tls && c.Certificate == "":
+		return fmt.Errorf("nrf: %s: what goes by TLS can be answered only by who has a certificate for the NRF's name; set scp.certificate and scp.key to one that the operator has issued, or leave out scp.nrf", c.NRF)
+	case nrf.IsValid() && !listen.IsValid() && c.Address == "" && !c.own().IsValid():
+		return fmt.Errorf("nrf: %s: the front has no host (scp.listen), so it needs an address that no host has to reach the NRF from; set scp.address, or scp.vips with a prefix of the NRF's family", c.NRF)
 	case (c.Certificate == "") != (c.Key == ""):
 		return fmt.Errorf("certificate: %q with key: %q: want both or none", c.Certificate, c.Key)
 	case c.Certificate != "" && !tls:
@@ -99,7 +108,29 @@ func (c *Config) Validate() error {
 	case c.Overload < 0 || c.Overload > 100:
 		return fmt.Errorf("overload: %d: want 1 to 100 percent, or 0", c.Overload)
 	}
+	if err := c.validateAddress(nrf, listen); err != nil {
+		return err
+	}
 	return c.validateRest()
+}
+
+// validateAddress says what is wrong with the address of a front without a host.
+func (c *Config) validateAddress(nrf, listen netip.AddrPort) error {
+	if c.Address == "" {
+		return nil
+	}
+	a, err := netip.ParseAddr(c.Address)
+	switch {
+	case !nrf.IsValid():
+		return fmt.Errorf("address: %s: it is from where the front reaches the NRF; say by nrf where that is, such as http://10.0.0.1:7777", c.Address)
+	case listen.IsValid():
+		return fmt.Errorf("address: %s: the front reaches the NRF from its host, %s; leave out scp.address or scp.listen", c.Address, c.Listen)
+	case err != nil || a.Is4() != nrf.Addr().Is4() || !hostAddress(netip.AddrPortFrom(a, 1)) || a.IsLoopback() || a.Is4In6():
+		return fmt.Errorf("address: %.200q: want the address of a single host, of the family of the NRF, %v", c.Address, nrf)
+	case a == nrf.Addr():
+		return fmt.Errorf("address: %s: is the NRF's own; want one that no host has", c.Address)
+	}
+	return nil
 }
 
 func (c *Config) validateRest() error {
@@ -133,7 +164,7 @@ func (c *Config) validateRest() error {
 	for _, n := range []struct {
 		key     string
 		is, max int
-	}{{"instances", c.Instances, 100_000}, {"endpoints", c.Endpoints, 10_000}, {"connections", c.Connections, 100_000}} {
+	}{{"instances", c.Instances, 100_000}, {"endpoints", c.Endpoints, 10_000}, {"connections", c.Connections, 100_000}, {"packet_rate", c.PacketRate, 10_000_000}} {
 		if n.is < 1 || n.is > n.max {
 			return fmt.Errorf("%s: %d: want 1 to %d", n.key, n.is, n.max)
 		}
@@ -177,13 +208,60 @@ func (c *Config) listen() (at netip.AddrPort, err error) {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
 }
 
+// The kinds of a front.
+const (
+	frontHost    = "host"      // in a host of the network
+	frontPackets = "packet-in" // in the controller
+)
+
+// front returns the kind of the front, empty if there is none.
+func (c *Config) front() string {
+	switch {
+	case c.NRF == "":
+		return ""
+	case c.Listen != "":
+		return frontHost
+	}
+	return frontPackets
+}
+
+// own returns the address of a front without a host; invalid if there is none.
+func (c *Config) own() netip.Addr {
+	nrf, _, err := c.nrf()
+	if err != nil || c.front() != frontPackets {
+		return netip.Addr{}
+	}
+	if c.Address != "" {
+		a, _ := netip.ParseAddr(c.Address) // Validate has seen it
+		return a
+	}
+	for _, v := range c.Vips {
+		if !v.IsValid() || v.Addr().Is4() != nrf.Addr().Is4() || v.IsSingleIP() {
+			continue
+		}
+		last := v.Masked().Addr().AsSlice()
+		for i := range last {
+			if ones := v.Bits() - 8*i; ones < 8 {
+				last[i] |= 0xff >> max(ones, 0)
+			}
+		}
+		a, _ := netip.AddrFromSlice(last)
+		if a = a.Prev(); a == nrf.Addr() { // the last is IPv4's broadcast
+			a = a.Prev()
+		}
+		return a
+	}
+	return netip.Addr{}
+}
+
 // reserved returns what reports whether an address cannot be that of a member of a
 // VIP: it is of a VIP itself, or the front's.
 func (c *Config) reserved() func(netip.Addr) bool {
 	nrf, _, _ := c.nrf() // Validate has seen both
 	listen, _ := c.listen()
+	own := c.own()
 	return func(a netip.Addr) bool {
-		return a == nrf.Addr() || a == listen.Addr() || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
+		return a == nrf.Addr() || a == listen.Addr() || a == own || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
 	}
 }
 

@@ -1,0 +1,389 @@
+package scp
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/packet"
+)
+
+// wire connects a TCP stack with the network, for a front that has no host: packets
+// for the NRF come from the switches to the controller, and answers go out at the
+// port where their receiver is. It reaches the NRF from an address that no host
+// has, for which it answers.
+type wire struct {
+	own     netip.Addr
+	mac     flow.MAC // of own
+	nrf     netip.AddrPort
+	vlan    uint16 // as in flow.Key
+	rate    int64  // nanoseconds for a packet of one port
+	stack   *netstack
+	most    int // connections
+	tagging flow.Tagging
+	count   wireCounts
+	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
+	send    func(context.Context, *flow.Decision)
+
+	open  atomic.Bool                    // the front takes what is for the NRF
+	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
+	conns *shares[netip.Addr]
+	ports *shares[flow.Location] // connections by the port of their client
+
+	mu       sync.Mutex // guards the following
+	peers    map[netip.Addr]*peer
+	at       map[flow.Location]*portUse
+	swept    int64
+	switches map[flow.DPID]*wireSwitch
+}
+
+// peer is somebody who has sent packets to the stack, and how answers get there.
+type peer struct {
+	at       flow.Location
+	mac, via flow.MAC // its own, or its router's; and to which it sent
+	seen     int64
+}
+
+// portUse is what comes from one port.
+type portUse struct {
+	peers int
+	full  int64 // when its allowance is whole again
+}
+
+// wireSwitch is a switch that this controller programs.
+type wireSwitch struct {
+	connected, single, openflow10 bool // single: it has one table
+	edges                         map[flow.Port]bool
+}
+
+// wireCounts are the metrics of a front without a host.
+type wireCounts struct {
+	in, out                               Counter
+	fast, crowd, malformed, lost, feigned Counter // packets that were dropped
+	full, half                            Counter // connections that were refused
+}
+
+func newWireCounts(counter func(name, help string, labels ...string) Counter) wireCounts {
+	const packets = "Packets of the front that has no host, by direction."
+	const dropped = "Packets of the front that has no host that were dropped, by reason."
+	const refused = "Connections to the front that has no host that did not come about, by reason."
+	return wireCounts{
+		in:        counter("front_packets_total", packets, "direction", "in"),
+		out:       counter("front_packets_total", packets, "direction", "out"),
+		fast:      counter("front_packets_dropped_total", dropped, "reason", "rate"),
+		crowd:     counter("front_packets_dropped_total", dropped, "reason", "addresses"),
+		malformed: counter("front_packets_dropped_total", dropped, "reason", "malformed"),
+		lost:      counter("front_packets_dropped_total", dropped, "reason", "unknown_receiver"),
+		feigned:   counter("front_packets_dropped_total", dropped, "reason", "spoofed"),
+		full:      counter("front_connections_refused_total", refused, "reason", "full"),
+		half:      counter("front_connections_refused_total", refused, "reason", "half_open"),
+	}
+}
+
+const (
+	burst     = int64(250 * time.Millisecond) // of its allowance that a port may use at once
+	peerLife  = int64(10 * time.Second)       // of a silent peer without a connection
+	sweepRest = int64(time.Second)            // between two searches for peers that have gone
+	portPart  = 4                             // the part of connections, and of peers, that one port may have
+	outMost   = 64                            // packets of one decision
+)
+
+func newWire(cfg *Config, count wireCounts) (*wire, error) {
+	nrf, _, err := cfg.nrf()
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{
+		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
+		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {},
+		conns: newShares[netip.Addr](cfg.Connections, cfg.Connections/8), ports: newShares[flow.Location](cfg.Connections, cfg.Connections/portPart),
+		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
+	}
+	h := fnv.New32a()
+	h.Write(w.own.AsSlice())
+	n := h.Sum32()
+	w.mac = flow.MAC{0x06, 0x57, 0x73, byte(n >> 16), byte(n >> 8), byte(n)}
+	w.stack, err = newNetstack(w.own, w.admit, count.full, count.half)
+	return w, err
+}
+
+// packet handles a packet-in. It reports whether it was for the front.
+func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) {
+	if in.Role != flow.RoleEdge {
+		return flow.Next, false
+	}
+	k := packet.Headers(in)
+	switch {
+	case k.VLAN != w.vlan:
+		return flow.Next, false
+	case k.EthSrc == w.mac:
+		w.count.feigned.Add(1)
+		return flow.Drop, true
+	case k.EthType == flow.EthTypeARP:
+		return w.arp(in, d)
+	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit:
+		return w.solicited(in, d)
+	}
+	src, dst, ok := addresses(k)
+	switch {
+	case !ok:
+		return flow.Next, false
+	case src == w.own:
+		w.count.feigned.Add(1)
+		return flow.Drop, true
+	case dst == w.own:
+		if k.IPProto == flow.IPProtoTCP && netip.AddrPortFrom(src, k.TPSrc) == w.nrf {
+			w.take(in, src)
+		}
+		return flow.Done, true
+	case netip.AddrPortFrom(dst, k.TPDst) != w.nrf || k.IPProto != flow.IPProtoTCP || k.EthDst.Multicast() || !w.open.Load():
+		return flow.Next, false
+	}
+	if s := w.there.Load(); s != nil && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
+		return flow.Next, false // to a router, which sends it on to the NRF
+	}
+	w.take(in, src)
+	return flow.Done, true
+}
+
+// take gives a TCP segment to the stack, unless its sender has sent too much.
+func (w *wire) take(in *flow.PacketIn, src netip.Addr) {
+	if _, ok := packet.ParseTCP(in.Data); !ok || !src.IsValid() || src.IsUnspecified() || src.IsMulticast() {
+		w.count.malformed.Add(1)
+		return
+	}
+	if !w.meet(in, src) {
+		return
+	}
+	w.count.in.Add(1)
+	if src.Is4() {
+		ip, _ := packet.ParseIPv4(in.Data) // has been one
+		w.stack.input(protocolOf(src), ip)
+	} else {
+		ip, _ := packet.ParseIPv6(in.Data)
+		w.stack.input(protocolOf(src), ip)
+	}
+}
+
+// meet notes where the sender of a packet is. It reports whether it may send one
+// more.
+func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
+	k, at := &in.Key, flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if in.Time-w.swept > sweepRest {
+		w.sweep(in.Time)
+	}
+	u := w.at[at]
+	if u == nil {
+		u = &portUse{}
+		w.at[at] = u
+	}
+	full := max(u.full, in.Time) + w.rate
+	if full-in.Time > max(burst, w.rate) {
+		w.count.fast.Add(1)
+		return false
+	}
+	u.full = full
+	p := w.peers[src]
+	if p == nil || p.at != at {
+		if p == nil && len(w.peers) >= w.most || u.peers >= max(1, w.most/portPart) {
+			w.count.crowd.Add(1)
+			return false
+		}
+		w.leave(src)
+		p = &peer{at: at}
+		w.peers[src] = p
+		u.peers++
+	}
+	p.mac, p.via, p.seen = k.EthSrc, k.EthDst, in.Time
+	return true
+}
+
+// leave forgets a peer. It is called with mu held.
+func (w *wire) leave(a netip.Addr) {
+	if p := w.peers[a]; p != nil {
+		w.at[p.at].peers--
+		delete(w.peers, a)
+	}
+}
+
+// sweep forgets peers that have been silent for long, and ports that have none. It
+// is called with mu held.
+func (w *wire) sweep(now int64) {
+	w.swept = now
+	for a, p := range w.peers {
+		if now-p.seen > peerLife && !w.conns.has(a) {
+			w.leave(a)
+		}
+	}
+	for at, u := range w.at {
+		if u.peers == 0 && u.full < now {
+			delete(w.at, at)
+		}
+	}
+}
+
+// admit says whether a peer may have a connection more: one address may have an
+// eighth of them, one port a quarter.
+func (w *wire) admit(from netip.Addr) (give func(), ok bool) {
+	w.mu.Lock()
+	p := w.peers[from]
+	w.mu.Unlock()
+	if p == nil || !w.conns.take(from) {
+		return nil, false
+	}
+	at := p.at
+	if !w.ports.take(at) {
+		w.conns.give(from)
+		return nil, false
+	}
+	return func() { w.conns.give(from); w.ports.give(at) }, true
+}
+
+// run sends what the stack wants sent, until ctx ends.
+func (w *wire) run(ctx context.Context) {
+	defer w.stack.close()
+	for {
+		ip, to := w.stack.output(ctx, true)
+		if ip == nil {
+			return
+		}
+		d := &flow.Decision{}
+		for n := 1; ip != nil; n++ {
+			w.frame(d, ip, to)
+			if n == outMost {
+				break
+			}
+			ip, to = w.stack.output(ctx, false)
+		}
+		if !d.Empty() {
+			w.send(ctx, d)
+		}
+	}
+}
+
+// frame appends the packet-out of an IP packet.
+func (w *wire) frame(d *flow.Decision, ip []byte, to netip.Addr) {
+	e, at := packet.Ether{Src: w.mac, VLAN: w.vlan}, flow.Location{}
+	if s := w.there.Load(); to == w.nrf.Addr() {
+		if s == nil {
+			w.count.lost.Add(1)
+			return
+		}
+		e.Dst, at = s.MAC, s.At
+	} else {
+		w.mu.Lock()
+		p := w.peers[to]
+		if p == nil {
+			w.mu.Unlock()
+			w.count.lost.Add(1)
+			return
+		}
+		e.Dst, e.Src, at = p.mac, p.via, p.at
+		w.mu.Unlock()
+	}
+	kind := flow.EthTypeIPv4
+	if to.Is6() {
+		kind = flow.EthTypeIPv6
+	}
+	frame := packet.AppendEthernet(make([]byte, 0, len(ip)+18), e, kind)
+	w.count.out.Add(1)
+	w.deliver(d, packet.Pad(append(frame, ip...)), at)
+}
+
+// deliver appends the packet-out of a frame at a port.
+func (w *wire) deliver(d *flow.Decision, frame []byte, at flow.Location) {
+	tag, ok := w.tagging.Egress(at, w.vlan)
+	if !ok {
+		w.count.lost.Add(1)
+		return
+	}
+	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(at.Port))
+	d.PacketOut(at.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+}
+
+// arp answers for the own address.
+func (w *wire) arp(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) {
+	a, ok := packet.ParseARP(in.Data)
+	switch {
+	case !ok || !w.own.Is4():
+		return flow.Next, false
+	case a.SenderIP() == w.own:
+		w.count.feigned.Add(1)
+		return flow.Drop, true
+	case a.TargetIP() != w.own:
+		return flow.Next, false
+	}
+	if a.Op() == 1 {
+		w.deliver(d, packet.AppendARPReply(nil, w.vlan, packet.ARPFields{SenderMAC: w.mac, SenderIP: w.own, TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP()}),
+			flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+	}
+	return flow.Done, true
+}
+
+// solicited is arp for IPv6 (RFC 4861).
+func (w *wire) solicited(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) {
+	nd, ok := packet.ParseND(in.Data)
+	if !ok || nd.Target() != w.own {
+		return flow.Next, false
+	}
+	src := netip.AddrFrom16(in.Key.IPv6Src)
+	out := packet.NDFields{SrcMAC: w.mac, SrcIP: w.own, Target: w.own, TargetMAC: w.mac, Override: true}
+	if !src.IsUnspecified() { // else it tries to use the address itself (RFC 4862 §5.4)
+		out.DstMAC, out.DstIP, out.Solicited = in.Key.EthSrc, src, true
+	}
+	w.deliver(d, packet.AppendNDAdvert(nil, w.vlan, out), flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+	return flow.Done, true
+}
+
+// listen has the front take what is for the NRF, as soon as it is known where that
+// is (sockets).
+func (w *wire) listen(context.Context) (net.Listener, error) {
+	s := w.there.Load()
+	if s == nil {
+		return nil, fmt.Errorf("the NRF %v has not been seen in the network", w.nrf.Addr())
+	}
+	w.mu.Lock()
+	sw := w.switches[s.At.Switch]
+	known := sw != nil && sw.connected
+	w.mu.Unlock()
+	if !known {
+		return nil, fmt.Errorf("the NRF %v is at switch %v, which is not connected to this controller; give scp.listen, in a host", w.nrf.Addr(), s.At.Switch)
+	}
+	l := &wireListener{w.stack.listen(w.most), w}
+	w.open.Store(true)
+	w.changed()
+	return l, nil
+}
+
+// wireListener has the entries of switches follow from whether somebody listens.
+type wireListener struct {
+	net.Listener
+	wire *wire
+}
+
+// Close closes the listener (net.Listener).
+func (l *wireListener) Close() error {
+	l.wire.open.Store(false)
+	l.wire.changed()
+	return l.Listener.Close()
+}
+
+// dial connects to the NRF (sockets).
+func (w *wire) dial(ctx context.Context) (net.Conn, error) {
+	if w.there.Load() == nil {
+		return nil, fmt.Errorf("the NRF %v has not been seen in the network", w.nrf.Addr())
+	}
+	return w.stack.dial(ctx, w.nrf)
+}
+
+// lost returns nil: the network cannot take the stack away (sockets).
+func (w *wire) lost() error { return nil }

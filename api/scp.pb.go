@@ -349,10 +349,15 @@ type GetScpResponse struct {
 	// By VIP.
 	Endpoints []*ScpEndpoint `protobuf:"bytes,2,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
 	// intercepting, passing (everybody's packets reach the NRF itself, for the front does not
-	// serve), or off (scp.listen is not set).
+	// serve), or off (scp.nrf is not set).
 	Front string `protobuf:"bytes,3,opt,name=front,proto3" json:"front,omitempty"`
 	// What the NRF last did: ok, or why not.
-	Nrf           string `protobuf:"bytes,4,opt,name=nrf,proto3" json:"nrf,omitempty"`
+	Nrf string `protobuf:"bytes,4,opt,name=nrf,proto3" json:"nrf,omitempty"`
+	// What the front is: host (it listens in one), or packet-in (each packet of a consumer to the
+	// NRF passes the controller, for scp.listen is not set). Empty if it is off.
+	FrontBy string `protobuf:"bytes,5,opt,name=front_by,json=frontBy,proto3" json:"front_by,omitempty"`
+	// Where the front reaches the NRF from: ADDRESS:PORT of its host, or an address that no host has.
+	FrontAddress  string `protobuf:"bytes,6,opt,name=front_address,json=frontAddress,proto3" json:"front_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +416,20 @@ func (x *GetScpResponse) GetFront() string {
 func (x *GetScpResponse) GetNrf() string {
 	if x != nil {
 		return x.Nrf
+	}
+	return ""
+}
+
+func (x *GetScpResponse) GetFrontBy() string {
+	if x != nil {
+		return x.FrontBy
+	}
+	return ""
+}
+
+func (x *GetScpResponse) GetFrontAddress() string {
+	if x != nil {
+		return x.FrontAddress
 	}
 	return ""
 }
@@ -1048,12 +1067,14 @@ const file_scp_proto_rawDesc = "" +
 	"\arefused\x18\n" +
 	" \x01(\tR\arefused\"#\n" +
 	"\rGetScpRequest\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\"\xa0\x01\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\"\xe0\x01\n" +
 	"\x0eGetScpResponse\x122\n" +
 	"\tproducers\x18\x01 \x03(\v2\x14.weft.v1.ScpProducerR\tproducers\x122\n" +
 	"\tendpoints\x18\x02 \x03(\v2\x14.weft.v1.ScpEndpointR\tendpoints\x12\x14\n" +
 	"\x05front\x18\x03 \x01(\tR\x05front\x12\x10\n" +
-	"\x03nrf\x18\x04 \x01(\tR\x03nrf\"\xf8\x01\n" +
+	"\x03nrf\x18\x04 \x01(\tR\x03nrf\x12\x19\n" +
+	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
+	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\"\xf8\x01\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +

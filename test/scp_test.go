@@ -30,10 +30,17 @@ type core struct {
 // knows them and stands before the NRF.
 func newCore(t *testing.T, n int) *core {
 	t.Helper()
+	return newCoreAt(t, n, func(lab string) []string {
+		return []string{"scp.listen=10.0.0.2:7777", "scp.namespace=weft-" + lab + ".scp"}
+	})
+}
+
+// newCoreAt is newCore with the front where the settings, which are given the name
+// of the lab, say.
+func newCoreAt(t *testing.T, n int, front func(lab string) []string) *core {
+	t.Helper()
 	name := fmt.Sprintf("t%d", time.Now().UnixNano()%1e9)
-	c := start(t, options{set: []string{
-		"scp.nrf=http://10.0.0.1:7777", "scp.listen=10.0.0.2:7777", "scp.namespace=weft-" + name + ".scp", `scp.vips=["10.0.255.0/24"]`,
-	}})
+	c := start(t, options{set: append(front(name), "scp.nrf=http://10.0.0.1:7777", `scp.vips=["10.0.255.0/24"]`)})
 	topo, err := lab.Core5G(n)
 	if err != nil {
 		t.Fatal(err)

@@ -224,7 +224,7 @@ func (p *proxy) address(e *endpoint, members []member) {
 		}) {
 			continue
 		}
-		taken := map[netip.Addr]bool{}
+		taken := map[netip.Addr]bool{p.own(): true}
 		for _, o := range p.endpoints {
 			for _, a := range o.Addrs {
 				taken[a] = true

@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -30,6 +29,7 @@ const (
 	vipTime        = 2 * time.Second
 	mostAnswer     = 4 << 20 // octets of what the NRF answers, where that is read
 	stopTime       = time.Second
+	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
 	listenInterval = time.Second
@@ -43,13 +43,14 @@ type front struct {
 	await func(ctx context.Context, vips []string) error
 	log   *slog.Logger
 	nrf   *nrf
+	at    sockets
 	pass  *httputil.ReverseProxy
 	once  singleflight.Group
 	now   func() int64
 }
 
-func newFront(p *proxy, n *nrf, await func(context.Context, []string) error, log *slog.Logger) *front {
-	f := &front{proxy: p, await: await, log: log, nrf: n, now: now}
+func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string) error, log *slog.Logger) *front {
+	f := &front{proxy: p, await: await, log: log, nrf: n, at: at, now: now}
 	f.pass = &httputil.ReverseProxy{
 		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -297,22 +298,16 @@ func (f *front) serve(ctx context.Context) {
 
 func (f *front) serveOnce(ctx context.Context) error {
 	cfg := f.proxy.cfg.Load()
-	at, err := cfg.listen()
-	if err != nil || !at.IsValid() {
-		return err
-	}
-	inode := netspace.Inode(cfg.Namespace)
-	l, err := netspace.Listen(ctx, cfg.Namespace, at)
+	l, err := f.at.listen(ctx)
 	if err != nil {
 		return err
 	}
-	l = limited(l, cfg.Connections)
 	defer l.Close()
 	web := &http.Server{
 		Handler: f, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 10 * time.Minute,
 		MaxHeaderBytes: longestHeader, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams},
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams, WriteByteTimeout: unreadTime},
 		Protocols:   new(http.Protocols),
 	}
 	web.Protocols.SetHTTP1(true)
@@ -335,7 +330,11 @@ func (f *front) serveOnce(ctx context.Context) error {
 	}()
 	f.proxy.serves(true)
 	defer f.proxy.serves(false)
-	f.log.Info("the front listens", "address", at, "namespace", cfg.Namespace, "nrf", cfg.NRF)
+	if cfg.front() == frontPackets {
+		f.log.Info("the front has no host (scp.listen): each packet of a consumer to the NRF passes the controller", "address", cfg.own(), "nrf", cfg.NRF)
+	} else {
+		f.log.Info("the front listens in a host", "address", cfg.Listen, "namespace", cfg.Namespace, "nrf", cfg.NRF)
+	}
 	gone, survey := time.NewTicker(listenInterval), make(chan struct{})
 	defer gone.Stop()
 	surveying, end := context.WithCancel(ctx)
@@ -365,9 +364,9 @@ func (f *front) serveOnce(ctx context.Context) error {
 		case err := <-ended:
 			return err
 		case <-gone.C:
-			if netspace.Inode(cfg.Namespace) != inode {
+			if err := f.at.lost(); err != nil {
 				web.Close()
-				return errors.New("network namespace " + cfg.Namespace + " is gone, or another one")
+				return err
 			}
 		}
 	}

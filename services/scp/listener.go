@@ -42,11 +42,11 @@ func (s *shares[K]) give(k K) {
 	}
 }
 
-// has reports whether k has any.
-func (s *shares[K]) has(k K) bool {
+// has returns how many k has.
+func (s *shares[K]) has(k K) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.of[k] > 0
+	return s.of[k]
 }
 
 // taken returns how many are taken.

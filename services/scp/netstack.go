@@ -137,16 +137,6 @@ func (n *netstack) output(ctx context.Context, wait bool) (ip []byte, to netip.A
 	return ip, to
 }
 
-// serves reports whether a connection to an address, or one that is being made, is
-// the stack's.
-func (n *netstack) serves(from, to netip.AddrPort) bool {
-	id := stack.TransportEndpointID{
-		LocalPort: to.Port(), LocalAddress: tcpip.AddrFromSlice(to.Addr().AsSlice()),
-		RemotePort: from.Port(), RemoteAddress: tcpip.AddrFromSlice(from.Addr().AsSlice()),
-	}
-	return n.stack.FindTransportEndpoint(protocolOf(to.Addr()), tcp.ProtocolNumber, id, stackNIC) != nil
-}
-
 // dial connects to an address from the stack's own.
 func (n *netstack) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)

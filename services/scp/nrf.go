@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/weft-sdn/weft/sbi"
 	"io"
 	"net"
 	"net/http"
@@ -15,9 +16,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/weft-sdn/weft/internal/netspace"
-	"github.com/weft-sdn/weft/sbi"
 )
 
 // nrf is the NRF of the core, as a client sees it. It is reached from the front's
@@ -30,22 +28,15 @@ type nrf struct {
 }
 
 // newNRF returns the client of a configuration's NRF; nil if there is none.
-func newNRF(cfg *Config) (*nrf, error) {
+func newNRF(cfg *Config, from sockets) (*nrf, error) {
 	at, secure, err := cfg.nrf()
 	if err != nil || !at.IsValid() {
 		return nil, err
 	}
-	listen, err := cfg.listen()
-	if err != nil {
-		return nil, err
-	}
 	n := &nrf{at: at, scheme: "http"}
-	namespace, from := cfg.Namespace, listen.Addr()
 	n.transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return netspace.Dial(ctx, namespace, from, at)
-		},
-		Protocols: new(http.Protocols), MaxResponseHeaderBytes: longestHeader, ResponseHeaderTimeout: cfg.NRFTimeout,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return from.dial(ctx) },
+		Protocols:   new(http.Protocols), MaxResponseHeaderBytes: longestHeader, ResponseHeaderTimeout: cfg.NRFTimeout,
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, DisableCompression: true,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
 	}

@@ -28,6 +28,7 @@ type proxy struct {
 	out   chan struct{}         // notified when something has changed
 	ready chan struct{}         // closed when the front listens, or has failed to
 	begun func()                // closes it
+	wire  *wire                 // nil: the front has a host, or there is none
 
 	mu        object.Guard // guards the following
 	hosts     *object.Hosts
@@ -110,6 +111,10 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			e.used = now
+			if e.Addrs = slices.DeleteFunc(e.Addrs, func(a netip.Addr) bool { return a == p.own() }); len(e.Addrs) == 0 {
+				p.log.Warn("endpoint of an earlier run gets another address: the front has its own now", "key", key, "address", p.own())
+				return
+			}
 			p.endpoints[e.Group.name()] = &e
 			p.reindex()
 		}
@@ -218,6 +223,17 @@ func (p *proxy) hostChanged(e *api.HostChanged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hosts.Changed(e)
+	if p.wire != nil {
+		p.wire.hostsChanged(p.hosts)
+	}
+}
+
+// own returns the address of a front without a host; invalid if there is none.
+func (p *proxy) own() netip.Addr {
+	if p.wire == nil {
+		return netip.Addr{}
+	}
+	return p.wire.own
 }
 
 // located returns at which port of the network an address is.

@@ -228,13 +228,16 @@ func (g *rig) start() {
 			g.t.Fatal(err)
 		}
 	}
-	n, err := newNRF(g.cfg)
+	nrf, _, _ := g.cfg.nrf()
+	listen, _ := g.cfg.listen()
+	at := &hostSockets{at: listen, nrf: nrf, most: g.cfg.Connections}
+	n, err := newNRF(g.cfg, at)
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	r := newReconciler(g.proxy, g.back)
 	r.now, g.made = g.now.Load, r
-	g.front = newFront(g.proxy, n, r.await, log)
+	g.front = newFront(g.proxy, n, at, r.await, log)
 	g.front.now = g.now.Load
 	var work sync.WaitGroup
 	work.Go(func() { r.run(ctx) })

@@ -28,8 +28,9 @@ func Spec() weft.Spec {
 		Doc:  "lets 5G network functions find and reach each other through the switches",
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
 			api.DrainProducer),
-		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs),
-		Subscribes: weft.Subjects(api.HostChangedEvent),
+		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.SegmentChangedEvent),
+		Optional:   []string{"tenants"},
 		Buckets:    []string{"instances", "endpoints", "policies"},
 		Rebuilt:    []string{"instances"},
 		Stage:      true,
@@ -52,21 +53,25 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	p := newProxy(cfg, policies, env.Log)
 	p.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	at, err := frontSockets(env, cfg, p)
+	if err != nil {
+		return err
+	}
+	n, err := newNRF(cfg, at)
+	if err != nil {
+		return err
+	}
 	keptInstances, keptEndpoints := object.NewPersister(instances), object.NewPersister(endpoints)
 	instance, endpoint := p.restore(now())
 	if err := errors.Join(keptInstances.Load(ctx, instance), keptEndpoints.Load(ctx, endpoint), p.policies.Load(ctx)); err != nil {
-		return err
-	}
-	n, err := newNRF(cfg)
-	if err != nil {
 		return err
 	}
 	b := balancerCalls{env}
 	r := newReconciler(p, b)
 	gauges(env, p)
 
+	k := follow(env, p)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return p.packet })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		p.configure(c)
 		return nil
@@ -80,15 +85,98 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() { p.policies.Follow(ctx) })
 	work.Go(func() { p.shelve(ctx, keptInstances, keptEndpoints) })
-	if n != nil && cfg.Listen != "" {
-		f := newFront(p, n, r.await, env.Log)
+	work.Go(func() { declare(ctx, p.wire, k) })
+	if at != nil {
+		f := newFront(p, n, at, r.await, env.Log)
 		work.Go(func() { f.serve(ctx) })
 	} else {
 		p.begun()
 	}
+	if p.wire != nil {
+		work.Go(func() { p.wire.run(ctx) })
+	}
 	<-ctx.Done()
 	return nil
 }
+
+// frontSockets returns where the front has its sockets, nil if there is no front. A
+// front without a host has a TCP stack, to which the proxy gives its packets.
+func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
+	counter := func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) }
+	switch cfg.front() {
+	case frontHost:
+		nrf, _, err1 := cfg.nrf()
+		at, err2 := cfg.listen()
+		return &hostSockets{namespace: cfg.Namespace, at: at, nrf: nrf, most: cfg.Connections}, errors.Join(err1, err2)
+	case frontPackets:
+		w, err := newWire(cfg, newWireCounts(counter))
+		if err != nil {
+			return nil, err
+		}
+		w.send = func(ctx context.Context, d *flow.Decision) {
+			ctx, cancel := context.WithTimeout(ctx, sendTime)
+			defer cancel()
+			if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+				env.Log.Debug("packets of the front not sent", "packets", len(d.Outs), "error", err)
+			}
+		}
+		env.Metric.Gauge("front_connections", "Connections to the front that has no host, with those that are being made.",
+			func() float64 { return float64(w.conns.taken()) })
+		p.wire = w
+		return w, nil
+	}
+	return nil, nil
+}
+
+// sendTime is how long packets of the front may take to get to their switches.
+const sendTime = time.Second
+
+// follow handles the events, and keeps the entries of a front without a host.
+func follow(env *weft.Env, p *proxy) *weft.Standing {
+	w := p.wire
+	want := func(*api.Switch) *api.SetStandingRequest { return nil }
+	if w != nil {
+		want = w.want
+	}
+	k := weft.KeepStanding(env, flow.OwnerSCP, want)
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		if w != nil {
+			w.switchChanged(e)
+		}
+		k.SwitchChanged(e)
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
+		if w != nil {
+			w.roleChanged(e)
+		}
+	})
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
+		if w != nil {
+			w.segmentChanged(e)
+		}
+	})
+	if w != nil {
+		w.changed = k.Changed
+	}
+	return k
+}
+
+// declare declares entries until ctx ends: those of an earlier run stay until the
+// front serves, or has had the time to.
+func declare(ctx context.Context, w *wire, k *weft.Standing) {
+	for end := time.Now().Add(declareTime); w != nil && !w.open.Load() && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(declareTime / 100):
+		}
+	}
+	k.Run(ctx)
+}
+
+const declareTime = 10 * time.Second
 
 // handle answers the calls.
 func handle(env *weft.Env, p *proxy, r *reconciler, b balancer) {

@@ -40,7 +40,10 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	resp := &api.GetScpResponse{Nrf: p.nrf, Front: p.front(byName[nrfVip])}
+	resp := &api.GetScpResponse{Nrf: p.nrf, Front: p.front(byName[nrfVip]), FrontBy: p.cfg.Load().front(), FrontAddress: p.cfg.Load().Listen}
+	if p.wire != nil {
+		resp.FrontAddress = p.wire.own.String()
+	}
 	for _, x := range p.sorted(req.GetType()) {
 		m := x.message()
 		if m.State, m.Reason = x.serves(now, p.cfg.Load().Margin); m.State == "" {
@@ -89,10 +92,10 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 
 // front says whether consumers reach the front. It is called with mu held.
 func (p *proxy) front(vip *api.Vip) string {
-	switch listen, _ := p.cfg.Load().listen(); {
-	case !listen.IsValid():
+	switch by := p.cfg.Load().front(); {
+	case by == "":
 		return "off"
-	case !p.serving || vip == nil || vip.GetOpen():
+	case !p.serving || by == frontHost && (vip == nil || vip.GetOpen()):
 		return "passing"
 	}
 	return "intercepting"

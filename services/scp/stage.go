@@ -41,9 +41,15 @@ func (p *proxy) reindex() {
 	p.index.Store(x)
 }
 
-// packet is the stage: it judges the first packets of connections to producers'
-// own addresses, which consumers have from Locations, or for callbacks.
+// packet is the stage: it gives a front without a host what is for it, and judges
+// the first packets of connections to producers' own addresses, which consumers
+// have from Locations, or for callbacks.
 func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	if p.wire != nil {
+		if v, taken := p.wire.packet(in, d); taken {
+			return v
+		}
+	}
 	x := p.index.Load()
 	if len(x.doors) == 0 || in.Role != flow.RoleEdge {
 		return flow.Next

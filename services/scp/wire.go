@@ -220,7 +220,7 @@ func (w *wire) leave(a netip.Addr) {
 func (w *wire) sweep(now int64) {
 	w.swept = now
 	for a, p := range w.peers {
-		if now-p.seen > peerLife && !w.conns.has(a) {
+		if now-p.seen > peerLife && w.conns.has(a) == 0 {
 			w.leave(a)
 		}
 	}

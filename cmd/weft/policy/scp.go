@@ -50,7 +50,14 @@ func scpGetCommand(r *cli.Remote) *cobra.Command {
 			for _, e := range m.Endpoints {
 				t.Row(e.Vip, e.Instance, e.Address, strings.Join(e.Services, " "), e.Slice, e.Locality, e.Consumers, cli.Yes(e.Overloaded), e.Refused)
 			}
-			fmt.Fprintf(t, "\nfront: %s\nNRF: %s\n", m.Front, m.Nrf)
+			front := m.Front
+			switch m.FrontBy {
+			case "host":
+				front += ", in a host, at " + m.FrontAddress
+			case "packet-in":
+				front += ", by packet-in, from " + m.FrontAddress + " (each packet of a discovery passes the controller; scp.listen gives the front a host)"
+			}
+			fmt.Fprintf(t, "\nfront: %s\nNRF: %s\n", front, m.Nrf)
 		}}, err
 	})
 }

@@ -1,0 +1,270 @@
+package scp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/sbi"
+	"github.com/weft-sdn/weft/wefttest"
+)
+
+// TestWire: consumers reach a front without a host as if it were the NRF, which
+// they reach by it; it knows them by their own addresses.
+func TestWire(t *testing.T) {
+	for _, c := range []struct {
+		v6   bool
+		vlan int
+	}{{false, 0}, {true, 0}, {false, 7}} {
+		t.Run(fmt.Sprintf("v6=%v,vlan=%d", c.v6, c.vlan), func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			n := newNetwork(t, c.v6, func(cfg *Config) { cfg.VLAN = c.vlan })
+			n.register(5, sbi.UDM)
+			n.register(6, sbi.UDM)
+			n.register(2, sbi.AMF)
+			status, body, err := n.do(2, "GET", discoverUDM, "")
+			var found sbi.SearchResult
+			if err != nil || status != 200 || json.Unmarshal([]byte(body), &found) != nil || len(found.NFInstances) != 1 {
+				t.Fatalf("discovery: %d %s %v", status, body, err)
+			}
+			if status, _, err := n.do(2, "GET", strings.Replace(discoverUDM, "AMF", "SMF", 1), ""); status != 403 {
+				t.Errorf("an AMF that says it is an SMF: %d, %v", status, err)
+			}
+			if status, _, err := n.do(2, "DELETE", "/nnrf-nfm/v1/nf-instances/"+id(5), ""); status != 403 {
+				t.Errorf("deregisters another: %d, %v", status, err)
+			}
+			// A restart resets connections, and the next works.
+			web := n.host(2).web(n.wire.nrf)
+			if status, _, err := ask(web, "GET", n.cfg.NRF+discoverUDM, ""); status != 200 {
+				t.Fatalf("status %d, %v", status, err)
+			}
+			n.stop()
+			n.start()
+			n.eventually("the consumer is served again", func() bool {
+				status, _, _ := ask(web, "GET", n.cfg.NRF+discoverUDM, "")
+				return status == 200
+			})
+			web.CloseIdleConnections()
+			n.stop()
+			n.stop = func() {}
+			if n.wire.open.Load() {
+				t.Error("open after its end")
+			}
+			n.eventually("nothing of the front is left", func() bool { return runtime.NumGoroutine() < before+60 }) // the hosts are
+		})
+	}
+}
+
+// TestWireFlood: a host that floods the front takes its own share, by one address or
+// by many, and leaves others theirs.
+func TestWireFlood(t *testing.T) {
+	for _, addresses := range []int{1, 1000} {
+		t.Run(fmt.Sprint(addresses), func(t *testing.T) {
+			n := newNetwork(t, false, func(cfg *Config) { cfg.Connections, cfg.PacketRate = 64, 1000 })
+			n.register(5, sbi.UDM)
+			n.mu.Lock()
+			n.hosts[9] = &netHost{n: 9, addr: n.addr(9)} // it takes no answers
+			n.mu.Unlock()
+			for i := range 5000 {
+				from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i % addresses >> 8), byte(i % addresses)}), uint16(1024+i))
+				n.send(9, n.synFrame(9, from, packet.TCPSyn))
+			}
+			at, most := flow.Location{Switch: 1, Port: 9}, n.cfg.Connections/portPart
+			if addresses == 1 {
+				most = n.cfg.Connections / 8
+			}
+			n.eventually("the flood has its share", func() bool { return n.wire.ports.has(at) >= most })
+			n.wire.mu.Lock()
+			peers := n.wire.at[at].peers
+			n.wire.mu.Unlock()
+			if open := n.wire.ports.has(at); open > most || peers > n.cfg.Connections/portPart {
+				t.Errorf("%d connections and %d peers of one port, want at most %d", open, peers, most)
+			}
+			if status, body, err := n.do(2, "GET", discoverUDM, ""); status != 200 {
+				t.Errorf("another host: %d %s %v", status, body, err)
+			}
+			for _, why := range map[int][]string{1: {"full", "rate"}, 1000: {"addresses", "rate"}}[addresses] {
+				if n.counts[why].sum() == 0 {
+					t.Errorf("none refused because of %s", why)
+				}
+			}
+		})
+	}
+}
+
+// TestWireHeld: connections of which nothing is read, and that are silent, take
+// their host's share and no one else's.
+func TestWireHeld(t *testing.T) {
+	n := newNetwork(t, false, func(cfg *Config) { cfg.Connections = 32 })
+	n.register(5, sbi.UDM)
+	h, open := n.host(9), 0
+	for range 20 {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		c, err := h.stack.dial(ctx, n.wire.nrf)
+		cancel()
+		if err != nil {
+			continue
+		}
+		defer c.Close()
+		open++
+		_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		for i := range 500 {
+			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nX: %d\r\n\r\n", discoverUDM, i); err != nil {
+				break
+			}
+		}
+	}
+	if most := n.cfg.Connections / 8; open > most+1 { // the last may have been refused after its handshake
+		t.Errorf("%d connections of one host, want %d", open, most)
+	}
+	if status, body, err := n.do(2, "GET", discoverUDM, ""); status != 200 {
+		t.Errorf("another host: %d %s %v", status, body, err)
+	}
+}
+
+// TestWireTruncated: segments that are cut, or whose sums are wrong, do no harm.
+func TestWireTruncated(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		n := newNetwork(t, v6)
+		n.register(5, sbi.UDM)
+		n.lax = true // they are for any Ethernet address
+		whole := n.synFrame(9, netip.AddrPortFrom(n.addr(9), 4000), packet.TCPSyn)
+		n.host(9)
+		for i := range whole {
+			n.send(9, whole[:i])
+			bad := append([]byte(nil), whole...)
+			bad[i] ^= 0xff
+			n.send(9, bad)
+		}
+		if status, body, err := n.do(2, "GET", discoverUDM, ""); status != 200 {
+			t.Errorf("afterwards: %d %s %v", status, body, err)
+		}
+	}
+}
+
+// TestWireNeighbours: the front answers for its own address, by ARP and neighbour
+// discovery, and takes nobody else for itself.
+func TestWireNeighbours(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		n := newNetwork(t, v6)
+		ask := func(sender netip.Addr, from flow.MAC) []byte {
+			if v6 {
+				return packet.AppendNDSolicit(nil, 0, packet.NDFields{SrcMAC: from, SrcIP: sender, Target: n.wire.own})
+			}
+			return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: from, SenderIP: sender, TargetIP: n.wire.own})
+		}
+		in, d := wefttest.NewPacketIn(1, 1, ask(n.addr(1), macOf(1))), &flow.Decision{}
+		if v := n.proxy.packet(in, d); v != flow.Done || len(d.Outs) != 1 {
+			t.Fatalf("a question for the front's address: %v, %d answers", v, len(d.Outs))
+		}
+		if a, ok := packet.ParseARP(d.Outs[0].Data); !v6 && (!ok || a.SenderMAC() != n.wire.mac || a.SenderIP() != n.wire.own || a.TargetMAC() != macOf(1)) {
+			t.Errorf("answer %x", d.Outs[0].Data)
+		}
+		if a, ok := packet.ParseND(d.Outs[0].Data); v6 && (!ok || a.Target() != n.wire.own || !a.Solicited()) {
+			t.Errorf("answer %x", d.Outs[0].Data)
+		}
+		for what, frame := range map[string][]byte{
+			"by its Ethernet address": packet.AppendTCP(nil, packet.Ether{Src: n.wire.mac, Dst: macOf(1)}, packet.IP{Src: n.addr(9), Dst: n.addr(1)}, packet.TCPFields{SrcPort: 1, DstPort: 7777, Flags: packet.TCPSyn}, nil),
+			"by its address":          packet.AppendTCP(nil, packet.Ether{Src: macOf(9), Dst: macOf(1)}, packet.IP{Src: n.wire.own, Dst: n.addr(1)}, packet.TCPFields{SrcPort: 1, DstPort: 7777, Flags: packet.TCPSyn}, nil),
+		} {
+			if v := n.send(9, frame); v != flow.Drop {
+				t.Errorf("feigned %s: %v", what, v)
+			}
+		}
+		if v := n.send(9, packet.AppendTCP(nil, packet.Ether{Src: macOf(9), Dst: macOf(1)}, packet.IP{Src: n.addr(9), Dst: n.addr(1)}, packet.TCPFields{SrcPort: 1, DstPort: 80, Flags: packet.TCPSyn}, nil)); v != flow.Next {
+			t.Errorf("another port of the NRF's host: %v", v)
+		}
+	}
+}
+
+// TestWireEntries: what leads to the controller stands at edge ports, for as long as
+// the front serves.
+func TestWireEntries(t *testing.T) {
+	n := newNetwork(t, false)
+	w := n.wire
+	for sw, s := range map[flow.DPID]*api.Switch{1: {Openflow: "1.3", Tables: 254}, 2: {Openflow: "1.0", Tables: 254}} {
+		s.Dpid, s.Connected = sw.String(), true
+		w.switchChanged(&api.SwitchChanged{Switch: s})
+		for port, role := range []string{"", "edge", "link"} {
+			w.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: uint32(port)}, Role: role}})
+		}
+		flows := w.want(s).GetFlows()
+		if len(flows) != 2 {
+			t.Fatalf("switch %v: %v", sw, flows)
+		}
+		for _, f := range flows {
+			_, e, err := f.Entry()
+			if err != nil || e.Match.Key.InPort != 1 || e.Cookie.Owner() != flow.OwnerSCP || e.Goto != 0 || !e.Reserved() && sw == 1 || (e.Table == 0) != (sw == 2) {
+				t.Errorf("switch %v: %+v, %v", sw, e, err)
+			}
+		}
+	}
+	n.stop()
+	n.stop = func() {}
+	if req := w.want(&api.Switch{Dpid: flow.DPID(1).String()}); req != nil {
+		t.Errorf("after its end: %v", req)
+	}
+}
+
+// TestOwnAddress: a front without a host has the last address of scp.vips, unless
+// another is given.
+func TestOwnAddress(t *testing.T) {
+	for _, c := range []struct{ nrf, listen, vips, address, want, err string }{
+		{"http://10.0.0.1:7777", "", "10.0.9.0/24,fd00::/112", "", "10.0.9.254", ""},
+		{"http://[fd00::1]:7777", "", "10.0.9.0/24,fd00::/112", "", "fd00::fffe", ""},
+		{"http://10.0.0.1:7777", "", "10.0.8.0/21", "", "10.0.15.254", ""},
+		{"http://10.0.0.1:7777", "", "10.0.9.0/31", "", "10.0.9.0", ""},
+		{"http://10.0.9.254:7777", "", "10.0.9.0/24", "", "10.0.9.253", ""},
+		{"http://10.0.0.1:7777", "", "", "10.0.0.9", "10.0.0.9", ""},
+		{"http://10.0.0.1:7777", "10.0.0.2:7777", "10.0.9.0/24", "", "", ""},
+		{"", "", "10.0.9.0/24", "", "", ""},
+		{"http://10.0.0.1:7777", "", "fd00::/112", "", "", "set scp.address"},
+		{"http://10.0.0.1:7777", "", "", "", "", "set scp.address"},
+		{"http://10.0.0.1:7777", "10.0.0.2:7777", "", "10.0.0.9", "", "leave out scp.address"},
+		{"http://10.0.0.1:7777", "", "", "10.0.0.1", "", "NRF's own"},
+		{"http://10.0.0.1:7777", "", "", "fd00::9", "", "of the family"},
+		{"http://10.0.0.1:7777", "", "", "224.0.0.1", "", "of a single host"},
+		{"", "", "", "10.0.0.9", "", "say by nrf"},
+		{"http://10.0.0.1:7777", "", "", "10.0.0.9:80", "", "of a single host"},
+		{"https://10.0.0.1:7777", "", "10.0.9.0/24", "", "", "scp.certificate"},
+	} {
+		cfg := DefaultConfig()
+		cfg.NRF, cfg.Listen, cfg.Address = c.nrf, c.listen, c.address
+		for _, text := range strings.FieldsFunc(c.vips, func(r rune) bool { return r == ',' }) {
+			cfg.Vips = append(cfg.Vips, netip.MustParsePrefix(text))
+		}
+		err := cfg.Validate()
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if got := cfg.own(); err != nil || got.IsValid() != (c.want != "") || got.IsValid() && got.String() != c.want {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
+// FuzzWire: no frame ends the front.
+func FuzzWire(f *testing.F) {
+	n := newNetwork(f, false)
+	n.lax = true
+	n.host(9)
+	f.Add(n.synFrame(9, netip.AddrPortFrom(n.addr(9), 4000), packet.TCPSyn))
+	f.Add(n.synFrame(9, netip.AddrPortFrom(n.addr(9), 4000), packet.TCPAck))
+	f.Add(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: macOf(9), SenderIP: n.addr(9), TargetIP: n.wire.own}))
+	f.Fuzz(func(_ *testing.T, frame []byte) {
+		in := wefttest.NewPacketIn(1, 9, frame)
+		in.Time = time.Now().UnixNano()
+		n.proxy.packet(in, &flow.Decision{})
+	})
+}

@@ -13,8 +13,9 @@ import (
 // A node describes itself by the datapath description of its switch (OpenFlow
 // 1.3.5 §7.3.5.1, dp_desc; in Open vSwitch other_config:dp-desc of the bridge):
 //
-//	hybrid access=3,4 internal=101-199 tunnel=200-299
+//	hybrid name=pe1 access=3,4 internal=101-199 tunnel=200-299
 type Hybrid struct {
+	Name     string   // what whoever runs it calls it; nothing depends on it
 	Access   PortList // customers are attached there, or nobody
 	Internal PortList // lead to the node's own routing
 	Tunnel   PortList // tunnels over the node's own routing: VXLAN, GRE
@@ -49,6 +50,9 @@ func (l PortList) String() string {
 // String returns the description in the form that ParseHybrid takes.
 func (h *Hybrid) String() string {
 	text := hybridWord
+	if h.Name != "" {
+		text += " name=" + h.Name
+	}
 	for _, l := range h.lists() {
 		if len(*l.list) > 0 {
 			text += " " + l.name + "=" + l.list.String()
@@ -99,6 +103,10 @@ func ParseHybrid(text string) (*Hybrid, error) {
 func (h *Hybrid) parse(words []string) error {
 	for _, w := range words {
 		name, ports, _ := strings.Cut(w, "=")
+		if name == "name" && h.Name == "" && ports != "" {
+			h.Name = ports
+			continue
+		}
 		var list *PortList
 		for _, l := range h.lists() {
 			if l.name == name {
@@ -106,7 +114,7 @@ func (h *Hybrid) parse(words []string) error {
 			}
 		}
 		if list == nil || len(*list) > 0 {
-			return fmt.Errorf("%.80q: want access=, internal= and tunnel=, each once at most", w)
+			return fmt.Errorf("%.80q: want name=, access=, internal= and tunnel=, each once at most", w)
 		}
 		for _, part := range strings.Split(ports, ",") {
 			low, high, ranged := strings.Cut(part, "-")

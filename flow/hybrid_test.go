@@ -6,6 +6,7 @@ func TestParseHybrid(t *testing.T) {
 	for text, want := range map[string]string{
 		"hybrid": "hybrid",
 		"hybrid access=3,4 internal=101-199 tunnel=200-299": "hybrid access=3,4 internal=101-199 tunnel=200-299",
+		"hybrid access=3 name=pe1":                          "hybrid name=pe1 access=3",
 		" hybrid  tunnel=7 access=3-3 ":                     "hybrid access=3 tunnel=7",
 	} {
 		h, err := ParseHybrid(text)
@@ -20,7 +21,7 @@ func TestParseHybrid(t *testing.T) {
 	}
 	for _, text := range []string{
 		"hybrid access", "hybrid access=", "hybrid access=0", "hybrid access=x", "hybrid access=3-2", "hybrid access=-2",
-		"hybrid access=1,,2", "hybrid access=4294967294", "hybrid access=1 access=2", "hybrid core=1", "hybrid access=1-5 tunnel=5",
+		"hybrid access=1,,2", "hybrid access=4294967294", "hybrid access=1 access=2", "hybrid core=1", "hybrid name= access=1", "hybrid access=1-5 tunnel=5",
 	} {
 		h, err := ParseHybrid(text)
 		if err == nil || h == nil || h.Role(1) != RoleUnsettled {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/weft-sdn/weft/flow"
 )
 
 // labNode is a hybrid node or router as it is made on this machine.
@@ -205,6 +207,39 @@ func (s *state) laySegment(k int, g *segment, at map[string]*labNode, add func(*
 		}
 		add(n, len(s.Topology.Hosts)+i, p)
 	}
+}
+
+// mostDescription is how long a datapath description may be (OpenFlow 1.3.5
+// §7.3.5.1).
+const mostDescription = 255
+
+// description returns what a switch says of itself: its name, and of a hybrid
+// node, which ports are no links. Those of customers are left out where they are
+// too many to be named; a controller then finds out by its probes.
+func (s *state) description(sw string) string {
+	i := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == sw && n.Kind == KindHybrid })
+	if i < 0 {
+		return sw
+	}
+	h := &flow.Hybrid{Name: sw, Internal: flow.PortList{{internalPorts + 1, 2*internalPorts - 1}}}
+	var access []uint16
+	for _, p := range s.Nodes[i].Ports {
+		if p.Role == roleAccess || p.Role == roleGateway {
+			access = append(access, p.Port)
+		}
+	}
+	slices.Sort(access)
+	for _, p := range access {
+		if last := len(h.Access) - 1; last >= 0 && h.Access[last][1] == flow.Port(p)-1 {
+			h.Access[last][1] = flow.Port(p)
+		} else {
+			h.Access = append(h.Access, [2]flow.Port{flow.Port(p), flow.Port(p)})
+		}
+	}
+	if len(h.String()) > mostDescription {
+		h.Access = nil
+	}
+	return h.String()
 }
 
 // routed returns the node's ports that have addresses.

@@ -188,7 +188,7 @@ func (s *state) transaction(o ovs) []string {
 			continue
 		}
 		br := s.Bridges[sw.Name]
-		args = append(args, "--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", "other_config:dp-desc="+sw.Name)
+		args = append(args, "--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name)))
 		if sw.controlled() {
 			args = append(args, "fail_mode="+sw.FailMode, "protocols="+strings.Join(sw.Protocols, ","),
 				"other_config:datapath-id="+sw.DPID.String(), "other_config:disable-in-band=true")

@@ -1,0 +1,18 @@
+package lab
+
+import "testing"
+
+// A hybrid node's switch says which ports are no links; the others say their name.
+func TestDescription(t *testing.T) {
+	s := &state{Nodes: []labNode{{Name: "pe1", Kind: KindHybrid, Ports: []nodePort{
+		{Port: 1, Role: roleLink}, {Port: 5, Role: roleGateway}, {Port: 3, Role: roleAccess}, {Port: 4, Role: roleAccess}, {Port: 2, Role: roleSegment}}},
+		{Name: "r1", Kind: KindRouter}, {Name: "pe2", Kind: KindHybrid}}}
+	for i := range uint16(200) {
+		s.Nodes[2].Ports = append(s.Nodes[2].Ports, nodePort{Port: 2*i + 1, Role: roleAccess})
+	}
+	for name, want := range map[string]string{"pe1": "hybrid name=pe1 access=3-5 internal=10001-19999", "pe2": "hybrid name=pe2 internal=10001-19999", "r1": "r1", "s1": "s1"} {
+		if got := s.description(name); got != want {
+			t.Errorf("%s says %q, want %q", name, got, want)
+		}
+	}
+}

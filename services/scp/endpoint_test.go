@@ -15,7 +15,12 @@ import (
 // no VIP of them, and weft scp get says why.
 func TestRefusedVIP(t *testing.T) {
 	g := newRig(t)
-	g.back.refuses = "scp-udm.7777"
+	refuse := func(vip string) {
+		g.back.mu.Lock()
+		defer g.back.mu.Unlock()
+		g.back.refuses = vip
+	}
+	refuse("scp-udm.7777")
 	g.register(2, sbi.UDM)
 	g.register(3, sbi.UDM)
 	said := func() string {
@@ -35,9 +40,7 @@ func TestRefusedVIP(t *testing.T) {
 	if why := said(); !strings.Contains(why, "127.0.1.2 is the address of vip other") {
 		t.Errorf("it says %q", why)
 	}
-	g.back.mu.Lock()
-	g.back.refuses = ""
-	g.back.mu.Unlock()
+	refuse("")
 	g.vip("scp-udm.7777", func(*api.Vip) bool { return true })
 	g.eventually("the end point is there", func() bool {
 		_, found, _ := g.discover(1, sbi.AMF, sbi.UDM, "")

@@ -148,6 +148,9 @@ func (k *Standing) Run(ctx context.Context) {
 	}
 	k.mu.Unlock()
 	<-ctx.Done()
+	k.mu.Lock()
+	k.ctx = nil // nothing begins any more
+	k.mu.Unlock()
 	k.work.Wait()
 }
 

@@ -43,6 +43,7 @@ type keeper struct {
 
 	mu   sync.Mutex // guards the following
 	jobs map[flow.DPID]*keeping
+	over bool // wait was called: nothing begins any more
 	work sync.WaitGroup
 }
 
@@ -72,6 +73,10 @@ func (k *keeper) begin(ctx context.Context, sw flow.DPID, hybrid bool) {
 	}
 	j := &keeping{hybrid: hybrid, stop: cancel, again: make(chan struct{}, 1)}
 	k.jobs[sw] = j
+	if k.over {
+		cancel()
+		return
+	}
 	k.work.Go(func() { k.keep(ctx, sw, j) })
 }
 
@@ -95,7 +100,12 @@ func (k *keeper) end(sw flow.DPID) {
 }
 
 // wait waits until all work has ended.
-func (k *keeper) wait() { k.work.Wait() }
+func (k *keeper) wait() {
+	k.mu.Lock()
+	k.over = true
+	k.mu.Unlock()
+	k.work.Wait()
+}
 
 // keep declares the flows until the switch has confirmed, and whenever again is
 // called.

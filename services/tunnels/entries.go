@@ -1,6 +1,8 @@
 package tunnels
 
 import (
+	"encoding/binary"
+	"hash/fnv"
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
@@ -98,12 +100,10 @@ func address(p lsp, i int) []flow.Action {
 // macOf returns the Ethernet address of labelled frames at a port, locally
 // administered: 02:57 and a hash of switch and port (FNV-1a).
 func macOf(sw flow.DPID, port flow.Port) flow.MAC {
-	h := uint32(2166136261)
-	for _, v := range []uint64{uint64(sw), uint64(port)} {
-		for range 8 {
-			h = (h ^ uint32(v&0xff)) * 16777619
-			v >>= 8
-		}
-	}
-	return flow.MACFrom(0x0257<<32 | uint64(h))
+	var at [12]byte
+	binary.BigEndian.PutUint64(at[:], uint64(sw))
+	binary.BigEndian.PutUint32(at[8:], uint32(port))
+	h := fnv.New32a()
+	h.Write(at[:])
+	return flow.MACFrom(0x0257<<32 | uint64(h.Sum32()))
 }

@@ -200,7 +200,7 @@ var setOrder = [...]string{
 	"ct", "resubmit", "output", "group",
 }
 
-// finalAction is the index in setOrder of the first action of which a set has one only.
+// finalAction is the index in setOrder of the first action that a set has only one of.
 const finalAction = 16
 
 // setRank returns where in setOrder an action stands; -1 if a set does not carry

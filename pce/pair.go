@@ -8,7 +8,7 @@ import (
 
 // The bounds of what Pair tries where a flow does not give the answer.
 const (
-	firstsMax   = 64     // paths of which it looks for a partner
+	firstsMax   = 64     // paths that it looks for a partner for
 	partialsMax = 20_000 // partial paths by which it finds those
 )
 

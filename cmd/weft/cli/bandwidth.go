@@ -15,7 +15,7 @@ var rateUnits = []struct {
 	kbps   uint64
 }{{"T", 1_000_000_000}, {"G", 1_000_000}, {"M", 1000}, {"K", 1}}
 
-// String returns the rate with the largest unit of which it is a whole number: "10G".
+// String returns the rate as a whole number of the largest unit that allows it: "10G".
 func (r *Bandwidth) String() string {
 	for _, u := range rateUnits {
 		if *r > 0 && uint64(*r)%u.kbps == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	"github.com/weft-sdn/weft/experiments/msn"
+	"github.com/weft-sdn/weft/experiments/oshi"
 	"github.com/weft-sdn/weft/experiments/scp"
 )
 
@@ -38,7 +39,7 @@ draws them, and puts what the paper claims beside what was measured.`,
 
 // allExperiments returns the experiments of all papers, in the order of lists.
 func allExperiments() []experiments.Experiment {
-	return slices.Concat(msn.All(), hydra.All(), scp.All())
+	return slices.Concat(msn.All(), hydra.All(), scp.All(), oshi.All())
 }
 
 // experimentEntry is one line of the list.
@@ -123,7 +124,7 @@ command is run again, and tries again what has failed; samples taken with other
 parameters, or by another build, are not mixed with it: give another --dir then,
 or discard them with --fresh.
 
-Those of the MSN and SDN-SCP papers need root and Open vSwitch. Exit status 1 if an
+Those of the MSN, SDN-SCP and OSHI papers need root and Open vSwitch. Exit status 1 if an
 experiment has measured nothing at all; the others are run nevertheless. A case
 that fails, or a figure that misses its bound, is no error: the table says so.`,
 		Example: `  weft experiment run all --quick

@@ -1,0 +1,34 @@
+package oshi
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/weft-sdn/weft/experiments/experimentstest"
+)
+
+// rehearsal returns samples as an experiment takes them.
+func rehearsal(experiment, name string, round int) (rows [][]string) {
+	switch experiment {
+	case "oshi-steiner":
+		for _, n := range endCounts() {
+			rows = append(rows, []string{strconv.Itoa(n), written(float64(n*len(name) + round)), written(float64(n))})
+		}
+	}
+	return rows
+}
+
+func TestExperiments(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			experimentstest.Rehearse(t, e, func(name string, round int) [][]string { return rehearsal(e.Name, name, round) })
+		})
+	}
+}
+
+// What the paper is said to show can be read.
+func TestPaper(t *testing.T) {
+	if rows, err := paperValues.Rows(); err != nil || len(rows) == 0 {
+		t.Errorf("%d lines, %v", len(rows), err)
+	}
+}

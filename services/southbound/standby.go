@@ -83,8 +83,14 @@ func (h *hub) held() int {
 func (h *hub) resume() {
 	for _, s := range h.Up.All() {
 		if s.MissedMessages() {
-			s.Renew(time.Now())
-			h.SwitchChanged(newSwitchChanged(s))
+			h.Restored(s)
 		}
 	}
+}
+
+// Restored announces a switch that may have refused or missed messages, as if
+// its session began anew.
+func (h *hub) Restored(s *session.Session) {
+	s.Renew(time.Now())
+	h.SwitchChanged(newSwitchChanged(s))
 }

@@ -5,8 +5,11 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
@@ -71,16 +74,33 @@ func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []lis
 	return g.Wait()
 }
 
+const (
+	// contestNear is how far above ours a generation may be that a process of the
+	// former plan gave a switch: it has gone by our epochs, and one further.
+	contestNear = 16
+	// contestMost is how often such generations are outbid before the switch is
+	// left to whoever goes on raising them; contestAgain gives one more.
+	contestMost  = 5
+	contestAgain = time.Hour
+)
+
 // surpassedBy returns the reaction to a switch that reports a generation higher
 // than ours. With partitions it may have come from another one, and the store
-// is asked for a higher epoch; otherwise another process, or another
-// controller, is master.
+// is asked for a higher epoch; so it is where the generation is hardly higher,
+// as that of a process that does not know yet that its partition is no more.
+// Otherwise another process, or another controller, is master.
 func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool {
+	var mu sync.Mutex // guards raised
+	var raised uint64
+	contests := rate.NewLimiter(rate.Every(contestAgain), contestMost)
 	return func(generation uint64) bool {
-		if h.mine.Load().Alone() {
+		mu.Lock()
+		defer mu.Unlock()
+		if h.mine.Load().Alone() && generation >= raised && (generation-h.epoch.Load() > contestNear || !contests.Allow()) {
 			m.Look()
 			return false
 		}
+		raised = max(raised, generation+1)
 		m.Raise(generation + 1)
 		return true
 	}

@@ -13,10 +13,11 @@ const doubt = 2 * time.Second
 type Timeouts struct{ EchoInterval, DeadAfter, WriteTimeout time.Duration }
 
 // Check sends an echo to a silent switch and ends the session of a switch that
-// does not answer, does not read, or does not finish a message. It also sends
-// packets and events that are held for too long.
+// does not answer, does not read, does not finish a message, or obeys another
+// master. It also sends packets and events that are held for too long.
 func (s *Session) Check(now time.Time, t *Timeouts) {
 	s.releaseHeld(now)
+	s.checkRole(now, t.EchoInterval)
 	s.out.release() // the reader that holds packets for it may itself be held up
 	silent := now.Sub(time.Unix(0, s.lastRead.Load()))
 	partial, asked := s.partial.Load(), s.asked.Load()

@@ -20,6 +20,7 @@ func (alone) Surpassed(uint64) bool         { return false }
 func (alone) Enlist(s *Session) error       { s.Activate(); return nil }
 func (o alone) Join(s *Session)             { o.Up.Put(s.DPID, s) }
 func (o alone) Leave(s *Session, _ error)   { o.Up.Drop(s.DPID) }
+func (alone) Restored(*Session)             {}
 func (alone) Coming(dpid) bool              { return false }
 
 // newAlone returns what sessions without a hub share.

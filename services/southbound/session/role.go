@@ -31,6 +31,8 @@ func (s *Session) establish() error {
 // it.
 func (s *Session) Activate() {
 	s.active = true
+	s.reign.asked.Store(time.Now().UnixNano())
+	s.reign.master.Store(s.role == openflow.RoleMaster)
 	s.pipeline = s.shared.Open(s.DPID, s.later)
 	s.admission = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)

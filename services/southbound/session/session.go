@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +60,7 @@ type Session struct {
 	Mastered bool          // the handshake made this process master
 	claiming atomic.Uint32 // xid of a later request for mastership
 	asking   atomic.Uint32 // xid of the request for the switch's generation
+	reign    reign
 
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
@@ -412,7 +412,12 @@ func (s *Session) message(msg []byte) error {
 			return err
 		}
 		return s.waits.answer(h.Xid, r.Body, r.More)
-	case openflow.TypeQueueGetConfigReply, openflow.TypeRoleReply:
+	case openflow.TypeRoleReply:
+		if mine, err := s.roleTold(h.Xid, msg); mine {
+			return err
+		}
+		return s.waits.answer(h.Xid, msg, false)
+	case openflow.TypeQueueGetConfigReply:
 		return s.waits.answer(h.Xid, msg, false)
 	case openflow.TypeFlowRemoved:
 		var r openflow.FlowRemoved
@@ -464,36 +469,4 @@ func (s *Session) packetIn(msg []byte) error {
 	}
 	s.emit(d)
 	return nil
-}
-
-// refused passes a switch's error to the sender of the refused message.
-func (s *Session) refused(msg []byte) error {
-	e, err := s.Version.DecodeError(msg)
-	if err != nil {
-		return err
-	}
-	s.count.errors.Add(1)
-	waited, err := s.waits.refuse(e)
-	if waited || s.limiters.refused(s, e) {
-		return err
-	}
-	event := &api.SwitchError{Dpid: s.DPID.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}
-	if cookie, ok := refusedCookie(s.Version, e.Data); ok {
-		event.Cookie = fmt.Sprintf("%016x", uint64(cookie))
-	}
-	s.shared.SwitchError(event)
-	return nil
-}
-
-// refusedCookie reads the cookie from the start of a refused flow-mod. An error
-// message carries at least 64 bytes of that message (OpenFlow 1.3.5 §7.4.4).
-func refusedCookie(v openflow.Version, data []byte) (flow.Cookie, bool) {
-	at := openflow.HeaderLen
-	if v == openflow.V10 {
-		at += 40 // after the match
-	}
-	if h, err := openflow.ParseHeader(data); err != nil || h.Type != openflow.TypeFlowMod || len(data) < at+8 {
-		return 0, false
-	}
-	return flow.Cookie(binary.BigEndian.Uint64(data[at:])), true
 }

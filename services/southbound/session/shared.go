@@ -64,6 +64,8 @@ type Owner interface {
 	// Join makes a switch known to the system, leave publishes that it is gone.
 	Join(*Session)
 	Leave(*Session, error)
+	// Restored handles a session that the switch had made a slave for a while.
+	Restored(*Session)
 	// Coming reports whether a switch that is not up is about to come up.
 	Coming(dpid) bool
 }

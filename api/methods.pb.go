@@ -206,6 +206,18 @@ var (
 	ListNats = Method[ListNatsRequest, ListNatsResponse]{"nat.ListNats"}
 )
 
+// The methods of Nodes.
+var (
+	// Takes how the nodes of a machine do, and answers what is wanted of them. It is called
+	// about once a second, and at once when something changes.
+	ReportNodes = Method[ReportNodesRequest, ReportNodesResponse]{"nodes.ReportNodes"}
+	// The nodes that have been heard of, by their switches.
+	ListNodes = Method[ListNodesRequest, ListNodesResponse]{"nodes.ListNodes"}
+	// Has nodes make tunnel ports, and answers at once which numbers these have. It replaces
+	// what the user wanted before.
+	SetTunnelPorts = Method[SetTunnelPortsRequest, SetTunnelPortsResponse]{"nodes.SetTunnelPorts"}
+)
+
 // The methods of Qos.
 var (
 	// Makes a policy, or replaces the one of that name. Answers when all switches
@@ -402,6 +414,9 @@ var methods = []AnyMethod{
 	SetNat,
 	DeleteNat,
 	ListNats,
+	ReportNodes,
+	ListNodes,
+	SetTunnelPorts,
 	QosSetPolicy,
 	QosDeletePolicy,
 	QosListPolicies,
@@ -484,6 +499,10 @@ var (
 	// a packet has come in by an edge port, the first since the port became one,
 	// and discovery has not seen it.
 	PortUsedEvent = Subject[PortUsed]{Name: "intake.PortUsed"}
+	// a node has been heard of, does other than before, or is gone.
+	NodeChangedEvent = Subject[NodeChanged]{Name: "nodes.NodeChanged", Clients: true}
+	// a tunnel port has come up or gone down.
+	TunnelPortChangedEvent = Subject[TunnelPortChanged]{Name: "nodes.TunnelPortChanged", Clients: true}
 	// a port sends so many packets to the controller that they are
 	// limited, or has stopped to.
 	FloodChangedEvent = Subject[FloodChanged]{Name: "southbound.FloodChanged", Clients: true}
@@ -516,6 +535,8 @@ var subjects = []AnySubject{
 	HostChangedEvent,
 	HostClaimedEvent,
 	PortUsedEvent,
+	NodeChangedEvent,
+	TunnelPortChangedEvent,
 	FloodChangedEvent,
 	SwitchChangedEvent,
 	SwitchForgottenEvent,
@@ -538,6 +559,7 @@ func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.Clie
 		RegisterHeartbeatHandlerClient(ctx, mux, NewHeartbeatClient(conn)),
 		RegisterHostsHandlerClient(ctx, mux, NewHostsClient(conn)),
 		RegisterNatHandlerClient(ctx, mux, NewNatClient(conn)),
+		RegisterNodesHandlerClient(ctx, mux, NewNodesClient(conn)),
 		RegisterQosHandlerClient(ctx, mux, NewQosClient(conn)),
 		RegisterRouterHandlerClient(ctx, mux, NewRouterClient(conn)),
 		RegisterScpHandlerClient(ctx, mux, NewScpClient(conn)),
@@ -567,6 +589,7 @@ type Clients struct {
 	HeartbeatClient
 	HostsClient
 	NatClient
+	NodesClient
 	QosClient
 	RouterClient
 	ScpClient
@@ -591,6 +614,7 @@ func NewClients(conn grpc.ClientConnInterface) Clients {
 		NewHeartbeatClient(conn),
 		NewHostsClient(conn),
 		NewNatClient(conn),
+		NewNodesClient(conn),
 		NewQosClient(conn),
 		NewRouterClient(conn),
 		NewScpClient(conn),

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// How much a client may do. Each role includes those before it.
+// How much a client may do. Each of read, operate and admin includes those before it.
 type Role int32
 
 const (
@@ -34,6 +34,8 @@ const (
 	Role_ROLE_OPERATE Role = 2
 	// Change the controller: plan, configuration, tokens.
 	Role_ROLE_ADMIN Role = 3
+	// Report the nodes of a machine, and nothing else; operate and admin may, too.
+	Role_ROLE_NODE Role = 4
 )
 
 // Enum value maps for Role.
@@ -43,12 +45,14 @@ var (
 		1: "ROLE_READ",
 		2: "ROLE_OPERATE",
 		3: "ROLE_ADMIN",
+		4: "ROLE_NODE",
 	}
 	Role_value = map[string]int32{
 		"ROLE_UNSPECIFIED": 0,
 		"ROLE_READ":        1,
 		"ROLE_OPERATE":     2,
 		"ROLE_ADMIN":       3,
+		"ROLE_NODE":        4,
 	}
 )
 
@@ -206,7 +210,10 @@ type MethodRules struct {
 	// How it appears over HTTP: the verb, the path with fields of the request in braces, and the
 	// field of the request that the body of a POST is; without one, the body is the whole
 	// request: "POST /v1/qos/policies policy". The first counts in documents.
-	Http          []string `protobuf:"bytes,5,rep,name=http,proto3" json:"http,omitempty"`
+	Http []string `protobuf:"bytes,5,rep,name=http,proto3" json:"http,omitempty"`
+	// The field of the request in which the gateway says who calls, whatever the caller says
+	// there: the name of the token, "loopback" or "user" and its number.
+	Caller        string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -274,6 +281,13 @@ func (x *MethodRules) GetHttp() []string {
 		return x.Http
 	}
 	return nil
+}
+
+func (x *MethodRules) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // How a call finds its servers where the called service runs once for each of several
@@ -470,13 +484,14 @@ const file_options_proto_rawDesc = "" +
 	"EventRules\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +
 	"\aclients\x18\x02 \x01(\bR\aclients\x12\x16\n" +
-	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xa0\x01\n" +
+	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xb8\x01\n" +
 	"\vMethodRules\x12!\n" +
 	"\x04role\x18\x01 \x01(\x0e2\r.weft.v1.RoleR\x04role\x12\x18\n" +
 	"\achanges\x18\x02 \x01(\bR\achanges\x12&\n" +
 	"\x05route\x18\x03 \x01(\v2\x10.weft.v1.RoutingR\x05route\x12\x18\n" +
 	"\acommand\x18\x04 \x01(\tR\acommand\x12\x12\n" +
-	"\x04http\x18\x05 \x03(\tR\x04http\"\xd9\x01\n" +
+	"\x04http\x18\x05 \x03(\tR\x04http\x12\x16\n" +
+	"\x06caller\x18\x06 \x01(\tR\x06caller\"\xd9\x01\n" +
 	"\aRouting\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x18\n" +
@@ -488,13 +503,14 @@ const file_options_proto_rawDesc = "" +
 	"\n" +
 	"incomplete\x18\b \x01(\tR\n" +
 	"incomplete\x12\x16\n" +
-	"\x06states\x18\t \x03(\tR\x06states*M\n" +
+	"\x06states\x18\t \x03(\tR\x06states*\\\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_READ\x10\x01\x12\x10\n" +
 	"\fROLE_OPERATE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"ROLE_ADMIN\x10\x03:N\n" +
+	"ROLE_ADMIN\x10\x03\x12\r\n" +
+	"\tROLE_NODE\x10\x04:N\n" +
 	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06method:R\n" +
 	"\aservice\x12\x1f.google.protobuf.ServiceOptions\x18\x8e\x8c\x03 \x01(\v2\x15.weft.v1.ServiceRulesR\aservice:L\n" +
 	"\x05event\x12\x1f.google.protobuf.MessageOptions\x18\x8f\x8c\x03 \x01(\v2\x13.weft.v1.EventRulesR\x05eventB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"

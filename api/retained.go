@@ -72,3 +72,12 @@ func portKey(at interface {
 }) string {
 	return fmt.Sprintf("%s/%d", at.GetDpid(), at.GetPort())
 }
+
+func (e *NodeChanged) EventKey() string { return e.GetNode().GetReport().GetDpid() }
+func (e *NodeChanged) EventGone() bool  { return e.GetGone() }
+
+func (e *TunnelPortChanged) EventKey() string {
+	return e.GetPort().GetKind() + "-" + portKey(e.GetPort().GetA()) + "-" + portKey(e.GetPort().GetB())
+}
+
+func (e *TunnelPortChanged) EventGone() bool { return e.GetGone() }

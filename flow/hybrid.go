@@ -21,6 +21,15 @@ type Hybrid struct {
 	Tunnel   PortList // tunnels over the node's own routing: VXLAN, GRE
 }
 
+// The numbers of the tunnel ports that nodes make on demand.
+const (
+	TunnelPorts     Port = 20001
+	TunnelPortsLast Port = 29999
+)
+
+// IsTunnelPort reports whether a number is one of those.
+func IsTunnelPort(p Port) bool { return p >= TunnelPorts && p <= TunnelPortsLast }
+
 // A PortList is a list of ranges of ports.
 type PortList [][2]Port
 

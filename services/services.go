@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/services/hosts"
 	"github.com/weft-sdn/weft/services/intake"
 	"github.com/weft-sdn/weft/services/nat"
+	"github.com/weft-sdn/weft/services/nodes"
 	"github.com/weft-sdn/weft/services/paths"
 	"github.com/weft-sdn/weft/services/qos"
 	"github.com/weft-sdn/weft/services/router"
@@ -53,6 +54,7 @@ func All(p gateway.Process) []weft.Spec {
 		heartbeat.Spec(),
 		qos.Spec(),
 		tenants.Spec(),
+		nodes.Spec(),
 		tunnels.Spec(),
 		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),
 		gateway.Spec(p),

@@ -105,7 +105,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("certificate: it needs key, and key needs certificate: set both (weft certs controller), or none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
-		if _, err := parseRole(c.Users[name]); err != nil || name == "" {
+		if r, err := parseRole(c.Users[name]); err != nil || r < roleRead || name == "" {
 			return fmt.Errorf("users: %s: %q: want a user and its role: %s", name, c.Users[name], strings.Join(roleNames[roleRead:], ", "))
 		}
 	}

@@ -79,6 +79,11 @@ type denied struct {
 // token.
 func open(path string) bool { return path == "/" || path == "/healthz" }
 
+// calling reports whether a request is a call of a method, whose role counts.
+func calling(r *http.Request) bool {
+	return isGRPC(r) || strings.HasPrefix(r.URL.Path, "/v1/") && r.URL.Path != eventsPath
+}
+
 // protect returns a handler that passes permitted requests to next, with the
 // caller in their context.
 func (g *guard) protect(next http.Handler) http.Handler {
@@ -86,6 +91,9 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		who, no := g.check(r)
 		if no == nil && who.role == roleNone && !open(r.URL.Path) {
 			no = &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed"} // check has let nobody in
+		}
+		if no == nil && who.role == roleNode && !calling(r) {
+			no = &denied{kind: codes.PermissionDenied, why: refusedRole, text: fmt.Sprintf("the token %s has the role %s, which is for reports of nodes alone", who.name, who.role)}
 		}
 		var visit *northbound.Visit
 		if no == nil {
@@ -126,7 +134,7 @@ func rankOf(r role) northbound.Rank {
 	switch {
 	case r >= roleOperate:
 		return northbound.Operator
-	case r >= roleRead:
+	case r >= roleNode:
 		return northbound.Reader
 	}
 	return northbound.Stranger

@@ -11,36 +11,46 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// role is what a client may do. Each role includes those before it.
+// role is what a client may do. Each of read, operate and admin includes those
+// before it; node is apart: it may report nodes, as operate may, too, and nothing
+// else.
 type role int
 
 // The roles; the zero value may do nothing.
 const (
-	roleNone    = role(api.Role_ROLE_UNSPECIFIED)
-	roleRead    = role(api.Role_ROLE_READ)
-	roleOperate = role(api.Role_ROLE_OPERATE)
-	roleAdmin   = role(api.Role_ROLE_ADMIN)
+	roleNone role = iota
+	roleNode
+	roleRead
+	roleOperate
+	roleAdmin
 )
 
-var roleNames = [...]string{"none", "read", "operate", "admin"}
+var roleNames = [...]string{"none", "node", "read", "operate", "admin"}
+
+// roleOf returns a role of the .proto files.
+func roleOf(r api.Role) role {
+	return map[api.Role]role{
+		api.Role_ROLE_NODE: roleNode, api.Role_ROLE_READ: roleRead, api.Role_ROLE_OPERATE: roleOperate, api.Role_ROLE_ADMIN: roleAdmin,
+	}[r]
+}
 
 // String returns the name of a role.
 func (r role) String() string { return roleNames[r] }
 
 // parseRole reads the name of a role that a token may have.
 func parseRole(name string) (role, error) {
-	for r := roleRead; r <= roleAdmin; r++ {
+	for r := roleNode; r <= roleAdmin; r++ {
 		if roleNames[r] == name {
 			return r, nil
 		}
 	}
-	return roleNone, fmt.Errorf("role %q; allowed: %s", name, strings.Join(roleNames[roleRead:], ", "))
+	return roleNone, fmt.Errorf("role %q; allowed: %s", name, strings.Join(roleNames[roleNode:], ", "))
 }
 
 // needs returns the least role that may call a method: administrator if the
 // .proto files name none.
 func needs(method string) role {
-	if r := role(api.RulesOf(method).GetRole()); r != roleNone {
+	if r := roleOf(api.RulesOf(method).GetRole()); r != roleNone {
 		return r
 	}
 	return roleAdmin
@@ -66,7 +76,7 @@ func callerOf(ctx context.Context) caller {
 
 // may returns an error if a caller may not call a method.
 func (c caller) may(method string, needs role) error {
-	if c.role >= needs {
+	if c.role >= needs && (needs != roleNode || c.role != roleRead) {
 		return nil
 	}
 	if c.local {

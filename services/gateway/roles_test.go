@@ -74,7 +74,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("open %v, without a token: %s, want %d", open, anonymous.Status, want)
 		}
 		tokens := map[string]string{}
-		for _, r := range []string{"read", "operate", "admin"} {
+		for _, r := range []string{"node", "read", "operate", "admin"} {
 			tokens[r] = s.made(t, r, r)
 		}
 		hosts, flows := api.NewHostsClient(dial(t, s.address)), api.NewFlowrulesClient(dial(t, s.address))
@@ -82,6 +82,7 @@ func TestRoles(t *testing.T) {
 			role                             string
 			read, operate, admin, get, event bool
 		}{
+			{"node", false, false, false, false, false},
 			{"read", true, false, false, true, true},
 			{"operate", true, true, false, true, true},
 			{"admin", true, true, true, true, true},
@@ -196,8 +197,8 @@ func TestTokens(t *testing.T) {
 		{func(r *api.CreateTokenRequest) { r.Name = "" }, codes.InvalidArgument, "name"},
 		{func(r *api.CreateTokenRequest) { r.Name = "a b" }, codes.InvalidArgument, "name"},
 		{func(r *api.CreateTokenRequest) { r.Name = "loopback" }, codes.InvalidArgument, "audit log"},
-		{func(r *api.CreateTokenRequest) { r.Role = "root" }, codes.InvalidArgument, "read, operate, admin"},
-		{func(r *api.CreateTokenRequest) { r.Role = "none" }, codes.InvalidArgument, "read, operate, admin"},
+		{func(r *api.CreateTokenRequest) { r.Role = "root" }, codes.InvalidArgument, "node, read, operate, admin"},
+		{func(r *api.CreateTokenRequest) { r.Role = "none" }, codes.InvalidArgument, "node, read, operate, admin"},
 		{func(r *api.CreateTokenRequest) { r.Sha256 = "12" }, codes.InvalidArgument, "64 hexadecimal"},
 		{func(r *api.CreateTokenRequest) { r.Expires = "tomorrow" }, codes.InvalidArgument, "RFC 3339"},
 		{func(r *api.CreateTokenRequest) { r.Expires = "2001-01-01T00:00:00Z" }, codes.InvalidArgument, "is over"},

@@ -113,6 +113,10 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 		c.failed(codes.PermissionDenied)
 		return nil, err
 	}
+	if name := api.RulesOf(r.name).GetCaller(); name != "" {
+		m := req.(proto.Message).ProtoReflect()
+		m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(who.name))
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	defer func() {

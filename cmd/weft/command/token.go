@@ -86,11 +86,11 @@ SHA-256 only.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the token's name, such as that of its holder")
-	cmd.Flags().StringVar(&role, "role", "", "read, operate or admin")
+	cmd.Flags().StringVar(&role, "role", "", "read, operate or admin; or node, for weft node run")
 	cmd.Flags().StringVar(&expires, "expires", "", "for how long it is good, such as 30d or 12h (default for ever)")
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("role")
-	cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"read", "operate", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"read", "operate", "admin", "node"}, cobra.ShellCompDirectiveNoFileComp))
 	out.Flag(cmd)
 	return cmd
 }

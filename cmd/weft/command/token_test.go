@@ -72,7 +72,7 @@ func TestTokensOverTLS(t *testing.T) {
 				t.Errorf("token list:\n%s", out)
 			}
 			fails("revoke it first", "token", "create", "--name", "reader", "--role", "admin")
-			fails("allowed: read, operate, admin", "token", "create", "--name", "x", "--role", "root")
+			fails("allowed: node, read, operate, admin", "token", "create", "--name", "x", "--role", "root")
 			fails("want a time such as 30d", "token", "create", "--name", "x", "--role", "read", "--expires", "soon")
 			add := []string{"flow", "add", "-s", "1", "-m", "in_port=1", "-a", "output:2", "--no-wait"}
 			fails("needs the role operate, and the token reader has read", append(add, "--token", reader)...)

@@ -1,0 +1,266 @@
+package nodes
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// The states of a node.
+const (
+	stateLive    = "live"
+	stateStale   = "stale"
+	stateUnknown = "unknown"
+)
+
+// forgotten is how many times Stale a node is remembered that is not heard of.
+const forgotten = 720
+
+// A book is what is known of nodes, links and tunnel ports.
+type book struct {
+	cfg      *Config
+	now      func() time.Time
+	tellNode func(*api.NodeChanged)
+	tellPort func(*api.TunnelPortChanged)
+
+	mu     object.Guard // guards the following
+	nodes  map[flow.DPID]*node
+	hybrid map[flow.DPID]bool              // switches that are connected and say that they are
+	links  map[flow.Location]flow.Location // that are up, from and to hybrid nodes or not
+	ports  *object.Store[*tunnelPort]
+	of     map[flow.DPID]map[string]bool // the tunnel ports of a switch
+	told   map[string]*api.TunnelPort    // as subscribers know them
+}
+
+// node is a node that has been heard of.
+type node struct {
+	dpid   flow.DPID
+	report *api.NodeReport // nobody writes to it
+	agent  string
+	heard  time.Time
+	state  string
+	wanted *api.NodeWanted // as it was last computed; nobody writes to it
+	damped map[uint32]*damping
+}
+
+func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
+	b := &book{cfg: cfg, now: now, tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
+		nodes: map[flow.DPID]*node{}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
+		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}}
+	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
+		What: "tunnel port", Many: "tunnel ports", Most: func() int { return mostTunnels }, Raise: "",
+		Name:    func(p *tunnelPort) string { return p.name() },
+		Format:  object.Messages(parsePort, (*tunnelPort).message),
+		Changed: b.portChanged, Bad: bad,
+	})
+	return b
+}
+
+// report takes the report of an agent, and returns what is wanted and how many
+// nodes were refused.
+func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int, error) {
+	if err := checkReport(q); err != nil {
+		return nil, len(q.GetNodes()), err
+	}
+	answer := &api.ReportNodesResponse{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, refused := b.now(), 0
+	interval := b.interval(q.Agent, len(q.Nodes))
+	for _, r := range q.Nodes {
+		sw, _ := flow.ParseDPID(r.Dpid)
+		if why := b.refuse(q.Agent, sw, r, now); why != "" {
+			refused++
+			answer.Nodes = append(answer.Nodes, &api.NodeWanted{Dpid: r.Dpid, Refused: why})
+			continue
+		}
+		n := b.nodes[sw]
+		if r.Unchanged && (n == nil || n.agent != q.Agent) {
+			answer.Nodes = append(answer.Nodes, &api.NodeWanted{Dpid: r.Dpid, Whole: true})
+			continue
+		}
+		b.take(q.Agent, sw, r, now)
+		n = b.nodes[sw]
+		n.wanted = b.want(n, interval)
+		if n.wanted.Version != r.Wanted {
+			answer.Nodes = append(answer.Nodes, n.wanted)
+		}
+	}
+	return answer, refused, nil
+}
+
+// refuse returns why the report of a node is not taken; empty: it is. It is
+// called with mu held.
+func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) string {
+	n := b.nodes[sw]
+	switch {
+	case !b.cfg.mayReport(agent, r.Dpid):
+		return "by nodes.agents, " + agent + " may not report it"
+	case n != nil && n.agent != agent && now.Sub(n.heard) < b.cfg.Stale:
+		return n.agent + " reports it, too: one at a time may"
+	case n == nil && len(b.nodes) >= b.cfg.Nodes:
+		return "there are as many nodes as nodes.nodes says"
+	case !r.Unchanged:
+		if err := checkNode(r); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// take enters a report that is as it should be. It is called with mu held.
+func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) {
+	n := b.nodes[sw]
+	if n == nil {
+		n = &node{dpid: sw, damped: map[uint32]*damping{}, report: &api.NodeReport{}}
+		b.nodes[sw] = n
+	}
+	n.agent, n.heard = agent, now
+	changed := n.judge(b, now)
+	if !r.Unchanged {
+		is := proto.CloneOf(r)
+		is.Wanted = 0
+		for _, p := range is.Ports {
+			n.damp(p, n.port(p.Port), now)
+		}
+		if !proto.Equal(is, n.report) {
+			n.report, changed = is, true
+		}
+	}
+	if changed {
+		b.tell(n)
+	}
+}
+
+// port returns a port as it was last reported; nil if there is none.
+func (n *node) port(number uint32) *api.NodePort {
+	i, found := slices.BinarySearchFunc(n.report.Ports, number, func(p *api.NodePort, x uint32) int { return int(p.Port) - int(x) })
+	if !found {
+		return nil
+	}
+	return n.report.Ports[i]
+}
+
+// judge sets the state of a node, and reports whether it has changed.
+func (n *node) judge(b *book, now time.Time) bool {
+	was := n.state
+	switch {
+	case now.Sub(n.heard) >= b.cfg.Stale:
+		n.state = stateStale
+	case !b.hybrid[n.dpid]:
+		n.state = stateUnknown
+	default:
+		n.state = stateLive
+	}
+	return n.state != was
+}
+
+// tell makes a node known, and what follows for its tunnel ports. It is called
+// with mu held.
+func (b *book) tell(n *node) {
+	m := n.message()
+	m.Wanted = nil
+	b.tellNode(&api.NodeChanged{Node: m})
+	for name := range b.of[n.dpid] {
+		b.tellTunnel(b.ports.Get(name))
+	}
+}
+
+func (n *node) message() *api.Node {
+	return &api.Node{Report: n.report, Agent: n.agent, State: n.state, Heard: n.heard.UTC().Format(time.RFC3339), Wanted: n.wanted}
+}
+
+// look finds the nodes that are stale or forgotten.
+func (b *book) look() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	for sw, n := range b.nodes {
+		switch {
+		case now.Sub(n.heard) >= forgotten*b.cfg.Stale:
+			delete(b.nodes, sw)
+			b.tellNode(&api.NodeChanged{Node: n.message(), Gone: true})
+		case n.judge(b, now):
+			b.tell(n)
+		}
+	}
+}
+
+// list returns the nodes by their switches.
+func (b *book) list() []*api.Node {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]*api.Node, 0, len(b.nodes))
+	for _, sw := range slices.Sorted(maps.Keys(b.nodes)) {
+		list = append(list, b.nodes[sw].message())
+	}
+	return list
+}
+
+func (b *book) count(state string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.nodes {
+		if x.state == state {
+			n++
+		}
+	}
+	return n
+}
+
+// switchChanged handles the southbound's event.
+func (b *book) switchChanged(e *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	h, _ := flow.ParseHybrid(e.Switch.Description)
+	b.setHybrid(sw, e.Switch.Connected && h != nil)
+}
+
+// setHybrid notes whether a switch is connected and of a hybrid node.
+func (b *book) setHybrid(sw flow.DPID, is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if is {
+		b.hybrid[sw] = true
+	} else {
+		delete(b.hybrid, sw)
+	}
+	if n := b.nodes[sw]; n != nil && n.judge(b, b.now()) {
+		b.tell(n)
+	}
+}
+
+// linkChanged handles discovery's event.
+func (b *book) linkChanged(e *api.LinkChanged) {
+	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.Removed {
+		if b.links[src] == dst {
+			delete(b.links, src)
+		}
+	} else {
+		b.links[src] = dst
+	}
+}
+
+// version returns what identifies what is wanted: the same for the same, after
+// restarts, too.
+func version(w *api.NodeWanted) uint64 {
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(w)
+	if err != nil {
+		return 0 // unknown to the agent: told again
+	}
+	h := fnv.New64a()
+	h.Write(text)
+	return max(h.Sum64(), 1)
+}

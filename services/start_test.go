@@ -16,7 +16,7 @@ var harmless = []string{
 	"southbound.identities", "southbound.switches", "southbound.elsewhere", "southbound.instance",
 	"intake.identities", "intake.switches", "intake.elsewhere",
 	"paths.partition", "paths.switches", "paths.elsewhere",
-	"discovery.key", "discovery.link_ports", "discovery.new_links", "discovery.allow", "discovery.hybrid",
+	"discovery.key", "discovery.link_ports", "discovery.new_links", "discovery.allow", "discovery.hybrid", "nodes.agents",
 	"hosts.gateways", "hosts.probe_mac", "hosts.bindings.mac", "hosts.bindings.ports", "hosts.bindings.ips", "hosts.ports.port", "hosts.router_ports",
 	"balancer.mac_prefix", "router.mac_prefix", "nat.mac_prefix",
 	"firewall.rules.id", "firewall.rules.match", "firewall.rules.action", "firewall.rules.dpid", "firewall.rules.tenant", "firewall.rules.comment",

@@ -94,7 +94,7 @@ func (h *headers) apply(a *Action) error {
 
 func (h *headers) set(f Field) error {
 	switch f {
-	case FieldMPLSLabel, FieldMPLSTC, FieldMPLSBOS:
+	case FieldMPLSLabel, FieldMPLSTC, FieldMPLSBOS, FieldMPLSTTL:
 		h.unset = h.unset && f != FieldMPLSLabel
 		return h.labelled()
 	case FieldEthDst, FieldEthSrc, FieldVLAN, FieldVLANPCP:

@@ -250,7 +250,7 @@ func appendKey(b []byte, k *Key) []byte {
 	if k.NDTarget != [16]byte{} || k.NDSLL != (MAC{}) || k.NDTLL != (MAC{}) {
 		flags |= keyND
 	}
-	if k.MPLSLabel|k.PBBISID|uint32(k.MPLSTC)|uint32(k.MPLSBOS) != 0 {
+	if k.MPLSLabel|k.PBBISID|uint32(k.MPLSTC)|uint32(k.MPLSBOS)|uint32(k.MPLSTTL) != 0 {
 		flags |= keyLabels
 	}
 	b = binary.LittleEndian.AppendUint32(append(b, flags), uint32(k.InPort))
@@ -297,7 +297,7 @@ func appendKey(b []byte, k *Key) []byte {
 	if flags&keyLabels != 0 {
 		b = binary.LittleEndian.AppendUint32(b, k.MPLSLabel)
 		b = binary.LittleEndian.AppendUint32(b, k.PBBISID)
-		b = append(b, k.MPLSTC, k.MPLSBOS)
+		b = append(b, k.MPLSTC, k.MPLSBOS, k.MPLSTTL)
 	}
 	return b
 }
@@ -337,6 +337,6 @@ func (r *reader) key(k *Key) {
 		k.NDSLL, k.NDTLL = r.mac(), r.mac()
 	}
 	if flags&keyLabels != 0 {
-		k.MPLSLabel, k.PBBISID, k.MPLSTC, k.MPLSBOS = r.uint32(), r.uint32(), r.uint8(), r.uint8()
+		k.MPLSLabel, k.PBBISID, k.MPLSTC, k.MPLSBOS, k.MPLSTTL = r.uint32(), r.uint32(), r.uint8(), r.uint8(), r.uint8()
 	}
 }

@@ -245,3 +245,6 @@ func (m Match) WithMPLSTC(tc uint8) Match { return m.with(FieldMPLSTC, uint64(tc
 // WithMPLSBOS asks for the outer label to be the last (1), or to cover another (0);
 // ask for the ethertype, too.
 func (m Match) WithMPLSBOS(bit uint8) Match { return m.with(FieldMPLSBOS, uint64(bit)) }
+
+// WithMPLSTTL asks for the time to live of the outer label; ask for the ethertype, too.
+func (m Match) WithMPLSTTL(ttl uint8) Match { return m.with(FieldMPLSTTL, uint64(ttl)) }

@@ -89,7 +89,7 @@ func (m *Match) checkPrerequisite(f Field) error {
 		return icmp6(ICMPv6Solicit)
 	case FieldNDTLL:
 		return icmp6(ICMPv6Advert)
-	case FieldMPLSLabel, FieldMPLSTC, FieldMPLSBOS:
+	case FieldMPLSLabel, FieldMPLSTC, FieldMPLSBOS, FieldMPLSTTL:
 		return ethType(EthTypeMPLS, EthTypeMPLSMC)
 	case FieldPBBISID:
 		return ethType(EthTypePBB)

@@ -57,6 +57,7 @@ var fieldTable = [NumFields]fieldInfo{
 	FieldCTState:    {"ct_state", 4, 8, true},
 	FieldCTZone:     {"ct_zone", 2, 16, false},
 	FieldCTMark:     {"ct_mark", 4, 32, true},
+	FieldMPLSTTL:    {"mpls_ttl", 1, 8, false},
 }
 
 // info returns the row of f, an empty one if there is no such field.
@@ -246,6 +247,8 @@ func (k *Key) load(f Field) (hi, lo uint64) {
 		lo = uint64(k.CTZone)
 	case FieldCTMark:
 		lo = uint64(k.CTMark)
+	case FieldMPLSTTL:
+		lo = uint64(k.MPLSTTL)
 	}
 	return hi, lo
 }
@@ -330,5 +333,7 @@ func (k *Key) store(f Field, hi, lo uint64) {
 		k.CTZone = uint16(lo)
 	case FieldCTMark:
 		k.CTMark = uint32(lo)
+	case FieldMPLSTTL:
+		k.MPLSTTL = uint8(lo)
 	}
 }

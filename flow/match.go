@@ -49,6 +49,7 @@ const (
 	FieldCTState // Open vSwitch's: conntrack state of a packet, CT* bits
 	FieldCTZone  // Open vSwitch's: the zone that it was tracked in
 	FieldCTMark  // Open vSwitch's: the mark of its connection
+	FieldMPLSTTL // Open vSwitch's: the time to live of the outer label
 	NumFields
 )
 
@@ -107,6 +108,7 @@ type Key struct {
 	CTState   uint32 // CT* bits; these three are for conditions: a packet-in does not have them
 	CTMark    uint32
 	CTZone    uint16
+	MPLSTTL   uint8
 }
 
 // Match is the condition of a flow entry: for every field in Set the packet's

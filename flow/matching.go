@@ -93,6 +93,8 @@ func (m *Match) Matches(k *Key) bool {
 			equal = v.CTZone == k.CTZone
 		case FieldCTMark:
 			equal = v.CTMark == k.CTMark
+		case FieldMPLSTTL:
+			equal = v.MPLSTTL == k.MPLSTTL
 		}
 		if !equal {
 			return false

@@ -109,7 +109,7 @@ func missing(m *flow.Match, f flow.Field) string {
 		if !icmpv6(m, flow.ICMPv6Advert) {
 			return "needs icmpv6_type=136"
 		}
-	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS:
+	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS, flow.FieldMPLSTTL:
 		if !ether(m, flow.EthTypeMPLS) && !ether(m, flow.EthTypeMPLSMC) {
 			return "needs eth_type=0x8847 or 0x8848"
 		}

@@ -85,6 +85,8 @@ func putField(b []byte, k *flow.Key, f flow.Field) {
 		be.PutUint16(b, k.CTZone)
 	case flow.FieldCTMark:
 		be.PutUint32(b, k.CTMark)
+	case flow.FieldMPLSTTL:
+		b[0] = k.MPLSTTL
 	}
 }
 
@@ -165,6 +167,8 @@ func setField(k *flow.Key, f flow.Field, b []byte) {
 		k.CTZone = be.Uint16(b)
 	case flow.FieldCTMark:
 		k.CTMark = be.Uint32(b)
+	case flow.FieldMPLSTTL:
+		k.MPLSTTL = b[0]
 	}
 }
 

@@ -6,8 +6,9 @@ import "github.com/weft-sdn/weft/flow"
 // include/openvswitch/meta-flow.h of Open vSwitch).
 const nxmClass1 = 0x0001
 
-// The numbers of the connection tracking fields in that class.
+// The numbers of fields in that class, the last three of connection tracking.
 const (
+	nxmMPLSTTL = 30
 	nxmCTState = 105
 	nxmCTZone  = 106
 	nxmCTMark  = 107
@@ -17,6 +18,9 @@ const (
 func oxmOf(f flow.Field) uint32 {
 	if f < flow.FieldCTState {
 		return oxmHeader | uint32(f)<<9
+	}
+	if f == flow.FieldMPLSTTL {
+		return nxmClass1<<16 | nxmMPLSTTL<<9
 	}
 	return nxmClass1<<16 | (nxmCTState+uint32(f-flow.FieldCTState))<<9
 }
@@ -29,6 +33,9 @@ func fieldOf(oxm uint32) (flow.Field, bool) {
 	case oxmBasic:
 		return flow.Field(n), n < uint32(flow.FieldCTState)
 	case nxmClass1:
+		if n == nxmMPLSTTL {
+			return flow.FieldMPLSTTL, true
+		}
 		return flow.FieldCTState + flow.Field(n-nxmCTState), n >= nxmCTState && n <= nxmCTMark
 	}
 	return 0, false

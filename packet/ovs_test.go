@@ -97,7 +97,7 @@ func differs(line string, k *flow.Key) string {
 		"tp_src": num(uint64(k.TPSrc)), "tp_dst": num(uint64(k.TPDst)),
 		"icmp_type": num(uint64(k.ICMPType)), "icmp_code": num(uint64(k.ICMPCode)),
 		"nd_target": v6(k.NDTarget), "nd_sll": str(k.NDSLL), "nd_tll": str(k.NDTLL),
-		"mpls_label": num(uint64(k.MPLSLabel)), "mpls_tc": num(uint64(k.MPLSTC)), "mpls_bos": num(uint64(k.MPLSBOS)),
+		"mpls_label": num(uint64(k.MPLSLabel)), "mpls_tc": num(uint64(k.MPLSTC)), "mpls_bos": num(uint64(k.MPLSBOS)), "mpls_ttl": num(uint64(k.MPLSTTL)),
 	}
 	is := func(ok bool, proto uint8) bool { return ok && k.IPProto == proto }
 	words := map[string]bool{

@@ -87,6 +87,7 @@ func Parse(frame []byte, k *flow.Key) bool {
 		}
 		lse := be32(b)
 		k.MPLSLabel, k.MPLSTC, k.MPLSBOS = lse>>12, uint8(lse>>9)&7, uint8(lse>>8)&1
+		k.MPLSTTL = uint8(lse)
 	case flow.EthTypePBB:
 		if len(b) < 4 {
 			return false

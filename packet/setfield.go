@@ -45,7 +45,7 @@ func setField(frame []byte, l *layers, f flow.Field, v *[16]byte) bool {
 		return setIP(frame, l, f, value)
 	case flow.FieldARPOp, flow.FieldARPSPA, flow.FieldARPTPA, flow.FieldARPSHA, flow.FieldARPTHA:
 		return setARP(frame, l, f, value)
-	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS:
+	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS, flow.FieldMPLSTTL:
 		return setMPLS(frame, l, f, value)
 	case flow.FieldPBBISID:
 		if l.ethType != flow.EthTypePBB || len(frame) < l.l3+4 {
@@ -130,6 +130,8 @@ func setMPLS(frame []byte, l *layers, f flow.Field, value []byte) bool {
 		lse = lse&^(7<<9) | uint32(value[0]&7)<<9
 	case flow.FieldMPLSBOS:
 		lse = lse&^(1<<8) | uint32(value[0]&1)<<8
+	case flow.FieldMPLSTTL:
+		lse = lse&^0xff | uint32(value[0])
 	}
 	binary.BigEndian.PutUint32(frame[l.l3:], lse)
 	return true

@@ -250,7 +250,7 @@ func (h *headers) has(f flow.Field) bool {
 		return h.icmpv6() && h.icmpType == int(flow.ICMPv6Advert)
 	case flow.FieldARPOp, flow.FieldARPSPA, flow.FieldARPTPA, flow.FieldARPSHA, flow.FieldARPTHA:
 		return h.ethType == flow.EthTypeARP
-	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS:
+	case flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS, flow.FieldMPLSTTL:
 		return h.mpls()
 	case flow.FieldPBBISID:
 		return h.ethType == flow.EthTypePBB

@@ -212,6 +212,9 @@ func (c chance) labelEntry(n int, groups []uint32) flow.Entry {
 		if c.in(4) {
 			e.Match = e.Match.WithMPLSTC(uint8(c.IntN(8)))
 		}
+		if c.in(3) {
+			e.Match = e.Match.WithMPLSTTL(pick(c, uint8(1), 33, 63, 64))
+		}
 		e.Apply = c.labelActions(e.Table, bottom, groups)
 		return e
 	}

@@ -120,7 +120,7 @@ func (c chance) value(f flow.Field) [16]byte {
 	}
 	k.ARPSPA, k.ARPTPA, k.ARPSHA, k.ARPTHA = c.ip4().As4(), c.ip4().As4(), c.mac(), c.mac()
 	k.NDTarget, k.NDSLL, k.NDTLL = c.ip6().As16(), c.mac(), c.mac()
-	k.MPLSLabel, k.MPLSTC, k.MPLSBOS = uint32(16+c.IntN(2)), uint8(c.IntN(8)), 1
+	k.MPLSLabel, k.MPLSTC, k.MPLSBOS, k.MPLSTTL = uint32(16+c.IntN(2)), uint8(c.IntN(8)), 1, pick(c, uint8(1), 33, 64)
 	k.IPProto = pick(c, flow.IPProtoUDP, flow.IPProtoTCP)
 	return k.Get(f)
 }
@@ -161,7 +161,7 @@ func (c chance) match(table uint8) flow.Match {
 		some(4, flow.FieldARPOp, flow.FieldARPSPA, flow.FieldARPTPA, flow.FieldARPSHA, flow.FieldARPTHA)
 	case 1:
 		m = m.WithEthType(flow.EthTypeMPLS)
-		some(3, flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS)
+		some(3, flow.FieldMPLSLabel, flow.FieldMPLSTC, flow.FieldMPLSBOS, flow.FieldMPLSTTL)
 	case 2, 3:
 		m = m.WithEthType(flow.EthTypeIPv4)
 		some(4, flow.FieldIPv4Src, flow.FieldIPv4Dst, flow.FieldIPDSCP)

@@ -68,14 +68,13 @@ func Carrier(cores, edges int, seed uint64) (*Topology, error) {
 		core[i] = b.hybrid("cr", i+1)
 	}
 	linked := map[[2]int]bool{}
-	join := func(x, y int) bool {
+	join := func(x, y int) {
 		x, y = min(x, y), max(x, y)
 		if x == y || linked[[2]int{x, y}] {
-			return false
+			return
 		}
 		linked[[2]int{x, y}] = true
 		b.link(core[x], core[y])
-		return true
 	}
 	for i := range core {
 		join(i, (i+1)%cores)

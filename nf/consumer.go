@@ -171,17 +171,17 @@ const requestTime = 10 * time.Second
 
 // ask sends a request to an instance that serves a target, and returns the
 // resource that it made, if any.
-func (c *consumer) ask(ctx context.Context, t target, method, path string, body any) (*made, *answer, error) {
+func (c *consumer) ask(ctx context.Context, t target, method, path string, body any) (*made, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	a, root, err := c.askOne(ctx, t, method, path, body)
 	c.count.asked(t.of, a, err)
 	if err != nil {
-		return nil, a, err
+		return nil, err
 	}
 	location, err := url.Parse(a.header.Get("Location"))
 	if err != nil || location.Path == "" {
-		return nil, a, err
+		return nil, err
 	}
 	m := &made{target: t, uri: root + location.Path}
 	if location.Host != "" && !c.how.IgnoreLocation {
@@ -190,7 +190,7 @@ func (c *consumer) ask(ctx context.Context, t target, method, path string, body 
 	if c.how.CheckInstance {
 		m.instance = a.instance
 	}
-	return m, a, nil
+	return m, nil
 }
 
 func (c *consumer) askOne(ctx context.Context, t target, method, path string, body any) (a *answer, root string, err error) {

@@ -194,7 +194,7 @@ func TestValidity(t *testing.T) {
 	if all, err := once.discover(context.Background(), session); err != nil || len(all) != 1 || once.count.read().Discoveries != 1 {
 		t.Errorf("%v, %v: it never asks again", all, err)
 	}
-	if _, _, err := again.ask(context.Background(), session, "POST", "/sm-contexts", nil); kindOf(err) != "no-instance" {
+	if _, err := again.ask(context.Background(), session, "POST", "/sm-contexts", nil); kindOf(err) != "no-instance" {
 		t.Errorf("%v", err)
 	}
 }

@@ -54,7 +54,7 @@ type attached struct {
 // attach attaches a subscriber.
 func (p *procedures) attach(ctx context.Context, ue string) (*attached, error) {
 	u := &attached{ue: ue}
-	authenticated, _, err := p.ask(ctx, authentication, http.MethodPost, "/ue-authentications", map[string]string{
+	authenticated, err := p.ask(ctx, authentication, http.MethodPost, "/ue-authentications", map[string]string{
 		"supiOrSuci": ue, "servingNetworkName": "5G:mnc001.mcc001.3gppnetwork.org",
 	})
 	if err != nil {
@@ -67,14 +67,14 @@ func (p *procedures) attach(ctx context.Context, ue string) (*attached, error) {
 		return nil, fmt.Errorf("location update: %w", err)
 	}
 	if p.full {
-		if _, _, err := p.ask(ctx, registration, http.MethodPut, "/"+ue+"/registrations/amf-3gpp-access", map[string]string{"amfInstanceId": p.self.InstanceID}); err != nil {
+		if _, err := p.ask(ctx, registration, http.MethodPut, "/"+ue+"/registrations/amf-3gpp-access", map[string]string{"amfInstanceId": p.self.InstanceID}); err != nil {
 			return nil, fmt.Errorf("registration: %w", err)
 		}
-		if u.policy, _, err = p.ask(ctx, accessPolicy, http.MethodPost, "/policies", map[string]string{"supi": ue}); err != nil {
+		if u.policy, err = p.ask(ctx, accessPolicy, http.MethodPost, "/policies", map[string]string{"supi": ue}); err != nil {
 			return nil, fmt.Errorf("policy: %w", err)
 		}
 	}
-	u.session, _, err = p.ask(ctx, session, http.MethodPost, "/sm-contexts", map[string]any{
+	u.session, err = p.ask(ctx, session, http.MethodPost, "/sm-contexts", map[string]any{
 		"supi": ue, "pduSessionId": 1, "dnn": "internet", "sNssai": map[string]int{"sst": 1}, "servingNfId": p.self.InstanceID,
 		"smContextStatusUri": p.root + simulationPath + "/sessions/" + url.PathEscape(ue),
 	})
@@ -101,7 +101,7 @@ func (p *procedures) detach(ctx context.Context, u *attached) error {
 		}
 	}
 	if p.full {
-		if _, _, err := p.ask(ctx, registration, http.MethodPatch, "/"+u.ue+"/registrations/amf-3gpp-access", map[string]bool{"purgeFlag": true}); err != nil {
+		if _, err := p.ask(ctx, registration, http.MethodPatch, "/"+u.ue+"/registrations/amf-3gpp-access", map[string]bool{"purgeFlag": true}); err != nil {
 			return fmt.Errorf("registration: %w", err)
 		}
 	}

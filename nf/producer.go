@@ -212,17 +212,17 @@ func upstream(err error) error {
 
 // vectors asks the UDM for the vectors of an authentication.
 func (i *Instance) vectors(r *http.Request, _ *resource) error {
-	_, _, err := i.consumer.ask(r.Context(), vectors, http.MethodPost, "/imsi/security-information/generate-auth-data", map[string]string{"ausfInstanceId": i.ID})
+	_, err := i.consumer.ask(r.Context(), vectors, http.MethodPost, "/imsi/security-information/generate-auth-data", map[string]string{"ausfInstanceId": i.ID})
 	return err
 }
 
 // policy asks the UDM for the subscriber's data and has the PCF make a policy.
 func (i *Instance) policy(r *http.Request, res *resource) error {
-	_, _, err := i.consumer.ask(r.Context(), subscriber, http.MethodGet, "/imsi/sm-data", nil)
+	_, err := i.consumer.ask(r.Context(), subscriber, http.MethodGet, "/imsi/sm-data", nil)
 	if err != nil {
 		return err
 	}
-	res.policy, _, err = i.consumer.ask(r.Context(), sessionPolicy, http.MethodPost, "/sm-policies", map[string]string{"dnn": "internet"})
+	res.policy, err = i.consumer.ask(r.Context(), sessionPolicy, http.MethodPost, "/sm-policies", map[string]string{"dnn": "internet"})
 	return err
 }
 

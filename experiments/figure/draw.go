@@ -62,11 +62,11 @@ func (f Figure) legend() (lines [][]Series) {
 	seen := map[string]bool{}
 	for _, p := range f.Panels {
 		for _, s := range p.Series {
-			if key := fmt.Sprint(s.Name, s.Kind, s.Colour, s.Dashed, s.Source != "", s.Hollow); s.Name == "" || seen[key] {
+			key := fmt.Sprint(s.Name, s.Kind, s.Colour, s.Dashed, s.Source != "", s.Hollow)
+			if s.Name == "" || seen[key] {
 				continue
-			} else {
-				seen[key] = true
 			}
+			seen[key] = true
 			if w := entryWidth(s); len(lines) == 0 || wide+w > Width-20 {
 				lines, wide = append(lines, nil), 0
 			}

@@ -76,7 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		p.configure(c)
 		return nil
 	})
-	handle(env, p, r, b)
+	handle(env, p, b)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func declare(ctx context.Context, w *wire, k *weft.Standing) {
 const declareTime = 10 * time.Second
 
 // handle answers the calls.
-func handle(env *weft.Env, p *proxy, r *reconciler, b balancer) {
+func handle(env *weft.Env, p *proxy, b balancer) {
 	weft.Handle(env, api.GetScp, func(ctx context.Context, req *api.GetScpRequest) (*api.GetScpResponse, error) {
 		vips, err := b.list(ctx)
 		if err != nil {

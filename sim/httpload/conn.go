@@ -106,7 +106,7 @@ func (c *conn) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-c.kicked:
-				c.pump()
+				_ = c.pump() // run sees that the connection is gone
 			}
 		}
 	}()

@@ -16,7 +16,7 @@ import (
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{steiner()}
+	return []experiments.Experiment{forwarding(), pseudowire(), steiner()}
 }
 
 const paper = "OSHI, hybrid IP/SDN networking (section VII)"

@@ -10,6 +10,15 @@ import (
 // rehearsal returns samples as an experiment takes them.
 func rehearsal(experiment, name string, round int) (rows [][]string) {
 	switch experiment {
+	case "oshi-forwarding", "oshi-pseudowire":
+		for _, rate := range packetRates(false) {
+			us := written(float64(len(name)*round) + 1000/float64(rate))
+			row := []string{strconv.Itoa(rate), us, us, us, us, us, "0"}
+			if name == wayRouter {
+				row[1], row[2], row[3], row[4] = "", "", "", ""
+			}
+			rows = append(rows, row)
+		}
 	case "oshi-steiner":
 		for _, n := range endCounts() {
 			rows = append(rows, []string{strconv.Itoa(n), written(float64(n*len(name) + round)), written(float64(n))})

@@ -1,0 +1,182 @@
+package oshi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab"
+)
+
+// traffic is UDP packets over IPv4 from one host of a lab to another.
+type traffic struct {
+	from, to string
+	size     int // of the UDP payload, in bytes
+	rate     int // packets a second
+	count    int
+	flows    int // source ports, which take turns
+}
+
+// The ports of traffic: discard, which nobody answers, and the first source.
+const (
+	sinkPort   = 9
+	sourcePort = 10000
+)
+
+// carried is what became of traffic.
+type carried struct {
+	sent, received int
+	source         time.Duration // processor time of the source, and of the kernel on its behalf
+}
+
+// send sends the packets. They are taken in, and dropped, by a socket that nobody
+// reads, so that the destination costs next to nothing.
+func (t traffic) send(ctx context.Context, l *lab.Lab) (c carried, err error) {
+	from, err := l.Host(t.from)
+	if err != nil {
+		return c, err
+	}
+	to, err := l.Host(t.to)
+	if err != nil {
+		return c, err
+	}
+	sink := -1
+	err = within(l.HostNetns(t.to), func() error {
+		if sink, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return errors.Join(unix.SetsockoptInt(sink, unix.SOL_SOCKET, unix.SO_RCVBUF, 0), unix.Bind(sink, &unix.SockaddrInet4{Port: sinkPort}))
+	})
+	if sink >= 0 {
+		defer unix.Close(sink)
+	}
+	if err != nil {
+		return c, fmt.Errorf("take packets in at host %s: %w", t.to, err)
+	}
+	before, err := arrived(l, t.to)
+	if err != nil {
+		return c, err
+	}
+	packet := t.packet(from.IPv4.Addr().As4(), to.IPv4.Addr().As4())
+	err = within(l.HostNetns(t.from), func() (err error) { // one goroutine, and so one thread
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		c.source, err = threadTime(func() error { return t.pour(ctx, fd, packet, &unix.SockaddrInet4{Addr: to.IPv4.Addr().As4()}, &c.sent) })
+		return err
+	})
+	if err != nil {
+		return c, fmt.Errorf("send from host %s to %s: %w", t.from, t.to, err)
+	}
+	for range 20 { // until the last has come
+		time.Sleep(10 * time.Millisecond)
+		after, err := arrived(l, t.to)
+		if err != nil {
+			return c, err
+		}
+		if c.received = after - before; c.received >= c.sent {
+			break
+		}
+	}
+	return c, nil
+}
+
+const udpHeader, ipHeader = 8, 20
+
+// packet returns one of the packets; the kernel fills in the checksum of its header.
+func (t traffic) packet(from, to [4]byte) []byte {
+	p := make([]byte, ipHeader+udpHeader+t.size)
+	p[0], p[8], p[9] = 0x45, 64, unix.IPPROTO_UDP
+	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
+	copy(p[12:], from[:])
+	copy(p[16:], to[:])
+	binary.BigEndian.PutUint16(p[ipHeader+2:], sinkPort)
+	binary.BigEndian.PutUint16(p[ipHeader+4:], uint16(udpHeader+t.size)) // and no checksum
+	return p
+}
+
+// pour sends what is due, about every millisecond.
+func (t traffic) pour(ctx context.Context, fd int, packet []byte, to unix.Sockaddr, sent *int) error {
+	for began := time.Now(); *sent < t.count; {
+		due := min(t.count, int(time.Since(began).Seconds()*float64(t.rate)))
+		for ; *sent < due; *sent++ {
+			binary.BigEndian.PutUint16(packet[ipHeader:], uint16(sourcePort+*sent%t.flows))
+			if err := unix.Sendto(fd, packet, 0, to); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// threadTime returns the processor time that f took on this thread.
+func threadTime(f func() error) (time.Duration, error) {
+	used := func() (time.Duration, error) {
+		var u unix.Rusage
+		err := unix.Getrusage(unix.RUSAGE_THREAD, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+	}
+	before, err := used()
+	if err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	after, err := used()
+	return after - before, err
+}
+
+// arrived is how many packets a host's interface has received.
+func arrived(l *lab.Lab, host string) (int, error) {
+	ns, err := netns.GetFromName(l.HostNetns(host))
+	if err != nil {
+		return 0, fmt.Errorf("host %s: %w", host, err)
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return 0, fmt.Errorf("host %s: %w", host, err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName("eth0")
+	if err != nil {
+		return 0, fmt.Errorf("host %s: %w", host, err)
+	}
+	return int(link.Attrs().Statistics.RxPackets), nil
+}
+
+// within runs f on a thread in a named network namespace.
+func within(name string, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		ns, err := os.Open(filepath.Join("/run/netns", name))
+		if err != nil {
+			done <- fmt.Errorf("network namespace %s: %w", name, err)
+			return
+		}
+		defer ns.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter network namespace %s: %w", name, err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}

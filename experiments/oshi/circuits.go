@@ -167,6 +167,9 @@ func (e ends) eompls(ctx context.Context) error {
 	tunnel, label := labelTunnel+e.direction, labelEoMPLS+e.direction
 	group := fmt.Sprintf("group_id=%d,type=indirect,bucket=actions=push_mpls:0x8847,set_field:%d->mpls_label,%s,output:%d",
 		tunnel, tunnel, macs, e.port(e.head, e.core))
+	if _, err := e.OfCtl(ctx, e.head, "del-groups", fmt.Sprintf("group_id=%d", tunnel)); err != nil { // of an earlier attempt
+		return fmt.Errorf("switch %s: %w", e.head, err)
+	}
 	if _, err := e.OfCtl(ctx, e.head, "add-group", group); err != nil {
 		return fmt.Errorf("switch %s: %s: %w", e.head, group, err)
 	}

@@ -8,7 +8,6 @@
 package oshi
 
 import (
-	"embed"
 	"strconv"
 
 	"github.com/weft-sdn/weft/experiments"
@@ -16,16 +15,10 @@ import (
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{forwarding(), pseudowire(), steiner()}
+	return []experiments.Experiment{forwarding(), pseudowire(), cache(), steiner()}
 }
 
 const paper = "OSHI, hybrid IP/SDN networking (section VII)"
-
-//go:embed paper.csv
-var files embed.FS
-
-// paperValues is what its figures show, as far as its text has numbers.
-var paperValues = experiments.ReadPaper(files, "paper.csv")
 
 // written writes a figure into a sample.
 func written(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }

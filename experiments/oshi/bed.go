@@ -24,7 +24,9 @@ import (
 // services of Weft would write them.
 type bed struct {
 	*lab.Lab
-	topo *lab.Topology
+	topo  *lab.Topology
+	stops []func()         // of processes that were started in it
+	made  map[string]error // what cases need there, and why they do not have it
 }
 
 // openBed brings a lab up and waits until its nodes route.
@@ -43,7 +45,7 @@ func openBed(ctx context.Context, label string, topo *lab.Topology) (b *bed, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", label, err)
 	}
-	b = &bed{l, l.Topology()}
+	b = &bed{Lab: l, topo: l.Topology(), made: map[string]error{}}
 	if err := b.routed(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", label, err), b.Close())
 	}
@@ -63,7 +65,12 @@ func openFirst(ctx context.Context, label string, topo *lab.Topology) (*bed, err
 }
 
 // Close takes it down.
-func (b *bed) Close() error { return b.Down(context.Background()) }
+func (b *bed) Close() error {
+	for _, stop := range b.stops {
+		stop()
+	}
+	return b.Down(context.Background())
+}
 
 // routingTime is how long OSPF may take until all neighbours are known.
 const routingTime = 60 * time.Second
@@ -137,13 +144,12 @@ func (b *bed) dir(sw string) (string, error) {
 }
 
 // vsctl runs ovs-vsctl on the database of a switch.
-func (b *bed) vsctl(ctx context.Context, sw string, args ...string) error {
+func (b *bed) vsctl(ctx context.Context, sw string, args ...string) (string, error) {
 	dir, err := b.dir(sw)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = tool(ctx, "ovs-vsctl", append([]string{"--db=unix:" + filepath.Join(dir, "db.sock"), "--timeout=20"}, args...)...)
-	return err
+	return tool(ctx, "ovs-vsctl", append([]string{"--db=unix:" + filepath.Join(dir, "db.sock"), "--timeout=20"}, args...)...)
 }
 
 // appctl runs ovs-appctl on the ovs-vswitchd of a switch.
@@ -283,14 +289,19 @@ func (u *user) Sample(ctx context.Context, _ int) ([][]string, error) { return u
 // Close gives the bed back.
 func (u *user) Close() error { return u.from.leave() }
 
-// use is a case on a common bed: prepare makes what it needs there.
+// use is a case on a common bed: prepare makes what it needs there, once.
 func use(from *common, name string, prepare func(context.Context, *bed) error, sample func(context.Context, *bed) ([][]string, error)) experiments.Case {
 	return experiments.Case{Name: name, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
 		b, err := from.take(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := prepare(ctx, b); err != nil {
+		err, made := b.made[name]
+		if !made {
+			err = prepare(ctx, b)
+			b.made[name] = err
+		}
+		if err != nil {
 			return nil, errors.Join(err, from.leave())
 		}
 		return &user{from, func(ctx context.Context) ([][]string, error) { return sample(ctx, b) }}, nil

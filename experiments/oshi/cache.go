@@ -26,6 +26,9 @@ type caching struct {
 	first    bool              // of the paper's first experiment
 }
 
+// uncached reports whether no flow is cached.
+func (c *caching) uncached() bool { return c.settings["flow-limit"] == "0" }
+
 const cacheFlows = 1000
 
 // cachings are the cases, each experiment's first being what the others are compared with.
@@ -69,8 +72,15 @@ The paper does not say how many flows it had.`,
 		Runs: 10, QuickRuns: 5, Transports: []string{"grpc"},
 		Columns: []string{"flows", "cost_us", "emc", "smc", "megaflow", "upcalls", "lost"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
-			from := &common{open: openCache}
+			open := func(label string) *common {
+				return &common{open: func(ctx context.Context) (*bed, error) { return openCache(ctx, label) }}
+			}
+			cached, uncached := open("cache"), open("slow") // apart: a limit of 0 has effects for long
 			for _, of := range cachings() {
+				from := cached
+				if of.uncached() {
+					from = uncached
+				}
 				list = append(list, use(from, of.name, func(context.Context, *bed) error { return nil },
 					func(ctx context.Context, b *bed) ([][]string, error) { return b.cached(ctx, of) }))
 			}
@@ -81,8 +91,8 @@ The paper does not say how many flows it had.`,
 }
 
 // openCache is a switch with its entries.
-func openCache(ctx context.Context) (b *bed, err error) {
-	b, err = openFirst(ctx, "cache", &lab.Topology{
+func openCache(ctx context.Context, label string) (b *bed, err error) {
+	b, err = openFirst(ctx, label, &lab.Topology{
 		Switches: []lab.Switch{{Name: "s1"}}, Hosts: []lab.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: "s1"}},
 	})
 	if err != nil {
@@ -122,7 +132,7 @@ func (b *bed) cached(ctx context.Context, of caching) ([][]string, error) {
 	if _, err := b.VSCtl(ctx, set...); err != nil {
 		return nil, err
 	}
-	if of.settings["flow-limit"] == "0" {
+	if of.uncached() {
 		if _, err := b.AppCtl(ctx, "dpctl/del-flows"); err != nil {
 			return nil, err
 		}
@@ -167,7 +177,7 @@ func (b *bed) fillCaches(ctx context.Context, t traffic, of caching) error {
 			return err
 		}
 		share := after.since(before).percent()
-		if of.settings["flow-limit"] == "0" && share[3] > 99 || of.settings["flow-limit"] != "0" && share[3] < 1 {
+		if of.uncached() && share[3] > 99 || !of.uncached() && share[3] < 1 {
 			return nil
 		}
 	}

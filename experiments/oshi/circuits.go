@@ -216,7 +216,7 @@ func (e ends) overIP(ctx context.Context, way string) error {
 			return err
 		}
 	}
-	err = e.vsctl(ctx, e.head, "--may-exist", "add-port", bridge, kind, "--", "set", "interface", kind, "type="+kind, "options:local_ip="+here,
+	_, err = e.vsctl(ctx, e.head, "--may-exist", "add-port", bridge, kind, "--", "set", "interface", kind, "type="+kind, "options:local_ip="+here,
 		"options:remote_ip="+there, fmt.Sprintf("options:key=%d", tunnelKey), fmt.Sprintf("ofport_request=%d", number))
 	if err != nil {
 		return err

@@ -65,15 +65,24 @@ func waysCases(label string, ways []string, quick bool) (list []experiments.Case
 		a, z := customers(way)
 		list = append(list, use(from, way, func(ctx context.Context, b *bed) error { return b.circuit(ctx, way) },
 			func(ctx context.Context, b *bed) ([][]string, error) {
-				return b.cost(ctx, a, z, switches(way), way != wayRouter, quick)
+				var nodes [3]meter
+				for i, sw := range switches(way) {
+					if way != wayRouter {
+						nodes[i] = func() (time.Duration, error) { return b.switching(sw) }
+					}
+				}
+				return b.cost(ctx, a, z, nodes, quick)
 			}))
 	}
 	return list
 }
 
-// cost takes a sample at every rate. Without separate, what the switches take is in
-// the source's time only.
-func (b *bed) cost(ctx context.Context, from, to string, of [3]string, separate, quick bool) (rows [][]string, err error) {
+// meter is the processor time that a node has taken; nil is not known apart from the
+// source's.
+type meter func() (time.Duration, error)
+
+// cost takes a sample at every rate, of the nodes at ingress, core and egress.
+func (b *bed) cost(ctx context.Context, from, to string, nodes [3]meter, quick bool) (rows [][]string, err error) {
 	for _, rate := range packetRates(quick) {
 		t := traffic{from: from, to: to, size: packetSize, rate: rate, count: rate / 20, flows: 1}
 		if _, err := t.send(ctx, b.Lab); err != nil { // addresses and megaflows are known after it
@@ -81,16 +90,13 @@ func (b *bed) cost(ctx context.Context, from, to string, of [3]string, separate,
 		}
 		t.count = int(loadTime.Seconds() * float64(rate))
 		var before, used [3]time.Duration
-		look := func(at *[3]time.Duration) error {
-			for i, sw := range of {
-				if !separate {
-					continue
-				}
-				if at[i], err = b.switching(sw); err != nil {
-					return err
+		look := func(at *[3]time.Duration) (err error) {
+			for i, node := range nodes {
+				if node != nil && err == nil {
+					at[i], err = node()
 				}
 			}
-			return nil
+			return err
 		}
 		c, err := t.whole(ctx, b.Lab, func() error { return look(&before) }, func() error { return look(&used) })
 		if err != nil {
@@ -99,13 +105,13 @@ func (b *bed) cost(ctx context.Context, from, to string, of [3]string, separate,
 		each := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(c.sent) }
 		row := []string{strconv.Itoa(rate), "", "", "", ""}
 		path := each(c.source)
-		for i := range used {
-			path += each(used[i] - before[i])
-			if separate {
+		for i, node := range nodes {
+			if node != nil {
+				path += each(used[i] - before[i])
 				row[1+i] = written(each(used[i] - before[i]))
 			}
 		}
-		if separate {
+		if nodes[0] != nil && nodes[2] != nil {
 			row[4] = written(each(used[0] - before[0] + used[2] - before[2]))
 		}
 		rows = append(rows, append(row, written(path), strconv.Itoa(c.sent-c.received)))

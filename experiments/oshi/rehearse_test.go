@@ -10,7 +10,7 @@ import (
 // rehearsal returns samples as an experiment takes them.
 func rehearsal(experiment, name string, round int) (rows [][]string) {
 	switch experiment {
-	case "oshi-forwarding", "oshi-pseudowire":
+	case "oshi-forwarding", "oshi-overlay", "oshi-pseudowire":
 		for _, rate := range packetRates(false) {
 			us := written(float64(len(name)*round) + 1000/float64(rate))
 			row := []string{strconv.Itoa(rate), us, us, us, us, us, "0"}

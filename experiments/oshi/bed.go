@@ -121,11 +121,7 @@ func (b *bed) port(sw, to string) int {
 
 // add adds a flow entry to a switch: its match and its actions, as ovs-ofctl has
 // them.
-func (b *bed) add(ctx context.Context, sw, match, actions string) error {
-	return b.addAt(ctx, sw, flow.TableIngress, match, actions)
-}
-
-func (b *bed) addAt(ctx context.Context, sw string, table uint8, match, actions string) error {
+func (b *bed) add(ctx context.Context, sw string, table uint8, match, actions string) error {
 	entry := fmt.Sprintf("table=%d,priority=%d,%s,actions=%s", table, flow.PriorityOperator, match, actions)
 	if _, err := b.OfCtl(ctx, sw, "add-flow", entry); err != nil {
 		return fmt.Errorf("switch %s: %s: %w", sw, entry, err)

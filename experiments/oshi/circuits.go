@@ -111,7 +111,7 @@ type entry struct {
 
 func (e ends) write(ctx context.Context, list ...entry) error {
 	for _, f := range list {
-		if err := e.addAt(ctx, f.sw, f.table, f.match, f.actions); err != nil {
+		if err := e.add(ctx, f.sw, f.table, f.match, f.actions); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,8 @@ var table = []row{
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "services/southbound/*", "internal/keypair", "internal/localsocket"}, []string{"*"}},
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
+	{"services/l2vpn", []string{".", "flow", "packet", "api", "pce", "object", "services/l2vpn/*"}, []string{"*"}},
 	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/northbound", "internal/rootpart"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},

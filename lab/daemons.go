@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -183,6 +184,25 @@ func (s *state) entity(n *labNode) node.Node {
 	if s.inBand() {
 		e.Protected = []netip.Prefix{controlPrefix()}
 	}
+	if sw, ok := s.Topology.SwitchByName(n.Name); ok {
+		e.DPID = flow.DPID(sw.DPID)
+	}
+	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.dir, "db.sock"), filepath.Join(o.dir, "ovs-vswitchd.ctl")
+	e.RoutingNamespace, e.Routing = hostNetns(s.Name, n.Name), s.routingDir(n)
+	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.loopbacks(), s.expected(n)
+	if !s.Topology.Routing.IPv4Only {
+		e.Loopback6 = n.Loopback6
+	}
+	for i := range n.Ports {
+		switch p := &n.Ports[i]; p.Role {
+		case roleAccess:
+			e.Access = append(e.Access, node.AccessPort{Port: p.Port, Interface: s.endOf(n, p).Iface})
+		case roleLink, roleSegment:
+			if e.MTU == 0 || p.MTU < e.MTU {
+				e.MTU = p.MTU
+			}
+		}
+	}
 	for _, p := range n.routed() {
 		e.Ports = append(e.Ports, node.Port{
 			Port: p.Port, Interface: s.endOf(n, p).Iface,
@@ -190,6 +210,18 @@ func (s *state) entity(n *labNode) node.Node {
 		})
 	}
 	return e
+}
+
+// loopbacks is the prefixes of the nodes' loopback addresses.
+func (s *state) loopbacks() []netip.Prefix {
+	usual := netip.PrefixFrom(loopback4(0), 16)
+	var others []netip.Prefix
+	for i := range s.Nodes {
+		if a := s.Nodes[i].Loopback; !usual.Contains(a) {
+			others = append(others, netip.PrefixFrom(a, 32))
+		}
+	}
+	return append(others, usual)
 }
 
 // endOf is a node's end of the wire at its port.

@@ -221,7 +221,8 @@ func (s *state) description(sw string) string {
 	if i < 0 {
 		return sw
 	}
-	h := &flow.Hybrid{Name: sw, Internal: flow.PortList{{internalPorts + 1, 2*internalPorts - 1}}}
+	h := &flow.Hybrid{Name: sw, Internal: flow.PortList{{internalPorts + 1, 2 * internalPorts}},
+		Tunnel: flow.PortList{{flow.TunnelPorts, flow.TunnelPortsLast}}}
 	var access []uint16
 	for _, p := range s.Nodes[i].Ports {
 		if p.Role == roleAccess || p.Role == roleGateway {

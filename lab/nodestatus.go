@@ -1,17 +1,16 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-sdn/weft/node"
 )
 
 // NodeStatus is how a hybrid node or router does.
@@ -71,10 +70,17 @@ func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
 		Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
 		Namespace: hostNetns(s.Name, n.Name), Routing: s.routingDir(n),
 	}
-	st.OSPFFull = s.adjacencies(ctx, n, "ospfd", "show ip ospf neighbor json")
+	full := func(daemon, command string) int {
+		n, err := node.Adjacencies(ctx, filepath.Join(s.routingDir(n), daemon+".vty"), command)
+		if err != nil {
+			return 0 // the daemon does not answer
+		}
+		return n
+	}
+	st.OSPFFull = full("ospfd", node.OSPFNeighbours)
 	if !s.Topology.Routing.IPv4Only {
 		st.Loopback6 = n.Loopback6.String()
-		st.OSPF6Full = s.adjacencies(ctx, n, "ospf6d", "show ipv6 ospf6 neighbor json")
+		st.OSPF6Full = full("ospf6d", node.OSPF6Neighbours)
 	}
 	if n.Kind == KindHybrid {
 		e := s.entity(n)
@@ -112,66 +118,6 @@ func (s *state) inSegment(name string, of *nodePort) bool {
 		}
 	}
 	return false
-}
-
-// adjacencies counts with how many neighbours a daemon has settled: fully, or
-// as two that are neither designated router nor its backup. It is 0 if the daemon
-// does not answer.
-func (s *state) adjacencies(ctx context.Context, n *labNode, daemon, command string) int {
-	text, err := askFRR(ctx, filepath.Join(s.routingDir(n), daemon+".vty"), command)
-	if err != nil {
-		return 0
-	}
-	var said struct {
-		Neighbors json.RawMessage `json:"neighbors"`
-	}
-	if json.Unmarshal(text, &said) != nil {
-		return 0
-	}
-	type neighbour struct{ State, IfState string }
-	var list []neighbour
-	var byID map[string][]neighbour // OSPF has them so, OSPFv3 as a list
-	if json.Unmarshal(said.Neighbors, &byID) == nil {
-		for _, of := range byID {
-			list = append(list, of...)
-		}
-	} else if json.Unmarshal(said.Neighbors, &list) != nil {
-		return 0
-	}
-	full := 0
-	for _, nb := range list {
-		if strings.HasPrefix(nb.State, "Full") || nb.State == "2-Way/DROther" || strings.EqualFold(nb.State, "Twoway") && nb.IfState == "DROther" {
-			full++
-		}
-	}
-	return full
-}
-
-// askFRR has a daemon of FRR run a command at its socket, as vtysh does: a zero
-// byte ends what is said, three and a status what is answered.
-func askFRR(ctx context.Context, socket, command string) ([]byte, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	var answer []byte
-	for _, line := range []string{"enable", command} {
-		if _, err := c.Write(append([]byte(line), 0)); err != nil {
-			return nil, err
-		}
-		answer = answer[:0]
-		for buf := make([]byte, 4096); len(answer) < 4 || !bytes.Equal(answer[len(answer)-4:len(answer)-1], []byte{0, 0, 0}); {
-			n, err := c.Read(buf)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", command, err)
-			}
-			answer = append(answer, buf[:n]...)
-		}
-	}
-	return answer[:len(answer)-4], nil
 }
 
 // sessions returns, by the names of those hybrid nodes that have controllers,

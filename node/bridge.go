@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -23,16 +22,16 @@ const (
 
 // keepEntries has the node's bridge have the node's entries, until ctx ends: at
 // once when it is there, and whenever somebody has removed them.
-func (n *Node) keepEntries(ctx context.Context, log *slog.Logger) {
-	log = log.With("node", n.Name)
+func (k *keeping) keepEntries(ctx context.Context) {
 	said := ""
 	for {
-		err := n.keepConnected(ctx, log, func() { said = "" })
+		err := k.keepConnected(ctx, func() { said = "" })
+		k.light.Store(false)
 		if ctx.Err() != nil {
 			return
 		}
 		if text := err.Error(); text != said {
-			log.Warn("the bridge is not reached", "error", err)
+			k.log.Warn("the bridge is not reached", "error", err)
 			said = text
 		}
 		select {
@@ -44,28 +43,32 @@ func (n *Node) keepEntries(ctx context.Context, log *slog.Logger) {
 }
 
 // keepConnected is keepEntries while the bridge can be reached.
-func (n *Node) keepConnected(ctx context.Context, log *slog.Logger, reached func()) error {
-	b, err := dialBridge(ctx, n.Management)
+func (k *keeping) keepConnected(ctx context.Context, reached func()) error {
+	b, err := dialBridge(ctx, k.Management)
 	if err != nil {
 		return err
 	}
 	defer b.conn.Close()
 	stop := context.AfterFunc(ctx, func() { b.conn.Close() })
 	defer stop()
-	entries := n.Entries()
 	for wait := askSoon; ; wait = min(2*wait, askEvery) {
+		entries, whole := k.entries()
 		wrong, err := b.wrong(entries)
 		if err != nil {
 			return err
+		}
+		if !whole { // of tunnels, it is not known which there are
+			wrong = slices.DeleteFunc(wrong, func(m flow.Mod) bool { return m.Command != flow.Add })
 		}
 		if len(wrong) > 0 {
 			if err := b.change(wrong); err != nil {
 				return err
 			}
-			log.Info("the node's entries put right", "changed", len(wrong), "of", len(entries))
+			k.log.Info("the node's entries put right", "changed", len(wrong), "of", len(entries))
 			wait = askSoon // a bridge that has just been made may be emptied once more
 		}
 		reached()
+		k.light.Store(true)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

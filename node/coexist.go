@@ -10,6 +10,8 @@ const (
 	etherIPv4 = 0x0800
 	etherIPv6 = 0x86dd
 	protoOSPF = 89
+	protoGRE  = 47
+	portVXLAN = 4789
 
 	// Where neighbours of a routing protocol speak BFD (RFC 5881, 5883).
 	bfdSingleHop = 3784
@@ -37,6 +39,11 @@ func (n *Node) Entries() []flow.Entry {
 			for _, port := range []uint16{bfdSingleHop, bfdEcho, bfdMultihop} {
 				add(flow.PriorityCoexistGuard, outside.WithEthType(ip).WithUDPDst(port))
 			}
+		}
+		for _, to := range n.Loopbacks {
+			at := outside.WithEthType(etherOf(to)).WithIPDst(to)
+			add(flow.PriorityCoexistGuard, at.WithUDPDst(portVXLAN))
+			add(flow.PriorityCoexistGuard, at.WithIPProto(protoGRE))
 		}
 		for _, to := range n.Protected {
 			add(flow.PriorityCoexistGuard, outside.WithEthType(etherOf(to)).WithIPDst(to))

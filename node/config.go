@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -30,6 +31,39 @@ type Node struct {
 	// Protected is what hosts at ports with Customer may not reach, such as the
 	// controller.
 	Protected []netip.Prefix `json:"protected,omitempty"`
+
+	// The following are for reports to a controller, and for what it asks for.
+
+	// DPID is the datapath identifier of the bridge; without one, the node is not
+	// reported.
+	DPID flow.DPID `json:"dpid,omitzero"`
+	// Bridge is the name of the bridge, which is also that of its local port.
+	Bridge string `json:"bridge,omitempty"`
+	// Database is the socket of the bridge's database, Switchd that at which
+	// ovs-vswitchd takes commands.
+	Database string `json:"database,omitempty"`
+	Switchd  string `json:"switchd,omitempty"`
+	// Access is the ports without an internal port, at which customers of services are.
+	Access []AccessPort `json:"access,omitempty"`
+	// RoutingNamespace has the node's routing, as Namespace has the ports.
+	RoutingNamespace string `json:"routing_namespace,omitempty"`
+	// Routing is the directory with the sockets of FRR's daemons.
+	Routing string `json:"routing,omitempty"`
+	// Loopback and Loopback6 are the node's addresses; tunnels end at the first.
+	Loopback  netip.Addr `json:"loopback,omitzero"`
+	Loopback6 netip.Addr `json:"loopback6,omitzero"`
+	// Loopbacks is those of all nodes, at which no tunnels of customers end.
+	Loopbacks []netip.Prefix `json:"loopbacks,omitempty"`
+	// MTU is the largest IP packet that every link of the routing takes.
+	MTU int `json:"mtu,omitempty"`
+	// Neighbours is how many OSPF neighbours the node has when all is well.
+	Neighbours int `json:"neighbours,omitempty"`
+}
+
+// AccessPort is a port that the node's routing has nothing to do with.
+type AccessPort struct {
+	Port      uint16 `json:"port"` // OpenFlow port number
+	Interface string `json:"interface"`
 }
 
 // Port is a port that has an internal port, which leads to the node's routing.
@@ -108,9 +142,48 @@ func (c *Config) Validate() error {
 				interfaces[[2]string{n.Namespace, name}] = true
 			}
 		}
-		if slices.ContainsFunc(n.Protected, func(p netip.Prefix) bool { return !p.IsValid() || p != p.Masked() }) {
-			return fmt.Errorf("node %s: protected: want prefixes such as 192.0.2.0/24", n.Name)
+		for _, l := range []struct {
+			key  string
+			list []netip.Prefix
+		}{{"protected", n.Protected}, {"loopbacks", n.Loopbacks}} {
+			if slices.ContainsFunc(l.list, func(p netip.Prefix) bool { return !p.IsValid() || p != p.Masked() }) {
+				return fmt.Errorf("node %s: %s: want prefixes such as 192.0.2.0/24", n.Name, l.key)
+			}
 		}
+		if err := n.validateReports(numbers); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// validateReports says what is wrong with what is for a controller.
+func (n *Node) validateReports(numbers map[uint16]bool) error {
+	if n.DPID == 0 {
+		return nil
+	}
+	for _, p := range n.Access {
+		if p.Port < 1 || p.Port > maxPort || numbers[p.Port] {
+			return fmt.Errorf("access: port %d: want a number from 1 to %d that no other port of the node has", p.Port, maxPort)
+		}
+		numbers[p.Port] = true
+	}
+	for _, p := range []struct{ key, path string }{{"database", n.Database}, {"switchd", n.Switchd}} {
+		if !strings.HasPrefix(p.path, "/") {
+			return fmt.Errorf("%s %q: a node that is reported (dpid) needs the path of this socket", p.key, p.path)
+		}
+	}
+	switch {
+	case n.Bridge == "" || len(n.Bridge) > 15:
+		return fmt.Errorf("bridge %q: want the name of the bridge", n.Bridge)
+	case n.Loopback.IsValid() && !n.Loopback.Is4():
+		return fmt.Errorf("loopback %v: want an IPv4 address; loopback6 is for the other", n.Loopback)
+	case n.Loopback6.IsValid() && !n.Loopback6.Is6():
+		return fmt.Errorf("loopback6 %v: want an IPv6 address", n.Loopback6)
+	case n.MTU < 0 || n.MTU > 65535 || n.Neighbours < 0:
+		return fmt.Errorf("mtu %d, neighbours %d: want 0 to 65535, and 0 or more", n.MTU, n.Neighbours)
+	case strings.ContainsAny(n.RoutingNamespace, "/\x00") || n.RoutingNamespace == "." || n.RoutingNamespace == "..":
+		return fmt.Errorf("routing_namespace %q: want its name for ip-netns(8)", n.RoutingNamespace)
 	}
 	return nil
 }

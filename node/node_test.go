@@ -75,7 +75,8 @@ func TestEntriesAreKept(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { n.keepEntries(ctx, slog.New(slog.DiscardHandler)); close(done) }()
+	k := &keeping{Node: &n, log: slog.New(slog.DiscardHandler)}
+	go func() { k.keepEntries(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
 
 	d, end := bridgeAt(t, socket)

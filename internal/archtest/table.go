@@ -54,7 +54,7 @@ var table = []row{
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/document", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
-	{"node", []string{"flow", "openflow", "internal/document"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},
+	{"node", []string{"api", "flow", "openflow", "internal/document"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab", []string{"flow", "packet", "node", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},

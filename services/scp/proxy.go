@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -29,6 +30,8 @@ type proxy struct {
 	ready chan struct{}         // closed when the front listens, or has failed to
 	begun func()                // closes it
 	wire  *wire                 // nil: the front has a host, or there is none
+
+	tagging flow.Tagging // of virtual networks
 
 	mu        object.Guard // guards the following
 	hosts     *object.Hosts

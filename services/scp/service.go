@@ -109,7 +109,7 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 		at, err2 := cfg.listen()
 		return &hostSockets{namespace: cfg.Namespace, at: at, nrf: nrf, most: cfg.Connections}, errors.Join(err1, err2)
 	case frontPackets:
-		w, err := newWire(cfg, newWireCounts(counter))
+		w, err := newWire(cfg, newWireCounts(counter), &p.tagging)
 		if err != nil {
 			return nil, err
 		}
@@ -152,11 +152,7 @@ func follow(env *weft.Env, p *proxy) *weft.Standing {
 			w.roleChanged(e)
 		}
 	})
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
-		if w != nil {
-			w.segmentChanged(e)
-		}
-	})
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { p.segmentChanged(e) })
 	if w != nil {
 		w.changed = k.Changed
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/sbi"
@@ -81,7 +82,7 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.callsBack(x.nfs[src], dst) {
 		p.count.refused.Add(1)
-		reset(in, d, t, src, dst)
+		p.reset(in, d, t, src, dst)
 		return flow.Drop
 	}
 	p.count.allowed.Add(1)
@@ -134,13 +135,27 @@ func addresses(k *flow.Key) (src, dst netip.Addr, ok bool) {
 }
 
 // reset appends the TCP reset for who may not connect, so that it need not wait.
-func reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, dst netip.Addr) {
+func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, dst netip.Addr) {
 	k := &in.Key
+	tag, ok := p.tagging.Egress(flow.Location{Switch: in.Switch, Port: k.InPort}, k.VLAN)
+	if !ok {
+		return
+	}
 	frame := packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
 		packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}, nil)
-	d.PacketOut(in.Switch, flow.PacketOut{
-		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(k.InPort)), Data: frame,
-	})
+	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(k.InPort))
+	d.PacketOut(in.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+}
+
+// segmentChanged handles the event: virtual networks have tags.
+func (p *proxy) segmentChanged(e *api.SegmentChanged) {
+	switch vlan, ports := e.GetSegment().Tagged(); {
+	case vlan == 0:
+	case e.Removed:
+		p.tagging.Remove(vlan)
+	default:
+		p.tagging.Set(vlan, ports)
+	}
 }
 
 // direct is the consumers that use producers' own addresses. The proxy's mu guards

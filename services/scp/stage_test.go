@@ -2,6 +2,7 @@ package scp
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
@@ -67,6 +68,38 @@ func TestDirect(t *testing.T) {
 	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
 	if verdict, _ := g.syn(1, 5, 7777, packet.TCPSyn); verdict != flow.Drop {
 		t.Errorf("AMF, no longer allowed: %v", verdict)
+	}
+}
+
+// The reset for a member of a virtual network leaves as frames of that do at its
+// port.
+func TestResetInNetworks(t *testing.T) {
+	g := newRig(t)
+	g.register(2, sbi.SMF)
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	const inside = 3000 | flow.VLANPresent
+	for _, test := range []struct {
+		what string
+		tag  uint32
+		port uint32
+		want []flow.Action // none: there is no packet
+	}{
+		{"untagged", 0, 3, []flow.Action{flow.PopVLAN(), flow.Output(3)}},
+		{"with a tag of its own", 7, 3, []flow.Action{flow.SetVLAN(7), flow.Output(3)}},
+		{"no longer a member", 0, 4, nil},
+	} {
+		g.proxy.segmentChanged(&api.SegmentChanged{Segment: &api.Segment{Vlan: 3000, Ports: []*api.SegmentPort{{Dpid: flow.DPID(1).String(), Port: test.port, Tag: test.tag}}}})
+		frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}, VLAN: inside},
+			packet.IP{Src: netip.MustParseAddr(at(2)), Dst: netip.MustParseAddr(at(5))}, packet.TCPFields{SrcPort: 40000, DstPort: 7777, Flags: packet.TCPSyn, Seq: 7}, nil)
+		in := wefttest.NewPacketIn(1, 3, frame)
+		d := &flow.Decision{}
+		if v := g.proxy.packet(in, d); v != flow.Drop || (len(d.Outs) == 1) != (test.want != nil) {
+			t.Errorf("%s: %v, with %d packets", test.what, v, len(d.Outs))
+			continue
+		}
+		if test.want != nil && !slices.Equal(d.Outs[0].Actions, test.want) {
+			t.Errorf("%s: %v, want %v", test.what, d.Outs[0].Actions, test.want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ type wire struct {
 	rate    int64  // nanoseconds for a packet of one port
 	stack   *netstack
 	most    int // connections
-	tagging flow.Tagging
+	tagging *flow.Tagging
 	count   wireCounts
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
 	send    func(context.Context, *flow.Decision)
@@ -95,12 +95,12 @@ const (
 	outMost   = 64                            // packets of one decision
 )
 
-func newWire(cfg *Config, count wireCounts) (*wire, error) {
+func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging) (*wire, error) {
 	nrf, _, err := cfg.nrf()
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{
+	w := &wire{tagging: tagging,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
 		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {},
 		conns: newShares[netip.Addr](cfg.Connections, cfg.Connections/8), ports: newShares[flow.Location](cfg.Connections, cfg.Connections/portPart),

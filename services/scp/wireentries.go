@@ -87,17 +87,6 @@ func (w *wire) switchOf(sw flow.DPID) *wireSwitch {
 	return s
 }
 
-// segmentChanged handles the event: virtual networks have tags.
-func (w *wire) segmentChanged(e *api.SegmentChanged) {
-	switch vlan, ports := e.GetSegment().Tagged(); {
-	case vlan == 0:
-	case e.Removed:
-		w.tagging.Remove(vlan)
-	default:
-		w.tagging.Set(vlan, ports)
-	}
-}
-
 // hostsChanged takes where the NRF is, if that is known. It is called with the
 // proxy's mu held.
 func (w *wire) hostsChanged(hosts *object.Hosts) {

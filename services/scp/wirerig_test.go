@@ -128,7 +128,7 @@ func (n *network) start() {
 			n.counts[labels[1]] = &tally{}
 		}
 		return n.counts[labels[1]]
-	}))
+	}), &flow.Tagging{})
 	if err != nil {
 		n.t.Fatal(err)
 	}

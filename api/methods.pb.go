@@ -340,6 +340,9 @@ var (
 	// Makes a tunnel, or replaces the one of that name. Answers when the switches have
 	// confirmed it, or at the latest after the configured time.
 	SetTunnel = Method[SetTunnelRequest, Tunnel]{"tunnels.SetTunnel"}
+	// Makes, changes and removes many tunnels at once, each with an outcome of its own; or
+	// says what would become of them.
+	SetTunnels = Method[SetTunnelsRequest, SetTunnelsResponse]{"tunnels.SetTunnels"}
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel = Method[DeleteTunnelRequest, DeleteTunnelResponse]{"tunnels.DeleteTunnel"}
 	// The tunnels, by name.
@@ -461,6 +464,7 @@ var methods = []AnyMethod{
 	ListNetworks,
 	GetTenantsStatus,
 	SetTunnel,
+	SetTunnels,
 	DeleteTunnel,
 	ListTunnels,
 }
@@ -519,6 +523,8 @@ var (
 	SwitchErrorEvent = Subject[SwitchError]{Name: "southbound.SwitchError", Clients: true}
 	// a virtual network is reached by these ports, or is no more.
 	SegmentChangedEvent = Subject[SegmentChanged]{Name: "tenants.SegmentChanged", Clients: true}
+	// a tunnel is made, changes, moves, comes up or goes down, or is deleted.
+	TunnelChangedEvent = Subject[TunnelChanged]{Name: "tunnels.TunnelChanged", Clients: true}
 )
 
 // subjects are all events of the .proto files.
@@ -544,6 +550,7 @@ var subjects = []AnySubject{
 	FlowRemovedEvent,
 	SwitchErrorEvent,
 	SegmentChangedEvent,
+	TunnelChangedEvent,
 }
 
 // RegisterHandlers has mux answer JSON over HTTP by calls of conn.

@@ -81,3 +81,6 @@ func (e *TunnelPortChanged) EventKey() string {
 }
 
 func (e *TunnelPortChanged) EventGone() bool { return e.GetGone() }
+
+func (e *TunnelChanged) EventKey() string { return e.GetTunnel().GetName() }
+func (e *TunnelChanged) EventGone() bool  { return e.GetDeleted() }

@@ -34,6 +34,44 @@ type Tunnel struct {
 	To string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
 	// Whether it has a standby path, which shares as little with the primary one as can be.
 	Protect bool `protobuf:"varint,4,opt,name=protect,proto3" json:"protect,omitempty"`
+	// Bandwidth that it books on each link of its paths, kilobits per second; 0: none.
+	ReservedKbps uint64 `protobuf:"varint,14,opt,name=reserved_kbps,json=reservedKbps,proto3" json:"reserved_kbps,omitempty"`
+	// The most that its path may take, microseconds; 0: no bound.
+	MaxDelayUs uint64 `protobuf:"varint,15,opt,name=max_delay_us,json=maxDelayUs,proto3" json:"max_delay_us,omitempty"`
+	// The most links that its path may have; 0: no bound.
+	MaxHops uint32 `protobuf:"varint,16,opt,name=max_hops,json=maxHops,proto3" json:"max_hops,omitempty"`
+	// Each link of its path has one of these colours at least; empty: any will do.
+	IncludeAny []string `protobuf:"bytes,17,rep,name=include_any,json=includeAny,proto3" json:"include_any,omitempty"`
+	// Each has all of these.
+	IncludeAll []string `protobuf:"bytes,18,rep,name=include_all,json=includeAll,proto3" json:"include_all,omitempty"`
+	// None has one of these.
+	ExcludeAny []string `protobuf:"bytes,19,rep,name=exclude_any,json=excludeAny,proto3" json:"exclude_any,omitempty"`
+	// Switches that its path does not pass.
+	ExcludeNodes []string `protobuf:"bytes,20,rep,name=exclude_nodes,json=excludeNodes,proto3" json:"exclude_nodes,omitempty"`
+	// Links that it does not use, by a port at either end.
+	ExcludeLinks []*Location `protobuf:"bytes,21,rep,name=exclude_links,json=excludeLinks,proto3" json:"exclude_links,omitempty"`
+	// Risk groups whose links it does not use.
+	ExcludeRiskGroups []string `protobuf:"bytes,22,rep,name=exclude_risk_groups,json=excludeRiskGroups,proto3" json:"exclude_risk_groups,omitempty"`
+	// A tunnel with whose paths its own share no link and no risk group; empty: none.
+	DiverseFrom string `protobuf:"bytes,23,opt,name=diverse_from,json=diverseFrom,proto3" json:"diverse_from,omitempty"`
+	// Switches that its path passes, in this order.
+	Pin []string `protobuf:"bytes,24,rep,name=pin,proto3" json:"pin,omitempty"`
+	// At which it takes bandwidth from others, 0 (the best) to 7 (RFC 3209 section 4.7.1). Absent:
+	// 7, it takes none.
+	SetupPriority *uint32 `protobuf:"varint,25,opt,name=setup_priority,json=setupPriority,proto3,oneof" json:"setup_priority,omitempty"`
+	// At which others may take its bandwidth, at most setup_priority. Absent: as setup_priority.
+	HoldPriority *uint32 `protobuf:"varint,26,opt,name=hold_priority,json=holdPriority,proto3,oneof" json:"hold_priority,omitempty"`
+	// How its frames get to the tail: mpls (default); vxlan or gre, by the nodes' own routing.
+	Transport string `protobuf:"bytes,27,opt,name=transport,proto3" json:"transport,omitempty"`
+	// How long a better path has to be there before the tunnel moves to it, seconds. 0: 60; -1: it
+	// moves only when it must.
+	RevertAfterS int32 `protobuf:"zigzag32,28,opt,name=revert_after_s,json=revertAfterS,proto3" json:"revert_after_s,omitempty"`
+	// The service that keeps it, which alone changes or deletes it; empty: an operator.
+	User string `protobuf:"bytes,29,opt,name=user,proto3" json:"user,omitempty"`
+	// How many circuits go through it, as its user says.
+	Circuits uint32 `protobuf:"varint,30,opt,name=circuits,proto3" json:"circuits,omitempty"`
+	// What the active path takes, microseconds.
+	DelayUs uint64 `protobuf:"varint,31,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`
 	// The group at the head by which frames enter.
 	Group uint32 `protobuf:"varint,5,opt,name=group,proto3" json:"group,omitempty"`
 	// up, degraded (it is to be protected and has one path only) or down.
@@ -113,6 +151,132 @@ func (x *Tunnel) GetProtect() bool {
 		return x.Protect
 	}
 	return false
+}
+
+func (x *Tunnel) GetReservedKbps() uint64 {
+	if x != nil {
+		return x.ReservedKbps
+	}
+	return 0
+}
+
+func (x *Tunnel) GetMaxDelayUs() uint64 {
+	if x != nil {
+		return x.MaxDelayUs
+	}
+	return 0
+}
+
+func (x *Tunnel) GetMaxHops() uint32 {
+	if x != nil {
+		return x.MaxHops
+	}
+	return 0
+}
+
+func (x *Tunnel) GetIncludeAny() []string {
+	if x != nil {
+		return x.IncludeAny
+	}
+	return nil
+}
+
+func (x *Tunnel) GetIncludeAll() []string {
+	if x != nil {
+		return x.IncludeAll
+	}
+	return nil
+}
+
+func (x *Tunnel) GetExcludeAny() []string {
+	if x != nil {
+		return x.ExcludeAny
+	}
+	return nil
+}
+
+func (x *Tunnel) GetExcludeNodes() []string {
+	if x != nil {
+		return x.ExcludeNodes
+	}
+	return nil
+}
+
+func (x *Tunnel) GetExcludeLinks() []*Location {
+	if x != nil {
+		return x.ExcludeLinks
+	}
+	return nil
+}
+
+func (x *Tunnel) GetExcludeRiskGroups() []string {
+	if x != nil {
+		return x.ExcludeRiskGroups
+	}
+	return nil
+}
+
+func (x *Tunnel) GetDiverseFrom() string {
+	if x != nil {
+		return x.DiverseFrom
+	}
+	return ""
+}
+
+func (x *Tunnel) GetPin() []string {
+	if x != nil {
+		return x.Pin
+	}
+	return nil
+}
+
+func (x *Tunnel) GetSetupPriority() uint32 {
+	if x != nil && x.SetupPriority != nil {
+		return *x.SetupPriority
+	}
+	return 0
+}
+
+func (x *Tunnel) GetHoldPriority() uint32 {
+	if x != nil && x.HoldPriority != nil {
+		return *x.HoldPriority
+	}
+	return 0
+}
+
+func (x *Tunnel) GetTransport() string {
+	if x != nil {
+		return x.Transport
+	}
+	return ""
+}
+
+func (x *Tunnel) GetRevertAfterS() int32 {
+	if x != nil {
+		return x.RevertAfterS
+	}
+	return 0
+}
+
+func (x *Tunnel) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Tunnel) GetCircuits() uint32 {
+	if x != nil {
+		return x.Circuits
+	}
+	return 0
+}
+
+func (x *Tunnel) GetDelayUs() uint64 {
+	if x != nil {
+		return x.DelayUs
+	}
+	return 0
 }
 
 func (x *Tunnel) GetGroup() uint32 {
@@ -302,7 +466,8 @@ func (x *LabelHop) GetLabel() uint32 {
 // without a path is made, and is down until there is one.
 type SetTunnelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is wanted: name, from, to and protect. Nothing else is looked at.
+	// What is wanted. What the service gives is not looked at. FailedPrecondition if another user
+	// keeps it.
 	Tunnel        *Tunnel `protobuf:"bytes,1,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -345,6 +510,274 @@ func (x *SetTunnelRequest) GetTunnel() *Tunnel {
 	return nil
 }
 
+// What SetTunnels is asked. InvalidArgument if a name is given twice, or there are too many;
+// what is wrong with one tunnel is in its outcome.
+type SetTunnelsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 4096, as SetTunnel has them. What is of more important setup priority is placed
+	// first, of equal ones in their order.
+	Tunnels []*Tunnel `protobuf:"bytes,1,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	// Names of those to be deleted. It is no error if there is none.
+	Delete []string `protobuf:"bytes,2,rep,name=delete,proto3" json:"delete,omitempty"`
+	// Who asks: tunnels that another user keeps are not changed or deleted. It is the user of
+	// those that are made.
+	User string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// Only say what would become of them.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTunnelsRequest) Reset() {
+	*x = SetTunnelsRequest{}
+	mi := &file_tunnels_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTunnelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTunnelsRequest) ProtoMessage() {}
+
+func (x *SetTunnelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTunnelsRequest.ProtoReflect.Descriptor instead.
+func (*SetTunnelsRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetTunnelsRequest) GetTunnels() []*Tunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+func (x *SetTunnelsRequest) GetDelete() []string {
+	if x != nil {
+		return x.Delete
+	}
+	return nil
+}
+
+func (x *SetTunnelsRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *SetTunnelsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// The answer of SetTunnels.
+type SetTunnelsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each of tunnels, then for each of delete.
+	Outcomes      []*TunnelOutcome `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTunnelsResponse) Reset() {
+	*x = SetTunnelsResponse{}
+	mi := &file_tunnels_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTunnelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTunnelsResponse) ProtoMessage() {}
+
+func (x *SetTunnelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTunnelsResponse.ProtoReflect.Descriptor instead.
+func (*SetTunnelsResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SetTunnelsResponse) GetOutcomes() []*TunnelOutcome {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+// TunnelOutcome: what has become of a tunnel, or would.
+type TunnelOutcome struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tunnel.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// made, changed, unchanged, deleted or failed. One without a path is made, and is down.
+	Result string `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// Of an error, as of gRPC; 0: none.
+	Code uint32 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`
+	// What is wrong.
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// As it is, or would be, with its paths and labels; as it was if it is deleted.
+	Tunnel *Tunnel `protobuf:"bytes,5,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	// The tunnels that would lose bandwidth to it, by name.
+	Preempts      []string `protobuf:"bytes,6,rep,name=preempts,proto3" json:"preempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelOutcome) Reset() {
+	*x = TunnelOutcome{}
+	mi := &file_tunnels_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelOutcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelOutcome) ProtoMessage() {}
+
+func (x *TunnelOutcome) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelOutcome.ProtoReflect.Descriptor instead.
+func (*TunnelOutcome) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TunnelOutcome) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TunnelOutcome) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *TunnelOutcome) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *TunnelOutcome) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *TunnelOutcome) GetTunnel() *Tunnel {
+	if x != nil {
+		return x.Tunnel
+	}
+	return nil
+}
+
+func (x *TunnelOutcome) GetPreempts() []string {
+	if x != nil {
+		return x.Preempts
+	}
+	return nil
+}
+
+// TunnelChanged: a tunnel is made, changes, moves, comes up or goes down, or is deleted.
+type TunnelChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is; if it is deleted, as it was last.
+	Tunnel *Tunnel `protobuf:"bytes,1,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	// Whether it is deleted.
+	Deleted       bool `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelChanged) Reset() {
+	*x = TunnelChanged{}
+	mi := &file_tunnels_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelChanged) ProtoMessage() {}
+
+func (x *TunnelChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelChanged.ProtoReflect.Descriptor instead.
+func (*TunnelChanged) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *TunnelChanged) GetTunnel() *Tunnel {
+	if x != nil {
+		return x.Tunnel
+	}
+	return nil
+}
+
+func (x *TunnelChanged) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
 // What DeleteTunnel is asked.
 type DeleteTunnelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -356,7 +789,7 @@ type DeleteTunnelRequest struct {
 
 func (x *DeleteTunnelRequest) Reset() {
 	*x = DeleteTunnelRequest{}
-	mi := &file_tunnels_proto_msgTypes[4]
+	mi := &file_tunnels_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -368,7 +801,7 @@ func (x *DeleteTunnelRequest) String() string {
 func (*DeleteTunnelRequest) ProtoMessage() {}
 
 func (x *DeleteTunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[4]
+	mi := &file_tunnels_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -381,7 +814,7 @@ func (x *DeleteTunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTunnelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTunnelRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{4}
+	return file_tunnels_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteTunnelRequest) GetName() string {
@@ -402,7 +835,7 @@ type DeleteTunnelResponse struct {
 
 func (x *DeleteTunnelResponse) Reset() {
 	*x = DeleteTunnelResponse{}
-	mi := &file_tunnels_proto_msgTypes[5]
+	mi := &file_tunnels_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +847,7 @@ func (x *DeleteTunnelResponse) String() string {
 func (*DeleteTunnelResponse) ProtoMessage() {}
 
 func (x *DeleteTunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[5]
+	mi := &file_tunnels_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +860,7 @@ func (x *DeleteTunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTunnelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTunnelResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{5}
+	return file_tunnels_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteTunnelResponse) GetDeleted() bool {
@@ -446,7 +879,7 @@ type ListTunnelsRequest struct {
 
 func (x *ListTunnelsRequest) Reset() {
 	*x = ListTunnelsRequest{}
-	mi := &file_tunnels_proto_msgTypes[6]
+	mi := &file_tunnels_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +891,7 @@ func (x *ListTunnelsRequest) String() string {
 func (*ListTunnelsRequest) ProtoMessage() {}
 
 func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[6]
+	mi := &file_tunnels_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +904,7 @@ func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsRequest.ProtoReflect.Descriptor instead.
 func (*ListTunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{6}
+	return file_tunnels_proto_rawDescGZIP(), []int{10}
 }
 
 // The answer of ListTunnels.
@@ -485,7 +918,7 @@ type ListTunnelsResponse struct {
 
 func (x *ListTunnelsResponse) Reset() {
 	*x = ListTunnelsResponse{}
-	mi := &file_tunnels_proto_msgTypes[7]
+	mi := &file_tunnels_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +930,7 @@ func (x *ListTunnelsResponse) String() string {
 func (*ListTunnelsResponse) ProtoMessage() {}
 
 func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[7]
+	mi := &file_tunnels_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +943,7 @@ func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsResponse.ProtoReflect.Descriptor instead.
 func (*ListTunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{7}
+	return file_tunnels_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListTunnelsResponse) GetTunnels() []*Tunnel {
@@ -524,12 +957,34 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\"\xe4\x02\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xf5\a\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x03 \x01(\tR\x02to\x12\x18\n" +
-	"\aprotect\x18\x04 \x01(\bR\aprotect\x12\x14\n" +
+	"\aprotect\x18\x04 \x01(\bR\aprotect\x12#\n" +
+	"\rreserved_kbps\x18\x0e \x01(\x04R\freservedKbps\x12 \n" +
+	"\fmax_delay_us\x18\x0f \x01(\x04R\n" +
+	"maxDelayUs\x12\x19\n" +
+	"\bmax_hops\x18\x10 \x01(\rR\amaxHops\x12\x1f\n" +
+	"\vinclude_any\x18\x11 \x03(\tR\n" +
+	"includeAny\x12\x1f\n" +
+	"\vinclude_all\x18\x12 \x03(\tR\n" +
+	"includeAll\x12\x1f\n" +
+	"\vexclude_any\x18\x13 \x03(\tR\n" +
+	"excludeAny\x12#\n" +
+	"\rexclude_nodes\x18\x14 \x03(\tR\fexcludeNodes\x126\n" +
+	"\rexclude_links\x18\x15 \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12.\n" +
+	"\x13exclude_risk_groups\x18\x16 \x03(\tR\x11excludeRiskGroups\x12!\n" +
+	"\fdiverse_from\x18\x17 \x01(\tR\vdiverseFrom\x12\x10\n" +
+	"\x03pin\x18\x18 \x03(\tR\x03pin\x12*\n" +
+	"\x0esetup_priority\x18\x19 \x01(\rH\x00R\rsetupPriority\x88\x01\x01\x12(\n" +
+	"\rhold_priority\x18\x1a \x01(\rH\x01R\fholdPriority\x88\x01\x01\x12\x1c\n" +
+	"\ttransport\x18\x1b \x01(\tR\ttransport\x12$\n" +
+	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12\x12\n" +
+	"\x04user\x18\x1d \x01(\tR\x04user\x12\x1a\n" +
+	"\bcircuits\x18\x1e \x01(\rR\bcircuits\x12\x19\n" +
+	"\bdelay_us\x18\x1f \x01(\x04R\adelayUs\x12\x14\n" +
 	"\x05group\x18\x05 \x01(\rR\x05group\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x14\n" +
@@ -539,7 +994,9 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\rR\x06labels\x124\n" +
 	"\aprimary\x18\n" +
 	" \x01(\v2\x1a.weft.v1.LabelSwitchedPathR\aprimary\x124\n" +
-	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathR\astandby\":\n" +
+	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathR\astandbyB\x11\n" +
+	"\x0f_setup_priorityB\x10\n" +
+	"\x0e_hold_priority\":\n" +
 	"\x11LabelSwitchedPath\x12%\n" +
 	"\x04hops\x18\x01 \x03(\v2\x11.weft.v1.LabelHopR\x04hops\"h\n" +
 	"\bLabelHop\x12\x12\n" +
@@ -548,17 +1005,37 @@ const file_tunnels_proto_rawDesc = "" +
 	"\bout_port\x18\x03 \x01(\rR\aoutPort\x12\x14\n" +
 	"\x05label\x18\x04 \x01(\rR\x05label\";\n" +
 	"\x10SetTunnelRequest\x12'\n" +
-	"\x06tunnel\x18\x01 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel\")\n" +
+	"\x06tunnel\x18\x01 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel\"\x83\x01\n" +
+	"\x11SetTunnelsRequest\x12)\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels\x12\x16\n" +
+	"\x06delete\x18\x02 \x03(\tR\x06delete\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"H\n" +
+	"\x12SetTunnelsResponse\x122\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x16.weft.v1.TunnelOutcomeR\boutcomes\"\xaa\x01\n" +
+	"\rTunnelOutcome\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\tR\x06result\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\rR\x04code\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12'\n" +
+	"\x06tunnel\x18\x05 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel\x12\x1a\n" +
+	"\bpreempts\x18\x06 \x03(\tR\bpreempts\"c\n" +
+	"\rTunnelChanged\x12'\n" +
+	"\x06tunnel\x18\x01 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel\x12\x18\n" +
+	"\adeleted\x18\x02 \x01(\bR\adeleted:\x0f\xfa\xe0\x18\v\n" +
+	"\atunnels\x10\x01\")\n" +
 	"\x13DeleteTunnelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"0\n" +
 	"\x14DeleteTunnelResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xf7\x02\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xf0\x03\n" +
 	"\aTunnels\x12h\n" +
 	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"/\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
-	"tunnel add*\x17POST /v1/tunnels tunnel\x12\x81\x01\n" +
+	"tunnel add*\x17POST /v1/tunnels tunnel\x12w\n" +
+	"\n" +
+	"SetTunnels\x12\x1a.weft.v1.SetTunnelsRequest\x1a\x1b.weft.v1.SetTunnelsResponse\"0\xea\xe0\x18,\b\x02\x10\x01\x1a\x00\"\x0etunnel preview*\x14POST /v1/tunnels:set\x12\x81\x01\n" +
 	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"4\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x12v\n" +
 	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\",\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
@@ -574,34 +1051,46 @@ func file_tunnels_proto_rawDescGZIP() []byte {
 	return file_tunnels_proto_rawDescData
 }
 
-var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_tunnels_proto_goTypes = []any{
 	(*Tunnel)(nil),               // 0: weft.v1.Tunnel
 	(*LabelSwitchedPath)(nil),    // 1: weft.v1.LabelSwitchedPath
 	(*LabelHop)(nil),             // 2: weft.v1.LabelHop
 	(*SetTunnelRequest)(nil),     // 3: weft.v1.SetTunnelRequest
-	(*DeleteTunnelRequest)(nil),  // 4: weft.v1.DeleteTunnelRequest
-	(*DeleteTunnelResponse)(nil), // 5: weft.v1.DeleteTunnelResponse
-	(*ListTunnelsRequest)(nil),   // 6: weft.v1.ListTunnelsRequest
-	(*ListTunnelsResponse)(nil),  // 7: weft.v1.ListTunnelsResponse
+	(*SetTunnelsRequest)(nil),    // 4: weft.v1.SetTunnelsRequest
+	(*SetTunnelsResponse)(nil),   // 5: weft.v1.SetTunnelsResponse
+	(*TunnelOutcome)(nil),        // 6: weft.v1.TunnelOutcome
+	(*TunnelChanged)(nil),        // 7: weft.v1.TunnelChanged
+	(*DeleteTunnelRequest)(nil),  // 8: weft.v1.DeleteTunnelRequest
+	(*DeleteTunnelResponse)(nil), // 9: weft.v1.DeleteTunnelResponse
+	(*ListTunnelsRequest)(nil),   // 10: weft.v1.ListTunnelsRequest
+	(*ListTunnelsResponse)(nil),  // 11: weft.v1.ListTunnelsResponse
+	(*Location)(nil),             // 12: weft.v1.Location
 }
 var file_tunnels_proto_depIdxs = []int32{
-	1, // 0: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
-	1, // 1: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
-	2, // 2: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
-	0, // 3: weft.v1.SetTunnelRequest.tunnel:type_name -> weft.v1.Tunnel
-	0, // 4: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3, // 5: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4, // 6: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	6, // 7: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0, // 8: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5, // 9: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	7, // 10: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	8, // [8:11] is the sub-list for method output_type
-	5, // [5:8] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	12, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
+	1,  // 1: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
+	1,  // 2: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
+	2,  // 3: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
+	0,  // 4: weft.v1.SetTunnelRequest.tunnel:type_name -> weft.v1.Tunnel
+	0,  // 5: weft.v1.SetTunnelsRequest.tunnels:type_name -> weft.v1.Tunnel
+	6,  // 6: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
+	0,  // 7: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
+	0,  // 8: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
+	0,  // 9: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
+	3,  // 10: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 11: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 12: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 13: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	0,  // 14: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 15: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 16: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 17: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	14, // [14:18] is the sub-list for method output_type
+	10, // [10:14] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }
@@ -610,13 +1099,15 @@ func file_tunnels_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_switches_proto_init()
+	file_tunnels_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tunnels_proto_rawDesc), len(file_tunnels_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

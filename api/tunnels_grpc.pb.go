@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Tunnels_SetTunnel_FullMethodName    = "/weft.v1.Tunnels/SetTunnel"
+	Tunnels_SetTunnels_FullMethodName   = "/weft.v1.Tunnels/SetTunnels"
 	Tunnels_DeleteTunnel_FullMethodName = "/weft.v1.Tunnels/DeleteTunnel"
 	Tunnels_ListTunnels_FullMethodName  = "/weft.v1.Tunnels/ListTunnels"
 )
@@ -33,6 +34,9 @@ type TunnelsClient interface {
 	// Makes a tunnel, or replaces the one of that name. Answers when the switches have
 	// confirmed it, or at the latest after the configured time.
 	SetTunnel(ctx context.Context, in *SetTunnelRequest, opts ...grpc.CallOption) (*Tunnel, error)
+	// Makes, changes and removes many tunnels at once, each with an outcome of its own; or
+	// says what would become of them.
+	SetTunnels(ctx context.Context, in *SetTunnelsRequest, opts ...grpc.CallOption) (*SetTunnelsResponse, error)
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel(ctx context.Context, in *DeleteTunnelRequest, opts ...grpc.CallOption) (*DeleteTunnelResponse, error)
 	// The tunnels, by name.
@@ -51,6 +55,16 @@ func (c *tunnelsClient) SetTunnel(ctx context.Context, in *SetTunnelRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Tunnel)
 	err := c.cc.Invoke(ctx, Tunnels_SetTunnel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tunnelsClient) SetTunnels(ctx context.Context, in *SetTunnelsRequest, opts ...grpc.CallOption) (*SetTunnelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetTunnelsResponse)
+	err := c.cc.Invoke(ctx, Tunnels_SetTunnels_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +100,9 @@ type TunnelsServer interface {
 	// Makes a tunnel, or replaces the one of that name. Answers when the switches have
 	// confirmed it, or at the latest after the configured time.
 	SetTunnel(context.Context, *SetTunnelRequest) (*Tunnel, error)
+	// Makes, changes and removes many tunnels at once, each with an outcome of its own; or
+	// says what would become of them.
+	SetTunnels(context.Context, *SetTunnelsRequest) (*SetTunnelsResponse, error)
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel(context.Context, *DeleteTunnelRequest) (*DeleteTunnelResponse, error)
 	// The tunnels, by name.
@@ -102,6 +119,9 @@ type UnimplementedTunnelsServer struct{}
 
 func (UnimplementedTunnelsServer) SetTunnel(context.Context, *SetTunnelRequest) (*Tunnel, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetTunnel not implemented")
+}
+func (UnimplementedTunnelsServer) SetTunnels(context.Context, *SetTunnelsRequest) (*SetTunnelsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetTunnels not implemented")
 }
 func (UnimplementedTunnelsServer) DeleteTunnel(context.Context, *DeleteTunnelRequest) (*DeleteTunnelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteTunnel not implemented")
@@ -144,6 +164,24 @@ func _Tunnels_SetTunnel_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TunnelsServer).SetTunnel(ctx, req.(*SetTunnelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tunnels_SetTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetTunnelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).SetTunnels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_SetTunnels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).SetTunnels(ctx, req.(*SetTunnelsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -194,6 +232,10 @@ var Tunnels_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetTunnel",
 			Handler:    _Tunnels_SetTunnel_Handler,
+		},
+		{
+			MethodName: "SetTunnels",
+			Handler:    _Tunnels_SetTunnels_Handler,
 		},
 		{
 			MethodName: "DeleteTunnel",

@@ -127,6 +127,20 @@ func (r *repairer) postpone(changes []change) {
 // route finds the paths that a tunnel lacks, takes their labels, and stores
 // them. It returns nil if the tunnel is gone meanwhile.
 func (r *repairer) route(ctx context.Context, t *tunnel) (*change, error) {
+	primary, standby, lacking := r.choose(ctx, t)
+	if primary == nil {
+		return nil, lacking
+	}
+	c, err := r.keep(ctx, t, primary, standby)
+	if err == nil && lacking != nil {
+		r.lacks(t.name, lacking.Error())
+	}
+	return c, err
+}
+
+// choose returns the paths that a tunnel should have, those that it has where
+// they do, and what it lacks.
+func (r *repairer) choose(ctx context.Context, t *tunnel) (primary, standby lsp, lacking error) {
 	b := r.b
 	b.mu.Lock()
 	have := map[bool]lsp{}
@@ -144,40 +158,38 @@ func (r *repairer) route(ctx context.Context, t *tunnel) (*change, error) {
 		_, shared = share(have[true], have[false])
 	}
 	b.mu.Unlock()
-	primary, standby := have[true], have[false]
+	primary, standby = have[true], have[false]
 	if !t.protect {
 		standby = nil
 	}
-	var lacking error
-	if primary == nil || t.protect && (standby == nil || shared) {
-		found, err := r.find(ctx, t.from, t.to, t.protect)
-		if err == nil {
-			err = r.fit(found)
-		}
-		switch {
-		case err != nil && primary == nil:
-			return nil, err
-		case err != nil:
-			lacking = err
-		case len(found) == 0 && primary == nil:
-			return nil, fmt.Errorf("there is no path from %v to %v", t.from, t.to)
-		default:
-			primary, standby = r.pair(found, have)
-			if !t.protect {
-				standby = nil
-			} else if standby == nil {
-				lacking = fmt.Errorf("there is no second path from %v to %v", t.from, t.to)
-			}
-		}
+	if primary != nil && (!t.protect || standby != nil && !shared) {
+		return primary, standby, nil
 	}
-	c, err := r.keep(ctx, t, primary, standby)
-	if err != nil {
-		return nil, err
+	found, err := r.find(ctx, t.from, t.to, t.protect)
+	if err == nil {
+		err = r.fit(found)
 	}
-	if lacking != nil {
-		r.lacks(t.name, lacking.Error())
+	switch {
+	case err != nil:
+		return primary, standby, err
+	case len(found) == 0 && primary == nil:
+		return nil, nil, fmt.Errorf("there is no path from %v to %v", t.from, t.to)
 	}
-	return c, nil
+	primary, standby = r.pair(found, have)
+	if !t.protect {
+		standby = nil
+	} else if standby == nil {
+		lacking = fmt.Errorf("there is no second path from %v to %v", t.from, t.to)
+	}
+	return primary, standby, lacking
+}
+
+// text returns the text of an error; empty if there is none.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // pair returns the paths that were found, as those that there are where they
@@ -307,6 +319,7 @@ func (r *repairer) enter(changes []change, failed error) {
 		}
 		b.declare(s.tunnel.from)
 		b.assess(s, s.reason)
+		b.differs(c.name)
 		if s.state != "up" && s.again.IsZero() {
 			s.needs, s.again = true, b.now().Add(b.cfg.Retry)
 		}

@@ -24,9 +24,10 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
-		Serves:     weft.Methods(api.SetTunnel, api.DeleteTunnel, api.ListTunnels),
+		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DeleteTunnel, api.ListTunnels),
 		Calls:      weft.Methods(api.SetStanding, api.FindPath),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
+		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels"},
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
@@ -64,7 +65,8 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 	}
 	b.mu.Lock()
-	b.declare, b.kick = k.Changed, func() { object.Notify(r.kicked) }
+	news := make(chan struct{}, 1)
+	b.declare, b.kick, b.notify = k.Changed, func() { object.Notify(r.kicked) }, func() { object.Notify(news) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
@@ -74,7 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {
-		if err := b.set(ctx, q.GetTunnel()); err != nil {
+		if _, err := b.set(ctx, q.GetTunnel()); err != nil {
 			return nil, err
 		}
 		r.repair(ctx)
@@ -84,9 +86,19 @@ func run(ctx context.Context, env *weft.Env) error {
 		return nil, api.Errorf(codes.Aborted, "tunnel %s: somebody else has deleted it meanwhile", q.Tunnel.Name)
 	})
 	weft.Handle(env, api.DeleteTunnel, func(ctx context.Context, q *api.DeleteTunnelRequest) (*api.DeleteTunnelResponse, error) {
-		deleted, err := b.remove(ctx, q.GetName())
+		was, err := b.remove(ctx, q.GetName(), "")
+		if err != nil {
+			return nil, err
+		}
 		k.Confirm(ctx, cfg.Deadline, "tunnels")
-		return &api.DeleteTunnelResponse{Deleted: deleted}, err
+		return &api.DeleteTunnelResponse{Deleted: was != nil}, nil
+	})
+	weft.Handle(env, api.SetTunnels, func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
+		resp, err := r.setTunnels(ctx, q)
+		if err == nil && !q.DryRun && len(q.Delete) > 0 {
+			k.Confirm(ctx, cfg.Deadline, "tunnels")
+		}
+		return resp, err
 	})
 	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
 		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil
@@ -98,6 +110,18 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { b.tunnels.Follow(ctx) })
 	work.Go(func() { r.run(ctx) })
+	work.Go(func() {
+		for object.Notify(news); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-news:
+			}
+			for _, e := range b.changes() {
+				weft.Publish(env, api.TunnelChangedEvent, e)
+			}
+		}
+	})
 	k.Run(ctx)
 	return nil
 }

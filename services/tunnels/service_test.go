@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -41,6 +43,34 @@ func TestService(t *testing.T) {
 		if err != nil || len(list.Tunnels) != 1 || list.Tunnels[0].Group != m.Group || !slices.Equal(list.Tunnels[0].Labels, m.Labels) {
 			t.Error(list, err)
 		}
+		wefttest.Await(h, api.TunnelChangedEvent, func(e *api.TunnelChanged) bool { return e.Tunnel.Name == "a" && e.Tunnel.State == "up" })
+		batch, err := wefttest.Call(h, api.SetTunnels, &api.SetTunnelsRequest{User: "l2vpn", Tunnels: []*api.Tunnel{
+			{Name: "b", From: "1", To: "3", Circuits: 2}, {Name: "a", From: "1", To: "3"}, {Name: "c"}}, Delete: []string{"a", "z"}})
+		if err == nil || batch != nil {
+			t.Error("a name twice:", batch, err)
+		}
+		q := &api.SetTunnelsRequest{User: "l2vpn", DryRun: true, Tunnels: []*api.Tunnel{
+			{Name: "b", From: "1", To: "3", Circuits: 2}, {Name: "c"}}, Delete: []string{"a", "z"}}
+		for _, q.DryRun = range []bool{true, false} {
+			if batch, err = wefttest.Call(h, api.SetTunnels, q); err != nil {
+				t.Fatal(err)
+			}
+			var results []string
+			for _, o := range batch.Outcomes {
+				results = append(results, o.Name, o.Result)
+			}
+			if want := []string{"b", "made", "c", "failed", "a", "failed", "z", "unchanged"}; !slices.Equal(results, want) || len(batch.Outcomes[0].Tunnel.Path) != 3 {
+				t.Errorf("%v", batch)
+			}
+		}
+		wefttest.Await(h, api.TunnelChangedEvent, func(e *api.TunnelChanged) bool { return e.Tunnel.Name == "b" && e.Tunnel.Circuits == 2 })
+		if gone, err := wefttest.Call(h, api.DeleteTunnel, &api.DeleteTunnelRequest{Name: "b"}); api.KindOf(err) != codes.FailedPrecondition {
+			t.Error("a service's tunnel is deleted by an operator:", gone, err)
+		}
+		if _, err = wefttest.Call(h, api.SetTunnels, &api.SetTunnelsRequest{User: "l2vpn", Delete: []string{"b"}}); err != nil {
+			t.Error(err)
+		}
+		wefttest.Await(h, api.TunnelChangedEvent, func(e *api.TunnelChanged) bool { return e.Tunnel.Name == "b" && e.Deleted })
 		gone, err := wefttest.Call(h, api.DeleteTunnel, &api.DeleteTunnelRequest{Name: "a"})
 		if err != nil || !gone.Deleted {
 			t.Error(gone, err)

@@ -21,6 +21,7 @@ type store struct {
 	now     func() time.Time
 	declare func(...flow.DPID) // declares the entries of switches anew
 	kick    func()             // has tunnels in need seen to
+	notify  func()             // has changes published
 
 	mu       object.Guard // guards the following
 	tunnels  *object.Store[*tunnel]
@@ -31,7 +32,9 @@ type store struct {
 	over     map[flow.Location]map[string]bool        // the tunnels that leave by a port
 	labels   *labels
 	groups   map[uint32]bool
-	trust    time.Time // until then, links that have not been heard of count as up
+	news     map[string]bool        // the tunnels that may differ from what was published
+	told     map[string]*api.Tunnel // as last published
+	trust    time.Time              // until then, links that have not been heard of count as up
 }
 
 // trusting is how long after its start the service takes for granted that the
@@ -72,7 +75,8 @@ func (s *status) installed() []lsp {
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
-	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {},
+	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
+		news: map[string]bool{}, told: map[string]*api.Tunnel{},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]bool{},
 		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
@@ -87,6 +91,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 // changed follows a change of a tunnel. It is called with mu held.
 func (b *store) changed(old, now *tunnel) {
 	name := cmp.Or(old, now).name
+	b.differs(name)
 	s := b.status[name]
 	if s != nil {
 		b.index(s, false)
@@ -171,46 +176,75 @@ func switchesOf(p lsp) (list []flow.DPID) {
 	return list
 }
 
-// set stores what a client wants of a tunnel. One with the same ends keeps its
-// group and its paths.
-func (b *store) set(ctx context.Context, m *api.Tunnel) error {
+// set stores what a client wants of a tunnel, and returns what became of it. One
+// with the same ends keeps its group and its paths.
+func (b *store) set(ctx context.Context, m *api.Tunnel) (result string, err error) {
 	t, err := readTunnel(m)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, _, err = b.tunnels.Change(ctx, t.name, func(old *tunnel) (*tunnel, error) {
-		if old == nil {
-			return t, b.number(t)
-		}
-		t.group = old.group
-		if old.from != t.from {
-			return nil, api.Errorf(codes.FailedPrecondition, "tunnel %s begins at %v: delete it first", t.name, old.from)
-		}
-		if old.to == t.to {
-			t.primary, t.standby = old.primary, old.standby
-		}
-		if t.equal(old) {
-			return old, nil
-		}
-		return t, nil
+	_, _, err = b.tunnels.Change(ctx, t.name, func(old *tunnel) (now *tunnel, err error) {
+		result, now, err = b.admit(old, t)
+		return now, err
 	})
-	return err
+	return result, err
 }
 
-// number gives a new tunnel its group. It is called with mu held.
-func (b *store) number(t *tunnel) error {
-	for t.group = flow.TunnelGroups; b.groups[t.group]; t.group++ {
+// admit returns what a tunnel becomes that is wanted as t. It is called with mu
+// held.
+func (b *store) admit(old, t *tunnel) (result string, now *tunnel, err error) {
+	if err := notYet(t.wanted); err != nil {
+		return "", nil, err
 	}
-	return nil
+	if old == nil {
+		for t.group = flow.TunnelGroups; b.groups[t.group]; t.group++ {
+		}
+		return made, t, nil
+	}
+	if err := old.keptBy(t.wanted.User); err != nil {
+		return "", nil, err
+	}
+	t.group = old.group
+	if old.from != t.from {
+		return "", nil, api.Errorf(codes.FailedPrecondition, "tunnel %s begins at %v: delete it first", t.name, old.from)
+	}
+	if old.to == t.to {
+		t.primary, t.standby = old.primary, old.standby
+	}
+	if t.equal(old) {
+		return unchanged, old, nil
+	}
+	return changed, t, nil
 }
 
-// remove deletes a tunnel, and reports whether there was one.
-func (b *store) remove(ctx context.Context, name string) (bool, error) {
+// keptBy returns an error if somebody else than user keeps the tunnel.
+func (t *tunnel) keptBy(user string) error {
+	switch by := t.wanted.User; {
+	case by == user:
+		return nil
+	case by == "":
+		return api.Errorf(codes.FailedPrecondition, "tunnel %s is an operator's: choose another name", t.name)
+	default:
+		return api.Errorf(codes.FailedPrecondition, "tunnel %s is kept by %s: change it there", t.name, by)
+	}
+}
+
+// remove deletes a tunnel of a user, and returns it as it was; nil if there was none.
+func (b *store) remove(ctx context.Context, name, user string) (was *api.Tunnel, err error) {
 	if err := api.CheckName("name", name); err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%w", err)
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	old, err := b.tunnels.Remove(ctx, name)
-	return old != nil, err
+	_, _, err = b.tunnels.Change(ctx, name, func(old *tunnel) (*tunnel, error) {
+		if old == nil {
+			return nil, nil
+		}
+		was = b.status[name].message()
+		return nil, old.keptBy(user)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return was, nil
 }
 
 // get returns a tunnel with its state; nil if there is none.
@@ -331,6 +365,7 @@ func (b *store) assess(s *status, why string) {
 		s.since = b.now()
 	}
 	s.state, s.reason = state, why
+	b.differs(s.tunnel.name)
 }
 
 // share returns a port by which both paths leave.

@@ -14,8 +14,17 @@ type tunnel struct {
 	name             string
 	from, to         flow.DPID
 	protect          bool
+	wanted           *api.Tunnel // without what the service gives
 	group            uint32
 	primary, standby lsp
+}
+
+// wantedOnly returns a copy of a message without what the service gives.
+func wantedOnly(m *api.Tunnel) *api.Tunnel {
+	w := proto.CloneOf(m)
+	w.Group, w.State, w.Reason, w.Since, w.Active = 0, "", "", "", ""
+	w.Path, w.Labels, w.Primary, w.Standby, w.DelayUs = nil, nil, nil, nil, 0
+	return w
 }
 
 // readTunnel returns what a client wants.
@@ -23,21 +32,22 @@ func readTunnel(m *api.Tunnel) (*tunnel, error) {
 	if err := api.CheckName("name", m.GetName()); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	t := &tunnel{name: m.Name, protect: m.Protect}
+	t := &tunnel{name: m.Name, protect: m.Protect, wanted: wantedOnly(m)}
 	for _, end := range []struct {
-		key, text string
-		sw        *flow.DPID
-	}{{"from", m.From, &t.from}, {"to", m.To, &t.to}} {
-		sw, err := flow.ParseDPID(end.text)
+		key  string
+		text *string
+		sw   *flow.DPID
+	}{{"from", &t.wanted.From, &t.from}, {"to", &t.wanted.To, &t.to}} {
+		sw, err := flow.ParseDPID(*end.text)
 		if err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%s: %w", end.key, err)
 		}
-		*end.sw = sw
+		*end.text, *end.sw = sw.String(), sw
 	}
 	if t.from == t.to {
 		return nil, api.Errorf(codes.InvalidArgument, "from and to are both switch %v: a tunnel needs two", t.from)
 	}
-	return t, nil
+	return t, checkWanted(t.wanted)
 }
 
 // parse returns a stored tunnel.
@@ -59,8 +69,9 @@ func parse(m *api.Tunnel) (*tunnel, error) {
 
 // message returns the tunnel as it is stored.
 func (t *tunnel) message() *api.Tunnel {
-	return &api.Tunnel{Name: t.name, From: t.from.String(), To: t.to.String(), Protect: t.protect,
-		Group: t.group, Primary: t.primary.message(), Standby: t.standby.message()}
+	m := proto.CloneOf(t.wanted)
+	m.Group, m.Primary, m.Standby = t.group, t.primary.message(), t.standby.message()
+	return m
 }
 
 // paths returns the paths that there are, with the active one first.

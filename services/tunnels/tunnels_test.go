@@ -143,7 +143,7 @@ func (g *rig) confirm(_ context.Context, switches []flow.DPID) error {
 
 func (g *rig) set(name string, from, to flow.DPID, protect bool) *api.Tunnel {
 	g.t.Helper()
-	if err := g.b.set(context.Background(), &api.Tunnel{Name: name, From: from.String(), To: to.String(), Protect: protect}); err != nil {
+	if _, err := g.b.set(context.Background(), &api.Tunnel{Name: name, From: from.String(), To: to.String(), Protect: protect}); err != nil {
 		g.t.Fatal(err)
 	}
 	g.repair(context.Background())
@@ -366,7 +366,7 @@ func TestMakeBeforeBreak(t *testing.T) {
 		}
 	}
 	g.deaf[4] = true
-	if err := g.b.set(context.Background(), &api.Tunnel{Name: "a", From: "1", To: "3", Protect: true}); err != nil {
+	if _, err := g.b.set(context.Background(), &api.Tunnel{Name: "a", From: "1", To: "3", Protect: true}); err != nil {
 		t.Fatal(err)
 	}
 	g.repair(context.Background())
@@ -393,7 +393,7 @@ func TestNoLabelLeft(t *testing.T) {
 	if m := g.set("c", 1, 3, false); m.State != "down" || !strings.Contains(m.Reason, "no label is free at switch 0000000000000002") {
 		t.Errorf("%v", m)
 	}
-	if _, err := g.b.remove(context.Background(), "a"); err != nil {
+	if _, err := g.b.remove(context.Background(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	g.repaired()
@@ -408,14 +408,14 @@ func TestBadTunnels(t *testing.T) {
 	g := newRig(t, [2]flow.DPID{1, 2})
 	g.tell()
 	for _, m := range []*api.Tunnel{nil, {}, {Name: "a b", From: "1", To: "2"}, {Name: "a", From: "x", To: "2"}, {Name: "a", From: "1"}, {Name: "a", From: "1", To: "1"}} {
-		if err := g.b.set(context.Background(), m); api.KindOf(err) != codes.InvalidArgument {
+		if _, err := g.b.set(context.Background(), m); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
 	if m := g.set("a", 1, 9, false); m.State != "down" || m.Reason == "" {
 		t.Errorf("%v", m)
 	}
-	if err := g.b.set(context.Background(), &api.Tunnel{Name: "a", From: "2", To: "9"}); api.KindOf(err) != codes.FailedPrecondition {
+	if _, err := g.b.set(context.Background(), &api.Tunnel{Name: "a", From: "2", To: "9"}); api.KindOf(err) != codes.FailedPrecondition {
 		t.Error(err)
 	}
 	g.find = func(context.Context, flow.DPID, flow.DPID, bool) ([]lsp, error) {
@@ -450,7 +450,7 @@ func TestRandomFaults(t *testing.T) {
 			case 0:
 				g.deaf[c[0]] = !g.deaf[c[0]]
 			case 1:
-				if _, err := g.b.remove(context.Background(), fmt.Sprint("t", r.IntN(4))); err != nil {
+				if _, err := g.b.remove(context.Background(), fmt.Sprint("t", r.IntN(4)), ""); err != nil {
 					t.Fatal(err)
 				}
 			default:

@@ -51,7 +51,7 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 	}
 	d.MaxDelayUs = uint64(o.maxDelay.Microseconds())
 	for _, text := range o.exclude {
-		sw, link, err := parseElement(text)
+		sw, link, err := ParseElement(text)
 		switch {
 		case err != nil:
 			return nil, cli.Usagef(cmd, "--exclude: %v", err)
@@ -62,7 +62,7 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 		}
 	}
 	for _, text := range o.via {
-		sw, link, err := parseElement(text)
+		sw, link, err := ParseElement(text)
 		if err != nil {
 			return nil, cli.Usagef(cmd, "--via: %v", err)
 		}
@@ -82,8 +82,8 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 	return &api.FindPathResponse{Paths: answer.Paths, Version: m.Version}, nil
 }
 
-// parseElement reads a switch, or a link by one of its ports.
-func parseElement(text string) (sw string, link *api.Location, err error) {
+// ParseElement reads a switch, or a link by one of its ports.
+func ParseElement(text string) (sw string, link *api.Location, err error) {
 	text, port, isLink := strings.Cut(text, ":")
 	d, err := flow.ParseDPID(text)
 	if err != nil {

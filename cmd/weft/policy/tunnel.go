@@ -9,7 +9,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 func tunnelCommand() *cobra.Command {
@@ -27,7 +26,7 @@ all the time. A tunnel keeps its group and its labels over restarts.`,
   weft tunnel delete pe1-pe2`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(tunnelAddCommand(&r), tunnels().lists(&r, &cobra.Command{
+	cmd.AddCommand(tunnelAddCommand(&r), tunnelPreviewCommand(&r), tunnels().lists(&r, &cobra.Command{
 		Use:     "list [NAME]",
 		Short:   "List tunnels, their paths and labels",
 		Example: "  weft tunnel list",
@@ -58,33 +57,11 @@ func tunnels() *kind[*api.Tunnel] {
 		table: tunnelTable,
 		tidy: func(m *api.Tunnel) {
 			m.Group, m.State, m.Reason, m.Since, m.Active = 0, "", "", "", ""
-			m.Path, m.Labels, m.Primary, m.Standby = nil, nil, nil, nil
+			m.Path, m.Labels, m.Primary, m.Standby, m.DelayUs = nil, nil, nil, nil, 0
 		},
+		given:   []string{"transport"},
+		foreign: func(m *api.Tunnel) bool { return m.User != "" },
 	}
-}
-
-func tunnelAddCommand(r *cli.Remote) *cobra.Command {
-	var from, to get.DPIDFlag
-	var protect bool
-	cmd := &cobra.Command{
-		Use:   "add NAME",
-		Short: "Add a tunnel, or change the one of that name",
-		Long: `Add a tunnel, or change the one of that name, which keeps its paths where it can.
-Without a path it is down, and comes up as soon as there is one.`,
-		Example: `  weft tunnel add pe1-pe2 --from 1 --to 4
-  weft tunnel add pe1-pe2 --from 1 --to 4 --protect`,
-		Args: cobra.ExactArgs(1),
-	}
-	f := cmd.Flags()
-	f.Var(&from, "from", "the switch where it begins")
-	f.Var(&to, "to", "the switch where it ends")
-	f.BoolVar(&protect, "protect", false, "have a standby path, which shares as little with the first as can be")
-	for _, name := range []string{"from", "to"} {
-		_ = cmd.MarkFlagRequired(name)
-	}
-	return tunnels().add(r, cmd, func(_ *cobra.Command, args []string) (*api.Tunnel, error) {
-		return &api.Tunnel{Name: args[0], From: from.Text, To: to.Text, Protect: protect}, nil
-	})
 }
 
 func tunnelTable(t *cli.Table, list []*api.Tunnel) {

@@ -1,0 +1,38 @@
+package tunnels
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+)
+
+// differs records that a tunnel may differ from what was published. It is called with
+// mu held.
+func (b *store) differs(name string) {
+	if len(b.news) == 0 {
+		b.notify()
+	}
+	b.news[name] = true
+}
+
+// changes returns what is to be published, by name.
+func (b *store) changes() (list []*api.TunnelChanged) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range sorted(b.news) {
+		told, s := b.told[name], b.status[name]
+		if s == nil {
+			if told != nil {
+				list = append(list, &api.TunnelChanged{Tunnel: told, Deleted: true})
+				delete(b.told, name)
+			}
+			continue
+		}
+		if m := s.message(); !proto.Equal(m, told) {
+			list = append(list, &api.TunnelChanged{Tunnel: m})
+			b.told[name] = m
+		}
+	}
+	clear(b.news)
+	return list
+}

@@ -93,6 +93,15 @@ func SetMPLSLabel(label uint32) Action {
 	return a
 }
 
+// SetMPLSTTL returns the action that sets the time to live of the outer label.
+func SetMPLSTTL(ttl uint8) Action { return Action{Kind: ActionSetMPLSTTL, Arg: uint32(ttl)} }
+
+// SetMetadata returns the action that sets a packet's metadata, by which entries
+// to which a Resubmit leads know it. It is Open vSwitch's: OpenFlow has an instruction only.
+func SetMetadata(v uint64) Action {
+	return Action{Kind: ActionSetField, Field: FieldMetadata, Value: align(FieldMetadata, 0, v)}
+}
+
 // DecMPLSTTL returns the action that decrements the time to live of the outer label.
 func DecMPLSTTL() Action { return Action{Kind: ActionDecMPLSTTL} }
 

@@ -9,6 +9,7 @@ package flow
 // their entries in table 0: there policies are enforced by the controller alone.
 const (
 	TableIngress   uint8 = 0
+	TableCircuits  uint8 = 2
 	TableLabels    uint8 = 4
 	TableFirewall  uint8 = 10
 	TableQoS       uint8 = 20
@@ -21,8 +22,8 @@ const (
 
 var tables = []Table{
 	{Number: TableIngress, Name: "ingress", Way: true, Doc: "probes, operator's entries, tags of virtual networks"},
-	{Number: 2, Name: "circuits", Doc: "reserved: carriers' circuits, which no policy sees"},
-	{Number: TableLabels, Name: "labels", Doc: "labelled frames from links: tunnels"},
+	{Number: TableCircuits, Name: "circuits", Doc: "circuits: second tags, and the tags with which frames leave"},
+	{Number: TableLabels, Name: "labels", Doc: "labelled frames from links: tunnels, circuits"},
 	{Number: 6, Name: "mirrors", Doc: "reserved: copies of packets"},
 	{Number: TableFirewall, Was: 1, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
 	{Number: TableQoS, Was: 2, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
@@ -51,6 +52,7 @@ const (
 	OwnerVerdicts   Owner = 12
 	OwnerRouter     Owner = 13
 	OwnerBindings   Owner = 14
+	OwnerCircuits   Owner = 15
 	OwnerLabels     Owner = 16
 	OwnerSCP        Owner = 18
 )
@@ -66,6 +68,10 @@ const (
 	PrioritySingleDrop  = 60000 // what is denied for certain
 	PrioritySingleJudge = 59000 // what may be denied: to the controller
 	PrioritySingleProxy = 58000 // what is for an NRF, or a front that has no host: to the controller
+
+	// Below the operator's usual one, above virtual networks.
+	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
+	PriorityCircuit         = 30500 // frames at an end: to their tunnel
 
 	// Below the operator's usual one, above the bindings.
 	PriorityTenantDouble = 29000 // a second tag behind that of a member: dropped
@@ -90,7 +96,12 @@ const (
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
 
-	PriorityLabel = 1000 // in TableLabels
+	PriorityCircuitInner = 1000 // in TableCircuits; above it labelled frames
+	PriorityCircuitTags  = 900  // frames of a circuit on their way out
+
+	PriorityCircuitProbe = 1100 // in TableLabels: probes of a circuit
+	PriorityLabel        = 1000 // of tunnels
+	PriorityCircuitLabel = 900  // of circuits
 
 	PriorityFirewallLinks   = 65535 // in TableFirewall
 	PriorityFirewallBlock   = 65534
@@ -145,6 +156,7 @@ const (
 const (
 	FloodGroups    uint32 = 0xa0000000
 	BalancerGroups uint32 = 0xb0000000
+	CircuitGroups  uint32 = 0xc0000000 // of circuits with several ends
 	TunnelGroups   uint32 = 0xc1000000 // of tunnels' heads
 	AppGroups      uint32 = 0xd0000000 // for each app, by the lower 12 bits of its mark, 1<<16
 	RouteGroupMax  uint32 = 0x7fffffff // the last of routes, which begin at 1
@@ -152,6 +164,8 @@ const (
 	QoSMeterMax  uint32 = 0xffff // the last of qos, which begin at 1
 	GuardMeters  uint32 = 0x10000
 	TenantMeters uint32 = 0x20000
+
+	CircuitMeters uint32 = 0x30000
 )
 
 // writers are the owners, in the order in which their services see a packet.
@@ -177,6 +191,17 @@ var writers = []Writer{
 			{Table: TableLabels, Base: PriorityLabel, Top: PriorityLabel, Doc: "tunnels: the next label, or none before the tail"},
 		},
 		Groups: Range{TunnelGroups, TunnelGroups + 1<<24 - 1}},
+	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Standing: true, Observed: true, Hybrid: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
+			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuit, Doc: "circuits: frames of an end, to the tunnel"},
+			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 1, Doc: "circuits: frames of an end with two tags, to the tunnel; above, labelled ones, dropped"},
+			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
+			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},
+			{Table: TableLabels, Base: PriorityCircuitProbe, Top: PriorityCircuitProbe, Doc: "circuits: probes, to the controller"},
+		},
+		Groups: Range{CircuitGroups, CircuitGroups + 1<<24 - 1},
+		Meters: Range{CircuitMeters, CircuitMeters + 1<<16 - 1}},
 	{Owner: OwnerHosts, Name: "hosts", Service: "hosts", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableForward, Base: PriorityListen, Top: PriorityListen, Doc: "packets of a host whose place somebody claims, to the controller, for `hosts.hold`"},
@@ -250,7 +275,6 @@ var writers = []Writer{
 
 // reserved are numbers that owners to come will have, with those of the tables above.
 var reserved = []Writer{
-	{Owner: 15, Name: "circuits", Groups: Range{0xc0000000, 0xc0ffffff}, Meters: Range{0x30000, 0x3ffff}},
 	{Owner: 17, Name: "mirrors", Groups: Range{0xc2000000, 0xc2ffffff}},
 	{Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
 	{Owner: 19, Name: "chains", Groups: Range{0xc4000000, 0xc4ffffff}, Meters: Range{0x50000, 0x5ffff}},

@@ -196,6 +196,26 @@ var (
 	RevokeHost = Method[RevokeHostRequest, RevokeHostResponse]{"hosts.RevokeHost"}
 )
 
+// The methods of L2Vpn.
+var (
+	// Makes, changes and deletes circuits, all or none of them. Answers when the switches have
+	// confirmed it, or at the latest after the configured time. InvalidArgument if something
+	// in it is wrong; FailedPrecondition if an end is taken, or its port no customer's;
+	// ResourceExhausted if there are as many circuits as l2vpn.circuits, or a switch has no
+	// free label.
+	SetCircuits = Method[SetCircuitsRequest, SetCircuitsResponse]{"l2vpn.SetCircuits"}
+	// Removes a circuit. It is no error if there is none of that name.
+	DeleteCircuit = Method[DeleteCircuitRequest, DeleteCircuitResponse]{"l2vpn.DeleteCircuit"}
+	// One circuit, with its counters. NotFound if there is none.
+	GetCircuit = Method[GetCircuitRequest, Circuit]{"l2vpn.GetCircuit"}
+	// The circuits, by name.
+	ListCircuits = Method[ListCircuitsRequest, ListCircuitsResponse]{"l2vpn.ListCircuits"}
+	// What a circuit would be, if it were set. Changes nothing.
+	PreviewCircuit = Method[PreviewCircuitRequest, CircuitPreview]{"l2vpn.PreviewCircuit"}
+	// The states that a circuit has had, the last ones first.
+	GetCircuitHistory = Method[GetCircuitHistoryRequest, CircuitHistory]{"l2vpn.GetCircuitHistory"}
+)
+
 // The methods of Nat.
 var (
 	// Makes a gateway, or replaces the one of its name.
@@ -414,6 +434,12 @@ var methods = []AnyMethod{
 	ListHolds,
 	ApproveHost,
 	RevokeHost,
+	SetCircuits,
+	DeleteCircuit,
+	GetCircuit,
+	ListCircuits,
+	PreviewCircuit,
+	GetCircuitHistory,
 	SetNat,
 	DeleteNat,
 	ListNats,
@@ -503,6 +529,8 @@ var (
 	// a packet has come in by an edge port, the first since the port became one,
 	// and discovery has not seen it.
 	PortUsedEvent = Subject[PortUsed]{Name: "intake.PortUsed"}
+	// a circuit is another, or in another state, or gone.
+	CircuitChangedEvent = Subject[CircuitChanged]{Name: "l2vpn.CircuitChanged", Clients: true}
 	// a node has been heard of, does other than before, or is gone.
 	NodeChangedEvent = Subject[NodeChanged]{Name: "nodes.NodeChanged", Clients: true}
 	// a tunnel port has come up or gone down.
@@ -541,6 +569,7 @@ var subjects = []AnySubject{
 	HostChangedEvent,
 	HostClaimedEvent,
 	PortUsedEvent,
+	CircuitChangedEvent,
 	NodeChangedEvent,
 	TunnelPortChangedEvent,
 	FloodChangedEvent,
@@ -565,6 +594,7 @@ func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.Clie
 		RegisterGatewayHandlerClient(ctx, mux, NewGatewayClient(conn)),
 		RegisterHeartbeatHandlerClient(ctx, mux, NewHeartbeatClient(conn)),
 		RegisterHostsHandlerClient(ctx, mux, NewHostsClient(conn)),
+		RegisterL2VpnHandlerClient(ctx, mux, NewL2VpnClient(conn)),
 		RegisterNatHandlerClient(ctx, mux, NewNatClient(conn)),
 		RegisterNodesHandlerClient(ctx, mux, NewNodesClient(conn)),
 		RegisterQosHandlerClient(ctx, mux, NewQosClient(conn)),
@@ -595,6 +625,7 @@ type Clients struct {
 	GatewayClient
 	HeartbeatClient
 	HostsClient
+	L2VpnClient
 	NatClient
 	NodesClient
 	QosClient
@@ -620,6 +651,7 @@ func NewClients(conn grpc.ClientConnInterface) Clients {
 		NewGatewayClient(conn),
 		NewHeartbeatClient(conn),
 		NewHostsClient(conn),
+		NewL2VpnClient(conn),
 		NewNatClient(conn),
 		NewNodesClient(conn),
 		NewQosClient(conn),

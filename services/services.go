@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/services/heartbeat"
 	"github.com/weft-sdn/weft/services/hosts"
 	"github.com/weft-sdn/weft/services/intake"
+	"github.com/weft-sdn/weft/services/l2vpn"
 	"github.com/weft-sdn/weft/services/nat"
 	"github.com/weft-sdn/weft/services/nodes"
 	"github.com/weft-sdn/weft/services/paths"
@@ -56,6 +57,7 @@ func All(p gateway.Process) []weft.Spec {
 		tenants.Spec(),
 		nodes.Spec(),
 		tunnels.Spec(),
+		l2vpn.Spec(),
 		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),
 		gateway.Spec(p),
 	}, others...)

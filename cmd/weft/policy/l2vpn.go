@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+)
+
+func l2vpnCommand() *cobra.Command {
+	var r cli.Remote
+	cmd := &cobra.Command{
+		Use:   "l2vpn",
+		Short: "Keep layer-2 circuits between ports",
+		Long: `Keep circuits: leased lines for Ethernet frames (RFC 4664's VPWS) from one customer's
+port to another, over tunnels that the controller keeps. An end is SWITCH:PORT, a
+port with all its frames; SWITCH:PORT.VLAN, those of a VLAN; or
+SWITCH:PORT.VLAN.INNER, those with a second tag behind. Tags are taken off or changed
+on the way as the other end has them. A circuit keeps its labels and counters when its
+ends change, and over restarts.`,
+		Example: `  weft l2vpn add red 1:3 3:3 --protect
+  weft l2vpn get red -o json
+  weft l2vpn set red --rate 10M
+  weft l2vpn history red
+  weft l2vpn delete red`,
+	}
+	r.Flags(cmd)
+	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r),
+		circuits().lists(&r, &cobra.Command{
+			Use:     "list [NAME]",
+			Short:   "List circuits, their states and ways",
+			Example: "  weft l2vpn list",
+		}), circuits().delete(&r, &cobra.Command{
+			Use:     "delete NAME",
+			Short:   "Delete a circuit",
+			Example: "  weft l2vpn delete red",
+		}, func(args []string) *api.Circuit { return &api.Circuit{Name: args[0]} }))
+	return cmd
+}
+
+// circuits is the circuits.
+func circuits() *kind[*api.Circuit] {
+	return &kind[*api.Circuit]{
+		known: "weft l2vpn list", one: "circuit", key: "circuits",
+		name: (*api.Circuit).GetName,
+		list: func(c *cli.Controller) (proto.Message, error) {
+			return c.ListCircuits(c.Ctx, &api.ListCircuitsRequest{})
+		},
+		set: func(c *cli.Controller, m *api.Circuit) (*api.Circuit, error) {
+			r, err := c.SetCircuits(c.Ctx, &api.SetCircuitsRequest{Circuits: []*api.Circuit{m}})
+			if err != nil {
+				return nil, err
+			}
+			return r.Outcomes[0].Circuit, nil
+		},
+		remove: func(c *cli.Controller, m *api.Circuit) (cli.Deletion, error) {
+			return c.DeleteCircuit(c.Ctx, &api.DeleteCircuitRequest{Name: m.Name})
+		},
+		table: circuitTable,
+		tidy:  func(*api.Circuit) {},
+	}
+}
+
+// circuitFlags are the flags that say what a circuit should be.
+type circuitFlags struct {
+	ends                     []string
+	kind, payload, transport string
+	rate                     cli.Bandwidth
+	protect                  bool
+}
+
+func (c *circuitFlags) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&c.ends, "end", nil, "an end, SWITCH:PORT[.VLAN[.INNER]]; may be repeated, and be an argument behind NAME")
+	f.StringVar(&c.kind, "type", "vpws", "vpws: two ends; vpls: two or more, among which addresses are learnt")
+	f.StringVar(&c.payload, "payload", "ethernet", "what it carries: ethernet, every frame, or ip: IPv4, ARP and IPv6 only")
+	f.StringVar(&c.transport, "transport", "mpls", "of its tunnels: mpls, vxlan or gre")
+	f.Var(&c.rate, "rate", "what each end may send, and what is booked; 0: no limit")
+	f.BoolVar(&c.protect, "protect", false, "have a second way, which shares as little with the first as can be")
+}
+
+// apply sets in a circuit what flags say: those that are given, or all.
+func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, all bool) {
+	say := func(name string, set func()) {
+		if all || f.Changed(name) {
+			set()
+		}
+	}
+	m.Name = args[0]
+	if ends := slices.Concat(args[1:], c.ends); all || len(ends) > 0 {
+		m.Ends = ends
+	}
+	say("type", func() { m.Type = c.kind })
+	say("payload", func() { m.Payload = c.payload })
+	say("transport", func() { m.Transport = c.transport })
+	say("rate", func() { m.RateKbps = uint64(c.rate) })
+	say("protect", func() { m.Protect = c.protect })
+}
+
+func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
+	var c circuitFlags
+	cmd := &cobra.Command{
+		Use:   "add NAME END END...",
+		Short: "Add a circuit, or replace the one of that name",
+		Example: `  weft l2vpn add red 1:3 3:3
+  weft l2vpn add blue 1:4.100 3:4.200 --rate 10M --protect`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.flags(cmd.Flags())
+	return circuits().add(r, cmd, func(cmd *cobra.Command, args []string) (*api.Circuit, error) {
+		m := &api.Circuit{}
+		c.apply(m, cmd.Flags(), args, true)
+		return m, nil
+	})
+}
+
+func l2vpnSetCommand(r *cli.Remote) *cobra.Command {
+	var c circuitFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME [END...]",
+		Short: "Change a circuit",
+		Long:  `Change of a circuit what flags say, and nothing else. Ends, if any are given, are all of its ends.`,
+		Example: `  weft l2vpn set red --rate 20M
+  weft l2vpn set red 1:3 4:3`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.flags(cmd.Flags())
+	return cli.Query(r, cmd, func(remote *cli.Controller, args []string) (cli.View, error) {
+		m, err := remote.GetCircuit(remote.Ctx, &api.GetCircuitRequest{Name: args[0]})
+		if err != nil {
+			return cli.View{}, err
+		}
+		c.apply(m, cmd.Flags(), args, false)
+		if m, err = circuits().set(remote, m); err != nil {
+			return cli.View{}, err
+		}
+		return cli.View{Value: m, Text: func(t *cli.Table) { circuitTable(t, []*api.Circuit{m}) }}, nil
+	})
+}
+
+func l2vpnGetCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:     "get NAME",
+		Short:   "Show one circuit, with its counters",
+		Example: "  weft l2vpn get red -o json",
+		Args:    cobra.ExactArgs(1),
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		m, err := c.GetCircuit(c.Ctx, &api.GetCircuitRequest{Name: args[0]})
+		return cli.View{Value: m, Text: func(t *cli.Table) { circuitTable(t, []*api.Circuit{m}) }}, err
+	})
+}
+
+func l2vpnPreviewCommand(r *cli.Remote) *cobra.Command {
+	var f circuitFlags
+	cmd := &cobra.Command{
+		Use:     "preview NAME END END...",
+		Short:   "Show what a circuit would be",
+		Long:    `Show what a circuit would be if it were added: whether it could be up, its way, its labels and how many entries. Nothing is changed.`,
+		Example: "  weft l2vpn preview red 1:3 3:3 --protect",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	f.flags(cmd.Flags())
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		m := &api.Circuit{}
+		f.apply(m, cmd.Flags(), args, true)
+		p, err := c.PreviewCircuit(c.Ctx, &api.PreviewCircuitRequest{Circuit: m})
+		return cli.View{Value: p, Text: func(t *cli.Table) {
+			t.Row("FEASIBLE", "PATH", "STANDBY", "LABELS", "ENTRIES", "REASON")
+			t.Row(p.Feasible, strings.Join(p.Path, " "), strings.Join(p.Standby, " "), listed(p.Labels), p.Entries, p.Reason)
+		}}, err
+	})
+}
+
+func l2vpnApplyCommand(r *cli.Remote) *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Have exactly the circuits of a file",
+		Long: `Have exactly the circuits of a file, all or none: those that it names are added, or
+changed to what it says, and all others are deleted. The file is YAML or JSON, as
+weft l2vpn list -o yaml prints it; - is standard input.`,
+		Example: "  weft l2vpn apply FILE.yaml --dry-run\n  weft l2vpn apply FILE.yaml",
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		want := &desired[*api.Circuit]{kind: circuits()}
+		if err := readObjects(args[0], cmd, []declared{want}); err != nil {
+			return cli.View{}, err
+		}
+		a, err := c.SetCircuits(c.Ctx, &api.SetCircuitsRequest{Circuits: want.want, Exactly: true, DryRun: dry})
+		return cli.View{Value: a, Text: func(t *cli.Table) {
+			for _, o := range a.Outcomes {
+				if sign := map[string]string{"added": "+", "changed": "~", "deleted": "-", "refused": "!"}[o.Outcome]; sign != "" {
+					fmt.Fprintln(t, cli.Plain(strings.TrimSuffix(fmt.Sprintf("%s circuit %s: %s", sign, o.Name, o.Error), ": ")))
+				}
+			}
+			fmt.Fprintf(t, "%d added, %d changed, %d deleted, %d unchanged; %d entries\n", len(a.Added), len(a.Changed), len(a.Deleted), len(a.Unchanged), a.EntriesChanged)
+		}}, err
+	})
+}
+
+func l2vpnHistoryCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:     "history NAME",
+		Short:   "Show the states that a circuit has had",
+		Example: "  weft l2vpn history red",
+		Args:    cobra.ExactArgs(1),
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		h, err := c.GetCircuitHistory(c.Ctx, &api.GetCircuitHistoryRequest{Name: args[0]})
+		return cli.View{Value: h, Text: func(t *cli.Table) {
+			t.Row("SINCE", "STATE", "REASON")
+			for _, s := range h.GetStates() {
+				t.Row(s.Since, s.State, s.Reason)
+			}
+		}}, err
+	})
+}
+
+func circuitTable(t *cli.Table, list []*api.Circuit) {
+	t.Row("NAME", "TYPE", "ENDS", "RATE", "PATH", "LABELS", "RX", "TX", "STATE")
+	for _, m := range list {
+		rate := cli.Bandwidth(m.RateKbps)
+		t.Row(m.Name, m.Type, strings.Join(m.Ends, " "), rate.String(), strings.Join(m.Path, " "), listed(m.Labels),
+			m.RxPackets, m.TxPackets, strings.TrimSuffix(m.State+": "+m.Reason, ": "))
+	}
+}
+
+func listed(labels []uint32) string { return strings.Trim(fmt.Sprint(labels), "[]") }

@@ -1,0 +1,216 @@
+package l2vpn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// The types of circuits.
+const (
+	vpws = "vpws"
+	vpls = "vpls"
+)
+
+// A circuit is a circuit as it is stored: the message with all that is wanted
+// and kept, and what is read of it. Nobody writes to one that is in the store.
+type circuit struct {
+	*api.Circuit
+	ends []end // in the order of Ends
+}
+
+// An end is where a customer is attached.
+type end struct {
+	at          flow.Location
+	vlan, inner uint16 // 0: none
+}
+
+// tags returns how many tags frames have there that are the circuit's.
+func (e end) tags() int {
+	switch {
+	case e.inner != 0:
+		return 2
+	case e.vlan != 0:
+		return 1
+	}
+	return 0
+}
+
+// String returns the end as SWITCH:PORT.VLAN.INNER.
+func (e end) String() string {
+	s := fmt.Sprintf("%v:%d", e.at.Switch, uint32(e.at.Port))
+	for _, v := range []uint16{e.vlan, e.inner} {
+		if v != 0 {
+			s += fmt.Sprintf(".%d", v)
+		}
+	}
+	return s
+}
+
+// parseEnd reads SWITCH:PORT, SWITCH:PORT.VLAN or SWITCH:PORT.VLAN.INNER.
+func parseEnd(text string) (e end, err error) {
+	wrong := func(what string, args ...any) (end, error) {
+		return end{}, fmt.Errorf("end %.80q: "+what, append([]any{text}, args...)...)
+	}
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return wrong("want SWITCH:PORT, SWITCH:PORT.VLAN or SWITCH:PORT.VLAN.INNER")
+	}
+	if e.at.Switch, err = flow.ParseDPID(text[:i]); err != nil {
+		return wrong("%w", err)
+	}
+	parts := strings.Split(text[i+1:], ".")
+	if len(parts) > 3 {
+		return wrong("want at most two tags")
+	}
+	port, err := strconv.ParseUint(parts[0], 10, 32)
+	if e.at.Port = flow.Port(port); err != nil || !e.at.Port.Physical() {
+		return wrong("port %.20q: want a number from 1 to %d", parts[0], uint32(flow.PortMax))
+	}
+	for i, v := range []*uint16{&e.vlan, &e.inner} {
+		if len(parts) < i+2 {
+			break
+		}
+		n, err := strconv.ParseUint(parts[i+1], 10, 16)
+		if err != nil || n < 1 || n > 4094 {
+			return wrong("VLAN %.20q: want a number from 1 to 4094", parts[i+1])
+		}
+		*v = uint16(n)
+	}
+	return e, nil
+}
+
+// readCircuit returns what a client wants, in one form.
+func readCircuit(m *api.Circuit) (*circuit, error) {
+	if err := api.CheckName("name", m.GetName()); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	wrong := func(format string, args ...any) (*circuit, error) {
+		return nil, api.Errorf(codes.InvalidArgument, "circuit %s: "+format, append([]any{m.Name}, args...)...)
+	}
+	c := &circuit{Circuit: wanted(m)}
+	for _, d := range []struct {
+		key   string
+		value *string
+		among []string // the first is the default
+	}{
+		{"type", &c.Type, []string{vpws, vpls}},
+		{"payload", &c.Payload, []string{"ethernet", "ip"}},
+		{"transport", &c.Transport, []string{"mpls", "vxlan", "gre"}},
+	} {
+		if *d.value == "" {
+			*d.value = d.among[0]
+		}
+		if !slices.Contains(d.among, *d.value) {
+			return wrong("%s %.20q: want one of %s", d.key, *d.value, strings.Join(d.among, ", "))
+		}
+	}
+	for i, text := range c.Ends {
+		e, err := parseEnd(text)
+		if err != nil {
+			return wrong("%w", err)
+		}
+		for _, o := range c.ends {
+			if o.clashes(e) {
+				return wrong("ends %v and %v take the same frames", o, e)
+			}
+		}
+		c.ends = append(c.ends, e)
+		c.Ends[i] = e.String()
+	}
+	if n := len(c.ends); c.Type == vpws && n != 2 {
+		return wrong("it has %d ends: a vpws has two", n)
+	}
+	return c, supported(c)
+}
+
+// supported returns an error if a circuit asks for what is not there.
+func supported(c *circuit) error {
+	var what string
+	switch {
+	case c.Type != vpws:
+		what = "type " + c.Type
+	case c.Payload != "ethernet":
+		what = "payload " + c.Payload
+	case c.Transport != "mpls":
+		what = "transport " + c.Transport
+	case c.MaxDelayUs != 0:
+		what = "max_delay_us"
+	case c.DiverseFrom != "":
+		what = "diverse_from"
+	case len(c.IncludeAny)+len(c.IncludeAll)+len(c.ExcludeAny) > 0:
+		what = "colours"
+	case len(c.Pin) > 0:
+		what = "pin"
+	case c.Priority != 0:
+		what = "priority"
+	case c.From != "" || c.Until != "":
+		what = "from and until"
+	case c.MinMtu != 0:
+		what = "min_mtu"
+	case c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != "":
+		what = "max_macs, storm_kbps and tree, which are of a vpls,"
+	case len(c.Loops) > 0:
+		what = "loops"
+	case c.RevertAfterS != 0:
+		what = "revert_after_s"
+	default:
+		return nil
+	}
+	return api.Errorf(codes.InvalidArgument, "circuit %s: %s cannot be had with this service", c.Name, what)
+}
+
+// wanted returns the part of a message that a client sets.
+func wanted(m *api.Circuit) *api.Circuit {
+	return &api.Circuit{Name: m.Name, Type: m.Type, Ends: slices.Clone(m.Ends), Payload: m.Payload, Transport: m.Transport,
+		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
+		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: m.Pin, Priority: m.Priority,
+		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: m.Loops}
+}
+
+// parse returns a stored circuit.
+func parse(m *api.Circuit) (*circuit, error) {
+	c, err := readCircuit(m)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Members) != len(c.ends) || m.Id == 0 {
+		return nil, api.Errorf(codes.InvalidArgument, "circuit %s: it has %d members and the number %d", m.Name, len(m.Members), m.Id)
+	}
+	for i, x := range m.Members {
+		if x.Label < flow.CircuitLabels || x.Label > flow.CircuitLabelsLast || x.Meter != 0 && flow.MeterOwner(x.Meter) != flow.OwnerCircuits {
+			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: end %v has label %d and meter %d", m.Name, c.ends[i], x.Label, x.Meter)
+		}
+	}
+	c.Id, c.Members, c.TreeLabels = m.Id, m.Members, m.TreeLabels
+	return c, nil
+}
+
+// message returns the circuit as it is stored.
+func (c *circuit) message() *api.Circuit { return c.Circuit }
+
+// equal reports whether two circuits are stored as the same.
+func (c *circuit) equal(o *circuit) bool {
+	return c != nil && o != nil && proto.Equal(c.Circuit, o.Circuit)
+}
+
+// clashes reports whether two ends take some of the same frames.
+func (e end) clashes(o end) bool {
+	return e.at == o.at && (e.vlan == 0 || o.vlan == 0 || e.vlan == o.vlan && (e.inner == 0 || o.inner == 0 || e.inner == o.inner))
+}
+
+// switches returns the switches of the ends.
+func (c *circuit) switches() (list []flow.DPID) {
+	for _, e := range c.ends {
+		list = append(list, e.at.Switch)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

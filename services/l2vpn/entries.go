@@ -1,0 +1,168 @@
+package l2vpn
+
+import (
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// labelTTL is the time to live of a circuit's label: any but that of probes, 1.
+const labelTTL = 64
+
+var cookie = flow.NewCookie(flow.OwnerCircuits, 0, 0)
+
+// A set is what a switch should have of circuits.
+type set struct {
+	entries []flow.Entry
+	groups  []flow.Group
+	meters  []flow.Meter
+}
+
+// enter adds an entry.
+func (s *set) enter(e flow.Entry) {
+	e.Cookie = cookie
+	s.entries = append(s.entries, e)
+}
+
+// want returns the entries that a switch should have.
+func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
+	dpid, err := flow.ParseDPID(sw.GetDpid())
+	if err != nil || sw.GetOpenflow() == "1.0" {
+		return nil
+	}
+	b.mu.Lock()
+	var all set
+	for name := range b.at[dpid] {
+		s := b.status[name]
+		b.entries(&all, s.circuit, dpid)
+		s.asked[dpid] = s.version
+	}
+	for port, ends := range b.taken[dpid] {
+		guards(&all, port, ends)
+	}
+	b.mu.Unlock()
+	req := &api.SetStandingRequest{}
+	for i := range all.entries {
+		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &all.entries[i]))
+	}
+	for i := range all.groups {
+		req.Groups = append(req.Groups, api.NewGroup(dpid, &all.groups[i]))
+	}
+	for i := range all.meters {
+		req.Meters = append(req.Meters, api.NewMeter(dpid, &all.meters[i]))
+	}
+	return req
+}
+
+// entries adds the entries of a circuit at a switch. It is called with mu held.
+func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
+	for i, e := range c.ends {
+		if e.at.Switch != sw {
+			continue
+		}
+		far := 1 - i
+		group := uint32(0)
+		if c.ends[far].at.Switch != sw {
+			if group = b.groupOf(c, i, far); group == 0 {
+				continue // there is no tunnel yet
+			}
+		}
+		to.ingress(e, c.deliver(i, far, group))
+		if group != 0 {
+			to.egress(e, c.Members[i].Label, leave(c.carried(), e))
+		}
+	}
+}
+
+// carried returns how many tags frames have inside a circuit. One tag stays on
+// where all ends have one, and with it its type and priority.
+func (c *circuit) carried() int {
+	for _, e := range c.ends {
+		if e.tags() != 1 {
+			return 0
+		}
+	}
+	return 1
+}
+
+// deliver returns the actions for frames of one end that go to another, after
+// those tags that are not carried are off: by the group of a tunnel, or, without one,
+// on the same switch.
+func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
+	var acts []flow.Action
+	near, far := c.ends[from], c.ends[to]
+	if near.tags() > 0 && c.carried() == 0 {
+		acts = append(acts, flow.PopVLAN()) // the last of them
+	}
+	if group == 0 {
+		acts = append(acts, leave(c.carried(), far)...)
+		if near.at == far.at {
+			acts[len(acts)-1] = flow.Output(flow.PortIn)
+		}
+		return acts
+	}
+	return append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(labelTTL),
+		flow.Encap(flow.PacketEthernet), flow.ToGroup(group))
+}
+
+// leave returns the actions by which a frame with so many tags leaves at an end.
+func leave(carried int, e end) (acts []flow.Action) {
+	switch {
+	case carried == 1:
+		acts = append(acts, flow.SetVLAN(e.vlan))
+	case e.inner != 0:
+		acts = append(acts, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.inner), flow.PushVLAN(flow.EthTypeQinQ), flow.SetVLAN(e.vlan))
+	case e.vlan != 0:
+		acts = append(acts, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.vlan))
+	}
+	return append(acts, flow.Output(e.at.Port))
+}
+
+// ingress adds the entries that do something to the frames of an end. Those with
+// two tags come to TableCircuits, the first in the metadata.
+func (s *set) ingress(e end, acts []flow.Action) {
+	m := flow.Match{}.WithInPort(e.at.Port)
+	if e.vlan != 0 {
+		m = m.WithVLAN(e.vlan)
+	}
+	if e.inner == 0 {
+		s.enter(flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m, Apply: acts})
+		return
+	}
+	outer := uint64(flow.VLANPresent | e.vlan)
+	s.enter(flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
+		Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
+	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithVLAN(e.inner)
+	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitInner, Match: m, Apply: acts})
+}
+
+// egress adds the entries that take the label of an end off and let the frames
+// leave by some actions. What is under the label can be seen in TableCircuits only,
+// where the label is the metadata.
+func (s *set) egress(e end, label uint32, acts []flow.Action) {
+	m := flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1)
+	bare := []flow.Action{flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet)}
+	if e.tags() == 0 {
+		s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: append(bare, acts...)})
+		return
+	}
+	bare = append([]flow.Action{flow.SetMetadata(uint64(label))}, bare...)
+	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m,
+		Apply: append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())})
+	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: flow.Match{}.WithMetadata(uint64(label), ^uint64(0)), Apply: acts})
+}
+
+// guards adds the entries that drop a customer's labelled frames, which Open
+// vSwitch 3.1 cannot encapsulate: it aborts.
+func guards(to *set, port flow.Port, ends map[end]map[string]bool) {
+	tables := map[uint8]uint16{flow.TableIngress: flow.PriorityCircuitLabelled}
+	for e := range ends {
+		if e.inner != 0 {
+			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 1
+		}
+	}
+	for table, priority := range tables {
+		for _, kind := range []uint16{flow.EthTypeMPLS, flow.EthTypeMPLSMC} {
+			to.enter(flow.Entry{Table: table, Priority: priority, Match: flow.Match{}.WithInPort(port).WithEthType(kind)})
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package l2vpn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// error returns why a batch is refused: for the first circuits of which it is.
+func (t *batch) error() error {
+	var list []string
+	kind := codes.OK
+	refused := 0
+	for _, err := range t.refused {
+		if err == nil {
+			continue
+		}
+		if kind == codes.OK {
+			kind = api.KindOf(err)
+		}
+		if refused++; refused <= 5 {
+			list = append(list, err.Error())
+		}
+	}
+	if refused == 0 {
+		return nil
+	}
+	text := strings.Join(list, "; ")
+	if refused > len(list) {
+		text += fmt.Sprintf("; and %d more", refused-len(list))
+	}
+	if len(t.circuits)+len(t.gone) > 1 {
+		text += "; nothing is changed"
+	}
+	return &api.Error{Kind: kind, Text: text, Err: errors.New(text)}
+}
+
+// outcome returns what a batch changes, before it has.
+func (b *store) outcome(t *batch) *api.SetCircuitsResponse {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &api.SetCircuitsResponse{}
+	for i, c := range t.circuits {
+		o := &api.CircuitOutcome{Name: t.req.Circuits[i].GetName()}
+		r.Outcomes = append(r.Outcomes, o)
+		if err := t.refused[i]; err != nil {
+			o.Outcome, o.Error = "refused", err.Error()
+			continue
+		}
+		old := b.circuits.Get(c.Name)
+		switch {
+		case old == nil:
+			o.Outcome = "added"
+			r.Added = append(r.Added, c.Name)
+		case proto.Equal(wanted(old.Circuit), c.Circuit):
+			o.Outcome = "unchanged"
+			r.Unchanged = append(r.Unchanged, c.Name)
+			continue
+		default:
+			o.Outcome = "changed"
+			r.Changed = append(r.Changed, c.Name)
+		}
+		r.EntriesChanged += b.difference(old, c)
+	}
+	for _, name := range t.gone {
+		r.Outcomes = append(r.Outcomes, &api.CircuitOutcome{Name: name, Outcome: "deleted"})
+		r.Deleted = append(r.Deleted, name)
+		r.EntriesChanged += b.difference(b.circuits.Get(name), nil)
+	}
+	return r
+}
+
+// difference returns how many entries differ between a circuit as it is and as
+// it would be; nil is none. It is called with mu held.
+func (b *store) difference(old, now *circuit) (n uint32) {
+	have := map[string]int{}
+	count := func(c *circuit, by int) {
+		if c == nil {
+			return
+		}
+		for _, sw := range c.switches() {
+			for _, e := range b.drawn(c, sw) {
+				have[e] += by
+			}
+		}
+	}
+	if now != nil {
+		now = b.draft(now, old)
+	}
+	count(old, -1)
+	count(now, 1)
+	for _, by := range have {
+		if by != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// drawn returns the entries of a circuit at a switch as text, with those of its
+// tunnels' groups that are not there yet. It is called with mu held.
+func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
+	var s set
+	for i, e := range c.ends {
+		if e.at.Switch != sw {
+			continue
+		}
+		far := 1 - i
+		group := uint32(0)
+		if c.ends[far].at.Switch != sw {
+			group = flow.TunnelGroups
+		}
+		s.ingress(e, c.deliver(i, far, group))
+		if group != 0 {
+			s.egress(e, c.Members[i].Label, leave(c.carried(), e))
+		}
+		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
+	}
+	for i := range s.entries {
+		list = append(list, fmt.Sprint(sw, s.entries[i].Table, s.entries[i].Priority, s.entries[i].Match.Text(), flow.FormatActions(s.entries[i].Apply)))
+	}
+	return list
+}
+
+// draft returns a circuit with what it keeps of the one before, and labels that
+// stand for those that it would be given. It is called with mu held.
+func (b *store) draft(c, old *circuit) *circuit {
+	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends}
+	for i, e := range c.ends {
+		m := &api.CircuitMember{End: e.String(), Label: flow.CircuitLabels}
+		if old != nil && i < len(old.ends) && old.ends[i] == e {
+			m.Label = old.Members[i].Label
+		}
+		n.Members = append(n.Members, m)
+	}
+	return n
+}
+
+// preview returns what a batch of one circuit would be.
+func (b *store) preview(t *batch) (*api.CircuitPreview, error) {
+	if err := t.refused[0]; err != nil {
+		return &api.CircuitPreview{Reason: err.Error()}, nil
+	}
+	c := t.circuits[0]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &api.CircuitPreview{Feasible: true, Entries: b.difference(b.circuits.Get(c.Name), c)}
+	for _, e := range c.ends {
+		if why := b.unusable(e.at); why != "" {
+			p.Feasible, p.Reason = false, why
+		}
+	}
+	return p, nil
+}
+
+// count returns how many circuits have a state.
+func (b *store) count(state string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.status {
+		if s.state == state {
+			n++
+		}
+	}
+	return n
+}
+
+// changes returns what has become of circuits since the last call.
+func (b *store) changes() (list []*api.CircuitChanged) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.fresh {
+		list = append(list, e)
+	}
+	clear(b.fresh)
+	return list
+}

@@ -1,0 +1,109 @@
+package l2vpn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// assess sets the state of a circuit. It is called with mu held.
+func (b *store) assess(s *status) {
+	state, reason := b.find(s)
+	if s.state == state && s.reason == reason {
+		return
+	}
+	if s.state != state {
+		s.since = b.now()
+	}
+	s.state, s.reason = state, reason
+	s.history = append([]*api.CircuitState{{State: state, Reason: reason, Since: b.now().UTC().Format(time.RFC3339Nano)}}, s.history...)
+	s.history = s.history[:min(len(s.history), b.cfg.History)]
+	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: b.message(s)}
+	b.news()
+}
+
+// find returns the state that a circuit has now, and why it is not up. It is
+// called with mu held.
+func (b *store) find(s *status) (state, reason string) {
+	c := s.circuit
+	for _, e := range c.ends {
+		if why := b.unusable(e.at); why != "" {
+			return "down", why
+		}
+	}
+	var degraded string
+	for _, w := range b.wishesOf(c) {
+		t := b.tunnels[w.Name]
+		switch {
+		case t == nil && w.err != nil:
+			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
+		case t == nil:
+			return "requested", fmt.Sprintf("tunnel %s is being made", w.Name)
+		case t.State == "down":
+			return "down", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
+		case t.State == "degraded":
+			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
+		}
+	}
+	for _, sw := range c.switches() {
+		if s.has[sw] != s.version {
+			if s.state == "" || s.state == "requested" {
+				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
+			}
+			return "down", fmt.Sprintf("switch %v has not confirmed it yet", sw)
+		}
+	}
+	if degraded != "" {
+		return "degraded", degraded
+	}
+	return "up", ""
+}
+
+// unusable returns why no circuit works at a port. It is called with mu held.
+func (b *store) unusable(at flow.Location) string {
+	sw, port, role := b.switches[at.Switch], b.ports[at], b.roles[at].GetRole()
+	switch {
+	case !sw.GetConnected():
+		return fmt.Sprintf("switch %v is away", at.Switch)
+	case port == nil:
+		return fmt.Sprintf("switch %v has no port %v", at.Switch, at.Port)
+	case !port.Up:
+		return fmt.Sprintf("port %v of switch %v is down", at.Port, at.Switch)
+	case slices.Contains([]string{"link", "blocked", "internal", "tunnel"}, role):
+		return fmt.Sprintf("port %v of switch %v is no customer's: it is %s", at.Port, at.Switch, role)
+	}
+	return ""
+}
+
+// message returns a circuit with its state. It is called with mu held.
+func (b *store) message(s *status) *api.Circuit {
+	c := s.circuit
+	m := wanted(c.Circuit)
+	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
+	for _, x := range c.Members {
+		m.Members = append(m.Members, &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter})
+		m.Labels = append(m.Labels, x.Label)
+	}
+	for i, w := range b.wishesOf(c) {
+		m.Tunnels = append(m.Tunnels, w.Name)
+		if t := b.tunnels[w.Name]; i == 0 && t != nil {
+			m.Path = t.Path
+			for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
+				var way []string
+				for _, h := range p.GetHops() {
+					way = append(way, h.Dpid)
+				}
+				if t.State != "down" && !slices.Equal(way, t.Path) {
+					m.Standby = way
+				}
+			}
+		}
+	}
+	if len(m.Tunnels) == 0 {
+		m.Path = []string{c.ends[0].at.Switch.String()}
+	}
+	return m
+}

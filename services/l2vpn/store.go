@@ -1,0 +1,414 @@
+package l2vpn
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+)
+
+// store is the circuits and what is known of the network.
+type store struct {
+	cfg     *Config
+	now     func() time.Time
+	declare func(...flow.DPID) // declares the entries of switches anew
+	kick    func()             // has tunnels seen to
+	news    func()             // has states published
+
+	mu       object.Guard // guards the following
+	circuits *object.Store[*circuit]
+	status   map[string]*status
+	at       map[flow.DPID]map[string]bool                       // the circuits of a switch
+	taken    map[flow.DPID]map[flow.Port]map[end]map[string]bool // by which circuits
+	switches map[flow.DPID]*api.Switch                           // that have been heard of
+	roles    map[flow.Location]*api.PortRole
+	ports    map[flow.Location]*api.Port
+	tunnels  map[string]*api.Tunnel // as they are, by name
+	wants    map[string]*wish       // as they should be, by name
+	labels   *numbers
+	meters   *numbers
+	lastID   uint32
+	fresh    map[string]*api.CircuitChanged // not published yet
+}
+
+// status is what is done about a circuit.
+type status struct {
+	circuit *circuit
+	version uint64               // counts its changes
+	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
+	has     map[flow.DPID]uint64 // the version that a switch has confirmed
+	state   string
+	reason  string
+	since   time.Time
+	history []*api.CircuitState // the last one first
+}
+
+func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
+	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, news: func() {},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
+		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
+		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, fresh: map[string]*api.CircuitChanged{},
+		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
+	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
+		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
+		Name:    (*circuit).GetName,
+		Format:  object.Messages(parse, (*circuit).message),
+		Changed: b.changed, Bad: bad,
+	})
+	return b
+}
+
+// changed follows a change of a circuit. It is called with mu held.
+func (b *store) changed(old, now *circuit) {
+	if old != nil {
+		b.index(old, false)
+		b.declare(old.switches()...)
+	}
+	if now == nil {
+		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
+		delete(b.status, old.Name)
+		b.kick()
+		b.news()
+		return
+	}
+	s := b.status[now.Name]
+	if s == nil {
+		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}}
+		b.status[now.Name] = s
+	}
+	s.circuit = now
+	s.version++
+	b.lastID = max(b.lastID, now.Id)
+	b.index(now, true)
+	b.declare(now.switches()...)
+	b.assess(s)
+	b.kick()
+}
+
+// index enters a circuit at its switches and ports, in the numbers that it has, and
+// in the tunnels that it wants, or takes it out. It is called with mu held.
+func (b *store) index(c *circuit, enter bool) {
+	for i, e := range c.ends {
+		sw := e.at.Switch
+		note(b.at, sw, c.Name, enter)
+		if b.taken[sw] == nil {
+			b.taken[sw] = map[flow.Port]map[end]map[string]bool{}
+		}
+		if b.taken[sw][e.at.Port] == nil {
+			b.taken[sw][e.at.Port] = map[end]map[string]bool{}
+		}
+		if note(b.taken[sw][e.at.Port], e, c.Name, enter); len(b.taken[sw][e.at.Port]) == 0 {
+			delete(b.taken[sw], e.at.Port)
+		}
+		m := c.Members[i]
+		if enter {
+			b.labels.mark(sw, m.Label)
+		} else {
+			b.labels.give(sw, m.Label)
+		}
+		if m.Meter != 0 && enter {
+			b.meters.mark(sw, m.Meter)
+		} else if m.Meter != 0 {
+			b.meters.give(sw, m.Meter)
+		}
+	}
+	b.wish(c, enter)
+}
+
+// note enters a name under a key, or takes it out.
+func note[K comparable](m map[K]map[string]bool, key K, name string, enter bool) {
+	switch {
+	case !enter:
+		if delete(m[key], name); len(m[key]) == 0 {
+			delete(m, key)
+		}
+	case m[key] == nil:
+		m[key] = map[string]bool{name: true}
+	default:
+		m[key][name] = true
+	}
+}
+
+// A batch is what one request changes.
+type batch struct {
+	req      *api.SetCircuitsRequest
+	circuits []*circuit // that are wanted
+	gone     []string   // that are deleted, by name
+	refused  []error    // of each circuit
+}
+
+// read returns what a request wants, and refuses what cannot be.
+func (b *store) read(req *api.SetCircuitsRequest) (*batch, error) {
+	t := &batch{req: req, circuits: make([]*circuit, len(req.Circuits)), refused: make([]error, len(req.Circuits))}
+	named := map[string]bool{}
+	for i, m := range req.Circuits {
+		t.circuits[i], t.refused[i] = readCircuit(m)
+		if named[m.GetName()] && t.refused[i] == nil {
+			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: it is named twice", m.GetName())
+		}
+		named[m.GetName()] = true
+	}
+	for _, name := range req.Delete {
+		if err := api.CheckName("delete", name); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		}
+		if named[name] {
+			return nil, api.Errorf(codes.InvalidArgument, "circuit %s is to be set and to be deleted", name)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range req.Delete {
+		if b.status[name] != nil {
+			t.gone = append(t.gone, name)
+		}
+	}
+	if req.Exactly {
+		for name := range b.status {
+			if !named[name] {
+				t.gone = append(t.gone, name)
+			}
+		}
+	}
+	slices.Sort(t.gone)
+	t.gone = slices.Compact(t.gone)
+	b.judge(t)
+	return t, nil
+}
+
+// judge refuses those circuits of a batch whose ends cannot be had. It is called
+// with mu held.
+func (b *store) judge(t *batch) {
+	mine := map[string]bool{} // whose ends count no more
+	for _, name := range t.gone {
+		mine[name] = true
+	}
+	for _, m := range t.req.Circuits {
+		mine[m.GetName()] = true
+	}
+	taken := map[flow.Location]map[end]string{}
+	for i, c := range t.circuits {
+		if t.refused[i] != nil {
+			continue
+		}
+		for _, e := range c.ends {
+			if t.refused[i] = b.admit(c, e, mine, taken[e.at]); t.refused[i] != nil {
+				break
+			}
+			if taken[e.at] == nil {
+				taken[e.at] = map[end]string{}
+			}
+			taken[e.at][e] = c.Name
+		}
+	}
+}
+
+// admit returns why a circuit cannot have an end: mine are the circuits that a
+// batch sets anew, and taken is what they have at the port. It is called with mu held.
+func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]string) error {
+	refuse := func(format string, args ...any) error {
+		return api.Errorf(codes.FailedPrecondition, "circuit %s: end %v: "+format, append([]any{c.Name, e}, args...)...)
+	}
+	for o, name := range taken {
+		if o.clashes(e) && name != c.Name {
+			return refuse("circuit %s has %v", name, o)
+		}
+	}
+	for o, names := range b.taken[e.at.Switch][e.at.Port] {
+		for name := range names {
+			if o.clashes(e) && !mine[name] {
+				return refuse("circuit %s has %v", name, o)
+			}
+		}
+	}
+	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.ends, e) {
+		return nil // it is there, whatever has become of the port
+	}
+	sw := b.switches[e.at.Switch]
+	switch role := b.roles[e.at].GetRole(); {
+	case sw == nil:
+		return refuse("there is no switch %v; weft get switches shows those that are", e.at.Switch)
+	case sw.Openflow == "1.0":
+		return refuse("the switch speaks OpenFlow 1.0, which has no labels")
+	case role == "link" || role == "blocked":
+		return refuse("the port is a link between switches")
+	case role == "internal":
+		return refuse("the port leads to the node's own routing")
+	case role == "tunnel":
+		return refuse("the port is a tunnel over the node's own routing")
+	case sw.Connected && b.ports[e.at] == nil:
+		return refuse("the switch has no such port")
+	}
+	return nil
+}
+
+// complete gives a circuit what the service gives: its number, and for its ends
+// what they had before, or something new. It is called with mu held.
+func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
+	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends}
+	had := map[end]*api.CircuitMember{}
+	if old != nil {
+		n.Id, n.TreeLabels = old.Id, old.TreeLabels
+		for i, e := range old.ends {
+			had[e] = old.Members[i]
+		}
+	} else {
+		n.Id = b.lastID + 1
+	}
+	lack := func(what, key string, at flow.DPID, by *numbers) error {
+		return api.Errorf(codes.ResourceExhausted, "circuit %s: no %s is free at switch %v: all of %d to %d are in use%s", c.Name, what, at, by.first, by.last, key)
+	}
+	for _, e := range n.ends {
+		m := &api.CircuitMember{End: e.String()}
+		if h := had[e]; h != nil {
+			m.Label, m.Meter = h.Label, h.Meter
+		}
+		sw := e.at.Switch
+		if m.Label == 0 {
+			label, ok := b.labels.take(sw)
+			if !ok {
+				return nil, lack("label", "; delete a circuit, or raise l2vpn.last_label", sw, b.labels)
+			}
+			*undo = append(*undo, func() { b.labels.give(sw, label) })
+			m.Label = label
+		}
+		n.Members = append(n.Members, m)
+	}
+	return n, nil
+}
+
+// commit stores the batch.
+func (b *store) commit(ctx context.Context, t *batch) error {
+	for _, name := range t.gone {
+		if _, err := b.circuits.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.circuits {
+		var undo []func() // gives back the numbers that were taken
+		if _, _, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
+			return b.complete(c, old, &undo)
+		}); err != nil {
+			b.mu.Lock()
+			for _, f := range undo {
+				f()
+			}
+			b.mu.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+// get returns a circuit with its state; nil if there is none.
+func (b *store) get(name string) *api.Circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.status[name]; s != nil {
+		return b.message(s)
+	}
+	return nil
+}
+
+// list returns the circuits of a type, or all, by name.
+func (b *store) list(kind string) []*api.Circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []*api.Circuit
+	for _, name := range slices.Sorted(maps.Keys(b.status)) {
+		if s := b.status[name]; kind == "" || s.circuit.Type == kind {
+			list = append(list, b.message(s))
+		}
+	}
+	return list
+}
+
+// history returns the states that a circuit has had.
+func (b *store) historyOf(name string) (*api.CircuitHistory, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status[name]
+	if s == nil {
+		return nil, missing(name)
+	}
+	return &api.CircuitHistory{States: slices.Clone(s.history)}, nil
+}
+
+func missing(name string) error {
+	return api.Errorf(codes.NotFound, "there is no circuit %.80s; weft l2vpn list shows those that are", name)
+}
+
+// switchChanged handles the southbound's event.
+func (b *store) switchChanged(e *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.switches[sw] = e.Switch
+	if e.Switch.Connected {
+		maps.DeleteFunc(b.ports, func(at flow.Location, _ *api.Port) bool { return at.Switch == sw })
+		for _, p := range e.Ports {
+			b.ports[flow.Location{Switch: sw, Port: flow.Port(p.Port)}] = p
+		}
+	}
+	for name := range b.at[sw] {
+		s := b.status[name]
+		delete(s.has, sw)
+		b.assess(s)
+	}
+}
+
+// portChanged handles the southbound's event.
+func (b *store) portChanged(e *api.PortChanged) {
+	dpid, err := flow.ParseDPID(e.GetPort().GetDpid())
+	if err != nil {
+		return
+	}
+	at := flow.Location{Switch: dpid, Port: flow.Port(e.Port.Port)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ports[at] = e.Port; e.Removed {
+		delete(b.ports, at)
+	}
+	b.reassess(at)
+}
+
+// roleChanged handles discovery's event.
+func (b *store) roleChanged(e *api.PortRoleChanged) {
+	at := e.GetPort().GetAt().Flow()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.roles[at] = e.Port; e.Gone {
+		delete(b.roles, at)
+	}
+	b.reassess(at)
+}
+
+// reassess assesses the circuits at a port. It is called with mu held.
+func (b *store) reassess(at flow.Location) {
+	for _, names := range b.taken[at.Switch][at.Port] {
+		for name := range names {
+			b.assess(b.status[name])
+		}
+	}
+}
+
+// confirmed follows that a switch has confirmed what it was last declared.
+func (b *store) confirmed(sw flow.DPID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.at[sw] {
+		if s := b.status[name]; s.has[sw] != s.asked[sw] {
+			s.has[sw] = s.asked[sw]
+			b.assess(s)
+		}
+	}
+}

@@ -96,10 +96,10 @@ func SetMPLSLabel(label uint32) Action {
 // SetMPLSTTL returns the action that sets the time to live of the outer label.
 func SetMPLSTTL(ttl uint8) Action { return Action{Kind: ActionSetMPLSTTL, Arg: uint32(ttl)} }
 
-// SetMetadata returns the action that sets a packet's metadata, by which entries
-// to which a Resubmit leads know it. It is Open vSwitch's: OpenFlow has an instruction only.
-func SetMetadata(v uint64) Action {
-	return Action{Kind: ActionSetField, Field: FieldMetadata, Value: align(FieldMetadata, 0, v)}
+// SetTunnelID returns the action that sets a packet's tunnel_id, by which entries to
+// which a Resubmit leads know it.
+func SetTunnelID(id uint64) Action {
+	return Action{Kind: ActionSetField, Field: FieldTunnelID, Value: align(FieldTunnelID, 0, id)}
 }
 
 // DecMPLSTTL returns the action that decrements the time to live of the outer label.

@@ -137,7 +137,7 @@ func (s *set) ingress(e end, acts []flow.Action) {
 
 // egress adds the entries that take the label of an end off and let the frames
 // leave by some actions. What is under the label can be seen in TableCircuits only,
-// where the label is the metadata.
+// where the label is the tunnel_id.
 func (s *set) egress(e end, label uint32, acts []flow.Action) {
 	m := flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1)
 	bare := []flow.Action{flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet)}
@@ -145,10 +145,14 @@ func (s *set) egress(e end, label uint32, acts []flow.Action) {
 		s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: append(bare, acts...)})
 		return
 	}
-	bare = append([]flow.Action{flow.SetMetadata(uint64(label))}, bare...)
+	bare = append([]flow.Action{flow.SetTunnelID(uint64(label))}, bare...)
 	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m,
 		Apply: append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())})
-	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: flow.Match{}.WithMetadata(uint64(label), ^uint64(0)), Apply: acts})
+	m = flow.Match{}.WithTunnelID(uint64(label))
+	if acts[0].Kind == flow.ActionSetField { // of the tag that the frames bring
+		m = m.WithAnyVLAN()
+	}
+	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
 }
 
 // guards adds the entries that drop a customer's labelled frames, which Open

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -195,11 +194,6 @@ func parse(m *api.Circuit) (*circuit, error) {
 
 // message returns the circuit as it is stored.
 func (c *circuit) message() *api.Circuit { return c.Circuit }
-
-// equal reports whether two circuits are stored as the same.
-func (c *circuit) equal(o *circuit) bool {
-	return c != nil && o != nil && proto.Equal(c.Circuit, o.Circuit)
-}
 
 // clashes reports whether two ends take some of the same frames.
 func (e end) clashes(o end) bool {

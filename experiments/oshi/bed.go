@@ -16,21 +16,24 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 )
 
-// bed is a lab without a controller, whose entries are written here, as the
-// services of Weft would write them.
+// bed is a lab. Without a controller its entries are written here, as the services
+// of Weft would write them.
 type bed struct {
 	*lab.Lab
-	topo  *lab.Topology
-	stops []func()         // of processes that were started in it
-	made  map[string]error // what cases need there, and why they do not have it
+	control *testbed.Controller // nil: none
+	topo    *lab.Topology
+	stops   []func()         // of processes that were started in it
+	made    map[string]error // what cases need there, and why they do not have it
 }
 
-// openBed brings a lab up and waits until its nodes route.
-func openBed(ctx context.Context, label string, topo *lab.Topology) (b *bed, err error) {
+// openBed brings a lab up, with a controller or none, and waits until its nodes
+// route. On an error the controller is left to the caller.
+func openBed(ctx context.Context, label string, topo *lab.Topology, control *testbed.Controller) (b *bed, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}
@@ -38,23 +41,27 @@ func openBed(ctx context.Context, label string, topo *lab.Topology) (b *bed, err
 	if err != nil {
 		return nil, err
 	}
+	controller := lab.ControllerNone
+	if control != nil {
+		controller = "tcp:" + control.OpenFlow[0]
+	}
 	l, err := lab.Up(ctx, topo, lab.Options{
 		Temporary: true, Name: fmt.Sprintf("exp-%d-%s", os.Getpid(), label), Weft: weft,
-		Controllers: []string{lab.ControllerNone}, KeeperCommand: []string{weft, "lab", "keeper"},
+		Controllers: []string{controller}, KeeperCommand: []string{weft, "lab", "keeper"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", label, err)
 	}
-	b = &bed{Lab: l, topo: l.Topology(), made: map[string]error{}}
+	b = &bed{Lab: l, control: control, topo: l.Topology(), made: map[string]error{}}
 	if err := b.routed(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", label, err), b.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", label, err), b.Down(context.Background()))
 	}
 	return b, nil
 }
 
-// openFirst is openBed with an Open vSwitch that runs before all else.
+// openFirst is openBed without a controller and with an Open vSwitch that runs before all else.
 func openFirst(ctx context.Context, label string, topo *lab.Topology) (*bed, error) {
-	b, err := openBed(ctx, label, topo)
+	b, err := openBed(ctx, label, topo, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +75,9 @@ func openFirst(ctx context.Context, label string, topo *lab.Topology) (*bed, err
 func (b *bed) Close() error {
 	for _, stop := range b.stops {
 		stop()
+	}
+	if b.control != nil {
+		defer b.control.Stop()
 	}
 	return b.Down(context.Background())
 }

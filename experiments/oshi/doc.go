@@ -15,7 +15,7 @@ import (
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{forwarding(), overlay(), pseudowire(), cache(), steiner()}
+	return []experiments.Experiment{forwarding(), overlay(), pseudowire(), cache(), steiner(), restoration()}
 }
 
 const paper = "OSHI, hybrid IP/SDN networking (section VII)"

@@ -21,6 +21,10 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 		}
 	case "oshi-cache":
 		rows = append(rows, []string{"1000", written(float64(len(name) * round)), "100", "0", "0", "0", "0"})
+	case "oshi-restoration":
+		for i, f := range failures() {
+			rows = append(rows, []string{f.name, "800", strconv.Itoa(round), written(float64(5*len(name) + i))})
+		}
 	case "oshi-steiner":
 		for _, n := range endCounts() {
 			rows = append(rows, []string{strconv.Itoa(n), written(float64(n*len(name) + round)), written(float64(n))})

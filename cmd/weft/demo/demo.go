@@ -247,6 +247,6 @@ Try:
 
 // stop takes down what this or an earlier demo has made.
 func (d *Demo) stop(ctx context.Context) error {
-	err := lab.Down(ctx, demoLab)
+	err := errors.Join(lab.Down(ctx, demoLab), lab.Down(ctx, carrierLab))
 	return errors.Join(err, d.stopClosed(ctx), d.endController(), os.RemoveAll(d.dir))
 }

@@ -26,6 +26,7 @@ func (d *Demo) allFeatures() []demoFeature {
 		{"firewall", "firewall: a rule that denies, and its end", d.showFirewall},
 		{"balancer", "balancer: a virtual IP over three servers", d.showBalancer},
 		{"scp", "scp: 5G network functions find each other", d.showSCP},
+		{"carrier", "carrier: hybrid nodes, a circuit through them", d.showCarrier},
 		{"nat", "nat: out by an address of the gateway's, and in", d.showNAT},
 		{"router", "router: between two subnets at different switches", d.showRouter},
 		{"qos", "qos: a host limited to 10 Mbit/s", d.showQoS},

@@ -53,6 +53,12 @@ func (m Match) WithMetadata(value, mask uint64) Match {
 // WithTunnelID asks for the tunnel id.
 func (m Match) WithTunnelID(id uint64) Match { return m.with(FieldTunnelID, id) }
 
+// WithTunnelIDMasked asks for the bits of the tunnel id that are one in mask.
+func (m Match) WithTunnelIDMasked(id, mask uint64) Match {
+	m.put(FieldTunnelID, 0, id, 0, mask)
+	return m
+}
+
 // WithEthDst asks for the destination address.
 func (m Match) WithEthDst(a MAC) Match { return m.with(FieldEthDst, a.Uint64()) }
 

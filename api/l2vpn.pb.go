@@ -64,7 +64,7 @@ type Circuit struct {
 	// Of a vpls: how many addresses each end may have; 0: l2vpn.macs.
 	MaxMacs uint32 `protobuf:"varint,19,opt,name=max_macs,json=maxMacs,proto3" json:"max_macs,omitempty"`
 	// Of a vpls: kilobits per second of broadcast, multicast and unknown that each end may
-	// send; 0: no limit of its own.
+	// send; 0: l2vpn.storm_kbps.
 	StormKbps uint64 `protobuf:"varint,20,opt,name=storm_kbps,json=stormKbps,proto3" json:"storm_kbps,omitempty"`
 	// Of a vpls: how its tree is chosen: steiner or random. Empty: steiner.
 	Tree string `protobuf:"bytes,21,opt,name=tree,proto3" json:"tree,omitempty"`
@@ -427,7 +427,11 @@ type CircuitMember struct {
 	// Octets of the frames from the customer.
 	RxBytes uint64 `protobuf:"varint,6,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	// Octets of the frames to the customer.
-	TxBytes       uint64 `protobuf:"varint,7,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	TxBytes uint64 `protobuf:"varint,7,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	// At its switch, of what it may send to all other ends, of a vpls; 0 is none.
+	StormMeter uint32 `protobuf:"varint,8,opt,name=storm_meter,json=stormMeter,proto3" json:"storm_meter,omitempty"`
+	// How many addresses have been learnt there, of a vpls.
+	Macs          uint32 `protobuf:"varint,9,opt,name=macs,proto3" json:"macs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -511,13 +515,29 @@ func (x *CircuitMember) GetTxBytes() uint64 {
 	return 0
 }
 
+func (x *CircuitMember) GetStormMeter() uint32 {
+	if x != nil {
+		return x.StormMeter
+	}
+	return 0
+}
+
+func (x *CircuitMember) GetMacs() uint32 {
+	if x != nil {
+		return x.Macs
+	}
+	return 0
+}
+
 // CircuitLabel: a label of a circuit at a switch.
 type CircuitLabel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The switch, by its datapath identifier: 16 hex digits.
 	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// With which frames come to it.
-	Label         uint32 `protobuf:"varint,2,opt,name=label,proto3" json:"label,omitempty"`
+	Label uint32 `protobuf:"varint,2,opt,name=label,proto3" json:"label,omitempty"`
+	// The switch from which they come, at the other end of a tunnel.
+	From          string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -564,6 +584,13 @@ func (x *CircuitLabel) GetLabel() uint32 {
 		return x.Label
 	}
 	return 0
+}
+
+func (x *CircuitLabel) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
 }
 
 // CircuitDelay: how long probes take in one direction, microseconds.
@@ -1526,7 +1553,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\btx_bytes\x18, \x01(\x04R\atxBytes\x12\x18\n" +
 	"\atunnels\x18- \x03(\tR\atunnels\x126\n" +
 	"\vtree_labels\x18. \x03(\v2\x15.weft.v1.CircuitLabelR\n" +
-	"treeLabels\"\xc1\x01\n" +
+	"treeLabels\"\xf6\x01\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x14\n" +
@@ -1536,10 +1563,14 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
 	"tx_packets\x18\x05 \x01(\x04R\ttxPackets\x12\x19\n" +
 	"\brx_bytes\x18\x06 \x01(\x04R\arxBytes\x12\x19\n" +
-	"\btx_bytes\x18\a \x01(\x04R\atxBytes\"8\n" +
+	"\btx_bytes\x18\a \x01(\x04R\atxBytes\x12\x1f\n" +
+	"\vstorm_meter\x18\b \x01(\rR\n" +
+	"stormMeter\x12\x12\n" +
+	"\x04macs\x18\t \x01(\rR\x04macs\"L\n" +
 	"\fCircuitLabel\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\rR\x05label\"\\\n" +
+	"\x05label\x18\x02 \x01(\rR\x05label\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\"\\\n" +
 	"\fCircuitDelay\x12\x10\n" +
 	"\x03p50\x18\x01 \x01(\rR\x03p50\x12\x10\n" +
 	"\x03p99\x18\x02 \x01(\rR\x03p99\x12\x10\n" +

@@ -98,10 +98,16 @@ const (
 
 	PriorityCircuitInner = 1000 // in TableCircuits; above it labelled frames
 	PriorityCircuitTags  = 900  // frames of a circuit on their way out
+	PriorityLANForged    = 1030 // of a vpls: frames whose sender is a group
+	PriorityLANSender    = 1020 // whose sender is known
+	PriorityLANUnknown   = 1010 // others: to the controller, too
 
 	PriorityCircuitProbe = 1100 // in TableLabels: probes of a circuit
 	PriorityLabel        = 1000 // of tunnels
 	PriorityCircuitLabel = 900  // of circuits
+	PriorityLANBack      = 830  // of a vpls: back by the port that they came in by, with other tags
+	PriorityLANKnown     = 820  // to an address that is known
+	PriorityLANFlood     = 810  // others: to all
 
 	PriorityFirewallLinks   = 65535 // in TableFirewall
 	PriorityFirewallBlock   = 65534
@@ -191,14 +197,16 @@ var writers = []Writer{
 			{Table: TableLabels, Base: PriorityLabel, Top: PriorityLabel, Doc: "tunnels: the next label, or none before the tail"},
 		},
 		Groups: Range{TunnelGroups, TunnelGroups + 1<<24 - 1}},
-	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Standing: true, Observed: true, Hybrid: true,
+	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
 			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuit, Doc: "circuits: frames of an end, to the tunnel"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 1, Doc: "circuits: frames of an end with two tags, to the tunnel; above, labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
+			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANForged, Doc: "vpls: frames of an end by their sender; those of an unknown one to the controller, too"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},
 			{Table: TableLabels, Base: PriorityCircuitProbe, Top: PriorityCircuitProbe, Doc: "circuits: probes, to the controller"},
+			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANBack, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter"},
 		},
 		Groups: Range{CircuitGroups, CircuitGroups + 1<<24 - 1},
 		Meters: Range{CircuitMeters, CircuitMeters + 1<<16 - 1}},

@@ -1,0 +1,187 @@
+package l2vpn
+
+import (
+	"slices"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A fabric is all that the entries of a vpls follow from.
+type fabric struct {
+	*circuit
+	lan    *lan
+	active []arc // of the tree that ends send to
+	trees  [][]arc
+	storm  uint32                          // kbit/s that an end may send to all
+	group  func(from, to flow.DPID) uint32 // of a tunnel; 0 if there is none
+}
+
+// Frames of a vpls on their way through a switch are known by their tunnel_id: this
+// bit, the number of the circuit, and of one that has come in here the label of its end.
+const lanBit = 1 << 63
+
+func (f *fabric) number() uint64 { return lanBit | uint64(f.Id)<<20 }
+
+// meterKbpsBurst are the flags of a meter of kilobits per second with a burst size
+// (OpenFlow 1.3.5 §7.3.4.4).
+const meterKbpsBurst = 1 | 4
+
+// anyEnd is the mask of tunnel_id for all ends of a vpls.
+const anyEnd = ^uint64(flow.LabelMax)
+
+// came returns the tunnel_id of frames from an end.
+func (f *fabric) came(i int) uint64 { return f.number() | uint64(f.Members[i].Label) }
+
+// local returns the ends at a switch, by their index.
+func (f *fabric) local(sw flow.DPID) (list []int) {
+	for i, e := range f.ends {
+		if _, shut := f.lan.blocked[e]; e.at.Switch == sw && !shut {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// lanEntries adds the entries of a vpls at a switch. A frame of an end is first known by its
+// sender (TableCircuits), then by its destination (TableLabels). Frames to all go
+// along the tree; those to an address that is known straight to its end.
+func (s *set) lanEntries(f *fabric, sw flow.DPID) {
+	local := f.local(sw)
+	for i, e := range f.ends {
+		switch {
+		case e.at.Switch != sw:
+		case slices.Contains(local, i):
+			s.sender(f, i)
+			s.flood(f, i, local)
+			s.egress(e, f.Members[i].Label, leave(0, e))
+		default:
+			s.ingress(e, nil) // blocked: nothing comes in
+		}
+	}
+	if len(local) > 0 {
+		s.destinations(f, sw, local)
+	}
+	for _, tree := range f.trees {
+		for _, a := range tree {
+			if a.to == sw {
+				s.branch(f, a, ahead(tree, sw, a.from), local)
+			}
+		}
+	}
+}
+
+// sender adds the entries that take in the frames of an end, and send to the controller,
+// too, those whose sender is not known there.
+func (s *set) sender(f *fabric, i int) {
+	e, came := f.ends[i], f.came(i)
+	var acts []flow.Action
+	if e.tags() > 0 {
+		acts = append(acts, flow.PopVLAN()) // the last of them
+	}
+	s.ingress(e, append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+	m := flow.Match{}.WithTunnelID(came)
+	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
+	for _, mac := range f.lan.macs() {
+		if x := f.lan.known[mac]; x.at == e && !x.asked {
+			s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANSender, Match: m.WithEthSrc(mac), Goto: flow.TableLabels})
+		}
+	}
+	unknown := flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANUnknown, Match: m, Goto: flow.TableLabels}
+	if f.lan.hears(e) {
+		unknown.Apply = []flow.Action{flow.Output(flow.PortController)}
+	}
+	s.enter(unknown)
+}
+
+// flood adds the entry that sends to all others what comes from an end and whose
+// destination is not known, and the meter that it passes.
+func (s *set) flood(f *fabric, i int, local []int) {
+	acts := f.copies(local, i)
+	if on := ahead(f.active, f.ends[i].at.Switch, 0); len(on) > 0 {
+		if tunnels := f.onward(on); len(tunnels) > 0 {
+			acts = append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(on[0].label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet))
+			acts = append(acts, tunnels...)
+		}
+	}
+	e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANFlood, Match: flow.Match{}.WithTunnelID(f.came(i)), Apply: acts}
+	if m := f.Members[i].StormMeter; m != 0 {
+		e.Meter = m
+		s.meters = append(s.meters, flow.Meter{ID: m, Flags: meterKbpsBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: f.storm, BurstSize: f.storm / 5}}})
+	}
+	s.enter(e)
+}
+
+// onward returns the actions that send copies of a labelled frame along arcs.
+func (f *fabric) onward(arcs []arc) (acts []flow.Action) {
+	for _, a := range arcs {
+		if g := f.group(a.from, a.to); g != 0 {
+			acts = append(acts, flow.SetMPLSLabel(a.label), flow.ToGroup(g))
+		}
+	}
+	return acts
+}
+
+// copies returns the actions that send a frame without tags to the ends of its
+// switch but one, and leave it as it was; those without tags first.
+func (f *fabric) copies(local []int, but int) (acts []flow.Action) {
+	for _, tagged := range []bool{false, true} {
+		for _, i := range local {
+			e := f.ends[i]
+			if i == but || (e.tags() > 0) != tagged {
+				continue
+			}
+			out := leave(0, e)
+			if but >= 0 && f.ends[but].at == e.at {
+				out[len(out)-1] = flow.Output(flow.PortIn)
+			}
+			acts = append(acts, out...)
+			for range e.tags() {
+				acts = append(acts, flow.PopVLAN())
+			}
+		}
+	}
+	return acts
+}
+
+// destinations adds the entries of addresses that are known: to an end of this switch, or
+// by a tunnel to that of another.
+func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
+	for _, mac := range f.lan.macs() {
+		to := slices.Index(f.ends, f.lan.known[mac].at)
+		if to < 0 {
+			continue
+		}
+		far := f.ends[to]
+		e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANKnown, Match: flow.Match{}.WithTunnelIDMasked(f.number(), anyEnd).WithEthDst(mac)}
+		if far.at.Switch == sw {
+			e.Apply = leave(0, far)
+			for _, i := range local {
+				if i != to && f.ends[i].at == far.at {
+					back := slices.Concat(e.Apply[:len(e.Apply)-1], []flow.Action{flow.Output(flow.PortIn)})
+					s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANBack, Match: flow.Match{}.WithTunnelID(f.came(i)).WithEthDst(mac), Apply: back})
+				}
+			}
+			s.enter(e)
+		} else if g := f.group(sw, far.at.Switch); g != 0 {
+			e.Apply = []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(f.Members[to].Label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet), flow.ToGroup(g)}
+			s.enter(e)
+		}
+	}
+}
+
+// branch adds the entries for frames that come along an arc: copies go on along the
+// others, and to the ends of this switch.
+func (s *set) branch(f *fabric, a arc, on []arc, local []int) {
+	acts := f.onward(on)
+	if len(acts) > 0 {
+		acts = append([]flow.Action{flow.DecMPLSTTL()}, acts...)
+	}
+	if len(local) > 0 {
+		acts = append(acts, flow.SetTunnelID(uint64(a.label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
+			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
+		s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
+			Match: flow.Match{}.WithTunnelID(uint64(a.label)), Apply: f.copies(local, -1)})
+	}
+	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
+		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(a.label).WithMPLSBOS(1), Apply: acts})
+}

@@ -127,15 +127,42 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 	if n := len(c.ends); c.Type == vpws && n != 2 {
 		return wrong("it has %d ends: a vpws has two", n)
 	}
+	if c.Type == vpls {
+		if err := checkLAN(c); err != nil {
+			return wrong("%w", err)
+		}
+	}
 	return c, supported(c)
+}
+
+// The most that a vpls may have.
+const (
+	lanEnds  = 256
+	lanMACs  = 65536
+	lanStorm = 100_000_000 // kbit/s
+)
+
+// checkLAN returns what is wrong with a vpls.
+func checkLAN(c *circuit) error {
+	switch n := len(c.ends); {
+	case n < 2 || n > lanEnds:
+		return fmt.Errorf("it has %d ends: a vpls has 2 to %d", n, lanEnds)
+	case c.MaxMacs > lanMACs:
+		return fmt.Errorf("max_macs %d: want at most %d, or 0 for l2vpn.macs", c.MaxMacs, lanMACs)
+	case c.StormKbps > lanStorm:
+		return fmt.Errorf("storm_kbps %d: want at most %d, or 0 for l2vpn.storm_kbps", c.StormKbps, lanStorm)
+	case c.Tree == "":
+		c.Tree = "steiner"
+	case c.Tree != "steiner" && c.Tree != "random":
+		return fmt.Errorf("tree %.20q: want steiner or random", c.Tree)
+	}
+	return nil
 }
 
 // supported returns an error if a circuit asks for what is not there.
 func supported(c *circuit) error {
 	var what string
 	switch {
-	case c.Type != vpws:
-		what = "type " + c.Type
 	case c.Payload != "ethernet":
 		what = "payload " + c.Payload
 	case c.Transport != "mpls":
@@ -154,7 +181,7 @@ func supported(c *circuit) error {
 		what = "from and until"
 	case c.MinMtu != 0:
 		what = "min_mtu"
-	case c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != "":
+	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
 	case len(c.Loops) > 0:
 		what = "loops"
@@ -188,6 +215,11 @@ func parse(m *api.Circuit) (*circuit, error) {
 			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: end %v has label %d and meter %d", m.Name, c.ends[i], x.Label, x.Meter)
 		}
 	}
+	for _, l := range m.TreeLabels {
+		if l.Label < flow.CircuitLabels || l.Label > flow.CircuitLabelsLast {
+			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: its tree has label %d at switch %s", m.Name, l.Label, l.Dpid)
+		}
+	}
 	c.Id, c.Members, c.TreeLabels = m.Id, m.Members, m.TreeLabels
 	return c, nil
 }
@@ -200,10 +232,13 @@ func (e end) clashes(o end) bool {
 	return e.at == o.at && (e.vlan == 0 || o.vlan == 0 || e.vlan == o.vlan && (e.inner == 0 || o.inner == 0 || e.inner == o.inner))
 }
 
-// switches returns the switches of the ends.
+// switches returns the switches of the ends, and of the tree of a vpls.
 func (c *circuit) switches() (list []flow.DPID) {
 	for _, e := range c.ends {
 		list = append(list, e.at.Switch)
+	}
+	for _, a := range c.arcs() {
+		list = append(list, a.to)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

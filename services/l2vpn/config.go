@@ -20,10 +20,19 @@ type Config struct {
 	Deadline time.Duration `yaml:"deadline"`
 	// History is how many states of each circuit are kept.
 	History int `yaml:"history"`
+	// MACs is how many addresses an end of a vpls may have that does not say; frames
+	// to more go to all ends.
+	MACs int `yaml:"macs"`
+	// MACAge is after how long without a frame an address of a vpls is asked for; it is
+	// forgotten half a minute later.
+	MACAge time.Duration `yaml:"mac_age"`
+	// StormKbps is how much an end of a vpls that does not say may send to addresses that are
+	// not known, broadcast and multicast, kilobits per second.
+	StormKbps uint32 `yaml:"storm_kbps"`
 }
 
 func defaults() *Config {
-	return &Config{Circuits: 20_000, FirstLabel: flow.CircuitLabels, LastLabel: flow.CircuitLabelsLast, Deadline: 5 * time.Second, History: 64}
+	return &Config{Circuits: 20_000, FirstLabel: flow.CircuitLabels, LastLabel: flow.CircuitLabelsLast, Deadline: 5 * time.Second, History: 64, MACs: 1000, MACAge: 5 * time.Minute, StormKbps: 50_000}
 }
 
 // Validate says which key is wrong, what it is and what is allowed.
@@ -37,6 +46,12 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("last_label is %d: want first_label, %d, to %d", c.LastLabel, c.FirstLabel, flow.CircuitLabelsLast)
 	case c.Deadline < 100*time.Millisecond || c.Deadline > time.Minute:
 		return fmt.Errorf("deadline is %v: want 100ms to 1m", c.Deadline)
+	case c.MACs < 1 || c.MACs > lanMACs:
+		return fmt.Errorf("macs is %d: want 1 to %d", c.MACs, lanMACs)
+	case c.MACAge < time.Second || c.MACAge > 24*time.Hour:
+		return fmt.Errorf("mac_age is %v: want 1s to 24h", c.MACAge)
+	case c.StormKbps < 1 || c.StormKbps > lanStorm:
+		return fmt.Errorf("storm_kbps is %d: want 1 to %d", c.StormKbps, lanStorm)
 	case c.History < 1 || c.History > 1000:
 		return fmt.Errorf("history is %d: want 1 to 1000", c.History)
 	}

@@ -3,6 +3,7 @@ package l2vpn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -107,8 +108,18 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 // tunnels' groups that are not there yet. It is called with mu held.
 func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 	var s set
+	if c.Type == vpls {
+		most, storm := b.limits(c)
+		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, b.cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,
+			group: func(flow.DPID, flow.DPID) uint32 { return flow.TunnelGroups }}, sw)
+		for _, e := range c.ends {
+			if e.at.Switch == sw {
+				guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
+			}
+		}
+	}
 	for i, e := range c.ends {
-		if e.at.Switch != sw {
+		if e.at.Switch != sw || c.Type == vpls {
 			continue
 		}
 		far := 1 - i
@@ -138,6 +149,16 @@ func (b *store) draft(c, old *circuit) *circuit {
 			m.Label = old.Members[i].Label
 		}
 		n.Members = append(n.Members, m)
+	}
+	if n.Type != vpls {
+		return n
+	}
+	if old != nil && old.Tree == n.Tree && slices.Equal(old.edges(), n.edges()) {
+		n.TreeLabels = old.TreeLabels
+	} else if arcs, err := b.plant(n); err == nil {
+		for _, a := range arcs {
+			n.TreeLabels = append(n.TreeLabels, &api.CircuitLabel{Dpid: a.to.String(), Label: flow.CircuitLabels, From: a.from.String()})
+		}
 	}
 	return n
 }

@@ -23,13 +23,14 @@ func Spec() weft.Spec {
 		Doc:    "keeps layer-2 circuits between ports, over tunnels",
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory),
 		Calls:  weft.Methods(api.SetStanding, api.SetTunnel, api.DeleteTunnel, api.ListTunnels),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
 		Buckets:   []string{"circuits"},
 		Class:     weft.Latency,
 		Scale:     weft.PerPartition,
 		Config:    defaults(),
+		Stage:     true,
 		Run:       run,
 	}
 }
@@ -81,6 +82,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { b.portChanged(e) })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
+	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { s.stand.FlowsObserved(e) })
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {
@@ -107,6 +110,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { b.circuits.Follow(ctx) })
 	work.Go(func() { s.publish(ctx, news) })
+	work.Go(func() { b.runLANs(ctx) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
 	s.stand.Run(ctx)

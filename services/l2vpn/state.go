@@ -11,6 +11,9 @@ import (
 
 // assess sets the state of a circuit. It is called with mu held.
 func (b *store) assess(s *status) {
+	if s.lan != nil {
+		b.step(s)
+	}
 	state, reason := b.find(s)
 	if s.state == state && s.reason == reason {
 		return
@@ -29,6 +32,9 @@ func (b *store) assess(s *status) {
 // called with mu held.
 func (b *store) find(s *status) (state, reason string) {
 	c := s.circuit
+	if s.lan != nil {
+		return b.findLAN(s)
+	}
 	for _, e := range c.ends {
 		if why := b.unusable(e.at); why != "" {
 			return "down", why
@@ -83,13 +89,17 @@ func (b *store) message(s *status) *api.Circuit {
 	c := s.circuit
 	m := wanted(c.Circuit)
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
-	for _, x := range c.Members {
-		m.Members = append(m.Members, &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter})
+	for i, x := range c.Members {
+		member := &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter, StormMeter: x.StormMeter}
+		if s.lan != nil {
+			member.Macs = uint32(s.lan.count[c.ends[i]])
+		}
+		m.Members = append(m.Members, member)
 		m.Labels = append(m.Labels, x.Label)
 	}
 	for i, w := range b.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
-		if t := b.tunnels[w.Name]; i == 0 && t != nil {
+		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws {
 			m.Path = t.Path
 			for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
 				var way []string

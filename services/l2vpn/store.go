@@ -31,6 +31,9 @@ type store struct {
 	ports    map[flow.Location]*api.Port
 	tunnels  map[string]*api.Tunnel // as they are, by name
 	wants    map[string]*wish       // as they should be, by name
+	core     core
+	tails    map[tail]string // the vpls of a label of an end
+	learnt   map[string]bool // vpls of which entries change
 	labels   *numbers
 	meters   *numbers
 	lastID   uint32
@@ -47,6 +50,7 @@ type status struct {
 	reason  string
 	since   time.Time
 	history []*api.CircuitState // the last one first
+	lan     *switching          // of a vpls; else nil
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -54,6 +58,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, fresh: map[string]*api.CircuitChanged{},
+		core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -67,8 +72,12 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 // changed follows a change of a circuit. It is called with mu held.
 func (b *store) changed(old, now *circuit) {
 	if old != nil {
+		was := b.status[old.Name]
+		b.declare(was.touched()...)
+		if was.lan != nil {
+			b.indexTrees(was, false)
+		}
 		b.index(old, false)
-		b.declare(old.switches()...)
 	}
 	if now == nil {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
@@ -86,7 +95,19 @@ func (b *store) changed(old, now *circuit) {
 	s.version++
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
-	b.declare(now.switches()...)
+	if now.Type == vpls {
+		most, _ := b.limits(now)
+		if s.lan == nil {
+			s.lan = &switching{lan: newLAN(most, b.cfg.MACAge)}
+			s.lan.entered = now.arcs()
+		}
+		s.lan.most = most
+		s.lan.keep(now.ends)
+		b.indexTrees(s, true)
+	} else {
+		s.lan = nil
+	}
+	b.declare(s.touched()...)
 	b.assess(s)
 	b.kick()
 }
@@ -118,7 +139,9 @@ func (b *store) index(c *circuit, enter bool) {
 			b.meters.give(sw, m.Meter)
 		}
 	}
-	b.wish(c, enter)
+	if c.Type != vpls {
+		b.wish(c, enter)
+	}
 }
 
 // note enters a name under a key, or takes it out.
@@ -278,7 +301,26 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 			*undo = append(*undo, func() { b.labels.give(sw, label) })
 			m.Label = label
 		}
+		if h := had[e]; h != nil {
+			m.StormMeter = h.StormMeter
+		}
+		if c.Type != vpls {
+			m.StormMeter = 0
+		} else if m.StormMeter == 0 {
+			meter, ok := b.meters.take(sw)
+			if !ok {
+				return nil, lack("meter", "", sw, b.meters)
+			}
+			*undo = append(*undo, func() { b.meters.give(sw, meter) })
+			m.StormMeter = meter
+		}
 		n.Members = append(n.Members, m)
+	}
+	if n.TreeLabels = nil; n.Type == vpls {
+		if old != nil && old.Type != vpls {
+			old = nil
+		}
+		return n, b.grow(n, old, undo)
 	}
 	return n, nil
 }
@@ -396,6 +438,13 @@ func (b *store) roleChanged(e *api.PortRoleChanged) {
 func (b *store) reassess(at flow.Location) {
 	for _, names := range b.taken[at.Switch][at.Port] {
 		for name := range names {
+			if s := b.status[name]; s.lan != nil && b.unusable(at) != "" {
+				for _, e := range s.circuit.ends {
+					if e.at == at && s.lan.forget(e) {
+						b.learnt[name] = true
+					}
+				}
+			}
 			b.assess(b.status[name])
 		}
 	}
@@ -406,7 +455,7 @@ func (b *store) confirmed(sw flow.DPID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name := range b.at[sw] {
-		if s := b.status[name]; s.has[sw] != s.asked[sw] {
+		if s := b.status[name]; s != nil && s.has[sw] != s.asked[sw] {
 			s.has[sw] = s.asked[sw]
 			b.assess(s)
 		}

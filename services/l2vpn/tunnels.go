@@ -28,7 +28,11 @@ type wish struct {
 
 // tunnelBetween returns the tunnel that a circuit wants between the switches of two ends.
 func tunnelBetween(c *circuit, from, to int) *api.Tunnel {
-	a, z := c.ends[from].at.Switch, c.ends[to].at.Switch
+	return tunnelJoining(c, c.ends[from].at.Switch, c.ends[to].at.Switch)
+}
+
+// tunnelJoining returns the tunnel that a circuit wants from one switch to another.
+func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
 	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect}
 	t.Name = tunnelPrefix + fmt.Sprintf("%x-%x", uint64(a), uint64(z))
 	if c.Protect {
@@ -40,6 +44,20 @@ func tunnelBetween(c *circuit, from, to int) *api.Tunnel {
 // tunnelsOf returns the tunnels that a circuit wants, that from the first end to
 // the second first.
 func tunnelsOf(c *circuit) (list []*api.Tunnel) {
+	if c.Type == vpls {
+		for _, a := range c.edges() {
+			for _, z := range c.edges() {
+				if a != z {
+					list = append(list, tunnelJoining(c, a, z))
+				}
+			}
+		}
+		for _, a := range c.arcs() {
+			list = append(list, tunnelJoining(c, a.from, a.to))
+		}
+		slices.SortFunc(list, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
+		return slices.CompactFunc(list, func(x, y *api.Tunnel) bool { return x.Name == y.Name })
+	}
 	for i := range c.ends {
 		for j := range c.ends {
 			if c.ends[i].at.Switch != c.ends[j].at.Switch {
@@ -53,17 +71,22 @@ func tunnelsOf(c *circuit) (list []*api.Tunnel) {
 // wish has a circuit want its tunnels, or no more. It is called with mu held.
 func (b *store) wish(c *circuit, enter bool) {
 	for _, t := range tunnelsOf(c) {
-		w := b.wants[t.Name]
-		if w == nil {
-			w = &wish{Tunnel: t, users: map[string]bool{}}
-			b.wants[t.Name] = w
-		}
-		if w.users[c.Name] = true; !enter {
-			delete(w.users, c.Name)
-		}
-		if len(w.users) == 0 {
-			delete(b.wants, t.Name)
-		}
+		b.wishFor(t, c.Name, enter)
+	}
+}
+
+// wishFor has a circuit want a tunnel, or no more. It is called with mu held.
+func (b *store) wishFor(t *api.Tunnel, user string, enter bool) {
+	w := b.wants[t.Name]
+	if w == nil {
+		w = &wish{Tunnel: t, users: map[string]bool{}}
+		b.wants[t.Name] = w
+	}
+	if w.users[user] = true; !enter {
+		delete(w.users, user)
+	}
+	if len(w.users) == 0 {
+		delete(b.wants, t.Name)
 	}
 }
 
@@ -128,17 +151,9 @@ func (b *store) tunnelChanged(name string, now *api.Tunnel) {
 			continue // it is about to be entered
 		}
 		if before != after {
-			s.version++
+			b.again(s)
 		}
 		b.assess(s)
-	}
-	if before != after {
-		if sw, err := flow.ParseDPID(w.From); err == nil {
-			b.declare(sw)
-		}
-		if sw, err := flow.ParseDPID(w.To); err == nil {
-			b.declare(sw)
-		}
 	}
 }
 

@@ -19,7 +19,7 @@ func l2vpnCommand() *cobra.Command {
 		Use:   "l2vpn",
 		Short: "Keep layer-2 circuits between ports",
 		Long: `Keep circuits: leased lines for Ethernet frames (RFC 4664's VPWS) from one customer's
-port to another, over tunnels that the controller keeps. An end is SWITCH:PORT, a
+port to another, and LANs between several (VPLS), over tunnels that the controller keeps. An end is SWITCH:PORT, a
 port with all its frames; SWITCH:PORT.VLAN, those of a VLAN; or
 SWITCH:PORT.VLAN.INNER, those with a second tag behind. Tags are taken off or changed
 on the way as the other end has them. A circuit keeps its labels and counters when its
@@ -73,6 +73,9 @@ type circuitFlags struct {
 	kind, payload, transport string
 	rate                     cli.Bandwidth
 	protect                  bool
+	tree                     string
+	maxMACs                  uint32
+	storm                    cli.Bandwidth
 }
 
 func (c *circuitFlags) flags(f *pflag.FlagSet) {
@@ -82,6 +85,9 @@ func (c *circuitFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.transport, "transport", "mpls", "of its tunnels: mpls, vxlan or gre")
 	f.Var(&c.rate, "rate", "what each end may send, and what is booked; 0: no limit")
 	f.BoolVar(&c.protect, "protect", false, "have a second way, which shares as little with the first as can be")
+	f.StringVar(&c.tree, "tree", "", "of a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not given")
+	f.Uint32Var(&c.maxMACs, "max-macs", 0, "of a vpls: addresses that each end may have, frames to more go to all ends; 0: l2vpn.macs")
+	f.Var(&c.storm, "storm", "of a vpls: what each end may send to all others, broadcast, multicast and unknown; 0: l2vpn.storm_kbps")
 }
 
 // apply sets in a circuit what flags say: those that are given, or all.
@@ -100,6 +106,9 @@ func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, al
 	say("transport", func() { m.Transport = c.transport })
 	say("rate", func() { m.RateKbps = uint64(c.rate) })
 	say("protect", func() { m.Protect = c.protect })
+	say("tree", func() { m.Tree = c.tree })
+	say("max-macs", func() { m.MaxMacs = c.maxMACs })
+	say("storm", func() { m.StormKbps = uint64(c.storm) })
 }
 
 func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
@@ -108,7 +117,8 @@ func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
 		Use:   "add NAME END END...",
 		Short: "Add a circuit, or replace the one of that name",
 		Example: `  weft l2vpn add red 1:3 3:3
-  weft l2vpn add blue 1:4.100 3:4.200 --rate 10M --protect`,
+  weft l2vpn add blue 1:4.100 3:4.200 --rate 10M --protect
+  weft l2vpn add office 1:5 2:5 3:5.7 --type vpls --max-macs 100`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.flags(cmd.Flags())

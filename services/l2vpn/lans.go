@@ -1,0 +1,426 @@
+package l2vpn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A switching is what is done about a vpls. Its tree changes in three steps, so that
+// no frame is sent twice or in a circle: the switches of a new one have all its entries, with
+// labels of its own; then the ends send to it; then the entries of the old one go.
+type switching struct {
+	*lan
+	entered []arc   // of the tree that ends send to
+	retired [][]arc // trees that they sent to before, still installed
+	since   time.Time
+	wished  []*api.Tunnel
+	falls   time.Time // since when a tunnel of the tree has been down; zero if none is
+}
+
+// The times of trees.
+const (
+	linger     = time.Second     // that a tree stays after the ends send to another
+	replantGap = 3 * time.Second // that a tunnel of a tree is down before another tree is sought
+	learnGap   = 100 * time.Millisecond
+	mostTrees  = 4 // that are installed beside the one in use, while switches are away
+)
+
+// arcs returns the tree of a vpls as it is stored.
+func (c *circuit) arcs() (list []arc) {
+	for _, l := range c.TreeLabels {
+		from, err := flow.ParseDPID(l.From)
+		to, err2 := flow.ParseDPID(l.Dpid)
+		if err == nil && err2 == nil {
+			list = append(list, arc{from, to, l.Label})
+		}
+	}
+	return list
+}
+
+// trees returns the trees that switches have entries of, that in use first.
+func (s *switching) trees(c *circuit) (list [][]arc) {
+	for _, t := range append([][]arc{s.entered, c.arcs()}, s.retired...) {
+		if len(t) > 0 && !slices.ContainsFunc(list, func(o []arc) bool { return slices.Equal(o, t) }) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// limits returns how many addresses an end of a vpls may have, and how much it may
+// send to all, kbit/s.
+func (b *store) limits(c *circuit) (macs int, storm uint32) {
+	macs, storm = int(c.MaxMacs), uint32(c.StormKbps)
+	if macs == 0 {
+		macs = b.cfg.MACs
+	}
+	if storm == 0 {
+		storm = b.cfg.StormKbps
+	}
+	return macs, storm
+}
+
+// usableCore reports whether a tree may branch at a switch. It is called with mu held.
+func (b *store) usableCore(sw flow.DPID) bool {
+	info := b.switches[sw]
+	return info.GetConnected() && info.GetOpenflow() != "1.0"
+}
+
+// plant returns the tree of a vpls as it should be now, without labels. It is
+// called with mu held.
+func (b *store) plant(c *circuit) ([]arc, error) {
+	return b.core.segments(c.edges(), b.usableCore, c.Tree == "random", uint64(c.Id))
+}
+
+// label gives arcs labels. It is called with mu held.
+func (b *store) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.CircuitLabel, err error) {
+	for _, a := range arcs {
+		label, ok := b.labels.take(a.to)
+		if !ok {
+			return nil, api.Errorf(codes.ResourceExhausted, "circuit %s: no label is free at switch %v: all of %d to %d are in use; delete a circuit, or raise l2vpn.last_label",
+				c.Name, a.to, b.labels.first, b.labels.last)
+		}
+		*undo = append(*undo, func() { b.labels.give(a.to, label) })
+		list = append(list, &api.CircuitLabel{Dpid: a.to.String(), Label: label, From: a.from.String()})
+	}
+	return list, nil
+}
+
+// grow gives a vpls its tree: the one that it has, if that joins the same
+// switches, or another. Without one, as while links are down, it has none and another
+// is sought when links change. It is called with mu held.
+func (b *store) grow(c, old *circuit, undo *[]func()) error {
+	if old != nil && old.Tree == c.Tree && slices.Equal(old.edges(), c.edges()) {
+		c.TreeLabels = old.TreeLabels
+		return nil
+	}
+	arcs, err := b.plant(c)
+	if err != nil {
+		c.TreeLabels = nil
+		return nil
+	}
+	c.TreeLabels, err = b.label(c, arcs, undo)
+	return err
+}
+
+// edges returns the switches of the ends.
+func (c *circuit) edges() (list []flow.DPID) {
+	for _, e := range c.ends {
+		list = append(list, e.at.Switch)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// indexTrees enters the trees of a vpls at their switches, in the labels in use and
+// in the tunnels that are wanted, or takes them out. It is called with mu held.
+func (b *store) indexTrees(s *status, enter bool) {
+	c, l := s.circuit, s.lan
+	wished := l.wished
+	if enter {
+		wished = tunnelsOf(c)
+	}
+	for _, t := range l.trees(c) {
+		for _, a := range t {
+			note(b.at, a.to, c.Name, enter)
+			if enter {
+				b.labels.mark(a.to, a.label)
+				wished = append(wished, tunnelJoining(c, a.from, a.to))
+			} else {
+				b.labels.give(a.to, a.label)
+			}
+		}
+	}
+	if enter {
+		for _, sw := range c.edges() {
+			note(b.at, sw, c.Name, true)
+		}
+	}
+	for _, t := range wished {
+		b.wishFor(t, c.Name, enter)
+	}
+	l.wished = wished
+	for i, m := range c.Members {
+		at := tail{c.ends[i].at.Switch, m.Label}
+		if b.tails[at] = c.Name; !enter {
+			delete(b.tails, at)
+		}
+		if m.StormMeter != 0 && enter {
+			b.meters.mark(at.sw, m.StormMeter)
+		} else if m.StormMeter != 0 {
+			b.meters.give(at.sw, m.StormMeter)
+		}
+	}
+}
+
+// A tail is a label of an end at its switch.
+type tail struct {
+	sw    flow.DPID
+	label uint32
+}
+
+// fabric returns what the entries of a vpls follow from. It is called with mu held.
+func (b *store) fabric(s *status) *fabric {
+	_, storm := b.limits(s.circuit)
+	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: storm,
+		group: func(from, to flow.DPID) uint32 { return usable(b.tunnels[tunnelJoining(s.circuit, from, to).Name]) }}
+}
+
+// touched returns the switches that have, or should have, entries of a circuit.
+func (s *status) touched() []flow.DPID {
+	list := s.circuit.switches()
+	if s.lan != nil {
+		for _, t := range s.lan.trees(s.circuit) {
+			for _, a := range t {
+				list = append(list, a.to)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// step takes a vpls's change of tree on, if the one before is done. It is called
+// with mu held.
+func (b *store) step(s *status) {
+	l, want := s.lan, s.circuit.arcs()
+	settled := func(switches []flow.DPID, away bool) bool {
+		return !slices.ContainsFunc(switches, func(sw flow.DPID) bool {
+			return s.has[sw] != s.version && (away || b.switches[sw].GetConnected())
+		})
+	}
+	switch {
+	case !slices.Equal(l.entered, want):
+		for _, a := range want {
+			if usable(b.tunnels[tunnelJoining(s.circuit, a.from, a.to).Name]) == 0 {
+				return
+			}
+		}
+		if !settled(s.touched(), false) {
+			return
+		}
+		b.indexTrees(s, false)
+		if len(l.entered) > 0 {
+			l.retired = append(l.retired, l.entered)
+			l.retired = l.retired[max(0, len(l.retired)-mostTrees):]
+		}
+		l.entered, l.since = want, b.now()
+		b.indexTrees(s, true)
+		b.again(s)
+	case len(l.retired) > 0 && b.now().Sub(l.since) >= linger && settled(s.circuit.edges(), true) && settled(s.touched(), false):
+		gone := s.touched()
+		b.indexTrees(s, false)
+		l.retired = nil
+		b.indexTrees(s, true)
+		b.again(s)
+		b.declare(gone...)
+		b.kick()
+	}
+}
+
+// again has the entries of a circuit declared. It is called with mu held.
+func (b *store) again(s *status) {
+	s.version++
+	b.declare(s.touched()...)
+}
+
+// findLAN returns the state that a vpls has now, and why it is not up. It is
+// called with mu held.
+func (b *store) findLAN(s *status) (state, reason string) {
+	c := s.circuit
+	var degraded string
+	left := len(c.ends)
+	for _, e := range c.ends {
+		why := b.unusable(e.at)
+		if shut, is := s.lan.blocked[e]; why == "" && is {
+			why = fmt.Sprintf("end %v is blocked until %s: %s", e, shut.until.UTC().Format(time.TimeOnly), shut.why)
+		}
+		if why != "" {
+			left--
+			degraded = why
+		}
+	}
+	edges, arcs := c.edges(), c.arcs()
+	switch {
+	case left < 2:
+		return "down", degraded
+	case len(edges) > 1 && len(arcs) == 0:
+		if _, err := b.plant(c); err != nil {
+			return "down", err.Error()
+		}
+		return "requested", "its tree is being made"
+	}
+	for _, w := range b.wishesOf(c) {
+		t := b.tunnels[w.Name]
+		switch {
+		case t == nil && w.err != nil, t != nil && t.State == "down":
+			why := t.GetReason()
+			if t == nil {
+				why = w.err.Error()
+			}
+			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, why)
+		case t == nil:
+			return "requested", fmt.Sprintf("tunnel %s is being made", w.Name)
+		case t.State == "degraded" && degraded == "":
+			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
+		}
+	}
+	for _, sw := range s.touched() {
+		if s.has[sw] != s.version && b.switches[sw].GetConnected() && (s.state == "" || s.state == "requested") {
+			return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
+		}
+	}
+	if !slices.Equal(s.lan.entered, arcs) && degraded == "" {
+		degraded = "frames to all ends go by the tree before, until all switches have the new one"
+	}
+	if degraded != "" {
+		return "degraded", degraded
+	}
+	return "up", ""
+}
+
+// linkChanged handles discovery's event.
+func (b *store) linkChanged(e *api.LinkChanged) {
+	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.Removed || e.Link.State != "up" && e.Link.State != "dampened" {
+		if delete(b.core[src], dst); len(b.core[src]) == 0 {
+			delete(b.core, src)
+		}
+		return
+	}
+	if b.core[src] == nil {
+		b.core[src] = map[flow.Location]uint32{}
+	}
+	b.core[src][dst] = max(e.Link.Weight, 1)
+}
+
+// withered returns the vpls whose trees do not join their ends, or have had a tunnel
+// without a path for a while. It is called with mu held.
+func (b *store) withered() (list []*circuit) {
+	now := b.now()
+	for _, s := range b.status {
+		if s.lan == nil {
+			continue
+		}
+		c, down := s.circuit, false
+		for _, a := range c.arcs() {
+			t := b.tunnels[tunnelJoining(c, a.from, a.to).Name]
+			down = down || t.GetState() == "down"
+		}
+		switch {
+		case !down:
+			s.lan.falls = time.Time{}
+		case s.lan.falls.IsZero():
+			s.lan.falls = now
+		}
+		if len(c.edges()) > 1 && len(c.TreeLabels) == 0 || down && now.Sub(s.lan.falls) >= replantGap {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// replant gives vpls new trees whose old ones have withered.
+func (b *store) replant(ctx context.Context) {
+	b.mu.Lock()
+	list := b.withered()
+	b.mu.Unlock()
+	for _, c := range list {
+		var undo []func()
+		_, _, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
+			if old != c {
+				return old, nil
+			}
+			arcs, err := b.plant(c)
+			if err != nil || slices.EqualFunc(arcs, c.arcs(), arc.same) {
+				return old, nil //nolint:nilerr // there is no better tree; findLAN says why
+			}
+			n := &circuit{Circuit: proto.CloneOf(c.Circuit), ends: c.ends}
+			n.TreeLabels, err = b.label(n, arcs, &undo)
+			return n, err
+		})
+		if err != nil {
+			b.mu.Lock()
+			for _, f := range undo {
+				f()
+			}
+			b.mu.Unlock()
+		}
+	}
+}
+
+// packet is the stage: it learns the senders of a vpls.
+func (b *store) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+	m := in.Key.TunnelID
+	if in.Table != flow.TableCircuits || in.Cookie.Owner() != flow.OwnerCircuits || m&lanBit == 0 {
+		return flow.Next
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status[b.tails[tail{in.Switch, uint32(m & flow.LabelMax)}]]
+	if s == nil || s.lan == nil {
+		return flow.Done
+	}
+	i := slices.IndexFunc(s.circuit.Members, func(x *api.CircuitMember) bool { return x.Label == uint32(m&flow.LabelMax) })
+	for ; i >= 0 && i < len(s.circuit.ends); i++ { // labels are each switch's own
+		if e := s.circuit.ends[i]; e.at.Switch == in.Switch && s.circuit.Members[i].Label == uint32(m&flow.LabelMax) {
+			if s.lan.learn(in.Key.EthSrc, e, b.now()) {
+				b.learnt[s.circuit.Name] = true
+			}
+			break
+		}
+	}
+	return flow.Done
+}
+
+// spread has entries follow what has been learnt; pass is whether time passes for
+// all that is known, too.
+func (b *store) spread(pass bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if pass {
+		now := b.now()
+		for name, s := range b.status {
+			if s.lan != nil {
+				if s.lan.pass(now) {
+					b.learnt[name] = true
+				}
+				b.assess(s)
+			}
+		}
+	}
+	for name := range b.learnt {
+		if s := b.status[name]; s != nil {
+			b.declare(s.circuit.edges()...)
+			b.assess(s)
+		}
+	}
+	clear(b.learnt)
+}
+
+// runLANs sees to vpls until ctx ends.
+func (b *store) runLANs(ctx context.Context) {
+	tick := time.NewTicker(learnGap)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		second := n%int(time.Second/learnGap) == 0
+		if b.spread(second); second {
+			b.replant(ctx)
+		}
+	}
+}

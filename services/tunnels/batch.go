@@ -39,7 +39,7 @@ func (r *repairer) setTunnels(ctx context.Context, q *api.SetTunnelsRequest) (*a
 		if m != nil {
 			m.User = q.User
 		}
-		result, err := r.b.set(ctx, m)
+		result, err := r.set(ctx, m)
 		resp.Outcomes = append(resp.Outcomes, outcome(m.GetName(), result, err))
 	}
 	for _, name := range q.Delete {
@@ -57,6 +57,30 @@ func (r *repairer) setTunnels(ctx context.Context, q *api.SetTunnelsRequest) (*a
 		}
 	}
 	return resp, nil
+}
+
+// set stores what a client wants of a tunnel, and returns what became of it. A change
+// for which there is no path is refused, if the tunnel has one that it could lose.
+func (r *repairer) set(ctx context.Context, m *api.Tunnel) (result string, err error) {
+	b := r.b
+	t, err := readTunnel(m)
+	if err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	s := b.status[t.name]
+	check := s != nil && s.state != "down" && s.tunnel.from == t.from && s.tunnel.to == t.to && !sameDemand(s.tunnel, t) && s.tunnel.keptBy(t.wanted.User) == nil
+	b.mu.Unlock()
+	if check {
+		q := &quest{t: t}
+		if err := r.alone(ctx, []*quest{q}, nil); err != nil {
+			return "", api.Errorf(codes.Unavailable, "tunnel %s stays as it is: %w", t.name, err)
+		}
+		if len(q.found) == 0 {
+			return "", api.Errorf(codes.ResourceExhausted, "tunnel %s stays as it is: %s", t.name, q.why)
+		}
+	}
+	return b.set(ctx, t)
 }
 
 // What becomes of a tunnel.
@@ -93,7 +117,7 @@ func (r *repairer) preview(ctx context.Context, q *api.SetTunnelsRequest) *api.S
 		o := outcome(name, unchanged, nil)
 		if s := b.status[name]; s != nil {
 			o = outcome(name, deleted, s.tunnel.keptBy(q.User))
-			o.Tunnel = s.message()
+			o.Tunnel = b.message(s)
 		}
 		resp.Outcomes = append(resp.Outcomes, o)
 	}
@@ -123,12 +147,24 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 		o.Tunnel = b.get(t.name)
 		return o
 	}
-	primary, standby, lacking := r.choose(ctx, now)
-	would := now.with(primary, standby)
-	w := &status{tunnel: would, entered: would, since: b.now()}
+	q := &quest{t: now}
+	if old != nil && sameDemand(old, now) {
+		q.found = old.paths(onPrimary)
+	} else if err := r.alone(ctx, []*quest{q}, nil); err != nil {
+		return outcome(t.name, "", err)
+	}
+	o.Preempts = b.takenFrom(q.takes)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.assess(w, text(lacking))
-	o.Tunnel = w.message()
+	w := &status{tunnel: now, entered: now, since: b.now()}
+	primary, standby := b.arrange(w, q)
+	would, taken, err := b.labelled(now, primary, standby)
+	b.giveBack(taken)
+	if err != nil {
+		q.why, would = err.Error(), now.with(nil, nil)
+	}
+	w.tunnel, w.entered = would, would
+	w.assess(b, q.why)
+	o.Tunnel = b.message(w)
 	return o
 }

@@ -28,7 +28,7 @@ func (b *store) changes() (list []*api.TunnelChanged) {
 			}
 			continue
 		}
-		if m := s.message(); !proto.Equal(m, told) {
+		if m := b.message(s); !proto.Equal(m, told) {
 			list = append(list, &api.TunnelChanged{Tunnel: m})
 			b.told[name] = m
 		}

@@ -1,6 +1,7 @@
 package tunnels
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
 // A repairer gives tunnels the paths that they lack: it makes the new ones before
 // it breaks the old.
 type repairer struct {
-	b    *store
-	find func(ctx context.Context, from, to flow.DPID, protect bool) ([]lsp, error)
+	b       *store
+	compute func(context.Context, *api.ComputePathsRequest) (*api.ComputePathsResponse, error)
 	// settle waits until switches have confirmed what was declared, and returns
 	// why one has not.
 	settle func(ctx context.Context, switches []flow.DPID) error
@@ -37,9 +39,12 @@ func (r *repairer) run(ctx context.Context) {
 			r.b.converged()
 		}
 		r.repair(ctx)
-		timer.Reset(r.b.cfg.Retry)
+		timer.Reset(r.next())
 	}
 }
+
+// rounds bounds how often tunnels that have lost bandwidth are seen to at once.
+const rounds = 16
 
 // A change is the new paths of one tunnel on their way.
 type change struct {
@@ -55,13 +60,13 @@ func (r *repairer) repair(ctx context.Context) {
 		return
 	}
 	defer func() { <-r.turn }()
-	var changes []change
-	for _, t := range r.needy() {
-		if c, err := r.route(ctx, t); err != nil {
-			r.lacks(t.name, err.Error())
-		} else if c != nil {
-			changes = append(changes, *c)
+	changes := r.improve(ctx)
+	for range rounds { // each may take bandwidth from tunnels that are then in need
+		list := r.needy()
+		if len(list) == 0 {
+			break
 		}
+		changes = append(changes, r.route(ctx, list)...)
 	}
 	if len(changes) == 0 {
 		return
@@ -84,19 +89,37 @@ func (r *repairer) repair(ctx context.Context) {
 	r.retire(changes)
 }
 
-// needy returns the tunnels to be seen to.
+// needy returns the tunnels to be seen to, the most important first; one that is to
+// be apart from another of them is left for the next round.
 func (r *repairer) needy() (list []*tunnel) {
 	b := r.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	for _, s := range b.status {
+	due := map[string]bool{}
+	for name, s := range b.status {
 		if s.needs && !now.Before(s.again) {
-			s.needs = false
-			list = append(list, s.tunnel)
+			due[name] = true
 		}
 	}
-	slices.SortFunc(list, func(a, b *tunnel) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
+	for name := range due {
+		if t := b.status[name].tunnel; !due[t.wanted.DiverseFrom] {
+			list = append(list, t)
+		}
+	}
+	if len(list) == 0 { // they are to be apart from each other
+		for name := range due {
+			list = append(list, b.status[name].tunnel)
+		}
+	}
+	for _, t := range list {
+		b.status[t.name].needs = false
+	}
+	slices.SortFunc(list, func(a, b *tunnel) int {
+		x, _ := priorities(a.wanted)
+		y, _ := priorities(b.wanted)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.name, b.name))
+	})
 	return list
 }
 
@@ -107,8 +130,11 @@ func (r *repairer) lacks(name, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.status[name]; s != nil {
+		s.lack = why
 		b.assess(s, why)
-		s.needs, s.again = true, b.now().Add(b.cfg.Retry)
+		if !s.needs { // nothing else has happened
+			s.needs, s.again = true, b.now().Add(b.cfg.Retry)
+		}
 	}
 }
 
@@ -124,123 +150,116 @@ func (r *repairer) postpone(changes []change) {
 	}
 }
 
-// route finds the paths that a tunnel lacks, takes their labels, and stores
-// them. It returns nil if the tunnel is gone meanwhile.
-func (r *repairer) route(ctx context.Context, t *tunnel) (*change, error) {
-	primary, standby, lacking := r.choose(ctx, t)
-	if primary == nil {
-		return nil, lacking
-	}
-	c, err := r.keep(ctx, t, primary, standby)
-	if err == nil && lacking != nil {
-		r.lacks(t.name, lacking.Error())
-	}
-	return c, err
-}
-
-// choose returns the paths that a tunnel should have, those that it has where
-// they do, and what it lacks.
-func (r *repairer) choose(ctx context.Context, t *tunnel) (primary, standby lsp, lacking error) {
+// route finds the paths that tunnels lack, takes their labels, and stores them.
+func (r *repairer) route(ctx context.Context, list []*tunnel) (changes []change) {
 	b := r.b
+	var quests, whole []*quest
 	b.mu.Lock()
-	have := map[bool]lsp{}
-	for _, p := range t.paths(onPrimary) {
-		if b.whole(p) {
-			if _, one := have[true]; one {
-				have[false] = p
-			} else {
-				have[true] = p
+	for _, t := range list {
+		s := b.status[t.name]
+		if s == nil || s.tunnel != t {
+			continue
+		}
+		if q := b.quest(s); q == nil {
+			whole = append(whole, &quest{t: t, found: s.tunnel.paths(s.active)})
+		} else {
+			q.displaced = s.displaced
+			if q.kept == nil && (s.reroute || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby)) {
+				q.own = true
 			}
+			quests = append(quests, q)
 		}
 	}
-	shared := false
-	if len(have) == 2 {
-		_, shared = share(have[true], have[false])
-	}
+	booked := b.booked.messages(nil)
 	b.mu.Unlock()
-	primary, standby = have[true], have[false]
-	if !t.protect {
-		standby = nil
-	}
-	if primary != nil && (!t.protect || standby != nil && !shared) {
-		return primary, standby, nil
-	}
-	found, err := r.find(ctx, t.from, t.to, t.protect)
+	free := slices.DeleteFunc(slices.Clone(quests), func(q *quest) bool { return q.own })
+	added, err := r.seek(ctx, free, booked)
 	if err == nil {
-		err = r.fit(found)
+		err = r.alone(ctx, slices.DeleteFunc(slices.Clone(quests), func(q *quest) bool {
+			return !q.own && (q.kept == nil || len(q.found) > 0)
+		}), added)
 	}
+	for _, q := range append(whole, quests...) {
+		if err != nil {
+			q.found, q.why = nil, err.Error()
+		}
+		if c := r.settled(ctx, q); c != nil {
+			changes = append(changes, *c)
+		}
+	}
+	return changes
+}
+
+// settled stores what a quest has found; nil if nothing changes.
+func (r *repairer) settled(ctx context.Context, q *quest) *change {
+	b, t := r.b, q.t
+	if err := r.fit(q.found); err != nil {
+		q.found, q.why = nil, err.Error()
+	}
+	b.mu.Lock()
+	s := b.status[t.name]
+	if s == nil || s.tunnel != t || s.displaced != q.displaced {
+		b.mu.Unlock()
+		return nil // it is seen to again
+	}
+	displaced, why := s.displaced, q.why
+	if displaced != "" {
+		why = displaced + "; " + why
+	}
+	s.lack = ""
+	primary, standby := b.arrange(s, q)
+	b.mu.Unlock()
+	c, err := r.keep(ctx, t, displaced != "" && len(q.found) == 0, primary, standby)
 	switch {
 	case err != nil:
-		return primary, standby, err
-	case len(found) == 0 && primary == nil:
-		return nil, nil, fmt.Errorf("there is no path from %v to %v", t.from, t.to)
+		r.lacks(t.name, err.Error())
+	case len(q.found) == 0:
+		if q.kept != nil {
+			why = fmt.Sprintf("there is no second path from %v to %v: %s", t.from, t.to, q.why)
+		}
+		r.lacks(t.name, why)
+	case t.protect && standby == nil:
+		r.lacks(t.name, fmt.Sprintf("there is no second path from %v to %v", t.from, t.to))
 	}
-	primary, standby = r.pair(found, have)
-	if !t.protect {
-		standby = nil
-	} else if standby == nil {
-		lacking = fmt.Errorf("there is no second path from %v to %v", t.from, t.to)
-	}
-	return primary, standby, lacking
+	return c
 }
 
-// text returns the text of an error; empty if there is none.
-func text(err error) string {
-	if err == nil {
-		return ""
+// arrange returns the paths of a tunnel, given what was found: those that there are
+// where they lead the same way, those first. A path that has a link down stays if
+// there is no other. It is called with mu held.
+func (b *store) arrange(s *status, q *quest) (primary, standby lsp) {
+	have := s.tunnel.paths(s.active)
+	list := q.found
+	if q.kept != nil {
+		list = append([]lsp{q.kept}, list...)
 	}
-	return err.Error()
-}
-
-// pair returns the paths that were found, as those that there are where they
-// lead the same way, those first.
-func (r *repairer) pair(found []lsp, have map[bool]lsp) (primary, standby lsp) {
+	if len(list) == 0 {
+		if s.displaced != "" {
+			return nil, nil
+		}
+		return s.tunnel.primary, s.tunnel.standby
+	}
 	var old, young []lsp
-	for _, p := range found {
-		switch {
-		case p.sameWay(have[true]):
-			old = append(old, have[true])
-		case p.sameWay(have[false]):
-			old = append(old, have[false])
-		default:
+	for _, p := range list[:min(len(list), 2)] {
+		if i := slices.IndexFunc(have, p.sameWay); i >= 0 {
+			old = append(old, have[i])
+		} else {
 			young = append(young, p)
 		}
 	}
-	list := append(old, young...)
-	if len(list) == 0 {
-		return have[true], have[false]
-	}
-	if len(list) == 1 {
+	list = append(old, young...)
+	if len(list) == 1 || !s.tunnel.protect {
 		return list[0], nil
 	}
 	return list[0], list[1]
 }
 
-// fit returns why paths cannot be used.
-func (r *repairer) fit(paths []lsp) error {
-	b := r.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, p := range paths {
-		if !b.whole(p) {
-			return errors.New("paths does not know yet that a link is down")
-		}
-		for _, h := range p {
-			if sw := b.switches[h.sw]; sw.GetOpenflow() == "1.0" {
-				return fmt.Errorf("switch %v on the path speaks OpenFlow 1.0, which has no labels", h.sw)
-			}
-		}
-	}
-	return nil
-}
-
 var errNoLabel = errors.New("no label is free")
 
-// keep stores a tunnel with its paths, which get labels where they have none.
-func (r *repairer) keep(ctx context.Context, t *tunnel, paths ...lsp) (*change, error) {
-	b := r.b
-	var taken []lspHop
-	label := func(p lsp) (lsp, error) {
+// labelled returns a tunnel with paths, which get labels where they have none, and
+// which were taken. It is called with mu held.
+func (b *store) labelled(t *tunnel, paths ...lsp) (now *tunnel, taken []lspHop, err error) {
+	for k, p := range paths {
 		p = slices.Clone(p)
 		for i := 1; i < len(p)-1; i++ {
 			if p[i].label != 0 {
@@ -248,41 +267,69 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, paths ...lsp) (*change, 
 			}
 			l, ok := b.labels.take(p[i].sw, b.cfg.FirstLabel, b.cfg.LastLabel)
 			if !ok {
-				return nil, fmt.Errorf("%w at switch %v: all of %d to %d are in use; raise tunnels.last_label", errNoLabel, p[i].sw, b.cfg.FirstLabel, b.cfg.LastLabel)
+				b.giveBack(taken)
+				return nil, nil, fmt.Errorf("%w at switch %v: all of %d to %d are in use; raise tunnels.last_label", errNoLabel, p[i].sw, b.cfg.FirstLabel, b.cfg.LastLabel)
 			}
 			p[i].label = l
 			taken = append(taken, p[i])
 		}
-		return p, nil
+		paths[k] = p
 	}
+	return t.with(paths[0], paths[1]), taken, nil
+}
+
+// giveBack gives labels back that were taken and not used. It is called with mu held.
+func (b *store) giveBack(taken []lspHop) {
+	for _, h := range taken {
+		b.labels.give(h.sw, h.label)
+	}
+}
+
+// keep stores a tunnel with its paths; lose says that it has lost its bandwidth for
+// want of another path. It returns nil if the switches have them already.
+func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp) (*change, error) {
+	b := r.b
+	var taken []lspHop
 	gone := errors.New("changed meanwhile")
 	_, now, err := b.tunnels.Change(ctx, t.name, func(old *tunnel) (*tunnel, error) {
 		if old != t {
 			return nil, gone // it is seen to again
 		}
-		primary, err := label(paths[0])
+		c, list, err := b.labelled(t, paths...)
 		if err != nil {
 			return nil, err
 		}
-		standby, err := label(paths[1])
-		if err != nil {
-			return nil, err
+		taken = list
+		s := b.status[t.name]
+		if s.reroute = false; !lose {
+			s.displaced = ""
 		}
-		if c := t.with(primary, standby); !c.equal(t) {
+		if !c.equal(t) {
 			return c, nil
 		}
+		b.book(s)
 		return old, nil
 	})
 	if err != nil {
 		b.mu.Lock()
-		for _, h := range taken {
-			b.labels.give(h.sw, h.label)
-		}
+		b.giveBack(taken)
 		b.mu.Unlock()
 		if errors.Is(err, gone) {
 			return nil, nil
 		}
 		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status[t.name]
+	if s != nil && s.tunnel == now {
+		s.needs = s.displaced != "" && !lose
+	}
+	if s == nil || s.tunnel != now || s.entered == now && len(s.retired) == 0 {
+		if s != nil {
+			b.assess(s, s.lack)
+		}
+		return nil, nil
 	}
 	return &change{t.name, now}, nil
 }
@@ -312,13 +359,14 @@ func (r *repairer) enter(changes []change, failed error) {
 			continue
 		}
 		b.index(s, false)
-		s.entered, s.active = s.tunnel, onPrimary
+		s.entered, s.active, s.yields = s.tunnel, onPrimary, false
 		b.index(s, true)
+		b.book(s)
 		if !b.whole(s.entered.primary) && b.whole(s.entered.standby) {
 			s.active = onStandby
 		}
 		b.declare(s.tunnel.from)
-		b.assess(s, s.reason)
+		b.assess(s, s.lack)
 		b.differs(c.name)
 		if s.state != "up" && s.again.IsZero() {
 			s.needs, s.again = true, b.now().Add(b.cfg.Retry)

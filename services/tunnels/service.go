@@ -7,7 +7,6 @@ package tunnels
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -25,7 +24,7 @@ func Spec() weft.Spec {
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
 		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DeleteTunnel, api.ListTunnels),
-		Calls:      weft.Methods(api.SetStanding, api.FindPath),
+		Calls:      weft.Methods(api.SetStanding, api.ComputePaths),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels"},
@@ -51,8 +50,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("tunnels", "Tunnels.", func() float64 { return float64(len(b.list())) })
 	k := weft.KeepStanding(env, flow.OwnerLabels, b.want)
 	r := &repairer{b: b, log: env.Log, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
-		find: func(ctx context.Context, from, to flow.DPID, protect bool) ([]lsp, error) {
-			return find(ctx, env, from, to, protect)
+		compute: func(ctx context.Context, q *api.ComputePathsRequest) (*api.ComputePathsResponse, error) {
+			return weft.Call(ctx, env, api.ComputePaths, q)
 		},
 		settle: func(ctx context.Context, switches []flow.DPID) error {
 			_ = k.Settle(ctx) // what counts is how each of them stands
@@ -76,7 +75,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {
-		if _, err := b.set(ctx, q.GetTunnel()); err != nil {
+		if _, err := r.set(ctx, q.GetTunnel()); err != nil {
 			return nil, err
 		}
 		r.repair(ctx)
@@ -124,25 +123,4 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	k.Run(ctx)
 	return nil
-}
-
-// find asks paths for one path between two switches, or for two.
-func find(ctx context.Context, env *weft.Env, from, to flow.DPID, two bool) ([]lsp, error) {
-	req := &api.FindPathRequest{Src: from.String(), Dst: to.String(), Count: 1}
-	if two {
-		req.Count, req.Kind = 2, "disjoint"
-	}
-	resp, err := weft.Call(ctx, env, api.FindPath, req)
-	if err != nil {
-		return nil, fmt.Errorf("path not found: %w", err)
-	}
-	var list []lsp
-	for _, m := range resp.Paths {
-		p, err := parsePath(m)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, p)
-	}
-	return list, nil
 }

@@ -18,9 +18,13 @@ func TestService(t *testing.T) {
 		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return &api.SetStandingResponse{}, nil
 		})
-		wefttest.Fake(h, api.FindPath, func(_ context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
-			return &api.FindPathResponse{Paths: []*api.Path{{Hops: []*api.Hop{
-				{Dpid: "0000000000000001", OutPort: 2}, {Dpid: "0000000000000002", InPort: 1, OutPort: 3}, {Dpid: "0000000000000003", InPort: 2}}}}}, nil
+		wefttest.Fake(h, api.ComputePaths, func(_ context.Context, q *api.ComputePathsRequest) (*api.ComputePathsResponse, error) {
+			resp := &api.ComputePathsResponse{}
+			for range q.Demands {
+				resp.Answers = append(resp.Answers, &api.PathAnswer{Paths: []*api.Path{{Hops: []*api.Hop{
+					{Dpid: "0000000000000001", OutPort: 2}, {Dpid: "0000000000000002", InPort: 1, OutPort: 3}, {Dpid: "0000000000000003", InPort: 2}}}}})
+			}
+			return resp, nil
 		})
 		h.Start()
 		tell := func() {

@@ -26,10 +26,12 @@ type store struct {
 	mu       object.Guard // guards the following
 	tunnels  *object.Store[*tunnel]
 	status   map[string]*status
-	at       map[flow.DPID]map[string]bool            // the tunnels of a switch
-	links    map[flow.Location]map[flow.Location]bool // whether links are up, by the port that they leave by
-	switches map[flow.DPID]*api.Switch                // that are connected
-	over     map[flow.Location]map[string]bool        // the tunnels that leave by a port
+	at       map[flow.DPID]map[string]bool             // the tunnels of a switch
+	links    map[flow.Location]map[flow.Location]*link // by the port that they leave by
+	booked   bookings
+	improved time.Time                         // when a link has last become better
+	switches map[flow.DPID]*api.Switch         // that are connected
+	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
 	labels   *labels
 	groups   map[uint32]bool
 	news     map[string]bool        // the tunnels that may differ from what was published
@@ -58,6 +60,15 @@ type status struct {
 	reason  string
 	since   time.Time
 	again   time.Time // when to seek a path again
+
+	books     []flow.Location // the links on which it books, at its bandwidth and holding priority
+	kbps      uint64
+	hold      uint32
+	displaced string    // why it has lost its bandwidth
+	lack      string    // why it has not got what it lacks
+	yields    bool      // what its head still has books nothing: others have the bandwidth
+	reroute   bool      // other paths are wanted
+	checked   time.Time // up to which better link its paths are the best
 }
 
 // path returns the primary or the standby path that the head has.
@@ -77,7 +88,7 @@ func (s *status) installed() []lsp {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{},
-		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]bool{},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{},
 		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
@@ -99,6 +110,7 @@ func (b *store) changed(old, now *tunnel) {
 	var touched []flow.DPID
 	switch {
 	case now == nil:
+		b.unbook(s)
 		delete(b.status, name)
 		delete(b.groups, old.group)
 		for _, p := range s.installed() {
@@ -116,6 +128,7 @@ func (b *store) changed(old, now *tunnel) {
 				s.retired = append(s.retired, p)
 			}
 		}
+		s.reroute = s.reroute || !sameDemand(old, now)
 		s.tunnel = now
 	}
 	b.groups[now.group] = true
@@ -128,6 +141,7 @@ func (b *store) changed(old, now *tunnel) {
 		touched = append(touched, switchesOf(p)...)
 	}
 	b.index(s, true)
+	b.book(s)
 	s.needs = true
 	b.declare(touched...)
 	b.kick()
@@ -176,13 +190,9 @@ func switchesOf(p lsp) (list []flow.DPID) {
 	return list
 }
 
-// set stores what a client wants of a tunnel, and returns what became of it. One
-// with the same ends keeps its group and its paths.
-func (b *store) set(ctx context.Context, m *api.Tunnel) (result string, err error) {
-	t, err := readTunnel(m)
-	if err != nil {
-		return "", err
-	}
+// set stores what is wanted of a tunnel, and returns what became of it. One with the
+// same ends keeps its group and its paths.
+func (b *store) set(ctx context.Context, t *tunnel) (result string, err error) {
 	_, _, err = b.tunnels.Change(ctx, t.name, func(old *tunnel) (now *tunnel, err error) {
 		result, now, err = b.admit(old, t)
 		return now, err
@@ -238,7 +248,7 @@ func (b *store) remove(ctx context.Context, name, user string) (was *api.Tunnel,
 		if old == nil {
 			return nil, nil
 		}
-		was = b.status[name].message()
+		was = b.message(b.status[name])
 		return nil, old.keptBy(user)
 	})
 	if err != nil {
@@ -252,7 +262,7 @@ func (b *store) get(name string) *api.Tunnel {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.status[name]; s != nil {
-		return s.message()
+		return b.message(s)
 	}
 	return nil
 }
@@ -263,15 +273,17 @@ func (b *store) list() []*api.Tunnel {
 	defer b.mu.Unlock()
 	list := make([]*api.Tunnel, 0, len(b.status))
 	for _, name := range slices.Sorted(maps.Keys(b.status)) {
-		list = append(list, b.status[name].message())
+		list = append(list, b.message(b.status[name]))
 	}
 	return list
 }
 
-func (s *status) message() *api.Tunnel {
+// message returns a tunnel with its state. It is called with mu held.
+func (b *store) message(s *status) *api.Tunnel {
 	m := s.tunnel.message()
 	m.State, m.Reason, m.Since = s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.state != "down" {
+		m.DelayUs = b.delay(s.path(s.active))
 		m.Active = [...]string{"primary", "standby"}[s.active]
 		for _, h := range s.path(s.active) {
 			m.Path = append(m.Path, h.sw.String())
@@ -301,33 +313,6 @@ func (b *store) switchChanged(e *api.SwitchChanged) {
 	}
 }
 
-// linkChanged handles discovery's event.
-func (b *store) linkChanged(e *api.LinkChanged) {
-	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
-	up := !e.Removed && (e.Link.State == "up" || e.Link.State == "dampened")
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.links[src] == nil {
-		b.links[src] = map[flow.Location]bool{}
-	}
-	b.links[src][dst] = up
-	for name := range b.over[src] {
-		b.judge(b.status[name])
-	}
-}
-
-// whole reports whether all links of a path are up, which they are while its
-// switches may be away. It is called with mu held.
-func (b *store) whole(p lsp) bool {
-	for i := range len(p) - 1 {
-		up, told := b.links[flow.Location{Switch: p[i].sw, Port: p[i].out}][flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}]
-		if !up && (told || !b.now().Before(b.trust)) {
-			return false
-		}
-	}
-	return len(p) > 1
-}
-
 // judge has the head use a path that is whole, and the tunnel seen to if it lacks
 // one. It is called with mu held.
 func (b *store) judge(s *status) {
@@ -335,8 +320,9 @@ func (b *store) judge(s *status) {
 		s.active = other
 		b.declare(s.tunnel.from)
 	}
+	b.book(s)
 	b.assess(s, "")
-	if s.state != "up" {
+	if s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
 		s.needs, s.again = true, time.Time{}
 		b.kick()
 	}
@@ -345,6 +331,11 @@ func (b *store) judge(s *status) {
 // assess sets the state of a tunnel; why is the reason if it lacks a path. It is
 // called with mu held.
 func (b *store) assess(s *status, why string) {
+	s.assess(b, why)
+	b.differs(s.tunnel.name)
+}
+
+func (s *status) assess(b *store, why string) {
 	primary, standby := b.whole(s.entered.primary), b.whole(s.entered.standby)
 	state := "up"
 	switch {
@@ -361,11 +352,15 @@ func (b *store) assess(s *status, why string) {
 	default:
 		why = ""
 	}
+	if state == "up" && (b.drained(s.entered.primary) || b.drained(s.entered.standby)) {
+		if why = "a link of its path is drained"; s.lack != "" {
+			why += ", and it has no other: " + s.lack
+		}
+	}
 	if s.state != state {
 		s.since = b.now()
 	}
 	s.state, s.reason = state, why
-	b.differs(s.tunnel.name)
 }
 
 // share returns a port by which both paths leave.
@@ -386,7 +381,7 @@ func (b *store) converged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.status {
-		if b.assess(s, s.reason); s.state != "up" {
+		if b.assess(s, s.lack); s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
 			s.needs, s.again = true, time.Time{}
 			b.kick()
 		}

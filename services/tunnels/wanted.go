@@ -125,19 +125,8 @@ func priorities(m *api.Tunnel) (setup, hold uint32) {
 
 // notYet returns which wish cannot be met yet.
 func notYet(m *api.Tunnel) error {
-	for _, f := range []struct {
-		key   string
-		given bool
-	}{
-		{"reserved_kbps", m.ReservedKbps > 0}, {"max_delay_us", m.MaxDelayUs > 0}, {"max_hops", m.MaxHops > 0},
-		{"include_any", len(m.IncludeAny) > 0}, {"include_all", len(m.IncludeAll) > 0}, {"exclude_any", len(m.ExcludeAny) > 0},
-		{"exclude_nodes", len(m.ExcludeNodes) > 0}, {"exclude_links", len(m.ExcludeLinks) > 0}, {"exclude_risk_groups", len(m.ExcludeRiskGroups) > 0},
-		{"diverse_from", m.DiverseFrom != ""}, {"pin", len(m.Pin) > 0}, {"setup_priority", m.SetupPriority != nil}, {"hold_priority", m.HoldPriority != nil},
-		{"revert_after_s", m.RevertAfterS > 0}, {"transport " + m.Transport, m.Transport == "vxlan" || m.Transport == "gre"},
-	} {
-		if f.given {
-			return api.Errorf(codes.Unimplemented, "%s is not supported by this controller", f.key)
-		}
+	if m.Transport != "mpls" {
+		return api.Errorf(codes.Unimplemented, "transport %s is not supported by this controller: want mpls", m.Transport)
 	}
 	return nil
 }

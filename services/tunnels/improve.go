@@ -1,0 +1,94 @@
+package tunnels
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// next returns after how long tunnels are to be seen to again.
+func (r *repairer) next() time.Duration {
+	b := r.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wait := b.cfg.Retry
+	now := b.now()
+	for _, s := range b.status {
+		if hold, ok := s.tunnel.hold(); ok && s.checked.Before(b.improved) {
+			wait = min(wait, max(b.improved.Add(hold).Sub(now), 10*time.Millisecond))
+		}
+	}
+	return wait
+}
+
+// improve moves tunnels to better paths, when their hold times have passed since a
+// link has become better.
+func (r *repairer) improve(ctx context.Context) (changes []change) {
+	b := r.b
+	var quests []*quest
+	b.mu.Lock()
+	now := b.now()
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range b.status {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		s := b.status[name]
+		hold, ok := s.tunnel.hold()
+		if !ok || s.needs || s.state != "up" || !s.checked.Before(b.improved) || now.Before(b.improved.Add(hold)) {
+			continue
+		}
+		s.checked = b.improved
+		quests = append(quests, &quest{t: s.tunnel})
+	}
+	b.mu.Unlock()
+	if len(quests) == 0 || r.alone(ctx, quests, nil) != nil {
+		return nil
+	}
+	costs := r.costs(ctx, quests)
+	for i, q := range quests {
+		if len(q.found) < len(q.t.paths(onPrimary)) || q.cost >= costs[i] {
+			continue
+		}
+		if c := r.settled(ctx, q); c != nil {
+			changes = append(changes, *c)
+		}
+	}
+	return changes
+}
+
+// costs returns what the paths that tunnels have cost now; the most if that is not
+// known.
+func (r *repairer) costs(ctx context.Context, quests []*quest) []uint64 {
+	costs := make([]uint64, len(quests))
+	var demands []*api.PathDemand
+	var of []int
+	for i, q := range quests {
+		for _, p := range q.t.paths(onPrimary) {
+			d := &api.PathDemand{Src: p[0].sw.String(), Dst: p[len(p)-1].sw.String()}
+			for _, at := range p.via() {
+				d.Via = append(d.Via, &api.PathVia{Link: api.NewLocation(flow.Location{Switch: at.Switch, Port: at.Port})})
+			}
+			demands, of = append(demands, d), append(of, i)
+		}
+	}
+	for at := 0; at < len(demands); at += demandsMax {
+		part := demands[at:min(at+demandsMax, len(demands))]
+		resp, err := r.compute(ctx, &api.ComputePathsRequest{Demands: part})
+		for k := range part {
+			i := of[at+k]
+			if err != nil || len(resp.Answers[k].Paths) != 1 {
+				costs[i] = math.MaxUint64 / 2
+			} else {
+				costs[i] += resp.Answers[k].Paths[0].Cost
+			}
+		}
+	}
+	return costs
+}

@@ -1,0 +1,111 @@
+package tunnels
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A link is one direction of a link, as discovery says.
+type link struct {
+	dst      flow.Location
+	up       bool
+	drained  bool
+	capacity uint64 // kilobits per second that may be booked; 0: it is not known
+	delay    uint64 // microseconds
+	metric   uint32
+	risks    []string
+}
+
+// linkChanged handles discovery's event.
+func (b *store) linkChanged(e *api.LinkChanged) {
+	m := e.GetLink()
+	src, dst, set := m.GetSrc().Flow(), m.GetDst().Flow(), m.GetSettings()
+	now := &link{
+		dst: dst, up: !e.Removed && (m.State == "up" || m.State == "dampened"), drained: set.GetDrained(),
+		capacity: m.GetCapacityKbps(), delay: uint64(m.GetLatencyUs()), metric: set.GetMetric(), risks: set.GetRiskGroups(),
+	}
+	if d := set.GetDelayUs(); d > 0 {
+		now.delay = uint64(d)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.links[src] == nil {
+		b.links[src] = map[flow.Location]*link{}
+	}
+	was := b.links[src][dst]
+	b.links[src][dst] = now
+	if was != nil && was.up == now.up && was.drained == now.drained && was.capacity == now.capacity && was.metric == now.metric && slices.Equal(was.risks, now.risks) {
+		return
+	}
+	if now.up && (was == nil || !was.up || was.drained && !now.drained || was.metric != now.metric || was.capacity < now.capacity) {
+		b.improved = b.now()
+	}
+	for _, name := range sorted(b.over[src]) {
+		b.judge(b.status[name])
+	}
+	b.crowded(src)
+}
+
+// linkOf returns the link between two hops of a path; nil if nothing is known of
+// it.
+func (b *store) linkOf(p lsp, i int) *link {
+	return b.links[flow.Location{Switch: p[i].sw, Port: p[i].out}][flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}]
+}
+
+// whole reports whether all links of a path are up, which they are while its
+// switches may be away. It is called with mu held.
+func (b *store) whole(p lsp) bool {
+	for i := range len(p) - 1 {
+		if l := b.linkOf(p, i); l != nil && !l.up || l == nil && !b.now().Before(b.trust) {
+			return false
+		}
+	}
+	return len(p) > 1
+}
+
+// drained reports whether a link of a path is. It is called with mu held.
+func (b *store) drained(p lsp) bool {
+	for i := range max(len(p)-1, 0) {
+		if l := b.linkOf(p, i); l != nil && l.drained {
+			return true
+		}
+	}
+	return false
+}
+
+// delay returns what a path takes, microseconds. It is called with mu held.
+func (b *store) delay(p lsp) (us uint64) {
+	for i := range max(len(p)-1, 0) {
+		if l := b.linkOf(p, i); l != nil {
+			us += l.delay
+		}
+	}
+	return us
+}
+
+// capacity returns what may be booked on the link that leaves by a port; 0 if that
+// is not known, or the link is down. It is called with mu held.
+func (b *store) capacity(at flow.Location) (kbps uint64) {
+	for _, l := range b.links[at] {
+		if l.up {
+			kbps = max(kbps, l.capacity)
+		}
+	}
+	return kbps
+}
+
+// hold returns how long a better path has to be there before a tunnel moves to it;
+// false if it never does.
+func (t *tunnel) hold() (time.Duration, bool) {
+	switch s := t.wanted.RevertAfterS; {
+	case s < 0:
+		return 0, false
+	case s == 0:
+		return time.Minute, true
+	default:
+		return time.Duration(s) * time.Second, true
+	}
+}

@@ -1,0 +1,273 @@
+package tunnels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// A quest is a tunnel whose paths are sought.
+type quest struct {
+	t         *tunnel
+	kept      lsp // of a protected tunnel: the path beside which a second is sought; nil: all are sought
+	found     []lsp
+	cost      uint64 // of those found
+	takes     []*api.PathPreemption
+	why       string // nothing is found
+	displaced string // as of the tunnel when it began
+	own       bool   // all are sought, and what it books now counts for it
+}
+
+// demandsMax is how many demands one call of paths may have.
+const demandsMax = 4096
+
+// kinds are what two paths of a tunnel do not share, the best first.
+var kinds = [][]string{{"switches", "risk_groups"}, {"links", "risk_groups"}, {"links"}}
+
+// seek finds the paths of quests, which share what is not booked. Bookings of the
+// tunnels themselves count, unless they are taken out before. It returns what the found
+// paths book.
+func (r *repairer) seek(ctx context.Context, quests []*quest, booked []*api.LinkBooking) (added []*api.LinkBooking, err error) {
+	for level := 0; len(quests) > 0; level++ {
+		var open []*quest
+		for part := range slices.Chunk(quests, demandsMax) {
+			req := &api.ComputePathsRequest{Bookings: slices.Concat(booked, added)}
+			var asked []*quest
+			for _, q := range part {
+				d, err := r.demand(q, level)
+				switch {
+				case err != nil:
+					q.why = err.Error()
+				case d != nil:
+					asked, req.Demands = append(asked, q), append(req.Demands, d)
+				}
+			}
+			if len(asked) == 0 {
+				continue
+			}
+			resp, err := r.compute(ctx, req)
+			if err != nil {
+				return added, fmt.Errorf("path not found: %w", err)
+			}
+			for i, q := range asked {
+				if err := q.take(resp.Answers[i]); err != nil {
+					q.why = err.Error()
+				}
+				if len(q.found) == 0 {
+					open = append(open, q)
+					continue
+				}
+				_, hold := priorities(q.t.wanted)
+				if kbps := q.t.wanted.ReservedKbps; kbps > 0 {
+					for _, p := range q.found {
+						for _, at := range p.via() {
+							added = append(added, &api.LinkBooking{Src: api.NewLocation(at), Kbps: kbps, Priority: hold})
+						}
+					}
+				}
+			}
+		}
+		quests = open
+	}
+	return added, nil
+}
+
+// take takes the answer of paths.
+func (q *quest) take(a *api.PathAnswer) error {
+	q.found, q.cost, q.takes, q.why = nil, 0, a.Preempts, a.Reason
+	for _, m := range a.Paths {
+		p, err := parsePath(m)
+		if err != nil {
+			return err
+		}
+		q.found = append(q.found, p)
+		q.cost += m.Cost
+	}
+	if len(q.found) == 0 && q.why == "" {
+		q.why = fmt.Sprintf("there is no path from %v to %v", q.t.from, q.t.to)
+	}
+	return nil
+}
+
+// demand returns what paths is asked: at each level less, nil after the last.
+func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
+	w := q.t.wanted
+	setup, hold := priorities(w)
+	d := &api.PathDemand{
+		Name: w.Name, Src: w.From, Dst: w.To, BandwidthKbps: w.ReservedKbps, SetupPriority: &setup, HoldPriority: &hold,
+		MaxDelayUs: w.MaxDelayUs, MaxHops: w.MaxHops, ExcludeSwitches: w.ExcludeNodes, ExcludeLinks: w.ExcludeLinks, ExcludeRiskGroups: w.ExcludeRiskGroups,
+		IncludeAny: w.IncludeAny, IncludeAll: w.IncludeAll, ExcludeAny: w.ExcludeAny,
+	}
+	for _, sw := range w.Pin {
+		d.Via = append(d.Via, &api.PathVia{Dpid: sw})
+	}
+	b := r.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.DiverseFrom != "" {
+		s := b.status[w.DiverseFrom]
+		if s == nil {
+			return nil, fmt.Errorf("diverse_from: there is no tunnel %s", w.DiverseFrom)
+		}
+		for _, p := range s.tunnel.paths(onPrimary) {
+			d.Apart = append(d.Apart, &api.PathApart{Path: p.path(), Kinds: []string{"links", "risk_groups"}})
+		}
+	}
+	switch {
+	case q.kept != nil && level < len(kinds):
+		d.Apart = append(d.Apart, &api.PathApart{Path: q.kept.path(), Kinds: kinds[level]})
+	case q.kept == nil && q.t.protect && level < len(kinds):
+		d.Disjoint = kinds[level]
+		if len(w.Pin) > 0 && level == 0 {
+			d.Disjoint = kinds[1] // both pass the same switches
+		}
+	case q.kept == nil && level == len(kinds) && q.t.protect, level == 0:
+	default:
+		return nil, nil
+	}
+	return d, nil
+}
+
+// alone finds the paths of tunnels as if each had none: what it books counts for it.
+// One that keeps a path does so unless two others are found. More is what is to be
+// booked besides.
+func (r *repairer) alone(ctx context.Context, quests []*quest, more []*api.LinkBooking) error {
+	var tries, free []*quest
+	for _, q := range quests {
+		try := &quest{t: q.t}
+		if tries = append(tries, try); q.t.wanted.ReservedKbps == 0 {
+			free = append(free, try)
+			continue
+		}
+		added, err := r.seek(ctx, []*quest{try}, append(r.b.bookedBut(q.t.name), more...))
+		if err != nil {
+			return err
+		}
+		more = append(more, added...)
+	}
+	_, err := r.seek(ctx, free, nil)
+	for i, q := range quests {
+		if try := tries[i]; q.kept == nil || len(try.found) == 2 {
+			try.displaced = q.displaced
+			*q = *try
+		}
+	}
+	return err
+}
+
+// bookedBut returns all bookings but those of a tunnel; all if there is none of that
+// name.
+func (b *store) bookedBut(name string) []*api.LinkBooking {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status[name]
+	if s == nil {
+		return b.booked.messages(nil)
+	}
+	for _, at := range s.books {
+		b.booked.sub(at, s.hold, s.kbps)
+	}
+	list := b.booked.messages(nil)
+	for _, at := range s.books {
+		b.booked.add(at, s.hold, s.kbps)
+	}
+	return list
+}
+
+// path returns a path as paths has it.
+func (p lsp) path() *api.Path {
+	m := &api.Path{}
+	for _, h := range p {
+		m.Hops = append(m.Hops, &api.Hop{Dpid: h.sw.String(), InPort: uint32(h.in), OutPort: uint32(h.out)})
+	}
+	return m
+}
+
+// quest returns what is to be sought for a tunnel; nil if it lacks nothing. It is
+// called with mu held.
+func (b *store) quest(s *status) *quest {
+	var have []lsp
+	for _, p := range s.tunnel.paths(s.active) {
+		if b.usable(s, p) {
+			have = append(have, p)
+		}
+	}
+	switch {
+	case len(have) == 0:
+		return &quest{t: s.tunnel}
+	case !s.tunnel.protect:
+		return nil
+	case len(have) == 1:
+		return &quest{t: s.tunnel, kept: have[0]}
+	}
+	return nil
+}
+
+// usable reports whether a path may stay. It is called with mu held.
+func (b *store) usable(s *status, p lsp) bool {
+	return b.whole(p) && !b.drained(p) && s.displaced == "" && !s.reroute
+}
+
+// fit returns why paths that were found cannot be used.
+func (r *repairer) fit(paths []lsp) error {
+	b := r.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range paths {
+		if !b.whole(p) {
+			return errors.New("paths does not know yet that a link is down")
+		}
+		for _, h := range p {
+			if sw := b.switches[h.sw]; sw.GetOpenflow() == "1.0" {
+				return fmt.Errorf("switch %v on the path speaks OpenFlow 1.0, which has no labels", h.sw)
+			}
+		}
+	}
+	return nil
+}
+
+// sameDemand reports whether two tunnels ask for the same paths.
+func sameDemand(x, y *tunnel) bool {
+	bare := func(t *tunnel) *api.Tunnel {
+		m := proto.CloneOf(t.wanted)
+		m.User, m.Circuits, m.RevertAfterS = "", 0, 0
+		return m
+	}
+	return proto.Equal(bare(x), bare(y))
+}
+
+// takenFrom returns the names of tunnels that would lose bandwidth.
+func (b *store) takenFrom(list []*api.PathPreemption) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names := map[string]bool{}
+	for _, t := range list {
+		at, left := t.GetSrc().Flow(), t.Kbps
+		for name := range names {
+			if s := b.status[name]; slices.Contains(s.books, at) {
+				left -= min(left, s.kbps)
+			}
+		}
+		var gone []*status
+		for left > 0 {
+			s := b.victim(at, left, 8)
+			if s == nil {
+				break
+			}
+			names[s.tunnel.name] = true
+			left -= min(left, s.kbps)
+			s.books = slices.DeleteFunc(s.books, func(o flow.Location) bool { return o == at })
+			gone = append(gone, s)
+		}
+		for _, s := range gone {
+			s.books = append(s.books, at)
+		}
+	}
+	return sorted(names)
+}

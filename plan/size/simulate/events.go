@@ -1,0 +1,251 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// events simulates any system, event by event.
+type events struct {
+	system   System
+	arrivals *arrivals
+	services []*sampler
+	random   *rand.Rand
+
+	now     float64
+	arrival float64 // of the next packet
+	// shared is the work on shared processors, by the attained time at which it
+	// is done; attained is what each that works has had so far, and grows with
+	// speed.
+	shared   heap
+	attained float64
+	timers   heap // what ends at a time: idle, or work on an own processor
+	queues   []queue
+	first    []int // by stage: its first queue
+	turn     []int // by stage: of RoundRobin
+	packets  []packet
+	unused   []int32
+}
+
+type packet struct {
+	born float64
+	idle float64 // what follows the work on a shared processor
+	at   int32   // queue
+}
+
+// queue is the packets before copies: one copy's, or all of a stage.
+type queue struct {
+	stage   int
+	copies  int
+	busy    int
+	waiting []int32
+	head    int
+}
+
+func (q *queue) length() int { return q.busy + len(q.waiting) - q.head }
+
+func newEvents(s System, seed uint64) *events {
+	source := sources(seed)
+	e := &events{system: s, arrivals: newArrivals(s.Arrivals, s.Bursts, source()), random: rand.New(source()), turn: make([]int, len(s.Stages))}
+	for i, st := range s.Stages {
+		e.services = append(e.services, newSampler(st.Service, source()))
+		e.first = append(e.first, len(e.queues))
+		if st.Dispatch == Central {
+			e.queues = append(e.queues, queue{stage: i, copies: st.Copies})
+			continue
+		}
+		for range st.Copies {
+			e.queues = append(e.queues, queue{stage: i, copies: 1})
+		}
+	}
+	e.arrival = e.arrivals.draw()
+	return e
+}
+
+func (e *events) means() []float64    { return nil }
+func (e *events) controls() []float64 { return nil }
+
+// speed is what each that works gets of a processor.
+func (e *events) speed() float64 {
+	return min(1, float64(e.system.Processors)/float64(len(e.shared)))
+}
+
+func (e *events) next() (float64, bool) {
+	for {
+		work := math.Inf(1)
+		if len(e.shared) > 0 {
+			work = e.now + max(0, e.shared[0].at-e.attained)/e.speed()
+		}
+		timer := math.Inf(1)
+		if len(e.timers) > 0 {
+			timer = e.timers[0].at
+		}
+		at := min(work, timer, e.arrival)
+		if len(e.shared) > 0 {
+			e.attained += (at - e.now) * e.speed()
+		} else {
+			e.attained = 0
+		}
+		e.now = at
+		switch at {
+		case e.arrival:
+			e.arrival = at + e.arrivals.draw()
+			if e.enter(e.allot(), 0) {
+				return 0, true
+			}
+		case timer:
+			if sojourn, left, lost := e.leave(e.timers.pop()); left || lost {
+				return sojourn, lost
+			}
+		default:
+			p := e.shared.pop()
+			if idle := e.packets[p].idle; idle > 0 {
+				e.timers.push(entry{e.now + idle, p})
+				continue
+			}
+			if sojourn, left, lost := e.leave(p); left || lost {
+				return sojourn, lost
+			}
+		}
+	}
+}
+
+// allot returns a new packet.
+func (e *events) allot() int32 {
+	if n := len(e.unused); n > 0 {
+		p := e.unused[n-1]
+		e.unused = e.unused[:n-1]
+		e.packets[p].born = e.now
+		return p
+	}
+	e.packets = append(e.packets, packet{born: e.now})
+	return int32(len(e.packets) - 1)
+}
+
+// enter gives a packet to a stage, or loses it.
+func (e *events) enter(p int32, stage int) (lost bool) {
+	st := &e.system.Stages[stage]
+	at := e.first[stage]
+	switch st.Dispatch {
+	case Central:
+	case RoundRobin:
+		e.turn[stage] = (e.turn[stage] + 1) % st.Copies
+		at += e.turn[stage]
+	case Shortest:
+		for i := at + 1; i < e.first[stage]+st.Copies; i++ {
+			if e.queues[i].length() < e.queues[at].length() {
+				at = i
+			}
+		}
+	default:
+		if st.Copies > 1 {
+			at += e.random.IntN(st.Copies)
+		}
+	}
+	q := &e.queues[at]
+	if st.Room > 0 && q.length() >= st.Room {
+		e.unused = append(e.unused, p)
+		return true
+	}
+	e.packets[p].at = int32(at)
+	if q.busy < q.copies {
+		e.begin(p, q)
+		return false
+	}
+	q.waiting = append(q.waiting, p)
+	return false
+}
+
+// begin has a copy serve a packet.
+func (e *events) begin(p int32, q *queue) {
+	q.busy++
+	service := e.services[q.stage].draw()
+	if e.system.Processors == 0 {
+		e.timers.push(entry{e.now + service, p})
+		return
+	}
+	idle := e.system.Stages[q.stage].Idle * service
+	e.packets[p].idle = idle
+	e.shared.push(entry{e.attained + service - idle, p})
+}
+
+// leave ends the service of a packet, which goes to the next stage or has left.
+func (e *events) leave(p int32) (sojourn float64, left, lost bool) {
+	q := &e.queues[e.packets[p].at]
+	q.busy--
+	if q.head < len(q.waiting) {
+		following := q.waiting[q.head]
+		if q.head++; q.head == len(q.waiting) {
+			q.waiting, q.head = q.waiting[:0], 0
+		} else if q.head > 1024 && 2*q.head > len(q.waiting) {
+			q.waiting = q.waiting[:copy(q.waiting, q.waiting[q.head:])]
+			q.head = 0
+		}
+		e.begin(following, q)
+	}
+	if to := e.after(q.stage); to >= 0 {
+		return 0, false, e.enter(p, to)
+	}
+	e.unused = append(e.unused, p)
+	return e.now - e.packets[p].born, true, false
+}
+
+// after returns the stage that follows one, -1 if the packet leaves.
+func (e *events) after(stage int) int {
+	if e.system.Route == nil {
+		if stage++; stage < len(e.system.Stages) {
+			return stage
+		}
+		return -1
+	}
+	x := e.random.Float64()
+	for to, p := range e.system.Route[stage] {
+		if x -= p; x < 0 {
+			return to
+		}
+	}
+	return -1
+}
+
+// entry is what happens to a packet at a time.
+type entry struct {
+	at     float64
+	packet int32
+}
+
+// heap has the earliest entry first.
+type heap []entry
+
+func (h *heap) push(x entry) {
+	*h = append(*h, x)
+	list, i := *h, len(*h)-1
+	for i > 0 {
+		up := (i - 1) / 2
+		if list[up].at <= x.at {
+			break
+		}
+		list[i] = list[up]
+		i = up
+	}
+	list[i] = x
+}
+
+func (h *heap) pop() int32 {
+	list := *h
+	first, x := list[0].packet, list[len(list)-1]
+	list = list[:len(list)-1]
+	*h = list
+	for i := 0; len(list) > 0; {
+		down := 2*i + 1
+		if down+1 < len(list) && list[down+1].at < list[down].at {
+			down++
+		}
+		if down >= len(list) || list[down].at >= x.at {
+			list[i] = x
+			break
+		}
+		list[i] = list[down]
+		i = down
+	}
+	return first
+}

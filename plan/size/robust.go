@@ -91,9 +91,24 @@ func (s Station) Departures(d Dispersion) Dispersion {
 	}
 	serve := renewal(1/s.Service, s.ServiceSCV)
 	vary := max(1e-9, d(1e12*s.Service)+s.ServiceSCV)
-	return func(time float64) float64 {
+	return tabulated(s.Service, func(time float64) float64 {
 		w := weightOf((1 - rho) * (1 - rho) * s.Rate * time / (rho * vary))
 		return w*d(time) + (1-w)*serve(time)
+	})
+}
+
+// tabulated returns a dispersion by straight lines between its values at times
+// from a thousandth to 10^12 of a unit, 16 to a decade.
+func tabulated(unit float64, d Dispersion) Dispersion {
+	const each, low, high = 16, -3, 12
+	values := make([]float64, each*(high-low)+1)
+	for i := range values {
+		values[i] = d(unit * math.Pow(10, low+float64(i)/each))
+	}
+	return func(time float64) float64 {
+		x := min(max(each*(math.Log10(time/unit)-low), 0), float64(len(values)-1))
+		i := min(int(x), len(values)-2)
+		return values[i] + (x-float64(i))*(values[i+1]-values[i])
 	}
 }
 

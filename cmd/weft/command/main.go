@@ -93,7 +93,7 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand())
+	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand(), planner.SizeCommand())
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())

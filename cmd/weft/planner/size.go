@@ -1,0 +1,207 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/plan/size"
+	"github.com/weft-sdn/weft/plan/size/simulate"
+)
+
+// sizeConfig is the flags of weft size.
+type sizeConfig struct {
+	question                               size.Question
+	service, idle, split, hop, change, aim time.Duration
+	dispersion, as, cpus                   []string
+	dispatch, profile, of, plot            string
+	formula                                bool
+}
+
+// SizeCommand is `weft size`.
+func SizeCommand() *cobra.Command {
+	var c sizeConfig
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:   "size --rate RATE --service TIME",
+		Short: "Compute how many copies or parts a function needs, on how many processors",
+		Long: `Compute how many instances a function needs so that packets take as long as they
+may: copies that share the packets, or a chain of parts, on one processor or on
+one each. The answer is the fewest processors, then instances, that reach the
+target; without a target, the fewest of those within 2 % of the least time. Where
+nothing reaches it, the answer is the nearest, and met is false.
+
+Every deployment is computed by formulas (M/G/1 and G/G/1, Allen-Cunneen, robust
+queueing, a flow-equivalent server) and simulated; the answer goes by what was
+simulated, with its 95 % interval. The seed determines it. Simulation takes up to
+three seconds; --formula leaves it out.
+
+Times of packets are by default as in the paper: exponential, and Poisson
+arrivals. An SCV is a squared coefficient of variation: 0 constant, 1 exponential.
+With --profile the time of a packet is what weft profile has measured of a service,
+and its rate that of the packets it looked at.`,
+		Example: `  weft size --rate 970 --service 0.6ms --idle 0.248ms --target 1ms
+  weft size --rate 970 --service 0.6ms --idle 0.248ms --split-overhead 0.25us --hop-overhead 1us --plot size.svg
+  weft size --rate 20000 --service 0.2ms --service-scv 4 --dispatch shortest --target 1ms --percentile 99 -o json
+  weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us`,
+		Args: cobra.NoArgs,
+	}
+	c.flags(cmd.Flags())
+	cmd.RegisterFlagCompletionFunc("dispatch", cobra.FixedCompletions([]string{"random", "round-robin", "shortest", "central"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{"copies", "chain"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := c.read(cmd.Flags()); err != nil {
+			return cli.Usagef(cmd, "%w", err)
+		}
+		answer, err := size.Solve(c.question)
+		if err != nil {
+			return err
+		}
+		r := newSizeReport(c.question, answer)
+		if c.plot != "" {
+			if err := r.draw(c.plot); err != nil {
+				return err
+			}
+		}
+		return out.Print(cmd, r, r.table)
+	}
+	out.Flag(cmd)
+	return cmd
+}
+
+func (c *sizeConfig) flags(f *pflag.FlagSet) {
+	q := &c.question
+	f.Float64Var(&q.Rate, "rate", 0, "packets per second")
+	f.Float64Var(&q.ArrivalSCV, "arrival-scv", 1, "SCV of the times between packets")
+	f.StringSliceVar(&c.dispersion, "dispersion", nil, "measured index of dispersion of arrivals over times, such as 10ms=1.5,1s=8, instead of --arrival-scv")
+	f.DurationVar(&c.service, "service", 0, "time of one instance for a packet, idle time included")
+	f.Float64Var(&q.ServiceSCV, "service-scv", 1, "SCV of that time")
+	f.DurationVar(&c.idle, "idle", 0, "part of --service in which no processor is needed, such as for input and output")
+	f.DurationVar(&c.split, "split-overhead", 0, "time that distributing packets adds for each copy")
+	f.DurationVar(&c.hop, "hop-overhead", 0, "time that each part of a chain adds")
+	f.DurationVar(&c.change, "switch-overhead", 0, "time that each instance adds on a shared processor")
+	f.DurationVar(&c.aim, "target", 0, "time that a packet may take (default: as little as possible)")
+	f.Float64Var(&q.Percentile, "percentile", 0, "percentile of packets that --target is of, such as 99 (default: the mean)")
+	f.IntVar(&q.Room, "room", 0, "packets there may be at an instance, the one in service included; further ones are lost (default: any number)")
+	f.Float64Var(&q.Loss, "loss", 0, "share of packets that may be lost, with --room")
+	f.IntSliceVar(&q.Counts, "instances", nil, "numbers of instances to look at (default: 1 to 16, and more if need be)")
+	f.StringSliceVar(&c.as, "as", []string{"copies", "chain"}, "copies, chain, or both")
+	f.StringSliceVar(&c.cpus, "cpus", []string{"1", "own"}, "numbers of processors to look at; own is one for each instance")
+	f.StringVar(&c.dispatch, "dispatch", "random", "how packets are given to copies: random (a hash of flows), round-robin, shortest (queue), central (one queue)")
+	f.StringVar(&c.profile, "profile", "", "take the time of a packet, and the rate, from this file of weft profile")
+	f.StringVar(&c.of, "of", "", "which service of the profile")
+	f.BoolVar(&c.formula, "formula", false, "by formulas only, without simulation")
+	f.Uint64Var(&q.Seed, "seed", 1, "seed of the simulation")
+	f.StringVar(&c.plot, "plot", "", "draw the curve to FILE (.svg, .png or .pdf)")
+}
+
+// read makes the question of the flags.
+func (c *sizeConfig) read(f *pflag.FlagSet) error {
+	q := &c.question
+	q.Service, q.Idle, q.Target = c.service.Seconds(), c.idle.Seconds(), c.aim.Seconds()
+	q.SplitOverhead, q.HopOverhead, q.SwitchOverhead = c.split.Seconds(), c.hop.Seconds(), c.change.Seconds()
+	q.Dispatch, q.Simulate = simulate.Dispatch(c.dispatch), !c.formula
+	for _, as := range c.as {
+		q.Forms = append(q.Forms, size.Form(as))
+	}
+	for _, text := range c.cpus {
+		n, err := strconv.Atoi(text)
+		if text != "own" && (err != nil || n < 1) {
+			return fmt.Errorf("--cpus %q: want numbers of processors, or own", text)
+		}
+		q.Processors = append(q.Processors, n)
+	}
+	for _, text := range c.dispersion {
+		over, index, _ := strings.Cut(text, "=")
+		t, err := time.ParseDuration(over)
+		x, bad := strconv.ParseFloat(index, 64)
+		if err != nil || bad != nil {
+			return fmt.Errorf("--dispersion %q: want TIME=INDEX, such as 10ms=1.5", text)
+		}
+		q.Dispersion = append(q.Dispersion, size.MeasuredDispersion{Time: t.Seconds(), Index: x})
+	}
+	if c.plot != "" && !slices.Contains(sizePlotFormats, strings.ToLower(filepath.Ext(c.plot))) {
+		return fmt.Errorf("--plot %q: want a file name that ends in %s", c.plot, strings.Join(sizePlotFormats, ", "))
+	}
+	if f.Changed("target") && c.aim <= 0 {
+		return fmt.Errorf("--target %v: want a time above 0, or leave it out", c.aim)
+	}
+	if err := c.measured(f); err != nil {
+		return err
+	}
+	for _, flag := range []string{"rate", "service"} {
+		if c.profile == "" && !f.Changed(flag) {
+			return fmt.Errorf("--%s is missing: %s", flag, map[string]string{"rate": "how many packets come in a second",
+				"service": "how long one instance takes for a packet, or --profile FILE --of SERVICE"}[flag])
+		}
+	}
+	if err := q.Check(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
+}
+
+// measured takes what the flags leave open from a profile.
+func (c *sizeConfig) measured(f *pflag.FlagSet) error {
+	if c.profile == "" {
+		if c.of != "" {
+			return errors.New("--of names a service of a profile: give --profile, too")
+		}
+		return nil
+	}
+	if f.Changed("service") {
+		return errors.New("--service and --profile: give one of them")
+	}
+	text, err := document.ReadFile(c.profile)
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	p, err := plan.ParseProfile(c.profile, text)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, d := range p.Services {
+		if d.PerPacket.Known && d.PerPacket.Value > 0 {
+			known = append(known, d.Service)
+		}
+	}
+	d := p.Of(c.of)
+	if !slices.Contains(known, c.of) {
+		if len(known) == 0 {
+			return fmt.Errorf("--profile %s: it has the time for a packet (per_packet) of no service; weft profile measures it under load", c.profile)
+		}
+		return fmt.Errorf("--of %q: want a service whose time for a packet (per_packet) is in %s: %s", c.of, c.profile, strings.Join(known, ", "))
+	}
+	c.question.Service = d.PerPacket.Value + c.question.Idle
+	if f.Changed("rate") {
+		return nil
+	}
+	if c.question.Rate = p.PacketIns; d.Packets.Known {
+		c.question.Rate = d.Packets.Value
+	}
+	if c.question.Rate == 0 {
+		return fmt.Errorf("--rate is missing, and %s was measured without packets", c.profile)
+	}
+	return nil
+}
+
+// create makes the file of a plot.
+func create(file string) (*os.File, error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("--plot: %w", err)
+	}
+	return f, nil
+}

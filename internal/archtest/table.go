@@ -42,8 +42,6 @@ var table = []row{
 	{"bus", []string{".", "api", "transport"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
-	{"plan/size", []string{"plan/size/simulate"}, []string{"gonum.org/"}},
-	{"plan/size/simulate", nil, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
 	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "internal/cputime"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/plan/size"
-	"github.com/weft-sdn/weft/plan/size/simulate"
+	"github.com/weft-sdn/weft/plan/simulate"
 )
 
 // paperQuestion is the paper's function.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math"
 
-	"github.com/weft-sdn/weft/plan/size/simulate"
+	"github.com/weft-sdn/weft/plan/simulate"
 )
 
 // Estimate is the time in a function, mean or percentile as asked, and the share

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/plan/size"
-	"github.com/weft-sdn/weft/plan/size/simulate"
+	"github.com/weft-sdn/weft/plan/simulate"
 )
 
 // QNA is exact for Jackson's networks: chains, meshes, packets that come back.

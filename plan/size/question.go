@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-sdn/weft/plan/size/simulate"
+	"github.com/weft-sdn/weft/plan/simulate"
 )
 
 // Form is how a function is made several.

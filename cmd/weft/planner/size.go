@@ -17,7 +17,7 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/plan/size"
-	"github.com/weft-sdn/weft/plan/size/simulate"
+	"github.com/weft-sdn/weft/plan/simulate"
 )
 
 // sizeConfig is the flags of weft size.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/plan/simulate"
+	"github.com/weft-sdn/weft/plan/size"
 )
 
 // paperQuestion is the paper's function.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/plan/simulate"
+	"github.com/weft-sdn/weft/plan/size"
 )
 
 // QNA is exact for Jackson's networks: chains, meshes, packets that come back.

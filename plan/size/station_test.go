@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/plan/simulate"
+	"github.com/weft-sdn/weft/plan/size"
 )
 
 // What has a closed form is met exactly.

@@ -16,8 +16,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
-	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/plan/simulate"
+	"github.com/weft-sdn/weft/plan/size"
 )
 
 // sizeConfig is the flags of weft size.

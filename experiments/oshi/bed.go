@@ -41,13 +41,14 @@ func openBed(ctx context.Context, label string, topo *lab.Topology, control *tes
 	if err != nil {
 		return nil, err
 	}
-	controller := lab.ControllerNone
+	controller, keeper := lab.ControllerNone, []string{weft, "lab", "keeper"}
 	if control != nil {
 		controller = "tcp:" + control.OpenFlow[0]
+		keeper = append([]string{"env", "WEFT_SERVER=http://" + control.North[0]}, keeper...) // to whom nodes are reported
 	}
 	l, err := lab.Up(ctx, topo, lab.Options{
 		Temporary: true, Name: fmt.Sprintf("exp-%d-%s", os.Getpid(), label), Weft: weft,
-		Controllers: []string{controller}, KeeperCommand: []string{weft, "lab", "keeper"},
+		Controllers: []string{controller}, KeeperCommand: keeper,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", label, err)

@@ -59,8 +59,8 @@ func restoration() experiments.Experiment {
 		Method: fmt.Sprintf(`Two edges, joined by a core, by two other cores, and these joined, hybrid nodes with Weft in band. A customer
 pings another every %v; the first link of the path in use fails a second later, by carrier, which both ends see, or silently. outage_ms: the longest run of
 pings without an answer. OSPF: best effort, hello 1 s, dead after 4 s, the carrier mirrored to the node's routing. OSPF with BFD: every
-50 ms, in a lab of its own, without a controller. controller: a circuit in tunnels with one path (weft tunnel add), for which the controller finds another.
-group: in tunnels with a standby path (--protect). The entries of circuits are an operator's, as docs/guide/carrier.md has them.`, pingEvery),
+50 ms, in a lab of its own, without a controller. controller: a circuit with one path (weft l2vpn add), for which the controller finds another. group: one
+with a standby path (--protect). Weft's nodes ask each other by BFD on the links, every 50 ms.`, pingEvery),
 		Deviation: `The paper leaves restoration to routing for best effort and has none for circuits.`,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"failure", "sent", "lost", "outage_ms"},
@@ -126,7 +126,7 @@ func (b *bed) connect(ctx context.Context, by string) error {
 		if err := b.known(ctx); err != nil {
 			return err
 		}
-		if err := b.tunnelled(ctx, by); err != nil {
+		if err := b.restoredCircuit(ctx, by); err != nil {
 			return b.control.Failed(err)
 		}
 	}
@@ -217,7 +217,7 @@ func (b *bed) settled(ctx context.Context, by string) error {
 		}
 	}
 	if by == byController || by == byGroup {
-		if err := b.tunnelsUp(ctx); err != nil {
+		if err := b.circuitUp(ctx, by); err != nil {
 			return b.control.Failed(err)
 		}
 	}
@@ -264,7 +264,7 @@ func (b *bed) watched(ctx context.Context) error {
 // nextHop is the node after the first edge on the path in use.
 func (b *bed) nextHop(ctx context.Context, by string) (string, error) {
 	if by == byController || by == byGroup {
-		return b.tunnelHop(ctx, by)
+		return b.circuitHop(ctx, by)
 	}
 	_, z := restored(by)
 	host, err := b.Host(z)

@@ -68,11 +68,15 @@ func (b *benchLab) up(ctx context.Context, topo *lab.Topology, controller string
 	if err != nil {
 		return err
 	}
+	keeper := []string{self, "lab", "keeper"}
+	if b.north != "" { // to whom hybrid nodes are reported
+		keeper = append([]string{"env", "WEFT_SERVER=http://" + b.north}, keeper...)
+	}
 	b.lab, err = lab.Up(ctx, topo, lab.Options{
 		Temporary:     true,
 		Name:          fmt.Sprintf("bench-%d-%d", os.Getpid(), benchLabs.Add(1)),
 		Controllers:   []string{controller},
-		KeeperCommand: []string{self, "lab", "keeper"}, Weft: self,
+		KeeperCommand: keeper, Weft: self,
 	})
 	return err
 }

@@ -35,7 +35,8 @@ func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
 	}
 	began := time.Now()
 	c, err := lab.Up(ctx, topo, lab.Options{
-		Temporary: true, Name: carrierLab, Controllers: []string{"tcp:" + d.listen}, KeeperCommand: []string{exe, "lab", "keeper"}, Weft: exe,
+		Temporary: true, Name: carrierLab, Controllers: []string{"tcp:" + d.listen}, Weft: exe,
+		KeeperCommand: []string{"env", "WEFT_SERVER=" + d.server(), exe, "lab", "keeper"}, // to whom nodes are reported
 	})
 	if err != nil {
 		return "", err

@@ -1444,6 +1444,391 @@ func (x *CircuitState) GetSince() string {
 	return ""
 }
 
+// What PingCircuit is asked.
+type PingCircuitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the circuit.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many probes each way, at most 100; 0: 5.
+	Count uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Microseconds between two of them, at least 1000; 0: 100,000.
+	IntervalUs uint32 `protobuf:"varint,3,opt,name=interval_us,json=intervalUs,proto3" json:"interval_us,omitempty"`
+	// The IP packet that they are as long as, octets; 0: as short as can be.
+	Size          uint32 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingCircuitRequest) Reset() {
+	*x = PingCircuitRequest{}
+	mi := &file_l2vpn_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingCircuitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingCircuitRequest) ProtoMessage() {}
+
+func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingCircuitRequest.ProtoReflect.Descriptor instead.
+func (*PingCircuitRequest) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PingCircuitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PingCircuitRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PingCircuitRequest) GetIntervalUs() uint32 {
+	if x != nil {
+		return x.IntervalUs
+	}
+	return 0
+}
+
+func (x *PingCircuitRequest) GetSize() uint32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+// The answer of PingCircuit.
+type PingCircuitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From each end to each other.
+	Ways          []*CircuitPing `protobuf:"bytes,1,rep,name=ways,proto3" json:"ways,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingCircuitResponse) Reset() {
+	*x = PingCircuitResponse{}
+	mi := &file_l2vpn_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingCircuitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingCircuitResponse) ProtoMessage() {}
+
+func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingCircuitResponse.ProtoReflect.Descriptor instead.
+func (*PingCircuitResponse) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PingCircuitResponse) GetWays() []*CircuitPing {
+	if x != nil {
+		return x.Ways
+	}
+	return nil
+}
+
+// CircuitPing: what has become of probes from one end of a circuit to another.
+type CircuitPing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The end that they entered by.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// The end that they were to leave at.
+	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// How many were sent.
+	Sent uint32 `protobuf:"varint,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	// How many came back.
+	Received uint32 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"`
+	// How long each that came back took, microseconds, in the order of sending. The way from
+	// the controller and back to it is taken off.
+	DelaysUs []uint32 `protobuf:"varint,5,rep,packed,name=delays_us,json=delaysUs,proto3" json:"delays_us,omitempty"`
+	// What was taken off, microseconds: the delays are exact to at most half of that.
+	ControlUs     uint32 `protobuf:"varint,6,opt,name=control_us,json=controlUs,proto3" json:"control_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitPing) Reset() {
+	*x = CircuitPing{}
+	mi := &file_l2vpn_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitPing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitPing) ProtoMessage() {}
+
+func (x *CircuitPing) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitPing.ProtoReflect.Descriptor instead.
+func (*CircuitPing) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CircuitPing) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *CircuitPing) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *CircuitPing) GetSent() uint32 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *CircuitPing) GetReceived() uint32 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *CircuitPing) GetDelaysUs() []uint32 {
+	if x != nil {
+		return x.DelaysUs
+	}
+	return nil
+}
+
+func (x *CircuitPing) GetControlUs() uint32 {
+	if x != nil {
+		return x.ControlUs
+	}
+	return 0
+}
+
+// What ValidateCircuits is asked.
+type ValidateCircuitsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One circuit; empty: all.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateCircuitsRequest) Reset() {
+	*x = ValidateCircuitsRequest{}
+	mi := &file_l2vpn_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateCircuitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateCircuitsRequest) ProtoMessage() {}
+
+func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateCircuitsRequest.ProtoReflect.Descriptor instead.
+func (*ValidateCircuitsRequest) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ValidateCircuitsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// The answer of ValidateCircuits.
+type ValidateCircuitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many circuits were looked at.
+	Circuits uint32 `protobuf:"varint,1,opt,name=circuits,proto3" json:"circuits,omitempty"`
+	// By circuit; none if all is as it should be.
+	Faults        []*CircuitFault `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateCircuitsResponse) Reset() {
+	*x = ValidateCircuitsResponse{}
+	mi := &file_l2vpn_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateCircuitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateCircuitsResponse) ProtoMessage() {}
+
+func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateCircuitsResponse.ProtoReflect.Descriptor instead.
+func (*ValidateCircuitsResponse) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ValidateCircuitsResponse) GetCircuits() uint32 {
+	if x != nil {
+		return x.Circuits
+	}
+	return 0
+}
+
+func (x *ValidateCircuitsResponse) GetFaults() []*CircuitFault {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// CircuitFault: something that is wrong with a circuit.
+type CircuitFault struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The circuit.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// port, tunnel, entries, probes, delay or loss.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Where: the switch, the tunnel, or the two ends.
+	At string `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// What it is.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitFault) Reset() {
+	*x = CircuitFault{}
+	mi := &file_l2vpn_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitFault) ProtoMessage() {}
+
+func (x *CircuitFault) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitFault.ProtoReflect.Descriptor instead.
+func (*CircuitFault) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CircuitFault) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CircuitFault) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *CircuitFault) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *CircuitFault) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // CircuitChanged: a circuit is another, or in another state, or gone.
 type CircuitChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1457,7 +1842,7 @@ type CircuitChanged struct {
 
 func (x *CircuitChanged) Reset() {
 	*x = CircuitChanged{}
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1854,7 @@ func (x *CircuitChanged) String() string {
 func (*CircuitChanged) ProtoMessage() {}
 
 func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1867,7 @@ func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitChanged.ProtoReflect.Descriptor instead.
 func (*CircuitChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{17}
+	return file_l2vpn_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CircuitChanged) GetCircuit() *Circuit {
@@ -1621,18 +2006,47 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"e\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"s\n" +
+	"\x12PingCircuitRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\x12\x1f\n" +
+	"\vinterval_us\x18\x03 \x01(\rR\n" +
+	"intervalUs\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\rR\x04size\"?\n" +
+	"\x13PingCircuitResponse\x12(\n" +
+	"\x04ways\x18\x01 \x03(\v2\x14.weft.v1.CircuitPingR\x04ways\"\x9d\x01\n" +
+	"\vCircuitPing\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\rR\x04sent\x12\x1a\n" +
+	"\breceived\x18\x04 \x01(\rR\breceived\x12\x1b\n" +
+	"\tdelays_us\x18\x05 \x03(\rR\bdelaysUs\x12\x1d\n" +
+	"\n" +
+	"control_us\x18\x06 \x01(\rR\tcontrolUs\"-\n" +
+	"\x17ValidateCircuitsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"e\n" +
+	"\x18ValidateCircuitsResponse\x12\x1a\n" +
+	"\bcircuits\x18\x01 \x01(\rR\bcircuits\x12-\n" +
+	"\x06faults\x18\x02 \x03(\v2\x15.weft.v1.CircuitFaultR\x06faults\"Z\n" +
+	"\fCircuitFault\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\tR\x02at\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"e\n" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x012\xa2\x06\n" +
+	"\x05l2vpn\x10\x012\xaa\b\n" +
 	"\x05L2vpn\x12\x9f\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"U\xea\xe0\x18Q\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn\x12\x81\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x12e\n" +
 	"\n" +
 	"GetCircuit\x12\x1a.weft.v1.GetCircuitRequest\x1a\x10.weft.v1.Circuit\")\xea\xe0\x18%\b\x01\x1a\x00\"\tl2vpn get*\x14GET /v1/l2vpn/{name}\x12v\n" +
 	"\fListCircuits\x12\x1c.weft.v1.ListCircuitsRequest\x1a\x1d.weft.v1.ListCircuitsResponse\")\xea\xe0\x18%\b\x01\x1a\x06:\x04name\"\n" +
-	"l2vpn list*\rGET /v1/l2vpn\x12\x82\x01\n" +
+	"l2vpn list*\rGET /v1/l2vpn\x12z\n" +
+	"\vPingCircuit\x12\x1b.weft.v1.PingCircuitRequest\x1a\x1c.weft.v1.PingCircuitResponse\"0\xea\xe0\x18,\b\x02\x1a\x00\"\n" +
+	"l2vpn ping*\x1aPOST /v1/l2vpn/{name}:ping\x12\x89\x01\n" +
+	"\x10ValidateCircuits\x12 .weft.v1.ValidateCircuitsRequest\x1a!.weft.v1.ValidateCircuitsResponse\"0\xea\xe0\x18,\b\x01\x1a\x00\"\x0el2vpn validate*\x16GET /v1/l2vpn:validate\x12\x82\x01\n" +
 	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"7\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x12\x86\x01\n" +
 	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"5\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
@@ -1648,7 +2062,7 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
@@ -1667,7 +2081,13 @@ var file_l2vpn_proto_goTypes = []any{
 	(*GetCircuitHistoryRequest)(nil), // 14: weft.v1.GetCircuitHistoryRequest
 	(*CircuitHistory)(nil),           // 15: weft.v1.CircuitHistory
 	(*CircuitState)(nil),             // 16: weft.v1.CircuitState
-	(*CircuitChanged)(nil),           // 17: weft.v1.CircuitChanged
+	(*PingCircuitRequest)(nil),       // 17: weft.v1.PingCircuitRequest
+	(*PingCircuitResponse)(nil),      // 18: weft.v1.PingCircuitResponse
+	(*CircuitPing)(nil),              // 19: weft.v1.CircuitPing
+	(*ValidateCircuitsRequest)(nil),  // 20: weft.v1.ValidateCircuitsRequest
+	(*ValidateCircuitsResponse)(nil), // 21: weft.v1.ValidateCircuitsResponse
+	(*CircuitFault)(nil),             // 22: weft.v1.CircuitFault
+	(*CircuitChanged)(nil),           // 23: weft.v1.CircuitChanged
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
@@ -1679,24 +2099,30 @@ var file_l2vpn_proto_depIdxs = []int32{
 	0,  // 6: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
 	0,  // 7: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
 	16, // 8: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
-	0,  // 9: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	4,  // 10: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 11: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 12: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 13: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	12, // 14: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 15: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 16: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 17: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 18: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 19: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	13, // 20: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 21: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 9: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
+	22, // 10: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 11: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	4,  // 12: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 13: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 14: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 15: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	17, // 16: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	20, // 17: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	12, // 18: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 19: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 20: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 21: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 22: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 23: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	18, // 24: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	21, // 25: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	13, // 26: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 27: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -1711,7 +2137,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,8 @@ const (
 	L2Vpn_DeleteCircuit_FullMethodName     = "/weft.v1.L2vpn/DeleteCircuit"
 	L2Vpn_GetCircuit_FullMethodName        = "/weft.v1.L2vpn/GetCircuit"
 	L2Vpn_ListCircuits_FullMethodName      = "/weft.v1.L2vpn/ListCircuits"
+	L2Vpn_PingCircuit_FullMethodName       = "/weft.v1.L2vpn/PingCircuit"
+	L2Vpn_ValidateCircuits_FullMethodName  = "/weft.v1.L2vpn/ValidateCircuits"
 	L2Vpn_PreviewCircuit_FullMethodName    = "/weft.v1.L2vpn/PreviewCircuit"
 	L2Vpn_GetCircuitHistory_FullMethodName = "/weft.v1.L2vpn/GetCircuitHistory"
 )
@@ -45,6 +47,12 @@ type L2VpnClient interface {
 	GetCircuit(ctx context.Context, in *GetCircuitRequest, opts ...grpc.CallOption) (*Circuit, error)
 	// The circuits, by name.
 	ListCircuits(ctx context.Context, in *ListCircuitsRequest, opts ...grpc.CallOption) (*ListCircuitsResponse, error)
+	// Sends probes through a circuit, both ways, and answers when they have come back, or
+	// the time is over. FailedPrecondition if the circuit is down.
+	PingCircuit(ctx context.Context, in *PingCircuitRequest, opts ...grpc.CallOption) (*PingCircuitResponse, error)
+	// Compares what circuits should be with what switches have and what probes say, and
+	// names what is wrong.
+	ValidateCircuits(ctx context.Context, in *ValidateCircuitsRequest, opts ...grpc.CallOption) (*ValidateCircuitsResponse, error)
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit(ctx context.Context, in *PreviewCircuitRequest, opts ...grpc.CallOption) (*CircuitPreview, error)
 	// The states that a circuit has had, the last ones first.
@@ -99,6 +107,26 @@ func (c *l2VpnClient) ListCircuits(ctx context.Context, in *ListCircuitsRequest,
 	return out, nil
 }
 
+func (c *l2VpnClient) PingCircuit(ctx context.Context, in *PingCircuitRequest, opts ...grpc.CallOption) (*PingCircuitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PingCircuitResponse)
+	err := c.cc.Invoke(ctx, L2Vpn_PingCircuit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *l2VpnClient) ValidateCircuits(ctx context.Context, in *ValidateCircuitsRequest, opts ...grpc.CallOption) (*ValidateCircuitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidateCircuitsResponse)
+	err := c.cc.Invoke(ctx, L2Vpn_ValidateCircuits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *l2VpnClient) PreviewCircuit(ctx context.Context, in *PreviewCircuitRequest, opts ...grpc.CallOption) (*CircuitPreview, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CircuitPreview)
@@ -137,6 +165,12 @@ type L2VpnServer interface {
 	GetCircuit(context.Context, *GetCircuitRequest) (*Circuit, error)
 	// The circuits, by name.
 	ListCircuits(context.Context, *ListCircuitsRequest) (*ListCircuitsResponse, error)
+	// Sends probes through a circuit, both ways, and answers when they have come back, or
+	// the time is over. FailedPrecondition if the circuit is down.
+	PingCircuit(context.Context, *PingCircuitRequest) (*PingCircuitResponse, error)
+	// Compares what circuits should be with what switches have and what probes say, and
+	// names what is wrong.
+	ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error)
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit(context.Context, *PreviewCircuitRequest) (*CircuitPreview, error)
 	// The states that a circuit has had, the last ones first.
@@ -162,6 +196,12 @@ func (UnimplementedL2VpnServer) GetCircuit(context.Context, *GetCircuitRequest) 
 }
 func (UnimplementedL2VpnServer) ListCircuits(context.Context, *ListCircuitsRequest) (*ListCircuitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListCircuits not implemented")
+}
+func (UnimplementedL2VpnServer) PingCircuit(context.Context, *PingCircuitRequest) (*PingCircuitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PingCircuit not implemented")
+}
+func (UnimplementedL2VpnServer) ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ValidateCircuits not implemented")
 }
 func (UnimplementedL2VpnServer) PreviewCircuit(context.Context, *PreviewCircuitRequest) (*CircuitPreview, error) {
 	return nil, status.Error(codes.Unimplemented, "method PreviewCircuit not implemented")
@@ -262,6 +302,42 @@ func _L2Vpn_ListCircuits_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _L2Vpn_PingCircuit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PingCircuitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(L2VpnServer).PingCircuit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: L2Vpn_PingCircuit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(L2VpnServer).PingCircuit(ctx, req.(*PingCircuitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _L2Vpn_ValidateCircuits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateCircuitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(L2VpnServer).ValidateCircuits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: L2Vpn_ValidateCircuits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(L2VpnServer).ValidateCircuits(ctx, req.(*ValidateCircuitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _L2Vpn_PreviewCircuit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PreviewCircuitRequest)
 	if err := dec(in); err != nil {
@@ -320,6 +396,14 @@ var L2Vpn_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListCircuits",
 			Handler:    _L2Vpn_ListCircuits_Handler,
+		},
+		{
+			MethodName: "PingCircuit",
+			Handler:    _L2Vpn_PingCircuit_Handler,
+		},
+		{
+			MethodName: "ValidateCircuits",
+			Handler:    _L2Vpn_ValidateCircuits_Handler,
 		},
 		{
 			MethodName: "PreviewCircuit",

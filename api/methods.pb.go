@@ -210,6 +210,12 @@ var (
 	GetCircuit = Method[GetCircuitRequest, Circuit]{"l2vpn.GetCircuit"}
 	// The circuits, by name.
 	ListCircuits = Method[ListCircuitsRequest, ListCircuitsResponse]{"l2vpn.ListCircuits"}
+	// Sends probes through a circuit, both ways, and answers when they have come back, or
+	// the time is over. FailedPrecondition if the circuit is down.
+	PingCircuit = Method[PingCircuitRequest, PingCircuitResponse]{"l2vpn.PingCircuit"}
+	// Compares what circuits should be with what switches have and what probes say, and
+	// names what is wrong.
+	ValidateCircuits = Method[ValidateCircuitsRequest, ValidateCircuitsResponse]{"l2vpn.ValidateCircuits"}
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit = Method[PreviewCircuitRequest, CircuitPreview]{"l2vpn.PreviewCircuit"}
 	// The states that a circuit has had, the last ones first.
@@ -438,6 +444,8 @@ var methods = []AnyMethod{
 	DeleteCircuit,
 	GetCircuit,
 	ListCircuits,
+	PingCircuit,
+	ValidateCircuits,
 	PreviewCircuit,
 	GetCircuitHistory,
 	SetNat,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/l2vpn/oam"
 )
 
 // Config is the configuration of l2vpn.
@@ -29,10 +30,19 @@ type Config struct {
 	// StormKbps is how much an end of a vpls that does not say may send to addresses that are
 	// not known, broadcast and multicast, kilobits per second.
 	StormKbps uint32 `yaml:"storm_kbps"`
+	// ProbeRate is how many probes a second all circuits together are sent.
+	ProbeRate int `yaml:"probe_rate"`
+	// ProbeInterval is the time between two probes of one direction of a circuit; it
+	// is longer where there are more than probe_rate allows.
+	ProbeInterval time.Duration `yaml:"probe_interval"`
+	// MaxLoss is the part of probes, 0 to 1, more of which may not be lost: else the
+	// circuit is degraded. 0: no bound.
+	MaxLoss float64 `yaml:"max_loss"`
 }
 
 func defaults() *Config {
-	return &Config{Circuits: 20_000, FirstLabel: flow.CircuitLabels, LastLabel: flow.CircuitLabelsLast, Deadline: 5 * time.Second, History: 64, MACs: 1000, MACAge: 5 * time.Minute, StormKbps: 50_000}
+	return &Config{Circuits: 20_000, FirstLabel: flow.CircuitLabels, LastLabel: flow.CircuitLabelsLast, Deadline: 5 * time.Second, History: 64,
+		MACs: 1000, MACAge: 5 * time.Minute, StormKbps: 50_000, ProbeRate: 1000, ProbeInterval: 200 * time.Millisecond, MaxLoss: 0.1}
 }
 
 // Validate says which key is wrong, what it is and what is allowed.
@@ -54,6 +64,17 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("storm_kbps is %d: want 1 to %d", c.StormKbps, lanStorm)
 	case c.History < 1 || c.History > 1000:
 		return fmt.Errorf("history is %d: want 1 to 1000", c.History)
+	case c.ProbeRate < 10 || c.ProbeRate > 1000:
+		return fmt.Errorf("probe_rate is %d: want 10 to 1000", c.ProbeRate)
+	case c.ProbeInterval < 20*time.Millisecond || c.ProbeInterval > time.Minute:
+		return fmt.Errorf("probe_interval is %v: want 20ms to 1m", c.ProbeInterval)
+	case !(c.MaxLoss >= 0 && c.MaxLoss <= 1):
+		return fmt.Errorf("max_loss is %v: want 0 to 1", c.MaxLoss)
 	}
 	return nil
+}
+
+// probes is the part of the configuration that says how probes are sent.
+func (c *Config) probes() oam.Config {
+	return oam.Config{Rate: c.ProbeRate, Interval: int64(c.ProbeInterval), Timeout: int64(probeTimeout)}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// labelTTL is the time to live of a circuit's label: any but that of probes, 1.
+// labelTTL is the time to live of a circuit's label: any but that of probes, oam.TTL.
 const labelTTL = 64
 
 var cookie = flow.NewCookie(flow.OwnerCircuits, 0, 0)
@@ -38,6 +38,9 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	}
 	for port, ends := range b.taken[dpid] {
 		guards(&all, port, ends)
+	}
+	if b.probed(dpid) {
+		all.probes()
 	}
 	b.mu.Unlock()
 	req := &api.SetStandingRequest{}

@@ -14,15 +14,17 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/services/l2vpn/oam"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:   "l2vpn",
-		Doc:    "keeps layer-2 circuits between ports, over tunnels",
-		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory),
-		Calls:  weft.Methods(api.SetStanding, api.SetTunnel, api.DeleteTunnel, api.ListTunnels),
+		Name: "l2vpn",
+		Doc:  "keeps layer-2 circuits between ports, over tunnels",
+		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
+			api.PingCircuit, api.ValidateCircuits),
+		Calls: weft.Methods(api.SetStanding, api.SetTunnel, api.DeleteTunnel, api.ListTunnels, api.Send, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
@@ -83,7 +85,6 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { b.portChanged(e) })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
-	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { s.stand.FlowsObserved(e) })
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {
@@ -103,6 +104,26 @@ func run(ctx context.Context, env *weft.Env) error {
 		return b.historyOf(q.GetName())
 	})
 	weft.Handle(env, api.PreviewCircuit, s.preview)
+	o := newObserver(b, func(ctx context.Context, d *flow.Decision) error {
+		_, err := weft.Call(ctx, env, api.Send, d)
+		return err
+	})
+	weft.Stage(env, func(flow.DPID) weft.StageFunc {
+		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+			if o.takes(in) {
+				return flow.Done
+			}
+			return b.packet(in, d)
+		}
+	})
+	weft.Handle(env, api.PingCircuit, o.ping)
+	weft.Handle(env, api.ValidateCircuits, func(ctx context.Context, q *api.ValidateCircuitsRequest) (*api.ValidateCircuitsResponse, error) {
+		return s.validate(ctx, q, func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+			r, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerCircuits.String()})
+			return r.GetFlows(), err
+		})
+	})
+	counts(env, o.p)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -111,6 +132,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.circuits.Follow(ctx) })
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
+	work.Go(func() { o.run(ctx) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
 	s.stand.Run(ctx)
@@ -202,4 +224,17 @@ func (s *server) preview(_ context.Context, q *api.PreviewCircuitRequest) (*api.
 		return nil, err
 	}
 	return s.b.preview(t)
+}
+
+// counts registers the metrics of probes.
+func counts(env *weft.Env, p *oam.Prober) {
+	for what, get := range map[string]func(oam.Counts) uint64{
+		"sent":     func(c oam.Counts) uint64 { return c.Sent },
+		"returned": func(c oam.Counts) uint64 { return c.Returned },
+		"lost":     func(c oam.Counts) uint64 { return c.Lost },
+		"late":     func(c oam.Counts) uint64 { return c.Late },
+		"forged":   func(c oam.Counts) uint64 { return c.Forged },
+	} {
+		env.Metric.CounterFunc("probes_total", "Probes of circuits, by what became of them.", func() float64 { return float64(get(p.Counts())) }, "outcome", what)
+	}
 }

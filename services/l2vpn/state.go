@@ -62,8 +62,13 @@ func (b *store) find(s *status) (state, reason string) {
 			return "down", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}
 	}
-	if degraded != "" {
+	switch m := s.measured; {
+	case m != nil && m.down != "":
+		return "down", m.down
+	case degraded != "":
 		return "degraded", degraded
+	case m != nil && m.bound != "":
+		return "degraded", m.bound
 	}
 	return "up", ""
 }
@@ -111,6 +116,9 @@ func (b *store) message(s *status) *api.Circuit {
 				}
 			}
 		}
+	}
+	if s.measured != nil {
+		m.DelayUs, m.LossRatio = s.measured.delay, s.measured.loss
 	}
 	if len(m.Tunnels) == 0 {
 		m.Path = []string{c.ends[0].at.Switch.String()}

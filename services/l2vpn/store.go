@@ -42,15 +42,16 @@ type store struct {
 
 // status is what is done about a circuit.
 type status struct {
-	circuit *circuit
-	version uint64               // counts its changes
-	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
-	has     map[flow.DPID]uint64 // the version that a switch has confirmed
-	state   string
-	reason  string
-	since   time.Time
-	history []*api.CircuitState // the last one first
-	lan     *switching          // of a vpls; else nil
+	circuit  *circuit
+	version  uint64               // counts its changes
+	asked    map[flow.DPID]uint64 // the version in the set that a switch was last declared
+	has      map[flow.DPID]uint64 // the version that a switch has confirmed
+	state    string
+	reason   string
+	since    time.Time
+	history  []*api.CircuitState // the last one first
+	measured *measured           // by probes; nil if there are none
+	lan      *switching          // of a vpls; else nil
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,7 +33,7 @@ ends change, and over restarts.`,
   weft l2vpn delete red`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r),
+	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r), l2vpnPingCommand(&r), l2vpnValidateCommand(&r),
 		circuits().lists(&r, &cobra.Command{
 			Use:     "list [NAME]",
 			Short:   "List circuits, their states and ways",
@@ -242,3 +244,75 @@ func circuitTable(t *cli.Table, list []*api.Circuit) {
 }
 
 func listed(labels []uint32) string { return strings.Trim(fmt.Sprint(labels), "[]") }
+
+func l2vpnPingCommand(r *cli.Remote) *cobra.Command {
+	var q api.PingCircuitRequest
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "ping NAME",
+		Short: "Send probes through a circuit, both ways",
+		Long: `Send probes the way that the circuit's frames go, both ways, and show how long they take
+from one switch to the other, and how many are lost. Customers do not see them. The way
+from the controller to the switches and back is measured and taken off. Exit status 1
+if any does not come back.`,
+		Example: "  weft l2vpn ping red\n  weft l2vpn ping red --size 1500 -c 3",
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().Uint32VarP(&q.Count, "count", "c", 5, "how many probes each way, at most 100")
+	cmd.Flags().DurationVarP(&interval, "interval", "i", 100*time.Millisecond, "time between two of them")
+	cmd.Flags().Uint32Var(&q.Size, "size", 0, "the IP packet that they are as long as, octets; 0: as short as can be")
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		if interval < time.Millisecond || interval > 10*time.Second {
+			return cli.View{}, fmt.Errorf("--interval %v: want 1ms to 10s", interval)
+		}
+		q.Name, q.IntervalUs = args[0], uint32(interval.Microseconds())
+		p, err := c.PingCircuit(c.Ctx, &q)
+		var failed error
+		if slices.ContainsFunc(p.GetWays(), func(w *api.CircuitPing) bool { return w.Received < w.Sent }) {
+			failed = errors.New("probes have not come back: weft l2vpn validate says what else is wrong")
+		}
+		return cli.View{Value: p, Failed: failed, Text: func(t *cli.Table) {
+			t.Row("FROM", "TO", "SENT", "RECEIVED", "LEAST", "MEDIAN", "MOST")
+			for _, w := range p.Ways {
+				row := []any{w.From, w.To, w.Sent, w.Received, "", "", ""}
+				if list := slices.Sorted(slices.Values(w.DelaysUs)); len(list) > 0 {
+					for i, us := range []uint32{list[0], list[(len(list)-1)/2], list[len(list)-1]} {
+						row[4+i] = (time.Duration(us) * time.Microsecond).String()
+					}
+				}
+				t.Row(row...)
+			}
+		}}, err
+	})
+}
+
+func l2vpnValidateCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:   "validate [NAME]",
+		Short: "Compare circuits with what switches have and probes say",
+		Long: `Compare what circuits should be with the entries that switches have now, with tunnels and
+ports, and with what probes say, and name what is wrong. Exit status 1 if anything is.`,
+		Example: "  weft l2vpn validate\n  weft l2vpn validate red -o json",
+		Args:    cobra.MaximumNArgs(1),
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		q := &api.ValidateCircuitsRequest{}
+		if len(args) > 0 {
+			q.Name = args[0]
+		}
+		v, err := c.ValidateCircuits(c.Ctx, q)
+		var failed error
+		if n := len(v.GetFaults()); n > 0 {
+			failed = fmt.Errorf("%d faults", n)
+		}
+		return cli.View{Value: v, Failed: failed, Text: func(t *cli.Table) {
+			if len(v.Faults) == 0 {
+				fmt.Fprintf(t, "%d circuits are as they should be\n", v.Circuits)
+				return
+			}
+			t.Row("CIRCUIT", "WHAT", "AT", "FAULT")
+			for _, f := range v.Faults {
+				t.Row(f.Name, f.Kind, f.At, f.Text)
+			}
+		}}, err
+	})
+}

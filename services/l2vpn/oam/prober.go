@@ -170,12 +170,11 @@ func (p *Prober) every() int64 {
 // burst bounds how many probes are sent at once, in seconds of the rate.
 const burst = 0.05
 
-// Due appends to d the probes that are due now. The frames are valid until the
-// next call.
+// Due appends to d the probes that are due now. Their frames are in one piece of
+// memory, which nobody else uses.
 func (p *Prober) Due(now int64, d *flow.Decision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.frame = p.frame[:0]
 	lanes, turns := len(p.order), len(p.round)
 	all := lanes + turns
 	if p.last == 0 || all == 0 {
@@ -184,6 +183,10 @@ func (p *Prober) Due(now int64, d *flow.Decision) {
 	perSecond := min(float64(p.cfg.Rate), float64(all)*1e9/float64(p.every()))
 	p.owed = min(p.owed+float64(now-p.last)/1e9*perSecond, max(2, perSecond*burst))
 	p.last = now
+	p.frame = nil
+	if p.owed >= 1 {
+		p.frame = make([]byte, 0, int(p.owed)*FrameMin)
+	}
 	for n := 0; p.owed >= 1 && n < all; n++ {
 		p.owed--
 		// Switches and lanes take turns in proportion to their numbers.

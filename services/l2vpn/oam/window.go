@@ -83,12 +83,12 @@ func (w *window) expire(before, answered int64) (n uint64) {
 	return n
 }
 
-// last returns what the last n probes say that are not waited for.
+// last returns what the last n probes say whose fate is known.
 func (w *window) last(n int) (m Measure) {
 	var delays [Window]int32
 	k, before, differences, steps := 0, int32(-1), int64(0), int64(0)
-	for seq := w.next - uint32(min(n, Window)); seq != w.next; seq++ {
-		switch d := w.delay[seq%Window]; {
+	for back := uint32(1); back <= Window && m.Sent < n; back++ {
+		switch d := w.delay[(w.next-back)%Window]; {
 		case d >= 0:
 			if before >= 0 {
 				differences += int64(max(d-before, before-d))

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	"github.com/weft-sdn/weft/experiments/msn"
+	"github.com/weft-sdn/weft/experiments/nf"
 	"github.com/weft-sdn/weft/experiments/oshi"
 	"github.com/weft-sdn/weft/experiments/scp"
 )
@@ -39,7 +40,7 @@ draws them, and puts what the paper claims beside what was measured.`,
 
 // allExperiments returns the experiments of all papers, in the order of lists.
 func allExperiments() []experiments.Experiment {
-	return slices.Concat(msn.All(), hydra.All(), scp.All(), oshi.All())
+	return slices.Concat(msn.All(), hydra.All(), scp.All(), nf.All(), oshi.All())
 }
 
 // experimentEntry is one line of the list.

@@ -40,7 +40,7 @@ as the controller: --controller-command "weft bench floor --listen 127.0.0.1:{po
   weft bench discovery --switches 1000 --links 6000`,
 	}
 	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchFloorCommand(), benchResponderCommand(),
-		benchFirstCommand(), benchRerouteCommand(), benchCrossingCommand(), benchPingCommand(), benchPathsCommand(), benchPlacementCommand(), benchPeersCommand(), benchFlowsCommand(), benchL2vpnCommand(), benchHTTPCommand())
+		benchFirstCommand(), benchRerouteCommand(), benchCrossingCommand(), benchPingCommand(), benchPathsCommand(), benchPlacementCommand(), benchSizeCommand(), benchPeersCommand(), benchFlowsCommand(), benchL2vpnCommand(), benchHTTPCommand())
 	return cmd
 }
 

@@ -135,6 +135,13 @@ func (r *Resubmit) check() error {
 	return nil
 }
 
+// ForgetInPort returns Open vSwitch's action load:0->NXM_OF_IN_PORT[] (NXAST_REG_LOAD,
+// ovs-actions(7)): the packet has come in by no port from then on, so that it can leave by
+// the one that it came in by, whoever decides that.
+func ForgetInPort() Action {
+	return nicira([]byte{0, 7, 0, 15, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0})
+}
+
 // String returns the action as ovs-ofctl writes it: "resubmit(,2)",
 // "resubmit(3,2)", "resubmit:3". ParseAction reads it back.
 func (r Resubmit) String() string {

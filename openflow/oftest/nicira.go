@@ -51,7 +51,7 @@ func known(a flow.Action) bool {
 	_, encap := flow.ParseEncap(a)
 	_, decap := flow.ParseDecap(a)
 	_, resubmit := flow.ParseResubmit(a)
-	return controller || encap || decap || resubmit
+	return a == flow.ForgetInPort() || controller || encap || decap || resubmit
 }
 
 // nicira carries out an action of Open vSwitch; false is that the packet is
@@ -59,6 +59,10 @@ func known(a flow.Action) bool {
 func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 	if _, ok := flow.ParseController(*a); ok {
 		s.toController(t, *a)
+		return true
+	}
+	if *a == flow.ForgetInPort() {
+		t.in = 0
 		return true
 	}
 	if r, ok := flow.ParseResubmit(*a); ok {

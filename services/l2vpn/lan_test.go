@@ -16,8 +16,8 @@ import (
 )
 
 // field is a network of switches of package oftest that has the entries of some
-// vpls. Port 100+N of a switch leads to switch N as a cable; tunnels are one hop of
-// it: from switch A to B there is a cable of their own, ports 1000+B and 1000+A.
+// vpls. A tunnel comes and goes by port 10 of its switches, which all are cables to
+// one more switch, the hub, by its ports that have their numbers.
 type field struct {
 	t      *testing.T
 	net    *oftest.Network
@@ -32,9 +32,12 @@ type field struct {
 func newField(t *testing.T, switches int) *field {
 	f := &field{t: t, net: oftest.NewNetwork(nil), drive: map[flow.DPID]*oftest.Driver{}, have: map[flow.DPID]map[string]flow.Entry{},
 		meters: map[flow.DPID]map[uint32]bool{}, groups: map[[2]flow.DPID]bool{}, hosts: map[flow.Location]*oftest.Host{}, left: map[*fabric]map[end]bool{}}
-	for i := range switches {
+	for i := range switches + 1 {
 		sw := flow.DPID(i + 1)
-		c, detach := oftest.Drive(f.net.Add(oftest.Config{DPID: sw, Ports: 1100, Nicira: true}))
+		if i == switches {
+			sw = hub
+		}
+		c, detach := oftest.Drive(f.net.Add(oftest.Config{DPID: sw, Ports: 20, Nicira: true}))
 		f.drive[sw], f.have[sw], f.meters[sw] = c, map[string]flow.Entry{}, map[uint32]bool{}
 		t.Cleanup(func() {
 			if n := c.Refusals(); n > 0 {
@@ -42,8 +45,24 @@ func newField(t *testing.T, switches int) *field {
 			}
 			detach()
 		})
+		if sw != hub {
+			defer f.wire(sw)
+		}
 	}
 	return f
+}
+
+const (
+	hub    flow.DPID = 1000
+	tunnel flow.Port = 10
+)
+
+// wire joins a switch to the hub.
+func (f *field) wire(sw flow.DPID) {
+	f.net.Link(flow.Location{Switch: sw, Port: tunnel}, flow.Location{Switch: hub, Port: flow.Port(sw)})
+	f.drive[sw].Flow(flow.Add, flow.Entry{Priority: flow.PriorityLabelled, Match: flow.Match{}.WithInPort(tunnel).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels})
+	f.drive[hub].Flow(flow.Add, flow.Entry{Priority: flow.PriorityLabel, Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(uint32(sw)).WithMPLSBOS(0),
+		Apply: []flow.Action{flow.PopMPLS(flow.EthTypeMPLS), flow.Output(flow.Port(sw))}})
 }
 
 // tunnel returns the group of a tunnel: it is made when it is first asked for.
@@ -52,15 +71,9 @@ func (f *field) tunnel(from, to flow.DPID) uint32 {
 	if f.groups[[2]flow.DPID{from, to}] {
 		return id
 	}
-	if !f.groups[[2]flow.DPID{to, from}] {
-		f.net.Link(flow.Location{Switch: from, Port: flow.Port(1000 + to)}, flow.Location{Switch: to, Port: flow.Port(1000 + from)})
-		for _, x := range [][2]flow.DPID{{from, to}, {to, from}} {
-			f.drive[x[0]].Flow(flow.Add, flow.Entry{Priority: flow.PriorityLabelled, Match: flow.Match{}.WithInPort(flow.Port(1000 + x[1])).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels})
-		}
-	}
 	f.groups[[2]flow.DPID{from, to}] = true
 	f.drive[from].Group(flow.Add, flow.Group{Kind: flow.GroupKindIndirect, ID: id, Buckets: []flow.Bucket{{WatchPort: flow.PortAny, WatchGroup: flow.GroupAny,
-		Actions: []flow.Action{flow.SetEthDst(flow.MAC{2, 0, 0, 0, 0, byte(to)}), flow.Output(flow.Port(1000 + to))}}}})
+		Actions: []flow.Action{flow.PushMPLS(), flow.SetMPLSLabel(uint32(to)), flow.SetEthDst(flow.MAC{2, 0, 0, 0, 0, byte(to)}), flow.Output(tunnel)}}}})
 	return id
 }
 
@@ -186,7 +199,7 @@ func newDrawn(t *testing.T, seed uint64) *drawn {
 
 // join gives a vpls another end.
 func (d *drawn) join(v *fabric) {
-	e := end{at: flow.Location{Switch: flow.DPID(1 + d.r.IntN(len(d.drive))), Port: flow.Port(1 + d.r.IntN(4))}}
+	e := end{at: flow.Location{Switch: flow.DPID(1 + d.r.IntN(len(d.drive)-1)), Port: flow.Port(1 + d.r.IntN(4))}}
 	if d.r.IntN(2) == 0 {
 		e.vlan = uint16(1 + d.r.IntN(3))
 		if d.r.IntN(3) == 0 {
@@ -219,7 +232,7 @@ func (d *drawn) grow(v *fabric) []arc {
 
 // declareAll gives switches their entries, in any order; between says what to do after each.
 func (d *drawn) declareAll(between func()) {
-	for _, i := range d.r.Perm(len(d.drive)) {
+	for _, i := range d.r.Perm(len(d.drive) - 1) {
 		sw := flow.DPID(i + 1)
 		var s set
 		ports := map[flow.Port]map[end]map[string]bool{}

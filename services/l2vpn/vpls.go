@@ -174,7 +174,7 @@ func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
 func (s *set) branch(f *fabric, a arc, on []arc, local []int) {
 	acts := f.onward(on)
 	if len(acts) > 0 {
-		acts = append([]flow.Action{flow.DecMPLSTTL()}, acts...)
+		acts = append([]flow.Action{flow.ForgetInPort(), flow.DecMPLSTTL()}, acts...) // a tunnel may go on where another has come from
 	}
 	if len(local) > 0 {
 		acts = append(acts, flow.SetTunnelID(uint64(a.label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),

@@ -242,7 +242,11 @@ func (s *state) hasHybrid() bool {
 func (s *state) keepNodes(ctx context.Context, out io.Writer) {
 	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
 		began := time.Now()
-		cmd := exec.CommandContext(ctx, s.Weft, "node", "run", s.nodesFile())
+		args := []string{"node", "run", s.nodesFile()}
+		if slices.Contains(s.Topology.Controllers, ControllerNone) {
+			args = append(args, "--alone")
+		}
+		cmd := exec.CommandContext(ctx, s.Weft, args...)
 		cmd.Dir, cmd.Env = "/", marked(withoutKeeperMark(os.Environ()), s.Name)
 		cmd.Stdout, cmd.Stderr = out, out
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -32,6 +32,7 @@ the services of a controller live side by side.`,
 
 func runCommand() *cobra.Command {
 	var r cli.Remote
+	var alone bool
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Look after the hybrid nodes of this machine",
@@ -83,15 +84,19 @@ Needs root. FILE is YAML or JSON:
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			report, done, err := reporter(cmd, &r)
-			if err != nil {
-				return err
+			var report node.Report
+			if !alone {
+				var done func()
+				if report, done, err = reporter(cmd, &r); err != nil {
+					return err
+				}
+				defer done()
 			}
-			defer done()
 			node.Run(ctx, c, report, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&alone, "alone", false, "report to no controller")
 	r.Flags(cmd)
 	return cmd
 }

@@ -12,37 +12,44 @@ const (
 	mostBFD  = 10 * time.Second
 )
 
-// damping is what is known of the false alarms of a session: one that goes down
-// again and again on a machine that is busy is given more time.
+// damping is what is known of the false alarms of a session, which end at once,
+// as cuts do not: one that has many, on a machine that is busy, is given more time.
 type damping struct {
-	downs  []time.Time // of late
+	up     time.Time   // when the session was last reported up,
+	flaps  uint32      // and its count of changes then
+	alarms []time.Time // of late
 	factor time.Duration
 	raised time.Time
 }
 
 const (
-	manyDowns  = 3                // within flapWindow double the interval
-	flapWindow = time.Minute      //
+	alarmTime  = 3 * time.Second // a session that is up again after this had no false alarm
+	manyAlarms = 3               // within alarmSpan double the interval
+	alarmSpan  = time.Minute
 	calm       = 10 * time.Minute // without being raised halves it
 	mostFactor = 16
 )
 
 // damp notes what the report of a port says of its session. It is called with mu held.
-func (n *node) damp(is, was *api.NodePort, now time.Time) {
-	d := n.damped[is.Port]
-	if was != nil && is.BfdFlaps > was.BfdFlaps && is.Carrier {
-		if d == nil {
-			d = &damping{factor: 1}
-			n.damped[is.Port] = d
+func (n *node) damp(p *api.NodePort, now time.Time) {
+	if p.Bfd != bfdUp {
+		return
+	}
+	d := n.damped[p.Port]
+	if d == nil {
+		d = &damping{factor: 1}
+		n.damped[p.Port] = d
+	}
+	if !d.up.IsZero() && p.BfdFlaps > d.flaps && now.Sub(d.up) < alarmTime {
+		d.alarms = append(d.alarms, now)
+		if len(d.alarms) > manyAlarms {
+			d.alarms = d.alarms[1:]
 		}
-		d.downs = append(d.downs, now)
-		if len(d.downs) > manyDowns {
-			d.downs = d.downs[len(d.downs)-manyDowns:]
-		}
-		if len(d.downs) == manyDowns && now.Sub(d.downs[0]) < flapWindow {
-			d.factor, d.raised, d.downs = min(2*d.factor, mostFactor), now, nil
+		if len(d.alarms) == manyAlarms && now.Sub(d.alarms[0]) < alarmSpan {
+			d.factor, d.raised, d.alarms = min(2*d.factor, mostFactor), now, nil
 		}
 	}
+	d.up, d.flaps = now, p.BfdFlaps
 }
 
 // factorOf returns by how much the interval of a port's session is stretched. It

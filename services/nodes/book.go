@@ -124,11 +124,15 @@ func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time
 	}
 	n.agent, n.heard = agent, now
 	changed := n.judge(b, now)
-	if !r.Unchanged {
+	if r.Unchanged {
+		for _, p := range n.report.Ports {
+			n.damp(p, now)
+		}
+	} else {
 		is := proto.CloneOf(r)
 		is.Wanted = 0
 		for _, p := range is.Ports {
-			n.damp(p, n.port(p.Port), now)
+			n.damp(p, now)
 		}
 		if !proto.Equal(is, n.report) {
 			n.report, changed = is, true

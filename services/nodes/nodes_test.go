@@ -109,14 +109,21 @@ func TestFalseAlarms(t *testing.T) {
 		last, _, _ = b.report(&api.ReportNodesRequest{Agent: "a", Nodes: []*api.NodeReport{whole(dpid1, "10.255.0.1", p), whole(dpid2, "10.255.0.2", link(1))}})
 		now = now.Add(time.Second)
 	}
-	for flaps := range uint32(6) {
-		say(flaps)
+	for flaps := range uint32(3) {
+		say(2 * flaps)
+		now = now.Add(alarmTime) // cuts
+	}
+	if got := last.Nodes[0].Bfd[0].IntervalMs; got != 50 {
+		t.Errorf("after cuts every %d ms, want 50", got)
+	}
+	for flaps := range uint32(4) {
+		say(20 + 2*flaps)
 	}
 	if got := last.Nodes[0].Bfd[0].IntervalMs; got != 100 {
-		t.Errorf("after five flaps every %d ms, want 100", got)
+		t.Errorf("after three false alarms every %d ms, want 100", got)
 	}
 	now = now.Add(calm)
-	say(6)
+	say(28)
 	if got := last.Nodes[0].Bfd[0].IntervalMs; got != 50 {
 		t.Errorf("after a while every %d ms, want 50", got)
 	}

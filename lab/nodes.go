@@ -52,7 +52,7 @@ const internalPorts = 10000
 
 // nodeMTU is the most that a node sends as an IP packet by a link: there is room
 // for labels and tunnels around it.
-const nodeMTU = DefaultMTU
+const nodeMTU = 1900
 
 // segment is bridges that are joined, with the links that lead to others.
 type segment struct {

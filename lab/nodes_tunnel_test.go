@@ -93,7 +93,10 @@ func TestTunnelPorts(t *testing.T) {
 			}
 			up := func(port uint32) func() bool {
 				return func() bool {
-					return !slices.ContainsFunc(dpids, func(d string) bool { p := a.port(d, port); return p == nil || p.Bfd != "up" || !p.Carrier || p.Error != "" })
+					return !slices.ContainsFunc(dpids, func(d string) bool {
+						p := a.port(d, port)
+						return p == nil || p.Bfd != "up" || !p.Carrier || p.Error != ""
+					})
 				}
 			}
 			wanted := func(version uint64, kinds ...string) {

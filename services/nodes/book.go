@@ -29,6 +29,7 @@ type book struct {
 	now      func() time.Time
 	tellNode func(*api.NodeChanged)
 	tellPort func(*api.TunnelPortChanged)
+	began    time.Time
 
 	mu     object.Guard // guards the following
 	nodes  map[flow.DPID]*node
@@ -51,7 +52,7 @@ type node struct {
 }
 
 func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
-	b := &book{cfg: cfg, now: now, tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
+	b := &book{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
 		nodes: map[flow.DPID]*node{}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
 		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{

@@ -190,7 +190,11 @@ func (b *book) tellTunnel(p *tunnelPort) {
 	if p == nil {
 		return
 	}
-	if m := b.status(p); !proto.Equal(m, b.told[p.name()]) {
+	m := b.status(p)
+	if m.State == "waiting" && b.now().Sub(b.began) < 2*b.cfg.Stale {
+		return // after a start, its nodes have not been heard of yet
+	}
+	if !proto.Equal(m, b.told[p.name()]) {
 		b.told[p.name()] = m
 		b.tellPort(&api.TunnelPortChanged{Port: m})
 	}

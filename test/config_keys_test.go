@@ -36,7 +36,7 @@ func otherValues() map[string]string {
 		"intake.identities": "{identities: {switch1: [\"1\"]}}", "intake.switches": "{switches: [\"1-8\"]}", "intake.elsewhere": "{elsewhere: {west: [\"9\"]}}",
 		"discovery.key": "{key: \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}", "hosts.gateways": "{gateways: [10.0.0.254]}", "hosts.probe_mac": "{probe_mac: \"02:00:00:00:00:09\"}",
 		"discovery.link_ports": "{link_ports: [\"0000000000000001:*\"]}", "discovery.new_links": "{new_links: hold}", "discovery.hybrid": "{hybrid: [\"000000000000000f access=3\"]}", "discovery.allow": "{allow: [\"1:2 2:2\"]}",
-		"nodes.agents": "{agents: [\"site1 00000000000000a?\"]}",
+		"nodes.agents":   "{agents: [\"site1 00000000000000a?\"]}",
 		"hosts.bindings": "{bindings: [{mac: \"02:00:00:00:00:01\", ports: [1/1]}]}", "hosts.ports": "{ports: [{port: 1/1, max_hosts: 4}]}", "hosts.router_ports": "{router_ports: [1/1]}",
 		"firewall.rules": "{rules: [{id: web, action: allow}]}",
 		"scp.nrf":        "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.address": "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.nrf_name": "{nrf_name: nrf.example.org}", "scp.listen": "{nrf: \"http://10.0.0.1:7777\", listen: \"10.0.0.2:7777\"}",

@@ -55,7 +55,7 @@ var table = []row{
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
-	{"lab", []string{"api", "flow", "packet", "node", "internal/document", "internal/freeport"}, []string{"*"}},
+	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
 	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},

@@ -371,6 +371,9 @@ var (
 	SetTunnels = Method[SetTunnelsRequest, SetTunnelsResponse]{"tunnels.SetTunnels"}
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel = Method[DeleteTunnelRequest, DeleteTunnelResponse]{"tunnels.DeleteTunnel"}
+	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
+	// before they leave the old ones.
+	DrainLink = Method[DrainLinkRequest, DrainLinkResponse]{"tunnels.DrainLink"}
 	// The tunnels, by name.
 	ListTunnels = Method[ListTunnelsRequest, ListTunnelsResponse]{"tunnels.ListTunnels"}
 )
@@ -500,6 +503,7 @@ var methods = []AnyMethod{
 	SetTunnel,
 	SetTunnels,
 	DeleteTunnel,
+	DrainLink,
 	ListTunnels,
 }
 

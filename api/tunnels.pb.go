@@ -870,6 +870,189 @@ func (x *DeleteTunnelResponse) GetDeleted() bool {
 	return false
 }
 
+// What DrainLink is asked. InvalidArgument if the ports are not physical ones of two switches.
+type DrainLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One port.
+	A *Location `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other.
+	B *Location `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	// Has the link carry tunnels again.
+	Undo          bool `protobuf:"varint,3,opt,name=undo,proto3" json:"undo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainLinkRequest) Reset() {
+	*x = DrainLinkRequest{}
+	mi := &file_tunnels_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainLinkRequest) ProtoMessage() {}
+
+func (x *DrainLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainLinkRequest.ProtoReflect.Descriptor instead.
+func (*DrainLinkRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DrainLinkRequest) GetA() *Location {
+	if x != nil {
+		return x.A
+	}
+	return nil
+}
+
+func (x *DrainLinkRequest) GetB() *Location {
+	if x != nil {
+		return x.B
+	}
+	return nil
+}
+
+func (x *DrainLinkRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+// The answer of DrainLink.
+type DrainLinkResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many tunnels have left the link.
+	Moved uint32 `protobuf:"varint,1,opt,name=moved,proto3" json:"moved,omitempty"`
+	// Those that have not, by name.
+	Stuck []*StuckTunnel `protobuf:"bytes,2,rep,name=stuck,proto3" json:"stuck,omitempty"`
+	// How many have been up before and are down now.
+	Lost          uint32 `protobuf:"varint,3,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainLinkResponse) Reset() {
+	*x = DrainLinkResponse{}
+	mi := &file_tunnels_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainLinkResponse) ProtoMessage() {}
+
+func (x *DrainLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainLinkResponse.ProtoReflect.Descriptor instead.
+func (*DrainLinkResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DrainLinkResponse) GetMoved() uint32 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *DrainLinkResponse) GetStuck() []*StuckTunnel {
+	if x != nil {
+		return x.Stuck
+	}
+	return nil
+}
+
+func (x *DrainLinkResponse) GetLost() uint32 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+// StuckTunnel: a tunnel that cannot leave a link.
+type StuckTunnel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tunnel.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Why.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StuckTunnel) Reset() {
+	*x = StuckTunnel{}
+	mi := &file_tunnels_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StuckTunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StuckTunnel) ProtoMessage() {}
+
+func (x *StuckTunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StuckTunnel.ProtoReflect.Descriptor instead.
+func (*StuckTunnel) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StuckTunnel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StuckTunnel) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What ListTunnels is asked.
 type ListTunnelsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -879,7 +1062,7 @@ type ListTunnelsRequest struct {
 
 func (x *ListTunnelsRequest) Reset() {
 	*x = ListTunnelsRequest{}
-	mi := &file_tunnels_proto_msgTypes[10]
+	mi := &file_tunnels_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1074,7 @@ func (x *ListTunnelsRequest) String() string {
 func (*ListTunnelsRequest) ProtoMessage() {}
 
 func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[10]
+	mi := &file_tunnels_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1087,7 @@ func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsRequest.ProtoReflect.Descriptor instead.
 func (*ListTunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{10}
+	return file_tunnels_proto_rawDescGZIP(), []int{13}
 }
 
 // The answer of ListTunnels.
@@ -918,7 +1101,7 @@ type ListTunnelsResponse struct {
 
 func (x *ListTunnelsResponse) Reset() {
 	*x = ListTunnelsResponse{}
-	mi := &file_tunnels_proto_msgTypes[11]
+	mi := &file_tunnels_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1113,7 @@ func (x *ListTunnelsResponse) String() string {
 func (*ListTunnelsResponse) ProtoMessage() {}
 
 func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[11]
+	mi := &file_tunnels_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1126,7 @@ func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsResponse.ProtoReflect.Descriptor instead.
 func (*ListTunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{11}
+	return file_tunnels_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTunnelsResponse) GetTunnels() []*Tunnel {
@@ -1027,16 +1210,29 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x13DeleteTunnelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"0\n" +
 	"\x14DeleteTunnelResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x14\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"h\n" +
+	"\x10DrainLinkRequest\x12\x1f\n" +
+	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
+	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\x12\x12\n" +
+	"\x04undo\x18\x03 \x01(\bR\x04undo\"i\n" +
+	"\x11DrainLinkResponse\x12\x14\n" +
+	"\x05moved\x18\x01 \x01(\rR\x05moved\x12*\n" +
+	"\x05stuck\x18\x02 \x03(\v2\x14.weft.v1.StuckTunnelR\x05stuck\x12\x12\n" +
+	"\x04lost\x18\x03 \x01(\rR\x04lost\"9\n" +
+	"\vStuckTunnel\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xf0\x03\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xef\x04\n" +
 	"\aTunnels\x12h\n" +
 	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"/\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
 	"tunnel add*\x17POST /v1/tunnels tunnel\x12w\n" +
 	"\n" +
 	"SetTunnels\x12\x1a.weft.v1.SetTunnelsRequest\x1a\x1b.weft.v1.SetTunnelsResponse\"0\xea\xe0\x18,\b\x02\x10\x01\x1a\x00\"\x0etunnel preview*\x14POST /v1/tunnels:set\x12\x81\x01\n" +
-	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"4\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x12v\n" +
+	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"4\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x12}\n" +
+	"\tDrainLink\x12\x19.weft.v1.DrainLinkRequest\x1a\x1a.weft.v1.DrainLinkResponse\"9\xea\xe0\x185\b\x02\x10\x01\x1a\r*\x05moved*\x04lost\"\n" +
+	"link drain*\x14POST /v1/links/drain\x12v\n" +
 	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\",\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
@@ -1051,7 +1247,7 @@ func file_tunnels_proto_rawDescGZIP() []byte {
 	return file_tunnels_proto_rawDescData
 }
 
-var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_tunnels_proto_goTypes = []any{
 	(*Tunnel)(nil),               // 0: weft.v1.Tunnel
 	(*LabelSwitchedPath)(nil),    // 1: weft.v1.LabelSwitchedPath
@@ -1063,12 +1259,15 @@ var file_tunnels_proto_goTypes = []any{
 	(*TunnelChanged)(nil),        // 7: weft.v1.TunnelChanged
 	(*DeleteTunnelRequest)(nil),  // 8: weft.v1.DeleteTunnelRequest
 	(*DeleteTunnelResponse)(nil), // 9: weft.v1.DeleteTunnelResponse
-	(*ListTunnelsRequest)(nil),   // 10: weft.v1.ListTunnelsRequest
-	(*ListTunnelsResponse)(nil),  // 11: weft.v1.ListTunnelsResponse
-	(*Location)(nil),             // 12: weft.v1.Location
+	(*DrainLinkRequest)(nil),     // 10: weft.v1.DrainLinkRequest
+	(*DrainLinkResponse)(nil),    // 11: weft.v1.DrainLinkResponse
+	(*StuckTunnel)(nil),          // 12: weft.v1.StuckTunnel
+	(*ListTunnelsRequest)(nil),   // 13: weft.v1.ListTunnelsRequest
+	(*ListTunnelsResponse)(nil),  // 14: weft.v1.ListTunnelsResponse
+	(*Location)(nil),             // 15: weft.v1.Location
 }
 var file_tunnels_proto_depIdxs = []int32{
-	12, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
+	15, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
 	1,  // 1: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
 	1,  // 2: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
 	2,  // 3: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
@@ -1077,20 +1276,25 @@ var file_tunnels_proto_depIdxs = []int32{
 	6,  // 6: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
 	0,  // 7: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
 	0,  // 8: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
-	0,  // 9: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3,  // 10: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4,  // 11: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
-	8,  // 12: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	10, // 13: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0,  // 14: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5,  // 15: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
-	9,  // 16: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	11, // 17: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	15, // 9: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
+	15, // 10: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
+	12, // 11: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
+	0,  // 12: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
+	3,  // 13: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 14: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 15: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 16: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
+	13, // 17: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	0,  // 18: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 19: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 20: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 21: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
+	14, // 22: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }
@@ -1107,7 +1311,7 @@ func file_tunnels_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tunnels_proto_rawDesc), len(file_tunnels_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

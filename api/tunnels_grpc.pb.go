@@ -22,6 +22,7 @@ const (
 	Tunnels_SetTunnel_FullMethodName    = "/weft.v1.Tunnels/SetTunnel"
 	Tunnels_SetTunnels_FullMethodName   = "/weft.v1.Tunnels/SetTunnels"
 	Tunnels_DeleteTunnel_FullMethodName = "/weft.v1.Tunnels/DeleteTunnel"
+	Tunnels_DrainLink_FullMethodName    = "/weft.v1.Tunnels/DrainLink"
 	Tunnels_ListTunnels_FullMethodName  = "/weft.v1.Tunnels/ListTunnels"
 )
 
@@ -39,6 +40,9 @@ type TunnelsClient interface {
 	SetTunnels(ctx context.Context, in *SetTunnelsRequest, opts ...grpc.CallOption) (*SetTunnelsResponse, error)
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel(ctx context.Context, in *DeleteTunnelRequest, opts ...grpc.CallOption) (*DeleteTunnelResponse, error)
+	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
+	// before they leave the old ones.
+	DrainLink(ctx context.Context, in *DrainLinkRequest, opts ...grpc.CallOption) (*DrainLinkResponse, error)
 	// The tunnels, by name.
 	ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error)
 }
@@ -81,6 +85,16 @@ func (c *tunnelsClient) DeleteTunnel(ctx context.Context, in *DeleteTunnelReques
 	return out, nil
 }
 
+func (c *tunnelsClient) DrainLink(ctx context.Context, in *DrainLinkRequest, opts ...grpc.CallOption) (*DrainLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainLinkResponse)
+	err := c.cc.Invoke(ctx, Tunnels_DrainLink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *tunnelsClient) ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListTunnelsResponse)
@@ -105,6 +119,9 @@ type TunnelsServer interface {
 	SetTunnels(context.Context, *SetTunnelsRequest) (*SetTunnelsResponse, error)
 	// Removes a tunnel. It is no error if there is none of that name.
 	DeleteTunnel(context.Context, *DeleteTunnelRequest) (*DeleteTunnelResponse, error)
+	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
+	// before they leave the old ones.
+	DrainLink(context.Context, *DrainLinkRequest) (*DrainLinkResponse, error)
 	// The tunnels, by name.
 	ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error)
 	mustEmbedUnimplementedTunnelsServer()
@@ -125,6 +142,9 @@ func (UnimplementedTunnelsServer) SetTunnels(context.Context, *SetTunnelsRequest
 }
 func (UnimplementedTunnelsServer) DeleteTunnel(context.Context, *DeleteTunnelRequest) (*DeleteTunnelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteTunnel not implemented")
+}
+func (UnimplementedTunnelsServer) DrainLink(context.Context, *DrainLinkRequest) (*DrainLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainLink not implemented")
 }
 func (UnimplementedTunnelsServer) ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTunnels not implemented")
@@ -204,6 +224,24 @@ func _Tunnels_DeleteTunnel_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tunnels_DrainLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).DrainLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_DrainLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).DrainLink(ctx, req.(*DrainLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Tunnels_ListTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListTunnelsRequest)
 	if err := dec(in); err != nil {
@@ -240,6 +278,10 @@ var Tunnels_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteTunnel",
 			Handler:    _Tunnels_DeleteTunnel_Handler,
+		},
+		{
+			MethodName: "DrainLink",
+			Handler:    _Tunnels_DrainLink_Handler,
 		},
 		{
 			MethodName: "ListTunnels",

@@ -137,6 +137,10 @@ func TestDrainAndRevert(t *testing.T) {
 			}
 		}
 	}
+	link := &api.DrainLinkRequest{A: &api.Location{Dpid: "1", Port: 2}, B: &api.Location{Dpid: "2", Port: 1}}
+	if resp := g.drainLink(context.Background(), link); resp.Moved != 3 || len(resp.Stuck) != 1 || resp.Stuck[0].Name != "d" || resp.Stuck[0].Reason == "" || resp.Lost != 0 {
+		t.Errorf("%v", resp)
+	}
 	g.setLink(1, 2, &api.LinkSettings{Drained: true})
 	g.repair(context.Background())
 	g.passes("a", "1 6 5 4 3")
@@ -147,7 +151,8 @@ func TestDrainAndRevert(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	g.setLink(1, 2, nil)
-	g.repair(context.Background())
+	link.Undo = true
+	g.drainLink(context.Background(), link)
 	g.clock = g.clock.Add(89 * time.Second)
 	g.repair(context.Background())
 	g.passes("a", "1 6 5 4 3")

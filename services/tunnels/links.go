@@ -32,11 +32,19 @@ func (b *store) linkChanged(e *api.LinkChanged) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.learn(src, dst, now)
+}
+
+// learn takes what is known of a link now. It is called with mu held.
+func (b *store) learn(src, dst flow.Location, now *link) {
 	if b.links[src] == nil {
 		b.links[src] = map[flow.Location]*link{}
 	}
 	was := b.links[src][dst]
 	b.links[src][dst] = now
+	if delete(b.drains, src); now.up && now.drained {
+		b.drains[src] = true
+	}
 	if was != nil && was.up == now.up && was.drained == now.drained && was.capacity == now.capacity && was.metric == now.metric && slices.Equal(was.risks, now.risks) {
 		return
 	}

@@ -110,6 +110,10 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 	b := r.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	d.ExcludeLinks = slices.Clone(d.ExcludeLinks)
+	for at := range b.drains { // paths may not know yet
+		d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(at))
+	}
 	if w.DiverseFrom != "" {
 		s := b.status[w.DiverseFrom]
 		if s == nil {

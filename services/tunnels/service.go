@@ -23,8 +23,8 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
-		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DeleteTunnel, api.ListTunnels),
-		Calls:      weft.Methods(api.SetStanding, api.ComputePaths),
+		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
+		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels"},
@@ -98,6 +98,13 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Confirm(ctx, cfg.Deadline, "tunnels")
 		}
 		return resp, err
+	})
+	weft.Handle(env, api.DrainLink, func(ctx context.Context, q *api.DrainLinkRequest) (*api.DrainLinkResponse, error) {
+		set := &api.SetLinkRequest{A: q.GetA(), B: q.GetB(), Settings: &api.LinkSettings{Drained: !q.GetUndo()}, Change: []string{"drained"}}
+		if _, err := weft.Call(ctx, env, api.SetLink, set); err != nil {
+			return nil, err
+		}
+		return r.drainLink(ctx, q), nil
 	})
 	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
 		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil

@@ -28,6 +28,7 @@ type store struct {
 	status   map[string]*status
 	at       map[flow.DPID]map[string]bool             // the tunnels of a switch
 	links    map[flow.Location]map[flow.Location]*link // by the port that they leave by
+	drains   map[flow.Location]bool                    // the links that are drained
 	booked   bookings
 	improved time.Time                         // when a link has last become better
 	switches map[flow.DPID]*api.Switch         // that are connected
@@ -88,7 +89,7 @@ func (s *status) installed() []lsp {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{},
-		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
 		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",

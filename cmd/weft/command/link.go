@@ -26,6 +26,7 @@ Say what links are worth to computed paths: capacity, delay, metric, colours,
 risk groups, and whether they are drained.`,
 		Example: `  weft get links
   weft link set 1:3 2:1 --capacity 10G --colour gold --risk-group duct-7
+  weft link drain 1:3 2:1
   weft link allow 1:3 2:1
   weft link revoke 1:3 2:1
   weft link list`,
@@ -46,6 +47,7 @@ the same by discovery.allow, and discovery.latency.max says how long links are.`
 			Example: "  weft link revoke 1:3 2:1",
 		}, true),
 		linkSetValuesCommand(&r),
+		linkDrainCommand(&r),
 		linkListCommand(&r))
 	return cmd
 }

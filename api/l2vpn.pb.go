@@ -54,7 +54,8 @@ type Circuit struct {
 	// Switches that its way passes, in this order from the first end to the second.
 	Pin []string `protobuf:"bytes,14,rep,name=pin,proto3" json:"pin,omitempty"`
 	// 0 to 7: one with a lower number may take the bandwidth of one with a higher (RFC 3209).
-	Priority uint32 `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
+	// Absent: 7.
+	Priority *uint32 `protobuf:"varint,15,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// RFC 3339: when it begins. Empty: at once.
 	From string `protobuf:"bytes,16,opt,name=from,proto3" json:"from,omitempty"`
 	// RFC 3339: when it ends. Empty: never.
@@ -237,8 +238,8 @@ func (x *Circuit) GetPin() []string {
 }
 
 func (x *Circuit) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
+	if x != nil && x.Priority != nil {
+		return *x.Priority
 	}
 	return 0
 }
@@ -1338,7 +1339,15 @@ func (x *GetCircuitHistoryRequest) GetName() string {
 type CircuitHistory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The last ones first, at most l2vpn.history.
-	States        []*CircuitState `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"`
+	States []*CircuitState `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"`
+	// Frames from customers that entries counted which are gone since.
+	RxPackets uint64 `protobuf:"varint,2,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	// Frames to customers that such entries counted.
+	TxPackets uint64 `protobuf:"varint,3,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	// Octets of the frames from customers.
+	RxBytes uint64 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	// Octets of the frames to customers.
+	TxBytes       uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1378,6 +1387,34 @@ func (x *CircuitHistory) GetStates() []*CircuitState {
 		return x.States
 	}
 	return nil
+}
+
+func (x *CircuitHistory) GetRxPackets() uint64 {
+	if x != nil {
+		return x.RxPackets
+	}
+	return 0
+}
+
+func (x *CircuitHistory) GetTxPackets() uint64 {
+	if x != nil {
+		return x.TxPackets
+	}
+	return 0
+}
+
+func (x *CircuitHistory) GetRxBytes() uint64 {
+	if x != nil {
+		return x.RxBytes
+	}
+	return 0
+}
+
+func (x *CircuitHistory) GetTxBytes() uint64 {
+	if x != nil {
+		return x.TxBytes
+	}
+	return 0
 }
 
 // CircuitState: a state of a circuit.
@@ -1888,7 +1925,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\xcc\b\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\xde\b\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -1908,8 +1945,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"includeAll\x12\x1f\n" +
 	"\vexclude_any\x18\r \x03(\tR\n" +
 	"excludeAny\x12\x10\n" +
-	"\x03pin\x18\x0e \x03(\tR\x03pin\x12\x1a\n" +
-	"\bpriority\x18\x0f \x01(\rR\bpriority\x12\x12\n" +
+	"\x03pin\x18\x0e \x03(\tR\x03pin\x12\x1f\n" +
+	"\bpriority\x18\x0f \x01(\rH\x00R\bpriority\x88\x01\x01\x12\x12\n" +
 	"\x04from\x18\x10 \x01(\tR\x04from\x12\x14\n" +
 	"\x05until\x18\x11 \x01(\tR\x05until\x12\x17\n" +
 	"\amin_mtu\x18\x12 \x01(\rR\x06minMtu\x12\x19\n" +
@@ -1938,7 +1975,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\btx_bytes\x18, \x01(\x04R\atxBytes\x12\x18\n" +
 	"\atunnels\x18- \x03(\tR\atunnels\x126\n" +
 	"\vtree_labels\x18. \x03(\v2\x15.weft.v1.CircuitLabelR\n" +
-	"treeLabels\"\xf6\x01\n" +
+	"treeLabelsB\v\n" +
+	"\t_priority\"\xf6\x01\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x14\n" +
@@ -2000,9 +2038,15 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\tpreempted\x18\a \x03(\tR\tpreempted\x12\x10\n" +
 	"\x03mtu\x18\b \x01(\rR\x03mtu\".\n" +
 	"\x18GetCircuitHistoryRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"?\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xb3\x01\n" +
 	"\x0eCircuitHistory\x12-\n" +
-	"\x06states\x18\x01 \x03(\v2\x15.weft.v1.CircuitStateR\x06states\"R\n" +
+	"\x06states\x18\x01 \x03(\v2\x15.weft.v1.CircuitStateR\x06states\x12\x1d\n" +
+	"\n" +
+	"rx_packets\x18\x02 \x01(\x04R\trxPackets\x12\x1d\n" +
+	"\n" +
+	"tx_packets\x18\x03 \x01(\x04R\ttxPackets\x12\x19\n" +
+	"\brx_bytes\x18\x04 \x01(\x04R\arxBytes\x12\x19\n" +
+	"\btx_bytes\x18\x05 \x01(\x04R\atxBytes\"R\n" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
@@ -2131,6 +2175,7 @@ func file_l2vpn_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_l2vpn_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -18,6 +18,12 @@ const (
 	vpls = "vpls"
 )
 
+// mostDelay is the longest bound on the delay of a circuit, microseconds.
+const mostDelay = 10_000_000
+
+// mostKbps is the highest rate of a circuit, 1 Tbit/s.
+const mostKbps = 1_000_000_000
+
 // A circuit is a circuit as it is stored: the message with all that is wanted
 // and kept, and what is read of it. Nobody writes to one that is in the store.
 type circuit struct {
@@ -111,6 +117,26 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%s %.20q: want one of %s", d.key, *d.value, strings.Join(d.among, ", "))
 		}
 	}
+	for i, text := range c.Pin {
+		sw, err := flow.ParseDPID(text)
+		if err != nil {
+			return wrong("pin: %w", err)
+		}
+		c.Pin[i] = sw.String()
+	}
+	switch {
+	case c.Priority != nil && *c.Priority > 7:
+		return wrong("priority is %d: want 0 to 7", *c.Priority)
+	case c.RevertAfterS < -1 || c.RevertAfterS > 86400:
+		return wrong("revert_after_s is %d: want -1 (never) to 86400", c.RevertAfterS)
+	case c.MaxDelayUs > mostDelay:
+		return wrong("max_delay_us is %d: want at most %d", c.MaxDelayUs, mostDelay)
+	case c.DiverseFrom == c.Name:
+		return wrong("diverse_from: want another circuit")
+	}
+	if c.RateKbps > mostKbps {
+		return wrong("rate_kbps is %d: want at most %d", c.RateKbps, mostKbps)
+	}
 	for i, text := range c.Ends {
 		e, err := parseEnd(text)
 		if err != nil {
@@ -165,18 +191,6 @@ func supported(c *circuit) error {
 	switch {
 	case c.Payload != "ethernet":
 		what = "payload " + c.Payload
-	case c.Transport != "mpls":
-		what = "transport " + c.Transport
-	case c.MaxDelayUs != 0:
-		what = "max_delay_us"
-	case c.DiverseFrom != "":
-		what = "diverse_from"
-	case len(c.IncludeAny)+len(c.IncludeAll)+len(c.ExcludeAny) > 0:
-		what = "colours"
-	case len(c.Pin) > 0:
-		what = "pin"
-	case c.Priority != 0:
-		what = "priority"
 	case c.From != "" || c.Until != "":
 		what = "from and until"
 	case c.MinMtu != 0:
@@ -185,8 +199,6 @@ func supported(c *circuit) error {
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
 	case len(c.Loops) > 0:
 		what = "loops"
-	case c.RevertAfterS != 0:
-		what = "revert_after_s"
 	default:
 		return nil
 	}
@@ -197,7 +209,7 @@ func supported(c *circuit) error {
 func wanted(m *api.Circuit) *api.Circuit {
 	return &api.Circuit{Name: m.Name, Type: m.Type, Ends: slices.Clone(m.Ends), Payload: m.Payload, Transport: m.Transport,
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
-		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: m.Pin, Priority: m.Priority,
+		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: m.Loops}
 }
 
@@ -243,3 +255,6 @@ func (c *circuit) switches() (list []flow.DPID) {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
+
+// local reports whether both ends of a vpws are on one switch.
+func (c *circuit) local() bool { return c.Type == vpws && len(c.switches()) == 1 }

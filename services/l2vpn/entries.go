@@ -8,8 +8,6 @@ import (
 // labelTTL is the time to live of a circuit's label: any but that of probes, oam.TTL.
 const labelTTL = 64
 
-var cookie = flow.NewCookie(flow.OwnerCircuits, 0, 0)
-
 // A set is what a switch should have of circuits.
 type set struct {
 	entries []flow.Entry
@@ -17,9 +15,10 @@ type set struct {
 	meters  []flow.Meter
 }
 
-// enter adds an entry.
-func (s *set) enter(e flow.Entry) {
-	e.Cookie = cookie
+// enter adds an entry of the circuit with a number, by which its counters are known;
+// 0: of a port.
+func (s *set) enter(id uint32, e flow.Entry) {
+	e.Cookie = flow.NewCookie(flow.OwnerCircuits, 0, id)
 	s.entries = append(s.entries, e)
 }
 
@@ -73,9 +72,12 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 				continue // there is no tunnel yet
 			}
 		}
-		to.ingress(e, c.deliver(i, far, group))
+		to.ingress(c.Id, e, c.Members[i].Meter, c.deliver(i, far, group))
 		if group != 0 {
-			to.egress(e, c.Members[i].Label, leave(c.carried(), e))
+			to.egress(c.Id, e, c.Members[i].Label, leave(c.carried(), e))
+		}
+		if m := c.Members[i].Meter; m != 0 {
+			to.meters = append(to.meters, meter(m, c.RateKbps))
 		}
 	}
 }
@@ -124,42 +126,62 @@ func leave(carried int, e end) (acts []flow.Action) {
 	return append(acts, flow.Output(e.at.Port))
 }
 
+// The flags of a meter (OFPMF_KBPS and OFPMF_BURST).
+const (
+	meterKbps  = 1
+	meterBurst = 4
+)
+
+// The burst of a meter, kilobits: what its rate is in a time, so that one TCP
+// connection, which answers a loss by half its rate, has nearly all of it; and not less
+// than some of the largest packets, which the switch may be given before they are segmented.
+const (
+	burstTime  = 4 // parts of a second
+	leastBurst = 4 * 64 * 8
+)
+
+// meter returns the meter of an end that may send at a rate.
+func meter(id uint32, kbps uint64) flow.Meter {
+	return flow.Meter{ID: id, Flags: meterKbps | meterBurst,
+		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: uint32(kbps), BurstSize: uint32(max(kbps/burstTime, leastBurst))}}}
+}
+
 // ingress adds the entries that do something to the frames of an end. Those with
 // two tags come to TableCircuits, the first in the metadata.
-func (s *set) ingress(e end, acts []flow.Action) {
+func (s *set) ingress(id uint32, e end, meter uint32, acts []flow.Action) {
 	m := flow.Match{}.WithInPort(e.at.Port)
 	if e.vlan != 0 {
 		m = m.WithVLAN(e.vlan)
 	}
 	if e.inner == 0 {
-		s.enter(flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m, Apply: acts})
+		s.enter(id, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m, Meter: meter, Apply: acts})
 		return
 	}
 	outer := uint64(flow.VLANPresent | e.vlan)
-	s.enter(flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
+	s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
 		Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
 	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithVLAN(e.inner)
-	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitInner, Match: m, Apply: acts})
+	s.enter(id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitInner, Match: m, Meter: meter, Apply: acts})
 }
 
 // egress adds the entries that take the label of an end off and let the frames
 // leave by some actions. What is under the label can be seen in TableCircuits only,
 // where the label is the tunnel_id.
-func (s *set) egress(e end, label uint32, acts []flow.Action) {
+func (s *set) egress(id uint32, e end, label uint32, acts []flow.Action) {
 	m := flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1)
 	bare := []flow.Action{flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet)}
 	if e.tags() == 0 {
-		s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: append(bare, acts...)})
+		s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: append(bare, acts...)})
 		return
 	}
 	bare = append([]flow.Action{flow.SetTunnelID(uint64(label))}, bare...)
-	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m,
+	s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m,
 		Apply: append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())})
 	m = flow.Match{}.WithTunnelID(uint64(label))
 	if acts[0].Kind == flow.ActionSetField { // of the tag that the frames bring
 		m = m.WithAnyVLAN()
 	}
-	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
+	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
 }
 
 // guards adds the entries that drop a customer's labelled frames, which Open
@@ -173,7 +195,7 @@ func guards(to *set, port flow.Port, ends map[end]map[string]bool) {
 	}
 	for table, priority := range tables {
 		for _, kind := range []uint16{flow.EthTypeMPLS, flow.EthTypeMPLSMC} {
-			to.enter(flow.Entry{Table: table, Priority: priority, Match: flow.Match{}.WithInPort(port).WithEthType(kind)})
+			to.enter(0, flow.Entry{Table: table, Priority: priority, Match: flow.Match{}.WithInPort(port).WithEthType(kind)})
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (b *store) indexTrees(s *status, enter bool) {
 	c, l := s.circuit, s.lan
 	wished := l.wished
 	if enter {
-		wished = tunnelsOf(c)
+		wished = b.tunnelsOf(c)
 	}
 	for _, t := range l.trees(c) {
 		for _, a := range t {

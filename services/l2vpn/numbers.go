@@ -36,6 +36,20 @@ func (n *numbers) take(sw flow.DPID) (uint32, bool) {
 	return 0, false
 }
 
+// peek returns the number that take would take; 0 if all are in use.
+func (n *numbers) peek(sw flow.DPID) uint32 {
+	next, had := n.next[sw]
+	number, ok := n.take(sw)
+	if !ok {
+		return 0
+	}
+	n.give(sw, number)
+	if n.next[sw] = next; !had {
+		delete(n.next, sw)
+	}
+	return number
+}
+
 // mark records that a number is in use.
 func (n *numbers) mark(sw flow.DPID, number uint32) {
 	if n.used[sw] == nil {

@@ -119,7 +119,7 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 				continue // nothing is between them, or other ends have the same way
 			}
 			if group := b.groupOf(c, i, far); group != 0 {
-				t := b.tunnels[tunnelBetween(c, i, far).Name]
+				t := b.tunnelBetween(c, i, far)
 				var out flow.Port
 				if hops := t.GetPrimary().GetHops(); len(hops) > 0 {
 					out = flow.Port(hops[0].OutPort)
@@ -240,7 +240,7 @@ func (b *store) probed(sw flow.DPID) bool {
 
 // probes adds the entry that gives the controller the probes of all circuits.
 func (s *set) probes() {
-	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitProbe,
+	s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitProbe,
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSBOS(1).WithMPLSTTL(oam.TTL),
 		Apply: []flow.Action{flow.Output(flow.PortController)}})
 }

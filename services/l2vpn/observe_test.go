@@ -60,15 +60,24 @@ func TestProbes(t *testing.T) {
 			r := &api.ListTunnelsResponse{}
 			for i, from := range []string{"0000000000000001", "0000000000000002"} {
 				to := []string{"0000000000000002", "0000000000000001"}[i]
-				r.Tunnels = append(r.Tunnels, &api.Tunnel{Name: []string{"l2vpn-1-2", "l2vpn-2-1"}[i], From: from, To: to, State: "up",
+				r.Tunnels = append(r.Tunnels, &api.Tunnel{Name: []string{"l2vpn-1-2", "l2vpn-2-1"}[i], From: from, To: to, State: "up", User: user,
 					Group: flow.TunnelGroups + uint32(i), Path: []string{from, to},
 					Primary: &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: from, OutPort: 2}, {Dpid: to, InPort: 2}}}})
 			}
 			return r, nil
 		})
-		wefttest.Fake(h, api.SetTunnel, func(_ context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) { return q.Tunnel, nil })
-		wefttest.Fake(h, api.DeleteTunnel, func(context.Context, *api.DeleteTunnelRequest) (*api.DeleteTunnelResponse, error) {
-			return &api.DeleteTunnelResponse{Deleted: true}, nil
+		wefttest.Fake(h, api.SetTunnels, func(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
+			r := &api.SetTunnelsResponse{}
+			for _, m := range q.Tunnels {
+				r.Outcomes = append(r.Outcomes, &api.TunnelOutcome{Name: m.Name})
+			}
+			for _, name := range q.Delete {
+				r.Outcomes = append(r.Outcomes, &api.TunnelOutcome{Name: name})
+			}
+			return r, nil
+		})
+		wefttest.Fake(h, api.ReadMultipart, func(context.Context, *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+			return &api.ReadMultipartResponse{}, nil
 		})
 		wefttest.Fake(h, api.Send, p.send)
 		wefttest.Fake(h, api.ReadFlows, func(_ context.Context, q *api.ReadFlowsRequest) (r *api.ReadFlowsResponse, _ error) {

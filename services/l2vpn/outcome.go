@@ -127,14 +127,15 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		if c.ends[far].at.Switch != sw {
 			group = flow.TunnelGroups
 		}
-		s.ingress(e, c.deliver(i, far, group))
+		s.ingress(0, e, c.Members[i].Meter, c.deliver(i, far, group))
 		if group != 0 {
-			s.egress(e, c.Members[i].Label, leave(c.carried(), e))
+			s.egress(0, e, c.Members[i].Label, leave(c.carried(), e))
 		}
 		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
 	}
 	for i := range s.entries {
-		list = append(list, fmt.Sprint(sw, s.entries[i].Table, s.entries[i].Priority, s.entries[i].Match.Text(), flow.FormatActions(s.entries[i].Apply)))
+		e := &s.entries[i]
+		list = append(list, fmt.Sprint(sw, e.Table, e.Priority, e.Match.Text(), e.Meter, flow.FormatActions(e.Apply)))
 	}
 	return list
 }
@@ -146,7 +147,13 @@ func (b *store) draft(c, old *circuit) *circuit {
 	for i, e := range c.ends {
 		m := &api.CircuitMember{End: e.String(), Label: flow.CircuitLabels}
 		if old != nil && i < len(old.ends) && old.ends[i] == e {
-			m.Label = old.Members[i].Label
+			m.Label, m.Meter = old.Members[i].Label, old.Members[i].Meter
+		}
+		switch {
+		case c.RateKbps == 0:
+			m.Meter = 0
+		case m.Meter == 0:
+			m.Meter = flow.CircuitMeters
 		}
 		n.Members = append(n.Members, m)
 	}
@@ -163,25 +170,55 @@ func (b *store) draft(c, old *circuit) *circuit {
 	return n
 }
 
-// preview returns what a batch of one circuit would be.
-func (b *store) preview(t *batch) (*api.CircuitPreview, error) {
+// preview returns what a batch of one circuit would be, and the tunnels that would be
+// asked for.
+func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 	if err := t.refused[0]; err != nil {
 		return &api.CircuitPreview{Reason: err.Error()}, nil
 	}
 	c := t.circuits[0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := &api.CircuitPreview{Feasible: true, Entries: b.difference(b.circuits.Get(c.Name), c)}
+	old := b.circuits.Get(c.Name)
+	p := &api.CircuitPreview{Feasible: true, Entries: b.difference(old, c)}
 	for _, e := range c.ends {
 		if why := b.unusable(e.at); why != "" {
 			p.Feasible, p.Reason = false, why
 		}
+		p.Labels = append(p.Labels, b.labels.peek(e.at.Switch))
 	}
-	return p, nil
+	if c.local() {
+		p.Path = []string{c.ends[0].at.Switch.String()}
+	}
+	wants := b.tunnelsOf(c)
+	for _, m := range wants {
+		m.ReservedKbps, m.Circuits = c.RateKbps, 1
+		if w := b.wants[m.Name]; w != nil {
+			m.ReservedKbps += b.booked(w)
+			m.Circuits += uint32(len(w.users))
+			if w.users[c.Name] && old != nil {
+				m.ReservedKbps -= old.RateKbps
+				m.Circuits--
+			}
+		}
+	}
+	return p, wants
 }
 
-// count returns how many circuits have a state.
-func (b *store) count(state string) (n int) {
+// pending reports whether a circuit that a batch has made or changed is requested only.
+func (b *store) pending(r *api.SetCircuitsResponse) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Concat(r.Added, r.Changed) {
+		if s := b.status[name]; s != nil && s.state == "requested" {
+			return true
+		}
+	}
+	return false
+}
+
+// having returns how many circuits have a state.
+func (b *store) having(state string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.status {

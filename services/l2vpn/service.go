@@ -24,11 +24,11 @@ func Spec() weft.Spec {
 		Doc:  "keeps layer-2 circuits between ports, over tunnels",
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
 			api.PingCircuit, api.ValidateCircuits),
-		Calls: weft.Methods(api.SetStanding, api.SetTunnel, api.DeleteTunnel, api.ListTunnels, api.Send, api.ReadFlows),
+		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
-			api.FlowsObservedEvent),
+			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
-		Buckets:   []string{"circuits"},
+		Buckets:   []string{"circuits", "records"},
 		Class:     weft.Latency,
 		Scale:     weft.PerPartition,
 		Config:    defaults(),
@@ -37,7 +37,7 @@ func Spec() weft.Spec {
 	}
 }
 
-// poll is how often tunnels are looked at.
+// poll is how often tunnels are asked for again that cannot be had as they should be.
 const poll = time.Second
 
 type server struct {
@@ -58,20 +58,24 @@ func run(ctx context.Context, env *weft.Env) error {
 	b := newStore(cfg, kept, func() time.Time { return weft.Now(env) }, func(name string, err error) {
 		env.Log.Warn("circuit of an earlier run not read", "name", name, "error", err)
 	})
+	records, err := weft.State(env, "records")
+	if err != nil {
+		return err
+	}
 	if err := b.circuits.Load(ctx); err != nil {
 		return err
 	}
+	persister := object.NewPersister(records)
+	if err := persister.Load(ctx, b.recall); err != nil {
+		return err
+	}
 	for _, state := range []string{"requested", "scheduled", "up", "degraded", "down"} {
-		env.Metric.Gauge("circuits", "Circuits, by their state.", func() float64 { return float64(b.count(state)) }, "state", state)
+		env.Metric.Gauge("circuits", "Circuits, by their state.", func() float64 { return float64(b.having(state)) }, "state", state)
 	}
 	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepStanding(env, flow.OwnerCircuits, b.want)}
 	s.tunnel = &keeper{b: b, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
-		set: func(ctx context.Context, t *api.Tunnel) (*api.Tunnel, error) {
-			return weft.Call(ctx, env, api.SetTunnel, &api.SetTunnelRequest{Tunnel: t})
-		},
-		remove: func(ctx context.Context, name string) error {
-			_, err := weft.Call(ctx, env, api.DeleteTunnel, &api.DeleteTunnelRequest{Name: name})
-			return err
+		ask: func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
+			return weft.Call(ctx, env, api.SetTunnels, q)
 		}}
 	news := make(chan struct{}, 1)
 	s.stand.OnConfirmed(b.confirmed)
@@ -86,18 +90,28 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { s.stand.FlowsObserved(e) })
+	weft.On(env, api.TunnelChangedEvent, func(_ context.Context, e *api.TunnelChanged) {
+		if !e.Deleted {
+			b.learn([]*api.Tunnel{e.Tunnel}, false)
+			return
+		}
+		b.gone(e.GetTunnel().GetName())
+	})
+	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.flowRemoved(e) })
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {
 		r, err := s.set(ctx, &api.SetCircuitsRequest{Delete: []string{q.GetName()}})
 		return &api.DeleteCircuitResponse{Deleted: len(r.GetDeleted()) > 0}, err
 	})
-	weft.Handle(env, api.GetCircuit, func(_ context.Context, q *api.GetCircuitRequest) (*api.Circuit, error) {
+	weft.Handle(env, api.GetCircuit, func(ctx context.Context, q *api.GetCircuitRequest) (*api.Circuit, error) {
+		b.count(ctx, s.read, q.GetName())
 		if m := b.get(q.GetName()); m != nil {
 			return m, nil
 		}
 		return nil, missing(q.GetName())
 	})
-	weft.Handle(env, api.ListCircuits, func(_ context.Context, q *api.ListCircuitsRequest) (*api.ListCircuitsResponse, error) {
+	weft.Handle(env, api.ListCircuits, func(ctx context.Context, q *api.ListCircuitsRequest) (*api.ListCircuitsResponse, error) {
+		b.countAll(ctx, s.read)
 		return &api.ListCircuitsResponse{Circuits: b.list(q.GetType())}, nil
 	})
 	weft.Handle(env, api.GetCircuitHistory, func(_ context.Context, q *api.GetCircuitHistoryRequest) (*api.CircuitHistory, error) {
@@ -133,6 +147,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
 	work.Go(func() { o.run(ctx) })
+	work.Go(func() { s.record(ctx, persister) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
 	s.stand.Run(ctx)
@@ -159,15 +174,62 @@ func (s *server) look(ctx context.Context) {
 func (s *server) watch(ctx context.Context) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
+	trust := time.After(trusting)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-trust:
+			s.b.assessAll()
 		case <-tick.C:
-			s.look(ctx)
+			s.tunnel.keep(ctx, true)
 		case <-s.tunnel.kicked:
+			s.tunnel.keep(ctx, false)
 		}
-		s.tunnel.keep(ctx)
+	}
+}
+
+// readTime bounds how long a switch may take to say what entries have counted.
+const readTime = 2 * time.Second
+
+// read reads what entries of a switch have counted.
+func (s *server) read(ctx context.Context, sw flow.DPID, cookie, mask flow.Cookie) ([]*api.FlowEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	r, err := weft.Call(ctx, s.env, api.ReadMultipart, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW,
+		Table: allTables, OutPort: uint32(flow.PortAny), OutGroup: flow.GroupAny, Cookie: uint64(cookie), CookieMask: uint64(mask)})
+	if err != nil {
+		return nil, err
+	}
+	var list []*api.FlowEntry
+	for _, f := range r.Flows {
+		list = append(list, f.Flow)
+	}
+	return list, nil
+}
+
+// allTables is OFPTT_ALL.
+const allTables = 255
+
+// storing is how often what is kept of circuits is stored.
+const storing = 2 * time.Second
+
+// record stores the states and counters of circuits until ctx ends, and then once more.
+func (s *server) record(ctx context.Context, p *object.Persister) {
+	tick := time.NewTicker(storing)
+	defer tick.Stop()
+	for done := false; !done; {
+		select {
+		case <-ctx.Done():
+			done = true
+		case <-tick.C:
+		}
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+		err := p.Follow(last, &s.b.mu, func() uint64 { return s.b.version }, s.b.records, s.cfg.Circuits)
+		cancel()
+		if err != nil && !done {
+			s.env.Log.Warn("states and counters of circuits not stored", "error", err)
+		}
 	}
 }
 
@@ -184,6 +246,9 @@ func (s *server) publish(ctx context.Context, news <-chan struct{}) {
 		}
 	}
 }
+
+// pending is how often it is looked whether circuits are still requested.
+const pending = 5 * time.Millisecond
 
 // set answers SetCircuits.
 func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCircuitsResponse, error) {
@@ -209,8 +274,16 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
-	s.tunnel.keep(ctx)
+	s.tunnel.keep(ctx, false)
 	s.stand.Confirm(ctx, s.cfg.Deadline, "circuits")
+	for s.b.pending(r) { // a switch may have connected just now
+		select {
+		case <-ctx.Done():
+		case <-time.After(pending):
+			continue
+		}
+		break
+	}
 	for _, o := range r.Outcomes {
 		o.Circuit = s.b.get(o.Name)
 	}
@@ -218,12 +291,32 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 }
 
 // preview answers PreviewCircuit.
-func (s *server) preview(_ context.Context, q *api.PreviewCircuitRequest) (*api.CircuitPreview, error) {
+func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*api.CircuitPreview, error) {
 	t, err := s.b.read(&api.SetCircuitsRequest{Circuits: []*api.Circuit{q.GetCircuit()}})
 	if err != nil {
 		return nil, err
 	}
-	return s.b.preview(t)
+	p, wants := s.b.preview(t)
+	if len(wants) == 0 {
+		return p, nil
+	}
+	r, err := weft.Call(ctx, s.env, api.SetTunnels, &api.SetTunnelsRequest{User: user, Tunnels: wants, DryRun: true})
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range r.Outcomes {
+		p.Preempted = append(p.Preempted, o.Preempts...)
+		switch m := o.Tunnel; {
+		case o.Code != 0:
+			p.Feasible, p.Reason = false, "tunnel "+o.Name+": "+o.Error
+		case m.GetState() == "down":
+			p.Feasible, p.Reason = false, "tunnel "+o.Name+": "+m.GetReason()
+		}
+		if i == 0 {
+			p.Path, p.Standby = ways(o.Tunnel)
+		}
+	}
+	return p, nil
 }
 
 // counts registers the metrics of probes.

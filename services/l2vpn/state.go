@@ -15,9 +15,11 @@ func (b *store) assess(s *status) {
 		b.step(s)
 	}
 	state, reason := b.find(s)
-	if s.state == state && s.reason == reason {
+	if s.state == state && s.reason == reason || s.recalled && state != "up" && b.now().Before(b.trust) {
 		return
 	}
+	s.recalled = false
+	b.version++
 	if s.state != state {
 		s.since = b.now()
 	}
@@ -26,6 +28,31 @@ func (b *store) assess(s *status) {
 	s.history = s.history[:min(len(s.history), b.cfg.History)]
 	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: b.message(s)}
 	b.news()
+}
+
+// remember takes over the states that a circuit has had in an earlier run.
+func (s *status) remember(list []*api.CircuitState) {
+	if len(list) == 0 {
+		return
+	}
+	s.history, s.state, s.reason, s.recalled = list, list[0].State, list[0].Reason, true
+	for _, h := range list {
+		if h.State != s.state {
+			break
+		}
+		if at, err := time.Parse(time.RFC3339Nano, h.Since); err == nil {
+			s.since = at
+		}
+	}
+}
+
+// assessAll assesses all circuits.
+func (b *store) assessAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.status {
+		b.assess(s)
+	}
 }
 
 // find returns the state that a circuit has now, and why it is not up. It is
@@ -52,6 +79,8 @@ func (b *store) find(s *status) (state, reason string) {
 			return "down", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
 		case t.State == "degraded":
 			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
+		case w.err != nil && !w.unbooked():
+			degraded = fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		}
 	}
 	for _, sw := range c.switches() {
@@ -94,27 +123,27 @@ func (b *store) message(s *status) *api.Circuit {
 	c := s.circuit
 	m := wanted(c.Circuit)
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
+	sum := s.base
 	for i, x := range c.Members {
-		member := &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter, StormMeter: x.StormMeter}
+		n := s.seen[c.ends[i]]
+		if c.local() {
+			far := s.seen[c.ends[1-i]]
+			n.txPackets, n.txBytes = far.rxPackets, far.rxBytes
+		}
+		sum.add(n)
+		member := &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter, StormMeter: x.StormMeter,
+			RxPackets: n.rxPackets, TxPackets: n.txPackets, RxBytes: n.rxBytes, TxBytes: n.txBytes}
 		if s.lan != nil {
 			member.Macs = uint32(s.lan.count[c.ends[i]])
 		}
 		m.Members = append(m.Members, member)
 		m.Labels = append(m.Labels, x.Label)
 	}
+	m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes = sum.rxPackets, sum.txPackets, sum.rxBytes, sum.txBytes
 	for i, w := range b.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
-		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws {
-			m.Path = t.Path
-			for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
-				var way []string
-				for _, h := range p.GetHops() {
-					way = append(way, h.Dpid)
-				}
-				if t.State != "down" && !slices.Equal(way, t.Path) {
-					m.Standby = way
-				}
-			}
+		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {
+			m.Path, m.Standby = ways(t)
 		}
 	}
 	if s.measured != nil {

@@ -31,34 +31,47 @@ type store struct {
 	ports    map[flow.Location]*api.Port
 	tunnels  map[string]*api.Tunnel // as they are, by name
 	wants    map[string]*wish       // as they should be, by name
+	holds    map[string][]string    // the names of those that a circuit wants
 	core     core
 	tails    map[tail]string // the vpls of a label of an end
 	learnt   map[string]bool // vpls of which entries change
 	labels   *numbers
 	meters   *numbers
+	ids      map[uint32]*status
 	lastID   uint32
+	version  uint64                         // counts changes of what records returns
+	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
 }
 
+// trusting is how long after its start the service waits for switches, ports and
+// tunnels to be heard of.
+const trusting = 15 * time.Second
+
 // status is what is done about a circuit.
 type status struct {
-	circuit  *circuit
-	version  uint64               // counts its changes
-	asked    map[flow.DPID]uint64 // the version in the set that a switch was last declared
-	has      map[flow.DPID]uint64 // the version that a switch has confirmed
-	state    string
-	reason   string
-	since    time.Time
-	history  []*api.CircuitState // the last one first
-	measured *measured           // by probes; nil if there are none
-	lan      *switching          // of a vpls; else nil
+	circuit *circuit
+	before  *circuit             // as it was before its last change; nil: it was not
+	version uint64               // counts its changes
+	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
+	has     map[flow.DPID]uint64 // the version that a switch has confirmed
+	state   string
+	reason  string
+	since   time.Time
+	history []*api.CircuitState // the last one first
+	seen    map[end]tally       // counted by the entries that there are
+	base    tally               // counted by entries that are gone
+
+	measured *measured  // by probes; nil if there are none
+	recalled bool       // the state is that of an earlier run
+	lan      *switching // of a vpls; else nil
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, news: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
-		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, fresh: map[string]*api.CircuitChanged{},
+		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
 		core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
@@ -83,17 +96,20 @@ func (b *store) changed(old, now *circuit) {
 	if now == nil {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
 		delete(b.status, old.Name)
+		delete(b.ids, old.Id)
+		b.version++
 		b.kick()
 		b.news()
 		return
 	}
 	s := b.status[now.Name]
 	if s == nil {
-		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}}
+		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, seen: map[end]tally{}}
 		b.status[now.Name] = s
 	}
-	s.circuit = now
+	s.circuit, s.before = now, old
 	s.version++
+	b.ids[now.Id] = s
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
 	if now.Type == vpls {
@@ -221,6 +237,10 @@ func (b *store) judge(t *batch) {
 		if t.refused[i] != nil {
 			continue
 		}
+		if d := c.DiverseFrom; d != "" && (b.status[d] == nil || slices.Contains(t.gone, d)) {
+			t.refused[i] = api.Errorf(codes.FailedPrecondition, "circuit %s: diverse_from: there is no circuit %.80s", c.Name, d)
+			continue
+		}
 		for _, e := range c.ends {
 			if t.refused[i] = b.admit(c, e, mine, taken[e.at]); t.refused[i] != nil {
 				break
@@ -315,6 +335,17 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 			*undo = append(*undo, func() { b.meters.give(sw, meter) })
 			m.StormMeter = meter
 		}
+		switch {
+		case n.RateKbps == 0 || n.Type == vpls:
+			m.Meter = 0
+		case m.Meter == 0:
+			meter, ok := b.meters.take(sw)
+			if !ok {
+				return nil, lack("meter", "; delete a circuit with a rate", sw, b.meters)
+			}
+			*undo = append(*undo, func() { b.meters.give(sw, meter) })
+			m.Meter = meter
+		}
 		n.Members = append(n.Members, m)
 	}
 	if n.TreeLabels = nil; n.Type == vpls {
@@ -395,6 +426,8 @@ func (b *store) switchChanged(e *api.SwitchChanged) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	old := b.switches[sw]
+	same := old.GetConnected() && e.Switch.Connected && old.Since == e.Switch.Since // of the same session
 	b.switches[sw] = e.Switch
 	if e.Switch.Connected {
 		maps.DeleteFunc(b.ports, func(at flow.Location, _ *api.Port) bool { return at.Switch == sw })
@@ -404,7 +437,9 @@ func (b *store) switchChanged(e *api.SwitchChanged) {
 	}
 	for name := range b.at[sw] {
 		s := b.status[name]
-		delete(s.has, sw)
+		if !same {
+			delete(s.has, sw)
+		}
 		b.assess(s)
 	}
 }

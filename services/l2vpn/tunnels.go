@@ -4,46 +4,67 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
-// tunnelPrefix begins the names of the tunnels that this service keeps.
-const tunnelPrefix = "l2vpn-"
+// user is who keeps the tunnels of circuits.
+const user = "l2vpn"
 
 // A wish is a tunnel that circuits want: those between the same switches, with
 // the same constraints, share it.
 type wish struct {
-	*api.Tunnel
-	users map[string]bool // circuits
-	err   error           // why it cannot be had
+	*api.Tunnel                 // without what is booked on it
+	users       map[string]bool // circuits
+	err         error           // why it cannot be had as it should be
 }
 
-// tunnelBetween returns the tunnel that a circuit wants between the switches of two ends.
-func tunnelBetween(c *circuit, from, to int) *api.Tunnel {
-	return tunnelJoining(c, c.ends[from].at.Switch, c.ends[to].at.Switch)
-}
-
-// tunnelJoining returns the tunnel that a circuit wants from one switch to another.
-func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
-	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect}
-	t.Name = tunnelPrefix + fmt.Sprintf("%x-%x", uint64(a), uint64(z))
-	if c.Protect {
-		t.Name += "-protect"
-	}
+// asked returns the tunnel as it should be, with what its circuits book. It is called
+// with mu held.
+func (b *store) asked(w *wish) *api.Tunnel {
+	t := proto.CloneOf(w.Tunnel)
+	t.ReservedKbps, t.Circuits = b.booked(w), uint32(len(w.users))
 	return t
 }
 
-// tunnelsOf returns the tunnels that a circuit wants, that from the first end to
-// the second first.
-func tunnelsOf(c *circuit) (list []*api.Tunnel) {
+// booked returns the sum of the rates of the circuits that want a tunnel. It is
+// called with mu held.
+func (b *store) booked(w *wish) (kbps uint64) {
+	for name := range w.users {
+		if s := b.status[name]; s != nil {
+			kbps += s.circuit.RateKbps
+		}
+	}
+	return kbps
+}
+
+// met reports whether a tunnel is what is wished. It is called with mu held.
+func (b *store) met(w *wish, t *api.Tunnel) bool {
+	return t != nil && t.From == w.From && t.To == w.To && (w.unbooked() || t.ReservedKbps == b.booked(w))
+}
+
+// unbooked reports whether the tunnel could be had without a booking only.
+func (w *wish) unbooked() bool { return api.KindOf(w.err) == codes.Unimplemented }
+
+// tunnelJoining returns the tunnel that a circuit wants from one switch to another.
+func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
+	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect, MaxDelayUs: uint64(c.MaxDelayUs),
+		IncludeAny: c.IncludeAny, IncludeAll: c.IncludeAll, ExcludeAny: c.ExcludeAny,
+		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user}
+	t.Name = tunnelName(t, a, z)
+	return t
+}
+
+// tunnelsOf returns the tunnels that a circuit wants; of a vpws that from the first end
+// to the second first. It is called with mu held.
+func (b *store) tunnelsOf(c *circuit) (list []*api.Tunnel) {
 	if c.Type == vpls {
 		for _, a := range c.edges() {
 			for _, z := range c.edges() {
@@ -58,27 +79,68 @@ func tunnelsOf(c *circuit) (list []*api.Tunnel) {
 		slices.SortFunc(list, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
 		return slices.CompactFunc(list, func(x, y *api.Tunnel) bool { return x.Name == y.Name })
 	}
+	if c.local() {
+		return nil
+	}
+	var diverse []string
+	if o := b.status[c.DiverseFrom]; o != nil {
+		diverse = b.holds[o.circuit.Name]
+	}
 	for i := range c.ends {
-		for j := range c.ends {
-			if c.ends[i].at.Switch != c.ends[j].at.Switch {
-				list = append(list, tunnelBetween(c, i, j))
-			}
+		a, z := c.ends[i].at.Switch, c.ends[1-i].at.Switch
+		t := tunnelJoining(c, a, z)
+		t.Pin = slices.Clone(c.Pin)
+		if i > 0 {
+			slices.Reverse(t.Pin)
 		}
+		if len(diverse) > i {
+			t.DiverseFrom = diverse[i]
+		}
+		t.Name = ""
+		t.Name = tunnelName(t, a, z)
+		list = append(list, t)
 	}
 	return list
 }
 
+// tunnelName returns the name of a tunnel, by its ends and its constraints.
+func tunnelName(t *api.Tunnel, from, to flow.DPID) string {
+	name := fmt.Sprintf("%s-%x-%x", user, uint64(from), uint64(to))
+	plain := &api.Tunnel{From: t.From, To: t.To, Transport: "mpls", User: user}
+	if proto.Equal(t, plain) {
+		return name
+	}
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(t)
+	if err != nil {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write(text)
+	return fmt.Sprintf("%s-%08x", name, h.Sum32())
+}
+
 // wish has a circuit want its tunnels, or no more. It is called with mu held.
 func (b *store) wish(c *circuit, enter bool) {
-	for _, t := range tunnelsOf(c) {
-		b.wishFor(t, c.Name, enter)
+	if !enter {
+		for _, name := range b.holds[c.Name] {
+			b.wishFor(&api.Tunnel{Name: name}, c.Name, false)
+		}
+		delete(b.holds, c.Name)
+		return
+	}
+	for _, t := range b.tunnelsOf(c) {
+		b.wishFor(t, c.Name, true)
+		b.holds[c.Name] = append(b.holds[c.Name], t.Name)
 	}
 }
 
 // wishFor has a circuit want a tunnel, or no more. It is called with mu held.
 func (b *store) wishFor(t *api.Tunnel, user string, enter bool) {
 	w := b.wants[t.Name]
-	if w == nil {
+	switch {
+	case w == nil && !enter:
+		return
+	case w == nil:
 		w = &wish{Tunnel: t, users: map[string]bool{}}
 		b.wants[t.Name] = w
 	}
@@ -92,23 +154,29 @@ func (b *store) wishFor(t *api.Tunnel, user string, enter bool) {
 
 // wishesOf returns what a circuit in the store wants. It is called with mu held.
 func (b *store) wishesOf(c *circuit) (list []*wish) {
-	for _, t := range tunnelsOf(c) {
-		if w := b.wants[t.Name]; w != nil {
+	for _, name := range b.holds[c.Name] {
+		if w := b.wants[name]; w != nil {
 			list = append(list, w)
 		}
 	}
 	return list
 }
 
+// tunnelBetween returns the tunnel from one end to another as it is; nil if there is
+// none. It is called with mu held.
+func (b *store) tunnelBetween(c *circuit, from, to int) *api.Tunnel {
+	a, z := c.ends[from].at.Switch.String(), c.ends[to].at.Switch.String()
+	for _, name := range b.holds[c.Name] {
+		if w := b.wants[name]; w != nil && w.From == a && w.To == z {
+			return b.tunnels[name]
+		}
+	}
+	return nil
+}
+
 // groupOf returns the group of the tunnel from one end to another; 0 if there is
 // none, or it has never had a path. It is called with mu held.
-func (b *store) groupOf(c *circuit, from, to int) uint32 {
-	t := b.tunnels[tunnelBetween(c, from, to).Name]
-	if t.GetPrimary() == nil && t.GetStandby() == nil {
-		return 0
-	}
-	return t.Group
-}
+func (b *store) groupOf(c *circuit, from, to int) uint32 { return usable(b.tunnelBetween(c, from, to)) }
 
 // learn takes over tunnels as they are; all says that there are no others.
 func (b *store) learn(list []*api.Tunnel, all bool) {
@@ -116,7 +184,7 @@ func (b *store) learn(list []*api.Tunnel, all bool) {
 	defer b.mu.Unlock()
 	there := map[string]bool{}
 	for _, t := range list {
-		if strings.HasPrefix(t.Name, tunnelPrefix) {
+		if t.User == user {
 			there[t.Name] = true
 			b.tunnelChanged(t.Name, t)
 		}
@@ -128,6 +196,32 @@ func (b *store) learn(list []*api.Tunnel, all bool) {
 			}
 		}
 	}
+}
+
+// gone follows that a tunnel is deleted.
+func (b *store) gone(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tunnelChanged(name, nil)
+	b.kick()
+}
+
+// ways returns the switches of a tunnel's path in use, and of its other.
+func ways(t *api.Tunnel) (path, standby []string) {
+	for _, p := range []*api.LabelSwitchedPath{t.GetPrimary(), t.GetStandby()} {
+		var way []string
+		for _, h := range p.GetHops() {
+			way = append(way, h.Dpid)
+		}
+		switch {
+		case len(way) == 0:
+		case slices.Equal(way, t.Path) || len(t.Path) == 0 && path == nil:
+			path = way
+		default:
+			standby = way
+		}
+	}
+	return path, standby
 }
 
 // tunnelChanged follows that a tunnel is another; nil: it is gone. It is called
@@ -168,18 +262,18 @@ func usable(t *api.Tunnel) uint32 {
 // A keeper gives circuits the tunnels that they want.
 type keeper struct {
 	b      *store
-	set    func(context.Context, *api.Tunnel) (*api.Tunnel, error)
-	remove func(context.Context, string) error
+	ask    func(context.Context, *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error)
 	turn   chan struct{} // capacity one
 	kicked chan struct{} // capacity one
 }
 
-// setters is how many tunnels are asked for at once.
-const setters = 16
+// most is how many tunnels are asked for at once.
+const most = 1000
 
-// keep asks for the tunnels that are lacking, and gives back those that no
-// circuit wants.
-func (k *keeper) keep(ctx context.Context) {
+// keep asks for the tunnels that are lacking, or are not as they should be, and gives
+// back those that no circuit wants. Where all is said, those count as such whose number
+// of circuits is another.
+func (k *keeper) keep(ctx context.Context, all bool) {
 	select {
 	case k.turn <- struct{}{}:
 		defer func() { <-k.turn }()
@@ -187,47 +281,66 @@ func (k *keeper) keep(ctx context.Context) {
 		return
 	}
 	b := k.b
-	var lacking []*api.Tunnel
-	var extra []string
 	b.mu.Lock()
+	req := &api.SetTunnelsRequest{User: user}
 	for name, w := range b.wants {
-		if t := b.tunnels[name]; t == nil || t.From != w.From || t.To != w.To || t.Protect != w.Protect {
-			lacking = append(lacking, w.Tunnel)
+		if t := b.tunnels[name]; !b.met(w, t) || all && int(t.Circuits) != len(w.users) {
+			req.Tunnels = append(req.Tunnels, b.asked(w))
 		}
 	}
 	for name := range b.tunnels {
 		if b.wants[name] == nil {
-			extra = append(extra, name)
+			req.Delete = append(req.Delete, name)
 		}
 	}
 	b.mu.Unlock()
-	slices.SortFunc(lacking, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
-	var work sync.WaitGroup
-	slots := make(chan struct{}, setters)
-	for _, t := range lacking {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
-			now, err := k.set(ctx, t)
-			if err == nil {
-				b.learn([]*api.Tunnel{now}, false)
-			}
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if w := b.wants[t.Name]; w != nil {
-				w.err = err
-				for user := range w.users {
-					b.assess(b.status[user])
-				}
-			}
-		})
+	slices.SortFunc(req.Tunnels, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
+	for part := range slices.Chunk(req.Tunnels, most) {
+		again := k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: part})
+		if len(again) > 0 {
+			k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: again})
+		}
 	}
-	work.Wait()
-	for _, name := range extra {
-		if k.remove(ctx, name) == nil {
+	for part := range slices.Chunk(req.Delete, most) {
+		k.set(ctx, &api.SetTunnelsRequest{User: user, Delete: part})
+	}
+}
+
+// set has tunnels set, and returns those that can be had without a booking only.
+func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) (again []*api.Tunnel) {
+	r, err := k.ask(ctx, req)
+	b := k.b
+	for i, t := range req.Tunnels {
+		why := err
+		if err == nil {
+			o := r.Outcomes[i]
+			if why = nil; o.Code != 0 {
+				why = api.Errorf(codes.Code(o.Code), "%s", o.Error)
+			}
+			if o.Tunnel != nil && o.Code == 0 {
+				b.learn([]*api.Tunnel{o.Tunnel}, false)
+			}
+		}
+		b.mu.Lock()
+		if w := b.wants[t.Name]; w != nil && (why != nil || !w.unbooked() || t.ReservedKbps > 0) {
+			w.err = why
+			if w.unbooked() && t.ReservedKbps > 0 {
+				without := proto.CloneOf(t)
+				without.ReservedKbps = 0
+				again = append(again, without)
+			}
+			for user := range w.users {
+				b.assess(b.status[user])
+			}
+		}
+		b.mu.Unlock()
+	}
+	for i, name := range req.Delete {
+		if err == nil && r.Outcomes[len(req.Tunnels)+i].Code == 0 {
 			b.mu.Lock()
 			b.tunnelChanged(name, nil)
 			b.mu.Unlock()
 		}
 	}
+	return again
 }

@@ -53,9 +53,9 @@ func (s *set) lanEntries(f *fabric, sw flow.DPID) {
 		case slices.Contains(local, i):
 			s.sender(f, i)
 			s.flood(f, i, local)
-			s.egress(e, f.Members[i].Label, leave(0, e))
+			s.egress(f.circuit.Id, e, f.Members[i].Label, leave(0, e))
 		default:
-			s.ingress(e, nil) // blocked: nothing comes in
+			s.ingress(f.circuit.Id, e, 0, nil) // blocked: nothing comes in
 		}
 	}
 	if len(local) > 0 {
@@ -78,19 +78,19 @@ func (s *set) sender(f *fabric, i int) {
 	if e.tags() > 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
-	s.ingress(e, append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+	s.ingress(f.circuit.Id, e, 0, append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
 	m := flow.Match{}.WithTunnelID(came)
-	s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
+	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
 	for _, mac := range f.lan.macs() {
 		if x := f.lan.known[mac]; x.at == e && !x.asked {
-			s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANSender, Match: m.WithEthSrc(mac), Goto: flow.TableLabels})
+			s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANSender, Match: m.WithEthSrc(mac), Goto: flow.TableLabels})
 		}
 	}
 	unknown := flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANUnknown, Match: m, Goto: flow.TableLabels}
 	if f.lan.hears(e) {
 		unknown.Apply = []flow.Action{flow.Output(flow.PortController)}
 	}
-	s.enter(unknown)
+	s.enter(0, unknown)
 }
 
 // flood adds the entry that sends to all others what comes from an end and whose
@@ -108,7 +108,7 @@ func (s *set) flood(f *fabric, i int, local []int) {
 		e.Meter = m
 		s.meters = append(s.meters, flow.Meter{ID: m, Flags: meterKbpsBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: f.storm, BurstSize: f.storm / 5}}})
 	}
-	s.enter(e)
+	s.enter(0, e)
 }
 
 // onward returns the actions that send copies of a labelled frame along arcs.
@@ -158,13 +158,13 @@ func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
 			for _, i := range local {
 				if i != to && f.ends[i].at == far.at {
 					back := slices.Concat(e.Apply[:len(e.Apply)-1], []flow.Action{flow.Output(flow.PortIn)})
-					s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANBack, Match: flow.Match{}.WithTunnelID(f.came(i)).WithEthDst(mac), Apply: back})
+					s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANBack, Match: flow.Match{}.WithTunnelID(f.came(i)).WithEthDst(mac), Apply: back})
 				}
 			}
-			s.enter(e)
+			s.enter(0, e)
 		} else if g := f.group(sw, far.at.Switch); g != 0 {
 			e.Apply = []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(f.Members[to].Label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet), flow.ToGroup(g)}
-			s.enter(e)
+			s.enter(0, e)
 		}
 	}
 }
@@ -179,9 +179,9 @@ func (s *set) branch(f *fabric, a arc, on []arc, local []int) {
 	if len(local) > 0 {
 		acts = append(acts, flow.SetTunnelID(uint64(a.label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
 			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
-		s.enter(flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
+		s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
 			Match: flow.Match{}.WithTunnelID(uint64(a.label)), Apply: f.copies(local, -1)})
 	}
-	s.enter(flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
+	s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(a.label).WithMPLSBOS(1), Apply: acts})
 }

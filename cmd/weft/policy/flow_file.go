@@ -97,6 +97,7 @@ func (r *fileReader) message(m proto.Message, what string, v document.Value) boo
 		case d == nil:
 			r.wrong(e.Line, "unknown key %q; allowed: %s", e.Key, strings.Join(allowed, ", "))
 		case e.Value.Kind == document.Broken: // already reported
+		case e.Value.Kind == document.Null && (d.Message() != nil || d.HasPresence()): // not said
 		case d.Message() != nil && !d.IsMap():
 			r.below(m, d, e)
 		default:
@@ -172,47 +173,58 @@ func setField(m proto.Message, d protoreflect.FieldDescriptor, v document.Value)
 			if !item.Scalar() {
 				return "a list of texts; put quotes around one with a colon and a blank"
 			}
-			to.Mutable(d).List().Append(protoreflect.ValueOfString(item.Text))
+			value, want := scalarOf(d, item.Text)
+			if want != "" {
+				return "a list, each " + want
+			}
+			to.Mutable(d).List().Append(value)
 		}
 		return ""
 	}
 	if !v.Scalar() {
 		return "one value"
 	}
-	text := v.Text
+	value, want := scalarOf(d, v.Text)
+	if want == "" {
+		to.Set(d, value)
+	}
+	return want
+}
+
+// scalarOf returns what a text says for a field, or for an item of a list, or what is
+// wanted instead.
+func scalarOf(d protoreflect.FieldDescriptor, text string) (value protoreflect.Value, want string) {
+	var err error
 	switch d.Kind() {
 	case protoreflect.BoolKind:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return "true or false"
-		}
-		to.Set(d, protoreflect.ValueOfBool(b))
+		var b bool
+		b, err = strconv.ParseBool(text)
+		value, want = protoreflect.ValueOfBool(b), "true or false"
 	case protoreflect.Uint32Kind:
-		v, err := strconv.ParseUint(text, 0, 32)
-		if err != nil {
-			return "a whole number from 0 to 4294967295"
-		}
-		to.Set(d, protoreflect.ValueOfUint32(uint32(v)))
+		var n uint64
+		n, err = strconv.ParseUint(text, 0, 32)
+		value, want = protoreflect.ValueOfUint32(uint32(n)), "a whole number from 0 to 4294967295"
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind:
+		var n int64
+		n, err = strconv.ParseInt(text, 0, 32)
+		value, want = protoreflect.ValueOfInt32(int32(n)), "a whole number from -2147483648 to 2147483647"
 	case protoreflect.Uint64Kind:
-		v, err := strconv.ParseUint(text, 0, 64)
-		if err != nil {
-			return "a whole number"
-		}
-		to.Set(d, protoreflect.ValueOfUint64(v))
-	case protoreflect.Int64Kind:
-		v, err := strconv.ParseInt(text, 0, 64)
-		if err != nil {
-			return "a whole number"
-		}
-		to.Set(d, protoreflect.ValueOfInt64(v))
+		var n uint64
+		n, err = strconv.ParseUint(text, 0, 64)
+		value, want = protoreflect.ValueOfUint64(n), "a whole number"
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind:
+		var n int64
+		n, err = strconv.ParseInt(text, 0, 64)
+		value, want = protoreflect.ValueOfInt64(n), "a whole number"
 	case protoreflect.DoubleKind:
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return "a number"
-		}
-		to.Set(d, protoreflect.ValueOfFloat64(v))
+		var n float64
+		n, err = strconv.ParseFloat(text, 64)
+		value, want = protoreflect.ValueOfFloat64(n), "a number"
 	default:
-		to.Set(d, protoreflect.ValueOfString(text))
+		value = protoreflect.ValueOfString(text)
 	}
-	return ""
+	if err == nil {
+		want = ""
+	}
+	return value, want
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +79,11 @@ type circuitFlags struct {
 	tree                     string
 	maxMACs                  uint32
 	storm                    cli.Bandwidth
+	revert                   int32
+	delay                    time.Duration
+	diverse                  string
+	any, all, none, pin      []string
+	priority                 uint32
 }
 
 func (c *circuitFlags) flags(f *pflag.FlagSet) {
@@ -90,6 +96,14 @@ func (c *circuitFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.tree, "tree", "", "of a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not given")
 	f.Uint32Var(&c.maxMACs, "max-macs", 0, "of a vpls: addresses that each end may have, frames to more go to all ends; 0: l2vpn.macs")
 	f.Var(&c.storm, "storm", "of a vpls: what each end may send to all others, broadcast, multicast and unknown; 0: l2vpn.storm_kbps")
+	f.Int32Var(&c.revert, "revert", 0, "seconds after which it goes back to a better way; 0: 60; -1: it does when it must only")
+	f.DurationVar(&c.delay, "max-delay", 0, "the longest delay that its way may have, such as 5ms; 0: any")
+	f.StringVar(&c.diverse, "diverse-from", "", "a circuit with whose way its own shares no link and no risk group")
+	f.StringSliceVar(&c.any, "affinity", nil, "colours, of which each link of its way has at least one")
+	f.StringSliceVar(&c.all, "affinity-all", nil, "colours that each link of its way has")
+	f.StringSliceVar(&c.none, "affinity-none", nil, "colours that no link of its way has")
+	f.StringSliceVar(&c.pin, "pin", nil, "switches that its way passes, from the first end to the second")
+	f.Uint32Var(&c.priority, "priority", 7, "0 to 7: one with a lower number may take bandwidth of one with a higher")
 }
 
 // apply sets in a circuit what flags say: those that are given, or all.
@@ -111,6 +125,16 @@ func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, al
 	say("tree", func() { m.Tree = c.tree })
 	say("max-macs", func() { m.MaxMacs = c.maxMACs })
 	say("storm", func() { m.StormKbps = uint64(c.storm) })
+	say("revert", func() { m.RevertAfterS = c.revert })
+	say("max-delay", func() { m.MaxDelayUs = uint32(min(uint64(c.delay.Microseconds()), math.MaxUint32)) }) // too much if it is less than 0
+	say("diverse-from", func() { m.DiverseFrom = c.diverse })
+	say("affinity", func() { m.IncludeAny = c.any })
+	say("affinity-all", func() { m.IncludeAll = c.all })
+	say("affinity-none", func() { m.ExcludeAny = c.none })
+	say("pin", func() { m.Pin = c.pin })
+	if f.Changed("priority") {
+		m.Priority = &c.priority
+	}
 }
 
 func l2vpnAddCommand(r *cli.Remote) *cobra.Command {

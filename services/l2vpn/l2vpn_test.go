@@ -1,0 +1,265 @@
+package l2vpn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
+)
+
+// newTestStore returns a store that knows switches 1 to 4, with ports 1 to 9 of which
+// 9 is a link, and on what is stored.
+func newTestStore(t testing.TB, kept *wefttest.Store, cfg *Config) *store {
+	bucket, err := kept.Bucket(context.Background(), "l2vpn.circuits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1e9, 0)
+	b := newStore(cfg, bucket, func() time.Time { return now }, func(name string, err error) { t.Errorf("%s: %v", name, err) })
+	if err := b.circuits.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for sw := flow.DPID(1); sw <= 4; sw++ {
+		e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3"}}
+		for p := uint32(1); p <= 9; p++ {
+			e.Ports = append(e.Ports, &api.Port{Dpid: sw.String(), Port: p, Up: true})
+		}
+		b.switchChanged(e)
+		b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 9}, Role: "link"}})
+	}
+	return b
+}
+
+// try sets and deletes circuits.
+func (b *store) try(req *api.SetCircuitsRequest) error {
+	t, err := b.read(req)
+	if err == nil {
+		err = t.error()
+	}
+	if err == nil {
+		err = b.commit(context.Background(), t)
+	}
+	return err
+}
+
+// takes returns whether an end takes a frame with tags at a port.
+func takes(e end, at flow.Location, tags []uint16) bool {
+	want := slices.DeleteFunc([]uint16{e.vlan, e.inner}, func(v uint16) bool { return v == 0 })
+	return e.at == at && len(tags) >= len(want) && slices.Equal(tags[:len(want)], want)
+}
+
+// TestEndsNeverShareFrames: whatever circuits are asked for, in whatever order, no frame
+// is taken by two, no label is given twice on a switch, and no two entries of a switch are
+// for the same frames; after a restart all is as before.
+func TestEndsNeverShareFrames(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		kept := wefttest.NewStore()
+		b := newTestStore(t, kept, defaults())
+		random := func() string {
+			s := fmt.Sprintf("%d:%d", 1+rng.IntN(4), 1+rng.IntN(2))
+			for range rng.IntN(3) {
+				s += fmt.Sprintf(".%d", 10+rng.IntN(3))
+			}
+			return s
+		}
+		accepted := 0
+		for range 150 {
+			m := &api.Circuit{Name: fmt.Sprintf("c%d", rng.IntN(12)), Ends: []string{random(), random()}, RateKbps: uint64(rng.IntN(2) * 1000)}
+			req := &api.SetCircuitsRequest{Circuits: []*api.Circuit{m}}
+			if rng.IntN(5) == 0 {
+				req = &api.SetCircuitsRequest{Delete: []string{m.Name}}
+			}
+			if b.try(req) == nil {
+				accepted++
+			}
+			checkApart(t, b)
+		}
+		if accepted < 30 {
+			t.Errorf("seed %d: %d of 150 accepted", seed, accepted)
+		}
+		again := newTestStore(t, kept, defaults())
+		for name, s := range b.status {
+			if o := again.status[name]; o == nil || fmt.Sprint(o.circuit.Members, o.circuit.Id) != fmt.Sprint(s.circuit.Members, s.circuit.Id) {
+				t.Errorf("seed %d: %s is another after a restart", seed, name)
+			}
+		}
+	}
+}
+
+func checkApart(t *testing.T, b *store) {
+	t.Helper()
+	labels := map[flow.DPID]map[uint32]bool{}
+	for sw := flow.DPID(1); sw <= 4; sw++ {
+		labels[sw] = map[uint32]bool{}
+		for port := flow.Port(1); port <= 2; port++ {
+			for _, tags := range [][]uint16{nil, {10}, {11}, {12}, {10, 10}, {10, 11}, {11, 12}, {12, 10}} {
+				users := map[string]bool{}
+				for name, s := range b.status {
+					for _, e := range s.circuit.ends {
+						if takes(e, flow.Location{Switch: sw, Port: port}, tags) {
+							users[name+e.String()] = true
+						}
+					}
+				}
+				if len(users) > 1 {
+					t.Fatalf("frames with tags %v at %v/%v: %v", tags, sw, port, slices.Collect(maps.Keys(users)))
+				}
+			}
+		}
+		keys := map[flow.EntryKey]string{}
+		for _, f := range b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}).Flows {
+			_, e, err := f.Entry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Match.CheckActions(e.Apply); err != nil {
+				t.Fatalf("%v: %v", f, err)
+			}
+			if was, twice := keys[e.Key()]; twice && was != fmt.Sprint(f.Actions) {
+				t.Fatalf("two entries for the same frames: %v", f)
+			}
+			keys[e.Key()] = fmt.Sprint(f.Actions)
+		}
+	}
+	for _, s := range b.status {
+		for i, m := range s.circuit.Members {
+			at := s.circuit.ends[i].at.Switch
+			if labels[at][m.Label] {
+				t.Fatalf("label %d is given twice at %v", m.Label, at)
+			}
+			labels[at][m.Label] = true
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	cfg := defaults()
+	cfg.LastLabel = cfg.FirstLabel + 1
+	b := newTestStore(t, wefttest.NewStore(), cfg)
+	set := func(name string, ends ...string) error {
+		return b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: name, Ends: ends}}})
+	}
+	if err := set("a", "1:1.10", "2:1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ends string
+		kind codes.Code
+		text string
+	}{
+		{"1:1.10 3:1", codes.FailedPrecondition, "circuit a has 0000000000000001:1.10"},
+		{"1:1 3:1", codes.FailedPrecondition, "circuit a has"},
+		{"1:1.10.5 3:1", codes.FailedPrecondition, "circuit a has"},
+		{"1:9 3:1", codes.FailedPrecondition, "link between switches"},
+		{"7:1 3:1", codes.FailedPrecondition, "there is no switch"},
+		{"1:8000 3:1", codes.FailedPrecondition, "no such port"},
+		{"3:1 3:1", codes.InvalidArgument, "take the same frames"},
+		{"3:1", codes.InvalidArgument, "a vpws has two"},
+		{"3:1.4095 4:1", codes.InvalidArgument, "1 to 4094"},
+		{"3:0 4:1", codes.InvalidArgument, "port"},
+		{"3 4:1", codes.InvalidArgument, "want SWITCH:PORT"},
+		{"3:1.1.2.3 4:1", codes.InvalidArgument, "two tags"},
+	} {
+		if err := set("b", strings.Fields(c.ends)...); api.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v; want %v, %q", c.ends, err, c.kind, c.text)
+		}
+	}
+	// Ends change places in one request; labels end, and are given back.
+	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "a", Ends: []string{"3:1", "2:1"}}, {Name: "b", Ends: []string{"1:1.10", "4:1"}}}}); err != nil {
+		t.Error(err)
+	}
+	if err := set("c", "1:2", "4:2"); err != nil {
+		t.Error(err)
+	}
+	if err := set("d", "1:3", "3:3"); api.KindOf(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "l2vpn.last_label") {
+		t.Errorf("%v; want ResourceExhausted", err)
+	}
+	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"c"}}); err != nil {
+		t.Error(err)
+	}
+	if err := set("d", "1:3", "3:3"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestService: a circuit through the calls and events that the Spec declares, its
+// counters, and the same after a restart.
+func TestService(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		made := map[string]*api.Tunnel{}
+		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			return &api.SetStandingResponse{}, nil
+		})
+		wefttest.Fake(h, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
+			return &api.ListTunnelsResponse{Tunnels: slices.Collect(maps.Values(made))}, nil
+		})
+		wefttest.Fake(h, api.SetTunnels, func(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
+			r := &api.SetTunnelsResponse{}
+			for _, asked := range q.Tunnels {
+				m := proto.CloneOf(asked)
+				m.Group, m.State, m.Path = flow.TunnelGroups+uint32(len(m.Name)), "up", []string{m.From, m.To}
+				m.Primary = &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: m.From, OutPort: 9}, {Dpid: m.To, InPort: 9}}}
+				if !q.DryRun {
+					made[m.Name] = m
+				}
+				r.Outcomes = append(r.Outcomes, &api.TunnelOutcome{Name: m.Name, Tunnel: m})
+			}
+			for _, name := range q.Delete {
+				delete(made, name)
+				r.Outcomes = append(r.Outcomes, &api.TunnelOutcome{Name: name})
+			}
+			return r, nil
+		})
+		wefttest.Fake(h, api.ReadMultipart, func(_ context.Context, q *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+			in := flow.Entry{Priority: flow.PriorityCircuit, Match: flow.Match{}.WithInPort(1), Cookie: flow.NewCookie(flow.OwnerCircuits, 3, 1)}
+			sw, err := flow.ParseDPID(q.Dpid)
+			f := api.NewFlowEntry(sw, &in)
+			f.Packets = 7
+			return &api.ReadMultipartResponse{Flows: []*api.FlowRecord{{Flow: f}}}, err
+		})
+		h.Start()
+		tell := func() {
+			for sw := flow.DPID(1); sw <= 2; sw++ {
+				wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254},
+					Ports: []*api.Port{{Dpid: sw.String(), Port: 1, Up: true}}})
+			}
+			h.Settle()
+		}
+		tell()
+		r, err := wefttest.Call(h, api.SetCircuits, &api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "a", Ends: []string{"1:1", "2:1"}}}})
+		if err != nil || len(r.Added) != 1 || r.Outcomes[0].Circuit.GetState() != "up" || r.EntriesChanged != 8 {
+			t.Fatal(r, err)
+		}
+		h.Restart()
+		tell()
+		m, err := wefttest.Call(h, api.GetCircuit, &api.GetCircuitRequest{Name: "a"})
+		if err != nil || m.State != "up" || !slices.Equal(m.Labels, r.Outcomes[0].Circuit.Labels) || m.RxPackets != 14 {
+			t.Error(m, err)
+		}
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000002"}})
+		h.Settle()
+		p, err := wefttest.Call(h, api.PreviewCircuit, &api.PreviewCircuitRequest{Circuit: &api.Circuit{Name: "b", Ends: []string{"1:1", "2:1"}}})
+		if err != nil || p.Feasible || !strings.Contains(p.Reason, "circuit a has") {
+			t.Error(p, err)
+		}
+		gone, err := wefttest.Call(h, api.DeleteCircuit, &api.DeleteCircuitRequest{Name: "a"})
+		if err != nil || !gone.Deleted {
+			t.Error(gone, err)
+		}
+		if _, err := wefttest.Call(h, api.GetCircuit, &api.GetCircuitRequest{Name: "a"}); api.KindOf(err) != codes.NotFound {
+			t.Error(err)
+		}
+	})
+}

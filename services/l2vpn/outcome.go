@@ -205,12 +205,19 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 	return p, wants
 }
 
-// pending reports whether a circuit that a batch has made or changed is requested only.
+// pending reports whether a circuit that a batch has made or changed is requested only,
+// or a switch that is there has not confirmed it.
 func (b *store) pending(r *api.SetCircuitsResponse) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range slices.Concat(r.Added, r.Changed) {
-		if s := b.status[name]; s != nil && s.state == "requested" {
+		s := b.status[name]
+		if s == nil {
+			continue
+		}
+		if s.state == "requested" || slices.ContainsFunc(s.circuit.switches(), func(sw flow.DPID) bool {
+			return b.switches[sw].GetConnected() && s.has[sw] != s.version
+		}) {
 			return true
 		}
 	}

@@ -2,8 +2,11 @@ package l2vpn
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -19,6 +22,7 @@ func (b *store) assess(s *status) {
 		return
 	}
 	s.recalled = false
+	s.served = s.served || state == "up" || state == "degraded"
 	b.version++
 	if s.state != state {
 		s.since = b.now()
@@ -36,6 +40,7 @@ func (s *status) remember(list []*api.CircuitState) {
 		return
 	}
 	s.history, s.state, s.reason, s.recalled = list, list[0].State, list[0].Reason, true
+	s.served = slices.ContainsFunc(list, func(h *api.CircuitState) bool { return h.State == "up" || h.State == "degraded" })
 	for _, h := range list {
 		if h.State != s.state {
 			break
@@ -85,7 +90,7 @@ func (b *store) find(s *status) (state, reason string) {
 	}
 	for _, sw := range c.switches() {
 		if s.has[sw] != s.version {
-			if s.state == "" || s.state == "requested" {
+			if !s.served {
 				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 			}
 			return "down", fmt.Sprintf("switch %v has not confirmed it yet", sw)
@@ -153,4 +158,42 @@ func (b *store) message(s *status) *api.Circuit {
 		m.Path = []string{c.ends[0].at.Switch.String()}
 	}
 	return m
+}
+
+// get returns a circuit with its state; nil if there is none.
+func (b *store) get(name string) *api.Circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.status[name]; s != nil {
+		return b.message(s)
+	}
+	return nil
+}
+
+// list returns the circuits of a type, or all, by name.
+func (b *store) list(kind string) []*api.Circuit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []*api.Circuit
+	for _, name := range slices.Sorted(maps.Keys(b.status)) {
+		if s := b.status[name]; kind == "" || s.circuit.Type == kind {
+			list = append(list, b.message(s))
+		}
+	}
+	return list
+}
+
+// history returns the states that a circuit has had.
+func (b *store) historyOf(name string) (*api.CircuitHistory, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status[name]
+	if s == nil {
+		return nil, missing(name)
+	}
+	return &api.CircuitHistory{States: slices.Clone(s.history)}, nil
+}
+
+func missing(name string) error {
+	return api.Errorf(codes.NotFound, "there is no circuit %.80s; weft l2vpn list shows those that are", name)
 }

@@ -64,6 +64,7 @@ type status struct {
 
 	measured *measured  // by probes; nil if there are none
 	recalled bool       // the state is that of an earlier run
+	served   bool       // it has been up
 	lan      *switching // of a vpls; else nil
 }
 
@@ -378,44 +379,6 @@ func (b *store) commit(ctx context.Context, t *batch) error {
 		}
 	}
 	return nil
-}
-
-// get returns a circuit with its state; nil if there is none.
-func (b *store) get(name string) *api.Circuit {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s := b.status[name]; s != nil {
-		return b.message(s)
-	}
-	return nil
-}
-
-// list returns the circuits of a type, or all, by name.
-func (b *store) list(kind string) []*api.Circuit {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var list []*api.Circuit
-	for _, name := range slices.Sorted(maps.Keys(b.status)) {
-		if s := b.status[name]; kind == "" || s.circuit.Type == kind {
-			list = append(list, b.message(s))
-		}
-	}
-	return list
-}
-
-// history returns the states that a circuit has had.
-func (b *store) historyOf(name string) (*api.CircuitHistory, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.status[name]
-	if s == nil {
-		return nil, missing(name)
-	}
-	return &api.CircuitHistory{States: slices.Clone(s.history)}, nil
-}
-
-func missing(name string) error {
-	return api.Errorf(codes.NotFound, "there is no circuit %.80s; weft l2vpn list shows those that are", name)
 }
 
 // switchChanged handles the southbound's event.

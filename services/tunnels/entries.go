@@ -23,9 +23,7 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	for _, name := range sorted(b.at[dpid]) {
 		s := b.status[name]
 		if s.entered.from == dpid {
-			if g := s.head(); len(g.Buckets) > 0 {
-				groups = append(groups, g)
-			}
+			groups = append(groups, s.head())
 			continue
 		}
 		for _, p := range s.installed() {
@@ -76,7 +74,8 @@ func transit(p lsp, i int) flow.Entry {
 }
 
 // head returns the group of a tunnel. It fails over by itself where a port of
-// its own switch goes down.
+// its own switch goes down. Without a path it has no bucket and drops; it stays,
+// because with a group switches delete all entries that lead to it.
 func (s *status) head() flow.Group {
 	g := flow.Group{Kind: flow.GroupKindFastFailover, ID: s.entered.group}
 	for _, p := range s.entered.paths(s.active) {

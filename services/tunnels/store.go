@@ -144,7 +144,7 @@ func (b *store) changed(old, now *tunnel) {
 	b.index(s, true)
 	b.book(s)
 	s.needs = true
-	b.declare(touched...)
+	b.declare(append(touched, now.from)...)
 	b.kick()
 }
 

@@ -76,6 +76,10 @@ func portKey(at interface {
 func (e *NodeChanged) EventKey() string { return e.GetNode().GetReport().GetDpid() }
 func (e *NodeChanged) EventGone() bool  { return e.GetGone() }
 
+func (e *NodeChanged) EventWithdrawn() *NodeChanged {
+	return &NodeChanged{Node: e.GetNode(), Gone: true}
+}
+
 func (e *TunnelPortChanged) EventKey() string {
 	return e.GetPort().GetKind() + "-" + portKey(e.GetPort().GetA()) + "-" + portKey(e.GetPort().GetB())
 }

@@ -67,6 +67,9 @@ func (b *store) linkOf(p lsp, i int) *link {
 // switches may be away. It is called with mu held.
 func (b *store) whole(p lsp) bool {
 	for i := range len(p) - 1 {
+		if b.dead[flow.Location{Switch: p[i].sw, Port: p[i].out}] || b.dead[flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}] {
+			return false
+		}
 		if l := b.linkOf(p, i); l != nil && !l.up || l == nil && !b.now().Before(b.trust) {
 			return false
 		}

@@ -111,8 +111,10 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.ExcludeLinks = slices.Clone(d.ExcludeLinks)
-	for at := range b.drains { // paths may not know yet
-		d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(at))
+	for _, ports := range []map[flow.Location]bool{b.drains, b.dead} { // paths may not know yet
+		for at := range ports {
+			d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(at))
+		}
 	}
 	if w.DiverseFrom != "" {
 		s := b.status[w.DiverseFrom]

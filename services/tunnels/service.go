@@ -25,7 +25,7 @@ func Spec() weft.Spec {
 		Doc:        "keeps label-switched paths between switches, for circuits",
 		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
 		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent, api.NodeChangedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels"},
 		Class:      weft.Latency,
@@ -72,6 +72,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		k.SwitchChanged(e)
 	})
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
+	weft.On(env, api.NodeChangedEvent, func(_ context.Context, e *api.NodeChanged) { b.nodeChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {

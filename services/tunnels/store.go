@@ -29,6 +29,8 @@ type store struct {
 	at       map[flow.DPID]map[string]bool             // the tunnels of a switch
 	links    map[flow.Location]map[flow.Location]*link // by the port that they leave by
 	drains   map[flow.Location]bool                    // the links that are drained
+	sessions map[flow.DPID]map[flow.Port]bool          // whether BFD sessions are up that have been
+	dead     map[flow.Location]bool                    // the ports whose sessions are not
 	booked   bookings
 	improved time.Time                         // when a link has last become better
 	switches map[flow.DPID]*api.Switch         // that are connected
@@ -90,6 +92,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
+		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
 		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",

@@ -1,0 +1,77 @@
+package tunnels
+
+import (
+	"maps"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// The states of BFD sessions, as nodes tells them.
+const (
+	bfdUp   = "up"
+	bfdInit = "init"
+	bfdDown = "down"
+)
+
+// nodeChanged handles the event of nodes. A port whose BFD session was up and is not
+// any more is dead, until the session is up again or has ended: discovery finds a
+// silent cut only when its probes are missing. A session that has not been up says
+// nothing, since its other end may not have begun.
+func (b *store) nodeChanged(e *api.NodeChanged) {
+	r := e.GetNode().GetReport()
+	sw, err := flow.ParseDPID(r.GetDpid())
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, now := b.sessions[sw], map[flow.Port]bool{}
+	if !e.Gone && e.Node.State == "live" {
+		for _, p := range r.Ports {
+			_, known := was[flow.Port(p.Port)]
+			switch p.Bfd {
+			case bfdUp:
+				now[flow.Port(p.Port)] = true
+			case bfdInit, bfdDown:
+				if known {
+					now[flow.Port(p.Port)] = false
+				}
+			}
+		}
+	}
+	if b.sessions[sw] = now; len(now) == 0 {
+		delete(b.sessions, sw)
+	}
+	touched := map[flow.Port]bool{}
+	maps.Copy(touched, was)
+	maps.Copy(touched, now)
+	for _, port := range sorted(touched) {
+		if before, after := dead(was, port), dead(now, port); before != after {
+			b.portDied(flow.Location{Switch: sw, Port: port}, after)
+		}
+	}
+}
+
+// dead reports whether a port's session is no longer up.
+func dead(sessions map[flow.Port]bool, port flow.Port) bool {
+	up, known := sessions[port]
+	return known && !up
+}
+
+// portDied has the tunnels seen to whose links leave by a port or come in at it, in
+// case it is dead now or no longer. It is called with mu held.
+func (b *store) portDied(at flow.Location, died bool) {
+	if b.dead[at] = died; !died {
+		delete(b.dead, at)
+		b.improved = b.now()
+	}
+	names := map[string]bool{}
+	maps.Copy(names, b.over[at])
+	for far := range b.links[at] {
+		maps.Copy(names, b.over[far])
+	}
+	for _, name := range sorted(names) {
+		b.judge(b.status[name])
+	}
+}

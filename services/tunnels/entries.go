@@ -17,7 +17,7 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var entries []flow.Entry
+	req := &api.SetStandingRequest{}
 	var groups []flow.Group
 	from := map[flow.Port]bool{}
 	for _, name := range sorted(b.at[dpid]) {
@@ -26,29 +26,52 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 			groups = append(groups, s.head())
 			continue
 		}
-		for _, p := range s.installed() {
-			i := slices.IndexFunc(p, func(h lspHop) bool { return h.sw == dpid })
-			if i < 0 {
-				continue
-			}
-			from[p[i].in] = true
-			if i < len(p)-1 {
-				entries = append(entries, transit(p, i))
-			}
+		p := s.piece(dpid)
+		for _, in := range p.from {
+			from[in] = true
 		}
+		req.Flows = append(req.Flows, p.transits...)
 	}
 	for _, in := range sorted(from) {
-		entries = append(entries, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityLabelled, Cookie: cookie,
-			Match: flow.Match{}.WithInPort(in).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels})
-	}
-	req := &api.SetStandingRequest{}
-	for i := range entries {
-		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &entries[i]))
+		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityLabelled, Cookie: cookie,
+			Match: flow.Match{}.WithInPort(in).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels}))
 	}
 	for i := range groups {
 		req.Groups = append(req.Groups, api.NewGroup(dpid, &groups[i]))
 	}
 	return req
+}
+
+// A piece is what a switch behind the head has of a tunnel: the ports at which its
+// frames come in, and the entries. Nobody writes to it.
+type piece struct {
+	from     []flow.Port
+	transits []*api.FlowEntry
+}
+
+// piece returns the piece of a switch, which is kept until the installed paths change
+// (index).
+func (s *status) piece(dpid flow.DPID) *piece {
+	if k := s.pieces[dpid]; k != nil {
+		return k
+	}
+	k := &piece{}
+	for _, p := range s.installed() {
+		i := slices.IndexFunc(p, func(h lspHop) bool { return h.sw == dpid })
+		if i < 0 {
+			continue
+		}
+		k.from = append(k.from, p[i].in)
+		if i < len(p)-1 {
+			e := transit(p, i)
+			k.transits = append(k.transits, api.NewFlowEntry(dpid, &e))
+		}
+	}
+	if s.pieces == nil {
+		s.pieces = map[flow.DPID]*piece{}
+	}
+	s.pieces[dpid] = k
+	return k
 }
 
 var cookie = flow.NewCookie(flow.OwnerLabels, 0, 0)

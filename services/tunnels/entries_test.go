@@ -4,7 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A tunnel's group is at its head as long as the tunnel: without a path, too.
@@ -38,5 +41,23 @@ func TestGroupStays(t *testing.T) {
 	_ = g.confirm(context.Background(), nil)
 	if n := len(g.has[1].GetGroups()); n != 1 {
 		t.Errorf("%d groups are left; want that of early", n)
+	}
+}
+
+// fresh checks that what was just confirmed by a switch is what it should have when
+// nothing kept is used.
+func (g *rig) fresh(sw flow.DPID) {
+	if _, bench := g.t.(*testing.B); bench {
+		return
+	}
+	kept := map[*status]map[flow.DPID]*piece{}
+	for _, s := range g.b.status {
+		kept[s], s.pieces = s.pieces, nil
+	}
+	if want := g.b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}); !proto.Equal(g.has[sw], want) {
+		g.t.Errorf("switch %v has %v; want %v", sw, g.has[sw], want)
+	}
+	for s, pieces := range kept {
+		s.pieces = pieces
 	}
 }

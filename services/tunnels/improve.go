@@ -1,6 +1,7 @@
 package tunnels
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -32,22 +33,18 @@ func (r *repairer) improve(ctx context.Context) (changes []change) {
 	var quests []*quest
 	b.mu.Lock()
 	now := b.now()
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range b.status {
-			if !yield(name) {
-				return
-			}
+	for _, s := range b.status {
+		if s.needs || s.state != "up" || !s.checked.Before(b.improved) {
+			continue
 		}
-	}) {
-		s := b.status[name]
-		hold, ok := s.tunnel.hold()
-		if !ok || s.needs || s.state != "up" || !s.checked.Before(b.improved) || now.Before(b.improved.Add(hold)) {
+		if hold, ok := s.tunnel.hold(); !ok || now.Before(b.improved.Add(hold)) {
 			continue
 		}
 		s.checked = b.improved
 		quests = append(quests, &quest{t: s.tunnel})
 	}
 	b.mu.Unlock()
+	slices.SortFunc(quests, func(x, y *quest) int { return cmp.Compare(x.t.name, y.t.name) })
 	if len(quests) == 0 || r.alone(ctx, quests, nil) != nil {
 		return nil
 	}

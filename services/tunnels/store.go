@@ -72,6 +72,7 @@ type status struct {
 	yields    bool      // what its head still has books nothing: others have the bandwidth
 	reroute   bool      // other paths are wanted
 	checked   time.Time // up to which better link its paths are the best
+	pieces    map[flow.DPID]*piece
 }
 
 // path returns the primary or the standby path that the head has.
@@ -154,6 +155,7 @@ func (b *store) changed(old, now *tunnel) {
 // index enters a tunnel at its switches and ports, or takes it out. It is called
 // with mu held.
 func (b *store) index(s *status, enter bool) {
+	s.pieces = nil
 	for _, p := range append(s.installed(), lsp{{sw: s.tunnel.from}}) {
 		for _, h := range p {
 			note(b.at, h.sw, s.tunnel.name, enter)

@@ -109,6 +109,7 @@ func (g *rig) confirm(_ context.Context, switches []flow.DPID) error {
 		if !g.deaf[sw] {
 			g.has[sw] = g.b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"})
 			delete(g.dirty, sw)
+			g.fresh(sw)
 			g.after()
 		}
 	}

@@ -22,7 +22,7 @@ type Standing struct {
 	owner flow.Owner
 	want  func(*api.Switch) *api.SetStandingRequest
 	slots chan struct{} // how many switches are seen to at once
-	told  func(flow.DPID)
+	told  func(flow.DPID, []*api.WantedFlow)
 
 	mu       sync.Mutex // guards the following
 	ctx      context.Context
@@ -56,13 +56,14 @@ const (
 // hybrid nodes if the owner has no entries there. Dpid and Owner of the request
 // are filled in.
 func KeepStanding(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *Standing {
-	return &Standing{env: env, owner: owner, want: want, told: func(flow.DPID) {}, slots: make(chan struct{}, standingSlots),
+	return &Standing{env: env, owner: owner, want: want, told: func(flow.DPID, []*api.WantedFlow) {}, slots: make(chan struct{}, standingSlots),
 		switches: map[flow.DPID]*standing{}, moved: make(chan struct{})}
 }
 
-// OnConfirmed has f called whenever a switch has confirmed the set that want has
-// last returned for it, before Settle returns for that. It is called before Run.
-func (k *Standing) OnConfirmed(f func(flow.DPID)) { k.told = f }
+// OnAnswered has f called whenever a switch has answered the set that want has
+// last returned for it, with what it has refused or not confirmed of it, before Settle
+// returns for that. It is called before Run.
+func (k *Standing) OnAnswered(f func(sw flow.DPID, failed []*api.WantedFlow)) { k.told = f }
 
 // SwitchChanged takes the event: a switch that has connected is declared its
 // entries, one that has gone is forgotten.
@@ -171,9 +172,6 @@ func (k *Standing) keep(ctx context.Context, s *standing) {
 		asked, info := s.asked, s.info
 		k.mu.Unlock()
 		err := k.declare(ctx, info)
-		if sw, wrong := flow.ParseDPID(info.Dpid); wrong == nil && err == nil && ctx.Err() == nil {
-			k.told(sw)
-		}
 		k.mu.Lock()
 		if ctx.Err() != nil {
 			k.mu.Unlock()
@@ -221,6 +219,9 @@ func (k *Standing) declare(ctx context.Context, info *api.Switch) error {
 	resp, err := Call(ctx, k.env, api.SetStanding, req)
 	if err != nil {
 		return err
+	}
+	if sw, err := flow.ParseDPID(info.Dpid); err == nil && ctx.Err() == nil {
+		k.told(sw, resp.Failed)
 	}
 	if n := len(resp.Failed); n > 0 {
 		return fmt.Errorf("%d of %d entries: %s", n, len(req.Flows), resp.Failed[0].Reason)

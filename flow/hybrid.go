@@ -27,6 +27,10 @@ const (
 	TunnelPortsLast Port = 29999
 )
 
+// InternalPorts is what a port that a node routes has less than its internal port,
+// where nodes are as labs make them.
+const InternalPorts = 10000
+
 // IsTunnelPort reports whether a number is one of those.
 func IsTunnelPort(p Port) bool { return p >= TunnelPorts && p <= TunnelPortsLast }
 

@@ -48,7 +48,7 @@ const (
 )
 
 // internalPorts is what is added to a port's number for that of its internal port.
-const internalPorts = 10000
+const internalPorts = flow.InternalPorts
 
 // nodeMTU is the most that a node sends as an IP packet by a link: there is room
 // for labels and tunnels around it.

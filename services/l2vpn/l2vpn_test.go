@@ -154,6 +154,7 @@ func TestRefused(t *testing.T) {
 	if err := set("a", "1:1.10", "2:1"); err != nil {
 		t.Fatal(err)
 	}
+	b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: "0000000000000001", Port: 10007}, Role: "internal"}})
 	for _, c := range []struct {
 		ends string
 		kind codes.Code
@@ -162,6 +163,7 @@ func TestRefused(t *testing.T) {
 		{"1:1.10 3:1", codes.FailedPrecondition, "circuit a has 0000000000000001:1.10"},
 		{"1:1 3:1", codes.FailedPrecondition, "circuit a has"},
 		{"1:1.10.5 3:1", codes.FailedPrecondition, "circuit a has"},
+		{"1:7 3:1", codes.FailedPrecondition, "by its internal port 10007"},
 		{"1:9 3:1", codes.FailedPrecondition, "link between switches"},
 		{"7:1 3:1", codes.FailedPrecondition, "there is no switch"},
 		{"1:8000 3:1", codes.FailedPrecondition, "no such port"},
@@ -175,6 +177,13 @@ func TestRefused(t *testing.T) {
 		if err := set("b", strings.Fields(c.ends)...); api.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v; want %v, %q", c.ends, err, c.kind, c.text)
 		}
+	}
+	// Who is routed at a port may have a circuit of one VLAN beside it.
+	if err := set("b", "1:7.10", "3:7"); err != nil {
+		t.Error(err)
+	}
+	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"b"}}); err != nil {
+		t.Error(err)
 	}
 	// Ends change places in one request; labels end, and are given back.
 	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "a", Ends: []string{"3:1", "2:1"}}, {Name: "b", Ends: []string{"1:1.10", "4:1"}}}}); err != nil {
@@ -262,4 +271,64 @@ func TestService(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestRefusedBySwitch: circuits of which a switch refuses an entry or a meter are not up, and
+// say why; the others are, and all are when the switch has taken them.
+func TestRefusedBySwitch(t *testing.T) {
+	b := newTestStore(t, wefttest.NewStore(), defaults())
+	const sw flow.DPID = 1
+	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{
+		{Name: "a", Ends: []string{"1:1", "1:2"}},
+		{Name: "b", Ends: []string{"1:3", "1:4"}, RateKbps: 1000},
+		{Name: "c", Type: "vpls", Ends: []string{"1:5", "1:6"}},
+		{Name: "d", Ends: []string{"1:7", "1:8"}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	declare := func() *api.SetStandingRequest { return b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}) }
+	check := func(want map[string]string) {
+		t.Helper()
+		for name, s := range b.status {
+			state := want[name]
+			if state == "" {
+				state = "up"
+			}
+			if s.state != state || state != "up" && !strings.Contains(s.reason, "switch 0000000000000001 does not have all of its entries: bad") {
+				t.Errorf("%s is %s (%s); want %s", name, s.state, s.reason, state)
+			}
+		}
+	}
+	var failed []*api.WantedFlow
+	for _, f := range declare().Flows {
+		_, e, err := f.Entry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := e.Match.Text(); m["in_port"] == "5" || m["in_port"] == "1" && m["eth_type"] != "" {
+			failed = append(failed, &api.WantedFlow{Flow: f, Reason: "bad entry"})
+		}
+	}
+	if len(failed) < 2 {
+		t.Fatal(failed)
+	}
+	b.answered(sw, failed)
+	check(map[string]string{"a": "down", "c": "degraded"})
+	b.answered(sw, nil)
+	check(nil)
+	b.answered(sw, []*api.WantedFlow{{Flow: &api.FlowEntry{Dpid: sw.String()}, Meter: b.status["b"].circuit.Members[1].Meter, Reason: "bad meter"}})
+	check(map[string]string{"b": "down"})
+	b.answered(sw, nil)
+	check(nil)
+	// A change of a circuit that is up, which the switch refuses.
+	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Type: "vpls", Ends: []string{"1:5", "1:6", "1:9.7"}}}}); err == nil {
+		t.Fatal("a link is an end")
+	}
+	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Type: "vpls", Ends: []string{"1:5", "1:6.7"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	declare()
+	b.answered(sw, failed[len(failed)-1:])
+	b.answered(sw, failed)
+	check(map[string]string{"a": "down", "c": "degraded"})
 }

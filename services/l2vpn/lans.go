@@ -274,6 +274,9 @@ func (b *store) findLAN(s *status) (state, reason string) {
 		}
 	}
 	for _, sw := range s.touched() {
+		if why := s.refused[sw]; why != "" {
+			return "degraded", why
+		}
 		if s.has[sw] != s.version && b.switches[sw].GetConnected() && (s.state == "" || s.state == "requested") {
 			return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}

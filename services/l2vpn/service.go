@@ -78,7 +78,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			return weft.Call(ctx, env, api.SetTunnels, q)
 		}}
 	news := make(chan struct{}, 1)
-	s.stand.OnConfirmed(b.confirmed)
+	s.stand.OnAnswered(b.answered)
 	b.mu.Lock()
 	b.declare, b.kick, b.news = s.stand.Changed, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
 	b.mu.Unlock()

@@ -89,6 +89,9 @@ func (b *store) find(s *status) (state, reason string) {
 		}
 	}
 	for _, sw := range c.switches() {
+		if why := s.refused[sw]; why != "" {
+			return "down", why
+		}
 		if s.has[sw] != s.version {
 			if !s.served {
 				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
@@ -105,6 +108,52 @@ func (b *store) find(s *status) (state, reason string) {
 		return "degraded", m.bound
 	}
 	return "up", ""
+}
+
+// answered follows what a switch has said of what it was last declared: it has that of
+// all circuits but those with entries or meters among what failed.
+func (b *store) answered(sw flow.DPID, failed []*api.WantedFlow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.at[sw] {
+		s := b.status[name]
+		why := ""
+		if f := b.lacks(s, sw, failed); f != nil {
+			why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+		}
+		if s.refused[sw] == why && (why != "" || s.has[sw] == s.asked[sw]) {
+			continue
+		}
+		if s.refused[sw] = why; why == "" {
+			delete(s.refused, sw)
+			s.has[sw] = s.asked[sw]
+		}
+		b.assess(s)
+	}
+}
+
+// lacks returns the first of what failed at a switch that is a circuit's. It is
+// called with mu held.
+func (b *store) lacks(s *status, sw flow.DPID, failed []*api.WantedFlow) *api.WantedFlow {
+	if len(failed) == 0 {
+		return nil
+	}
+	var own set
+	b.entries(&own, s.circuit, sw)
+	for _, e := range s.circuit.ends {
+		if e.at.Switch == sw {
+			guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
+		}
+	}
+	for _, f := range failed {
+		_, e, err := f.GetFlow().Entry()
+		switch {
+		case f.Meter != 0 && slices.ContainsFunc(own.meters, func(m flow.Meter) bool { return m.ID == f.Meter }),
+			f.Meter == 0 && f.Group == 0 && err == nil && slices.ContainsFunc(own.entries, func(o flow.Entry) bool { return o.Key() == e.Key() }):
+			return f
+		}
+	}
+	return nil
 }
 
 // unusable returns why no circuit works at a port. It is called with mu held.

@@ -55,6 +55,7 @@ type status struct {
 	version uint64               // counts its changes
 	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
 	has     map[flow.DPID]uint64 // the version that a switch has confirmed
+	refused map[flow.DPID]string // why a switch has not all of its entries
 	state   string
 	reason  string
 	since   time.Time
@@ -105,7 +106,7 @@ func (b *store) changed(old, now *circuit) {
 	}
 	s := b.status[now.Name]
 	if s == nil {
-		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, seen: map[end]tally{}}
+		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[end]tally{}}
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before = now, old
@@ -276,6 +277,7 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 		return nil // it is there, whatever has become of the port
 	}
 	sw := b.switches[e.at.Switch]
+	twin := flow.Location{Switch: e.at.Switch, Port: flow.InternalPorts + e.at.Port}
 	switch role := b.roles[e.at].GetRole(); {
 	case sw == nil:
 		return refuse("there is no switch %v; weft get switches shows those that are", e.at.Switch)
@@ -287,6 +289,9 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 		return refuse("the port leads to the node's own routing")
 	case role == "tunnel":
 		return refuse("the port is a tunnel over the node's own routing")
+	case b.roles[twin].GetRole() == "internal" && e.vlan == 0:
+		return refuse("the node routes for who is at the port, by its internal port %d, and would get nothing any more; an end with a VLAN, %v.100, leaves it the rest",
+			uint32(twin.Port), e)
 	case sw.Connected && b.ports[e.at] == nil:
 		return refuse("the switch has no such port")
 	}
@@ -402,6 +407,7 @@ func (b *store) switchChanged(e *api.SwitchChanged) {
 		s := b.status[name]
 		if !same {
 			delete(s.has, sw)
+			delete(s.refused, sw)
 		}
 		b.assess(s)
 	}
@@ -445,18 +451,6 @@ func (b *store) reassess(at flow.Location) {
 				}
 			}
 			b.assess(b.status[name])
-		}
-	}
-}
-
-// confirmed follows that a switch has confirmed what it was last declared.
-func (b *store) confirmed(sw flow.DPID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for name := range b.at[sw] {
-		if s := b.status[name]; s != nil && s.has[sw] != s.asked[sw] {
-			s.has[sw] = s.asked[sw]
-			b.assess(s)
 		}
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !long
+
+package test
+
+func (f *carrierFaults) more() {}

@@ -363,24 +363,47 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 	return n, nil
 }
 
-// commit stores the batch.
-func (b *store) commit(ctx context.Context, t *batch) error {
+// commit stores the batch. If a part of it cannot be, what was before is stored again.
+func (b *store) commit(ctx context.Context, t *batch) (err error) {
+	type change struct {
+		name string
+		old  *circuit
+	}
+	var done []change
+	defer func() {
+		if err == nil {
+			return
+		}
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
+		defer cancel()
+		for _, c := range slices.Backward(done) {
+			if _, _, bad := b.circuits.Change(again, c.name, func(*circuit) (*circuit, error) { return c.old, nil }); bad != nil {
+				err = api.Errorf(api.KindOf(err), "%w; circuit %s is not as it was before: %w", err, c.name, bad)
+			}
+		}
+	}()
 	for _, name := range t.gone {
-		if _, err := b.circuits.Remove(ctx, name); err != nil {
+		old, err := b.circuits.Remove(ctx, name)
+		if err != nil {
 			return err
 		}
+		done = append(done, change{name, old})
 	}
 	for _, c := range t.circuits {
 		var undo []func() // gives back the numbers that were taken
-		if _, _, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
+		old, now, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
 			return b.complete(c, old, &undo)
-		}); err != nil {
+		})
+		if err != nil {
 			b.mu.Lock()
 			for _, f := range undo {
 				f()
 			}
 			b.mu.Unlock()
 			return err
+		}
+		if now != old {
+			done = append(done, change{c.Name, old})
 		}
 	}
 	return nil

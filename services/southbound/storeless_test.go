@@ -3,9 +3,12 @@ package southbound
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -90,5 +93,53 @@ func await(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not within 30 s: %s", what)
 		}
+	}
+}
+
+// TestDeposedWithoutLease: a master that is cut off from the store, whose switch
+// has the standby as its master, does not say that the switch is gone: the standby
+// speaks for it.
+func TestDeposedWithoutLease(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ledger := &sharedLedger{}
+	over, stop := context.WithCancel(t.Context())
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	defer stop()
+	var gone atomic.Value // why, says the first
+	gone.Store("")
+	first := &process{name: "first", address: dir + "/first", ledger: ledger}
+	first.changed = func(e *api.SwitchChanged) {
+		if !e.Switch.Connected {
+			gone.Store(e.Switch.Reason)
+		}
+	}
+	standby := &process{name: "standby", address: dir + "/standby", ledger: ledger}
+	j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
+	for i, p := range []*process{first, standby} {
+		p.begin(t, i, []flow.DPID{1})
+		connections.Go(func() { j.connect(over, p.address) })
+		if i == 0 {
+			await(t, "the first is master", func() bool { return p.mastership.Fence.Open() && p.hub.Session(1) != nil })
+		}
+	}
+	await(t, "the switch stands by at the standby", func() bool {
+		standby.hub.mu.Lock()
+		defer standby.hub.mu.Unlock()
+		return len(standby.hub.standing) == 1
+	})
+	first.set(func() { first.cut = true })
+	ledger.mu.Lock()
+	ledger.t.Epoch += 2 * contestNear // a nearer one the first would outbid
+	ledger.mu.Unlock()
+	await(t, "the standby has the switch", func() bool { return standby.hub.Session(1) != nil })
+	mastership.Pause(over, time.Second) // the first asks the switch for its role thrice
+	if why := gone.Load(); why != "" {
+		t.Errorf("the first says that the switch is gone: %v", why)
+	}
+	for _, p := range []*process{first, standby} {
+		p.cancel()
+		<-p.ended
 	}
 }

@@ -46,7 +46,7 @@ func (s *Session) checkRole(now time.Time, every time.Duration) {
 		s.askRole(now, every)
 		return
 	}
-	epoch, mandate := s.shared.owner.Mandate(s.DPID)
+	epoch, mandate := s.mandate()
 	switch {
 	case !mandate: // it goes to another partition, or to a standby
 		s.askRole(now, every)
@@ -55,6 +55,14 @@ func (s *Session) checkRole(now time.Time, every time.Duration) {
 	case s.mayAsk(now, askedAgain):
 		s.sendRole(openflow.RoleMaster, epoch)
 	}
+}
+
+// mandate returns the epoch of this process, and whether it is to be master of the
+// switch now. A process whose lease has ended unrenewed is not: another may have
+// become master, and speaks for the switch, so the session stays as it is.
+func (s *Session) mandate() (epoch uint64, master bool) {
+	epoch, master = s.shared.owner.Mandate(s.DPID)
+	return epoch, master && s.out.fence.Open()
 }
 
 // askRole asks the switch for the session's role, unless it was asked something
@@ -95,7 +103,7 @@ func (s *Session) roleTold(xid uint32, msg []byte) (mine bool, err error) {
 		return true, err
 	}
 	now := s.in.ws.packet.Time
-	epoch, mandate := s.shared.owner.Mandate(s.DPID)
+	epoch, mandate := s.mandate()
 	switch {
 	case role == openflow.RoleMaster:
 		if since := s.reign.deposed.Swap(0); since != 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -169,7 +170,21 @@ func (b *benchCircuits) open(ctx context.Context) error {
 // benchSettle is how long a network may take to settle.
 const benchSettle = time.Minute
 
-// settled waits until the controller knows all links, and all tunnels are up.
+// benchWithoutBFD returns how many ports of links between nodes have no session that
+// is up.
+func benchWithoutBFD(nodes []*api.Node) (n int) {
+	for _, node := range nodes {
+		for _, p := range node.Report.GetPorts() {
+			if p.Role == flow.RoleLink.String() && p.Bfd != "up" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// settled waits until the controller knows all links, and all tunnels are up; where
+// cuts are silent, also all BFD sessions.
 func (b *benchCircuits) settled(ctx context.Context) error {
 	for end := time.Now().Add(benchSettle); ; time.Sleep(100 * time.Millisecond) {
 		missing := ""
@@ -187,6 +202,16 @@ func (b *benchCircuits) settled(ctx context.Context) error {
 			if want := 2 * len(b.lab.Topology().Links); up != want {
 				missing = fmt.Sprintf("%d of %d links", up, want)
 				return nil
+			}
+			if b.c.silent {
+				nodes, err := n.ListNodes(n.Ctx, &api.ListNodesRequest{})
+				if err != nil {
+					return err
+				}
+				if without := benchWithoutBFD(nodes.Nodes); without > 0 {
+					missing = fmt.Sprintf("%d ports of links lack a BFD session that is up", without)
+					return nil
+				}
 			}
 			tunnels, err := n.ListTunnels(n.Ctx, &api.ListTunnelsRequest{})
 			for _, t := range tunnels.GetTunnels() {

@@ -241,3 +241,22 @@ func TestRandomBookings(t *testing.T) {
 		}
 	}
 }
+
+// TestNextOfDown: a tunnel that lacks a path is sought after the time of Retry,
+// though a better link has come since it was looked at.
+func TestNextOfDown(t *testing.T) {
+	g := newRig(t, [2]flow.DPID{1, 2})
+	g.tell()
+	g.add("a", 1, 2, false)
+	g.repaired()
+	g.deaf[1] = true
+	g.cut(1, 2, true)
+	g.repair(t.Context())
+	g.b.mu.Lock()
+	g.b.improved = g.clock
+	g.b.mu.Unlock()
+	g.clock = g.clock.Add(time.Hour)
+	if wait := g.next(); wait != g.b.cfg.Retry {
+		t.Errorf("the next look is in %v, want %v", wait, g.b.cfg.Retry)
+	}
+}

@@ -19,11 +19,17 @@ func (r *repairer) next() time.Duration {
 	wait := b.cfg.Retry
 	now := b.now()
 	for _, s := range b.status {
-		if hold, ok := s.tunnel.hold(); ok && s.checked.Before(b.improved) {
+		if hold, ok := s.tunnel.hold(); ok && s.improvable(b.improved) {
 			wait = min(wait, max(b.improved.Add(hold).Sub(now), 10*time.Millisecond))
 		}
 	}
 	return wait
+}
+
+// improvable reports whether a tunnel has not been looked at since a link has
+// become better. One that lacks something is seen to for that.
+func (s *status) improvable(since time.Time) bool {
+	return !s.needs && s.state == "up" && s.checked.Before(since)
 }
 
 // improve moves tunnels to better paths, when their hold times have passed since a
@@ -34,7 +40,7 @@ func (r *repairer) improve(ctx context.Context) (changes []change) {
 	b.mu.Lock()
 	now := b.now()
 	for _, s := range b.status {
-		if s.needs || s.state != "up" || !s.checked.Before(b.improved) {
+		if !s.improvable(b.improved) {
 			continue
 		}
 		if hold, ok := s.tunnel.hold(); !ok || now.Before(b.improved.Add(hold)) {

@@ -56,8 +56,12 @@ func run(ctx context.Context, env *weft.Env) error {
 		settle: func(ctx context.Context, switches []flow.DPID) error {
 			_ = k.Settle(ctx) // what counts is how each of them stands
 			for _, sw := range switches {
-				if state, err := k.Status(sw); state != "in_sync" {
-					return api.Errorf(codes.Unavailable, "switch %v: %s %w", sw, state, err)
+				switch state, err := k.Status(sw); {
+				case state == "in_sync":
+				case err != nil:
+					return api.Errorf(codes.Unavailable, "switch %v: %s: %w", sw, state, err)
+				default:
+					return api.Errorf(codes.Unavailable, "switch %v: %s", sw, state)
 				}
 			}
 			return nil

@@ -60,7 +60,7 @@ type Circuit struct {
 	From string `protobuf:"bytes,16,opt,name=from,proto3" json:"from,omitempty"`
 	// RFC 3339: when it ends. Empty: never.
 	Until string `protobuf:"bytes,17,opt,name=until,proto3" json:"until,omitempty"`
-	// The largest IP packet that it must carry, octets; 0: 1500. It is not up where less fits.
+	// The largest IP packet that it must carry, octets; 0: any. It is down where less fits.
 	MinMtu uint32 `protobuf:"varint,18,opt,name=min_mtu,json=minMtu,proto3" json:"min_mtu,omitempty"`
 	// Of a vpls: how many addresses each end may have; 0: l2vpn.macs.
 	MaxMacs uint32 `protobuf:"varint,19,opt,name=max_macs,json=maxMacs,proto3" json:"max_macs,omitempty"`
@@ -87,7 +87,8 @@ type Circuit struct {
 	Standby []string `protobuf:"bytes,36,rep,name=standby,proto3" json:"standby,omitempty"`
 	// The labels with which frames come to the ends, in their order.
 	Labels []uint32 `protobuf:"varint,37,rep,packed,name=labels,proto3" json:"labels,omitempty"`
-	// The largest IP packet that fits, octets; 0 is not known.
+	// The largest IP packet that fits, octets, by the MTUs of all ports on its ways, which nodes
+	// report; 0 is not known.
 	Mtu uint32 `protobuf:"varint,38,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// Measured by probes; none if there were none.
 	DelayUs *CircuitDelay `protobuf:"bytes,39,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`

@@ -131,6 +131,8 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 		return wrong("revert_after_s is %d: want -1 (never) to 86400", c.RevertAfterS)
 	case c.MaxDelayUs > mostDelay:
 		return wrong("max_delay_us is %d: want at most %d", c.MaxDelayUs, mostDelay)
+	case c.MinMtu > mostMTU:
+		return wrong("min_mtu is %d: want at most %d", c.MinMtu, mostMTU)
 	case c.DiverseFrom == c.Name:
 		return wrong("diverse_from: want another circuit")
 	}
@@ -193,8 +195,6 @@ func supported(c *circuit) error {
 		what = "payload " + c.Payload
 	case c.From != "" || c.Until != "":
 		what = "from and until"
-	case c.MinMtu != 0:
-		what = "min_mtu"
 	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
 	case len(c.Loops) > 0:

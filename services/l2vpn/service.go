@@ -26,7 +26,7 @@ func Spec() weft.Spec {
 			api.PingCircuit, api.ValidateCircuits),
 		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
-			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent),
+			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
 		Buckets:   []string{"circuits", "records"},
 		Class:     weft.Latency,
@@ -97,6 +97,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		b.gone(e.GetTunnel().GetName())
 	})
+	weft.On(env, api.NodeChangedEvent, func(_ context.Context, e *api.NodeChanged) { b.nodeChanged(e) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.flowRemoved(e) })
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {
@@ -298,13 +299,18 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 	}
 	p, wants := s.b.preview(t)
 	if len(wants) == 0 {
+		if t.refused[0] == nil {
+			s.b.fit(t.circuits[0], nil, p)
+		}
 		return p, nil
 	}
 	r, err := weft.Call(ctx, s.env, api.SetTunnels, &api.SetTunnelsRequest{User: user, Tunnels: wants, DryRun: true})
 	if err != nil {
 		return nil, err
 	}
+	var tunnels []*api.Tunnel
 	for i, o := range r.Outcomes {
+		tunnels = append(tunnels, o.Tunnel)
 		p.Preempted = append(p.Preempted, o.Preempts...)
 		switch m := o.Tunnel; {
 		case o.Code != 0:
@@ -316,6 +322,7 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 			p.Path, p.Standby = ways(o.Tunnel)
 		}
 	}
+	s.b.fit(t.circuits[0], tunnels, p)
 	return p, nil
 }
 

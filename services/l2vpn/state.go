@@ -18,6 +18,11 @@ func (b *store) assess(s *status) {
 		b.step(s)
 	}
 	state, reason := b.find(s)
+	if s.circuit.MinMtu > 0 && (state == "up" || state == "degraded") {
+		if why := tooSmall(s.circuit, b.mtuOf(s.circuit)); why != "" {
+			state, reason = "down", why
+		}
+	}
 	if s.state == state && s.reason == reason || s.recalled && state != "up" && b.now().Before(b.trust) {
 		return
 	}
@@ -200,6 +205,7 @@ func (b *store) message(s *status) *api.Circuit {
 			m.Path, m.Standby = ways(t)
 		}
 	}
+	m.Mtu = b.mtuOf(c)
 	if s.measured != nil {
 		m.DelayUs, m.LossRatio = s.measured.delay, s.measured.loss
 	}

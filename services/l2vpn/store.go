@@ -33,8 +33,9 @@ type store struct {
 	wants    map[string]*wish       // as they should be, by name
 	holds    map[string][]string    // the names of those that a circuit wants
 	core     core
-	tails    map[tail]string // the vpls of a label of an end
-	learnt   map[string]bool // vpls of which entries change
+	mtus     map[flow.DPID]map[flow.Port]uint32 // of the ports that are known
+	tails    map[tail]string                    // the vpls of a label of an end
+	learnt   map[string]bool                    // vpls of which entries change
 	labels   *numbers
 	meters   *numbers
 	ids      map[uint32]*status
@@ -74,7 +75,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
-		core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
+		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",

@@ -81,6 +81,7 @@ type circuitFlags struct {
 	storm                    cli.Bandwidth
 	revert                   int32
 	delay                    time.Duration
+	minMTU                   uint32
 	diverse                  string
 	any, all, none, pin      []string
 	priority                 uint32
@@ -98,6 +99,7 @@ func (c *circuitFlags) flags(f *pflag.FlagSet) {
 	f.Var(&c.storm, "storm", "of a vpls: what each end may send to all others, broadcast, multicast and unknown; 0: l2vpn.storm_kbps")
 	f.Int32Var(&c.revert, "revert", 0, "seconds after which it goes back to a better way; 0: 60; -1: it does when it must only")
 	f.DurationVar(&c.delay, "max-delay", 0, "the longest delay that its way may have, such as 5ms; 0: any")
+	f.Uint32Var(&c.minMTU, "min-mtu", 0, "the largest IP packet that it must carry, octets: it is down where less is known to fit; 0: any")
 	f.StringVar(&c.diverse, "diverse-from", "", "a circuit with whose way its own shares no link and no risk group")
 	f.StringSliceVar(&c.any, "affinity", nil, "colours, of which each link of its way has at least one")
 	f.StringSliceVar(&c.all, "affinity-all", nil, "colours that each link of its way has")
@@ -127,6 +129,7 @@ func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, al
 	say("storm", func() { m.StormKbps = uint64(c.storm) })
 	say("revert", func() { m.RevertAfterS = c.revert })
 	say("max-delay", func() { m.MaxDelayUs = uint32(min(uint64(c.delay.Microseconds()), math.MaxUint32)) }) // too much if it is less than 0
+	say("min-mtu", func() { m.MinMtu = c.minMTU })
 	say("diverse-from", func() { m.DiverseFrom = c.diverse })
 	say("affinity", func() { m.IncludeAny = c.any })
 	say("affinity-all", func() { m.IncludeAll = c.all })

@@ -1,0 +1,117 @@
+package l2vpn
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// Octets that a circuit adds to an IP packet on a link: the customer's Ethernet header
+// and, for each label and tag, an entry.
+const (
+	innerHeader = 14
+	labelOctets = 4
+	tagOctets   = 4
+)
+
+// mostMTU is the longest IP packet.
+const mostMTU = 65535
+
+// nodeChanged takes over the MTUs of the ports of a node, by the event of nodes. Those of
+// tunnel ports say nothing, since the node's routing chooses the links.
+func (b *store) nodeChanged(e *api.NodeChanged) {
+	r := e.GetNode().GetReport()
+	sw, err := flow.ParseDPID(r.GetDpid())
+	if err != nil {
+		return
+	}
+	now := map[flow.Port]uint32{}
+	if !e.Gone && e.Node.State == "live" {
+		for _, p := range r.Ports {
+			if p.Mtu > 0 && p.Role != "tunnel" {
+				now[flow.Port(p.Port)] = p.Mtu
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if maps.Equal(b.mtus[sw], now) {
+		return
+	}
+	if b.mtus[sw] = now; len(now) == 0 {
+		delete(b.mtus, sw)
+	}
+	for _, s := range b.status {
+		b.assess(s)
+	}
+}
+
+// mtu returns the largest IP packet, without tags other than those of its ends, that
+// fits into a circuit over some tunnels, whichever of their paths is in use; 0 if the MTU
+// of a port on the way is not known. It is called with mu held.
+func (b *store) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
+	least := uint32(mostMTU)
+	port := func(sw flow.DPID, p flow.Port, overhead int) {
+		if m := b.mtus[sw][p]; m > uint32(overhead) {
+			least = min(least, m-uint32(overhead))
+		} else {
+			least = 0
+		}
+	}
+	for _, e := range c.ends {
+		port(e.at.Switch, e.at.Port, tagOctets*max(e.tags()-1, 0)) // an MTU leaves room for one tag
+	}
+	for _, t := range tunnels {
+		if t.GetPrimary() == nil && t.GetStandby() == nil {
+			return 0
+		}
+		for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
+			hops := p.GetHops()
+			for i := 1; i < len(hops); i++ {
+				overhead := innerHeader + tagOctets*c.carried() + labelOctets
+				if hops[i].Label != 0 {
+					overhead += labelOctets
+				}
+				for at, out := range map[*api.LabelHop]uint32{hops[i-1]: hops[i-1].OutPort, hops[i]: hops[i].InPort} {
+					sw, err := flow.ParseDPID(at.Dpid)
+					if err != nil {
+						return 0
+					}
+					port(sw, flow.Port(out), overhead)
+				}
+			}
+		}
+	}
+	return least
+}
+
+// mtuOf returns the largest IP packet that fits into a circuit as it is; 0 is not
+// known. It is called with mu held.
+func (b *store) mtuOf(c *circuit) uint32 {
+	var tunnels []*api.Tunnel
+	for _, w := range b.wishesOf(c) {
+		tunnels = append(tunnels, b.tunnels[w.Name])
+	}
+	return b.mtu(c, tunnels)
+}
+
+// tooSmall returns what is wrong if a circuit takes packets of so many octets only;
+// empty if nothing is, or it is not known.
+func tooSmall(c *circuit, mtu uint32) string {
+	if mtu == 0 || mtu >= c.MinMtu {
+		return ""
+	}
+	return fmt.Sprintf("min_mtu is %d, and packets of at most %d octets fit into it: raise the MTU of the ports on its way, or choose another way", c.MinMtu, mtu)
+}
+
+// fit says in a preview what fits into a circuit over the tunnels that it would have.
+func (b *store) fit(c *circuit, tunnels []*api.Tunnel, p *api.CircuitPreview) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.Mtu = b.mtu(c, tunnels)
+	if why := tooSmall(c, p.Mtu); why != "" && p.Feasible {
+		p.Feasible, p.Reason = false, why
+	}
+}

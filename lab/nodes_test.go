@@ -10,7 +10,7 @@ func TestDescription(t *testing.T) {
 	for i := range uint16(200) {
 		s.Nodes[2].Ports = append(s.Nodes[2].Ports, nodePort{Port: 2*i + 1, Role: roleAccess})
 	}
-	for name, want := range map[string]string{"pe1": "hybrid name=pe1 access=3-5 internal=10001-20000 tunnel=20001-29999", "pe2": "hybrid name=pe2 internal=10001-19999", "r1": "r1", "s1": "s1"} {
+	for name, want := range map[string]string{"pe1": "hybrid name=pe1 access=3-5 internal=10001-20000 tunnel=20001-29999", "pe2": "hybrid name=pe2 internal=10001-20000 tunnel=20001-29999", "r1": "r1", "s1": "s1"} {
 		if got := s.description(name); got != want {
 			t.Errorf("%s says %q, want %q", name, got, want)
 		}

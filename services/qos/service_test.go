@@ -109,10 +109,14 @@ func TestService(t *testing.T) {
 		host := &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.1"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
 		soon(t, "the limit is on switch 1", func() bool { return len(s.of(sw1).Flows) == 3 && s.of(sw1).Flows[0].Match["in_port"] == "4" })
-		st, err := wefttest.Call(h, api.QosGetStatus, &api.QosGetStatusRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var st *api.QosStatus
+		soon(t, "the switch has confirmed it", func() bool {
+			var err error
+			if st, err = wefttest.Call(h, api.QosGetStatus, &api.QosGetStatusRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			return st.Policies[0].State != "pending"
+		})
 		if p := st.Policies[0]; p.Policy != "slow" || p.State != "enforced" || len(p.Switches) != 1 || !p.Switches[0].Counted || p.Switches[0].Packets != 10 || p.Switches[0].BeyondPackets != 3 {
 			t.Errorf("status of slow: %v", p)
 		}

@@ -243,6 +243,9 @@ func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*
 		targets = append(targets, target{sw: sw, app: api.AppOf(f.GetOwner()), entry: e})
 	}
 	if of := req.GetAllOf(); of != "" {
+		if r.trust.damaged() { // what it lacks would be left out
+			return nil, api.Errorf(codes.FailedPrecondition, "not all flow entries can be deleted: the store may lack some of them: %s; run weft store repair", r.trust.state.Damage())
+		}
 		if of == "all" {
 			of = ""
 		}

@@ -2,10 +2,13 @@ package flowrules
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -101,5 +104,16 @@ func TestKeepsWhatADamagedStoreLacks(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestDeleteAllOfADamagedStore checks that all entries of the operator's are not
+// taken for deleted while the store may lack some of them.
+func TestDeleteAllOfADamagedStore(t *testing.T) {
+	g := newRig(t, defaults(), 1)
+	g.rules.Trust(&stateOf{damage: "1 of 1 keys is missing"}, 0)
+	r, err := g.rules.DeleteFlows(t.Context(), &api.DeleteFlowsRequest{AllOf: "all"})
+	if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "weft store repair") {
+		t.Errorf("%v %v, want FailedPrecondition and what to do", r, err)
 	}
 }

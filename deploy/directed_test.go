@@ -133,6 +133,11 @@ func TestDirectedWithoutOneSide(t *testing.T) {
 	h := newHalves(t, "grpc")
 	h.startAll()
 	g, ctx := h.run("gateway").env, t.Context()
+	h.eventually("the gateway knows both partitions", func() bool {
+		list, err := weft.Call(ctx, g, api.ListSwitches, &api.ListSwitchesRequest{})
+		return err == nil && len(list.Switches) == 4 && len(list.Incomplete) == 0
+	})
+	h.asked()
 	h.kill(h.process("w"))
 	r, err := weft.Call(ctx, g, api.Apply, program(t, "20:1 1:2 2f:3 3:4 fence 1:5"))
 	if err != nil || failed(r) != "0 20 true; 2 2f true; 5 1 true" || !strings.Contains(r.Failures[0].Text, "service southbound of partition west cannot be reached") {

@@ -24,6 +24,7 @@ func trustApps(t *testing.T, f *faults) {
 		{"ws", "ws", "all", "  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway], listen: %q}\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			plan := "name: portal\npipeline: [discovery, hosts, portal, forwarding]\n" +
 				"apps:\n  portal: {absent: skip, may: [hosts.SetHold, hosts.ApproveHost]}\nworkers:\n" + fmt.Sprintf(c.workers, freeAddress(t))
 			a := &appsTest{t: t, deployment: f.deploy(t, plan)}

@@ -6,6 +6,7 @@ import "testing"
 // a client or a host does not behave. Every subtest is a class of faults that
 // was once found by attacking a running controller.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	f := newFaults(t)
 	for _, s := range []struct {
 		name string

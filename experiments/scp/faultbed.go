@@ -144,6 +144,18 @@ func (b *faultBed) show(ctx context.Context) (*api.GetScpResponse, error) {
 	return api.NewScpClient(conn).GetScp(ctx, &api.GetScpRequest{})
 }
 
+// vips returns what the controller says of its end points.
+func (b *faultBed) vips(ctx context.Context) string {
+	conn, err := b.Northbound()
+	if err != nil {
+		return err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	list, err := api.NewBalancerClient(conn).ListVips(ctx, &api.ListVipsRequest{})
+	return fmt.Sprint(list, err)
+}
+
 // Close takes all of it down.
 func (b *faultBed) Close() (err error) {
 	if b.end != nil {

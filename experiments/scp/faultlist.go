@@ -109,10 +109,16 @@ func (b *faultBed) serves(ctx context.Context, host string) (string, error) {
 
 // served waits until the consumer has another producer.
 func served(ctx context.Context, b *faultBed, x *faultyProducer) error {
-	return b.until(ctx, "the consumer has another producer", func() bool {
+	last := "it was not asked"
+	err := b.until(ctx, "the consumer has another producer", func() bool {
 		id, err := b.serves(ctx, consumerHost)
+		last = fmt.Sprintf("%s answers %.80q, %v", b.vip, id, err)
 		return err == nil && id != x.id
 	})
+	if err != nil {
+		err = fmt.Errorf("%w: %s; %s", err, last, b.vips(ctx))
+	}
+	return err
 }
 
 // late waits until the producer is late, and gets no new consumers.

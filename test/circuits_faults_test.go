@@ -23,7 +23,8 @@ import (
 )
 
 // carrierSquare is two provider edges with two ways between them, and hosts of
-// four customers: ip is routed, the others have circuits.
+// five customers: ip is routed, lan has a circuit with three ends, the others have
+// such with two.
 const carrierSquare = `
 name: square
 switches:
@@ -40,6 +41,9 @@ hosts:
   - {name: blue2, switch: pe2}
   - {name: green1, switch: pe1}
   - {name: green2, switch: pe2}
+  - {name: lan1, switch: pe1}
+  - {name: lan2, switch: pe2}
+  - {name: lan3, switch: cr2}
 links:
   - {a: pe1, b: cr1}
   - {a: pe1, b: cr2}
@@ -61,16 +65,19 @@ type carrierFaults struct {
 
 	mu    sync.Mutex     // guards the following
 	heard map[string]int // frames by the host that heard them and their mark
-	wrong []string       // what has come to another customer
+	casts int            // frames of lan that may come to a host once
+	wrong []string       // what has come to whom it should not
 }
 
-// TestCircuitsUnderFaults: circuits of three customers, and the routing beside
+// TestCircuitsUnderFaults: circuits of four customers, and the routing beside
 // them, under kills of what keeps them; they carry on or return by themselves,
 // and no frame comes to another customer.
 func TestCircuitsUnderFaults(t *testing.T) {
 	t.Parallel()
 	f := newCarrierFaults(t)
 	f.frames()
+	f.known()
+	f.joins()
 	f.daemonKilled("pe1", "ovs-vswitchd.pid")
 	f.workerKilled()
 	f.changeKilled()
@@ -118,10 +125,10 @@ func newCarrierFaults(t *testing.T) *carrierFaults {
 		}
 		return up == 2*len(topo.Links)
 	})
-	if _, err := f.command(t.Context(), "l2vpn", "apply", f.file("none.yaml", 0)); err != nil {
+	if _, err := f.command(t.Context(), "l2vpn", "apply", f.file("none.yaml", 0, lans...)); err != nil {
 		t.Fatal(err)
 	}
-	f.circuitsUp(2)
+	f.circuitsUp(standing)
 	f.carried()
 	f.program = endless(t, f.l, "ip1", "ip2", 50*time.Millisecond)
 	f.program.flows(5)
@@ -134,12 +141,16 @@ func (f *carrierFaults) eventually(what string, is func() bool) {
 	eventually(f.t, 90*time.Second, what, is)
 }
 
-// file writes a file of the circuits red and blue, and so many of green.
-func (f *carrierFaults) file(name string, green int) string {
+// standing is how many circuits file always writes.
+const standing = 3
+
+// file writes a file of the circuits red and blue, so many of green, and lan with some hosts.
+func (f *carrierFaults) file(name string, green int, lan ...string) string {
 	f.t.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "circuits:\n  - {name: red, protect: true, rate_kbps: 20000, ends: [%q, %q]}\n", f.at("red1"), f.at("red2"))
 	fmt.Fprintf(&text, "  - {name: blue, ends: [%q, %q]}\n", f.at("blue1")+".100", f.at("blue2")+".200")
+	text.WriteString(f.lan(lan...))
 	for i := range green {
 		fmt.Fprintf(&text, "  - {name: green%d, ends: [\"%s.%d\", \"%s.%d\"]}\n", i, f.at("green1"), i+1, f.at("green2"), i+1)
 	}
@@ -218,8 +229,12 @@ func (f *carrierFaults) hear(host string, frame []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard[host+" "+what]++
-	if sender, _, _ := strings.Cut(what, "/"); customer(sender) != customer(host) {
+	sender, kind, _ := strings.Cut(what, "/")
+	switch {
+	case customer(sender) != customer(host) || sender == host:
 		f.wrong = append(f.wrong, fmt.Sprintf("%s heard %s", host, what))
+	case strings.HasPrefix(kind, once) && f.heard[host+" "+what] > 1:
+		f.wrong = append(f.wrong, fmt.Sprintf("%s heard %s twice", host, what))
 	}
 }
 
@@ -259,20 +274,23 @@ func (f *carrierFaults) passes(from, to, kind string, frame []byte) {
 	})
 }
 
-// carried waits until red and blue carry frames both ways.
+// carried waits until red, blue and lan carry frames all ways.
 func (f *carrierFaults) carried() {
 	f.t.Helper()
 	f.passes("red1", "red2", "data", f.frame("red1", "data", everyone, 0, 0x88b5))
 	f.passes("red2", "red1", "data", f.frame("red2", "data", everyone, 0, 0x88b5))
 	f.passes("blue1", "blue2", "data", f.frame("blue1", "data", everyone, 100, 0x88b5))
 	f.passes("blue2", "blue1", "data", f.frame("blue2", "data", everyone, 200, 0x88b5))
+	f.cast("lan1", "lan2", "lan3")
+	f.cast("lan2", "lan1", "lan3")
+	f.cast("lan3", "lan1", "lan2")
 }
 
 // whole waits until everything is as it was before a fault.
 func (f *carrierFaults) whole() {
 	f.t.Helper()
 	f.routed()
-	f.circuitsUp(2)
+	f.circuitsUp(standing)
 	f.carried()
 	f.program.flows(5)
 }
@@ -302,7 +320,7 @@ func (f *carrierFaults) frames() {
 		f.passes("red1", "red2", kind, frame)
 	}
 	// Every label that a circuit could have, from customers of all kinds.
-	for _, from := range []string{"red1", "blue1", "green1", "ip1"} {
+	for _, from := range []string{"red1", "blue1", "green1", "ip1", "lan1"} {
 		for _, ethertype := range []uint16{0x8847, 0x8848} {
 			for _, first := range []uint32{16, 200000} {
 				for label := first; label < first+20; label++ {
@@ -310,15 +328,15 @@ func (f *carrierFaults) frames() {
 				}
 			}
 		}
-		f.wires[from].send(f.frame(from, "stray", everyone, 7, 0x88b5)) // of a VLAN that has no circuit but red's
+		f.wires[from].send(f.frame(from, "stray", everyone, 7, 0x88b5)) // of a VLAN that only red's and lan's ports have, with all others
 	}
 	f.carried()
-	for _, to := range []string{"red2", "blue2", "green2", "ip2"} {
+	for _, to := range []string{"red2", "blue2", "green2", "ip2", "lan2"} {
 		from := customer(to) + "1"
 		if n := f.got(to, from, "label"); n > 0 {
 			f.t.Errorf("%s heard %d labelled frames of %s", to, n, from)
 		}
-		if n := f.got(to, from, "stray"); n > 0 && from != "red1" {
+		if n := f.got(to, from, "stray"); n > 0 && from != "red1" && from != "lan1" {
 			f.t.Errorf("%s heard a frame of VLAN 7, of which there is no circuit", to)
 		}
 	}
@@ -375,7 +393,7 @@ func (f *carrierFaults) workerKilled() {
 // fifty circuits, and starts it again.
 func (f *carrierFaults) changeKilled() {
 	f.t.Helper()
-	apply := []string{"l2vpn", "apply", f.file("fifty.yaml", 50)}
+	apply := []string{"l2vpn", "apply", f.file("fifty.yaml", 50, lans...)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -387,7 +405,7 @@ func (f *carrierFaults) changeKilled() {
 		case <-done:
 			return true
 		default:
-			return len(f.circuits()) > 2
+			return len(f.circuits()) > standing
 		}
 	})
 	f.killed()
@@ -396,14 +414,14 @@ func (f *carrierFaults) changeKilled() {
 	f.supervise()
 	f.allUp()
 	var there map[string]string
-	f.eventually("the circuits read", func() bool { there = f.circuits(); return len(there) >= 2 })
-	f.t.Logf("%d circuits of the change were there", len(there)-2)
+	f.eventually("the circuits read", func() bool { there = f.circuits(); return len(there) >= standing })
+	f.t.Logf("%d circuits of the change were there", len(there)-standing)
 	f.circuitsUp(len(there))
 	f.carried()
 	f.eventually("the change made again", func() bool { _, err := f.command(f.t.Context(), apply...); return err == nil })
-	f.circuitsUp(52)
+	f.circuitsUp(standing + 50)
 	f.passes("green1", "green2", "data", f.frame("green1", "data", everyone, 50, 0x88b5))
-	if _, err := f.command(f.t.Context(), "l2vpn", "apply", f.file("none.yaml", 0)); err != nil {
+	if _, err := f.command(f.t.Context(), "l2vpn", "apply", f.file("none.yaml", 0, lans...)); err != nil {
 		f.t.Fatal(err)
 	}
 	f.whole()

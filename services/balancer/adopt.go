@@ -29,6 +29,11 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	d := &flow.Decision{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	at := b.datapath(sw)
+	at.read, at.told = session{e.GetSince(), e.GetAddress()}, true
+	if at.read.since == "" {
+		at.read = at.now // former builds give no session
+	}
 	type half struct {
 		c    *conn
 		part part
@@ -170,7 +175,7 @@ func (b *balancer) adoptNew(o *seenEntry, now int64) *conn {
 	} else if m == nil && v.responder != nil && v.responder.key() == o.to {
 		m = v.responder
 	}
-	if m == nil || m.wish == rest || m != v.responder && !v.allow.has(o.key.client.Addr()) || o.kind == paired && !v.paired ||
+	if m == nil || m.wish == rest || o.kind != through && m != v.responder && m.grade() == bad || m != v.responder && !v.allow.has(o.key.client.Addr()) || o.kind == paired && !v.paired ||
 		o.kind != through && b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
 		return nil
 	}

@@ -43,7 +43,12 @@ type datapath struct {
 	rewrites  bool // has the table in which addresses are translated
 	away      int64
 	edges     map[flow.Port]bool
+	now, read session // it is connected by, and its entries were last reported of
+	told      bool    // read is known
 }
+
+// session is a connection of a switch.
+type session struct{ since, address string }
 
 func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
@@ -145,11 +150,8 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	if b.shadows() {
 		defer b.regroup()
 	}
-	d := b.switches[sw]
-	if d == nil {
-		d = &datapath{edges: map[flow.Port]bool{}}
-		b.switches[sw] = d
-	}
+	d := b.datapath(sw)
+	d.now = session{e.Switch.GetSince(), e.Switch.GetAddress()}
 	if d.connected = e.Switch.GetConnected(); !d.connected {
 		d.away = now
 		return
@@ -158,16 +160,35 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	d.rewrites = flow.ForwardTable(e.Switch.GetTables(), e.Switch.GetOpenflow() == "1.0") != 0
 }
 
+// datapath returns what is known of a switch. It is called with mu held.
+func (b *balancer) datapath(sw flow.DPID) *datapath {
+	d := b.switches[sw]
+	if d == nil {
+		d = &datapath{edges: map[flow.Port]bool{}}
+		b.switches[sw] = d
+	}
+	return d
+}
+
+// unread returns the connected switches that have not reported the balancer's
+// entries since they connected, or since this run began.
+func (b *balancer) unread() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for sw, d := range b.switches {
+		if d.connected && (!d.told || d.read != d.now) {
+			list = append(list, sw.String())
+		}
+	}
+	return list
+}
+
 // roleChanged handles the event.
 func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := b.switches[at.Switch]
-	if d == nil {
-		d = &datapath{edges: map[flow.Port]bool{}}
-		b.switches[at.Switch] = d
-	}
+	d := b.datapath(at.Switch)
 	was := d.edges[at.Port]
 	if e.Port.GetRole() == flow.RoleEdge.String() {
 		d.edges[at.Port] = true

@@ -98,7 +98,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { b.vips.Follow(ctx) })
 	work.Go(func() { b.out.run(ctx, func(l letter) { send(ctx, env, b, l) }) })
-	work.Go(func() { observe(ctx, env) })
+	work.Go(func() { observe(ctx, env, b) })
 	work.Go(func() { b.follow(ctx, readCounters(env, b)) })
 	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
 	defer tick.Stop()
@@ -177,16 +177,18 @@ func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 	}
 }
 
-// observe asks for the balancer's entries on switches that are already connected;
-// those that connect later are reported anyway.
-func observe(ctx context.Context, env *weft.Env) {
+// observe asks for the balancer's entries on the connected switches that have not
+// reported them. What connects is reported anyway, but a report may be lost, or
+// come before this run hears of any.
+func observe(ctx context.Context, env *weft.Env, b *balancer) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String()})
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if kind := api.KindOf(err); kind != codes.Unavailable && kind != codes.DeadlineExceeded {
-			env.Log.Warn("connections of an earlier run are not known", "error", err)
+		if list := b.unread(); len(list) > 0 {
+			_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String(), Dpids: list})
+			switch kind := api.KindOf(err); {
+			case err == nil || ctx.Err() != nil:
+			case kind != codes.Unavailable && kind != codes.DeadlineExceeded && kind != codes.NotFound:
+				env.Log.Warn("connections of an earlier run are not known", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -58,7 +58,8 @@ type Circuit struct {
 	Priority *uint32 `protobuf:"varint,15,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// RFC 3339: when it begins. Empty: at once.
 	From string `protobuf:"bytes,16,opt,name=from,proto3" json:"from,omitempty"`
-	// RFC 3339: when it ends. Empty: never.
+	// RFC 3339: when it ends; it is down then, and keeps its ends and history until it is deleted.
+	// Empty: never.
 	Until string `protobuf:"bytes,17,opt,name=until,proto3" json:"until,omitempty"`
 	// The largest IP packet that it must carry, octets; 0: any. It is down where less fits.
 	MinMtu uint32 `protobuf:"varint,18,opt,name=min_mtu,json=minMtu,proto3" json:"min_mtu,omitempty"`

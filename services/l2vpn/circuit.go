@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -29,6 +30,8 @@ const mostKbps = 1_000_000_000
 type circuit struct {
 	*api.Circuit
 	ends []end // in the order of Ends
+
+	from, until time.Time // zero: from ever, for ever
 }
 
 // An end is where a customer is attached.
@@ -160,6 +163,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 	}
+	if err := c.readTimes(); err != nil {
+		return wrong("%w", err)
+	}
 	return c, supported(c)
 }
 
@@ -193,8 +199,6 @@ func supported(c *circuit) error {
 	switch {
 	case c.Payload != "ethernet":
 		what = "payload " + c.Payload
-	case c.From != "" || c.Until != "":
-		what = "from and until"
 	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
 	case len(c.Loops) > 0:

@@ -201,5 +201,6 @@ func (b *store) recall(name, text string) {
 	if s := b.status[name]; s != nil {
 		s.base = tally{m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes}
 		s.remember(m.States)
+		b.assess(s) // its time may have come, or be over
 	}
 }

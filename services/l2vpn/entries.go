@@ -57,7 +57,11 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 
 // entries adds the entries of a circuit at a switch. It is called with mu held.
 func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
-	if s := b.status[c.Name]; c.Type == vpls {
+	s := b.status[c.Name]
+	if s.phase != inForce {
+		return
+	}
+	if c.Type == vpls {
 		to.lanEntries(b.fabric(s), sw)
 		return
 	}

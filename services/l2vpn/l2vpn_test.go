@@ -21,12 +21,17 @@ import (
 // newTestStore returns a store that knows switches 1 to 4, with ports 1 to 9 of which
 // 9 is a link, and on what is stored.
 func newTestStore(t testing.TB, kept *wefttest.Store, cfg *Config) *store {
+	now := time.Unix(1e9, 0)
+	return newTestStoreAt(t, kept, cfg, func() time.Time { return now })
+}
+
+// newTestStoreAt returns such a store with a clock.
+func newTestStoreAt(t testing.TB, kept *wefttest.Store, cfg *Config, now func() time.Time) *store {
 	bucket, err := kept.Bucket(context.Background(), "l2vpn.circuits")
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Unix(1e9, 0)
-	b := newStore(cfg, bucket, func() time.Time { return now }, func(name string, err error) { t.Errorf("%s: %v", name, err) })
+	b := newStore(cfg, bucket, now, func(name string, err error) { t.Errorf("%s: %v", name, err) })
 	if err := b.circuits.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}

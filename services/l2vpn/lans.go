@@ -125,7 +125,11 @@ func (c *circuit) edges() (list []flow.DPID) {
 func (b *store) indexTrees(s *status, enter bool) {
 	c, l := s.circuit, s.lan
 	wished := l.wished
+	wishes := enter && s.phase == inForce
 	if enter {
+		wished = nil
+	}
+	if wishes {
 		wished = b.tunnelsOf(c)
 	}
 	for _, t := range l.trees(c) {
@@ -133,9 +137,11 @@ func (b *store) indexTrees(s *status, enter bool) {
 			note(b.at, a.to, c.Name, enter)
 			if enter {
 				b.labels.mark(a.to, a.label)
-				wished = append(wished, tunnelJoining(c, a.from, a.to))
 			} else {
 				b.labels.give(a.to, a.label)
+			}
+			if wishes {
+				wished = append(wished, tunnelJoining(c, a.from, a.to))
 			}
 		}
 	}
@@ -198,6 +204,7 @@ func (b *store) step(s *status) {
 		})
 	}
 	switch {
+	case s.phase != inForce:
 	case !slices.Equal(l.entered, want):
 		for _, a := range want {
 			if usable(b.tunnels[tunnelJoining(s.circuit, a.from, a.to).Name]) == 0 {
@@ -348,7 +355,7 @@ func (b *store) replant(ctx context.Context) {
 			if err != nil || slices.EqualFunc(arcs, c.arcs(), arc.same) {
 				return old, nil //nolint:nilerr // there is no better tree; findLAN says why
 			}
-			n := &circuit{Circuit: proto.CloneOf(c.Circuit), ends: c.ends}
+			n := &circuit{Circuit: proto.CloneOf(c.Circuit), ends: c.ends, from: c.from, until: c.until}
 			n.TreeLabels, err = b.label(n, arcs, &undo)
 			return n, err
 		})

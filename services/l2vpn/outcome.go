@@ -108,6 +108,9 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 // tunnels' groups that are not there yet. It is called with mu held.
 func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 	var s set
+	if c.phaseAt(b.now()) != inForce {
+		return nil
+	}
 	if c.Type == vpls {
 		most, storm := b.limits(c)
 		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, b.cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,
@@ -143,7 +146,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 // draft returns a circuit with what it keeps of the one before, and labels that
 // stand for those that it would be given. It is called with mu held.
 func (b *store) draft(c, old *circuit) *circuit {
-	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends}
+	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends, from: c.from, until: c.until}
 	for i, e := range c.ends {
 		m := &api.CircuitMember{End: e.String(), Label: flow.CircuitLabels}
 		if old != nil && i < len(old.ends) && old.ends[i] == e {

@@ -147,6 +147,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.circuits.Follow(ctx) })
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
+	work.Go(func() { b.keepTimes(ctx) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { s.record(ctx, persister) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter

@@ -23,7 +23,7 @@ func (b *store) assess(s *status) {
 			state, reason = "down", why
 		}
 	}
-	if s.state == state && s.reason == reason || s.recalled && state != "up" && b.now().Before(b.trust) {
+	if s.state == state && s.reason == reason || s.recalled && s.phase == inForce && s.state != "scheduled" && state != "up" && b.now().Before(b.trust) {
 		return
 	}
 	s.recalled = false
@@ -69,6 +69,9 @@ func (b *store) assessAll() {
 // called with mu held.
 func (b *store) find(s *status) (state, reason string) {
 	c := s.circuit
+	if state, reason := s.idle(); state != "" {
+		return state, reason
+	}
 	if s.lan != nil {
 		return b.findLAN(s)
 	}
@@ -182,6 +185,9 @@ func (b *store) message(s *status) *api.Circuit {
 	c := s.circuit
 	m := wanted(c.Circuit)
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
+	if s.phase == waits {
+		m.Reason += ", in " + c.from.Sub(b.now()).Round(time.Second).String()
+	}
 	sum := s.base
 	for i, x := range c.Members {
 		n := s.seen[c.ends[i]]
@@ -209,7 +215,7 @@ func (b *store) message(s *status) *api.Circuit {
 	if s.measured != nil {
 		m.DelayUs, m.LossRatio = s.measured.delay, s.measured.loss
 	}
-	if len(m.Tunnels) == 0 {
+	if len(m.Tunnels) == 0 && s.phase == inForce {
 		m.Path = []string{c.ends[0].at.Switch.String()}
 	}
 	return m

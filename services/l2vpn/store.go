@@ -43,6 +43,7 @@ type store struct {
 	version  uint64                         // counts changes of what records returns
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
+	timed    map[string]bool                // circuits that begin or end
 }
 
 // trusting is how long after its start the service waits for switches, ports and
@@ -52,7 +53,8 @@ const trusting = 15 * time.Second
 // status is what is done about a circuit.
 type status struct {
 	circuit *circuit
-	before  *circuit             // as it was before its last change; nil: it was not
+	before  *circuit // as it was before its last change; nil: it was not
+	phase   phase
 	version uint64               // counts its changes
 	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
 	has     map[flow.DPID]uint64 // the version that a switch has confirmed
@@ -76,6 +78,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
+		timed:  map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -100,6 +103,7 @@ func (b *store) changed(old, now *circuit) {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
 		delete(b.status, old.Name)
 		delete(b.ids, old.Id)
+		delete(b.timed, old.Name)
 		b.version++
 		b.kick()
 		b.news()
@@ -110,7 +114,10 @@ func (b *store) changed(old, now *circuit) {
 		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[end]tally{}}
 		b.status[now.Name] = s
 	}
-	s.circuit, s.before = now, old
+	s.circuit, s.before, s.phase = now, old, now.phaseAt(b.now())
+	if delete(b.timed, now.Name); now.From != "" || now.Until != "" {
+		b.timed[now.Name] = true
+	}
 	s.version++
 	b.ids[now.Id] = s
 	b.lastID = max(b.lastID, now.Id)
@@ -244,6 +251,10 @@ func (b *store) judge(t *batch) {
 			t.refused[i] = api.Errorf(codes.FailedPrecondition, "circuit %s: diverse_from: there is no circuit %.80s", c.Name, d)
 			continue
 		}
+		if c.over(b.circuits.Get(c.Name), b.now()) {
+			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: until: %s has passed", c.Name, c.Until)
+			continue
+		}
 		for _, e := range c.ends {
 			if t.refused[i] = b.admit(c, e, mine, taken[e.at]); t.refused[i] != nil {
 				break
@@ -302,7 +313,7 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 // complete gives a circuit what the service gives: its number, and for its ends
 // what they had before, or something new. It is called with mu held.
 func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
-	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends}
+	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends, from: c.from, until: c.until}
 	had := map[end]*api.CircuitMember{}
 	if old != nil {
 		n.Id, n.TreeLabels = old.Id, old.TreeLabels

@@ -128,6 +128,9 @@ func (b *store) wish(c *circuit, enter bool) {
 		delete(b.holds, c.Name)
 		return
 	}
+	if b.status[c.Name].phase != inForce {
+		return
+	}
 	for _, t := range b.tunnelsOf(c) {
 		b.wishFor(t, c.Name, true)
 		b.holds[c.Name] = append(b.holds[c.Name], t.Name)

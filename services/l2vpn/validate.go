@@ -71,6 +71,9 @@ func (b *store) faults(s *status, have map[flow.DPID]map[string]bool, unread map
 	fault := func(kind, at, format string, args ...any) {
 		list = append(list, &api.CircuitFault{Name: c.Name, Kind: kind, At: at, Text: fmt.Sprintf(format, args...)})
 	}
+	if s.phase != inForce {
+		return nil
+	}
 	for _, e := range c.ends {
 		if why := b.unusable(e.at); why != "" {
 			fault("port", e.String(), "%s", why)

@@ -85,6 +85,7 @@ type circuitFlags struct {
 	diverse                  string
 	any, all, none, pin      []string
 	priority                 uint32
+	from, until              string
 }
 
 func (c *circuitFlags) flags(f *pflag.FlagSet) {
@@ -105,11 +106,13 @@ func (c *circuitFlags) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.all, "affinity-all", nil, "colours that each link of its way has")
 	f.StringSliceVar(&c.none, "affinity-none", nil, "colours that no link of its way has")
 	f.StringSliceVar(&c.pin, "pin", nil, "switches that its way passes, from the first end to the second")
+	f.StringVar(&c.from, "from", "", "when it begins, such as 2026-12-01T08:00:00Z, or +2h: two hours from now; empty: at once")
+	f.StringVar(&c.until, "until", "", "when it ends, likewise; +2h: two hours after its beginning; empty: never")
 	f.Uint32Var(&c.priority, "priority", 7, "0 to 7: one with a lower number may take bandwidth of one with a higher")
 }
 
 // apply sets in a circuit what flags say: those that are given, or all.
-func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, all bool) {
+func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, all bool) error {
 	say := func(name string, set func()) {
 		if all || f.Changed(name) {
 			set()
@@ -138,6 +141,46 @@ func (c *circuitFlags) apply(m *api.Circuit, f *pflag.FlagSet, args []string, al
 	if f.Changed("priority") {
 		m.Priority = &c.priority
 	}
+	return c.times(m, f, time.Now())
+}
+
+// times sets when a circuit begins and ends, where flags say so.
+func (c *circuitFlags) times(m *api.Circuit, f *pflag.FlagSet, now time.Time) (err error) {
+	if f.Changed("from") {
+		if m.From, err = instant(c.from, now); err != nil {
+			return fmt.Errorf("--from %w", err)
+		}
+	}
+	if !f.Changed("until") {
+		return nil
+	}
+	if at, err := time.Parse(time.RFC3339, m.From); err == nil && at.After(now) {
+		now = at
+	}
+	if m.Until, err = instant(c.until, now); err != nil {
+		return fmt.Errorf("--until %w", err)
+	}
+	return nil
+}
+
+// instant returns a time as RFC 3339 has it, which is given so, or by a + and how long
+// it is after another. An empty text stays empty.
+func instant(text string, after time.Time) (string, error) {
+	if ago, is := strings.CutPrefix(text, "+"); is {
+		d, err := time.ParseDuration(ago)
+		if err != nil || d < 0 {
+			return "", fmt.Errorf("%q: want a + and a duration, such as +2h30m", text)
+		}
+		return after.Add(d).UTC().Format(time.RFC3339), nil
+	}
+	if text == "" {
+		return "", nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "", fmt.Errorf("%q: want a time, such as 2026-12-01T08:00:00Z, or +2h", text)
+	}
+	return at.UTC().Format(time.RFC3339), nil
 }
 
 func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
@@ -147,14 +190,14 @@ func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
 		Short: "Add a circuit, or replace the one of that name",
 		Example: `  weft l2vpn add red 1:3 3:3
   weft l2vpn add blue 1:4.100 3:4.200 --rate 10M --protect
+  weft l2vpn add night 1:6 3:6 --rate 400M --from 2026-12-01T20:00:00Z --until +10h
   weft l2vpn add office 1:5 2:5 3:5.7 --type vpls --max-macs 100`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.flags(cmd.Flags())
 	return circuits().add(r, cmd, func(cmd *cobra.Command, args []string) (*api.Circuit, error) {
 		m := &api.Circuit{}
-		c.apply(m, cmd.Flags(), args, true)
-		return m, nil
+		return m, c.apply(m, cmd.Flags(), args, true)
 	})
 }
 
@@ -174,7 +217,9 @@ func l2vpnSetCommand(r *cli.Remote) *cobra.Command {
 		if err != nil {
 			return cli.View{}, err
 		}
-		c.apply(m, cmd.Flags(), args, false)
+		if err := c.apply(m, cmd.Flags(), args, false); err != nil {
+			return cli.View{}, err
+		}
 		if m, err = circuits().set(remote, m); err != nil {
 			return cli.View{}, err
 		}
@@ -206,7 +251,9 @@ func l2vpnPreviewCommand(r *cli.Remote) *cobra.Command {
 	f.flags(cmd.Flags())
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m := &api.Circuit{}
-		f.apply(m, cmd.Flags(), args, true)
+		if err := f.apply(m, cmd.Flags(), args, true); err != nil {
+			return cli.View{}, err
+		}
 		p, err := c.PreviewCircuit(c.Ctx, &api.PreviewCircuitRequest{Circuit: m})
 		return cli.View{Value: p, Text: func(t *cli.Table) {
 			t.Row("FEASIBLE", "PATH", "STANDBY", "LABELS", "ENTRIES", "REASON")

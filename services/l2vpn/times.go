@@ -1,0 +1,118 @@
+package l2vpn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weft-sdn/weft/services/l2vpn/calendar"
+)
+
+// A phase says whether the time of a circuit has come. Outside of it a circuit
+// has no entries and wants no tunnels; its numbers, ends and history it keeps.
+type phase int
+
+const (
+	inForce phase = iota
+	waits         // for its beginning
+	ended
+)
+
+// readTimes reads when a circuit begins and ends, and writes both as UTC.
+func (c *circuit) readTimes() error {
+	for _, t := range []struct {
+		key  string
+		text *string
+		at   *time.Time
+	}{{"from", &c.From, &c.from}, {"until", &c.Until, &c.until}} {
+		if *t.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, *t.text)
+		if err != nil || at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
+			return fmt.Errorf("%s %.40q: want a time as RFC 3339 has it, such as 2026-12-01T08:00:00Z", t.key, *t.text)
+		}
+		*t.at = at.UTC().Truncate(time.Second)
+		*t.text = t.at.Format(time.RFC3339)
+	}
+	return calendar.Check(c.from, c.until)
+}
+
+// phaseAt returns the phase of a circuit at a time.
+func (c *circuit) phaseAt(now time.Time) phase {
+	switch {
+	case !c.until.IsZero() && !now.Before(c.until):
+		return ended
+	case now.Before(c.from):
+		return waits
+	}
+	return inForce
+}
+
+// over reports whether a circuit would have ended before it is made or changed;
+// old is the one before, nil if it is new.
+func (c *circuit) over(old *circuit, now time.Time) bool {
+	return c.phaseAt(now) == ended && (old == nil || old.Until != c.Until)
+}
+
+// idle returns the state of a circuit whose time it is not; an empty one if it is.
+func (s *status) idle() (state, reason string) {
+	switch s.phase {
+	case waits:
+		return "scheduled", "begins " + s.circuit.From
+	case ended:
+		return "down", "ended " + s.circuit.Until
+	}
+	return "", ""
+}
+
+// turn lets the circuits begin and end whose time has come, and returns when the
+// next one does; zero if none will.
+func (b *store) turn() (next time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	for name := range b.timed {
+		s := b.status[name]
+		if p := s.circuit.phaseAt(now); p != s.phase {
+			b.pass(s, p)
+		}
+		for _, at := range []time.Time{s.circuit.from, s.circuit.until} {
+			if at.After(now) && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+	}
+	return next
+}
+
+// pass puts a circuit into another phase. It is called with mu held.
+func (b *store) pass(s *status, p phase) {
+	if s.lan != nil {
+		b.indexTrees(s, false)
+		s.phase = p
+		b.indexTrees(s, true)
+	} else {
+		b.wish(s.circuit, false)
+		s.phase = p
+		b.wish(s.circuit, true)
+	}
+	b.again(s)
+	b.assess(s)
+	b.kick()
+}
+
+// keepTimes lets circuits begin and end until ctx ends.
+func (b *store) keepTimes(ctx context.Context) {
+	for {
+		wait := poll
+		if next := b.turn(); !next.IsZero() {
+			wait = min(wait, max(next.Sub(b.now()), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/resend"
 )
 
 // relay accepts switches on a socket and joins each to a connection of its own
@@ -54,6 +56,7 @@ func (r *relay) accept(ctx context.Context) {
 		case err != nil:
 			time.Sleep(10 * time.Millisecond) // out of descriptors
 		default:
+			resend.Soon(c)
 			r.wg.Go(func() { r.join(ctx, c) })
 		}
 	}
@@ -66,6 +69,7 @@ func (r *relay) join(ctx context.Context, sw net.Conn) {
 		return
 	}
 	defer ctl.Close()
+	resend.Soon(ctl)
 	// Whichever ends first, closing both ends the other's copying too.
 	stop := context.AfterFunc(ctx, func() { sw.Close(); ctl.Close() })
 	defer stop()

@@ -8,9 +8,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-sdn/weft/internal/resend"
 )
 
 // prepareNodeNetns sets up the namespace of a hybrid node or router, in this
@@ -26,10 +29,14 @@ func prepareNodeNetns(h *netlink.Handle) error {
 		{"ipv4/conf/default/rp_filter", "0"},
 		{"ipv4/conf/all/arp_ignore", "1"},
 		{"ipv4/conf/all/arp_announce", "2"},
+		{"ipv4/tcp_congestion_control", "reno"},
+		{"ipv4/tcp_thin_linear_timeouts", "1"}, // as of package resend, for Open vSwitch
+		{"ipv4/tcp_rto_min_us", fmt.Sprint(resend.Least.Microseconds())},
+		{"ipv4/tcp_rto_max_ms", fmt.Sprint(resend.Most.Milliseconds())},
 		{"ipv6/conf/all/forwarding", "1"},
 		{"ipv6/conf/default/disable_ipv6", "1"},
 	} {
-		if err := sysctl("net/"+s[0], s[1]); err != nil && !(errors.Is(err, fs.ErrNotExist) && s[0][:4] == "ipv6") {
+		if err := sysctl("net/"+s[0], s[1]); err != nil && !(errors.Is(err, fs.ErrNotExist) && (strings.HasPrefix(s[0], "ipv6") || strings.HasPrefix(s[0], "ipv4/tcp"))) {
 			return err
 		}
 	}

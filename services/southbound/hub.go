@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/resend"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/services/southbound/secure"
@@ -111,6 +112,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 					}
 					return nil
 				}
+				resend.Soon(conn)
 				if m := h.admit(conn, l.secrets); m != nil {
 					sessions.Go(func() { h.hold(m) })
 				}

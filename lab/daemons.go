@@ -206,7 +206,7 @@ func (s *state) entity(n *labNode) node.Node {
 	for _, p := range n.routed() {
 		e.Ports = append(e.Ports, node.Port{
 			Port: p.Port, Interface: s.endOf(n, p).Iface,
-			Internal: p.Internal, InternalInterface: p.InternalInterface, Customer: p.Role == roleGateway,
+			Internal: p.Internal, InternalInterface: p.InternalInterface, Routed: p.Interface, Customer: p.Role == roleGateway,
 		})
 	}
 	return e

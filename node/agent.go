@@ -31,6 +31,7 @@ type keeping struct {
 	db    *database // nil if it is not reported
 	light atomic.Bool
 	roads roads
+	kick  chan struct{} // a database has changed
 
 	mu      sync.Mutex                      // guards the following
 	routing atomic.Pointer[api.NodeRouting] // nil: not known
@@ -49,9 +50,20 @@ type agent struct {
 }
 
 // wake has a report made soon.
-func (a *agent) wake() {
+func (a *agent) wake() { kick(a.kick) }
+
+// changed is called when a database has.
+func (a *agent) changed() {
+	a.wake()
+	for _, k := range a.nodes {
+		kick(k.kick)
+	}
+}
+
+// kick has who waits for a channel look once more.
+func kick(c chan struct{}) {
 	select {
-	case a.kick <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,10 +73,16 @@ type Port struct {
 	Interface         string `json:"interface"`
 	Internal          uint16 `json:"internal"` // OpenFlow port number
 	InternalInterface string `json:"internal_interface"`
+	// Routed is the interface of the node's routing where that is another, such as
+	// the other end of a veth pair.
+	Routed string `json:"routed_interface,omitempty"`
 	// Customer says that the other side is not one of the provider's nodes:
 	// no routing protocol of theirs reaches the node's.
 	Customer bool `json:"customer,omitempty"`
 }
+
+// routed returns the interface of the node's routing.
+func (p *Port) routed() string { return cmp.Or(p.Routed, p.InternalInterface) }
 
 // maxPort is the largest number of a port in OpenFlow 1.0 and 1.3.
 const maxPort = 0xfeff

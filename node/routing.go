@@ -48,9 +48,10 @@ const (
 	OSPF6Neighbours = "show ipv6 ospf6 neighbor json"
 )
 
-// askFRR has a daemon of FRR run a command at its socket, as vtysh does: a zero
-// byte ends what is said, three and a status what is answered.
-func askFRR(ctx context.Context, socket, command string) ([]byte, error) {
+// askFRR has a daemon of FRR run commands at its socket, as vtysh does, and returns
+// the answer to the last: a zero byte ends what is said, three and a status what is
+// answered.
+func askFRR(ctx context.Context, socket string, commands ...string) ([]byte, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -59,7 +60,7 @@ func askFRR(ctx context.Context, socket, command string) ([]byte, error) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 	var answer []byte
-	for _, line := range []string{"enable", command} {
+	for _, line := range append([]string{"enable"}, commands...) {
 		if _, err := c.Write(append([]byte(line), 0)); err != nil {
 			return nil, err
 		}
@@ -67,9 +68,12 @@ func askFRR(ctx context.Context, socket, command string) ([]byte, error) {
 		for buf := make([]byte, 4096); len(answer) < 4 || !bytes.Equal(answer[len(answer)-4:len(answer)-1], []byte{0, 0, 0}); {
 			n, err := c.Read(buf)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", command, err)
+				return nil, fmt.Errorf("%s: %w", line, err)
 			}
 			answer = append(answer, buf[:n]...)
+		}
+		if said := answer[:len(answer)-4]; answer[len(answer)-1] != 0 {
+			return nil, fmt.Errorf("%s: %.200s", line, said)
 		}
 	}
 	return answer[:len(answer)-4], nil

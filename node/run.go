@@ -19,11 +19,11 @@ func Run(ctx context.Context, c *Config, report Report, log *slog.Logger) {
 	databases := map[string]*database{}
 	a := &agent{report: report, log: log, kick: make(chan struct{}, 1)}
 	for i := range c.Nodes {
-		k := &keeping{Node: &c.Nodes[i], log: log.With("node", c.Nodes[i].Name)}
+		k := &keeping{Node: &c.Nodes[i], log: log.With("node", c.Nodes[i].Name), kick: make(chan struct{}, 1)}
 		ports[k.Namespace] = append(ports[k.Namespace], k.Ports...)
 		if k.DPID != 0 {
 			if databases[k.Database] == nil {
-				databases[k.Database] = &database{socket: k.Database, changed: a.wake}
+				databases[k.Database] = &database{socket: k.Database, changed: a.changed}
 			}
 			k.db = databases[k.Database]
 			a.nodes = append(a.nodes, k)
@@ -35,6 +35,11 @@ func Run(ctx context.Context, c *Config, report Report, log *slog.Logger) {
 	}
 	for _, d := range databases {
 		work.Go(func() { d.follow(ctx) })
+	}
+	for _, k := range a.nodes {
+		if k.Routing != "" {
+			work.Go(func() { k.keepCosts(ctx) })
+		}
 	}
 	if len(a.nodes) > 0 {
 		work.Go(func() { a.keepTunnels(ctx) })

@@ -70,6 +70,8 @@ type Tunnel struct {
 	User string `protobuf:"bytes,29,opt,name=user,proto3" json:"user,omitempty"`
 	// How many circuits go through it, as its user says.
 	Circuits uint32 `protobuf:"varint,30,opt,name=circuits,proto3" json:"circuits,omitempty"`
+	// Of a bypass, as it is stored: the port of the link that it leads around. Nobody else sets it.
+	Around *Location `protobuf:"bytes,32,opt,name=around,proto3" json:"around,omitempty"`
 	// What the active path takes, microseconds.
 	DelayUs uint64 `protobuf:"varint,31,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`
 	// The group at the head by which frames enter.
@@ -272,6 +274,13 @@ func (x *Tunnel) GetCircuits() uint32 {
 	return 0
 }
 
+func (x *Tunnel) GetAround() *Location {
+	if x != nil {
+		return x.Around
+	}
+	return nil
+}
+
 func (x *Tunnel) GetDelayUs() uint64 {
 	if x != nil {
 		return x.DelayUs
@@ -398,7 +407,10 @@ type LabelHop struct {
 	// Where they leave; 0 at the tail.
 	OutPort uint32 `protobuf:"varint,3,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
 	// The label with which they come in; 0 at the head and at the tail.
-	Label         uint32 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`
+	Label uint32 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"`
+	// The bypass of the link by which they leave: the switches that they pass if the link fails,
+	// from this one to the next of the path. Empty: there is none.
+	Bypass        []string `protobuf:"bytes,5,rep,name=bypass,proto3" json:"bypass,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +471,13 @@ func (x *LabelHop) GetLabel() uint32 {
 		return x.Label
 	}
 	return 0
+}
+
+func (x *LabelHop) GetBypass() []string {
+	if x != nil {
+		return x.Bypass
+	}
+	return nil
 }
 
 // What SetTunnel is asked. InvalidArgument if something in it is wrong; ResourceExhausted
@@ -1140,7 +1159,7 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xf5\a\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xa0\b\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
@@ -1166,7 +1185,8 @@ const file_tunnels_proto_rawDesc = "" +
 	"\ttransport\x18\x1b \x01(\tR\ttransport\x12$\n" +
 	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12\x12\n" +
 	"\x04user\x18\x1d \x01(\tR\x04user\x12\x1a\n" +
-	"\bcircuits\x18\x1e \x01(\rR\bcircuits\x12\x19\n" +
+	"\bcircuits\x18\x1e \x01(\rR\bcircuits\x12)\n" +
+	"\x06around\x18  \x01(\v2\x11.weft.v1.LocationR\x06around\x12\x19\n" +
 	"\bdelay_us\x18\x1f \x01(\x04R\adelayUs\x12\x14\n" +
 	"\x05group\x18\x05 \x01(\rR\x05group\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x16\n" +
@@ -1181,12 +1201,13 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x0f_setup_priorityB\x10\n" +
 	"\x0e_hold_priority\":\n" +
 	"\x11LabelSwitchedPath\x12%\n" +
-	"\x04hops\x18\x01 \x03(\v2\x11.weft.v1.LabelHopR\x04hops\"h\n" +
+	"\x04hops\x18\x01 \x03(\v2\x11.weft.v1.LabelHopR\x04hops\"\x80\x01\n" +
 	"\bLabelHop\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x17\n" +
 	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x19\n" +
 	"\bout_port\x18\x03 \x01(\rR\aoutPort\x12\x14\n" +
-	"\x05label\x18\x04 \x01(\rR\x05label\";\n" +
+	"\x05label\x18\x04 \x01(\rR\x05label\x12\x16\n" +
+	"\x06bypass\x18\x05 \x03(\tR\x06bypass\";\n" +
 	"\x10SetTunnelRequest\x12'\n" +
 	"\x06tunnel\x18\x01 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel\"\x83\x01\n" +
 	"\x11SetTunnelsRequest\x12)\n" +
@@ -1268,33 +1289,34 @@ var file_tunnels_proto_goTypes = []any{
 }
 var file_tunnels_proto_depIdxs = []int32{
 	15, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
-	1,  // 1: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
-	1,  // 2: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
-	2,  // 3: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
-	0,  // 4: weft.v1.SetTunnelRequest.tunnel:type_name -> weft.v1.Tunnel
-	0,  // 5: weft.v1.SetTunnelsRequest.tunnels:type_name -> weft.v1.Tunnel
-	6,  // 6: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
-	0,  // 7: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
-	0,  // 8: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
-	15, // 9: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
-	15, // 10: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
-	12, // 11: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
-	0,  // 12: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3,  // 13: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4,  // 14: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
-	8,  // 15: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	10, // 16: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
-	13, // 17: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0,  // 18: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5,  // 19: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
-	9,  // 20: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	11, // 21: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
-	14, // 22: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	15, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
+	1,  // 2: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
+	1,  // 3: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
+	2,  // 4: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
+	0,  // 5: weft.v1.SetTunnelRequest.tunnel:type_name -> weft.v1.Tunnel
+	0,  // 6: weft.v1.SetTunnelsRequest.tunnels:type_name -> weft.v1.Tunnel
+	6,  // 7: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
+	0,  // 8: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
+	0,  // 9: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
+	15, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
+	15, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
+	12, // 12: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
+	0,  // 13: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
+	3,  // 14: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 15: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 16: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 17: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
+	13, // 18: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	0,  // 19: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 20: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 21: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 22: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
+	14, // 23: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }

@@ -228,7 +228,8 @@ func TestRandomBookings(t *testing.T) {
 			t.Fatalf("seed %d: too much is booked on %v: %v", seed, at, g.b.list())
 		}
 		for _, m := range g.b.list() {
-			if _, err := g.send(m); (err == nil) != (m.State != "down") {
+			detours := !g.b.whole(g.b.status[m.Name].entered.primary) // a bypass may take its frames
+			if _, err := g.send(m); (err == nil) != (m.State != "down") && !(err == nil && detours) {
 				t.Fatalf("seed %d: %v: %v", seed, m, err)
 			}
 		}

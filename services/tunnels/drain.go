@@ -24,7 +24,9 @@ func (r *repairer) drainLink(ctx context.Context, q *api.DrainLinkRequest) *api.
 		}
 		for name := range b.over[at] {
 			s := b.status[name]
-			up[name] = s.state != "down"
+			if s.tunnel.around == nil {
+				up[name] = s.state != "down"
+			}
 			s.needs, s.again = true, b.now()
 		}
 	}

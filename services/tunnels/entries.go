@@ -19,22 +19,31 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	defer b.mu.Unlock()
 	req := &api.SetStandingRequest{}
 	var groups []flow.Group
-	from := map[flow.Port]bool{}
+	from, out := map[flow.Port]bool{}, map[flow.Port]bool{}
 	for _, name := range sorted(b.at[dpid]) {
 		s := b.status[name]
-		if s.entered.from == dpid {
+		switch {
+		case s.entered.from == dpid && s.tunnel.around != nil:
+			continue // frames enter by the group of the link
+		case s.entered.from == dpid:
 			groups = append(groups, s.head())
 			continue
 		}
-		p := s.piece(dpid)
+		p := s.piece(dpid, bypassing(sw))
 		for _, in := range p.from {
 			from[in] = true
+		}
+		for _, port := range p.out {
+			out[port] = true
 		}
 		req.Flows = append(req.Flows, p.transits...)
 	}
 	for _, in := range sorted(from) {
 		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityLabelled, Cookie: cookie,
 			Match: flow.Match{}.WithInPort(in).WithEthType(flow.EthTypeMPLS), Goto: flow.TableLabels}))
+	}
+	for _, port := range sorted(out) {
+		groups = append(groups, b.linkGroup(flow.Location{Switch: dpid, Port: port}))
 	}
 	for i := range groups {
 		req.Groups = append(req.Groups, api.NewGroup(dpid, &groups[i]))
@@ -43,19 +52,20 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 }
 
 // A piece is what a switch behind the head has of a tunnel: the ports at which its
-// frames come in, and the entries. Nobody writes to it.
+// frames come in, those whose group sends them on, and the entries. Nobody writes to it.
 type piece struct {
-	from     []flow.Port
-	transits []*api.FlowEntry
+	bypassing bool
+	from, out []flow.Port
+	transits  []*api.FlowEntry
 }
 
 // piece returns the piece of a switch, which is kept until the installed paths change
-// (index).
-func (s *status) piece(dpid flow.DPID) *piece {
-	if k := s.pieces[dpid]; k != nil {
+// (index). Bypassing says whether the switch can send frames by a link's bypass.
+func (s *status) piece(dpid flow.DPID, bypassing bool) *piece {
+	if k := s.pieces[dpid]; k != nil && k.bypassing == bypassing {
 		return k
 	}
-	k := &piece{}
+	k := &piece{bypassing: bypassing}
 	for _, p := range s.installed() {
 		i := slices.IndexFunc(p, func(h lspHop) bool { return h.sw == dpid })
 		if i < 0 {
@@ -64,6 +74,10 @@ func (s *status) piece(dpid flow.DPID) *piece {
 		k.from = append(k.from, p[i].in)
 		if i < len(p)-1 {
 			e := transit(p, i)
+			if bypassing && s.tunnel.around == nil && bypassable(p[i].out) {
+				e.Apply = byGroup(e.Apply, p[i].out)
+				k.out = append(k.out, p[i].out)
+			}
 			k.transits = append(k.transits, api.NewFlowEntry(dpid, &e))
 		}
 	}
@@ -102,12 +116,7 @@ func transit(p lsp, i int) flow.Entry {
 func (s *status) head() flow.Group {
 	g := flow.Group{Kind: flow.GroupKindFastFailover, ID: s.entered.group}
 	for _, p := range s.entered.paths(s.active) {
-		var acts []flow.Action
-		if label := p[1].label; label != 0 {
-			acts = append(acts, flow.PushMPLS(), flow.SetMPLSLabel(label))
-		}
-		acts = append(append(acts, address(p, 0)...), flow.Output(p[0].out))
-		g.Buckets = append(g.Buckets, flow.Bucket{WatchPort: p[0].out, WatchGroup: flow.GroupAny, Actions: acts})
+		g.Buckets = append(g.Buckets, bucket(p))
 	}
 	return g
 }

@@ -54,7 +54,7 @@ func (g *rig) fresh(sw flow.DPID) {
 	for _, s := range g.b.status {
 		kept[s], s.pieces = s.pieces, nil
 	}
-	if want := g.b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}); !proto.Equal(g.has[sw], want) {
+	if want := g.b.want(ovs(sw)); !proto.Equal(g.has[sw], want) {
 		g.t.Errorf("switch %v has %v; want %v", sw, g.has[sw], want)
 	}
 	for s, pieces := range kept {

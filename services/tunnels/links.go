@@ -51,6 +51,10 @@ func (b *store) learn(src, dst flow.Location, now *link) {
 	if now.up && (was == nil || !was.up || was.drained && !now.drained || was.metric != now.metric || was.capacity < now.capacity) {
 		b.improved = b.now()
 	}
+	if s := b.status[bypassName(src)]; s != nil && was != nil && !slices.Equal(was.risks, now.risks) {
+		s.reroute, s.needs, s.again = true, true, time.Time{}
+		b.kick()
+	}
 	for _, name := range sorted(b.over[src]) {
 		b.judge(b.status[name])
 	}

@@ -77,6 +77,9 @@ func (g *rig) network(_ context.Context, req *api.ComputePathsRequest) (*api.Com
 				d.ExcludeNodes = append(d.ExcludeNodes, n)
 			}
 		}
+		for _, risk := range m.ExcludeRiskGroups {
+			d.ExcludeRisks = append(d.ExcludeRisks, int(risk[0]))
+		}
 		lacks := false
 		for _, l := range m.ExcludeLinks {
 			if n, ok := link[l.Flow()]; ok {
@@ -164,6 +167,7 @@ func (g *rig) want(m *api.Tunnel) *api.Tunnel {
 		g.t.Fatal(err)
 	}
 	g.repair(context.Background())
+	g.repair(context.Background()) // bypasses
 	return g.b.get(m.Name)
 }
 

@@ -21,7 +21,7 @@ func (b *store) changes() (list []*api.TunnelChanged) {
 	defer b.mu.Unlock()
 	for _, name := range sorted(b.news) {
 		told, s := b.told[name], b.status[name]
-		if s == nil {
+		if s == nil || s.tunnel.around != nil {
 			if told != nil {
 				list = append(list, &api.TunnelChanged{Tunnel: told, Deleted: true})
 				delete(b.told, name)

@@ -60,6 +60,7 @@ func (r *repairer) repair(ctx context.Context) {
 		return
 	}
 	defer func() { <-r.turn }()
+	r.surround(ctx)
 	changes := r.improve(ctx)
 	for range rounds { // each may take bandwidth from tunnels that are then in need
 		list := r.needy()
@@ -71,6 +72,7 @@ func (r *repairer) repair(ctx context.Context) {
 	if len(changes) == 0 {
 		return
 	}
+	defer r.b.kick() // the links of new paths have no bypass yet
 	// First the switches behind the heads, then the heads, then what is left of old paths.
 	var behind, heads []flow.DPID
 	for _, c := range changes {
@@ -291,7 +293,7 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp)
 	b := r.b
 	var taken []lspHop
 	gone := errors.New("changed meanwhile")
-	_, now, err := b.tunnels.Change(ctx, t.name, func(old *tunnel) (*tunnel, error) {
+	_, now, err := b.kept(t).Change(ctx, t.name, func(old *tunnel) (*tunnel, error) {
 		if old != t {
 			return nil, gone // it is seen to again
 		}

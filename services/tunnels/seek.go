@@ -86,6 +86,9 @@ func (q *quest) take(a *api.PathAnswer) error {
 		if err != nil {
 			return err
 		}
+		if len(p) < 2 || p[0].sw != q.t.from || p[len(p)-1].sw != q.t.to {
+			return fmt.Errorf("paths has answered with a path that does not lead from %v to %v", q.t.from, q.t.to)
+		}
 		q.found = append(q.found, p)
 		q.cost += m.Cost
 	}
@@ -115,6 +118,10 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 		for at := range ports {
 			d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(at))
 		}
+	}
+	if at := q.t.around; at != nil {
+		d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(*at))
+		d.ExcludeRiskGroups = b.risks(crossing{*at, q.t.to})
 	}
 	if w.DiverseFrom != "" {
 		s := b.status[w.DiverseFrom]

@@ -7,6 +7,7 @@ package tunnels
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent, api.NodeChangedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
-		Buckets:    []string{"tunnels"},
+		Buckets:    []string{"tunnels", "bypasses"},
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
@@ -41,10 +42,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newStore(cfg, kept, func() time.Time { return weft.Now(env) }, func(name string, err error) {
+	bypasses, err := weft.State(env, "bypasses")
+	if err != nil {
+		return err
+	}
+	b := newStore(cfg, kept, bypasses, func() time.Time { return weft.Now(env) }, func(name string, err error) {
 		env.Log.Warn("tunnel of an earlier run not read", "name", name, "error", err)
 	})
-	if err := b.tunnels.Load(ctx); err != nil {
+	if err := errors.Join(b.tunnels.Load(ctx), b.bypasses.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("tunnels", "Tunnels.", func() float64 { return float64(len(b.list())) })
@@ -120,6 +125,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { b.tunnels.Follow(ctx) })
+	work.Go(func() { b.bypasses.Follow(ctx) })
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() {
 		for object.Notify(news); ; {

@@ -25,6 +25,7 @@ type store struct {
 
 	mu       object.Guard // guards the following
 	tunnels  *object.Store[*tunnel]
+	bypasses *object.Store[*tunnel]
 	status   map[string]*status
 	at       map[flow.DPID]map[string]bool             // the tunnels of a switch
 	links    map[flow.Location]map[flow.Location]*link // by the port that they leave by
@@ -32,9 +33,12 @@ type store struct {
 	sessions map[flow.DPID]map[flow.Port]bool          // whether BFD sessions are up that have been
 	dead     map[flow.Location]bool                    // the ports whose sessions are not
 	booked   bookings
-	improved time.Time                         // when a link has last become better
-	switches map[flow.DPID]*api.Switch         // that are connected
-	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
+	improved time.Time                            // when a link has last become better
+	switches map[flow.DPID]*api.Switch            // that are connected
+	over     map[flow.Location]map[string]bool    // the tunnels that leave by a port
+	crossed  map[crossing]map[string]bool         // the tunnels behind whose heads a link is
+	fars     map[flow.Location]map[flow.DPID]bool // the switches to which these lead
+	stale    map[flow.Location]bool               // the links whose bypass may have to be another
 	labels   *labels
 	groups   map[uint32]bool
 	news     map[string]bool        // the tunnels that may differ from what was published
@@ -89,16 +93,23 @@ func (s *status) installed() []lsp {
 	return list
 }
 
-func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
+func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
+		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
 		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
 		Name:    func(t *tunnel) string { return t.name },
 		Format:  object.Messages(parse, (*tunnel).message),
+		Changed: b.changed, Bad: bad,
+	})
+	b.bypasses = object.New(&b.mu, bypasses, object.Kind[*tunnel]{
+		What: "bypass", Many: "bypasses", Most: func() int { return bypassMost },
+		Name:    func(t *tunnel) string { return t.name },
+		Format:  object.Messages(parseBypass, (*tunnel).message),
 		Changed: b.changed, Bad: bad,
 	})
 	return b
@@ -123,6 +134,7 @@ func (b *store) changed(old, now *tunnel) {
 			touched = append(touched, switchesOf(p)...)
 		}
 		b.declare(append(touched, old.from)...)
+		b.kick()
 		return
 	case s == nil:
 		s = &status{tunnel: now, entered: now, since: b.now(), state: "down", reason: "its path is being sought"}
@@ -164,19 +176,20 @@ func (b *store) index(s *status, enter bool) {
 			note(b.over, at, s.tunnel.name, enter)
 		}
 	}
+	b.cross(s, enter)
 }
 
-// note enters a name under a key, or takes it out.
-func note[K comparable](m map[K]map[string]bool, key K, name string, enter bool) {
+// note enters a value under a key, or takes it out.
+func note[K, V comparable](m map[K]map[V]bool, key K, v V, enter bool) {
 	switch {
 	case !enter:
-		if delete(m[key], name); len(m[key]) == 0 {
+		if delete(m[key], v); len(m[key]) == 0 {
 			delete(m, key)
 		}
 	case m[key] == nil:
-		m[key] = map[string]bool{name: true}
+		m[key] = map[V]bool{v: true}
 	default:
-		m[key][name] = true
+		m[key][v] = true
 	}
 }
 
@@ -273,13 +286,15 @@ func (b *store) get(name string) *api.Tunnel {
 	return nil
 }
 
-// list returns the tunnels by name.
+// list returns the tunnels by name, without bypasses.
 func (b *store) list() []*api.Tunnel {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := make([]*api.Tunnel, 0, len(b.status))
 	for _, name := range slices.Sorted(maps.Keys(b.status)) {
-		list = append(list, b.message(b.status[name]))
+		if s := b.status[name]; s.tunnel.around == nil {
+			list = append(list, b.message(s))
+		}
 	}
 	return list
 }
@@ -287,6 +302,8 @@ func (b *store) list() []*api.Tunnel {
 // message returns a tunnel with its state. It is called with mu held.
 func (b *store) message(s *status) *api.Tunnel {
 	m := s.tunnel.message()
+	b.bypassed(m.Primary)
+	b.bypassed(m.Standby)
 	m.State, m.Reason, m.Since = s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.state != "down" {
 		m.DelayUs = b.delay(s.path(s.active))
@@ -386,7 +403,13 @@ func sorted[K cmp.Ordered](m map[K]bool) []K { return slices.Sorted(maps.Keys(m)
 func (b *store) converged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for at := range b.fars {
+		b.stale[at] = true
+	}
 	for _, s := range b.status {
+		if s.tunnel.around != nil {
+			b.stale[*s.tunnel.around] = true
+		}
 		if b.assess(s, s.lack); s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
 			s.needs, s.again = true, time.Time{}
 			b.kick()

@@ -17,13 +17,14 @@ type tunnel struct {
 	wanted           *api.Tunnel // without what the service gives
 	group            uint32
 	primary, standby lsp
+	around           *flow.Location // of a bypass: the link that it leads around
 }
 
 // wantedOnly returns a copy of a message without what the service gives.
 func wantedOnly(m *api.Tunnel) *api.Tunnel {
 	w := proto.CloneOf(m)
 	w.Group, w.State, w.Reason, w.Since, w.Active = 0, "", "", "", ""
-	w.Path, w.Labels, w.Primary, w.Standby, w.DelayUs = nil, nil, nil, nil, 0
+	w.Path, w.Labels, w.Primary, w.Standby, w.DelayUs, w.Around = nil, nil, nil, nil, 0, nil
 	return w
 }
 

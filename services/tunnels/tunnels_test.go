@@ -52,7 +52,11 @@ func (g *rig) start(store *wefttest.Store) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	b := newStore(defaults(), bucket, func() time.Time { return g.clock }, func(name string, err error) { g.t.Errorf("%s: %v", name, err) })
+	bypasses, err := store.Bucket(context.Background(), "tunnels.bypasses")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	b := newStore(defaults(), bucket, bypasses, func() time.Time { return g.clock }, func(name string, err error) { g.t.Errorf("%s: %v", name, err) })
 	b.declare = func(list ...flow.DPID) {
 		for _, sw := range list {
 			g.dirty[sw] = true
@@ -60,15 +64,20 @@ func (g *rig) start(store *wefttest.Store) {
 	}
 	g.repairer = &repairer{b: b, compute: g.network, settle: g.confirm, log: slog.New(slog.DiscardHandler),
 		turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1)}
-	if err := b.tunnels.Load(context.Background()); err != nil {
+	if err := errors.Join(b.tunnels.Load(context.Background()), b.bypasses.Load(context.Background())); err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// ovs returns a switch that is connected.
+func ovs(sw flow.DPID) *api.Switch {
+	return &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Hardware: "Open vSwitch"}
 }
 
 // tell tells the service of all switches and links.
 func (g *rig) tell() {
 	for at, far := range g.cables {
-		g.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: at.Switch.String(), Connected: true, Openflow: "1.3"}})
+		g.b.switchChanged(&api.SwitchChanged{Switch: ovs(at.Switch)})
 		g.link(at, far)
 	}
 }
@@ -107,7 +116,7 @@ func (g *rig) ways(from, to flow.DPID) int {
 func (g *rig) confirm(_ context.Context, switches []flow.DPID) error {
 	for sw := range g.dirty {
 		if !g.deaf[sw] {
-			g.has[sw] = g.b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"})
+			g.has[sw] = g.b.want(ovs(sw))
 			delete(g.dirty, sw)
 			g.fresh(sw)
 			g.after()
@@ -143,7 +152,20 @@ func (g *rig) send(m *api.Tunnel) (passed []flow.DPID, err error) {
 	at, _ := flow.ParseDPID(m.From)
 	var stack []uint32
 	var out flow.Port
-	do := func(actions []flow.Action, in flow.Port) {
+	var do func(actions []flow.Action, in flow.Port)
+	var fail error
+	enter := func(id uint32) {
+		for _, gm := range g.has[at].GetGroups() {
+			_, group, err := gm.Group()
+			fail = errors.Join(fail, err)
+			for _, b := range group.Buckets {
+				if group.ID == id && out == 0 && !g.down[flow.Location{Switch: at, Port: b.WatchPort}] {
+					do(b.Actions, 0)
+				}
+			}
+		}
+	}
+	do = func(actions []flow.Action, in flow.Port) {
 		for _, a := range actions {
 			switch a.Kind {
 			case flow.ActionPushMPLS:
@@ -160,22 +182,14 @@ func (g *rig) send(m *api.Tunnel) (passed []flow.DPID, err error) {
 				if out = flow.Port(a.Arg); out == flow.PortIn {
 					out = in
 				}
+			case flow.ActionGroup:
+				enter(a.Arg)
 			}
 		}
 	}
 	stack = []uint32{flow.CircuitLabels}
-	for _, gm := range g.has[at].GetGroups() {
-		_, group, err := gm.Group()
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range group.Buckets {
-			if group.ID == m.Group && out == 0 && !g.down[flow.Location{Switch: at, Port: b.WatchPort}] {
-				do(b.Actions, 0)
-			}
-		}
-	}
-	for range 20 {
+	enter(m.Group)
+	for range 40 {
 		passed = append(passed, at)
 		here := flow.Location{Switch: at, Port: out}
 		far, cabled := g.cables[here]
@@ -206,7 +220,7 @@ func (g *rig) send(m *api.Tunnel) (passed []flow.DPID, err error) {
 		}
 	}
 	passed = append(passed, at)
-	ok := at.String() == m.To && slices.Equal(stack, []uint32{flow.CircuitLabels})
+	ok := fail == nil && at.String() == m.To && slices.Equal(stack, []uint32{flow.CircuitLabels})
 	ok = ok && slices.ContainsFunc(g.has[at].GetFlows(), func(f *api.FlowEntry) bool {
 		_, e, err := f.Entry()
 		return err == nil && e.Goto == flow.TableLabels
@@ -256,6 +270,7 @@ func TestTunnel(t *testing.T) {
 	if m.State != "up" || m.Group != g.b.status["a"].tunnel.group {
 		t.Errorf("%v", m)
 	}
+	g.repaired()
 	if n := len(g.b.labels.used[2]) + len(g.b.labels.used[3]); n != 0 {
 		t.Errorf("%d labels of the old path are not given back", n)
 	}
@@ -447,11 +462,13 @@ func TestRandomFaults(t *testing.T) {
 			if (err == nil) != (ways > 0) || (m.State == "down") != (ways == 0) || m.Protect && ways == 2 && m.State != "up" {
 				t.Fatalf("seed %d: %v: %v, %d ways", seed, m, err, ways)
 			}
-			for _, p := range g.b.status[m.Name].installed() {
-				inUse += max(len(p)-2, 0)
-			}
 			if n := len(g.b.status[m.Name].retired); n != 0 && m.State != "down" {
 				t.Fatalf("seed %d: %s has %d old paths", seed, m.Name, n)
+			}
+		}
+		for _, s := range g.b.status {
+			for _, p := range s.installed() {
+				inUse += max(len(p)-2, 0)
 			}
 		}
 		labels, entries := 0, 0

@@ -114,6 +114,35 @@ func (c chance) tagged() map[string][]byte {
 	}
 }
 
+// TestSwap exchanges the addresses of frames, by the fake and by Open vSwitch, and sends them
+// back through a group by the port that they came in by.
+func TestSwap(t *testing.T) {
+	o := startOVS(t, openflow.V13)
+	c := newChance(7)
+	d := &duel{t: t, o: o, s: New(Config{DPID: 0xaa, Local: true, Now: time.Now(), Nicira: true})}
+	d.c = connect(t, d.s, openflow.V13)
+	d.clean()
+	swap := strings.Join(flow.ActionStrings(flow.SwapMACs()), ",")
+	hopRules{"group 1 indirect 0 output:1",
+		"0 600 in_port=1,eth_dst=01:00:00:00:00:00/01:00:00:00:00:00 drop",
+		"0 500 in_port=1 " + flow.FormatActions([]flow.Action{flow.ForgetInPort()}) + "," + swap + ",group:1",
+		"0 500 in_port=4 " + swap + ",output:2"}.load(d)
+	for kind, f := range c.customers() {
+		f = packet.Pad(f)
+		d.packet(1, f)
+		d.packet(4, f)
+		if f[0]&1 != 0 {
+			continue
+		}
+		for in, out := range map[flow.Port]flow.Port{1: 1, 4: 2} {
+			back := d.through(in, out, f)
+			if len(back) < 12 || !bytes.Equal(back[:6], f[6:12]) || !bytes.Equal(back[6:12], f[:6]) {
+				t.Errorf("%s from port %v: %x becomes %x", kind, in, f, back)
+			}
+		}
+	}
+}
+
 // TestCircuits carries customers' frames over each kind of circuit, hop by hop,
 // by the fake and by Open vSwitch: both send the same at every hop, and what
 // arrives is what was sent. What Weft checks of rules (flow.CheckActions) takes them all.

@@ -1,6 +1,9 @@
 package oftest
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -51,7 +54,7 @@ func known(a flow.Action) bool {
 	_, encap := flow.ParseEncap(a)
 	_, decap := flow.ParseDecap(a)
 	_, resubmit := flow.ParseResubmit(a)
-	return a == flow.ForgetInPort() || controller || encap || decap || resubmit
+	return a == flow.ForgetInPort() || slices.Contains(flow.SwapMACs(), a) || controller || encap || decap || resubmit
 }
 
 // nicira carries out an action of Open vSwitch; false is that the packet is
@@ -64,6 +67,9 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 	if *a == flow.ForgetInPort() {
 		t.in = 0
 		return true
+	}
+	if i := slices.Index(flow.SwapMACs(), *a); i >= 0 {
+		return t.move(i)
 	}
 	if r, ok := flow.ParseResubmit(*a); ok {
 		s.resubmit(t, r)
@@ -78,6 +84,27 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 	if _, decap := flow.ParseDecap(*a); decap && was != flow.PacketEthernet {
 		t.trip.frames, t.trip.messages = len(s.effects.Frames), len(s.effects.Messages)
 	}
+	return true
+}
+
+// move carries out one of the actions that exchange addresses, by its place among them.
+func (t *transit) move(i int) bool {
+	if t.typ != flow.PacketEthernet || len(t.frame) < 12 {
+		t.trip.void = unfit
+		return false
+	}
+	t.frame = slices.Clone(t.frame)
+	kept := binary.BigEndian.AppendUint64(nil, t.key.Metadata)
+	switch dst, src, last := t.frame[:6], t.frame[6:12], kept[2:]; i {
+	case 0:
+		copy(last, src)
+	case 1:
+		copy(src, dst)
+	case 2:
+		copy(dst, last)
+	}
+	packet.Parse(t.frame, &t.key)
+	t.key.Metadata = binary.BigEndian.Uint64(kept)
 	return true
 }
 

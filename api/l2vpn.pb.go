@@ -70,8 +70,11 @@ type Circuit struct {
 	StormKbps uint64 `protobuf:"varint,20,opt,name=storm_kbps,json=stormKbps,proto3" json:"storm_kbps,omitempty"`
 	// Of a vpls: how its tree is chosen: steiner or random. Empty: steiner.
 	Tree string `protobuf:"bytes,21,opt,name=tree,proto3" json:"tree,omitempty"`
-	// Ends, as in ends, that send back what the circuit brings there, for a test.
+	// Of a vpws: an end, as in ends, that sends back what the circuit brings there, with the
+	// Ethernet addresses exchanged, for a test. Its customer is cut off meanwhile.
 	Loops []string `protobuf:"bytes,22,rep,name=loops,proto3" json:"loops,omitempty"`
+	// RFC 3339: until when.
+	LoopsUntil string `protobuf:"bytes,23,opt,name=loops_until,json=loopsUntil,proto3" json:"loops_until,omitempty"`
 	// Never given twice.
 	Id uint32 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// What is kept of each end, in the order of ends.
@@ -106,7 +109,10 @@ type Circuit struct {
 	// The tunnels that it goes through.
 	Tunnels []string `protobuf:"bytes,45,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
 	// Labels of its tree, of a vpls.
-	TreeLabels    []*CircuitLabel `protobuf:"bytes,46,rep,name=tree_labels,json=treeLabels,proto3" json:"tree_labels,omitempty"`
+	TreeLabels []*CircuitLabel `protobuf:"bytes,46,rep,name=tree_labels,json=treeLabels,proto3" json:"tree_labels,omitempty"`
+	// While it is scheduled: the links on which its rate is booked, by the ports that frames leave
+	// by, SWITCH:PORT; none if there was no path.
+	Planned       []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -295,6 +301,13 @@ func (x *Circuit) GetLoops() []string {
 	return nil
 }
 
+func (x *Circuit) GetLoopsUntil() string {
+	if x != nil {
+		return x.LoopsUntil
+	}
+	return ""
+}
+
 func (x *Circuit) GetId() uint32 {
 	if x != nil {
 		return x.Id
@@ -410,6 +423,13 @@ func (x *Circuit) GetTunnels() []string {
 func (x *Circuit) GetTreeLabels() []*CircuitLabel {
 	if x != nil {
 		return x.TreeLabels
+	}
+	return nil
+}
+
+func (x *Circuit) GetPlanned() []string {
+	if x != nil {
+		return x.Planned
 	}
 	return nil
 }
@@ -1927,7 +1947,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\xde\b\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\x99\t\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -1956,7 +1976,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
 	"storm_kbps\x18\x14 \x01(\x04R\tstormKbps\x12\x12\n" +
 	"\x04tree\x18\x15 \x01(\tR\x04tree\x12\x14\n" +
-	"\x05loops\x18\x16 \x03(\tR\x05loops\x12\x0e\n" +
+	"\x05loops\x18\x16 \x03(\tR\x05loops\x12\x1f\n" +
+	"\vloops_until\x18\x17 \x01(\tR\n" +
+	"loopsUntil\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -1977,7 +1999,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\btx_bytes\x18, \x01(\x04R\atxBytes\x12\x18\n" +
 	"\atunnels\x18- \x03(\tR\atunnels\x126\n" +
 	"\vtree_labels\x18. \x03(\v2\x15.weft.v1.CircuitLabelR\n" +
-	"treeLabelsB\v\n" +
+	"treeLabels\x12\x18\n" +
+	"\aplanned\x18/ \x03(\tR\aplannedB\v\n" +
 	"\t_priority\"\xf6\x01\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +

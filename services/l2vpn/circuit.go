@@ -214,7 +214,7 @@ func wanted(m *api.Circuit) *api.Circuit {
 	return &api.Circuit{Name: m.Name, Type: m.Type, Ends: slices.Clone(m.Ends), Payload: m.Payload, Transport: m.Transport,
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
-		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: m.Loops}
+		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil}
 }
 
 // parse returns a stored circuit.
@@ -236,8 +236,15 @@ func parse(m *api.Circuit) (*circuit, error) {
 			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: its tree has label %d at switch %s", m.Name, l.Label, l.Dpid)
 		}
 	}
-	c.Id, c.Members, c.TreeLabels = m.Id, m.Members, m.TreeLabels
+	c.Id, c.Members, c.TreeLabels, c.Planned = m.Id, m.Members, m.TreeLabels, m.Planned
 	return c, nil
+}
+
+// copy returns a circuit with what clients set, and nothing that the service gives.
+func (c *circuit) copy() *circuit {
+	n := *c
+	n.Circuit = wanted(c.Circuit)
+	return &n
 }
 
 // message returns the circuit as it is stored.

@@ -113,8 +113,13 @@ func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
 		}
 		return acts
 	}
-	return append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(labelTTL),
-		flow.Encap(flow.PacketEthernet), flow.ToGroup(group))
+	return append(acts, c.cover(to, group)...)
+}
+
+// cover returns the actions by which a frame inside a circuit goes to an end by the group of a tunnel.
+func (c *circuit) cover(to int, group uint32) []flow.Action {
+	return []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(labelTTL),
+		flow.Encap(flow.PacketEthernet), flow.ToGroup(group)}
 }
 
 // leave returns the actions by which a frame with so many tags leaves at an end.

@@ -302,6 +302,9 @@ func (b *store) linkChanged(e *api.LinkChanged) {
 	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.linkHas(src, dst, e.Link.GetCapacityKbps()); e.Removed {
+		b.linkHas(src, dst, 0)
+	}
 	if e.Removed || e.Link.State != "up" && e.Link.State != "dampened" {
 		if delete(b.core[src], dst); len(b.core[src]) == 0 {
 			delete(b.core, src)
@@ -355,7 +358,8 @@ func (b *store) replant(ctx context.Context) {
 			if err != nil || slices.EqualFunc(arcs, c.arcs(), arc.same) {
 				return old, nil //nolint:nilerr // there is no better tree; findLAN says why
 			}
-			n := &circuit{Circuit: proto.CloneOf(c.Circuit), ends: c.ends, from: c.from, until: c.until}
+			n := c.copy()
+			n.Circuit = proto.CloneOf(c.Circuit)
 			n.TreeLabels, err = b.label(n, arcs, &undo)
 			return n, err
 		})

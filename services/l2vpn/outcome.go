@@ -59,7 +59,7 @@ func (b *store) outcome(t *batch) *api.SetCircuitsResponse {
 		case old == nil:
 			o.Outcome = "added"
 			r.Added = append(r.Added, c.Name)
-		case proto.Equal(wanted(old.Circuit), c.Circuit):
+		case proto.Equal(wanted(old.Circuit), wanted(c.Circuit)):
 			o.Outcome = "unchanged"
 			r.Unchanged = append(r.Unchanged, c.Name)
 			continue
@@ -146,7 +146,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 // draft returns a circuit with what it keeps of the one before, and labels that
 // stand for those that it would be given. It is called with mu held.
 func (b *store) draft(c, old *circuit) *circuit {
-	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends, from: c.from, until: c.until}
+	n := c.copy()
 	for i, e := range c.ends {
 		m := &api.CircuitMember{End: e.String(), Label: flow.CircuitLabels}
 		if old != nil && i < len(old.ends) && old.ends[i] == e {
@@ -185,13 +185,22 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 	old := b.circuits.Get(c.Name)
 	p := &api.CircuitPreview{Feasible: true, Entries: b.difference(old, c)}
 	for _, e := range c.ends {
-		if why := b.unusable(e.at); why != "" {
+		if why := b.unusable(e.at); why != "" && c.phaseAt(b.now()) != waits {
 			p.Feasible, p.Reason = false, why
 		}
 		p.Labels = append(p.Labels, b.labels.peek(e.at.Switch))
 	}
 	if c.local() {
 		p.Path = []string{c.ends[0].at.Switch.String()}
+	}
+	return p, b.wantsOf(c, old)
+}
+
+// wantsOf returns the tunnels that a circuit would be asked for, with what would be booked
+// on them; old is the one before, nil if it is new. It is called with mu held.
+func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
+	if c.Type == vpls {
+		c = b.draft(c, old)
 	}
 	wants := b.tunnelsOf(c)
 	for _, m := range wants {
@@ -205,7 +214,7 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 			}
 		}
 	}
-	return p, wants
+	return wants
 }
 
 // pending reports whether a circuit that a batch has made or changed is requested only,

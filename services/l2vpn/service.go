@@ -73,7 +73,11 @@ func run(ctx context.Context, env *weft.Env) error {
 		env.Metric.Gauge("circuits", "Circuits, by their state.", func() float64 { return float64(b.having(state)) }, "state", state)
 	}
 	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepStanding(env, flow.OwnerCircuits, b.want)}
-	s.tunnel = &keeper{b: b, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
+	s.tunnel = &keeper{b: b, list: func(ctx context.Context) ([]*api.Tunnel, error) {
+		r, err := weft.Call(ctx, env, api.ListTunnels, &api.ListTunnelsRequest{})
+		return r.GetTunnels(), err
+	},
+		turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
 		ask: func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
 			return weft.Call(ctx, env, api.SetTunnels, q)
 		}}
@@ -264,6 +268,9 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 	if err != nil {
 		return nil, err
 	}
+	if err := s.tunnel.reserve(ctx, t); err != nil {
+		return nil, err
+	}
 	if q.DryRun {
 		return s.b.outcome(t), nil
 	}
@@ -298,7 +305,15 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 	if err != nil {
 		return nil, err
 	}
+	if err := s.tunnel.reserve(ctx, t); err != nil {
+		return nil, err
+	}
 	p, wants := s.b.preview(t)
+	if ahead := t.planned[0]; len(ahead) > 0 {
+		p.Path, p.Standby = ways(ahead[0])
+		s.b.fit(t.circuits[0], ahead, p)
+		return p, nil
+	}
 	if len(wants) == 0 {
 		if t.refused[0] == nil {
 			s.b.fit(t.circuits[0], nil, p)

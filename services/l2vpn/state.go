@@ -187,6 +187,7 @@ func (b *store) message(s *status) *api.Circuit {
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.phase == waits {
 		m.Reason += ", in " + c.from.Sub(b.now()).Round(time.Second).String()
+		m.Planned = c.Planned
 	}
 	sum := s.base
 	for i, x := range c.Members {

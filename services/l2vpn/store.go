@@ -44,6 +44,8 @@ type store struct {
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
 	timed    map[string]bool                // circuits that begin or end
+
+	capacities map[flow.Location]map[flow.Location]uint64 // kilobits per second that may be booked, of the links that leave by a port
 }
 
 // trusting is how long after its start the service waits for switches, ports and
@@ -78,7 +80,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
-		timed:  map[string]bool{},
+		timed: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -188,14 +190,15 @@ func note[K comparable](m map[K]map[string]bool, key K, name string, enter bool)
 // A batch is what one request changes.
 type batch struct {
 	req      *api.SetCircuitsRequest
-	circuits []*circuit // that are wanted
-	gone     []string   // that are deleted, by name
-	refused  []error    // of each circuit
+	circuits []*circuit      // that are wanted
+	gone     []string        // that are deleted, by name
+	refused  []error         // of each circuit
+	planned  [][]*api.Tunnel // of each that is to begin: its tunnels as they would be
 }
 
 // read returns what a request wants, and refuses what cannot be.
 func (b *store) read(req *api.SetCircuitsRequest) (*batch, error) {
-	t := &batch{req: req, circuits: make([]*circuit, len(req.Circuits)), refused: make([]error, len(req.Circuits))}
+	t := &batch{req: req, circuits: make([]*circuit, len(req.Circuits)), refused: make([]error, len(req.Circuits)), planned: make([][]*api.Tunnel, len(req.Circuits))}
 	named := map[string]bool{}
 	for i, m := range req.Circuits {
 		t.circuits[i], t.refused[i] = readCircuit(m)
@@ -313,7 +316,8 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 // complete gives a circuit what the service gives: its number, and for its ends
 // what they had before, or something new. It is called with mu held.
 func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
-	n := &circuit{Circuit: wanted(c.Circuit), ends: c.ends, from: c.from, until: c.until}
+	n := c.copy()
+	n.Planned = c.Planned
 	had := map[end]*api.CircuitMember{}
 	if old != nil {
 		n.Id, n.TreeLabels = old.Id, old.TreeLabels

@@ -59,7 +59,11 @@ func (c *circuit) over(old *circuit, now time.Time) bool {
 func (s *status) idle() (state, reason string) {
 	switch s.phase {
 	case waits:
-		return "scheduled", "begins " + s.circuit.From
+		reason = "begins " + s.circuit.From
+		if c := s.circuit; c.RateKbps > 0 && len(c.Planned) == 0 && !c.local() {
+			reason += ", without its rate booked, as there was no path"
+		}
+		return "scheduled", reason
 	case ended:
 		return "down", "ended " + s.circuit.Until
 	}

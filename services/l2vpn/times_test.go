@@ -54,7 +54,7 @@ func TestTimes(t *testing.T) {
 	begin := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	end := begin.Add(10 * time.Hour)
 	for _, m := range []*api.Circuit{
-		{Name: "a", Ends: []string{"1:1", "2:1.7"}, RateKbps: 1000},
+		{Name: "a", Ends: []string{"1:1", "2:1.7"}},
 		{Name: "a", Ends: []string{"1:1", "1:2"}},
 		{Name: "a", Type: "vpls", Ends: []string{"1:1", "1:2", "1:3"}},
 	} {

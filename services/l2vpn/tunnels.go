@@ -265,6 +265,7 @@ func usable(t *api.Tunnel) uint32 {
 // A keeper gives circuits the tunnels that they want.
 type keeper struct {
 	b      *store
+	list   func(context.Context) ([]*api.Tunnel, error)
 	ask    func(context.Context, *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error)
 	turn   chan struct{} // capacity one
 	kicked chan struct{} // capacity one

@@ -32,6 +32,7 @@ type circuit struct {
 	ends []end // in the order of Ends
 
 	from, until time.Time // zero: from ever, for ever
+	loopUntil   time.Time
 }
 
 // An end is where a customer is attached.
@@ -166,6 +167,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 	if err := c.readTimes(); err != nil {
 		return wrong("%w", err)
 	}
+	if err := c.readLoops(); err != nil {
+		return wrong("%w", err)
+	}
 	return c, supported(c)
 }
 
@@ -201,8 +205,6 @@ func supported(c *circuit) error {
 		what = "payload " + c.Payload
 	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
-	case len(c.Loops) > 0:
-		what = "loops"
 	default:
 		return nil
 	}

@@ -76,6 +76,10 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 				continue // there is no tunnel yet
 			}
 		}
+		if s.looped && c.Loops[0] == e.String() {
+			to.loop(c, i, far, group)
+			continue
+		}
 		to.ingress(c.Id, e, c.Members[i].Meter, c.deliver(i, far, group))
 		if group != 0 {
 			to.egress(c.Id, e, c.Members[i].Label, leave(c.carried(), e))

@@ -59,7 +59,7 @@ func (b *store) outcome(t *batch) *api.SetCircuitsResponse {
 		case old == nil:
 			o.Outcome = "added"
 			r.Added = append(r.Added, c.Name)
-		case proto.Equal(wanted(old.Circuit), wanted(c.Circuit)):
+		case proto.Equal(old.wantedAt(b.now()), c.wantedAt(b.now())):
 			o.Outcome = "unchanged"
 			r.Unchanged = append(r.Unchanged, c.Name)
 			continue

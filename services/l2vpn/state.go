@@ -110,6 +110,8 @@ func (b *store) find(s *status) (state, reason string) {
 	switch m := s.measured; {
 	case m != nil && m.down != "":
 		return "down", m.down
+	case s.looped:
+		return "degraded", c.loopReason()
 	case degraded != "":
 		return "degraded", degraded
 	case m != nil && m.bound != "":
@@ -183,7 +185,7 @@ func (b *store) unusable(at flow.Location) string {
 // message returns a circuit with its state. It is called with mu held.
 func (b *store) message(s *status) *api.Circuit {
 	c := s.circuit
-	m := wanted(c.Circuit)
+	m := c.wantedAt(b.now())
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.phase == waits {
 		m.Reason += ", in " + c.from.Sub(b.now()).Round(time.Second).String()

@@ -57,6 +57,7 @@ type status struct {
 	circuit *circuit
 	before  *circuit // as it was before its last change; nil: it was not
 	phase   phase
+	looped  bool                 // an end sends back what comes
 	version uint64               // counts its changes
 	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
 	has     map[flow.DPID]uint64 // the version that a switch has confirmed
@@ -117,7 +118,8 @@ func (b *store) changed(old, now *circuit) {
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase = now, old, now.phaseAt(b.now())
-	if delete(b.timed, now.Name); now.From != "" || now.Until != "" {
+	s.looped = now.loopsAt(b.now())
+	if delete(b.timed, now.Name); now.From != "" || now.Until != "" || len(now.Loops) > 0 {
 		b.timed[now.Name] = true
 	}
 	s.version++

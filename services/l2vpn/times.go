@@ -70,8 +70,8 @@ func (s *status) idle() (state, reason string) {
 	return "", ""
 }
 
-// turn lets the circuits begin and end whose time has come, and returns when the
-// next one does; zero if none will.
+// turn lets the circuits and loops begin and end whose time has come, and returns when
+// the next one does; zero if none will.
 func (b *store) turn() (next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +81,12 @@ func (b *store) turn() (next time.Time) {
 		if p := s.circuit.phaseAt(now); p != s.phase {
 			b.pass(s, p)
 		}
-		for _, at := range []time.Time{s.circuit.from, s.circuit.until} {
+		if l := s.circuit.loopsAt(now); l != s.looped {
+			s.looped = l
+			b.again(s)
+			b.assess(s)
+		}
+		for _, at := range []time.Time{s.circuit.from, s.circuit.until, s.circuit.loopUntil} {
 			if at.After(now) && (next.IsZero() || at.Before(next)) {
 				next = at
 			}

@@ -34,7 +34,7 @@ ends change, and over restarts.`,
   weft l2vpn delete red`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r), l2vpnPingCommand(&r), l2vpnValidateCommand(&r),
+	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r), l2vpnPingCommand(&r), l2vpnLoopCommand(&r), l2vpnValidateCommand(&r),
 		circuits().lists(&r, &cobra.Command{
 			Use:     "list [NAME]",
 			Short:   "List circuits, their states and ways",

@@ -180,20 +180,22 @@ func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) (
 	return list, nil
 }
 
-// checkGroup refuses what a switch would not carry out, and what would make the
-// order of groups matter.
+// checkGroup refuses what a switch would not carry out. A group may lead to groups of
+// the same service with higher numbers, and watch them: groups are made from the highest number
+// down, and removed from the lowest up, so none leads to one that is not there.
 func checkGroup(g *flow.Group) error {
 	if err := g.Check(); err != nil {
 		return err
 	}
+	leads := func(to uint32) bool { return to > g.ID && flow.GroupOwner(to) == flow.GroupOwner(g.ID) }
 	for i := range g.Buckets {
 		for _, a := range g.Buckets[i].Actions {
-			if a.Kind == flow.ActionGroup {
-				return fmt.Errorf("group %d: bucket %d leads to another group; lead to ports", g.ID, i)
+			if a.Kind == flow.ActionGroup && !leads(a.Arg) {
+				return fmt.Errorf("group %d: bucket %d leads to group %d; want one of the same service with a higher number", g.ID, i, a.Arg)
 			}
 		}
-		if w := g.Buckets[i].WatchGroup; w != flow.GroupAny {
-			return fmt.Errorf("group %d: bucket %d watches group %d; watch a port", g.ID, i, w)
+		if w := g.Buckets[i].WatchGroup; w != flow.GroupAny && !leads(w) {
+			return fmt.Errorf("group %d: bucket %d watches group %d; want one of the same service with a higher number", g.ID, i, w)
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func (l *ledger) dueObjects(now time.Time) (due []*resource, later time.Time) {
 			due = append(due, w)
 		}
 	}
-	slices.SortFunc(due, func(a, b *resource) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(due, func(a, b *resource) int { return compareKeys(b.key, a.key) }) // what groups lead to first
 	return due, later
 }
 

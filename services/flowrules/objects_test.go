@@ -276,6 +276,32 @@ func TestStandingRefusesOthersNumbers(t *testing.T) {
 	})
 }
 
+// A group may lead to one with a higher number, which is made before and removed after it.
+func TestStandingChainedGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.connect(1)
+		far, near := selectGroup(1, 2), selectGroup(1, 2)
+		far.Id++
+		near.Buckets[0].Actions = []string{flow.ToGroup(far.Id).String()}
+		near.Buckets[0].WatchGroup = far.Id
+		set := func(groups ...*api.Group) {
+			t.Helper()
+			if r, err := g.rules.SetStanding(t.Context(), &api.SetStandingRequest{Dpid: "1", Owner: "balancer", Groups: groups}); err != nil || len(r.Failed) > 0 {
+				t.Fatal(r, err)
+			}
+		}
+		set(near, far)
+		g.wantHistory("made", "add "+(objectKey{groupObject, far.Id}).String(), "add "+(objectKey{groupObject, near.Id}).String())
+		set()
+		g.wantHistory("removed", "delete "+(objectKey{groupObject, near.Id}).String(), "delete "+(objectKey{groupObject, far.Id}).String())
+		near.Buckets[0].Actions, near.Buckets[0].WatchGroup = []string{flow.ToGroup(near.Id).String()}, 0
+		if _, err := g.rules.SetStanding(t.Context(), &api.SetStandingRequest{Dpid: "1", Owner: "balancer", Groups: []*api.Group{near}}); api.KindOf(err) != codes.InvalidArgument {
+			t.Error("leads to itself:", err)
+		}
+	})
+}
+
 func TestEntriesThatComeAndGoAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, defaults(), 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// A bypass leads around a link behind the heads of tunnels, from the switch before
-// the link to the one after it: one for all tunnels over the link (facility backup,
+// A bypass leads around a link that tunnels use, from the switch before the link to
+// the one after it: one for all tunnels over the link (facility backup,
 // RFC 4090 section 3.2). It is a tunnel that the service keeps for itself, in a bucket of its
 // own. Frames enter it by the group of the link, which fails over by itself where the
 // link's port goes down or its BFD session ends; they come out with the label that they
@@ -58,6 +58,13 @@ func parseBypass(m *api.Tunnel) (*tunnel, error) {
 	t := newBypass(crossing{at, to})
 	t.primary, err = parseLSP(m.Primary, t.from, t.to)
 	return t, err
+}
+
+// bypassable reports whether a tunnel's frames go around the link after a hop if it
+// fails. Bypasses have none themselves, and where a tunnel with two paths begins, its other
+// path takes them.
+func (t *tunnel) bypassable(p lsp, hop int) bool {
+	return t.around == nil && (hop > 0 || !t.protect) && hop < len(p)-1 && bypassable(p[hop].out)
 }
 
 // bypassable reports whether the link at a port can have a bypass. Those of tunnel
@@ -111,19 +118,16 @@ func (b *store) bypass(at flow.Location) lsp {
 	return s.entered.primary
 }
 
-// bypassed says in a path which of its links have a bypass. It is called with mu held.
-func (b *store) bypassed(p *api.LabelSwitchedPath) {
-	for i, h := range p.GetHops() {
-		if i == 0 || h.OutPort == 0 {
-			continue // the head has a standby path, or is given another path by the controller
-		}
-		sw, err := flow.ParseDPID(h.Dpid)
-		if err != nil || !bypassing(b.switches[sw]) {
+// bypassed says in the message of a path which of its links have a bypass. It is
+// called with mu held.
+func (b *store) bypassed(t *tunnel, m *api.LabelSwitchedPath, p lsp) {
+	for i, h := range p {
+		if !t.bypassable(p, i) || !bypassing(b.switches[h.sw]) {
 			continue
 		}
-		if way := b.bypass(flow.Location{Switch: sw, Port: flow.Port(h.OutPort)}); b.whole(way) {
+		if way := b.bypass(flow.Location{Switch: h.sw, Port: h.out}); b.whole(way) {
 			for _, d := range way {
-				h.Bypass = append(h.Bypass, d.sw.String())
+				m.Hops[i].Bypass = append(m.Hops[i].Bypass, d.sw.String())
 			}
 		}
 	}
@@ -140,18 +144,15 @@ func (b *store) risks(c crossing) (list []string) {
 	return slices.Compact(list)
 }
 
-// cross enters a tunnel at the links behind its head, or takes it out. It is called
-// with mu held.
+// cross enters a tunnel at the links that are to have a bypass for it, or takes it out.
+// It is called with mu held.
 func (b *store) cross(s *status, enter bool) {
-	if s.tunnel.around != nil {
-		return
-	}
 	for _, p := range s.installed() {
-		for i := 1; i < len(p)-1; i++ {
-			c := crossing{flow.Location{Switch: p[i].sw, Port: p[i].out}, p[i+1].sw}
-			if !bypassable(c.at.Port) {
+		for i := range p {
+			if !s.tunnel.bypassable(p, i) {
 				continue
 			}
+			c := crossing{flow.Location{Switch: p[i].sw, Port: p[i].out}, p[i+1].sw}
 			before := len(b.crossed[c])
 			note(b.crossed, c, s.tunnel.name, enter)
 			if now := len(b.crossed[c]); (before == 0) != (now == 0) {

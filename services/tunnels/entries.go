@@ -26,7 +26,12 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 		case s.entered.from == dpid && s.tunnel.around != nil:
 			continue // frames enter by the group of the link
 		case s.entered.from == dpid:
-			groups = append(groups, s.head())
+			groups = append(groups, s.head(bypassing(sw)))
+			for _, p := range s.entered.paths(s.active) {
+				if bypassing(sw) && s.tunnel.bypassable(p, 0) {
+					out[p[0].out] = true
+				}
+			}
 			continue
 		}
 		p := s.piece(dpid, bypassing(sw))
@@ -74,7 +79,7 @@ func (s *status) piece(dpid flow.DPID, bypassing bool) *piece {
 		k.from = append(k.from, p[i].in)
 		if i < len(p)-1 {
 			e := transit(p, i)
-			if bypassing && s.tunnel.around == nil && bypassable(p[i].out) {
+			if bypassing && s.tunnel.bypassable(p, i) {
 				e.Apply = byGroup(e.Apply, p[i].out)
 				k.out = append(k.out, p[i].out)
 			}
@@ -112,11 +117,17 @@ func transit(p lsp, i int) flow.Entry {
 
 // head returns the group of a tunnel. It fails over by itself where a port of
 // its own switch goes down. Without a path it has no bucket and drops; it stays,
-// because with a group switches delete all entries that lead to it.
-func (s *status) head() flow.Group {
+// because with a group switches delete all entries that lead to it. Bypassing says
+// whether the switch can send frames by a link's bypass.
+func (s *status) head(bypassing bool) flow.Group {
 	g := flow.Group{Kind: flow.GroupKindFastFailover, ID: s.entered.group}
 	for _, p := range s.entered.paths(s.active) {
-		g.Buckets = append(g.Buckets, bucket(p))
+		k := bucket(p)
+		if bypassing && s.tunnel.bypassable(p, 0) {
+			k.WatchPort, k.WatchGroup = flow.PortAny, bypassGroup(p[0].out)
+			k.Actions[len(k.Actions)-1] = flow.ToGroup(k.WatchGroup)
+		}
+		g.Buckets = append(g.Buckets, k)
 	}
 	return g
 }

@@ -36,7 +36,7 @@ type store struct {
 	improved time.Time                            // when a link has last become better
 	switches map[flow.DPID]*api.Switch            // that are connected
 	over     map[flow.Location]map[string]bool    // the tunnels that leave by a port
-	crossed  map[crossing]map[string]bool         // the tunnels behind whose heads a link is
+	crossed  map[crossing]map[string]bool         // the tunnels whose frames go around a link if it fails
 	fars     map[flow.Location]map[flow.DPID]bool // the switches to which these lead
 	stale    map[flow.Location]bool               // the links whose bypass may have to be another
 	labels   *labels
@@ -302,8 +302,8 @@ func (b *store) list() []*api.Tunnel {
 // message returns a tunnel with its state. It is called with mu held.
 func (b *store) message(s *status) *api.Tunnel {
 	m := s.tunnel.message()
-	b.bypassed(m.Primary)
-	b.bypassed(m.Standby)
+	b.bypassed(s.tunnel, m.Primary, s.tunnel.primary)
+	b.bypassed(s.tunnel, m.Standby, s.tunnel.standby)
 	m.State, m.Reason, m.Since = s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.state != "down" {
 		m.DelayUs = b.delay(s.path(s.active))

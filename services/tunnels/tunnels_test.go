@@ -260,6 +260,7 @@ func TestTunnel(t *testing.T) {
 	} else {
 		g.arrives(near, 1, 2)
 	}
+	old := m.Primary.Hops
 	g.cut(2, 3, true)
 	if m := g.b.get("a"); m.State != "down" || m.Active != "" || m.Reason == "" {
 		t.Errorf("%v", m)
@@ -271,8 +272,10 @@ func TestTunnel(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	g.repaired()
-	if n := len(g.b.labels.used[2]) + len(g.b.labels.used[3]); n != 0 {
-		t.Errorf("%d labels of the old path are not given back", n)
+	for _, h := range old[1:3] {
+		if sw := mustDPID(t, h.Dpid); g.b.labels.used[sw][h.Label] || g.b.at[sw]["a"] {
+			t.Errorf("hop %v of the old path is not given back", h)
+		}
 	}
 }
 

@@ -786,7 +786,19 @@ type SetStandingRequest struct {
 	Meters []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
 	// What the switch had before and is not in this set stays: the owner's state is damaged,
 	// so that it cannot tell what is wanted.
-	Keep          bool `protobuf:"varint,6,opt,name=keep,proto3" json:"keep,omitempty"`
+	Keep bool `protobuf:"varint,6,opt,name=keep,proto3" json:"keep,omitempty"`
+	// A number that the caller gives this set, never the same for two; 0: none.
+	Revision uint64 `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Not 0: this is not the whole set, but what makes the set of this revision that of the
+	// new one: what is new or changes, and what is gone. FailedPrecondition if flowrules
+	// has another set in force.
+	Base uint64 `protobuf:"varint,8,opt,name=base,proto3" json:"base,omitempty"`
+	// Entries of the base that end; their tables, priorities and matches count.
+	Gone []*FlowEntry `protobuf:"bytes,9,rep,name=gone,proto3" json:"gone,omitempty"`
+	// The numbers of its groups that end.
+	GoneGroups []uint32 `protobuf:"varint,10,rep,packed,name=gone_groups,json=goneGroups,proto3" json:"gone_groups,omitempty"`
+	// As gone_groups.
+	GoneMeters    []uint32 `protobuf:"varint,11,rep,packed,name=gone_meters,json=goneMeters,proto3" json:"gone_meters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -861,6 +873,41 @@ func (x *SetStandingRequest) GetKeep() bool {
 		return x.Keep
 	}
 	return false
+}
+
+func (x *SetStandingRequest) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *SetStandingRequest) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *SetStandingRequest) GetGone() []*FlowEntry {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+func (x *SetStandingRequest) GetGoneGroups() []uint32 {
+	if x != nil {
+		return x.GoneGroups
+	}
+	return nil
+}
+
+func (x *SetStandingRequest) GetGoneMeters() []uint32 {
+	if x != nil {
+		return x.GoneMeters
+	}
+	return nil
 }
 
 // The answer of SetStanding.
@@ -1363,14 +1410,22 @@ const file_flowrules_proto_rawDesc = "" +
 	" \x01(\tR\x05since\x12\x16\n" +
 	"\x06unread\x18\v \x01(\tR\x06unread\"=\n" +
 	"\x10ListSyncResponse\x12)\n" +
-	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xcc\x01\n" +
+	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xe6\x02\n" +
 	"\x12SetStandingRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
 	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12&\n" +
 	"\x06groups\x18\x04 \x03(\v2\x0e.weft.v1.GroupR\x06groups\x12&\n" +
 	"\x06meters\x18\x05 \x03(\v2\x0e.weft.v1.MeterR\x06meters\x12\x12\n" +
-	"\x04keep\x18\x06 \x01(\bR\x04keep\"j\n" +
+	"\x04keep\x18\x06 \x01(\bR\x04keep\x12\x1a\n" +
+	"\brevision\x18\a \x01(\x04R\brevision\x12\x12\n" +
+	"\x04base\x18\b \x01(\x04R\x04base\x12&\n" +
+	"\x04gone\x18\t \x03(\v2\x12.weft.v1.FlowEntryR\x04gone\x12\x1f\n" +
+	"\vgone_groups\x18\n" +
+	" \x03(\rR\n" +
+	"goneGroups\x12\x1f\n" +
+	"\vgone_meters\x18\v \x03(\rR\n" +
+	"goneMeters\"j\n" +
 	"\x13SetStandingResponse\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\rR\x04sent\x12\x12\n" +
 	"\x04kept\x18\x02 \x01(\rR\x04kept\x12+\n" +
@@ -1463,28 +1518,29 @@ var file_flowrules_proto_depIdxs = []int32{
 	19, // 7: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
 	20, // 8: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
 	21, // 9: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
-	0,  // 10: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	19, // 11: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
-	0,  // 12: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
-	1,  // 13: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
-	4,  // 14: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	6,  // 15: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	8,  // 16: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
-	11, // 17: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
-	13, // 18: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
-	15, // 19: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
-	2,  // 20: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	5,  // 21: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	7,  // 22: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	10, // 23: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	12, // 24: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	14, // 25: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
-	16, // 26: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 10: weft.v1.SetStandingRequest.gone:type_name -> weft.v1.FlowEntry
+	0,  // 11: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
+	19, // 12: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	0,  // 13: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
+	1,  // 14: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
+	4,  // 15: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	6,  // 16: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	8,  // 17: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
+	11, // 18: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
+	13, // 19: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
+	15, // 20: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
+	2,  // 21: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	5,  // 22: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	7,  // 23: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	10, // 24: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	12, // 25: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	14, // 26: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	16, // 27: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_flowrules_proto_init() }

@@ -39,6 +39,7 @@ type ledger struct {
 	removals  map[entryID]*removal
 	claimed   map[flow.Owner]bool              // services that have declared their set in this session
 	unclaimed map[flow.Owner]map[entryID]*seen // entries of those that have not
+	revisions map[flow.Owner]uint64            // of the sets that they have declared
 	keeping   map[flow.Owner]bool              // services that keep entries outside their set
 	foreign   int
 	spared    map[flow.Owner]int // entries that stay because the store is not whole
@@ -89,6 +90,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
 	l.tally = tally{}
 	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[entryID]*seen{}
+	l.revisions = map[flow.Owner]uint64{}
 	l.keeping, l.spared = map[flow.Owner]bool{}, map[flow.Owner]int{}
 	for _, r := range l.rules {
 		r.late, r.crowded, r.lost = 0, false, false
@@ -106,7 +108,7 @@ func (l *ledger) disconnect(now time.Time) {
 	}
 	l.connected, l.viewed, l.unknown, l.since = false, false, false, now
 	l.foreign, l.asked = 0, 0
-	l.claimed, l.unclaimed = nil, nil
+	l.claimed, l.unclaimed, l.revisions = nil, nil, nil
 	l.objects.forget(now)
 	clear(l.todo)
 	for k, m := range l.removals {

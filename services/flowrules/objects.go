@@ -70,33 +70,11 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*resource, others bool,
 	keep := make(map[objectKey]bool, len(list))
 	for _, w := range list {
 		keep[w.key] = true
-		if old := o.wanted[w.key]; old != nil {
-			if sameBody(w.key.kind, &w.body, &old.body) {
-				d.kept++
-				d.objects = append(d.objects, old)
-				continue
-			}
-			old.settle()
-		}
-		o.wanted[w.key] = w
-		o.drop(w.key)
-		d.objects = append(d.objects, w)
-		if h := o.have[w.key]; h != nil && sameBody(w.key.kind, &w.body, h) {
-			w.become(confirmed, "", now)
-			d.kept++
-			continue
-		}
-		w.become(requested, "", now)
-		w.due = now
-		d.sent++
+		o.want(w, d, now)
 	}
-	for k, w := range o.wanted {
+	for k := range o.wanted {
 		if k.owner() == owner && !keep[k] {
-			delete(o.wanted, k)
-			w.settle()
-			if o.have[k] == nil && w.state == sent {
-				o.have[k] = &body{} // it may still arrive there
-			}
+			o.unwant(k)
 		}
 	}
 	for k := range o.have {
@@ -104,6 +82,42 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*resource, others bool,
 			d.gone = append(d.gone, o.remove(k, now))
 			d.sent++
 		}
+	}
+}
+
+// want has a group or meter of a service made, or changed, if it is not as wanted.
+func (o *objects) want(w *resource, d *declared, now time.Time) {
+	if old := o.wanted[w.key]; old != nil {
+		if sameBody(w.key.kind, &w.body, &old.body) {
+			d.kept++
+			d.objects = append(d.objects, old)
+			return
+		}
+		old.settle()
+	}
+	o.wanted[w.key] = w
+	o.drop(w.key)
+	d.objects = append(d.objects, w)
+	if h := o.have[w.key]; h != nil && sameBody(w.key.kind, &w.body, h) {
+		w.become(confirmed, "", now)
+		d.kept++
+		return
+	}
+	w.become(requested, "", now)
+	w.due = now
+	d.sent++
+}
+
+// unwant takes a group or meter out of what is wanted; the switch may have it.
+func (o *objects) unwant(k objectKey) {
+	w := o.wanted[k]
+	if w == nil {
+		return
+	}
+	delete(o.wanted, k)
+	w.settle()
+	if o.have[k] == nil && w.state == sent {
+		o.have[k] = &body{} // it may still arrive there
 	}
 }
 

@@ -19,6 +19,10 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 		return nil, err
 	}
 	objects, err := admitObjects(req, sw, owner)
+	var gone ended
+	if err == nil {
+		gone, err = admitEnded(req, sw, owner)
+	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "standing entries of %v: %w", owner, err)
 	}
@@ -30,7 +34,17 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	l := w.ledger
 	session := l.session
-	d := l.declare(owner, entries, objects, req.GetKeep(), time.Now())
+	var d declared
+	switch has := l.revisions[owner]; {
+	case req.GetBase() == 0:
+		d = l.declare(owner, entries, objects, req.GetKeep(), time.Now())
+	case has == 0 || has != req.Base && has != req.GetRevision() || l.keeping[owner]: // the revision itself: the call is made again
+		w.mu.Unlock()
+		return nil, api.Errorf(codes.FailedPrecondition, "standing entries of %v: the set of switch %v is not that of revision %d; declare the whole set", owner, sw, req.Base)
+	default:
+		d = l.change(owner, entries, objects, gone, time.Now())
+	}
+	l.revisions[owner] = req.GetRevision()
 	doubts := l.doubts
 	l.doubts = nil
 	waits := make([]<-chan struct{}, 0, len(d.rules)+len(d.removals))
@@ -165,49 +179,13 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 
 	wanted := make(map[entryID]bool, len(entries))
 	for i := range entries {
-		e := entries[i]
-		k := idOf(&e)
-		old := l.rules[k]
-		if old != nil && old.owner() != owner && old.owner() != flow.OwnerOperator {
-			d.refused = append(d.refused, &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &e), State: failed.String(), Reason: reasonHeld(old.owner())})
-			continue
+		if l.want(&entries[i], have, &d, now) {
+			wanted[idOf(&entries[i])] = true
 		}
-		wanted[k] = true
-		if old != nil && old.owner() == owner && old.same(&e) {
-			d.kept++
-			d.rules = append(d.rules, old)
-			continue
-		}
-		l.order++
-		r := newRule(&e, now)
-		r.order = l.order
-		if old != nil {
-			l.take(k, old)
-			if old.owner() == flow.OwnerOperator {
-				l.hide(k, old, owner, now)
-			}
-		}
-		d.rules = append(d.rules, r)
-		if h := have[k]; h != nil && same(&e, &h.entry, l.version) {
-			r.cookie = h.entry.Cookie
-			l.rules[k] = r
-			r.onSwitch(now)
-			d.kept++
-			continue
-		}
-		l.put(r, now)
-		d.sent++
 	}
 	for k, r := range l.rules {
 		if r.owner() == owner && !wanted[k] {
-			l.take(k, r)
-			if h := l.hidden[k]; h != nil { // the operator's comes back in its place
-				delete(l.hidden, k)
-				l.put(h, now)
-			} else {
-				d.removals = append(d.removals, l.remove(r.entry(), now))
-				d.sent++
-			}
+			l.unwant(k, r, &d, now)
 		}
 	}
 	for k, h := range have {
@@ -233,6 +211,114 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 		l.tally.added += d.sent - removed
 		l.tally.removed += removed
 		l.count.reconciled(d.kept, d.sent-removed, removed)
+	}
+	return d
+}
+
+// want makes an entry of a service wanted, of which the switch has some. It
+// reports whether it can be: the key may be another service's.
+func (l *ledger) want(e *flow.Entry, have map[entryID]*seen, d *declared, now time.Time) bool {
+	owner, k := e.Cookie.Owner(), idOf(e)
+	old := l.rules[k]
+	if old != nil && old.owner() != owner && old.owner() != flow.OwnerOperator {
+		d.refused = append(d.refused, &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, e), State: failed.String(), Reason: reasonHeld(old.owner())})
+		return false
+	}
+	if old != nil && old.owner() == owner && old.same(e) {
+		d.kept++
+		d.rules = append(d.rules, old)
+		return true
+	}
+	l.order++
+	r := newRule(e, now)
+	r.order = l.order
+	if old != nil {
+		l.take(k, old)
+		if old.owner() == flow.OwnerOperator {
+			l.hide(k, old, owner, now)
+		}
+	}
+	d.rules = append(d.rules, r)
+	if h := have[k]; h != nil && same(e, &h.entry, l.version) {
+		r.cookie = h.entry.Cookie
+		l.rules[k] = r
+		r.onSwitch(now)
+		d.kept++
+		return true
+	}
+	l.put(r, now)
+	d.sent++
+	return true
+}
+
+// unwant takes an entry of a service back.
+func (l *ledger) unwant(k entryID, r *rule, d *declared, now time.Time) {
+	l.take(k, r)
+	if h := l.hidden[k]; h != nil { // the operator's comes back in its place
+		delete(l.hidden, k)
+		l.put(h, now)
+		return
+	}
+	d.removals = append(d.removals, l.remove(r.entry(), now))
+	d.sent++
+}
+
+// ended is what is no more of a service's set.
+type ended struct {
+	entries []entryID
+	objects []objectKey
+}
+
+// admitEnded returns what a change of a set ends.
+func admitEnded(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) (g ended, err error) {
+	for _, f := range req.GetGone() {
+		of, e, err := f.Entry()
+		if err == nil && of != sw {
+			err = fmt.Errorf("an entry that is gone is for switch %v, the set for switch %v", of, sw)
+		}
+		if err != nil {
+			return g, err
+		}
+		e.Match.Normalize()
+		g.entries = append(g.entries, idOf(&e))
+	}
+	for _, id := range req.GetGoneGroups() {
+		g.objects = append(g.objects, objectKey{groupObject, id})
+	}
+	for _, id := range req.GetGoneMeters() {
+		g.objects = append(g.objects, objectKey{meterObject, id})
+	}
+	for _, k := range g.objects {
+		if k.owner() != owner {
+			return g, fmt.Errorf("%v is among the numbers of %v", k, k.owner())
+		}
+	}
+	return g, nil
+}
+
+// change changes the set that a service has declared in this session. It costs what
+// changes, however large the set is.
+func (l *ledger) change(owner flow.Owner, entries []flow.Entry, objects []*resource, gone ended, now time.Time) declared {
+	var d declared
+	l.directed(owner, entries)
+	for _, w := range objects {
+		l.objects.want(w, &d, now)
+	}
+	for i := range entries {
+		l.want(&entries[i], nil, &d, now)
+	}
+	for _, k := range gone.entries {
+		if r := l.rules[k]; r != nil && r.owner() == owner {
+			l.unwant(k, r, &d, now)
+		} else if m := l.removals[k]; m != nil {
+			d.removals = append(d.removals, m) // the call is made again
+		}
+	}
+	for _, k := range gone.objects {
+		if l.objects.unwant(k); l.objects.have[k] != nil {
+			d.gone = append(d.gone, l.objects.remove(k, now))
+			d.sent++
+		}
 	}
 	return d
 }

@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -20,9 +26,14 @@ import (
 type Standing struct {
 	env   *Env
 	owner flow.Owner
-	want  func(*api.Switch) *api.SetStandingRequest
-	slots chan struct{} // how many switches are seen to at once
-	told  func(flow.DPID, []*api.WantedFlow)
+	want  func(*api.Switch) *api.SetStandingRequest // nil if the set is made of pieces
+	slots chan struct{}                             // how many switches are seen to at once
+	told  func(flow.DPID, []string, []*api.WantedFlow)
+
+	names     func(*api.Switch) []string
+	piece     func(*api.Switch, string) *api.SetStandingRequest
+	seed      maphash.Seed
+	revisions atomic.Uint64 // the last that was given
 
 	mu       sync.Mutex // guards the following
 	ctx      context.Context
@@ -40,6 +51,11 @@ type standing struct {
 	again  chan struct{}
 	cancel context.CancelFunc // nil while nobody sees to it
 	err    error              // of the last try
+
+	whole    bool            // the whole set is to be declared
+	dirty    map[string]bool // or these pieces
+	pieces   *pieces         // declared last
+	revision uint64          // of that set, if the switch has confirmed all of it; else 0
 }
 
 // The times between tries.
@@ -56,14 +72,18 @@ const (
 // hybrid nodes if the owner has no entries there. Dpid and Owner of the request
 // are filled in.
 func KeepStanding(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *Standing {
-	return &Standing{env: env, owner: owner, want: want, told: func(flow.DPID, []*api.WantedFlow) {}, slots: make(chan struct{}, standingSlots),
-		switches: map[flow.DPID]*standing{}, moved: make(chan struct{})}
+	k := &Standing{env: env, owner: owner, want: want, told: func(flow.DPID, []string, []*api.WantedFlow) {}, slots: make(chan struct{}, standingSlots),
+		switches: map[flow.DPID]*standing{}, moved: make(chan struct{}), seed: maphash.MakeSeed()}
+	k.revisions.Store(rand.Uint64() >> 1) // no two runs have the same
+	return k
 }
 
-// OnAnswered has f called whenever a switch has answered the set that want has
-// last returned for it, with what it has refused or not confirmed of it, before Settle
-// returns for that. It is called before Run.
-func (k *Standing) OnAnswered(f func(sw flow.DPID, failed []*api.WantedFlow)) { k.told = f }
+// OnAnswered has f called whenever a switch has answered, with what it has
+// refused or not confirmed, before Settle returns for that: of some pieces, while it has
+// all of the others, or of the whole set if none is named. It is called before Run.
+func (k *Standing) OnAnswered(f func(sw flow.DPID, pieces []string, failed []*api.WantedFlow)) {
+	k.told = f
+}
 
 // SwitchChanged takes the event: a switch that has connected is declared its
 // entries, one that has gone is forgotten.
@@ -118,8 +138,14 @@ func (k *Standing) Changed(switches ...flow.DPID) {
 	}
 }
 
-// ask has a switch seen to. It is called with mu held.
+// ask has the whole set of a switch seen to. It is called with mu held.
 func (k *Standing) ask(s *standing) {
+	s.whole = true
+	k.askPart(s)
+}
+
+// askPart has a switch seen to. It is called with mu held.
+func (k *Standing) askPart(s *standing) {
 	s.asked++
 	select {
 	case s.again <- struct{}{}:
@@ -169,9 +195,10 @@ func (k *Standing) keep(ctx context.Context, s *standing) {
 		default:
 		}
 		k.mu.Lock()
-		asked, info := s.asked, s.info
+		asked, info, dirty, whole := s.asked, s.info, s.dirty, s.whole
+		s.dirty, s.whole = nil, false
 		k.mu.Unlock()
-		err := k.declare(ctx, info)
+		err := k.declare(ctx, s, info, dirty, whole)
 		k.mu.Lock()
 		if ctx.Err() != nil {
 			k.mu.Unlock()
@@ -200,32 +227,39 @@ func (k *Standing) keep(ctx context.Context, s *standing) {
 	}
 }
 
-// declare hands over the whole set of a switch once.
-func (k *Standing) declare(ctx context.Context, info *api.Switch) error {
+// declare hands over the whole set of a switch once, or of some pieces what has
+// changed.
+func (k *Standing) declare(ctx context.Context, s *standing, info *api.Switch, dirty map[string]bool, whole bool) error {
 	select {
 	case k.slots <- struct{}{}:
 		defer func() { <-k.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var req *api.SetStandingRequest
-	if h, _ := flow.ParseHybrid(info.Description); h == nil || k.owner.OnHybrid() {
-		req = k.want(info)
+	if Damage(k.env) != "" {
+		whole = true
 	}
-	if req == nil {
-		req = &api.SetStandingRequest{}
-	}
-	req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner.String(), Damage(k.env) != ""
+	req := k.request(s, info, dirty, whole)
+	s.revision = 0
 	resp, err := Call(ctx, k.env, api.SetStanding, req)
+	if req.Base != 0 && api.KindOf(err) == codes.FailedPrecondition { // flowrules has started anew
+		req = k.request(s, info, nil, true)
+		resp, err = Call(ctx, k.env, api.SetStanding, req)
+	}
 	if err != nil {
 		return err
 	}
+	var changed []string
+	if req.Base != 0 {
+		changed = slices.Sorted(maps.Keys(dirty))
+	}
 	if sw, err := flow.ParseDPID(info.Dpid); err == nil && ctx.Err() == nil {
-		k.told(sw, resp.Failed)
+		k.told(sw, changed, resp.Failed)
 	}
 	if n := len(resp.Failed); n > 0 {
 		return fmt.Errorf("%d of %d entries: %s", n, len(req.Flows), resp.Failed[0].Reason)
 	}
+	s.revision = req.Revision
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package l2vpn
 
 import (
+	"strings"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
@@ -22,37 +24,77 @@ func (s *set) enter(id uint32, e flow.Entry) {
 	s.entries = append(s.entries, e)
 }
 
-// want returns the entries that a switch should have.
-func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
+// The pieces of what a switch has: each circuit, each port with ends, and what all
+// probes need.
+const (
+	circuitPiece = "circuit "
+	portPiece    = "port "
+	probePiece   = "probes"
+)
+
+// pieces returns the names of the pieces of a switch.
+func (b *store) pieces(sw *api.Switch) []string {
 	dpid, err := flow.ParseDPID(sw.GetDpid())
 	if err != nil || sw.GetOpenflow() == "1.0" {
 		return nil
 	}
 	b.mu.Lock()
-	var all set
+	defer b.mu.Unlock()
+	list := []string{probePiece}
 	for name := range b.at[dpid] {
-		s := b.status[name]
+		list = append(list, circuitPiece+name)
+	}
+	for port := range b.taken[dpid] {
+		list = append(list, portPiece+port.String())
+	}
+	return list
+}
+
+// piece returns a piece of a switch.
+func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
+	dpid, err := flow.ParseDPID(sw.GetDpid())
+	if err != nil || sw.GetOpenflow() == "1.0" {
+		return nil
+	}
+	var all set
+	b.mu.Lock()
+	if circuit, ok := strings.CutPrefix(name, circuitPiece); ok && b.at[dpid][circuit] {
+		s := b.status[circuit]
 		b.entries(&all, s.circuit, dpid)
 		s.asked[dpid] = s.version
-	}
-	for port, ends := range b.taken[dpid] {
-		guards(&all, port, ends)
-	}
-	if b.probed(dpid) {
+	} else if port, ok := strings.CutPrefix(name, portPiece); ok {
+		if n, err := flow.ParsePort(port); err == nil && len(b.taken[dpid][n]) > 0 {
+			guards(&all, n, b.taken[dpid][n])
+		}
+	} else if name == probePiece && b.probed(dpid) {
 		all.probes()
 	}
 	b.mu.Unlock()
-	req := &api.SetStandingRequest{}
+	p := &api.SetStandingRequest{}
 	for i := range all.entries {
-		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &all.entries[i]))
+		p.Flows = append(p.Flows, api.NewFlowEntry(dpid, &all.entries[i]))
 	}
 	for i := range all.groups {
-		req.Groups = append(req.Groups, api.NewGroup(dpid, &all.groups[i]))
+		p.Groups = append(p.Groups, api.NewGroup(dpid, &all.groups[i]))
 	}
 	for i := range all.meters {
-		req.Meters = append(req.Meters, api.NewMeter(dpid, &all.meters[i]))
+		p.Meters = append(p.Meters, api.NewMeter(dpid, &all.meters[i]))
 	}
-	return req
+	return p
+}
+
+// redeclare has the pieces that a circuit is concerned with declared at all switches
+// where it has any. It is called with mu held.
+func (b *store) redeclare(s *status) {
+	for _, sw := range s.touched() {
+		names := []string{circuitPiece + s.circuit.Name, probePiece}
+		for _, e := range s.circuit.ends {
+			if e.at.Switch == sw {
+				names = append(names, portPiece+e.at.Port.String())
+			}
+		}
+		b.declare(sw, names...)
+	}
 }
 
 // entries adds the entries of a circuit at a switch. It is called with mu held.

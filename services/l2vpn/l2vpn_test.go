@@ -124,7 +124,7 @@ func checkApart(t *testing.T, b *store) {
 			}
 		}
 		keys := map[flow.EntryKey]string{}
-		for _, f := range b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}).Flows {
+		for _, f := range wholeOf(b, sw).Flows {
 			_, e, err := f.Entry()
 			if err != nil {
 				t.Fatal(err)
@@ -291,7 +291,7 @@ func TestRefusedBySwitch(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	declare := func() *api.SetStandingRequest { return b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}) }
+	declare := func() *api.SetStandingRequest { return wholeOf(b, sw) }
 	check := func(want map[string]string) {
 		t.Helper()
 		for name, s := range b.status {
@@ -317,13 +317,13 @@ func TestRefusedBySwitch(t *testing.T) {
 	if len(failed) < 2 {
 		t.Fatal(failed)
 	}
-	b.answered(sw, failed)
+	b.answered(sw, nil, failed)
 	check(map[string]string{"a": "down", "c": "degraded"})
-	b.answered(sw, nil)
+	b.answered(sw, nil, nil)
 	check(nil)
-	b.answered(sw, []*api.WantedFlow{{Flow: &api.FlowEntry{Dpid: sw.String()}, Meter: b.status["b"].circuit.Members[1].Meter, Reason: "bad meter"}})
+	b.answered(sw, nil, []*api.WantedFlow{{Flow: &api.FlowEntry{Dpid: sw.String()}, Meter: b.status["b"].circuit.Members[1].Meter, Reason: "bad meter"}})
 	check(map[string]string{"b": "down"})
-	b.answered(sw, nil)
+	b.answered(sw, nil, nil)
 	check(nil)
 	// A change of a circuit that is up, which the switch refuses.
 	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Type: "vpls", Ends: []string{"1:5", "1:6", "1:9.7"}}}}); err == nil {
@@ -333,7 +333,17 @@ func TestRefusedBySwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	declare()
-	b.answered(sw, failed[len(failed)-1:])
-	b.answered(sw, failed)
+	b.answered(sw, nil, failed[len(failed)-1:])
+	b.answered(sw, nil, failed)
 	check(map[string]string{"a": "down", "c": "degraded"})
+}
+
+// wholeOf returns all that a switch should have.
+func wholeOf(b *store, dpid flow.DPID) *api.SetStandingRequest {
+	all, sw := &api.SetStandingRequest{}, &api.Switch{Dpid: dpid.String(), Openflow: "1.3"}
+	for _, name := range b.pieces(sw) {
+		p := b.piece(sw, name)
+		all.Flows, all.Groups, all.Meters = append(all.Flows, p.Flows...), append(all.Groups, p.Groups...), append(all.Meters, p.Meters...)
+	}
+	return all
 }

@@ -228,7 +228,9 @@ func (b *store) step(s *status) {
 		l.retired = nil
 		b.indexTrees(s, true)
 		b.again(s)
-		b.declare(gone...)
+		for _, sw := range gone {
+			b.declare(sw, circuitPiece+s.circuit.Name)
+		}
 		b.kick()
 	}
 }
@@ -236,7 +238,7 @@ func (b *store) step(s *status) {
 // again has the entries of a circuit declared. It is called with mu held.
 func (b *store) again(s *status) {
 	s.version++
-	b.declare(s.touched()...)
+	b.redeclare(s)
 }
 
 // findLAN returns the state that a vpls has now, and why it is not up. It is
@@ -415,7 +417,9 @@ func (b *store) spread(pass bool) {
 	}
 	for name := range b.learnt {
 		if s := b.status[name]; s != nil {
-			b.declare(s.circuit.edges()...)
+			for _, sw := range s.circuit.edges() {
+				b.declare(sw, circuitPiece+name)
+			}
 			b.assess(s)
 		}
 	}

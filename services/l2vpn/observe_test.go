@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/wefttest"
@@ -53,6 +55,9 @@ func TestProbes(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		p := &probed{h: h, longest: 1600, set: map[string]*api.SetStandingRequest{}}
 		wefttest.Fake(h, api.SetStanding, func(_ context.Context, q *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			if q.Base != 0 {
+				return nil, api.Errorf(codes.FailedPrecondition, "declare the whole set")
+			}
 			p.change(func() { p.set[q.Dpid] = q })
 			return &api.SetStandingResponse{}, nil
 		})

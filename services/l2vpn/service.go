@@ -72,7 +72,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	for _, state := range []string{"requested", "scheduled", "up", "degraded", "down"} {
 		env.Metric.Gauge("circuits", "Circuits, by their state.", func() float64 { return float64(b.having(state)) }, "state", state)
 	}
-	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepStanding(env, flow.OwnerCircuits, b.want)}
+	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepPieces(env, flow.OwnerCircuits, b.pieces, b.piece)}
 	s.tunnel = &keeper{b: b, list: func(ctx context.Context) ([]*api.Tunnel, error) {
 		r, err := weft.Call(ctx, env, api.ListTunnels, &api.ListTunnelsRequest{})
 		return r.GetTunnels(), err
@@ -84,7 +84,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	news := make(chan struct{}, 1)
 	s.stand.OnAnswered(b.answered)
 	b.mu.Lock()
-	b.declare, b.kick, b.news = s.stand.Changed, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
+	b.declare, b.kick, b.news = s.stand.ChangedPieces, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)

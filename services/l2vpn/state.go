@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -120,26 +121,37 @@ func (b *store) find(s *status) (state, reason string) {
 	return "up", ""
 }
 
-// answered follows what a switch has said of what it was last declared: it has that of
-// all circuits but those with entries or meters among what failed.
-func (b *store) answered(sw flow.DPID, failed []*api.WantedFlow) {
+// answered follows what a switch has said of pieces that it was declared, or of all if
+// none is named: it has those of all circuits but of those with entries or meters among what failed.
+func (b *store) answered(sw flow.DPID, pieces []string, failed []*api.WantedFlow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name := range b.at[sw] {
-		s := b.status[name]
-		why := ""
-		if f := b.lacks(s, sw, failed); f != nil {
-			why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+	if pieces == nil {
+		for name := range b.at[sw] {
+			b.answeredOf(name, sw, failed)
 		}
-		if s.refused[sw] == why && (why != "" || s.has[sw] == s.asked[sw]) {
-			continue
-		}
-		if s.refused[sw] = why; why == "" {
-			delete(s.refused, sw)
-			s.has[sw] = s.asked[sw]
-		}
-		b.assess(s)
 	}
+	for _, p := range pieces {
+		if name, ok := strings.CutPrefix(p, circuitPiece); ok && b.at[sw][name] {
+			b.answeredOf(name, sw, failed)
+		}
+	}
+}
+
+// answeredOf follows it of one circuit. It is called with mu held.
+func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) {
+	s, why := b.status[name], ""
+	if f := b.lacks(s, sw, failed); f != nil {
+		why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+	}
+	if s.refused[sw] == why && (why != "" || s.has[sw] == s.asked[sw]) {
+		return
+	}
+	if s.refused[sw] = why; why == "" {
+		delete(s.refused, sw)
+		s.has[sw] = s.asked[sw]
+	}
+	b.assess(s)
 }
 
 // lacks returns the first of what failed at a switch that is a circuit's. It is

@@ -17,9 +17,9 @@ import (
 type store struct {
 	cfg     *Config
 	now     func() time.Time
-	declare func(...flow.DPID) // declares the entries of switches anew
-	kick    func()             // has tunnels seen to
-	news    func()             // has states published
+	declare func(sw flow.DPID, pieces ...string) // declares pieces of a switch anew
+	kick    func()                               // has tunnels seen to
+	news    func()                               // has states published
 
 	mu       object.Guard // guards the following
 	circuits *object.Store[*circuit]
@@ -76,7 +76,7 @@ type status struct {
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
-	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, news: func() {},
+	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
@@ -96,7 +96,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 func (b *store) changed(old, now *circuit) {
 	if old != nil {
 		was := b.status[old.Name]
-		b.declare(was.touched()...)
+		b.redeclare(was)
 		if was.lan != nil {
 			b.indexTrees(was, false)
 		}
@@ -138,7 +138,7 @@ func (b *store) changed(old, now *circuit) {
 	} else {
 		s.lan = nil
 	}
-	b.declare(s.touched()...)
+	b.redeclare(s)
 	b.assess(s)
 	b.kick()
 }

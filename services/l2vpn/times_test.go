@@ -31,15 +31,15 @@ func (b *store) give() {
 	}}
 	k.keep(context.Background(), false)
 	for sw := flow.DPID(1); sw <= 4; sw++ {
-		b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"})
-		b.answered(sw, nil)
+		wholeOf(b, sw)
+		b.answered(sw, nil, nil)
 	}
 }
 
 // entriesAt returns how many entries a switch has of circuits, but those that drop
 // labelled frames and those for probes.
 func (b *store) entriesAt(sw flow.DPID) (n int) {
-	for _, f := range b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"}).Flows {
+	for _, f := range wholeOf(b, sw).Flows {
 		if _, e, err := f.Entry(); err == nil && len(e.Apply) > 0 && e.Priority != flow.PriorityCircuitProbe {
 			n++
 		}

@@ -213,6 +213,9 @@ func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
 				m.Circuits--
 			}
 		}
+		if overlaid(m.Transport) {
+			m.ReservedKbps = 0
+		}
 	}
 	return wants
 }

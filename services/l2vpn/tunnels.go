@@ -34,9 +34,13 @@ func (b *store) asked(w *wish) *api.Tunnel {
 	return t
 }
 
-// booked returns the sum of the rates of the circuits that want a tunnel. It is
-// called with mu held.
+// booked returns what is booked on a tunnel: the sum of the rates of the circuits that
+// want it; nothing where the nodes' own routing chooses the way. It is called with mu
+// held.
 func (b *store) booked(w *wish) (kbps uint64) {
+	if overlaid(w.Transport) {
+		return 0
+	}
 	for name := range w.users {
 		if s := b.status[name]; s != nil {
 			kbps += s.circuit.RateKbps
@@ -52,6 +56,9 @@ func (b *store) met(w *wish, t *api.Tunnel) bool {
 
 // unbooked reports whether the tunnel could be had without a booking only.
 func (w *wish) unbooked() bool { return api.KindOf(w.err) == codes.Unimplemented }
+
+// overlaid reports whether the nodes' own routing carries the frames of a transport.
+func overlaid(transport string) bool { return transport != "mpls" }
 
 // tunnelJoining returns the tunnel that a circuit wants from one switch to another.
 func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {

@@ -69,7 +69,7 @@ func (r *repairer) set(ctx context.Context, m *api.Tunnel) (result string, err e
 	}
 	b.mu.Lock()
 	s := b.status[t.name]
-	check := s != nil && s.state != "down" && s.tunnel.from == t.from && s.tunnel.to == t.to && !sameDemand(s.tunnel, t) && s.tunnel.keptBy(t.wanted.User) == nil
+	check := s != nil && s.state != "down" && s.tunnel.from == t.from && s.tunnel.to == t.to && !sameDemand(s.tunnel, t) && !t.overlay() && s.tunnel.keptBy(t.wanted.User) == nil
 	b.mu.Unlock()
 	if check {
 		q := &quest{t: t}
@@ -150,6 +150,10 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 	q := &quest{t: now}
 	if old != nil && sameDemand(old, now) {
 		q.found = old.paths(onPrimary)
+	} else if now.overlay() {
+		b.mu.Lock()
+		b.foresee(q)
+		b.mu.Unlock()
 	} else if err := r.alone(ctx, []*quest{q}, nil); err != nil {
 		return outcome(t.name, "", err)
 	}
@@ -164,7 +168,9 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 		q.why, would = err.Error(), now.with(nil, nil)
 	}
 	w.tunnel, w.entered = would, would
-	w.assess(b, q.why)
+	if w.assess(b, q.why); now.overlay() && len(q.found) > 0 {
+		w.state, w.reason = "up", ""
+	}
 	o.Tunnel = b.message(w)
 	return o
 }

@@ -29,7 +29,7 @@ func (r *repairer) next() time.Duration {
 // improvable reports whether a tunnel has not been looked at since a link has
 // become better. One that lacks something is seen to for that.
 func (s *status) improvable(since time.Time) bool {
-	return !s.needs && s.state == "up" && s.checked.Before(since)
+	return !s.needs && s.state == "up" && !s.tunnel.overlay() && s.checked.Before(since)
 }
 
 // improve moves tunnels to better paths, when their hold times have passed since a

@@ -70,6 +70,9 @@ func (b *store) linkOf(p lsp, i int) *link {
 // whole reports whether all links of a path are up, which they are while its
 // switches may be away. It is called with mu held.
 func (b *store) whole(p lsp) bool {
+	if p.overlay() {
+		return b.carries(p)
+	}
 	for i := range len(p) - 1 {
 		if b.dead[flow.Location{Switch: p[i].sw, Port: p[i].out}] || b.dead[flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}] {
 			return false

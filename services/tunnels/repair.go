@@ -21,6 +21,7 @@ type repairer struct {
 	// settle waits until switches have confirmed what was declared, and returns
 	// why one has not.
 	settle func(ctx context.Context, switches []flow.DPID) error
+	ports  func(context.Context, *api.SetTunnelPortsRequest) (*api.SetTunnelPortsResponse, error)
 	log    *slog.Logger
 	turn   chan struct{} // capacity one
 	kicked chan struct{} // capacity one
@@ -60,6 +61,7 @@ func (r *repairer) repair(ctx context.Context) {
 		return
 	}
 	defer func() { <-r.turn }()
+	defer r.tidy(ctx)
 	r.surround(ctx)
 	changes := r.improve(ctx)
 	for range rounds { // each may take bandwidth from tunnels that are then in need

@@ -34,6 +34,7 @@ var kinds = [][]string{{"switches", "risk_groups"}, {"links", "risk_groups"}, {"
 // tunnels themselves count, unless they are taken out before. It returns what the found
 // paths book.
 func (r *repairer) seek(ctx context.Context, quests []*quest, booked []*api.LinkBooking) (added []*api.LinkBooking, err error) {
+	quests = r.overlays(ctx, quests)
 	for level := 0; len(quests) > 0; level++ {
 		var open []*quest
 		for part := range slices.Chunk(quests, demandsMax) {
@@ -127,6 +128,9 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 		s := b.status[w.DiverseFrom]
 		if s == nil {
 			return nil, fmt.Errorf("diverse_from: there is no tunnel %s", w.DiverseFrom)
+		}
+		if s.tunnel.overlay() {
+			return nil, fmt.Errorf("diverse_from: nobody knows the way of tunnel %s, since the nodes' own routing chooses it", w.DiverseFrom)
 		}
 		for _, p := range s.tunnel.paths(onPrimary) {
 			d.Apart = append(d.Apart, &api.PathApart{Path: p.path(), Kinds: []string{"links", "risk_groups"}})
@@ -224,7 +228,7 @@ func (b *store) quest(s *status) *quest {
 
 // usable reports whether a path may stay. It is called with mu held.
 func (b *store) usable(s *status, p lsp) bool {
-	return b.whole(p) && !b.drained(p) && s.displaced == "" && !s.reroute
+	return b.whole(p) && b.suits(s.tunnel, p) && !b.drained(p) && s.displaced == "" && !s.reroute
 }
 
 // fit returns why paths that were found cannot be used.
@@ -234,7 +238,7 @@ func (r *repairer) fit(paths []lsp) error {
 	defer b.mu.Unlock()
 	for _, p := range paths {
 		if !b.whole(p) {
-			return errors.New("paths does not know yet that a link is down")
+			return errors.New("it is known already that a link of the path, or its tunnel port, is down")
 		}
 		for _, h := range p {
 			if sw := b.switches[h.sw]; sw.GetOpenflow() == "1.0" {

@@ -25,8 +25,8 @@ func Spec() weft.Spec {
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
 		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
-		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent, api.NodeChangedEvent),
+		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent, api.NodeChangedEvent, api.TunnelPortChangedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels", "bypasses"},
 		Class:      weft.Latency,
@@ -58,6 +58,9 @@ func run(ctx context.Context, env *weft.Env) error {
 		compute: func(ctx context.Context, q *api.ComputePathsRequest) (*api.ComputePathsResponse, error) {
 			return weft.Call(ctx, env, api.ComputePaths, q)
 		},
+		ports: func(ctx context.Context, q *api.SetTunnelPortsRequest) (*api.SetTunnelPortsResponse, error) {
+			return weft.Call(ctx, env, api.SetTunnelPorts, q)
+		},
 		settle: func(ctx context.Context, switches []flow.DPID) error {
 			_ = k.Settle(ctx) // what counts is how each of them stands
 			for _, sw := range switches {
@@ -82,6 +85,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.On(env, api.NodeChangedEvent, func(_ context.Context, e *api.NodeChanged) { b.nodeChanged(e) })
+	weft.On(env, api.TunnelPortChangedEvent, func(_ context.Context, e *api.TunnelPortChanged) { b.tunnelPortChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {

@@ -43,6 +43,8 @@ type store struct {
 	groups   map[uint32]bool
 	news     map[string]bool        // the tunnels that may differ from what was published
 	told     map[string]*api.Tunnel // as last published
+	pairs    map[pair]ports         // the tunnel ports that are known
+	asked    map[pair]bool          // that nodes has, as far as is known
 	trust    time.Time              // until then, links that have not been heard of count as up
 }
 
@@ -99,7 +101,7 @@ func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
 		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
-		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
+		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
 		Name:    func(t *tunnel) string { return t.name },
@@ -222,9 +224,6 @@ func (b *store) set(ctx context.Context, t *tunnel) (result string, err error) {
 // admit returns what a tunnel becomes that is wanted as t. It is called with mu
 // held.
 func (b *store) admit(old, t *tunnel) (result string, now *tunnel, err error) {
-	if err := notYet(t.wanted); err != nil {
-		return "", nil, err
-	}
 	if old == nil {
 		for t.group = flow.TunnelGroups; b.groups[t.group]; t.group++ {
 		}
@@ -363,7 +362,9 @@ func (s *status) assess(b *store, why string) {
 	state := "up"
 	switch {
 	case !primary && !standby:
-		state, why = "down", cmp.Or(why, "a link of its path is down")
+		state, why = "down", cmp.Or(why, s.broken(b))
+	case !b.suits(s.tunnel, s.path(s.active)):
+		state, why = "degraded", fmt.Sprintf("it goes the way that it had before transport %s was wanted: %s", s.tunnel.wanted.Transport, cmp.Or(why, "the new way is being made"))
 	case s.tunnel.protect && !(primary && standby):
 		state, why = "degraded", cmp.Or(why, "a link of one of its paths is down")
 	case s.tunnel.protect:

@@ -48,7 +48,9 @@ func readTunnel(m *api.Tunnel) (*tunnel, error) {
 	if t.from == t.to {
 		return nil, api.Errorf(codes.InvalidArgument, "from and to are both switch %v: a tunnel needs two", t.from)
 	}
-	return t, checkWanted(t.wanted)
+	err := checkWanted(t.wanted)
+	t.protect = t.protect && !t.overlay() // their routing protects them
+	return t, err
 }
 
 // parse returns a stored tunnel.

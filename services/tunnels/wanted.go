@@ -55,7 +55,7 @@ func checkWanted(m *api.Tunnel) error {
 		}
 	}
 	if m.Transport == "" {
-		m.Transport = "mpls"
+		m.Transport = mpls
 	}
 	setup, hold := priorities(m)
 	switch {
@@ -71,12 +71,17 @@ func checkWanted(m *api.Tunnel) error {
 		return bad("setup_priority is %d: want 0, the best, to 7", setup)
 	case hold > setup:
 		return bad("hold_priority is %d: want at most setup_priority, %d, so that tunnels do not displace each other by turns", hold, setup)
-	case m.Transport != "mpls" && m.Transport != "vxlan" && m.Transport != "gre":
+	case m.Transport != mpls && m.Transport != "vxlan" && m.Transport != "gre":
 		return bad("transport %.80q: want mpls, vxlan or gre", m.Transport)
 	case m.RevertAfterS < -1 || m.RevertAfterS > holdMax:
 		return bad("revert_after_s is %d: want -1 (never) to %d", m.RevertAfterS, holdMax)
 	case m.DiverseFrom != "" && m.DiverseFrom == m.Name:
 		return bad("diverse_from is the tunnel itself")
+	}
+	if overlaid(m.Transport) {
+		if err := checkOverlay(m); err != nil {
+			return bad("%w", err)
+		}
 	}
 	for _, n := range []struct{ key, name string }{{"diverse_from", m.DiverseFrom}, {"user", m.User}} {
 		if n.name != "" {
@@ -121,12 +126,4 @@ func priorities(m *api.Tunnel) (setup, hold uint32) {
 		hold = *m.HoldPriority
 	}
 	return setup, hold
-}
-
-// notYet returns which wish cannot be met yet.
-func notYet(m *api.Tunnel) error {
-	if m.Transport != "mpls" {
-		return api.Errorf(codes.Unimplemented, "transport %s is not supported by this controller: want mpls", m.Transport)
-	}
-	return nil
 }

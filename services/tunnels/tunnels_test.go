@@ -28,8 +28,9 @@ type rig struct {
 	down   map[flow.Location]bool
 	has    map[flow.DPID]*api.SetStandingRequest
 	dirty  map[flow.DPID]bool
-	deaf   map[flow.DPID]bool // confirm nothing
-	after  func()             // follows every confirmation
+	deaf   map[flow.DPID]bool              // confirm nothing
+	after  func()                          // follows every confirmation
+	tubes  map[flow.Location]flow.Location // as the routing joins them
 	set    map[flow.Location]*api.LinkSettings
 }
 
@@ -37,7 +38,7 @@ type rig struct {
 // the number of the other.
 func newRig(t testing.TB, cables ...[2]flow.DPID) *rig {
 	g := &rig{t: t, clock: time.Unix(1e9, 0), cables: map[flow.Location]flow.Location{}, down: map[flow.Location]bool{},
-		has: map[flow.DPID]*api.SetStandingRequest{}, dirty: map[flow.DPID]bool{}, deaf: map[flow.DPID]bool{}, after: func() {}, set: map[flow.Location]*api.LinkSettings{}}
+		has: map[flow.DPID]*api.SetStandingRequest{}, dirty: map[flow.DPID]bool{}, deaf: map[flow.DPID]bool{}, after: func() {}, tubes: map[flow.Location]flow.Location{}, set: map[flow.Location]*api.LinkSettings{}}
 	for _, c := range cables {
 		a, b := flow.Location{Switch: c[0], Port: flow.Port(c[1])}, flow.Location{Switch: c[1], Port: flow.Port(c[0])}
 		g.cables[a], g.cables[b] = b, a
@@ -193,6 +194,9 @@ func (g *rig) send(m *api.Tunnel) (passed []flow.DPID, err error) {
 		passed = append(passed, at)
 		here := flow.Location{Switch: at, Port: out}
 		far, cabled := g.cables[here]
+		if flow.IsTunnelPort(out) {
+			far, cabled = g.tubes[here]
+		}
 		if out == 0 || !cabled || g.down[here] {
 			return passed, fmt.Errorf("lost at %v, port %v", at, out)
 		}

@@ -205,6 +205,8 @@ func supported(c *circuit) error {
 		what = "payload " + c.Payload
 	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
+	case overlaid(c.Transport) && chosen(c) != "":
+		return api.Errorf(codes.InvalidArgument, "circuit %s: %s cannot be had with transport %s, since the nodes' own routing chooses the way: leave it out, or use transport mpls", c.Name, chosen(c), c.Transport)
 	default:
 		return nil
 	}

@@ -77,6 +77,9 @@ func (b *store) usableCore(sw flow.DPID) bool {
 // plant returns the tree of a vpls as it should be now, without labels. It is
 // called with mu held.
 func (b *store) plant(c *circuit) ([]arc, error) {
+	if overlaid(c.Transport) {
+		return star(c.edges()), nil
+	}
 	return b.core.segments(c.edges(), b.usableCore, c.Tree == "random", uint64(c.Id))
 }
 
@@ -98,7 +101,7 @@ func (b *store) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.Circu
 // switches, or another. Without one, as while links are down, it has none and another
 // is sought when links change. It is called with mu held.
 func (b *store) grow(c, old *circuit, undo *[]func()) error {
-	if old != nil && old.Tree == c.Tree && slices.Equal(old.edges(), c.edges()) {
+	if old != nil && old.Tree == c.Tree && overlaid(old.Transport) == overlaid(c.Transport) && slices.Equal(old.edges(), c.edges()) {
 		c.TreeLabels = old.TreeLabels
 		return nil
 	}

@@ -19,8 +19,8 @@ const (
 // mostMTU is the longest IP packet.
 const mostMTU = 65535
 
-// nodeChanged takes over the MTUs of the ports of a node, by the event of nodes. Those of
-// tunnel ports say nothing, since the node's routing chooses the links.
+// nodeChanged takes over the MTUs of the ports of a node, by the event of nodes. That
+// of a tunnel port is what the node's routing takes on all links.
 func (b *store) nodeChanged(e *api.NodeChanged) {
 	r := e.GetNode().GetReport()
 	sw, err := flow.ParseDPID(r.GetDpid())
@@ -30,7 +30,7 @@ func (b *store) nodeChanged(e *api.NodeChanged) {
 	now := map[flow.Port]uint32{}
 	if !e.Gone && e.Node.State == "live" {
 		for _, p := range r.Ports {
-			if p.Mtu > 0 && p.Role != "tunnel" {
+			if p.Mtu > 0 {
 				now[flow.Port(p.Port)] = p.Mtu
 			}
 		}
@@ -70,7 +70,7 @@ func (b *store) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
 		for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
 			hops := p.GetHops()
 			for i := 1; i < len(hops); i++ {
-				overhead := innerHeader + tagOctets*c.carried() + labelOctets
+				overhead := innerHeader + tagOctets*c.carried() + labelOctets + wrapped(t, hops[i].InPort)
 				if hops[i].Label != 0 {
 					overhead += labelOctets
 				}

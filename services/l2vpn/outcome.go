@@ -163,7 +163,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 	if n.Type != vpls {
 		return n
 	}
-	if old != nil && old.Tree == n.Tree && slices.Equal(old.edges(), n.edges()) {
+	if old != nil && old.Tree == n.Tree && overlaid(old.Transport) == overlaid(n.Transport) && slices.Equal(old.edges(), n.edges()) {
 		n.TreeLabels = old.TreeLabels
 	} else if arcs, err := b.plant(n); err == nil {
 		for _, a := range arcs {

@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,7 @@ func (b *store) assess(s *status) {
 	if s.lan != nil {
 		b.step(s)
 	}
+	b.moved(s)
 	state, reason := b.find(s)
 	if s.circuit.MinMtu > 0 && (state == "up" || state == "degraded") {
 		if why := tooSmall(s.circuit, b.mtuOf(s.circuit)); why != "" {
@@ -85,6 +87,8 @@ func (b *store) find(s *status) (state, reason string) {
 	for _, w := range b.wishesOf(c) {
 		t := b.tunnels[w.Name]
 		switch {
+		case !carries(t) && b.standIn(s, w.From, w.To) != nil:
+			degraded = fmt.Sprintf("frames go by the transport before until tunnel %s is up: %s", w.Name, cmp.Or(t.GetReason(), "it is being made"))
 		case t == nil && w.err != nil:
 			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		case t == nil:
@@ -93,7 +97,7 @@ func (b *store) find(s *status) (state, reason string) {
 			return "down", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
 		case t.State == "degraded":
 			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
-		case w.err != nil && !w.unbooked():
+		case w.err != nil:
 			degraded = fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		}
 	}

@@ -69,10 +69,11 @@ type status struct {
 	seen    map[end]tally       // counted by the entries that there are
 	base    tally               // counted by entries that are gone
 
-	measured *measured  // by probes; nil if there are none
-	recalled bool       // the state is that of an earlier run
-	served   bool       // it has been up
-	lan      *switching // of a vpls; else nil
+	measured *measured     // by probes; nil if there are none
+	recalled bool          // the state is that of an earlier run
+	served   bool          // it has been up
+	lan      *switching    // of a vpls; else nil
+	former   []*api.Tunnel // of an earlier transport, in use until there are new ones
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -94,12 +95,14 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 
 // changed follows a change of a circuit. It is called with mu held.
 func (b *store) changed(old, now *circuit) {
+	var had []*api.Tunnel
 	if old != nil {
 		was := b.status[old.Name]
 		b.redeclare(was)
 		if was.lan != nil {
 			b.indexTrees(was, false)
 		}
+		had = b.leave(was)
 		b.index(old, false)
 	}
 	if now == nil {
@@ -126,6 +129,7 @@ func (b *store) changed(old, now *circuit) {
 	b.ids[now.Id] = s
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
+	b.stay(s, had)
 	if now.Type == vpls {
 		most, _ := b.limits(now)
 		if s.lan == nil {

@@ -51,14 +51,8 @@ func (b *store) booked(w *wish) (kbps uint64) {
 
 // met reports whether a tunnel is what is wished. It is called with mu held.
 func (b *store) met(w *wish, t *api.Tunnel) bool {
-	return t != nil && t.From == w.From && t.To == w.To && (w.unbooked() || t.ReservedKbps == b.booked(w))
+	return t != nil && t.From == w.From && t.To == w.To && t.ReservedKbps == b.booked(w)
 }
-
-// unbooked reports whether the tunnel could be had without a booking only.
-func (w *wish) unbooked() bool { return api.KindOf(w.err) == codes.Unimplemented }
-
-// overlaid reports whether the nodes' own routing carries the frames of a transport.
-func overlaid(transport string) bool { return transport != "mpls" }
 
 // tunnelJoining returns the tunnel that a circuit wants from one switch to another.
 func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
@@ -177,9 +171,17 @@ func (b *store) wishesOf(c *circuit) (list []*wish) {
 func (b *store) tunnelBetween(c *circuit, from, to int) *api.Tunnel {
 	a, z := c.ends[from].at.Switch.String(), c.ends[to].at.Switch.String()
 	for _, name := range b.holds[c.Name] {
-		if w := b.wants[name]; w != nil && w.From == a && w.To == z {
-			return b.tunnels[name]
+		w := b.wants[name]
+		if w == nil || w.From != a || w.To != z {
+			continue
 		}
+		if t := b.tunnels[name]; carries(t) {
+			return t
+		}
+		if t := b.standIn(b.status[c.Name], a, z); t != nil {
+			return t
+		}
+		return b.tunnels[name]
 	}
 	return nil
 }
@@ -254,7 +256,7 @@ func (b *store) tunnelChanged(name string, now *api.Tunnel) {
 		if s == nil {
 			continue // it is about to be entered
 		}
-		if before != after {
+		if before != after || len(s.former) > 0 {
 			b.again(s)
 		}
 		b.assess(s)
@@ -307,18 +309,15 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 	b.mu.Unlock()
 	slices.SortFunc(req.Tunnels, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
 	for part := range slices.Chunk(req.Tunnels, most) {
-		again := k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: part})
-		if len(again) > 0 {
-			k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: again})
-		}
+		k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: part})
 	}
 	for part := range slices.Chunk(req.Delete, most) {
 		k.set(ctx, &api.SetTunnelsRequest{User: user, Delete: part})
 	}
 }
 
-// set has tunnels set, and returns those that can be had without a booking only.
-func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) (again []*api.Tunnel) {
+// set has tunnels set.
+func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) {
 	r, err := k.ask(ctx, req)
 	b := k.b
 	for i, t := range req.Tunnels {
@@ -333,13 +332,8 @@ func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) (again []*
 			}
 		}
 		b.mu.Lock()
-		if w := b.wants[t.Name]; w != nil && (why != nil || !w.unbooked() || t.ReservedKbps > 0) {
+		if w := b.wants[t.Name]; w != nil {
 			w.err = why
-			if w.unbooked() && t.ReservedKbps > 0 {
-				without := proto.CloneOf(t)
-				without.ReservedKbps = 0
-				again = append(again, without)
-			}
 			for user := range w.users {
 				b.assess(b.status[user])
 			}
@@ -353,5 +347,4 @@ func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) (again []*
 			b.mu.Unlock()
 		}
 	}
-	return again
 }

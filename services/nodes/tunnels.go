@@ -243,6 +243,7 @@ func (b *book) end(at flow.Location) (state, why string, mtu uint32) {
 // wantTunnels returns the tunnel ports of a node. It is called with mu held.
 func (b *book) wantTunnels(n *node, interval time.Duration) []*api.WantedTunnel {
 	var list []*api.WantedTunnel
+	now := b.now()
 	for name := range b.of[n.dpid] {
 		p := b.ports.Get(name)
 		if p == nil {
@@ -256,7 +257,8 @@ func (b *book) wantTunnels(n *node, interval time.Duration) []*api.WantedTunnel 
 		if o == nil || o.report.Loopback == "" || o.state == stateUnknown && o.wanted == nil {
 			continue
 		}
-		list = append(list, &api.WantedTunnel{Port: uint32(own.Port), Kind: p.kind, Remote: o.report.Loopback, Key: p.key, BfdIntervalMs: uint32(interval.Milliseconds())})
+		every := min(interval*max(n.factorOf(uint32(own.Port), now), o.factorOf(uint32(far.Port), now)), mostBFD)
+		list = append(list, &api.WantedTunnel{Port: uint32(own.Port), Kind: p.kind, Remote: o.report.Loopback, Key: p.key, BfdIntervalMs: uint32(every.Milliseconds())})
 	}
 	slices.SortFunc(list, func(a, b *api.WantedTunnel) int { return cmp.Compare(a.Port, b.Port) })
 	return list

@@ -159,6 +159,7 @@ func TestChangeOfTransport(t *testing.T) {
 		t.Error(m)
 	}
 	g.arrives(m, 1, 3)
+	g.repaired() // the bypasses of its links go after it
 	if flows := g.has[2].GetFlows(); len(flows) != 0 {
 		t.Error("what is left of the old path:", flows)
 	}

@@ -36,8 +36,8 @@ func TestChangeOfTransport(t *testing.T) {
 	}
 	confirmed := func() {
 		for _, sw := range []flow.DPID{1, 2} {
-			b.want(&api.Switch{Dpid: sw.String(), Openflow: "1.3"})
-			b.answered(sw, nil)
+			wholeOf(b, sw)
+			b.answered(sw, nil, nil)
 		}
 	}
 	is := func(state, reason string, groups ...uint32) {

@@ -132,9 +132,12 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 	}
 }
 
-// carried returns how many tags frames have inside a circuit. One tag stays on
-// where all ends have one, and with it its type and priority.
+// carried returns how many tags frames have inside a circuit. Of a vpws one tag stays on
+// where both ends have one, and with it its type and priority.
 func (c *circuit) carried() int {
+	if c.Type == vpls {
+		return 0
+	}
 	for _, e := range c.ends {
 		if e.tags() != 1 {
 			return 0

@@ -21,7 +21,6 @@ type switching struct {
 	entered []arc   // of the tree that ends send to
 	retired [][]arc // trees that they sent to before, still installed
 	since   time.Time
-	wished  []*api.Tunnel
 	falls   time.Time // since when a tunnel of the tree has been down; zero if none is
 }
 
@@ -127,14 +126,7 @@ func (c *circuit) edges() (list []flow.DPID) {
 // in the tunnels that are wanted, or takes them out. It is called with mu held.
 func (b *store) indexTrees(s *status, enter bool) {
 	c, l := s.circuit, s.lan
-	wished := l.wished
-	wishes := enter && s.phase == inForce
-	if enter {
-		wished = nil
-	}
-	if wishes {
-		wished = b.tunnelsOf(c)
-	}
+	wished := b.tunnelsOf(c)
 	for _, t := range l.trees(c) {
 		for _, a := range t {
 			note(b.at, a.to, c.Name, enter)
@@ -143,9 +135,7 @@ func (b *store) indexTrees(s *status, enter bool) {
 			} else {
 				b.labels.give(a.to, a.label)
 			}
-			if wishes {
-				wished = append(wished, tunnelJoining(c, a.from, a.to))
-			}
+			wished = append(wished, tunnelJoining(c, a.from, a.to))
 		}
 	}
 	if enter {
@@ -153,10 +143,7 @@ func (b *store) indexTrees(s *status, enter bool) {
 			note(b.at, sw, c.Name, true)
 		}
 	}
-	for _, t := range wished {
-		b.wishFor(t, c.Name, enter)
-	}
-	l.wished = wished
+	b.wish(c, wished, enter)
 	for i, m := range c.Members {
 		at := tail{c.ends[i].at.Switch, m.Label}
 		if b.tails[at] = c.Name; !enter {
@@ -279,10 +266,14 @@ func (b *store) findLAN(s *status) (state, reason string) {
 				why = w.err.Error()
 			}
 			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, why)
-		case t == nil:
+		case t == nil && !s.served:
 			return "requested", fmt.Sprintf("tunnel %s is being made", w.Name)
+		case t == nil:
+			degraded = fmt.Sprintf("tunnel %s is being made", w.Name)
 		case t.State == "degraded" && degraded == "":
 			degraded = fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
+		case w.err != nil && degraded == "":
+			degraded = fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		}
 	}
 	for _, sw := range s.touched() {
@@ -295,6 +286,9 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	}
 	if !slices.Equal(s.lan.entered, arcs) && degraded == "" {
 		degraded = "frames to all ends go by the tree before, until all switches have the new one"
+	}
+	if degraded == "" {
+		degraded = s.measured.why()
 	}
 	if degraded != "" {
 		return "degraded", degraded

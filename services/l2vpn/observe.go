@@ -104,6 +104,10 @@ func (o *observer) follow() {
 	}
 }
 
+// meshed is the most switches of a vpls between all of which is probed. Of more, each
+// is probed to and from the next one in the order of their numbers.
+const meshed = 16
+
 // ways calls f for each way of a circuit that can be probed: both switches have all
 // that belongs to it, and there is a tunnel. It is called with mu held.
 func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
@@ -113,8 +117,12 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 			return
 		}
 	}
+	edges := c.edges()
 	for i, near := range c.ends {
 		for far, e := range c.ends {
+			if len(edges) > meshed && !adjacent(edges, near.at.Switch, e.at.Switch) {
+				continue
+			}
 			if e.at.Switch == near.at.Switch || c.first(near.at.Switch) != i || c.first(e.at.Switch) != far {
 				continue // nothing is between them, or other ends have the same way
 			}
@@ -128,6 +136,13 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 			}
 		}
 	}
+}
+
+// adjacent reports whether two switches follow each other in a list; the first follows
+// the last.
+func adjacent(list []flow.DPID, a, z flow.DPID) bool {
+	i, j := slices.Index(list, a), slices.Index(list, z)
+	return (i+1)%len(list) == j || (j+1)%len(list) == i
 }
 
 // first returns the first end at a switch.

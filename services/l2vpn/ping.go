@@ -35,6 +35,7 @@ func (o *observer) ping(ctx context.Context, q *api.PingCircuitRequest) (*api.Pi
 	if err != nil {
 		return nil, err
 	}
+	gap = max(gap, time.Duration(len(lanes))*pingGapLeast) // of a vpls there may be many
 	r := &api.PingCircuitResponse{}
 	var pings []*oam.Ping
 	for i, id := range lanes {

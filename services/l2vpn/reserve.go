@@ -82,7 +82,7 @@ func (b *store) bookings(t *batch, tunnels []*api.Tunnel) *calendar.Calendar {
 		links := c.Planned
 		if s.phase == inForce {
 			links = nil
-			for _, name := range b.held(s) {
+			for _, name := range b.holds[s.circuit.Name] {
 				links = append(links, linksOf(b.tunnels[name])...)
 			}
 		}
@@ -94,19 +94,6 @@ func (b *store) bookings(t *batch, tunnels []*api.Tunnel) *calendar.Calendar {
 		}
 	}
 	return book
-}
-
-// held returns the names of the tunnels that a circuit wants now. It is called with mu held.
-func (b *store) held(s *status) (names []string) {
-	if s.lan == nil {
-		return b.holds[s.circuit.Name]
-	}
-	for _, m := range s.lan.wished {
-		if !slices.Contains(names, m.Name) {
-			names = append(names, m.Name)
-		}
-	}
-	return names
 }
 
 // enter enters the bookings of a circuit: as many on a link as it is named.

@@ -175,7 +175,7 @@ func (b *store) index(c *circuit, enter bool) {
 		}
 	}
 	if c.Type != vpls {
-		b.wish(c, enter)
+		b.wish(c, b.tunnelsOf(c), enter)
 	}
 }
 

@@ -102,9 +102,9 @@ func (b *store) pass(s *status, p phase) {
 		s.phase = p
 		b.indexTrees(s, true)
 	} else {
-		b.wish(s.circuit, false)
+		b.wish(s.circuit, b.tunnelsOf(s.circuit), false)
 		s.phase = p
-		b.wish(s.circuit, true)
+		b.wish(s.circuit, b.tunnelsOf(s.circuit), true)
 	}
 	b.again(s)
 	b.assess(s)

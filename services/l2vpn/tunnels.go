@@ -84,7 +84,7 @@ func (b *store) tunnelsOf(c *circuit) (list []*api.Tunnel) {
 		return nil
 	}
 	var diverse []string
-	if o := b.status[c.DiverseFrom]; o != nil {
+	if o := b.status[c.DiverseFrom]; o != nil && o.circuit.Type != vpls {
 		diverse = b.holds[o.circuit.Name]
 	}
 	for i := range c.ends {
@@ -120,8 +120,9 @@ func tunnelName(t *api.Tunnel, from, to flow.DPID) string {
 	return fmt.Sprintf("%s-%08x", name, h.Sum32())
 }
 
-// wish has a circuit want its tunnels, or no more. It is called with mu held.
-func (b *store) wish(c *circuit, enter bool) {
+// wish has a circuit want tunnels, or no more those that it has wanted. It is called
+// with mu held.
+func (b *store) wish(c *circuit, list []*api.Tunnel, enter bool) {
 	if !enter {
 		for _, name := range b.holds[c.Name] {
 			b.wishFor(&api.Tunnel{Name: name}, c.Name, false)
@@ -132,9 +133,11 @@ func (b *store) wish(c *circuit, enter bool) {
 	if b.status[c.Name].phase != inForce {
 		return
 	}
-	for _, t := range b.tunnelsOf(c) {
+	for _, t := range list {
 		b.wishFor(t, c.Name, true)
-		b.holds[c.Name] = append(b.holds[c.Name], t.Name)
+		if !slices.Contains(b.holds[c.Name], t.Name) {
+			b.holds[c.Name] = append(b.holds[c.Name], t.Name)
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ func (s *status) keep(n tally) {
 		n.txPackets, n.txBytes = n.rxPackets, n.rxBytes
 	}
 	s.base.add(n)
+	s.record = ""
 }
 
 // counted takes over what a switch says that the entries of circuits have counted.
@@ -182,9 +183,14 @@ func (b *store) readAll(ctx context.Context, read reader, switches []flow.DPID, 
 func (b *store) records() map[string]string {
 	list := make(map[string]string, len(b.status))
 	for name, s := range b.status {
+		if s.record != "" {
+			list[name] = s.record
+			continue
+		}
 		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base.rxPackets, TxPackets: s.base.txPackets, RxBytes: s.base.rxBytes, TxBytes: s.base.txBytes})
 		if err == nil {
-			list[name] = string(text)
+			s.record = string(text)
+			list[name] = s.record
 		}
 	}
 	return list
@@ -201,6 +207,7 @@ func (b *store) recall(name, text string) {
 	if s := b.status[name]; s != nil {
 		s.base = tally{m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes}
 		s.remember(m.States)
+		s.record = ""
 		b.assess(s) // its time may have come, or be over
 	}
 }

@@ -90,6 +90,11 @@ func TestEndsNeverShareFrames(t *testing.T) {
 				accepted++
 			}
 			checkApart(t, b)
+			checkBooked(t, b)
+			if rng.IntN(4) == 0 {
+				(&keeper{b: b, turn: make(chan struct{}, 1), ask: made}).keep(context.Background(), false)
+				checkBooked(t, b)
+			}
 		}
 		if accepted < 30 {
 			t.Errorf("seed %d: %d of 150 accepted", seed, accepted)
@@ -99,6 +104,29 @@ func TestEndsNeverShareFrames(t *testing.T) {
 			if o := again.status[name]; o == nil || fmt.Sprint(o.circuit.Members, o.circuit.Id) != fmt.Sprint(s.circuit.Members, s.circuit.Id) {
 				t.Errorf("seed %d: %s is another after a restart", seed, name)
 			}
+		}
+	}
+}
+
+// checkBooked checks that tunnels are asked for with what their circuits book, and that
+// those which are not as they should be are known without a look at all.
+func checkBooked(t *testing.T, b *store) {
+	t.Helper()
+	for name, w := range b.wants {
+		var kbps uint64
+		for user := range w.users {
+			kbps += b.status[user].circuit.RateKbps
+		}
+		if b.booked(w) != kbps {
+			t.Fatalf("tunnel %s: %d kbit/s are booked, want %d", name, b.booked(w), kbps)
+		}
+		if !b.met(w, b.tunnels[name]) && !b.due[name] {
+			t.Fatalf("tunnel %s is not as it should be, and nobody looks at it", name)
+		}
+	}
+	for name := range b.tunnels {
+		if b.wants[name] == nil && !b.due[name] {
+			t.Fatalf("no circuit wants tunnel %s, and nobody gives it back", name)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -153,15 +154,28 @@ func (c *circuit) first(sw flow.DPID) int {
 // judge looks at what the last probes say of each circuit, and has those assessed
 // of which it is something else than before.
 func (o *observer) judge() {
+	type sample struct {
+		way
+		last, long oam.Measure
+	}
 	b := o.b
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	lanes := maps.Clone(o.lanes)
+	b.mu.Unlock()
 	now := o.now()
+	samples := make([]sample, 0, len(lanes))
+	for w, l := range lanes { // nobody waits for this
+		if m, ok := o.p.Measure(now, l.id, judgeWindow); ok {
+			long, _ := o.p.Measure(now, l.id, oam.Window)
+			samples = append(samples, sample{w, m, long})
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	measures := map[string]*measured{}
-	for w, l := range o.lanes {
-		m, ok := o.p.Measure(now, l.id, judgeWindow)
-		long, _ := o.p.Measure(now, l.id, oam.Window)
-		if !ok || b.status[w.circuit] == nil {
+	for _, x := range samples {
+		w := x.way
+		if b.status[w.circuit] == nil {
 			continue
 		}
 		at := measures[w.circuit]
@@ -169,8 +183,8 @@ func (o *observer) judge() {
 			at = &measured{}
 			measures[w.circuit] = at
 		}
-		at.add(long)
-		at.judge(b.status[w.circuit], w, m, b.cfg)
+		at.add(x.long)
+		at.judge(b.status[w.circuit], w, x.last, b.cfg)
 	}
 	for name, s := range b.status {
 		had := s.measured

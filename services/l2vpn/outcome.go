@@ -208,8 +208,8 @@ func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
 		if w := b.wants[m.Name]; w != nil {
 			m.ReservedKbps += b.booked(w)
 			m.Circuits += uint32(len(w.users))
-			if w.users[c.Name] && old != nil {
-				m.ReservedKbps -= old.RateKbps
+			if kbps, has := w.users[c.Name]; has {
+				m.ReservedKbps -= kbps
 				m.Circuits--
 			}
 		}

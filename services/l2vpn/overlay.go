@@ -59,7 +59,7 @@ func (b *store) leave(s *status) (list []*api.Tunnel) {
 		list = append(list, w.Tunnel)
 	}
 	for _, t := range s.former {
-		b.wishFor(t, s.circuit.Name, false)
+		b.wishFor(t, s.circuit, false)
 	}
 	list = append(list, s.former...)
 	s.former = nil
@@ -76,7 +76,7 @@ func (b *store) stay(s *status, had []*api.Tunnel) {
 	for _, t := range had {
 		if !slices.Contains(b.holds[c.Name], t.Name) && carries(b.tunnels[t.Name]) {
 			s.former = append(s.former, t)
-			b.wishFor(t, c.Name, true)
+			b.wishFor(t, c, true)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (b *store) moved(s *status) {
 		}
 	}
 	for _, t := range s.former {
-		b.wishFor(t, s.circuit.Name, false)
+		b.wishFor(t, s.circuit, false)
 	}
 	s.former = nil
 	b.kick()

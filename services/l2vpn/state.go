@@ -38,6 +38,7 @@ func (b *store) assess(s *status) {
 	s.state, s.reason = state, reason
 	s.history = append([]*api.CircuitState{{State: state, Reason: reason, Since: b.now().UTC().Format(time.RFC3339Nano)}}, s.history...)
 	s.history = s.history[:min(len(s.history), b.cfg.History)]
+	s.record = ""
 	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: b.message(s)}
 	b.news()
 }

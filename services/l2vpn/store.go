@@ -31,6 +31,7 @@ type store struct {
 	ports    map[flow.Location]*api.Port
 	tunnels  map[string]*api.Tunnel // as they are, by name
 	wants    map[string]*wish       // as they should be, by name
+	due      map[string]bool        // the names of those that may not be as they should be
 	holds    map[string][]string    // the names of those that a circuit wants
 	core     core
 	mtus     map[flow.DPID]map[flow.Port]uint32 // of the ports that are known
@@ -68,6 +69,7 @@ type status struct {
 	history []*api.CircuitState // the last one first
 	seen    map[end]tally       // counted by the entries that there are
 	base    tally               // counted by entries that are gone
+	record  string              // what records returns of it; empty: it has changed
 
 	measured *measured     // by probes; nil if there are none
 	recalled bool          // the state is that of an earlier run
@@ -80,7 +82,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
-		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
+		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}

@@ -21,9 +21,10 @@ const user = "l2vpn"
 // A wish is a tunnel that circuits want: those between the same switches, with
 // the same constraints, share it.
 type wish struct {
-	*api.Tunnel                 // without what is booked on it
-	users       map[string]bool // circuits
-	err         error           // why it cannot be had as it should be
+	*api.Tunnel                   // without what is booked on it
+	users       map[string]uint64 // circuits, and what each books, kbit/s
+	kbps        uint64            // the sum
+	err         error             // why it cannot be had as it should be
 }
 
 // asked returns the tunnel as it should be, with what its circuits book. It is called
@@ -34,19 +35,13 @@ func (b *store) asked(w *wish) *api.Tunnel {
 	return t
 }
 
-// booked returns what is booked on a tunnel: the sum of the rates of the circuits that
-// want it; nothing where the nodes' own routing chooses the way. It is called with mu
-// held.
-func (b *store) booked(w *wish) (kbps uint64) {
+// booked returns the sum of the rates of the circuits that want a tunnel; nothing
+// where the nodes' own routing chooses the way. It is called with mu held.
+func (b *store) booked(w *wish) uint64 {
 	if overlaid(w.Transport) {
 		return 0
 	}
-	for name := range w.users {
-		if s := b.status[name]; s != nil {
-			kbps += s.circuit.RateKbps
-		}
-	}
-	return kbps
+	return w.kbps
 }
 
 // met reports whether a tunnel is what is wished. It is called with mu held.
@@ -125,7 +120,7 @@ func tunnelName(t *api.Tunnel, from, to flow.DPID) string {
 func (b *store) wish(c *circuit, list []*api.Tunnel, enter bool) {
 	if !enter {
 		for _, name := range b.holds[c.Name] {
-			b.wishFor(&api.Tunnel{Name: name}, c.Name, false)
+			b.wishFor(&api.Tunnel{Name: name}, c, false)
 		}
 		delete(b.holds, c.Name)
 		return
@@ -134,7 +129,7 @@ func (b *store) wish(c *circuit, list []*api.Tunnel, enter bool) {
 		return
 	}
 	for _, t := range list {
-		b.wishFor(t, c.Name, true)
+		b.wishFor(t, c, true)
 		if !slices.Contains(b.holds[c.Name], t.Name) {
 			b.holds[c.Name] = append(b.holds[c.Name], t.Name)
 		}
@@ -142,17 +137,21 @@ func (b *store) wish(c *circuit, list []*api.Tunnel, enter bool) {
 }
 
 // wishFor has a circuit want a tunnel, or no more. It is called with mu held.
-func (b *store) wishFor(t *api.Tunnel, user string, enter bool) {
+func (b *store) wishFor(t *api.Tunnel, c *circuit, enter bool) {
 	w := b.wants[t.Name]
 	switch {
 	case w == nil && !enter:
 		return
 	case w == nil:
-		w = &wish{Tunnel: t, users: map[string]bool{}}
+		w = &wish{Tunnel: t, users: map[string]uint64{}}
 		b.wants[t.Name] = w
 	}
-	if w.users[user] = true; !enter {
-		delete(w.users, user)
+	b.due[t.Name] = true
+	w.kbps -= w.users[c.Name]
+	delete(w.users, c.Name)
+	if enter {
+		w.users[c.Name] = c.RateKbps
+		w.kbps += c.RateKbps
 	}
 	if len(w.users) == 0 {
 		delete(b.wants, t.Name)
@@ -249,8 +248,9 @@ func (b *store) tunnelChanged(name string, now *api.Tunnel) {
 	if b.tunnels[name] = now; now == nil {
 		delete(b.tunnels, name)
 	}
+	b.due[name] = true
 	w := b.wants[name]
-	if w == nil {
+	if w == nil || alike(old, now) {
 		return
 	}
 	before, after := usable(old), usable(now)
@@ -264,6 +264,17 @@ func (b *store) tunnelChanged(name string, now *api.Tunnel) {
 		}
 		b.assess(s)
 	}
+}
+
+// alike reports whether two tunnels differ at most in what circuits book on them, and in
+// how many these are.
+func alike(x, y *api.Tunnel) bool {
+	if x == nil || y == nil {
+		return x == y
+	}
+	x = proto.CloneOf(x)
+	x.ReservedKbps, x.Circuits = y.ReservedKbps, y.Circuits
+	return proto.Equal(x, y)
 }
 
 // usable returns the group by which circuits enter a tunnel; 0 if there is none.
@@ -287,8 +298,9 @@ type keeper struct {
 const most = 1000
 
 // keep asks for the tunnels that are lacking, or are not as they should be, and gives
-// back those that no circuit wants. Where all is said, those count as such whose number
-// of circuits is another.
+// back those that no circuit wants. Where all is said, it looks at all tunnels, and those
+// count as such whose number of circuits is another; else at those of which something has
+// changed, so that a circuit costs the same however many others there are.
 func (k *keeper) keep(ctx context.Context, all bool) {
 	select {
 	case k.turn <- struct{}{}:
@@ -298,15 +310,23 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 	}
 	b := k.b
 	b.mu.Lock()
-	req := &api.SetTunnelsRequest{User: user}
-	for name, w := range b.wants {
-		if t := b.tunnels[name]; !b.met(w, t) || all && int(t.Circuits) != len(w.users) {
-			req.Tunnels = append(req.Tunnels, b.asked(w))
+	if all {
+		for name := range b.wants {
+			b.due[name] = true
+		}
+		for name := range b.tunnels {
+			b.due[name] = true
 		}
 	}
-	for name := range b.tunnels {
-		if b.wants[name] == nil {
+	req := &api.SetTunnelsRequest{User: user}
+	for name := range b.due {
+		switch w, t := b.wants[name], b.tunnels[name]; {
+		case w == nil && t == nil, w != nil && b.met(w, t) && (!all || int(t.Circuits) == len(w.users)):
+			delete(b.due, name)
+		case w == nil:
 			req.Delete = append(req.Delete, name)
+		default:
+			req.Tunnels = append(req.Tunnels, b.asked(w))
 		}
 	}
 	b.mu.Unlock()
@@ -336,9 +356,12 @@ func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) {
 		}
 		b.mu.Lock()
 		if w := b.wants[t.Name]; w != nil {
-			w.err = why
-			for user := range w.users {
-				b.assess(b.status[user])
+			same := fmt.Sprint(w.err) == fmt.Sprint(why)
+			if w.err = why; !same {
+				b.due[t.Name] = true
+				for user := range w.users {
+					b.assess(b.status[user])
+				}
 			}
 		}
 		b.mu.Unlock()

@@ -149,52 +149,6 @@ func (b *store) changed(old, now *circuit) {
 	b.kick()
 }
 
-// index enters a circuit at its switches and ports, in the numbers that it has, and
-// in the tunnels that it wants, or takes it out. It is called with mu held.
-func (b *store) index(c *circuit, enter bool) {
-	for i, e := range c.ends {
-		sw := e.at.Switch
-		note(b.at, sw, c.Name, enter)
-		if b.taken[sw] == nil {
-			b.taken[sw] = map[flow.Port]map[end]map[string]bool{}
-		}
-		if b.taken[sw][e.at.Port] == nil {
-			b.taken[sw][e.at.Port] = map[end]map[string]bool{}
-		}
-		if note(b.taken[sw][e.at.Port], e, c.Name, enter); len(b.taken[sw][e.at.Port]) == 0 {
-			delete(b.taken[sw], e.at.Port)
-		}
-		m := c.Members[i]
-		if enter {
-			b.labels.mark(sw, m.Label)
-		} else {
-			b.labels.give(sw, m.Label)
-		}
-		if m.Meter != 0 && enter {
-			b.meters.mark(sw, m.Meter)
-		} else if m.Meter != 0 {
-			b.meters.give(sw, m.Meter)
-		}
-	}
-	if c.Type != vpls {
-		b.wish(c, b.tunnelsOf(c), enter)
-	}
-}
-
-// note enters a name under a key, or takes it out.
-func note[K comparable](m map[K]map[string]bool, key K, name string, enter bool) {
-	switch {
-	case !enter:
-		if delete(m[key], name); len(m[key]) == 0 {
-			delete(m, key)
-		}
-	case m[key] == nil:
-		m[key] = map[string]bool{name: true}
-	default:
-		m[key][name] = true
-	}
-}
-
 // A batch is what one request changes.
 type batch struct {
 	req      *api.SetCircuitsRequest

@@ -31,7 +31,8 @@ type Circuit struct {
 	// SWITCH:PORT, a port with all its frames; SWITCH:PORT.VLAN, those of a VLAN;
 	// SWITCH:PORT.VLAN.INNER, those with a second tag behind the first.
 	Ends []string `protobuf:"bytes,3,rep,name=ends,proto3" json:"ends,omitempty"`
-	// ethernet (every frame, RFC 4448) or ip (IPv4, ARP and IPv6 only). Empty: ethernet.
+	// ethernet (every frame, RFC 4448) or ip (IPv4, ARP and IPv6 only, without the customer's
+	// Ethernet header: one device at each end, of a vpws). Empty: ethernet.
 	Payload string `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	// Of its tunnels: mpls, vxlan or gre. Empty: mpls.
 	Transport string `protobuf:"bytes,5,opt,name=transport,proto3" json:"transport,omitempty"`
@@ -112,9 +113,11 @@ type Circuit struct {
 	TreeLabels []*CircuitLabel `protobuf:"bytes,46,rep,name=tree_labels,json=treeLabels,proto3" json:"tree_labels,omitempty"`
 	// While it is scheduled: the links on which its rate is booked, by the ports that frames leave
 	// by, SWITCH:PORT; none if there was no path.
-	Planned       []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Planned []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
+	// Frames from customers that a circuit of payload ip does not carry.
+	DroppedPackets uint64 `protobuf:"varint,48,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Circuit) Reset() {
@@ -434,12 +437,19 @@ func (x *Circuit) GetPlanned() []string {
 	return nil
 }
 
+func (x *Circuit) GetDroppedPackets() uint64 {
+	if x != nil {
+		return x.DroppedPackets
+	}
+	return 0
+}
+
 // CircuitMember: what is kept of an end of a circuit.
 type CircuitMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in ends.
 	End string `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"`
-	// With which frames for it come to its switch.
+	// With which frames for it come to its switch; of payload ip those of IPv4.
 	Label uint32 `protobuf:"varint,2,opt,name=label,proto3" json:"label,omitempty"`
 	// At its switch, of what it may send; 0 is none.
 	Meter uint32 `protobuf:"varint,3,opt,name=meter,proto3" json:"meter,omitempty"`
@@ -454,9 +464,18 @@ type CircuitMember struct {
 	// At its switch, of what it may send to all other ends, of a vpls; 0 is none.
 	StormMeter uint32 `protobuf:"varint,8,opt,name=storm_meter,json=stormMeter,proto3" json:"storm_meter,omitempty"`
 	// How many addresses have been learnt there, of a vpls.
-	Macs          uint32 `protobuf:"varint,9,opt,name=macs,proto3" json:"macs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Macs uint32 `protobuf:"varint,9,opt,name=macs,proto3" json:"macs,omitempty"`
+	// With which ARP comes to its switch, of payload ip.
+	ArpLabel uint32 `protobuf:"varint,10,opt,name=arp_label,json=arpLabel,proto3" json:"arp_label,omitempty"`
+	// With which IPv6 comes to its switch, of payload ip.
+	Ipv6Label uint32 `protobuf:"varint,11,opt,name=ipv6_label,json=ipv6Label,proto3" json:"ipv6_label,omitempty"`
+	// The Ethernet address of the customer's device there, of payload ip; empty until it is known.
+	Mac string `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
+	// Of payload ip: frames from the customer that are none of IPv4, ARP and IPv6, or have tags
+	// beside those of the end, or a group as their sender.
+	DroppedPackets uint64 `protobuf:"varint,13,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CircuitMember) Reset() {
@@ -548,6 +567,34 @@ func (x *CircuitMember) GetStormMeter() uint32 {
 func (x *CircuitMember) GetMacs() uint32 {
 	if x != nil {
 		return x.Macs
+	}
+	return 0
+}
+
+func (x *CircuitMember) GetArpLabel() uint32 {
+	if x != nil {
+		return x.ArpLabel
+	}
+	return 0
+}
+
+func (x *CircuitMember) GetIpv6Label() uint32 {
+	if x != nil {
+		return x.Ipv6Label
+	}
+	return 0
+}
+
+func (x *CircuitMember) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *CircuitMember) GetDroppedPackets() uint64 {
+	if x != nil {
+		return x.DroppedPackets
 	}
 	return 0
 }
@@ -1369,7 +1416,11 @@ type CircuitHistory struct {
 	// Octets of the frames from customers.
 	RxBytes uint64 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	// Octets of the frames to customers.
-	TxBytes       uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	TxBytes uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	// Frames that such entries did not carry, of payload ip.
+	DroppedPackets uint64 `protobuf:"varint,6,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
+	// The customers' devices, of payload ip.
+	Devices       []*CircuitDevice `protobuf:"bytes,7,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1439,6 +1490,75 @@ func (x *CircuitHistory) GetTxBytes() uint64 {
 	return 0
 }
 
+func (x *CircuitHistory) GetDroppedPackets() uint64 {
+	if x != nil {
+		return x.DroppedPackets
+	}
+	return 0
+}
+
+func (x *CircuitHistory) GetDevices() []*CircuitDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// CircuitDevice: the customer's device at an end of a circuit of payload ip.
+type CircuitDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in ends.
+	End string `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"`
+	// Its Ethernet address.
+	Mac           string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitDevice) Reset() {
+	*x = CircuitDevice{}
+	mi := &file_l2vpn_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitDevice) ProtoMessage() {}
+
+func (x *CircuitDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitDevice.ProtoReflect.Descriptor instead.
+func (*CircuitDevice) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CircuitDevice) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *CircuitDevice) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
 // CircuitState: a state of a circuit.
 type CircuitState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1454,7 +1574,7 @@ type CircuitState struct {
 
 func (x *CircuitState) Reset() {
 	*x = CircuitState{}
-	mi := &file_l2vpn_proto_msgTypes[16]
+	mi := &file_l2vpn_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1586,7 @@ func (x *CircuitState) String() string {
 func (*CircuitState) ProtoMessage() {}
 
 func (x *CircuitState) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[16]
+	mi := &file_l2vpn_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1599,7 @@ func (x *CircuitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitState.ProtoReflect.Descriptor instead.
 func (*CircuitState) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{16}
+	return file_l2vpn_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CircuitState) GetState() string {
@@ -1520,7 +1640,7 @@ type PingCircuitRequest struct {
 
 func (x *PingCircuitRequest) Reset() {
 	*x = PingCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1652,7 @@ func (x *PingCircuitRequest) String() string {
 func (*PingCircuitRequest) ProtoMessage() {}
 
 func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1665,7 @@ func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitRequest.ProtoReflect.Descriptor instead.
 func (*PingCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{17}
+	return file_l2vpn_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PingCircuitRequest) GetName() string {
@@ -1587,7 +1707,7 @@ type PingCircuitResponse struct {
 
 func (x *PingCircuitResponse) Reset() {
 	*x = PingCircuitResponse{}
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1719,7 @@ func (x *PingCircuitResponse) String() string {
 func (*PingCircuitResponse) ProtoMessage() {}
 
 func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1732,7 @@ func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitResponse.ProtoReflect.Descriptor instead.
 func (*PingCircuitResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{18}
+	return file_l2vpn_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PingCircuitResponse) GetWays() []*CircuitPing {
@@ -1644,7 +1764,7 @@ type CircuitPing struct {
 
 func (x *CircuitPing) Reset() {
 	*x = CircuitPing{}
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1776,7 @@ func (x *CircuitPing) String() string {
 func (*CircuitPing) ProtoMessage() {}
 
 func (x *CircuitPing) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1789,7 @@ func (x *CircuitPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPing.ProtoReflect.Descriptor instead.
 func (*CircuitPing) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{19}
+	return file_l2vpn_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CircuitPing) GetFrom() string {
@@ -1725,7 +1845,7 @@ type ValidateCircuitsRequest struct {
 
 func (x *ValidateCircuitsRequest) Reset() {
 	*x = ValidateCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1857,7 @@ func (x *ValidateCircuitsRequest) String() string {
 func (*ValidateCircuitsRequest) ProtoMessage() {}
 
 func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1870,7 @@ func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{20}
+	return file_l2vpn_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidateCircuitsRequest) GetName() string {
@@ -1773,7 +1893,7 @@ type ValidateCircuitsResponse struct {
 
 func (x *ValidateCircuitsResponse) Reset() {
 	*x = ValidateCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1905,7 @@ func (x *ValidateCircuitsResponse) String() string {
 func (*ValidateCircuitsResponse) ProtoMessage() {}
 
 func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1918,7 @@ func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+	return file_l2vpn_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ValidateCircuitsResponse) GetCircuits() uint32 {
@@ -1832,7 +1952,7 @@ type CircuitFault struct {
 
 func (x *CircuitFault) Reset() {
 	*x = CircuitFault{}
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1964,7 @@ func (x *CircuitFault) String() string {
 func (*CircuitFault) ProtoMessage() {}
 
 func (x *CircuitFault) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1977,7 @@ func (x *CircuitFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitFault.ProtoReflect.Descriptor instead.
 func (*CircuitFault) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+	return file_l2vpn_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CircuitFault) GetName() string {
@@ -1901,7 +2021,7 @@ type CircuitChanged struct {
 
 func (x *CircuitChanged) Reset() {
 	*x = CircuitChanged{}
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2033,7 @@ func (x *CircuitChanged) String() string {
 func (*CircuitChanged) ProtoMessage() {}
 
 func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2046,7 @@ func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitChanged.ProtoReflect.Descriptor instead.
 func (*CircuitChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{23}
+	return file_l2vpn_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CircuitChanged) GetCircuit() *Circuit {
@@ -1947,7 +2067,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\x99\t\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\xc2\t\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -2000,8 +2120,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\atunnels\x18- \x03(\tR\atunnels\x126\n" +
 	"\vtree_labels\x18. \x03(\v2\x15.weft.v1.CircuitLabelR\n" +
 	"treeLabels\x12\x18\n" +
-	"\aplanned\x18/ \x03(\tR\aplannedB\v\n" +
-	"\t_priority\"\xf6\x01\n" +
+	"\aplanned\x18/ \x03(\tR\aplanned\x12'\n" +
+	"\x0fdropped_packets\x180 \x01(\x04R\x0edroppedPacketsB\v\n" +
+	"\t_priority\"\xed\x02\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x14\n" +
@@ -2014,7 +2135,13 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\btx_bytes\x18\a \x01(\x04R\atxBytes\x12\x1f\n" +
 	"\vstorm_meter\x18\b \x01(\rR\n" +
 	"stormMeter\x12\x12\n" +
-	"\x04macs\x18\t \x01(\rR\x04macs\"L\n" +
+	"\x04macs\x18\t \x01(\rR\x04macs\x12\x1b\n" +
+	"\tarp_label\x18\n" +
+	" \x01(\rR\barpLabel\x12\x1d\n" +
+	"\n" +
+	"ipv6_label\x18\v \x01(\rR\tipv6Label\x12\x10\n" +
+	"\x03mac\x18\f \x01(\tR\x03mac\x12'\n" +
+	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\"L\n" +
 	"\fCircuitLabel\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x12\n" +
@@ -2063,7 +2190,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\tpreempted\x18\a \x03(\tR\tpreempted\x12\x10\n" +
 	"\x03mtu\x18\b \x01(\rR\x03mtu\".\n" +
 	"\x18GetCircuitHistoryRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xb3\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x8e\x02\n" +
 	"\x0eCircuitHistory\x12-\n" +
 	"\x06states\x18\x01 \x03(\v2\x15.weft.v1.CircuitStateR\x06states\x12\x1d\n" +
 	"\n" +
@@ -2071,7 +2198,12 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
 	"tx_packets\x18\x03 \x01(\x04R\ttxPackets\x12\x19\n" +
 	"\brx_bytes\x18\x04 \x01(\x04R\arxBytes\x12\x19\n" +
-	"\btx_bytes\x18\x05 \x01(\x04R\atxBytes\"R\n" +
+	"\btx_bytes\x18\x05 \x01(\x04R\atxBytes\x12'\n" +
+	"\x0fdropped_packets\x18\x06 \x01(\x04R\x0edroppedPackets\x120\n" +
+	"\adevices\x18\a \x03(\v2\x16.weft.v1.CircuitDeviceR\adevices\"3\n" +
+	"\rCircuitDevice\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\tR\x03end\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\"R\n" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
@@ -2131,7 +2263,7 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
@@ -2149,14 +2281,15 @@ var file_l2vpn_proto_goTypes = []any{
 	(*CircuitPreview)(nil),           // 13: weft.v1.CircuitPreview
 	(*GetCircuitHistoryRequest)(nil), // 14: weft.v1.GetCircuitHistoryRequest
 	(*CircuitHistory)(nil),           // 15: weft.v1.CircuitHistory
-	(*CircuitState)(nil),             // 16: weft.v1.CircuitState
-	(*PingCircuitRequest)(nil),       // 17: weft.v1.PingCircuitRequest
-	(*PingCircuitResponse)(nil),      // 18: weft.v1.PingCircuitResponse
-	(*CircuitPing)(nil),              // 19: weft.v1.CircuitPing
-	(*ValidateCircuitsRequest)(nil),  // 20: weft.v1.ValidateCircuitsRequest
-	(*ValidateCircuitsResponse)(nil), // 21: weft.v1.ValidateCircuitsResponse
-	(*CircuitFault)(nil),             // 22: weft.v1.CircuitFault
-	(*CircuitChanged)(nil),           // 23: weft.v1.CircuitChanged
+	(*CircuitDevice)(nil),            // 16: weft.v1.CircuitDevice
+	(*CircuitState)(nil),             // 17: weft.v1.CircuitState
+	(*PingCircuitRequest)(nil),       // 18: weft.v1.PingCircuitRequest
+	(*PingCircuitResponse)(nil),      // 19: weft.v1.PingCircuitResponse
+	(*CircuitPing)(nil),              // 20: weft.v1.CircuitPing
+	(*ValidateCircuitsRequest)(nil),  // 21: weft.v1.ValidateCircuitsRequest
+	(*ValidateCircuitsResponse)(nil), // 22: weft.v1.ValidateCircuitsResponse
+	(*CircuitFault)(nil),             // 23: weft.v1.CircuitFault
+	(*CircuitChanged)(nil),           // 24: weft.v1.CircuitChanged
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
@@ -2167,31 +2300,32 @@ var file_l2vpn_proto_depIdxs = []int32{
 	0,  // 5: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
 	0,  // 6: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
 	0,  // 7: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
-	16, // 8: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
-	19, // 9: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
-	22, // 10: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
-	0,  // 11: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	4,  // 12: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 13: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 14: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 15: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	17, // 16: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	20, // 17: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	12, // 18: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 19: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 20: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 21: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 22: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 23: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	18, // 24: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	21, // 25: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	13, // 26: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 27: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 8: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
+	16, // 9: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
+	20, // 10: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
+	23, // 11: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 12: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	4,  // 13: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 14: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 15: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 16: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	18, // 17: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	21, // 18: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	12, // 19: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 20: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 21: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 22: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 23: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 24: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	19, // 25: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	22, // 26: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	13, // 27: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 28: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	21, // [21:29] is the sub-list for method output_type
+	13, // [13:21] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -2207,7 +2341,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -98,7 +98,7 @@ const (
 
 	PriorityCircuitInner = 1000 // in TableCircuits; above it labelled frames
 	PriorityCircuitTags  = 900  // frames of a circuit on their way out
-	PriorityLANForged    = 1030 // of a vpls: frames whose sender is a group
+	PriorityLANForged    = 1030 // of a vpls, and of payload ip: frames whose sender is a group
 	PriorityLANSender    = 1020 // whose sender is known
 	PriorityLANUnknown   = 1010 // others: to the controller, too
 
@@ -106,8 +106,8 @@ const (
 	PriorityLabel        = 1000 // of tunnels
 	PriorityCircuitLabel = 900  // of circuits
 	PriorityLANBack      = 830  // of a vpls: back by the port that they came in by, with other tags
-	PriorityLANKnown     = 820  // to an address that is known
-	PriorityLANFlood     = 810  // others: to all
+	PriorityLANKnown     = 820  // to an address that is known; of payload ip: IPv4, ARP and IPv6
+	PriorityLANFlood     = 810  // others: to all; of payload ip: dropped
 
 	PriorityFirewallLinks   = 65535 // in TableFirewall
 	PriorityFirewallBlock   = 65534
@@ -162,7 +162,7 @@ const (
 const (
 	FloodGroups    uint32 = 0xa0000000
 	BalancerGroups uint32 = 0xb0000000
-	CircuitGroups  uint32 = 0xc0000000 // of circuits with several ends
+	CircuitGroups  uint32 = 0xc0000000 // of ends of payload ip, by their labels
 	TunnelGroups   uint32 = 0xc1000000 // of tunnels' heads
 	BypassGroups   uint32 = 0xc1800000 // of links with a bypass: the number of the port is added
 	AppGroups      uint32 = 0xd0000000 // for each app, by the lower 12 bits of its mark, 1<<16
@@ -204,10 +204,10 @@ var writers = []Writer{
 			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuit, Doc: "circuits: frames of an end, to the tunnel"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 1, Doc: "circuits: frames of an end with two tags, to the tunnel; above, labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
-			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANForged, Doc: "vpls: frames of an end by their sender; those of an unknown one to the controller, too"},
+			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANForged, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},
 			{Table: TableLabels, Base: PriorityCircuitProbe, Top: PriorityCircuitProbe, Doc: "circuits: probes, to the controller"},
-			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANBack, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter"},
+			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANBack, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter; payload ip: by their Ethertype"},
 		},
 		Groups: Range{CircuitGroups, CircuitGroups + 1<<24 - 1},
 		Meters: Range{CircuitMeters, CircuitMeters + 1<<16 - 1}},

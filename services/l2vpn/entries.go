@@ -111,31 +111,46 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		if e.at.Switch != sw {
 			continue
 		}
-		far := 1 - i
 		group := uint32(0)
-		if c.ends[far].at.Switch != sw {
-			if group = b.groupOf(c, i, far); group == 0 {
+		if !c.local() {
+			if group = b.groupOf(c, i, 1-i); group == 0 {
 				continue // there is no tunnel yet
 			}
 		}
 		if s.looped && c.Loops[0] == e.String() {
-			to.loop(c, i, far, group)
+			to.loop(c, i, 1-i, group)
 			continue
 		}
-		to.ingress(c.Id, e, c.Members[i].Meter, c.deliver(i, far, group))
+		to.pairEntries(c, i, group, s.devices)
+	}
+}
+
+// pairEntries adds the entries of an end of a vpws whose frames enter a tunnel by a
+// group, or, without one, leave on the same switch.
+func (s *set) pairEntries(c *circuit, i int, group uint32, known devices) {
+	e, m := c.ends[i], c.Members[i]
+	switch {
+	case c.ip():
+		s.ipIngress(c, i, group, known)
 		if group != 0 {
-			to.egress(c.Id, e, c.Members[i].Label, leave(c.carried(), e))
+			s.ipEgress(c, i, known)
 		}
-		if m := c.Members[i].Meter; m != 0 {
-			to.meters = append(to.meters, meter(m, c.RateKbps))
+	default:
+		s.ingress(c.Id, e, m.Meter, c.deliver(i, 1-i, group))
+		if group != 0 {
+			s.egress(c.Id, e, m.Label, leave(c.carried(), e))
 		}
+	}
+	if m.Meter != 0 {
+		s.meters = append(s.meters, meter(m.Meter, c.RateKbps))
 	}
 }
 
 // carried returns how many tags frames have inside a circuit. Of a vpws one tag stays on
-// where both ends have one, and with it its type and priority.
+// where both ends have one, and with it its type and priority; but not without the
+// customer's Ethernet header.
 func (c *circuit) carried() int {
-	if c.Type == vpls {
+	if c.Type == vpls || c.ip() {
 		return 0
 	}
 	for _, e := range c.ends {
@@ -151,16 +166,11 @@ func (c *circuit) carried() int {
 // on the same switch.
 func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
 	var acts []flow.Action
-	near, far := c.ends[from], c.ends[to]
-	if near.tags() > 0 && c.carried() == 0 {
+	if c.ends[from].tags() > 0 && c.carried() == 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
 	if group == 0 {
-		acts = append(acts, leave(c.carried(), far)...)
-		if near.at == far.at {
-			acts[len(acts)-1] = flow.Output(flow.PortIn)
-		}
-		return acts
+		return append(acts, c.cross(from, to)...)
 	}
 	return append(acts, c.cover(to, group)...)
 }
@@ -169,6 +179,15 @@ func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
 func (c *circuit) cover(to int, group uint32) []flow.Action {
 	return []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(labelTTL),
 		flow.Encap(flow.PacketEthernet), flow.ToGroup(group)}
+}
+
+// cross returns the actions by which a frame leaves at another end of the same switch.
+func (c *circuit) cross(from, to int) []flow.Action {
+	acts := leave(c.carried(), c.ends[to])
+	if c.ends[from].at == c.ends[to].at {
+		acts[len(acts)-1] = flow.Output(flow.PortIn)
+	}
+	return acts
 }
 
 // leave returns the actions by which a frame with so many tags leaves at an end.

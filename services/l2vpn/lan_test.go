@@ -86,6 +86,17 @@ func (f *field) declare(sw flow.DPID, s *set) {
 			f.drive[sw].Meter(flow.Add, m)
 		}
 	}
+	for _, g := range s.groups {
+		if err := g.Check(); err != nil {
+			f.t.Fatalf("switch %v: %v", sw, err)
+		}
+		command := flow.Add
+		if f.groups[[2]flow.DPID{sw, flow.DPID(g.ID)}] {
+			command = flow.Modify
+		}
+		f.groups[[2]flow.DPID{sw, flow.DPID(g.ID)}] = true
+		f.drive[sw].Group(command, g)
+	}
 	want := map[string]flow.Entry{}
 	for _, e := range s.entries {
 		key := fmt.Sprint(e.Table, e.Priority, e.Match.Text())

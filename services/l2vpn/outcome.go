@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -125,15 +126,11 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		if e.at.Switch != sw || c.Type == vpls {
 			continue
 		}
-		far := 1 - i
 		group := uint32(0)
-		if c.ends[far].at.Switch != sw {
+		if !c.local() {
 			group = flow.TunnelGroups
 		}
-		s.ingress(0, e, c.Members[i].Meter, c.deliver(i, far, group))
-		if group != 0 {
-			s.egress(0, e, c.Members[i].Label, leave(c.carried(), e))
-		}
+		s.pairEntries(c, i, group, nil)
 		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
 	}
 	for i := range s.entries {
@@ -148,9 +145,13 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 func (b *store) draft(c, old *circuit) *circuit {
 	n := c.copy()
 	for i, e := range c.ends {
-		m := &api.CircuitMember{End: e.String(), Label: flow.CircuitLabels}
+		m := &api.CircuitMember{End: e.String()}
 		if old != nil && i < len(old.ends) && old.ends[i] == e {
-			m.Label, m.Meter = old.Members[i].Label, old.Members[i].Meter
+			m.Meter = old.Members[i].Meter
+			n.inherit(m, old, old.Members[i])
+		}
+		for _, l := range n.labelsOf(m) {
+			*l = cmp.Or(*l, flow.CircuitLabels)
 		}
 		switch {
 		case c.RateKbps == 0:

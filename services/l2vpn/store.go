@@ -76,6 +76,7 @@ type status struct {
 	served   bool          // it has been up
 	lan      *switching    // of a vpls; else nil
 	former   []*api.Tunnel // of an earlier transport, in use until there are new ones
+	devices  devices       // of payload ip; else nil
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -122,7 +123,7 @@ func (b *store) changed(old, now *circuit) {
 		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[end]tally{}}
 		b.status[now.Name] = s
 	}
-	s.circuit, s.before, s.phase = now, old, now.phaseAt(b.now())
+	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
 	s.looped = now.loopsAt(b.now())
 	if delete(b.timed, now.Name); now.From != "" || now.Until != "" || len(now.Loops) > 0 {
 		b.timed[now.Name] = true

@@ -16,11 +16,11 @@ type fabric struct {
 	group  func(from, to flow.DPID) uint32 // of a tunnel; 0 if there is none
 }
 
-// Frames of a vpls on their way through a switch are known by their tunnel_id: this
+// Frames of a vpls, and of payload ip, on their way through a switch are known by their tunnel_id: this
 // bit, the number of the circuit, and of one that has come in here the label of its end.
 const lanBit = 1 << 63
 
-func (f *fabric) number() uint64 { return lanBit | uint64(f.Id)<<20 }
+func (c *circuit) number() uint64 { return lanBit | uint64(c.Id)<<20 }
 
 // meterKbpsBurst are the flags of a meter of kilobits per second with a burst size
 // (OpenFlow 1.3.5 §7.3.4.4).
@@ -30,7 +30,7 @@ const meterKbpsBurst = 1 | 4
 const anyEnd = ^uint64(flow.LabelMax)
 
 // came returns the tunnel_id of frames from an end.
-func (f *fabric) came(i int) uint64 { return f.number() | uint64(f.Members[i].Label) }
+func (c *circuit) came(i int) uint64 { return c.number() | uint64(c.Members[i].Label) }
 
 // local returns the ends at a switch, by their index.
 func (f *fabric) local(sw flow.DPID) (list []int) {

@@ -111,7 +111,7 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 		among []string // the first is the default
 	}{
 		{"type", &c.Type, []string{vpws, vpls}},
-		{"payload", &c.Payload, []string{"ethernet", "ip"}},
+		{"payload", &c.Payload, []string{"ethernet", ip}},
 		{"transport", &c.Transport, []string{"mpls", "vxlan", "gre"}},
 	} {
 		if *d.value == "" {
@@ -159,6 +159,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 	if n := len(c.ends); c.Type == vpws && n != 2 {
 		return wrong("it has %d ends: a vpws has two", n)
 	}
+	if c.Type == vpls && c.ip() {
+		return wrong("payload ip: a vpls tells customers' devices by the Ethernet addresses that ip does without; want a vpws, or payload ethernet")
+	}
 	if c.Type == vpls {
 		if err := checkLAN(c); err != nil {
 			return wrong("%w", err)
@@ -201,8 +204,6 @@ func checkLAN(c *circuit) error {
 func supported(c *circuit) error {
 	var what string
 	switch {
-	case c.Payload != "ethernet":
-		what = "payload " + c.Payload
 	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
 		what = "max_macs, storm_kbps and tree, which are of a vpls,"
 	case overlaid(c.Transport) && chosen(c) != "":
@@ -231,8 +232,8 @@ func parse(m *api.Circuit) (*circuit, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "circuit %s: it has %d members and the number %d", m.Name, len(m.Members), m.Id)
 	}
 	for i, x := range m.Members {
-		if x.Label < flow.CircuitLabels || x.Label > flow.CircuitLabelsLast || x.Meter != 0 && flow.MeterOwner(x.Meter) != flow.OwnerCircuits {
-			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: end %v has label %d and meter %d", m.Name, c.ends[i], x.Label, x.Meter)
+		if !c.labelled(x) || x.Meter != 0 && flow.MeterOwner(x.Meter) != flow.OwnerCircuits {
+			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: end %v has labels %d, %d and %d, and meter %d", m.Name, c.ends[i], x.Label, x.ArpLabel, x.Ipv6Label, x.Meter)
 		}
 	}
 	for _, l := range m.TreeLabels {

@@ -12,7 +12,7 @@ import (
 )
 
 // A tally is what the entries of an end have counted.
-type tally struct{ rxPackets, txPackets, rxBytes, txBytes uint64 }
+type tally struct{ rxPackets, txPackets, rxBytes, txBytes, dropped uint64 }
 
 // add adds another to it.
 func (t *tally) add(o tally) {
@@ -20,6 +20,7 @@ func (t *tally) add(o tally) {
 	t.txPackets += o.txPackets
 	t.rxBytes += o.rxBytes
 	t.txBytes += o.txBytes
+	t.dropped += o.dropped
 }
 
 // countedBy returns the place in the order of ends of that whose frames an entry
@@ -33,8 +34,19 @@ func (c *circuit) countedBy(f *api.FlowEntry) (at int, n tally, ok bool) {
 		if x.at.Switch != sw {
 			continue
 		}
-		if k := &e.Match.Key; e.Table == flow.TableLabels && k.MPLSLabel == c.Members[i].Label && e.Priority == flow.PriorityCircuitLabel {
-			return i, tally{txPackets: f.Packets, txBytes: f.Bytes}, true
+		if e.Table == flow.TableLabels && e.Priority == flow.PriorityCircuitLabel {
+			for _, l := range c.labelsOf(c.Members[i]) {
+				if *l == e.Match.Key.MPLSLabel {
+					return i, tally{txPackets: f.Packets, txBytes: f.Bytes}, true
+				}
+			}
+			continue
+		}
+		if c.ip() {
+			if n, ok := c.ipCounted(i, &e, f); ok {
+				return i, n, true
+			}
+			continue
 		}
 		var s set
 		if s.ingress(c.Id, x, 0, nil); s.entries[len(s.entries)-1].Key() == e.Key() {
@@ -42,6 +54,18 @@ func (c *circuit) countedBy(f *api.FlowEntry) (at int, n tally, ok bool) {
 		}
 	}
 	return 0, n, false
+}
+
+// ipCounted returns what an entry of ipIngress has counted; false if it is none
+// of an end.
+func (c *circuit) ipCounted(i int, e *flow.Entry, f *api.FlowEntry) (n tally, ok bool) {
+	switch {
+	case e.Match.Key.TunnelID != c.came(i):
+		return n, false
+	case e.Table == flow.TableLabels && e.Priority == flow.PriorityLANKnown:
+		return tally{rxPackets: f.Packets, rxBytes: f.Bytes}, true
+	}
+	return tally{dropped: f.Packets}, true
 }
 
 // keep adds to what a circuit has counted what entries had that are gone. Where both ends
@@ -82,6 +106,9 @@ func (b *store) counted(flows []*api.FlowEntry) {
 		if n.txPackets < was.txPackets {
 			lost.txPackets, lost.txBytes = was.txPackets, was.txBytes
 		}
+		if n.dropped < was.dropped {
+			lost.dropped = was.dropped
+		}
 		if lost != (tally{}) { // the switch has begun anew
 			at.s.keep(lost)
 			b.version++
@@ -106,9 +133,12 @@ func (b *store) flowRemoved(e *api.FlowRemoved) {
 		if i, n, ok := c.countedBy(e.Flow); ok {
 			s.keep(n)
 			was := s.seen[c.ends[i]]
-			if n.txPackets|n.txBytes != 0 {
+			switch {
+			case n.txPackets|n.txBytes != 0:
 				was.txPackets, was.txBytes = 0, 0
-			} else {
+			case n.dropped != 0:
+				was.dropped = 0
+			default:
 				was.rxPackets, was.rxBytes = 0, 0
 			}
 			s.seen[c.ends[i]] = was
@@ -187,7 +217,8 @@ func (b *store) records() map[string]string {
 			list[name] = s.record
 			continue
 		}
-		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base.rxPackets, TxPackets: s.base.txPackets, RxBytes: s.base.rxBytes, TxBytes: s.base.txBytes})
+		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base.rxPackets, TxPackets: s.base.txPackets, RxBytes: s.base.rxBytes, TxBytes: s.base.txBytes,
+			DroppedPackets: s.base.dropped, Devices: s.devices.messages()})
 		if err == nil {
 			s.record = string(text)
 			list[name] = s.record
@@ -205,7 +236,8 @@ func (b *store) recall(name, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.status[name]; s != nil {
-		s.base = tally{m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes}
+		s.base = tally{m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes, m.DroppedPackets}
+		s.devices.recall(s.circuit, m.Devices)
 		s.remember(m.States)
 		s.record = ""
 		b.assess(s) // its time may have come, or be over

@@ -20,10 +20,17 @@ func (b *store) index(c *circuit, enter bool) {
 			delete(b.taken[sw], e.at.Port)
 		}
 		m := c.Members[i]
-		if enter {
-			b.labels.mark(sw, m.Label)
-		} else {
-			b.labels.give(sw, m.Label)
+		for _, l := range c.labelsOf(m) {
+			if enter {
+				b.labels.mark(sw, *l)
+			} else {
+				b.labels.give(sw, *l)
+			}
+		}
+		if c.ip() && enter {
+			b.tails[tail{sw, m.Label}] = c.Name
+		} else if c.ip() {
+			delete(b.tails, tail{sw, m.Label})
 		}
 		if m.Meter != 0 && enter {
 			b.meters.mark(sw, m.Meter)

@@ -81,7 +81,8 @@ func TestEndsNeverShareFrames(t *testing.T) {
 		}
 		accepted := 0
 		for range 150 {
-			m := &api.Circuit{Name: fmt.Sprintf("c%d", rng.IntN(12)), Ends: []string{random(), random()}, RateKbps: uint64(rng.IntN(2) * 1000)}
+			m := &api.Circuit{Name: fmt.Sprintf("c%d", rng.IntN(12)), Ends: []string{random(), random()}, RateKbps: uint64(rng.IntN(2) * 1000),
+				Payload: []string{"ethernet", "ip"}[rng.IntN(2)]}
 			req := &api.SetCircuitsRequest{Circuits: []*api.Circuit{m}}
 			if rng.IntN(5) == 0 {
 				req = &api.SetCircuitsRequest{Delete: []string{m.Name}}
@@ -169,10 +170,12 @@ func checkApart(t *testing.T, b *store) {
 	for _, s := range b.status {
 		for i, m := range s.circuit.Members {
 			at := s.circuit.ends[i].at.Switch
-			if labels[at][m.Label] {
-				t.Fatalf("label %d is given twice at %v", m.Label, at)
+			for _, l := range s.circuit.labelsOf(m) {
+				if labels[at][*l] {
+					t.Fatalf("label %d is given twice at %v", *l, at)
+				}
+				labels[at][*l] = true
 			}
-			labels[at][m.Label] = true
 		}
 	}
 }

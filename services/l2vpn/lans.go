@@ -372,7 +372,7 @@ func (b *store) replant(ctx context.Context) {
 	}
 }
 
-// packet is the stage: it learns the senders of a vpls.
+// packet is the stage: it learns the senders of a vpls, and of payload ip.
 func (b *store) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	m := in.Key.TunnelID
 	if in.Table != flow.TableCircuits || in.Cookie.Owner() != flow.OwnerCircuits || m&lanBit == 0 {
@@ -381,6 +381,9 @@ func (b *store) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.status[b.tails[tail{in.Switch, uint32(m & flow.LabelMax)}]]
+	if s != nil && s.devices != nil {
+		b.hear(s, in.Switch, uint32(m&flow.LabelMax), in.Key.EthSrc, in.Key.EthDst)
+	}
 	if s == nil || s.lan == nil {
 		return flow.Done
 	}
@@ -409,6 +412,9 @@ func (b *store) spread(pass bool) {
 					b.learnt[name] = true
 				}
 				b.assess(s)
+			}
+			if s.devices.pass(now) {
+				b.learnt[name] = true
 			}
 		}
 	}

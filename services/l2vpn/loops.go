@@ -17,6 +17,8 @@ func (c *circuit) readLoops() error {
 	switch {
 	case c.Type != vpws || c.local():
 		return fmt.Errorf("loops: only an end of a vpws between two switches can be looped back")
+	case c.ip():
+		return fmt.Errorf("loops: frames inside a circuit of payload ip have no Ethernet addresses to exchange; want payload ethernet")
 	case len(c.Loops) != 1:
 		return fmt.Errorf("loops: %d ends: one can be looped back at a time, as frames would run between two for ever", len(c.Loops))
 	}

@@ -48,6 +48,15 @@ func (b *store) nodeChanged(e *api.NodeChanged) {
 	}
 }
 
+// header returns how many octets a circuit carries of a customer's frame beside the
+// IP packet.
+func (c *circuit) header() int {
+	if c.ip() {
+		return 0
+	}
+	return innerHeader + tagOctets*c.carried()
+}
+
 // mtu returns the largest IP packet, without tags other than those of its ends, that
 // fits into a circuit over some tunnels, whichever of their paths is in use; 0 if the MTU
 // of a port on the way is not known. It is called with mu held.
@@ -70,7 +79,7 @@ func (b *store) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
 		for _, p := range []*api.LabelSwitchedPath{t.Primary, t.Standby} {
 			hops := p.GetHops()
 			for i := 1; i < len(hops); i++ {
-				overhead := innerHeader + tagOctets*c.carried() + labelOctets + wrapped(t, hops[i].InPort)
+				overhead := c.header() + labelOctets + wrapped(t, hops[i].InPort)
 				if hops[i].Label != 0 {
 					overhead += labelOctets
 				}

@@ -59,6 +59,7 @@ func TestMTU(t *testing.T) {
 		{"a tag that stays on", "1:1.5 2:1.6", 9000, 1500, 2000, true, 1500 - 14 - 8 - 4},
 		{"a tag that is taken off", "1:1.5 2:1", 9000, 1500, 2000, true, 1500 - 14 - 8},
 		{"two tags at a port", "1:1.5.6 2:1", 1500, 2000, 2000, true, 1496},
+		{"payload ip", "1:1.5 2:1.6 ip", 9000, 1500, 2000, true, 1500 - 8},
 		{"on one switch", "1:1 1:2", 1500, 0, 0, false, 1500},
 		{"on one switch, not known", "1:1 1:2", 0, 2000, 2000, false, 0},
 		{"customers' not known", "1:1 2:1", 0, 2000, 2000, true, 0},
@@ -67,7 +68,11 @@ func TestMTU(t *testing.T) {
 		{"no tunnel", "1:1 2:1", 1500, 2000, 2000, false, 0},
 	} {
 		b := newTestStore(t, wefttest.NewStore(), defaults())
-		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Ends: strings.Fields(c.ends)}}}); err != nil {
+		m := &api.Circuit{Name: "c", Ends: strings.Fields(c.ends)}
+		if len(m.Ends) > 2 {
+			m.Ends, m.Payload = m.Ends[:2], m.Ends[2]
+		}
+		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{m}}); err != nil {
 			t.Fatal(err)
 		}
 		if c.tunnel {

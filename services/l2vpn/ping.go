@@ -127,11 +127,11 @@ func (o *observer) waysOf(name string, size int) (ways []*api.CircuitPing, lanes
 }
 
 // probeLength returns how long a probe is that takes as much room as a customer's
-// frame with an IP packet of a size: that frame, covered by a label and an Ethernet
-// header.
+// frame with an IP packet of a size: what the circuit carries of it, covered by a label
+// and an Ethernet header.
 func probeLength(c *circuit, size int) int {
 	if size == 0 {
 		return oam.FrameMin
 	}
-	return max(oam.FrameMin, 14+4+14+4*c.carried()+size)
+	return max(oam.FrameMin, 14+labelOctets+c.header()+size)
 }

@@ -120,6 +120,8 @@ func (b *store) find(s *status) (state, reason string) {
 		return "degraded", c.loopReason()
 	case degraded != "":
 		return "degraded", degraded
+	case s.devices.crowded() != "":
+		return "degraded", s.devices.crowded()
 	case m != nil && m.bound != "":
 		return "degraded", m.bound
 	}
@@ -176,6 +178,7 @@ func (b *store) lacks(s *status, sw flow.DPID, failed []*api.WantedFlow) *api.Wa
 		_, e, err := f.GetFlow().Entry()
 		switch {
 		case f.Meter != 0 && slices.ContainsFunc(own.meters, func(m flow.Meter) bool { return m.ID == f.Meter }),
+			f.Group != 0 && slices.ContainsFunc(own.groups, func(g flow.Group) bool { return g.ID == f.Group }),
 			f.Meter == 0 && f.Group == 0 && err == nil && slices.ContainsFunc(own.entries, func(o flow.Entry) bool { return o.Key() == e.Key() }):
 			return f
 		}
@@ -216,15 +219,18 @@ func (b *store) message(s *status) *api.Circuit {
 			n.txPackets, n.txBytes = far.rxPackets, far.rxBytes
 		}
 		sum.add(n)
-		member := &api.CircuitMember{End: x.End, Label: x.Label, Meter: x.Meter, StormMeter: x.StormMeter,
-			RxPackets: n.rxPackets, TxPackets: n.txPackets, RxBytes: n.rxBytes, TxBytes: n.txBytes}
+		member := &api.CircuitMember{End: x.End, Label: x.Label, ArpLabel: x.ArpLabel, Ipv6Label: x.Ipv6Label, Meter: x.Meter, StormMeter: x.StormMeter,
+			DroppedPackets: n.dropped, RxPackets: n.rxPackets, TxPackets: n.txPackets, RxBytes: n.rxBytes, TxBytes: n.txBytes}
+		if d := s.devices[c.ends[i]]; d != nil && d.there() {
+			member.Mac = d.mac.String()
+		}
 		if s.lan != nil {
 			member.Macs = uint32(s.lan.count[c.ends[i]])
 		}
 		m.Members = append(m.Members, member)
 		m.Labels = append(m.Labels, x.Label)
 	}
-	m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes = sum.rxPackets, sum.txPackets, sum.rxBytes, sum.txBytes
+	m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes, m.DroppedPackets = sum.rxPackets, sum.txPackets, sum.rxBytes, sum.txBytes, sum.dropped
 	for i, w := range b.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
 		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {

@@ -124,6 +124,7 @@ func (b *store) changed(old, now *circuit) {
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
+	s.record = ""
 	s.looped = now.loopsAt(b.now())
 	if delete(b.timed, now.Name); now.From != "" || now.Until != "" || len(now.Loops) > 0 {
 		b.timed[now.Name] = true
@@ -296,16 +297,20 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 	for _, e := range n.ends {
 		m := &api.CircuitMember{End: e.String()}
 		if h := had[e]; h != nil {
-			m.Label, m.Meter = h.Label, h.Meter
+			m.Meter = h.Meter
+			n.inherit(m, old, h)
 		}
 		sw := e.at.Switch
-		if m.Label == 0 {
+		for _, l := range n.labelsOf(m) {
+			if *l != 0 {
+				continue
+			}
 			label, ok := b.labels.take(sw)
 			if !ok {
 				return nil, lack("label", "; delete a circuit, or raise l2vpn.last_label", sw, b.labels)
 			}
 			*undo = append(*undo, func() { b.labels.give(sw, label) })
-			m.Label = label
+			*l = label
 		}
 		if h := had[e]; h != nil {
 			m.StormMeter = h.StormMeter
@@ -445,6 +450,9 @@ func (b *store) roleChanged(e *api.PortRoleChanged) {
 func (b *store) reassess(at flow.Location) {
 	for _, names := range b.taken[at.Switch][at.Port] {
 		for name := range names {
+			if b.devicesGone(b.status[name], at) {
+				b.learnt[name] = true
+			}
 			if s := b.status[name]; s.lan != nil && b.unusable(at) != "" {
 				for _, e := range s.circuit.ends {
 					if e.at == at && s.lan.forget(e) {

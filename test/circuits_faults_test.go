@@ -87,12 +87,32 @@ func TestCircuitsUnderFaults(t *testing.T) {
 
 func newCarrierFaults(t *testing.T) *carrierFaults {
 	t.Helper()
+	f := carrierUp(t, carrierSquare)
+	for _, h := range f.l.Topology().Hosts {
+		w := attach(t, f.l, h.Name)
+		f.wires[h.Name] = w
+		w.listen(func(frame []byte) { f.hear(h.Name, frame) })
+	}
+	if _, err := f.command(t.Context(), "l2vpn", "apply", f.file("none.yaml", 0, lans...)); err != nil {
+		t.Fatal(err)
+	}
+	f.circuitsUp(standing)
+	f.carried()
+	f.program = endless(t, f.l, "ip1", "ip2", 50*time.Millisecond)
+	f.program.flows(5)
+	return f
+}
+
+// carrierUp brings a network up under the plan split, and waits until all of it is
+// known.
+func carrierUp(t *testing.T, network string) *carrierFaults {
+	t.Helper()
 	text, err := plans.Read("split")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &carrierFaults{t: t, deployment: newFaults(t).deploy(t, string(text)), wires: map[string]*wire{}, heard: map[string]int{}}
-	topo, err := lab.Parse("square", []byte(carrierSquare))
+	topo, err := lab.Parse("carrier", []byte(network))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +128,6 @@ func newCarrierFaults(t *testing.T) *carrierFaults {
 			t.Error(err)
 		}
 	})
-	for _, h := range f.l.Topology().Hosts {
-		w := attach(t, f.l, h.Name)
-		f.wires[h.Name] = w
-		w.listen(func(frame []byte) { f.hear(h.Name, frame) })
-	}
 	f.routed()
 	f.eventually("all links and nodes known", func() bool {
 		var links struct{ Links []struct{ State string } }
@@ -125,13 +140,6 @@ func newCarrierFaults(t *testing.T) *carrierFaults {
 		}
 		return up == 2*len(topo.Links)
 	})
-	if _, err := f.command(t.Context(), "l2vpn", "apply", f.file("none.yaml", 0, lans...)); err != nil {
-		t.Fatal(err)
-	}
-	f.circuitsUp(standing)
-	f.carried()
-	f.program = endless(t, f.l, "ip1", "ip2", 50*time.Millisecond)
-	f.program.flows(5)
 	return f
 }
 

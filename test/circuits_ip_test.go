@@ -1,0 +1,75 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/lab"
+)
+
+// carrierLine is two provider edges with a core between them, and a customer's
+// two hosts.
+const carrierLine = `
+name: line
+switches:
+  - {name: pe1, kind: hybrid}
+  - {name: cr1, kind: hybrid}
+  - {name: pe2, kind: hybrid}
+hosts:
+  - {name: vll1, switch: pe1}
+  - {name: vll2, switch: pe2}
+links:
+  - {a: pe1, b: cr1}
+  - {a: cr1, b: pe2}
+routing: {ipv4_only: true}
+control: {mode: in-band, at: cr1}
+`
+
+// TestIPCircuit: IPv4, IPv6 and TCP through a circuit of payload ip, with a
+// controller, without one, and after it is back; then with another device at an end.
+func TestIPCircuit(t *testing.T) {
+	t.Parallel()
+	f := carrierUp(t, carrierLine)
+	if out, err := f.command(t.Context(), "l2vpn", "add", "vll", f.at("vll1"), f.at("vll2"), "--payload", "ip"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f.circuitsUp(1)
+	reach := func(when string, families ...bool) {
+		t.Helper()
+		for _, v6 := range families {
+			f.eventually(fmt.Sprint("a ping ", when, ", IPv6: ", v6), func() bool {
+				r, err := f.l.Ping(t.Context(), "vll1", "vll2", lab.PingOptions{IPv6: v6})
+				return err == nil && r.Received > 0
+			})
+			f.eventually(fmt.Sprint("TCP ", when, ", IPv6: ", v6), func() bool {
+				r, err := f.l.Iperf(t.Context(), "vll1", "vll2", lab.IperfOptions{IPv6: v6, Duration: time.Second})
+				return err == nil && r.Mbit > 0
+			})
+		}
+	}
+	known := func(macs ...string) {
+		t.Helper()
+		f.eventually(fmt.Sprint("devices ", macs), func() bool {
+			var c struct{ Members []struct{ Mac string } }
+			f.json(&c, "l2vpn", "get", "vll")
+			return len(c.Members) == 2 && c.Members[0].Mac == macs[0] && c.Members[1].Mac == macs[1]
+		})
+	}
+	near, far := mac(t, f.l, "vll1").String(), mac(t, f.l, "vll2").String()
+	reach("at first", false, true)
+	known(near, far)
+	f.killed()
+	reach("without a controller", false, true)
+	f.supervise()
+	f.allUp()
+	f.circuitsUp(1)
+	reach("with a controller again", false, true)
+	known(near, far)
+	far = "02:aa:bb:cc:dd:ee"
+	if out, err := f.l.Exec(t.Context(), "vll2", "sh", "-c", "ip link set eth0 down && ip link set eth0 address "+far+" && ip link set eth0 up"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	reach("to another device", false)
+	known(near, far)
+}

@@ -20,12 +20,15 @@ type method struct {
 	decl    weft.Method
 	Server  *Service
 	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil if not set up
+	work    Work                                                    // calls from other processes
 }
 
 // Call calls a method and returns its response: by pointer on this goroutine,
 // or encoded over the transport. Its errors are *api.Error in both cases.
 func (s *Service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
-	counted(s.sent.calls, m.MethodName())
+	if c := s.sent.calls[m.MethodName()]; c != nil {
+		c.all.Add(1)
+	}
 	if s.worker.cluster.Directed(m) {
 		return s.worker.cluster.Direct(ctx, s, m, req)
 	}
@@ -49,11 +52,16 @@ func (s *Service) CallNow(m weft.Method, req any) (any, error) {
 	if to == nil || !to.started() {
 		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.Spec.Name, m.MethodName())
 	}
-	counted(s.sent.calls, m.MethodName())
+	c := s.sent.calls[m.MethodName()]
+	if c != nil {
+		c.all.Add(1)
+	}
 	if s.worker.wire != nil { // in tests; the other side answers at once
 		return s.callEncoded(s.Context, to, req)
 	}
+	began := c.begin()
 	resp, err := to.run(ended, req)
+	c.end(began)
 	if err == nil {
 		return resp, nil
 	}
@@ -82,7 +90,10 @@ func (s *Service) CallHere(ctx context.Context, m weft.Method, req any) (any, er
 	if s.worker.wire != nil {
 		return s.callEncoded(ctx, to, req)
 	}
+	c := s.sent.calls[m.MethodName()]
+	began := c.begin()
 	resp, err := to.Answer(ctx, req)
+	c.end(began)
 	if err != nil {
 		if s.Context.Err() == nil && to.Server.Leaving() {
 			return s.worker.cluster.Call(ctx, s, m, req) // the call goes to its successor
@@ -128,7 +139,10 @@ func (m *method) Serve(ctx context.Context, b, req []byte) (resp []byte, here bo
 	case <-ctx.Done(): // the caller does not wait any more
 		return nil, false, nil
 	}
+	began := time.Now()
 	resp, err = m.answerEncoded(ctx, b, req)
+	m.work.arriveAt(1, began.UnixNano())
+	m.work.took(time.Since(began))
 	return resp, err == nil || !m.Server.Stopping(), err
 }
 

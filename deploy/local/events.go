@@ -168,7 +168,9 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 	if sub == nil {
 		return
 	}
-	counted(s.sent.events, decl.SubjectName())
+	if n := s.sent.events[decl.SubjectName()]; n != nil {
+		n.Add(1)
+	}
 	key, retained := decl.KeyOf(event)
 	if retained {
 		// One after the other, so that a subscriber that attaches meanwhile

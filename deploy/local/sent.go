@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
@@ -11,27 +12,42 @@ import (
 
 // sent counts the messages that a service sends to others, for profiles.
 type sent struct {
-	calls   map[string]*atomic.Uint64 // by method; never written to
+	calls   map[string]*calls         // by method; never written to
 	events  map[string]*atomic.Uint64 // by subject; never written to
-	packets atomic.Uint64             // that its stage has processed
+	packets Work                      // that its stage has processed
+}
+
+// calls counts the calls of a method by one service.
+type calls struct {
+	all  atomic.Uint64
+	here Work // those that this process answers
+}
+
+// begin counts a call that this process answers. It returns the time if the
+// call is to be measured, else the zero Time.
+func (c *calls) begin() (began time.Time) {
+	if c != nil && c.here.arrive() {
+		began = time.Now()
+	}
+	return began
+}
+
+// end ends a call that began.
+func (c *calls) end(began time.Time) {
+	if !began.IsZero() {
+		c.here.took(time.Since(began))
+	}
 }
 
 func newSent(spec *weft.Spec) *sent {
-	s := &sent{calls: map[string]*atomic.Uint64{}, events: map[string]*atomic.Uint64{}}
+	s := &sent{calls: map[string]*calls{}, events: map[string]*atomic.Uint64{}}
 	for _, m := range spec.Calls {
-		s.calls[m.MethodName()] = new(atomic.Uint64)
+		s.calls[m.MethodName()] = new(calls)
 	}
 	for _, p := range spec.Publishes {
 		s.events[p.SubjectName()] = new(atomic.Uint64)
 	}
 	return s
-}
-
-// counted adds one to the count of a name.
-func counted(by map[string]*atomic.Uint64, name string) {
-	if n := by[name]; n != nil {
-		n.Add(1)
-	}
 }
 
 // message identifies a kind of message between two services.
@@ -53,11 +69,11 @@ type Traffic map[message]uint64
 func (w *Worker) Traffic(specs []weft.Spec) Traffic {
 	t := Traffic{}
 	for _, s := range w.Running().Services {
-		t[message{"", s.Spec.Name, "", sentPacket}] = s.sent.packets.Load()
+		t[message{"", s.Spec.Name, "", sentPacket}] = s.sent.packets.Count()
 		for _, other := range specs {
 			for _, m := range other.Serves {
 				if c := s.sent.calls[m.MethodName()]; c != nil {
-					t[message{s.Spec.Name, other.Name, m.MethodName(), sentCall}] = c.Load()
+					t[message{s.Spec.Name, other.Name, m.MethodName(), sentCall}] = c.all.Load()
 				}
 			}
 			for _, sub := range other.Subscribes {

@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ type Stages struct {
 	at     int        // the current stage
 	ended  []uint32   // packets by their last stage, not settled yet
 	any    bool       // of ended
+	seen   uint64     // packets, from a random number on
+	when   int64      // time of the packets of ended
 }
 
 // strangers is how many services that do not run for a session any more may
@@ -36,6 +39,7 @@ func (r *Stages) Open(sw flow.DPID, here []*Service) {
 	r.Settle()
 	if r.known == nil {
 		r.known = map[*Service]weft.StageFunc{}
+		r.seen = rand.Uint64()
 	}
 	r.here, r.funcs, r.owners = slices.Clone(here), nil, nil
 	for _, s := range here {
@@ -57,7 +61,11 @@ func (r *Stages) Open(sw flow.DPID, here []*Service) {
 // Run runs the stages on a packet until one of them ends it. If a stage panics,
 // the packet and all operations so far are dropped.
 func (r *Stages) Run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	if in.Time != r.when && r.any && in.Time/slotLength != r.when/slotLength {
+		r.Settle()
+	}
 	v := r.pass(in, d)
+	r.when = in.Time
 	if r.at < len(r.ended) {
 		r.ended[r.at]++
 		r.any = true
@@ -67,10 +75,12 @@ func (r *Stages) Run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 func (r *Stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	defer r.dropOnPanic(d, &v)
-	trace := in.Trace != 0 && r.Tracer != nil
+	r.seen++
+	measured := chosen(r.seen)
+	observed := measured || in.Trace != 0 && r.Tracer != nil
 	for r.at = range r.funcs {
-		if trace {
-			v = r.traced(in, d)
+		if observed {
+			v = r.observed(in, d, measured)
 		} else {
 			v = r.funcs[r.at](in, d)
 		}
@@ -93,11 +103,21 @@ func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	}
 }
 
-// traced runs the current stage and records the time that it takes.
-func (r *Stages) traced(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+// observed runs the current stage and records the time that it takes.
+func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
 	began := time.Now()
 	v := r.funcs[r.at](in, d)
-	r.Tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
+	ended := time.Now()
+	if measured {
+		w := &r.owners[r.at].sent.packets
+		w.took(ended.Sub(began))
+		if r.at == 0 && in.Time != 0 {
+			w.waited(time.Duration(began.UnixNano() - in.Time))
+		}
+	}
+	if in.Trace != 0 && r.Tracer != nil {
+		r.Tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: ended})
+	}
 	return v
 }
 
@@ -112,7 +132,7 @@ func (r *Stages) Settle() {
 		seen += uint64(r.ended[at])
 		r.ended[at] = 0
 		if seen > 0 {
-			s.sent.packets.Add(seen)
+			s.sent.packets.arriveAt(seen, r.when)
 		}
 	}
 	r.any = false

@@ -94,6 +94,7 @@ func New(c Config) (*Worker, error) {
 		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), tracer: c.Tracer, scratches: scratches{dir: c.Scratch, process: c.Process},
 		failed: make(chan *Service, 64), started: make(chan struct{}),
 	}
+	w.Collect(newWorkCollector(w))
 	w.tables.Store(&Tables{Methods: map[string]*method{}, Subjects: map[string]*Subject{}})
 	if w.first, err = w.Build(c.Specs, Setup{Settings: c.Settings}); err != nil {
 		return nil, err

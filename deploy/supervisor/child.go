@@ -136,11 +136,8 @@ func (c *child) start() error {
 	p, nonce := *c.wanted, newNonce()
 	var un []Unapplied
 	var g *group
-	if p.Memory > 0 {
-		var err error
-		if g, err = c.s.rights.makeGroup(c.s.groupName(c.name, nonce), p.Memory); err != nil {
-			un = append(un, Unapplied{"memory", err.Error()})
-		}
+	if p.limits().grouped() {
+		g, un = c.s.rights.limitGroup(nil, c.s.groupName(c.name, nonce), p.limits())
 	}
 	// The file records a run before it starts: if we end in between, the next
 	// supervisor looks for the mark.
@@ -298,9 +295,7 @@ func (c *child) applyLimits() {
 	if err != nil {
 		return // it has just ended; the next run starts with the limits
 	}
-	if err := c.limitMemory(p.Memory); err != nil {
-		un = append(un, Unapplied{"memory", err.Error()})
-	}
+	un = append(un, c.limitGroup(p.limits())...)
 	c.applied = true
 	for _, u := range un {
 		c.s.log.Warn("a limit could not be applied", "process", c.name, "limit", u.Limit, "reason", u.Reason)
@@ -308,25 +303,25 @@ func (c *child) applyLimits() {
 	c.s.change(c, func(s *Status, _ *record) { s.Unapplied = un })
 }
 
-// limitMemory changes the memory limit of the run.
-func (c *child) limitMemory(bytes int64) error {
-	if c.run.group != nil {
-		return c.s.rights.limitGroup(c.run.group, bytes)
-	}
-	if bytes == 0 {
+// limitGroup changes the limits of the run that a cgroup holds it to.
+func (c *child) limitGroup(l limits) []Unapplied {
+	before := c.run.group
+	if before == nil && !l.grouped() {
 		return nil
 	}
-	g, err := c.s.rights.makeGroup(c.s.groupName(c.name, newNonce()), bytes)
-	if err != nil {
-		return err
+	g, un := c.s.rights.limitGroup(before, c.s.groupName(c.name, newNonce()), l)
+	if g == nil || before != nil && *g == *before {
+		return un
 	}
 	if err := c.s.rights.joinGroup(g, c.run.pid); err != nil {
-		_ = c.s.rights.removeGroup(g)
-		return fmt.Errorf("move the process into its cgroup: %w", err)
+		if before == nil {
+			_ = c.s.rights.removeGroup(g)
+		}
+		return append(un, Unapplied{"cgroup", fmt.Sprintf("move the process into its cgroup: %v", err)})
 	}
 	c.run.group = g
 	c.s.change(c, func(_ *Status, r *record) { r.Group = g })
-	return nil
+	return un
 }
 
 // spawn starts the process, with its log.

@@ -118,20 +118,20 @@ func TestNoSuchCPU(t *testing.T) {
 
 func TestNotAllowed(t *testing.T) {
 	s := begin(t, Config{})
-	s.memory = hierarchy{why: "no memory cgroup hierarchy is mounted"}
+	s.places.memory = hierarchy{why: "no memory cgroup hierarchy is mounted"}
 	p := sleeper("a")
 	p.Memory = 64 << 20
 	set(t, s, p)
 	if x := get(t, s, "a"); x.State != Up || len(x.Unapplied) != 1 || x.Unapplied[0] != (Unapplied{"memory", "no memory cgroup hierarchy is mounted"}) {
 		t.Errorf("%+v", x)
 	}
-	s.memory = hierarchy{version: 1, parent: "/no/such/folder"}
+	s.places.memory = hierarchy{version: 1, parent: "/no/such/folder"}
 	p.Memory++
 	set(t, s, p)
 	if x := get(t, s, "a"); x.State != Up || len(x.Unapplied) != 1 || !strings.Contains(x.Unapplied[0].Reason, "make a cgroup: ") {
 		t.Errorf("%+v", x)
 	}
-	s.memory = findMemory()
+	s.places = findPlaces()
 }
 
 // modest has a supervisor without privileges run a process with limits, and
@@ -188,8 +188,8 @@ func TestUnprivileged(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	s := begin(t, Config{})
-	if s.memory.version == 0 {
-		t.Fatalf("this test needs a memory cgroup: %s", s.memory.why)
+	if s.places.memory.version == 0 {
+		t.Fatalf("this test needs a memory cgroup: %s", s.places.memory.why)
 	}
 	p := actor("a", "eat")
 	p.Memory = 48 << 20
@@ -270,7 +270,7 @@ func TestFindMemory(t *testing.T) {
 			}
 			os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("cpu memory pids\n"), 0o644)
 		}
-		h := findMemoryIn(root, c.mounts, c.own)
+		h := findIn(root, c.mounts, c.own, "memory")
 		if h.version != c.version || strings.TrimPrefix(h.parent, root) != c.parent || !strings.Contains(h.why, c.why) || (h.why == "") != (c.why == "") {
 			t.Errorf("%s: %+v", c.name, h)
 		}

@@ -71,6 +71,14 @@ func play(role string) {
 	case "crash":
 		fmt.Println("crash")
 		os.Exit(3)
+	case "spin": // uses a processor
+		for {
+			select {
+			case <-term:
+				return
+			default:
+			}
+		}
 	case "eat": // more and more memory
 		for keep := [][]byte{}; ; {
 			b := make([]byte, 4<<20)
@@ -169,9 +177,11 @@ func begin(t *testing.T, c Config) *Supervisor {
 		for _, m := range marked(c.Directory) {
 			t.Errorf("process %d (%s) was left", m.pid, m.name)
 		}
-		left, _ := filepath.Glob(filepath.Join(s.memory.parent, s.groupPrefix()+"*"))
-		if len(left) > 0 {
-			t.Errorf("cgroups were left: %v", left)
+		for _, h := range []hierarchy{s.places.memory, s.places.cpu} {
+			left, _ := filepath.Glob(filepath.Join(h.parent, s.groupPrefix()+"*"))
+			if len(left) > 0 {
+				t.Errorf("cgroups were left: %v", left)
+			}
 		}
 	})
 	return s

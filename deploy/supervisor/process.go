@@ -28,6 +28,8 @@ type Process struct {
 	RealTime bool
 	CPUs     string // the CPUs it may use, such as "0" or "0-1,3"; "" means the supervisor's
 	Memory   int64  // limit in bytes, swap included; 0 means none
+	// CPUQuota is the share of a processor that it may use; 0 means no limit.
+	CPUQuota float64
 }
 
 func (p Process) clone() Process {
@@ -71,16 +73,26 @@ func merged(env ...[]string) []string {
 
 // limits are those parts of a Process that can be changed while it runs.
 type limits struct {
-	Nice     int    `json:"nice"`
-	RealTime bool   `json:"realTime"`
-	CPUs     string `json:"cpus"`
-	Memory   int64  `json:"memory"`
+	Nice     int     `json:"nice"`
+	RealTime bool    `json:"realTime"`
+	CPUs     string  `json:"cpus"`
+	Memory   int64   `json:"memory"`
+	CPUQuota float64 `json:"cpuQuota,omitempty"`
 }
 
-func (p Process) limits() limits { return limits{p.Nice, p.RealTime, p.CPUs, p.Memory} }
+func (p Process) limits() limits { return limits{p.Nice, p.RealTime, p.CPUs, p.Memory, p.CPUQuota} }
+
+// grouped reports whether a process with these limits needs a cgroup.
+func (l limits) grouped() bool { return l.Memory > 0 || l.CPUQuota > 0 }
 
 // minMemory is the least that a process can be started with.
 const minMemory = 1 << 20
+
+// The bounds of a quota.
+const (
+	minQuota = 0.01
+	maxQuota = 4096
+)
 
 var processName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
@@ -113,6 +125,16 @@ func check(list []Process) error {
 		if p.Memory != 0 && p.Memory < minMemory {
 			wrong("memory limit of %d bytes; allowed: 0 (none), or 1 MiB and more", p.Memory)
 		}
+		if err := checkQuota(p.CPUQuota); err != nil {
+			wrong("%w", err)
+		}
 	}
 	return errors.Join(errs...)
+}
+
+func checkQuota(share float64) error {
+	if share != 0 && !(share >= minQuota && share <= maxQuota) {
+		return fmt.Errorf("quota of %v processors; allowed: 0 (none), or %v to %v", share, minQuota, maxQuota)
+	}
+	return nil
 }

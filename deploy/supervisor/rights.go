@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,8 +23,9 @@ type rights interface {
 	session(pid int, l limits) []Unapplied // of the session that a process leads
 	all(id identity, l limits) ([]Unapplied, error)
 
-	makeGroup(name string, bytes int64) (*group, error)
-	limitGroup(g *group, bytes int64) error
+	// limitGroup sets the limits of cgroups, and makes those of a name that g
+	// (nil: none yet) lacks (places.limit).
+	limitGroup(g *group, name string, l limits) (*group, []Unapplied)
 	joinGroup(g *group, pid int) error
 	removeGroup(g *group) error
 	sweepGroups(prefix string)
@@ -36,17 +36,19 @@ type rights interface {
 }
 
 // own is what this process may do by itself.
-type own struct{ memory *hierarchy }
+type own struct{ places *places }
 
-func (own) thread(l limits) []Unapplied                      { return l.applyThread(0) }
-func (own) session(pid int, l limits) []Unapplied            { return l.applySession(pid) }
-func (own) all(id identity, l limits) ([]Unapplied, error)   { return l.applyAll(id) }
-func (own) limitGroup(g *group, bytes int64) error           { return g.limit(bytes) }
-func (own) joinGroup(g *group, pid int) error                { return g.join(pid) }
-func (own) removeGroup(g *group) error                       { return g.remove() }
-func (o own) sweepGroups(prefix string)                      { o.memory.sweep(prefix) }
-func (own) afterFork(*group, int) error                      { return nil }
-func (o own) makeGroup(name string, n int64) (*group, error) { return o.memory.make(name, n) }
+func (own) thread(l limits) []Unapplied                    { return l.applyThread(0) }
+func (own) session(pid int, l limits) []Unapplied          { return l.applySession(pid) }
+func (own) all(id identity, l limits) ([]Unapplied, error) { return l.applyAll(id) }
+func (own) joinGroup(g *group, pid int) error              { return g.join(pid) }
+func (own) removeGroup(g *group) error                     { return g.remove() }
+func (o own) sweepGroups(prefix string)                    { o.places.sweep(prefix) }
+func (own) afterFork(*group, int) error                    { return nil }
+
+func (o own) limitGroup(g *group, name string, l limits) (*group, []Unapplied) {
+	return o.places.limit(g, name, l)
+}
 
 func (own) beforeFork(g *group, attr *syscall.SysProcAttr) error {
 	if g.Version == 2 {
@@ -63,7 +65,6 @@ const (
 	verbThread  = "limit-thread"
 	verbSession = "limit-session"
 	verbProcess = "limit-process"
-	verbMake    = "make-group"
 	verbLimit   = "limit-group"
 	verbJoin    = "join-group"
 	verbRemove  = "remove-group"
@@ -76,7 +77,6 @@ type rightsRequest struct {
 	Started uint64 `json:"started,omitempty"`
 	Limits  limits `json:"limits"`
 	Group   string `json:"group,omitempty"` // name
-	Bytes   int64  `json:"bytes,omitempty"`
 }
 
 type rightsAnswer struct {
@@ -115,26 +115,24 @@ func (a asked) all(id identity, l limits) ([]Unapplied, error) {
 	return answer.Unapplied, err
 }
 
-func (a asked) makeGroup(name string, bytes int64) (*group, error) {
-	answer, err := a.ask(verbMake, rightsRequest{Group: name, Bytes: bytes})
-	if err == nil && answer.Group == nil {
-		err = errors.New("no cgroup was made")
+func (a asked) limitGroup(g *group, name string, l limits) (*group, []Unapplied) {
+	if g != nil {
+		name = g.name()
 	}
-	return answer.Group, err
-}
-
-func (a asked) limitGroup(g *group, bytes int64) error {
-	_, err := a.ask(verbLimit, rightsRequest{Group: filepath.Base(g.Path), Bytes: bytes})
-	return err
+	answer, err := a.ask(verbLimit, rightsRequest{Group: name, Limits: l})
+	if err != nil {
+		return g, []Unapplied{{"cgroup", err.Error()}}
+	}
+	return answer.Group, answer.Unapplied
 }
 
 func (a asked) joinGroup(g *group, pid int) error {
-	_, err := a.ask(verbJoin, rightsRequest{Group: filepath.Base(g.Path), PID: pid})
+	_, err := a.ask(verbJoin, rightsRequest{Group: g.name(), PID: pid})
 	return err
 }
 
 func (a asked) removeGroup(g *group) error {
-	_, err := a.ask(verbRemove, rightsRequest{Group: filepath.Base(g.Path)})
+	_, err := a.ask(verbRemove, rightsRequest{Group: g.name()})
 	return err
 }
 
@@ -165,13 +163,12 @@ func Rights(directory string, uid int) (map[string]rootpart.Verb, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &part{uid: uid, prefix: groupPrefix(directory), memory: findMemory()}
+	p := &part{uid: uid, prefix: groupPrefix(directory), places: findPlaces()}
 	verbs := map[string]rootpart.Verb{}
 	for name, do := range map[string]func(rightsRequest) (rightsAnswer, error){
 		verbThread:  p.thread,
 		verbSession: p.session,
 		verbProcess: p.process,
-		verbMake:    p.makeGroup,
 		verbLimit:   p.limitGroup,
 		verbJoin:    p.joinGroup,
 		verbRemove:  p.removeGroup,
@@ -188,6 +185,12 @@ func Rights(directory string, uid int) (map[string]rootpart.Verb, error) {
 			if r.Limits.Nice < -20 || r.Limits.Nice > 19 {
 				return nil, fmt.Errorf("nice %d; allowed: -20 to 19", r.Limits.Nice)
 			}
+			if err := checkQuota(r.Limits.CPUQuota); err != nil {
+				return nil, err
+			}
+			if r.Limits.Memory != 0 && r.Limits.Memory < minMemory {
+				return nil, fmt.Errorf("memory limit of %d bytes; allowed: 0 (none), or 1 MiB and more", r.Limits.Memory)
+			}
 			return do(r)
 		}
 	}
@@ -198,7 +201,7 @@ func Rights(directory string, uid int) (map[string]rootpart.Verb, error) {
 type part struct {
 	uid    int
 	prefix string // of the names of its cgroups
-	memory hierarchy
+	places places
 }
 
 func (p *part) thread(r rightsRequest) (rightsAnswer, error) {
@@ -223,30 +226,19 @@ func (p *part) process(r rightsRequest) (rightsAnswer, error) {
 	return rightsAnswer{Unapplied: un}, err
 }
 
-func (p *part) makeGroup(r rightsRequest) (rightsAnswer, error) {
-	g, err := p.group(r.Group)
-	if err != nil {
+func (p *part) limitGroup(r rightsRequest) (rightsAnswer, error) {
+	if err := p.allowed(r.Group); err != nil {
 		return rightsAnswer{}, err
 	}
-	if r.Bytes < minMemory {
-		return rightsAnswer{}, fmt.Errorf("memory limit of %d bytes; allowed: 1 MiB and more", r.Bytes)
-	}
-	if there, _ := filepath.Glob(filepath.Join(p.memory.parent, p.prefix+"*")); len(there) >= groupsMost {
+	g := p.places.named(r.Group)
+	if there, _ := filepath.Glob(filepath.Join(p.places.memory.parent, p.prefix+"*")); g == nil && len(there) >= groupsMost {
 		return rightsAnswer{}, fmt.Errorf("there are %d cgroups already", len(there))
 	}
-	g, err = p.memory.make(filepath.Base(g.Path), r.Bytes)
-	return rightsAnswer{Group: g}, err
-}
-
-func (p *part) limitGroup(r rightsRequest) (rightsAnswer, error) {
-	g, err := p.group(r.Group)
-	if err == nil && r.Bytes != 0 && r.Bytes < minMemory {
-		err = fmt.Errorf("memory limit of %d bytes; allowed: 0 (none), or 1 MiB and more", r.Bytes)
+	if there, _ := filepath.Glob(filepath.Join(p.places.cpu.parent, p.prefix+"*")); g == nil && len(there) >= groupsMost {
+		return rightsAnswer{}, fmt.Errorf("there are %d cgroups already", len(there))
 	}
-	if err != nil {
-		return rightsAnswer{}, err
-	}
-	return rightsAnswer{}, g.limit(r.Bytes)
+	g, un := p.places.limit(g, r.Group, r.Limits)
+	return rightsAnswer{Group: g, Unapplied: un}, nil
 }
 
 func (p *part) joinGroup(r rightsRequest) (rightsAnswer, error) {
@@ -272,22 +264,31 @@ func (p *part) removeGroup(r rightsRequest) (rightsAnswer, error) {
 }
 
 func (p *part) sweepGroups(rightsRequest) (rightsAnswer, error) {
-	p.memory.sweep(p.prefix)
+	p.places.sweep(p.prefix)
 	return rightsAnswer{}, nil
 }
 
 // groupForm is a process's name and a nonce.
 var groupForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// group returns a cgroup that the supervisor may use, by name.
-func (p *part) group(name string) (*group, error) {
-	if p.memory.version == 0 {
-		return nil, errors.New(p.memory.why)
-	}
+// allowed reports a name that no cgroup of the supervisor has.
+func (p *part) allowed(name string) error {
 	if !strings.HasPrefix(name, p.prefix) || !groupForm.MatchString(strings.TrimPrefix(name, p.prefix)) {
-		return nil, fmt.Errorf("%.80q is no cgroup of this controller", name)
+		return fmt.Errorf("%.80q is no cgroup of this controller", name)
 	}
-	return &group{p.memory.version, filepath.Join(p.memory.parent, name)}, nil
+	return nil
+}
+
+// group returns the cgroups of a name that the supervisor may use.
+func (p *part) group(name string) (*group, error) {
+	if err := p.allowed(name); err != nil {
+		return nil, err
+	}
+	g := p.places.named(name)
+	if g == nil {
+		return nil, fmt.Errorf("there is no cgroup %s", name)
+	}
+	return g, nil
 }
 
 // theirs reports a process, or thread, that is not wholly the user's.

@@ -46,7 +46,7 @@ func serveRights(t *testing.T, directory string) (path string) {
 // TestRootPart: a supervisor without privileges limits its processes by the part
 // that has them, and leaves no cgroup.
 func TestRootPart(t *testing.T) {
-	before, _ := filepath.Glob(filepath.Join(findMemory().parent, "weft-*"))
+	before, _ := filepath.Glob(filepath.Join(findPlaces().memory.parent, "weft-*"))
 	out := modest(t, "ROOTPART")
 	for _, want := range []string{
 		"up true\n", "cpus of the CPUs 0-1000 only ", "in its group true limit 67108864\n", "policy 2\n",
@@ -61,7 +61,7 @@ func TestRootPart(t *testing.T) {
 			t.Errorf("%q in:\n%s", not, out)
 		}
 	}
-	if after, _ := filepath.Glob(filepath.Join(findMemory().parent, "weft-*")); len(after) > len(before) {
+	if after, _ := filepath.Glob(filepath.Join(findPlaces().memory.parent, "weft-*")); len(after) > len(before) {
 		t.Errorf("cgroups were left: %v, before %v", after, before)
 	}
 }
@@ -90,7 +90,7 @@ func TestRightsAreBounded(t *testing.T) {
 	defer func() { theirs.Process.Kill(); theirs.Wait() }()
 	pid, prefix := theirs.Process.Pid, groupPrefix(dir)
 	mine := prefix + "a-x"
-	if err := try(verbMake, rightsRequest{Group: mine, Bytes: 64 << 20}); err != nil {
+	if err := try(verbLimit, rightsRequest{Group: mine, Limits: limits{Memory: 64 << 20}}); err != nil {
 		t.Fatal(err)
 	}
 	defer try(verbRemove, rightsRequest{Group: mine})
@@ -102,9 +102,9 @@ func TestRightsAreBounded(t *testing.T) {
 		{verbThread, rightsRequest{PID: 0}}, {verbThread, rightsRequest{PID: -1}}, {verbThread, rightsRequest{PID: 1}}, {verbProcess, rightsRequest{PID: pid, Started: 1}},
 		{verbThread, rightsRequest{PID: pid, Limits: limits{CPUs: "x"}}}, {verbThread, rightsRequest{PID: pid, Limits: limits{Nice: -21}}},
 		{verbJoin, rightsRequest{Group: mine, PID: os.Getpid()}}, {verbJoin, rightsRequest{Group: mine, PID: 0}}, {verbJoin, rightsRequest{Group: "a", PID: pid}},
-		{verbMake, rightsRequest{Group: "a", Bytes: 64 << 20}}, {verbMake, rightsRequest{Group: prefix + "../a", Bytes: 64 << 20}}, {verbMake, rightsRequest{Group: prefix + "a/b", Bytes: 64 << 20}},
-		{verbMake, rightsRequest{Group: prefix, Bytes: 64 << 20}}, {verbMake, rightsRequest{Group: prefix + strings.Repeat("a", 100), Bytes: 64 << 20}}, {verbMake, rightsRequest{Group: prefix + "b", Bytes: 5}}, {verbMake, rightsRequest{Group: prefix + "b", Bytes: -1}},
-		{verbLimit, rightsRequest{Group: "..", Bytes: 64 << 20}}, {verbLimit, rightsRequest{Group: mine, Bytes: -1}}, {verbRemove, rightsRequest{Group: "../" + mine}}, {verbRemove, rightsRequest{Group: ""}},
+		{verbLimit, rightsRequest{Group: "a", Limits: limits{Memory: 64 << 20}}}, {verbLimit, rightsRequest{Group: prefix + "../a", Limits: limits{Memory: 64 << 20}}}, {verbLimit, rightsRequest{Group: prefix + "a/b", Limits: limits{Memory: 64 << 20}}},
+		{verbLimit, rightsRequest{Group: prefix, Limits: limits{Memory: 64 << 20}}}, {verbLimit, rightsRequest{Group: prefix + strings.Repeat("a", 100), Limits: limits{Memory: 64 << 20}}}, {verbLimit, rightsRequest{Group: prefix + "b", Limits: limits{Memory: 5}}}, {verbLimit, rightsRequest{Group: prefix + "b", Limits: limits{Memory: -1}}},
+		{verbLimit, rightsRequest{Group: "..", Limits: limits{Memory: 64 << 20}}}, {verbLimit, rightsRequest{Group: mine, Limits: limits{Memory: -1}}}, {verbRemove, rightsRequest{Group: "../" + mine}}, {verbRemove, rightsRequest{Group: ""}},
 	} {
 		if err := try(c.verb, c.r); err == nil {
 			t.Errorf("%s %+v is done", c.verb, c.r)

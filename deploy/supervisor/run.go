@@ -18,7 +18,7 @@ import (
 type run struct {
 	identity
 	pidfd *os.File    // stands for this process, never for another with its pid
-	group *group      // its memory cgroup; nil if none
+	group *group      // its cgroups; nil if none
 	begun time.Time   // or adopted
 	ended chan ending // has one value when it has ended
 	why   string      // why we killed it, if we did
@@ -141,7 +141,7 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 		un = s.rights.thread(p.limits())
 		if g != nil {
 			if err := s.rights.beforeFork(g, attr.Sys); err != nil {
-				un = append(un, Unapplied{"memory", err.Error()})
+				un = append(un, Unapplied{"cgroup", err.Error()})
 			}
 		}
 		var process *os.Process
@@ -153,7 +153,7 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 			}
 			if g != nil {
 				if err := s.rights.afterFork(g, id.pid); err != nil {
-					un = merge(un, Unapplied{"memory", err.Error()})
+					un = merge(un, Unapplied{"cgroup", err.Error()})
 				}
 			}
 		}

@@ -127,7 +127,7 @@ func (s *Supervisor) search() state {
 	st := state{Boot: s.boot}
 	for _, m := range marked(s.config.Directory) {
 		if !slices.ContainsFunc(st.Processes, func(r record) bool { return r.Name == m.name }) {
-			st.Processes = append(st.Processes, record{Name: m.name, Nonce: m.nonce, PID: m.pid, Started: m.started, Since: time.Now(), Group: s.memory.groupOf(m.pid, s.groupPrefix())})
+			st.Processes = append(st.Processes, record{Name: m.name, Nonce: m.nonce, PID: m.pid, Started: m.started, Since: time.Now(), Group: s.places.groupOf(m.pid, s.groupPrefix())})
 		}
 	}
 	return st

@@ -36,7 +36,7 @@ type Status struct {
 
 // Unapplied is a limit that a process runs without.
 type Unapplied struct {
-	Limit  string // nice, real-time, cpus, memory
+	Limit  string // nice, real-time, cpus, memory, cpu_quota, cgroup
 	Reason string
 }
 

@@ -1,5 +1,5 @@
 // Package supervisor keeps a set of operating-system processes as wanted: it
-// starts them with their priority, CPUs and memory limit, starts again what
+// starts them with their priority, CPUs, quota and memory limit, starts again what
 // dies or no longer answers, and ends what is no longer wanted. The processes
 // outlive it; a supervisor started later on the same directory adopts them. It
 // knows nothing of services.
@@ -97,7 +97,7 @@ type Supervisor struct {
 	config Config
 	log    *slog.Logger
 	lock   *os.File
-	memory hierarchy
+	places places
 	rights rights
 	boot   string // names this boot of the machine
 
@@ -127,10 +127,10 @@ func New(c Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	s := &Supervisor{
-		config: c, log: c.Log, lock: lock, memory: findMemory(), boot: boot(),
+		config: c, log: c.Log, lock: lock, places: findPlaces(), boot: boot(),
 		children: map[string]*child{}, watchers: map[chan []Status]struct{}{}, done: make(chan struct{}),
 	}
-	s.rights = own{&s.memory}
+	s.rights = own{&s.places}
 	if c.RootPart != "" {
 		s.rights = asked{c.RootPart}
 	}

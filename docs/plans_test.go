@@ -53,6 +53,7 @@ var described = map[string]string{
 	"Plan.config":        "Settings of services, wherever they run: a section for each service, as in [configuration.md](../configuration.md).",
 	"Plan.partial":       "True: services are left out on purpose. What others want of them is no mistake, but their calls fail and the events do not come.",
 	"Partition.switches": "The DPIDs, in hexadecimal digits, and ranges of them, as `[\"1-8\", \"10\"]`; `rest` is all switches that are in no other partition. Together the partitions have every switch once.",
+	"Worker.autoscale":   "Has the number of replicas follow the load ([sizing](sizing.md#autoscaling)): see below. `replicas` is then where it begins. Only for services that may run in any number.",
 	"Worker.settings":    "Settings of its services that differ from `config`.",
 	"Worker.env":         "Variables that are added to the environment, by name.",
 	"Link.from":          "Name of the worker that sends, `*` for any.",
@@ -69,6 +70,8 @@ var standards = map[string]string{
 	"Worker.balance":     "the plan's",
 	"Worker.class":       "of its most urgent service",
 	"Worker.services":    "must be given",
+	"Autoscale.max":      "must be given",
+	"Worker.replicas":    "1, or `autoscale.min`",
 	"Plan.workers":       "must be given",
 	"Partition.switches": "must be given",
 	"Link.from":          "must be given",
@@ -79,7 +82,7 @@ var standards = map[string]string{
 // TestPlanKeys holds the table of a plan's keys to what plan.Parse takes: all
 // keys, no others, their defaults, and the comments of the fields they set.
 func TestPlanKeys(t *testing.T) {
-	p, err := plan.Parse("plan.yaml", []byte("workers: {w: {services: [hosts]}}\napps: {a: {}}"))
+	p, err := plan.Parse("plan.yaml", []byte("workers: {w: {services: [hosts]}, s: {services: [paths], autoscale: {max: 2}}}\napps: {a: {}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +92,7 @@ func TestPlanKeys(t *testing.T) {
 	for _, l := range []level{
 		{"The whole plan", "nothing: 1", reflect.TypeFor[plan.Plan](), *p},
 		{"workers.NAME", "workers: {w: {nothing: 1}}", reflect.TypeFor[plan.Worker](), p.Workers[0]},
+		{"workers.NAME.autoscale", "workers: {w: {autoscale: {nothing: 1}}}", reflect.TypeFor[plan.Autoscale](), *p.Workers[1].Autoscale},
 		{"links, each of the list", "links: [{nothing: 1}]", reflect.TypeFor[plan.Link](), plan.Link{}},
 		{"partitions.NAME", "partitions: {p: {nothing: 1}}", reflect.TypeFor[plan.Partition](), plan.Partition{}},
 		{"apps.NAME", "apps: {a: {nothing: 1}}", reflect.TypeFor[plan.App](), p.Apps[0]},

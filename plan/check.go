@@ -30,6 +30,7 @@ func (p *Plan) Check(specs []weft.Spec) error {
 		}
 	}
 	f.standbys()
+	f.autoscaled()
 	f.apps()
 	f.pipeline()
 	f.listening()

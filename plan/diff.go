@@ -223,7 +223,7 @@ func (w *Worker) keys() []keyText {
 		nice = strconv.Itoa(w.Nice)
 	}
 	return []keyText{
-		{"standby", strconv.Itoa(w.Standby)},
+		{"standby", strconv.Itoa(w.Standby)}, {"autoscale", w.Autoscale.String()}, {"cpu_quota", quota(w.CPUQuota)},
 		{"partition", w.Partition}, {"class", w.Class}, {"nice", nice}, {"cpus", w.CPUs},
 		{"memory", memory}, {"listen", w.Listen}, {"machine", w.Machine},
 	}

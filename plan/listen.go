@@ -100,9 +100,9 @@ func (f *fit) listening() {
 				settings := path + ".settings." + name + ".listen"
 				switch {
 				case !ok:
-				case w.Replicas > 1 && s.Scale != weft.Any: // another check reports wrong replicas
-				case a.fixed() && w.Replicas > 1:
-					f.fail(path+".replicas", "%s.replicas: %d, but %s is in it and listens at %s, where only one can; set %s to port 0, or move %s to a worker without replicas", path, w.Replicas, name, text, settings, name)
+				case w.mostReplicas() > 1 && s.Scale != weft.Any: // another check reports wrong replicas
+				case a.fixed() && w.mostReplicas() > 1:
+					f.fail(path+".replicas", "%s.replicas: %d, but %s is in it and listens at %s, where only one can; set %s to port 0, or move %s to a worker without replicas", path, w.mostReplicas(), name, text, settings, name)
 				default:
 					take(settings, name+" of worker "+w.Name, a)
 				}

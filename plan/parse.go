@@ -84,6 +84,9 @@ func (p *Plan) defaults() {
 		path := "workers." + w.Name + ".replicas"
 		if _, set := p.lines[path]; !set || p.unread[path] {
 			w.Replicas = 1
+			if w.Autoscale != nil {
+				w.Replicas = max(1, w.Autoscale.Min)
+			}
 		}
 		w.Balance = cmp.Or(w.Balance, p.Balance)
 		w.Listen = cmp.Or(w.Listen, defaultListen)
@@ -309,12 +312,14 @@ func (r *reader) worker(name, path string, v document.Value) {
 	r.keys(path, v,
 		field{"services", r.texts(&w.Services, "services")},
 		field{"replicas", r.number(&w.Replicas)},
+		field{"autoscale", r.autoscale(&w.Autoscale)},
 		field{"standby", r.number(&w.Standby)},
 		field{"balance", r.choice(&w.Balance, Balances())},
 		field{"partition", r.text(&w.Partition)},
 		field{"class", r.choice(&w.Class, classes())},
 		field{"nice", r.number(&w.Nice)},
 		field{"cpus", r.text(&w.CPUs)},
+		field{"cpu_quota", r.fraction(&w.CPUQuota)},
 		field{"memory", func(path string, v document.Value) {
 			b, err := ParseBytes(v.Text)
 			if err != nil {

@@ -134,6 +134,9 @@ type Worker struct {
 	Services []string
 	// Replicas is how many processes there are, at least 1.
 	Replicas int
+	// Autoscale has the number of replicas follow the load; nil leaves it at
+	// Replicas, with which it begins.
+	Autoscale *Autoscale
 	// Standby is how many processes more stand ready to take the place of the
 	// first, whose services must be able to: NAME-standby, NAME-standby-2 and so
 	// on. One of all is at work at a time.
@@ -151,6 +154,9 @@ type Worker struct {
 	// CPUs are those it may run on, in the form of Linux' cpulists: "0,2-3";
 	// empty means all.
 	CPUs string
+	// CPUQuota is the share of a processor that each of its processes may use,
+	// such as 0.25, or 2 for two processors; 0 is no limit.
+	CPUQuota float64
 	// Memory is how much it may use; 0 is no limit.
 	Memory Bytes
 	// Listen is the HOST:PORT at which other workers reach it; port 0 means one

@@ -25,7 +25,7 @@ const (
 
 var (
 	label   = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
-	serial  = regexp.MustCompile(`^(.+)-[1-9][0-9]*$`)
+	serial  = regexp.MustCompile(`^(.+)-([1-9][0-9]*)$`)
 	notName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	service = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
@@ -229,8 +229,11 @@ func (j *judge) workers() {
 		w := &p.Workers[i]
 		j.worker("workers."+w.Name, w)
 		if m := serial.FindStringSubmatch(w.Name); m != nil {
-			if other := p.Worker(m[1]); other != nil && other.Replicas > 1 && slices.ContainsFunc(other.Instances(), func(i Instance) bool { return i.Name == w.Name }) {
-				j.fail("workers."+w.Name, "workers.%s: one of the %d replicas of worker %s is called so; rename the worker", w.Name, other.Replicas, other.Name)
+			if other := p.Worker(m[1]); other != nil && other.mostReplicas() > 1 {
+				if n, err := strconv.Atoi(m[2]); err != nil || n > other.mostReplicas() {
+					continue
+				}
+				j.fail("workers."+w.Name, "workers.%s: one of the %d replicas of worker %s is called so; rename the worker", w.Name, other.mostReplicas(), other.Name)
 			}
 		}
 	}
@@ -261,6 +264,7 @@ func (j *judge) worker(path string, w *Worker) {
 	case w.Standby > 0 && w.Replicas > 1:
 		j.fail(path+".standby", "%s.standby: the worker has %d replicas, which all work; take standby out, or set replicas to 1", path, w.Replicas)
 	}
+	j.scaling(path, w)
 	for n := 1; n <= min(w.Standby, maxStandby); n++ {
 		if j.plan.Worker(w.standbyName(n)) != nil {
 			j.fail(path+".standby", "%s.standby: a worker is called %s as a standby would be; rename one", path, w.standbyName(n))
@@ -298,8 +302,8 @@ func (j *judge) worker(path string, w *Worker) {
 		j.fail(path+".listen", "%s.listen: want HOST:PORT, such as 127.0.0.1:0, not %q", path, w.Listen)
 	case n != 0 && w.Standby > 0:
 		j.fail(path+".listen", "%s.listen: the worker and its standby cannot both listen at %s; set the port to 0, so that each gets one of its own", path, w.Listen)
-	case n != 0 && w.Replicas > 1:
-		j.fail(path+".listen", "%s.listen: %d replicas cannot all listen at %s; set the port to 0, so that each gets one of its own, or give each replica a worker of its own", path, w.Replicas, w.Listen)
+	case n != 0 && w.mostReplicas() > 1:
+		j.fail(path+".listen", "%s.listen: %d replicas cannot all listen at %s; set the port to 0, so that each gets one of its own, or give each replica a worker of its own", path, w.mostReplicas(), w.Listen)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
 		if !envName.MatchString(name) {

@@ -110,6 +110,7 @@ func (p *Plan) tree() (document.Value, error) {
 		b := newBuilder()
 		b.add("services", texts(w.Services))
 		b.number("replicas", w.Replicas, 1)
+		b.add("autoscale", w.Autoscale.tree())
 		b.number("standby", w.Standby, 0)
 		if w.Balance != p.Balance {
 			b.text("balance", w.Balance)
@@ -118,6 +119,9 @@ func (p *Plan) tree() (document.Value, error) {
 		b.text("class", w.Class)
 		b.number("nice", w.Nice, 0)
 		b.text("cpus", w.CPUs)
+		if w.CPUQuota > 0 {
+			b.add("cpu_quota", document.Value{Kind: document.Plain, Text: quota(w.CPUQuota)})
+		}
 		if w.Memory > 0 {
 			b.text("memory", w.Memory.String())
 		}

@@ -56,7 +56,7 @@ type unit struct {
 	Ports     []port
 	Scales    bool     // there may be fewer instances than the plan has
 	Set       []string // settings in containers, as service.key=value
-	CPUCount  int      // 0: not limited
+	CPULimit  string   // processors; empty: not limited
 	Southern  bool     // it holds the switches' sessions
 	Gateway   bool
 	Variables []variable
@@ -165,7 +165,7 @@ func isNumber(name string) bool {
 
 // unit turns a worker of the plan into what runs in containers.
 func (m *model) unit(w *plan.Worker) (unit, error) {
-	u := unit{Worker: w, Class: w.ClassOf(m.Specs).String(), Scales: w.Replicas > 1, CPUCount: cpuCount(w.CPUs)}
+	u := unit{Worker: w, Class: w.ClassOf(m.Specs).String(), Scales: w.Replicas > 1, CPULimit: cpuLimit(w)}
 	var errs []error
 	if !label.MatchString(w.Name) || len(w.Name) > maxLabel {
 		errs = append(errs, fmt.Errorf("workers.%s: containers' names want lower-case letters, digits and -, at most %d, a letter first; rename the worker", w.Name, maxLabel))

@@ -46,7 +46,7 @@ func TestPorts(t *testing.T) {
 workers:
   a: {services: [south], settings: {south: {listen: ["tcp:127.0.0.1:6654", "unix:/run/x", "tcp:[::1]:0"]}}, cpus: "0,2-3", memory: 100MiB}
   b: {services: [south], machine: other, settings: {south: {listen: ["tcp:10.0.0.1:6654"]}}}
-  c: {services: [route], replicas: 2}
+  c: {services: [route], replicas: 2, cpu_quota: 0.25}
   d: {services: [intake], settings: {intake: {listen: ["tcp:127.0.0.1:6663"]}}}
 `)
 	if err != nil {
@@ -62,8 +62,11 @@ workers:
 	if d := m.Units[3]; len(d.Ports) != 1 || d.Ports[0].Name != "openflow-in" || d.Set[0] != `intake.listen=["tcp:0.0.0.0:6663"]` || !d.Southern {
 		t.Errorf("the intake has the ports %v, and set %v", d.Ports, d.Set)
 	}
-	if a.CPUCount != 3 || a.Variables[0] != (variable{"GOMEMLIMIT", "94371840"}) {
-		t.Errorf("limits are %d processors and %v", a.CPUCount, a.Variables)
+	if a.CPULimit != "3" || a.Variables[0] != (variable{"GOMEMLIMIT", "94371840"}) {
+		t.Errorf("limits are %s processors and %v", a.CPULimit, a.Variables)
+	}
+	if c.CPULimit != "0.25" {
+		t.Errorf("limit of %s processors, want 0.25", c.CPULimit)
 	}
 	if a.Scales || !c.Scales || c.Kind() != "StatefulSet" || a.Kind() != "Deployment" {
 		t.Errorf("a scales %v as %s, c %v as %s", a.Scales, a.Kind(), c.Scales, c.Kind())

@@ -181,6 +181,19 @@ func portOf(address string) (int, error) {
 	return strconv.Atoi(text)
 }
 
+// cpuLimit returns how many processors, or what share of one, a process of a
+// worker may use; empty if it is not limited.
+func cpuLimit(w *plan.Worker) string {
+	limit := float64(cpuCount(w.CPUs))
+	if limit == 0 || w.CPUQuota > 0 && w.CPUQuota < limit {
+		limit = w.CPUQuota
+	}
+	if limit == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(limit, 'f', -1, 64)
+}
+
 // cpuCount returns how many CPUs a list such as 0,2-3 has.
 func cpuCount(list string) int {
 	count := 0

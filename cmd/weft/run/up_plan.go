@@ -380,7 +380,7 @@ func (k *keeper) processes(c *members.Current) []supervisor.Process {
 		}
 		list = append(list, supervisor.Process{
 			Name: name, Path: exe, Args: args, Env: env, Nice: w.Nice, CPUs: w.CPUs, Memory: int64(w.Memory),
-			RealTime: w.Class == weft.RealTime.String(),
+			CPUQuota: w.CPUQuota, RealTime: w.Class == weft.RealTime.String(),
 		})
 	}
 	return list

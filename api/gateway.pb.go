@@ -558,13 +558,17 @@ func (x *Plan) GetGeneration() uint64 {
 }
 
 // What ApplyPlan is asked. InvalidArgument, with the lines, if something in it is wrong;
-// FailedPrecondition if the controller runs without a plan.
+// Aborted if made_from is not in force any more; FailedPrecondition if the controller runs
+// without a plan.
 type ApplyPlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// YAML.
+	// YAML. A worker that is autoscaled before and after keeps its number of replicas, within
+	// its new bounds, unless made_from is given.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// Only says what would change.
-	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// The generation of the plan in force that this one was made from; 0: whatever is in force.
+	MadeFrom      uint64 `protobuf:"varint,3,opt,name=made_from,json=madeFrom,proto3" json:"made_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,6 +615,13 @@ func (x *ApplyPlanRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ApplyPlanRequest) GetMadeFrom() uint64 {
+	if x != nil {
+		return x.MadeFrom
+	}
+	return 0
 }
 
 // The answer of ApplyPlan.
@@ -1829,10 +1840,11 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\"?\n" +
+	"generation\"\\\n" +
 	"\x10ApplyPlanRequest\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"M\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1b\n" +
+	"\tmade_from\x18\x03 \x01(\x04R\bmadeFrom\"M\n" +
 	"\x11ApplyPlanResponse\x12\x18\n" +
 	"\achanges\x18\x01 \x03(\tR\achanges\x12\x1e\n" +
 	"\n" +

@@ -156,10 +156,20 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 // written; the processes then apply it, and ListWorkers shows their progress.
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
-	if err == nil {
-		err = config.CheckPlan(p, n.config.Specs, n.config.Settings...)
-	}
 	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	old, revision, err := n.directory.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if req.MadeFrom != 0 && (old == nil || req.MadeFrom != old.Generation) {
+		return nil, api.Errorf(codes.Aborted, "plan %d is not in force any more; look at the one that is with GET /v1/plan, and make yours from it", req.MadeFrom)
+	}
+	if req.MadeFrom == 0 && old != nil {
+		p = p.KeepScale(old.InForce())
+	}
+	if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	chosen, err := n.configs.Choose(ctx, config.GivenBy(p))
@@ -170,10 +180,6 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 		if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
 			return nil, api.Errorf(codes.FailedPrecondition, "the configuration in force, number %d, does not fit this plan; give the plan a config of its own, or apply another configuration first: %w", chosen.Number, err)
 		}
-	}
-	old, revision, err := n.directory.Current(ctx)
-	if err != nil {
-		return nil, err
 	}
 	resp := &api.ApplyPlanResponse{}
 	if old != nil {

@@ -212,3 +212,16 @@ func (p *Plan) WithReplicas(worker string, n int) *Plan {
 	}
 	return &next
 }
+
+// KeepScale returns the plan with the replicas that autoscaled workers have
+// under the plan in force, within the bounds of p.
+func (p *Plan) KeepScale(inForce *Plan) *Plan {
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		before := inForce.Worker(w.Name)
+		if w.Autoscale != nil && before != nil && before.Autoscale != nil {
+			p = p.WithReplicas(w.Name, min(max(before.Replicas, w.Autoscale.Min), w.Autoscale.Max))
+		}
+	}
+	return p
+}

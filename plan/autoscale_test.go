@@ -74,3 +74,16 @@ func TestAutoscaleMistakes(t *testing.T) {
 		}
 	}
 }
+
+func TestKeepScale(t *testing.T) {
+	p := parse(t, autoscaled)
+	for running, want := range map[int]int{1: 1, 3: 3, 9: 4} {
+		if got := p.KeepScale(p.WithReplicas("routing", running)).Worker("routing").Replicas; got != want {
+			t.Errorf("%d replicas run: %d are kept, want %d", running, got, want)
+		}
+	}
+	fixed := parse(t, strings.Replace(autoscaled, "    autoscale: {min: 1, max: 4, target: 2ms, season: 10m}\n", "", 1))
+	if got := p.KeepScale(fixed.WithReplicas("routing", 3)).Worker("routing").Replicas; got != 2 {
+		t.Errorf("%d replicas of a worker that was not autoscaled, want those of the plan, 2", got)
+	}
+}

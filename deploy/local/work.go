@@ -117,7 +117,9 @@ func (w *Work) Rate(now time.Time, span time.Duration) (float64, bool) {
 }
 
 // Dispersion is the index of dispersion of arrivals over windows of a length:
-// the variance of their number to its mean. It is 1 for Poisson arrivals.
+// the variance of their number to its mean. It is 1 for Poisson arrivals. The
+// variance is that of neighbouring windows, so that a rate that changes slowly
+// does not count.
 type Dispersion struct {
 	Over  time.Duration
 	Index float64
@@ -184,18 +186,15 @@ func dispersion(counts []uint32) (list []Dispersion) {
 		sums[i+1] = sums[i] + float64(c)
 	}
 	for length := 1; length <= 1000 && 4*length <= len(counts); length *= 10 {
-		var n, sum, squares float64
-		for from := 0; from+length <= len(counts); from += max(1, length/4) {
-			c := sums[from+length] - sums[from]
-			n++
-			sum += c
-			squares += c * c
+		var sum, squares float64
+		for from := 0; from+2*length <= len(counts); from += max(1, length/4) {
+			one, next := sums[from+length]-sums[from], sums[from+2*length]-sums[from+length]
+			sum += one + next
+			squares += (next - one) * (next - one)
 		}
-		if sum == 0 {
-			continue
+		if sum > 0 {
+			list = append(list, Dispersion{time.Duration(int64(length) * slotLength), squares / sum})
 		}
-		mean := sum / n
-		list = append(list, Dispersion{time.Duration(int64(length) * slotLength), (squares/n - mean*mean) * n / (n - 1) / mean})
 	}
 	return list
 }

@@ -37,6 +37,15 @@ func TestDispersion(t *testing.T) {
 		}
 		return random.ExpFloat64() / 20
 	})
+	ramp := make([]uint32, 4000) // from nothing to 4000/s
+	for i := range ramp {
+		ramp[i] = uint32(i / 100)
+	}
+	for _, d := range dispersion(ramp) {
+		if d.Over <= time.Second && d.Index > 5 {
+			t.Errorf("a rate that rises slowly: %.3g over %v", d.Index, d.Over)
+		}
+	}
 	for over, tolerance := range map[time.Duration]float64{10 * time.Millisecond: 0.1, 100 * time.Millisecond: 0.2, time.Second: 0.6} {
 		for name, c := range map[string]struct{ got, want float64 }{
 			"Poisson": {poisson[over], 1}, "constant": {constant[over] + 1, 1}, "batches": {batches[over] / 50, 1},

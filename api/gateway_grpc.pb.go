@@ -35,6 +35,8 @@ const (
 	Gateway_ListTokens_FullMethodName     = "/weft.v1.Gateway/ListTokens"
 	Gateway_RevokeToken_FullMethodName    = "/weft.v1.Gateway/RevokeToken"
 	Gateway_ListAudit_FullMethodName      = "/weft.v1.Gateway/ListAudit"
+	Gateway_GetWork_FullMethodName        = "/weft.v1.Gateway/GetWork"
+	Gateway_GetScaling_FullMethodName     = "/weft.v1.Gateway/GetScaling"
 	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
 )
 
@@ -80,6 +82,10 @@ type GatewayClient interface {
 	RevokeToken(ctx context.Context, in *RevokeTokenRequest, opts ...grpc.CallOption) (*RevokeTokenResponse, error)
 	// The changes that clients have made, or tried to.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// How much work the services of all processes have, live.
+	GetWork(ctx context.Context, in *GetWorkRequest, opts ...grpc.CallOption) (*GetWorkResponse, error)
+	// The workers that are autoscaled, and what was decided about them.
+	GetScaling(ctx context.Context, in *GetScalingRequest, opts ...grpc.CallOption) (*GetScalingResponse, error)
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error)
@@ -253,6 +259,26 @@ func (c *gatewayClient) ListAudit(ctx context.Context, in *ListAuditRequest, opt
 	return out, nil
 }
 
+func (c *gatewayClient) GetWork(ctx context.Context, in *GetWorkRequest, opts ...grpc.CallOption) (*GetWorkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetWorkResponse)
+	err := c.cc.Invoke(ctx, Gateway_GetWork_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) GetScaling(ctx context.Context, in *GetScalingRequest, opts ...grpc.CallOption) (*GetScalingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetScalingResponse)
+	err := c.cc.Invoke(ctx, Gateway_GetScaling_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TakeProfileResponse)
@@ -305,6 +331,10 @@ type GatewayServer interface {
 	RevokeToken(context.Context, *RevokeTokenRequest) (*RevokeTokenResponse, error)
 	// The changes that clients have made, or tried to.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// How much work the services of all processes have, live.
+	GetWork(context.Context, *GetWorkRequest) (*GetWorkResponse, error)
+	// The workers that are autoscaled, and what was decided about them.
+	GetScaling(context.Context, *GetScalingRequest) (*GetScalingResponse, error)
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error)
@@ -365,6 +395,12 @@ func (UnimplementedGatewayServer) RevokeToken(context.Context, *RevokeTokenReque
 }
 func (UnimplementedGatewayServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedGatewayServer) GetWork(context.Context, *GetWorkRequest) (*GetWorkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetWork not implemented")
+}
+func (UnimplementedGatewayServer) GetScaling(context.Context, *GetScalingRequest) (*GetScalingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetScaling not implemented")
 }
 func (UnimplementedGatewayServer) TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeProfile not implemented")
@@ -678,6 +714,42 @@ func _Gateway_ListAudit_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_GetWork_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetWorkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).GetWork(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_GetWork_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).GetWork(ctx, req.(*GetWorkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_GetScaling_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetScalingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).GetScaling(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_GetScaling_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).GetScaling(ctx, req.(*GetScalingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Gateway_TakeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TakeProfileRequest)
 	if err := dec(in); err != nil {
@@ -766,6 +838,14 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAudit",
 			Handler:    _Gateway_ListAudit_Handler,
+		},
+		{
+			MethodName: "GetWork",
+			Handler:    _Gateway_GetWork_Handler,
+		},
+		{
+			MethodName: "GetScaling",
+			Handler:    _Gateway_GetScaling_Handler,
 		},
 		{
 			MethodName: "TakeProfile",

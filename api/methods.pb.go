@@ -153,6 +153,10 @@ var (
 	RevokeToken = Method[RevokeTokenRequest, RevokeTokenResponse]{"gateway.RevokeToken"}
 	// The changes that clients have made, or tried to.
 	ListAudit = Method[ListAuditRequest, ListAuditResponse]{"gateway.ListAudit"}
+	// How much work the services of all processes have, live.
+	GetWork = Method[GetWorkRequest, GetWorkResponse]{"gateway.GetWork"}
+	// The workers that are autoscaled, and what was decided about them.
+	GetScaling = Method[GetScalingRequest, GetScalingResponse]{"gateway.GetScaling"}
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
@@ -429,6 +433,8 @@ var methods = []AnyMethod{
 	ListTokens,
 	RevokeToken,
 	ListAudit,
+	GetWork,
+	GetScaling,
 	TakeProfile,
 	ListHeartbeats,
 	ListHosts,
@@ -527,6 +533,8 @@ var (
 	// what one instance has programmed, for the other instances of
 	// forwarding: any of them may carry it on.
 	RoutesSharedEvent = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
+	// the number of replicas of a worker changes, or could not be changed.
+	ScalingDecidedEvent = Subject[ScalingDecided]{Name: "gateway.ScalingDecided", Clients: true}
 	// a switch answers again, or has stopped answering in time.
 	HeartbeatChangedEvent = Subject[HeartbeatChanged]{Name: "heartbeat.HeartbeatChanged", Clients: true}
 	// a switch is under the standing order for beats, answers again, or has stopped
@@ -576,6 +584,7 @@ var subjects = []AnySubject{
 	PathsConvergedEvent,
 	RouteChangedEvent,
 	RoutesSharedEvent,
+	ScalingDecidedEvent,
 	HeartbeatChangedEvent,
 	BeatChangedEvent,
 	HostChangedEvent,

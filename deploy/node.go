@@ -98,6 +98,7 @@ type Node struct {
 	storeAdmin    *StoreAdmin // nil: the store has none
 	receivers     receivers
 	facts         facts
+	scaling       scaling
 	apps          attached
 
 	changed local.Signal  // reconcile has something to look at
@@ -235,6 +236,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.packets.Run(life) })
 	work.Go(func() { n.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
+	work.Go(func() { n.scale(ctx) })
 	select {
 	case <-settled:
 		work.Go(func() {

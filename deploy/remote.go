@@ -134,6 +134,10 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 		return n.answerAsked(req)
 	case metricsMethod:
 		return n.encodeMetrics()
+	case workMethod:
+		return n.encodeWork()
+	case scalingMethod:
+		return n.encodeScaling()
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case members.EventsMethod:

@@ -91,17 +91,19 @@ func New(config Config) *Lanes {
 	c.shedFull = m.Counter("packets_shed_total", shed, "reason", "queue_full")
 	c.lost = m.Counter("packets_shed_total", shed, "reason", "session_closed")
 	c.astray = m.Counter("operations_astray_total", "Operations of packets' decisions that were not carried out, as the partition of their switch could not be reached, or the switch refused them.")
-	m.Gauge("packets_waiting", "Packet-ins that wait for a stage in another process.", func() float64 {
-		var sum float64
-		for i := range c.lanes {
-			sum += float64(c.lanes[i].count.Load())
-		}
-		return sum
-	})
+	m.Gauge("packets_waiting", "Packet-ins that wait for a stage in another process.", func() float64 { return float64(c.Waiting()) })
 	for i := range c.lanes {
 		c.lanes[i].init(c)
 	}
 	return c
+}
+
+// Waiting returns how many packets wait for a stage in another process.
+func (c *Lanes) Waiting() (sum int64) {
+	for i := range c.lanes {
+		sum += c.lanes[i].count.Load()
+	}
+	return sum
 }
 
 func (c *Lanes) probes() *lane { return &c.lanes[laneCount] }

@@ -43,13 +43,14 @@ var table = []row{
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
-	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "internal/cputime"}, []string{
+	{"deploy", []string{".", "flow", "packet", "api", "plan", "plan/size", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "deploy/scaler", "internal/cputime"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/local", []string{".", "flow", "api", "plan", "transport", "transport/inproc", "deploy/config"}, []string{metricsClient, codes}},
 	{"deploy/members", []string{".", "flow", "api", "plan", "transport", "deploy/local", "deploy/apps"}, []string{codes}},
 	{"deploy/packets", []string{".", "flow", "packet", "api", "plan", "deploy/local", "deploy/members", "deploy/apps"}, []string{codes}},
 	{"deploy/plans", []string{"plan"}, nil},
+	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/document", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},

@@ -36,3 +36,20 @@ type noProfiles struct{}
 func (noProfiles) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	return nil, api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could look at where its time goes")
 }
+
+// noWork is Work where no process can report live figures.
+type noWork struct{}
+
+func (noWork) none() error {
+	return api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could report live figures")
+}
+
+func (n noWork) GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) {
+	return nil, n.none()
+}
+
+func (n noWork) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
+	return nil, n.none()
+}
+
+func (noWork) FollowScaling(ctx context.Context, _ func(*api.ScalingDecision)) { <-ctx.Done() }

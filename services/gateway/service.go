@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -32,6 +33,7 @@ type Process struct {
 	Configs  Configs         // nil: the configuration is fixed
 	State    State           // nil: the durable state cannot be inspected
 	Profiles Profiles        // nil: there are no profiles
+	Work     Work            // nil: there are no live figures
 	Name     string          // of the process; names its file of the audit log
 	Audit    string          // directory of the audit log; empty for none
 }
@@ -63,15 +65,26 @@ type Profiles interface {
 	TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error)
 }
 
+// Work reports the live figures of all processes, and the decisions that are
+// made by them.
+type Work interface {
+	GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error)
+	GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error)
+	// FollowScaling calls a function with each decision of this process until the
+	// context ends.
+	FollowScaling(context.Context, func(*api.ScalingDecision))
+}
+
 // Spec declares the service.
 func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:       "gateway",
 		Doc:        "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
+		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls:      forwarded(),
 		Optional:   api.OptionalServices(),
 		Subscribes: published(),
+		Publishes:  weft.Subjects(api.ScalingDecidedEvent),
 		Buckets:    []string{"tokens"},
 		Listens:    true,
 		Class:      weft.Latency,
@@ -135,6 +148,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if profiles == nil {
 		profiles = noProfiles{}
 	}
+	work := p.Work
+	if work == nil {
+		work = noWork{}
+	}
 	state := p.State
 	if state == nil {
 		state = noState{}
@@ -157,7 +174,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
-		itself(api.TakeProfile, profiles.TakeProfile),
+		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.GetScaling, work.GetScaling),
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
@@ -181,6 +198,8 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	weft.Handle(env, api.ListConfigs, configs.ListConfigs)
 	weft.Handle(env, api.RollbackConfig, configs.RollbackConfig)
 	weft.Handle(env, api.TakeProfile, profiles.TakeProfile)
+	weft.Handle(env, api.GetWork, work.GetWork)
+	weft.Handle(env, api.GetScaling, work.GetScaling)
 	weft.Handle(env, api.GetStore, state.GetStore)
 	weft.Handle(env, api.ReadStore, state.ReadStore)
 	weft.Handle(env, api.RepairStore, state.RepairStore)
@@ -193,6 +212,15 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		_ = l.Close()
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	following.Go(func() {
+		work.FollowScaling(ctx, func(d *api.ScalingDecision) {
+			weft.Publish(env, api.ScalingDecidedEvent, &api.ScalingDecided{Decision: d})
+		})
+	})
 	return s.serve(ctx, l)
 }
 

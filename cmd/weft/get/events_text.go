@@ -47,6 +47,8 @@ func EventMessage(subject string) proto.Message {
 		return &api.FloodChanged{}
 	case api.HeartbeatChangedEvent.Name:
 		return &api.HeartbeatChanged{}
+	case api.ScalingDecidedEvent.Name:
+		return &api.ScalingDecided{}
 	}
 	return nil
 }
@@ -125,6 +127,8 @@ func Sentence(subject string, body []byte) string {
 		return fmt.Sprintf("virtual network %s/%s (VLAN %d) is reached by %d ports", g.GetTenant(), g.GetNetwork(), g.GetVlan(), len(g.GetPorts()))
 	case *api.FloodChanged:
 		return floodSentence(e)
+	case *api.ScalingDecided:
+		return scalingSentence(e.GetDecision())
 	case *api.HeartbeatChanged:
 		return heartbeatSentence(e)
 	case *api.FlowFailed:

@@ -26,7 +26,8 @@ type sizeConfig struct {
 	service, idle, split, hop, change, aim time.Duration
 	dispersion, as, cpus                   []string
 	dispatch, profile, of, plot            string
-	formula                                bool
+	formula, running                       bool
+	remote                                 cli.Remote
 }
 
 // SizeCommand is `weft size`.
@@ -50,17 +51,25 @@ three seconds; --formula leaves it out.
 Times of packets are by default as in the paper: exponential, and Poisson
 arrivals. An SCV is a squared coefficient of variation: 0 constant, 1 exponential.
 With --profile the time of a packet is what weft profile has measured of a service,
-and its rate that of the packets it looked at.`,
+and its rate that of the packets it looked at. With --running time, variation, rate
+and dispersion are the live figures of a controller's stage (GET /v1/work).`,
 		Example: `  weft size --rate 970 --service 0.6ms --idle 0.248ms --target 1ms
   weft size --rate 970 --service 0.6ms --idle 0.248ms --split-overhead 0.25us --hop-overhead 1us --plot size.svg
   weft size --rate 20000 --service 0.2ms --service-scv 4 --dispatch shortest --target 1ms --percentile 99 -o json
-  weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us`,
+  weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us
+  weft size --running --of forwarding --target 1ms --percentile 99`,
 		Args: cobra.NoArgs,
 	}
 	c.flags(cmd.Flags())
+	c.remote.Flags(cmd)
 	cmd.RegisterFlagCompletionFunc("dispatch", cobra.FixedCompletions([]string{"random", "round-robin", "shortest", "central"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{"copies", "chain"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if c.running {
+			if err := c.fromRunning(cmd); err != nil {
+				return err
+			}
+		}
 		if err := c.read(cmd.Flags()); err != nil {
 			return cli.Usagef(cmd, "%w", err)
 		}
@@ -100,7 +109,8 @@ func (c *sizeConfig) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.cpus, "cpus", []string{"1", "own"}, "numbers of processors to look at; own is one for each instance")
 	f.StringVar(&c.dispatch, "dispatch", "random", "how packets are given to copies: random (a hash of flows), round-robin, shortest (queue), central (one queue)")
 	f.StringVar(&c.profile, "profile", "", "take the time of a packet, and the rate, from this file of weft profile")
-	f.StringVar(&c.of, "of", "", "which service of the profile")
+	f.BoolVar(&c.running, "running", false, "take the time of a packet, its variation, the rate and its dispersion from a running controller")
+	f.StringVar(&c.of, "of", "", "which service of the profile, or of the running controller")
 	f.BoolVar(&c.formula, "formula", false, "by formulas only, without simulation")
 	f.Uint64Var(&q.Seed, "seed", 1, "seed of the simulation")
 	f.StringVar(&c.plot, "plot", "", "draw the curve to FILE (.svg, .png or .pdf)")
@@ -109,7 +119,10 @@ func (c *sizeConfig) flags(f *pflag.FlagSet) {
 // read makes the question of the flags.
 func (c *sizeConfig) read(f *pflag.FlagSet) error {
 	q := &c.question
-	q.Service, q.Idle, q.Target = c.service.Seconds(), c.idle.Seconds(), c.aim.Seconds()
+	if !c.running {
+		q.Service = c.service.Seconds()
+	}
+	q.Idle, q.Target = c.idle.Seconds(), c.aim.Seconds()
 	q.SplitOverhead, q.HopOverhead, q.SwitchOverhead = c.split.Seconds(), c.hop.Seconds(), c.change.Seconds()
 	q.Dispatch, q.Simulate = simulate.Dispatch(c.dispatch), !c.formula
 	for _, as := range c.as {
@@ -141,7 +154,7 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 		return err
 	}
 	for _, flag := range []string{"rate", "service"} {
-		if c.profile == "" && !f.Changed(flag) {
+		if c.profile == "" && !c.running && !f.Changed(flag) {
 			return fmt.Errorf("--%s is missing: %s", flag, map[string]string{"rate": "how many packets come in a second",
 				"service": "how long one instance takes for a packet, or --profile FILE --of SERVICE"}[flag])
 		}
@@ -155,8 +168,8 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 // measured takes what the flags leave open from a profile.
 func (c *sizeConfig) measured(f *pflag.FlagSet) error {
 	if c.profile == "" {
-		if c.of != "" {
-			return errors.New("--of names a service of a profile: give --profile, too")
+		if c.of != "" && !c.running {
+			return errors.New("--of names a service of a profile, or of a running controller: give --profile or --running, too")
 		}
 		return nil
 	}

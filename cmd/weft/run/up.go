@@ -176,6 +176,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 		Configs:  &lateNode{&node},
 		Profiles: &lateNode{&node},
+		Work:     &lateNode{&node},
 		State:    &lateNode{&node},
 	})
 	a, err := o.alone(all, listen)

@@ -254,6 +254,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 		Plans:    plans,
 		Configs:  plans,
 		Profiles: plans,
+		Work:     plans,
 		State:    plans,
 	})
 	var server, client *tls.Config
@@ -391,6 +392,18 @@ func (l *lateNode) RollbackConfig(ctx context.Context, r *api.RollbackConfigRequ
 
 func (l *lateNode) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	return (*l.node).TakeProfile(ctx, r)
+}
+
+func (l *lateNode) GetWork(ctx context.Context, r *api.GetWorkRequest) (*api.GetWorkResponse, error) {
+	return (*l.node).GetWork(ctx, r)
+}
+
+func (l *lateNode) GetScaling(ctx context.Context, r *api.GetScalingRequest) (*api.GetScalingResponse, error) {
+	return (*l.node).GetScaling(ctx, r)
+}
+
+func (l *lateNode) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
+	(*l.node).FollowScaling(ctx, f)
 }
 
 func (l *lateNode) GetStore(ctx context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {

@@ -1,0 +1,51 @@
+package get
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+)
+
+func getScaling(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:   "scaling",
+		Short: "Show the autoscaled workers, and what was decided about them",
+		Long: `Show the workers whose number of replicas follows the load (autoscale in the
+plan): how many there are, are ready, and are wanted by the model; the figures
+that it goes by; and why the number stays or changes. Below are the last changes,
+the latest first. UTILISATION is of the busiest replica; TIME is what the model
+predicts for the replicas that are wanted.`,
+		Example: `  weft get scaling
+  weft get scaling -o json`,
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.GetScaling(c.Ctx, &api.GetScalingRequest{})
+		return cli.View{Value: m, Text: func(t *cli.Table) { scalingTable(t, m) }}, err
+	})
+}
+
+func scalingTable(t *cli.Table, m *api.GetScalingResponse) {
+	t.Row("WORKER", "REPLICAS", "READY", "WANTED", "BOUNDS", "RATE /s", "SERVICE us", "UTILISATION", "TIME ms", "TARGET ms", "WHY")
+	for _, w := range m.GetWorkers() {
+		t.Row(w.Worker, w.Replicas, w.Ready, w.Wanted, fmt.Sprintf("%d-%d", w.Min, w.Max), fmt.Sprintf("%.4g", w.Rate), fmt.Sprintf("%.3g", w.ServiceUs),
+			fmt.Sprintf("%.0f %%", 100*w.Utilisation), fmt.Sprintf("%.3g", w.PredictedUs/1000), fmt.Sprintf("%.3g", w.TargetUs/1000), w.Reason)
+	}
+	list := m.GetDecisions()
+	for i := range list {
+		if i == 0 {
+			fmt.Fprintln(t)
+		}
+		d := list[len(list)-1-i]
+		fmt.Fprintf(t, "%s  %s\n", cli.When(d.Time), scalingSentence(d))
+	}
+}
+
+func scalingSentence(d *api.ScalingDecision) string {
+	text := fmt.Sprintf("worker %s goes from %d to %d replicas%s", d.GetWorker(), d.GetFrom(), d.GetTo(), because(d.GetReason()))
+	if d.GetError() != "" {
+		text = fmt.Sprintf("worker %s stays at %d replicas, not %d: %s", d.GetWorker(), d.GetFrom(), d.GetTo(), d.GetError())
+	}
+	return text
+}

@@ -99,6 +99,11 @@ const maxLabel = 40
 // newModel prepares an export.
 func newModel(c Config) (*model, error) {
 	own := *c.Plan
+	for _, w := range c.Plan.Workers {
+		if w.Autoscale != nil { // the plan has as many as there may be
+			own = *own.WithReplicas(w.Name, w.Autoscale.Max)
+		}
+	}
 	if err := identified(&own); err != nil {
 		return nil, err
 	}

@@ -160,3 +160,33 @@ func TestSplitImage(t *testing.T) {
 		}
 	}
 }
+
+// TestAutoscaled: what scales by the plan's model has as many instances as there
+// may be, and is scaled by the metric of the model.
+func TestAutoscaled(t *testing.T) {
+	m, err := modelOf(t, `
+workers:
+  a: {services: [south]}
+  b: {services: [route], autoscale: {min: 2, max: 4}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.Units[1]
+	if len(b.Instances) != 4 || !b.Scales || !strings.Contains(m.YAML, "replicas: 4") {
+		t.Errorf("%d instances, scales %v, of\n%s", len(b.Instances), b.Scales, m.YAML)
+	}
+	files, err := m.chart("p", m.Units, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Path == "values.yaml" && strings.Count(string(f.Data), "wanted: {metric: weft_scaler_wanted, minReplicas: 2}") != 1 {
+			t.Errorf("%s:\n%s", f.Path, f.Data)
+		}
+	}
+	text, err := written(m.vnfd(&b)).Readable()
+	if err != nil || !strings.Contains(string(text), "min-number-of-instances: 2") || !strings.Contains(string(text), "weft_scaler_wanted") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

@@ -118,21 +118,33 @@ func (m *model) function(u *unit) (osmPackage, error) {
 
 func (m *model) functionName(u *unit) string { return "weft-" + m.Name + "-" + u.Name }
 
+// aspect describes the number of instances of a worker.
+func (u *unit) aspect() string {
+	text := fmt.Sprintf("Instances of %s; what they hold is sent to another when one goes.", u.Name)
+	if u.Autoscale != nil {
+		text += fmt.Sprintf(" The metric weft_scaler_wanted with worker=%q is how many are wanted.", u.Name)
+	}
+	return text
+}
+
 // vnfd describes a worker as a network function.
 func (m *model) vnfd(u *unit) node {
 	name := m.functionName(u)
 	df := node{pair("id", flavour)}
 	if u.Replicas > 1 {
-		profile := u.Name + "-profile"
+		profile, least := u.Name+"-profile", 1
+		if u.Autoscale != nil {
+			least = u.Autoscale.Min
+		}
 		df = append(df,
 			pair("kdu-resource-profile", []node{{
 				pair("id", profile), pair("kdu-name", u.Name), pair("resource-name", scaleValue),
-				pair("min-number-of-instances", 1), pair("max-number-of-instances", u.Replicas),
+				pair("min-number-of-instances", least), pair("max-number-of-instances", u.Replicas),
 			}}))
 		if u.Scales {
 			df = append(df, pair("scaling-aspect", []node{{
 				pair("id", u.Name+"-scaling"), pair("name", u.Name+"-scaling"),
-				pair("description", fmt.Sprintf("Instances of %s; what they hold is sent to another when one goes.", u.Name)),
+				pair("description", u.aspect()),
 				pair("max-scale-level", u.Replicas-1),
 				pair("aspect-delta-details", node{pair("deltas", []node{{
 					pair("id", u.Name+"-delta"),

@@ -39,9 +39,9 @@ const (
 	longestDispersion = time.Second
 )
 
-// scaling is what a node decides about replicas. One process of a plan does, that
-// of ours that Node.scales selects; if two do for a moment, only one of their
-// plans is made from the one in force.
+// scaling is what a node decides about replicas. One process of a plan decides,
+// which Node.scaler returns; if two do for a moment, only one of their plans is
+// made from the one in force.
 type scaling struct {
 	mu        sync.Mutex // guards what follows
 	workers   map[string]*scaled
@@ -78,12 +78,18 @@ func (n *Node) scale(ctx context.Context) {
 		current := n.current
 		n.mu.Unlock()
 		var workers []*plan.Worker
-		if current != nil && !current.Trial && n.scales(current) {
+		if current != nil && current.Trial {
+			continue // until its configuration has passed
+		}
+		if current != nil {
 			for i := range current.InForce().Workers {
 				if w := &current.InForce().Workers[i]; w.Autoscale != nil {
 					workers = append(workers, w)
 				}
 			}
+		}
+		if len(workers) > 0 && n.scaler(current) != n.config.Process {
+			workers = nil
 		}
 		n.scaling.keep(n, workers)
 		if len(workers) == 0 {
@@ -125,8 +131,6 @@ func (n *Node) scaler(current *members.Current) string {
 	}
 	return best
 }
-
-func (n *Node) scales(current *members.Current) bool { return n.scaler(current) == n.config.Process }
 
 // keep makes the workers those that are decided about, and forgets others.
 func (s *scaling) keep(n *Node, workers []*plan.Worker) {

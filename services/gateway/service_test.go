@@ -63,6 +63,16 @@ func fakeAll(h *wefttest.Harness) *called {
 // fakePlans is a controller that runs by a plan.
 type fakePlans struct{}
 
+func (fakePlans) GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) {
+	return &api.GetWorkResponse{}, nil
+}
+
+func (fakePlans) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
+	return &api.GetScalingResponse{}, nil
+}
+
+func (fakePlans) FollowScaling(ctx context.Context, _ func(*api.ScalingDecision)) { <-ctx.Done() }
+
 func (fakePlans) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	return &api.TakeProfileResponse{}, nil
 }
@@ -97,7 +107,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

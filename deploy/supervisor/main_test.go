@@ -72,12 +72,7 @@ func play(role string) {
 		fmt.Println("crash")
 		os.Exit(3)
 	case "spin": // uses a processor
-		for {
-			select {
-			case <-term:
-				return
-			default:
-			}
+		for len(term) == 0 {
 		}
 	case "eat": // more and more memory
 		for keep := [][]byte{}; ; {

@@ -236,7 +236,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.packets.Run(life) })
 	work.Go(func() { n.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
-	work.Go(func() { n.scale(ctx) })
+	work.Go(func() { n.scale(life) })
 	select {
 	case <-settled:
 		work.Go(func() {

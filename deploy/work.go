@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,12 +96,7 @@ func (n *Node) GetWork(ctx context.Context, _ *api.GetWorkRequest) (*api.GetWork
 		})
 	}
 	asked.Wait()
-	slices.SortFunc(list, func(a, b *api.ProcessWork) int {
-		if a.Process < b.Process {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *api.ProcessWork) int { return strings.Compare(a.Process, b.Process) })
 	return &api.GetWorkResponse{Processes: list}, nil
 }
 

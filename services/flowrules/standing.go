@@ -215,8 +215,8 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 	return d
 }
 
-// want makes an entry of a service wanted, of which the switch has some. It
-// reports whether it can be: the key may be another service's.
+// want adds an entry to what a service wants. have is what the switch has of the
+// service. It returns false if another service has an entry with the same key.
 func (l *ledger) want(e *flow.Entry, have map[entryID]*seen, d *declared, now time.Time) bool {
 	owner, k := e.Cookie.Owner(), idOf(e)
 	old := l.rules[k]

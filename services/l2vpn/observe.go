@@ -105,8 +105,8 @@ func (o *observer) follow() {
 	}
 }
 
-// meshed is the most switches of a vpls between all of which is probed. Of more, each
-// is probed to and from the next one in the order of their numbers.
+// meshed is the largest number of switches of a vpls where every pair is probed. With
+// more, each switch is probed to and from the next by number.
 const meshed = 16
 
 // ways calls f for each way of a circuit that can be probed: both switches have all

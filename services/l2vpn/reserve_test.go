@@ -16,7 +16,7 @@ import (
 )
 
 // detours is a network of switches 1, 2 and 3 in which 1 and 2 are joined by a link
-// between their ports 9, and by way of 3. It finds the first path of which no link is excluded.
+// between their ports 9, and by way of 3. It finds the first path without an excluded link.
 func detours(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
 	dpid := func(n int) string { return flow.DPID(n).String() }
 	ways := []*api.LabelSwitchedPath{

@@ -36,7 +36,7 @@ type store struct {
 	core     core
 	mtus     map[flow.DPID]map[flow.Port]uint32 // of the ports that are known
 	tails    map[tail]string                    // the vpls of a label of an end
-	learnt   map[string]bool                    // vpls of which entries change
+	learnt   map[string]bool                    // vpls whose entries change
 	labels   *numbers
 	meters   *numbers
 	ids      map[uint32]*status

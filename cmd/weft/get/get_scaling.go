@@ -29,8 +29,8 @@ predicts for the replicas that are wanted.`,
 func scalingTable(t *cli.Table, m *api.GetScalingResponse) {
 	t.Row("WORKER", "REPLICAS", "READY", "WANTED", "BOUNDS", "RATE /s", "SERVICE us", "UTILISATION", "TIME ms", "TARGET ms", "WHY")
 	for _, w := range m.GetWorkers() {
-		t.Row(w.Worker, w.Replicas, w.Ready, w.Wanted, fmt.Sprintf("%d-%d", w.Min, w.Max), fmt.Sprintf("%.4g", w.Rate), fmt.Sprintf("%.3g", w.ServiceUs),
-			fmt.Sprintf("%.0f %%", 100*w.Utilisation), fmt.Sprintf("%.3g", w.PredictedUs/1000), fmt.Sprintf("%.3g", w.TargetUs/1000), w.Reason)
+		t.Row(w.Worker, w.Replicas, w.Ready, w.Wanted, fmt.Sprintf("%d-%d", w.Min, w.Max), fmt.Sprintf("%.0f", w.Rate), fmt.Sprintf("%.1f", w.ServiceUs),
+			fmt.Sprintf("%.0f %%", 100*w.Utilisation), fmt.Sprintf("%.2f", w.PredictedUs/1000), fmt.Sprintf("%g", w.TargetUs/1000), w.Reason)
 	}
 	list := m.GetDecisions()
 	for i := range list {

@@ -121,6 +121,9 @@ func (b *store) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesReq
 	if err != nil && req.AllOf != "all" {
 		return b.deleteRules(ctx, req) // it reports the mistake
 	}
+	if damage := b.damage(); damage != "" { // what it lacks would be left out
+		return nil, api.Errorf(codes.FailedPrecondition, "not all rules can be deleted: the store may lack some of them: %s; run weft store repair", damage)
+	}
 	own := &api.DeleteFirewallRulesRequest{Ids: slices.Clone(req.Ids), NoWait: req.NoWait}
 	b.mu.Lock()
 	for id, r := range b.rules {

@@ -3,8 +3,12 @@ package firewall
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -56,5 +60,31 @@ func TestSlowStore(t *testing.T) {
 	close(s.hold)
 	if err := <-added; err != nil || listed() != 1 {
 		t.Errorf("%v, %d rules", err, listed())
+	}
+}
+
+// All rules are not deleted while the store may lack some: they would be back
+// once it is whole. Rules that are named are.
+func TestDeleteOfDamaged(t *testing.T) {
+	hold := make(chan struct{})
+	close(hold)
+	b := newStore(DefaultConfig(), nil, slow{hold}, slog.New(slog.DiscardHandler))
+	b.keeper = content{}
+	if _, err := b.addByAPI(t.Context(), &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: "one", Action: "deny"}, {Id: "two", Action: "deny"}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.damage = func() string { return "a page is gone" }
+	for _, of := range []string{"all", "00:00:00:00:00:00:00:01"} {
+		_, err := b.deleteByAPI(t.Context(), &api.DeleteFirewallRulesRequest{AllOf: of})
+		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "a page is gone") {
+			t.Errorf("deleting all of %s: %v", of, err)
+		}
+	}
+	if resp, err := b.deleteByAPI(t.Context(), &api.DeleteFirewallRulesRequest{Ids: []string{"one"}}); err != nil || resp.Deleted != 1 {
+		t.Errorf("deleting one: %v, %v", resp, err)
+	}
+	b.damage = func() string { return "" }
+	if resp, err := b.deleteByAPI(t.Context(), &api.DeleteFirewallRulesRequest{AllOf: "all"}); err != nil || resp.Deleted != 1 {
+		t.Errorf("deleting all: %v, %v", resp, err)
 	}
 }

@@ -42,6 +42,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	b := newStore(env.Config.(*Config), southbound{env}, kept, env.Log)
+	b.damage = func() string { return weft.Damage(env) }
 	if err := b.load(ctx); err != nil {
 		return err
 	}

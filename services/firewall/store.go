@@ -30,7 +30,8 @@ type store struct {
 	keeper keeper
 	log    *slog.Logger
 	now    atomic.Pointer[ruleset]
-	line   chan *site // those with verdicts to be installed
+	line   chan *site    // those with verdicts to be installed
+	damage func() string // what is wrong with the store
 
 	// Changes of the rules take turns, and lock mu while they write: the holder
 	// of the turn may read what follows without the lock, others lock. Nobody
@@ -60,6 +61,7 @@ func newStore(cfg *Config, net network, kept bucket, log *slog.Logger) *store {
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
 		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
 		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
+		damage: func() string { return "" },
 	}
 	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
 	return b

@@ -160,6 +160,10 @@ func (c *checker) hosts() {
 		c.gateway(h, "gateway4", h.GW4, h.IPv4, h.HasIPv4())
 		c.gateway(h, "gateway6", h.GW6, h.IPv6, h.HasIPv6())
 		c.programs(h)
+		c.cpus(h)
+		if h.Eth1 != nil && c.nodes[h.Eth1.Switch] != "switch" {
+			c.unknownSwitch(h.line, "host "+h.Name+" has eth1 attached to", h.Eth1.Switch)
+		}
 		c.shape(h.line, "host "+h.Name, h.Shape)
 	}
 }
@@ -268,6 +272,9 @@ func (c *checker) ports() {
 	}
 	for _, h := range c.t.Hosts {
 		take(h.line, h.Switch, h.Port, "host "+h.Name)
+		if h.Eth1 != nil {
+			take(h.line, h.Eth1.Switch, h.Eth1.Port, "eth1 of host "+h.Name)
+		}
 	}
 	for _, l := range c.t.Links {
 		if l.A == l.B {

@@ -141,6 +141,8 @@ func (c *checker) attached(h *Host, kind map[string]Kind) {
 	routes := k == KindHybrid || k == KindRouter
 	switch {
 	case k == "": // said already
+	case h.Eth1 != nil && kind[h.Eth1.Switch] != "" && kind[h.Eth1.Switch] != KindOpenFlow:
+		c.add(h.line, "an OpenFlow switch", "host %s has eth1 attached to %s, which is %s", h.Name, h.Eth1.Switch, kind[h.Eth1.Switch])
 	case h.Gateway && !routes:
 		c.add(h.line, "", "host %s has a gateway, and %s is %s, which does not route: attach it to a hybrid node or router", h.Name, h.Switch, k)
 	case k == KindRouter && !h.Gateway:

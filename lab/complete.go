@@ -72,6 +72,9 @@ func (t *Topology) completeHosts() {
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
 		h.completePrograms()
+		if h.Eth1 != nil && h.Eth1.Switch == "" {
+			h.Eth1.Switch = h.Switch
+		}
 		if (h.MAC == MAC{}) {
 			for n := i + 1; ; n++ {
 				if h.MAC = hostMAC(n); !macs[h.MAC] {
@@ -137,6 +140,9 @@ func (t *Topology) completePorts() {
 	}
 	for _, h := range t.Hosts {
 		mark(h.Switch, h.Port)
+		if h.Eth1 != nil {
+			mark(h.Eth1.Switch, h.Eth1.Port)
+		}
 	}
 	for _, l := range t.Links {
 		mark(l.A, l.APort)
@@ -144,6 +150,9 @@ func (t *Topology) completePorts() {
 	}
 	for i := range t.Hosts {
 		give(t.Hosts[i].Switch, &t.Hosts[i].Port)
+		if eth1 := t.Hosts[i].Eth1; eth1 != nil {
+			give(eth1.Switch, &eth1.Port)
+		}
 	}
 	for i := range t.Links {
 		give(t.Links[i].A, &t.Links[i].APort)

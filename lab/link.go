@@ -60,8 +60,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 // the switch's follows.
 func setVeth(s *state, w *wire, up bool) error {
 	if up && w.B.Host {
-		host, _ := s.Topology.HostByName(w.B.Node)
-		return withLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, host) })
+		return withLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, s.dressed(w)) })
 	}
 	return w.inEach(func(h *netlink.Handle, ends []*end) error {
 		var links []netlink.Link
@@ -185,8 +184,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 	for _, e := range w.ends() {
 		err := withLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
-				host, _ := s.Topology.HostByName(e.Node)
-				return dressHost(h, w, host)
+				return dressHost(h, w, s.dressed(w))
 			}
 			return s.bringUp(h, w, e)
 		})
@@ -278,19 +276,19 @@ func (e *end) is(ref string) bool {
 		return true
 	}
 	node, port, ok := strings.Cut(ref, ":")
-	return ok && node == e.Node && port == strconv.Itoa(int(e.Port))
+	return ok && node == e.Node && (port == strconv.Itoa(int(e.Port)) && !e.Host || port == e.Iface && e.Host)
 }
 
 // LinkStatus is one link of a running lab.
 type LinkStatus struct {
 	A     string    `json:"a"` // SWITCH:PORT
-	B     string    `json:"b"` // SWITCH:PORT or HOST
+	B     string    `json:"b"` // SWITCH:PORT, HOST or HOST:eth1
 	State LinkState `json:"state"`
 	Shape
 	Made string `json:"made"` // "veth" or "cable"
 }
 
-// Links is every link as it is now, those of hosts first.
+// Links is every link as it is now, those of hosts first, of their eth1 last.
 func (l *Lab) Links() ([]LinkStatus, error) {
 	s, err := loadState(l.state.Name)
 	if err != nil {

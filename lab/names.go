@@ -42,7 +42,7 @@ func (s *state) writeNames() error {
 }
 
 // enter moves this thread, which must be locked and do nothing else any more,
-// into a host: its network namespace, and mounts with the lab's names.
+// into a host: its network namespace, mounts with the lab's names, and its CPUs.
 func (s *state) enter(host string) error {
 	ns, err := netns.GetFromPath(netnsPath(hostNetns(s.Name, host)))
 	if err != nil {
@@ -61,6 +61,11 @@ func (s *state) enter(host string) error {
 	}
 	if err := netns.Set(ns); err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)
+	}
+	if h, ok := s.Topology.HostByName(host); ok && len(h.CPUs) > 0 {
+		if err := confine(h.CPUs); err != nil {
+			return fmt.Errorf("enter host %s: %w", host, err)
+		}
 	}
 	return nil
 }

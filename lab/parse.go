@@ -275,6 +275,16 @@ func (r *reader) host(v document.Value) Host {
 		r.number("vlan", 1, 4094, func(v uint64) { h.VLAN = uint16(v) }),
 		r.truth("gateway", &h.Gateway),
 		r.truth("manage", &h.Manage),
+		{"eth1", func(v document.Value) {
+			h.Eth1 = &Attachment{}
+			r.mapping(v, "eth1", []field{
+				r.text("switch", &h.Eth1.Switch),
+				r.number("port", 1, maxPort, func(v uint64) { h.Eth1.Port = uint16(v) }),
+			})
+		}},
+		{"cpus", r.list("cpus", func(v document.Value) {
+			r.number("cpus", 0, mostCPU, func(v uint64) { h.CPUs = append(h.CPUs, int(v)) }).read(v)
+		})},
 		{"run", r.list("run", func(v document.Value) { h.Run = append(h.Run, r.program(v)) })},
 	}, r.shape(&h.Shape)...))
 	return h

@@ -31,7 +31,7 @@ type state struct {
 	Weft      string                `json:"weft,omitempty"`   // what weft is in the hosts' programs
 	Directory string                `json:"directory"`        // that the hosts' programs run in
 	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
-	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology
+	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology; of eth1 last
 	Nodes     []labNode             `json:"nodes,omitempty"`  // hybrid nodes and routers
 }
 

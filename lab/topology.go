@@ -61,11 +61,22 @@ type Host struct {
 	// comes by the port until a service uses it.
 	Gateway bool `json:"gateway,omitempty"`
 	// Manage gives it a second interface, which reaches the lab's machine; see Lab.Management.
-	Manage bool      `json:"manage,omitempty"`
-	Run    []Program `json:"run,omitempty"` // what the lab starts in it and watches
+	Manage bool `json:"manage,omitempty"`
+	// Eth1 gives it a second interface, eth1, without addresses, for programs that
+	// stand between two links.
+	Eth1 *Attachment `json:"eth1,omitempty"`
+	// CPUs are what its programs may use, and commands that are run in it; nil: all.
+	CPUs []int     `json:"cpus,omitempty"`
+	Run  []Program `json:"run,omitempty"` // what the lab starts in it and watches
 	Shape
 
 	line int
+}
+
+// Attachment is a port of a switch.
+type Attachment struct {
+	Switch string `json:"switch"` // empty: that of the host's eth0
+	Port   uint16 `json:"port"`
 }
 
 // Link joins two switches.
@@ -194,7 +205,12 @@ func (t *Topology) clone() *Topology {
 	c.Hosts = slices.Clone(t.Hosts)
 	c.Links = slices.Clone(t.Links)
 	for i := range c.Hosts {
-		c.Hosts[i].Run = slices.Clone(c.Hosts[i].Run)
+		h := &c.Hosts[i]
+		h.Run, h.CPUs = slices.Clone(h.Run), slices.Clone(h.CPUs)
+		if h.Eth1 != nil {
+			eth1 := *h.Eth1
+			h.Eth1 = &eth1
+		}
 	}
 	return &c
 }

@@ -72,7 +72,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		return nil, fmt.Errorf("find the directory of %s: %w", t.file, err)
 	}
 	s.Directory = dir
-	if err := s.checkPrograms(); err != nil {
+	if err := errors.Join(s.checkPrograms(), s.checkCPUs()); err != nil {
 		return nil, err
 	}
 	if err := s.checkTLS(); err != nil {
@@ -224,25 +224,18 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 		if ctx.Err() != nil {
 			break
 		}
-		host, w := &s.Topology.Hosts[i], &s.Wires[i]
 		g.Go(func() error {
-			ns, err := os.Open(netnsPath(w.A.Netns))
-			if err != nil {
-				return err
-			}
-			defer ns.Close()
-			return home.createNetns(w.B.Netns, func() error {
+			return home.createNetns(hostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
 				return withHandle(func(h *netlink.Handle) error {
 					if err := prepareHostNetns(h); err != nil {
 						return err
 					}
-					if w.Cable {
-						return nil
+					for _, w := range s.wiresOf(i) {
+						if err := s.attach(h, w); err != nil {
+							return err
+						}
 					}
-					if err := addVeth(h, &w.B, &w.A, ns, w.mtu()); err != nil {
-						return err
-					}
-					return dressHost(h, w, host)
+					return nil
 				})
 			})
 		})
@@ -250,9 +243,26 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
+// attach makes a host's link, unless it is a cable, from the host's namespace.
+func (s *state) attach(h *netlink.Handle, w *wire) error {
+	if w.Cable {
+		return nil
+	}
+	ns, err := os.Open(netnsPath(w.A.Netns))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := addVeth(h, &w.B, &w.A, ns, w.mtu()); err != nil {
+		return err
+	}
+	return dressHost(h, w, s.dressed(w))
+}
+
 // buildSwitchLinks makes the veth pairs between switches.
 func (s *state) buildSwitchLinks(ctx context.Context) error {
-	spaces, of := s.bySpace(s.Wires[len(s.Topology.Hosts):], func(w *wire) []*end { return []*end{&w.A} })
+	hosts := len(s.Topology.Hosts)
+	spaces, of := s.bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *wire) []*end { return []*end{&w.A} })
 	return forEach(ctx, spaces, func(ns string, ctx context.Context) error {
 		return withLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {

@@ -62,6 +62,9 @@ func (w *wire) mtu() int {
 func (e *end) bridged() bool { return !e.Host && !e.Routed }
 
 func (e *end) String() string {
+	if e.Host && e.Iface == hostIface1 {
+		return e.Node + ":" + e.Iface
+	}
 	if e.Host {
 		return e.Node
 	}
@@ -127,6 +130,14 @@ func newState(t *Topology) *state {
 			Cable: l.Shape.needsCable(), Shape: l.Shape,
 		})
 	}
+	for _, h := range t.Hosts {
+		if h.Eth1 != nil {
+			s.Wires = append(s.Wires, wire{
+				A: switchEnd(h.Eth1.Switch, h.Eth1.Port),
+				B: end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface1, MAC: portMAC()},
+			})
+		}
+	}
 	for i := range s.Wires {
 		s.Wires[i].ID = i
 		s.Wires[i].State = LinkIsUp
@@ -135,5 +146,29 @@ func newState(t *Topology) *state {
 	return s
 }
 
-// hostIface is the interface of every host.
-const hostIface = "eth0"
+// hostIface is the interface of every host, hostIface1 that of those with Host.Eth1.
+const (
+	hostIface  = "eth0"
+	hostIface1 = "eth1"
+)
+
+// wiresOf returns the wires of the ith host, that of eth0 first.
+func (s *state) wiresOf(i int) []*wire {
+	own := []*wire{&s.Wires[i]}
+	for j := len(s.Topology.Hosts) + len(s.Topology.Links); j < len(s.Wires); j++ {
+		if w := &s.Wires[j]; w.B.Node == s.Topology.Hosts[i].Name {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
+// dressed returns the host at the end of a wire with what its interface there is
+// to have: eth1 has no addresses.
+func (s *state) dressed(w *wire) *Host {
+	if w.B.Iface == hostIface1 {
+		return &Host{Name: w.B.Node}
+	}
+	h, _ := s.Topology.HostByName(w.B.Node)
+	return h
+}

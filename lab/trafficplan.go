@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrivals is how packets of Traffic follow each other.
+type Arrivals string
+
+// The arrivals.
+const (
+	PoissonArrivals  Arrivals = "poisson"
+	ConstantArrivals Arrivals = "constant"
+)
+
+// TrafficOptions is UDP over IPv4 from one host to another. What is zero is as
+// DefaultTraffic has it, but for Seed and Count.
+type TrafficOptions struct {
+	Rate     float64 // packets a second
+	Arrivals Arrivals
+	Size     int // of a packet with its IP header, in bytes
+	Flows    int // source ports from 10000 on, which take turns
+	Seed     uint64
+	Duration time.Duration
+	Count    int // packets; 0: what Rate and Duration give
+	// Words are put into payloads, after each other, each drawn at random: into
+	// each packet a number that is geometric from 0 with the mean MeanWords.
+	Words     []string
+	MeanWords float64
+}
+
+// DefaultTraffic returns the traffic of the paper on network functions for a second.
+func DefaultTraffic() TrafficOptions {
+	return TrafficOptions{Rate: 970, Arrivals: PoissonArrivals, Size: 1000, Flows: 1000, Seed: 1, Duration: time.Second}
+}
+
+const (
+	ipHeader, udpHeader = 20, 8
+	// trafficHeader is a packet's magic number and its own, before its words.
+	trafficHeader = 16
+	leastTraffic  = ipHeader + udpHeader + trafficHeader
+	mostPackets   = 10_000_000
+	mostFlows     = 50_000
+)
+
+// check fills in what was left out and says what is wrong.
+func (o *TrafficOptions) check() error {
+	d := DefaultTraffic()
+	o.Rate, o.Arrivals, o.Size = cmp.Or(o.Rate, d.Rate), cmp.Or(o.Arrivals, d.Arrivals), cmp.Or(o.Size, d.Size)
+	o.Flows, o.Duration = cmp.Or(o.Flows, d.Flows), cmp.Or(o.Duration, d.Duration)
+	if o.Count == 0 && o.Rate > 0 {
+		o.Count = int(math.Min(mostPackets+1, o.Rate*o.Duration.Seconds()+0.5))
+	}
+	longest := 0
+	for _, w := range o.Words {
+		longest = max(longest, len(w))
+	}
+	switch {
+	case !(o.Rate >= 0.1 && o.Rate <= 1e6):
+		return fmt.Errorf("rate %v: want 0.1 to 1000000 packets a second", o.Rate)
+	case o.Arrivals != PoissonArrivals && o.Arrivals != ConstantArrivals:
+		return fmt.Errorf("arrivals %q: want %s or %s", o.Arrivals, PoissonArrivals, ConstantArrivals)
+	case o.Size < leastTraffic || o.Size > maxMTU:
+		return fmt.Errorf("size %d: want %d to %d bytes", o.Size, leastTraffic, maxMTU)
+	case o.Flows < 1 || o.Flows > mostFlows:
+		return fmt.Errorf("flows %d: want 1 to %d", o.Flows, mostFlows)
+	case o.Count < 1 || o.Count > mostPackets:
+		return fmt.Errorf("%d packets: want 1 to %d: change rate or time", o.Count, mostPackets)
+	case !(o.MeanWords >= 0 && o.MeanWords <= 1000) || o.MeanWords > 0 && len(o.Words) == 0:
+		return fmt.Errorf("%v words in a packet, of %d words: want a mean of 0 to 1000, and words for it", o.MeanWords, len(o.Words))
+	case longest > o.Size-leastTraffic:
+		return fmt.Errorf("words of up to %d bytes: packets have room for %d: make packets larger", longest, o.Size-leastTraffic)
+	}
+	return nil
+}
+
+// schedule is what a source sends: when each packet is due after the first, and
+// what is in it. A seed determines it.
+type schedule struct {
+	o        TrafficOptions
+	gaps     *rand.Rand
+	contents *rand.Rand
+	due      time.Duration // of the packet after those so far
+	exact    float64       // the same in seconds
+}
+
+func newSchedule(o TrafficOptions) *schedule {
+	return &schedule{o: o, gaps: rand.New(rand.NewPCG(o.Seed, 1)), contents: rand.New(rand.NewPCG(o.Seed, 2))}
+}
+
+// next goes on to the next packet.
+func (s *schedule) next() {
+	gap := 1.0
+	if s.o.Arrivals == PoissonArrivals {
+		gap = s.gaps.ExpFloat64()
+	}
+	s.exact += gap / s.o.Rate
+	s.due = time.Duration(s.exact * float64(time.Second))
+}
+
+// fill writes the words of the next packet into its payload, over those of the
+// last one.
+func (s *schedule) fill(payload []byte) {
+	if s.o.MeanWords == 0 {
+		return
+	}
+	for i := range payload {
+		payload[i] = '.'
+	}
+	for more := s.o.MeanWords / (1 + s.o.MeanWords); s.contents.Float64() < more; {
+		n := copy(payload, s.o.Words[s.contents.IntN(len(s.o.Words))])
+		if payload = payload[min(n+1, len(payload)):]; len(payload) == 0 {
+			return
+		}
+	}
+}

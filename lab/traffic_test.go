@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"math"
+	"testing"
+)
+
+// Real packets are counted and have the kernel's times; what is cut is lost.
+func TestTraffic(t *testing.T) {
+	l := upForTest(t, standalone(linear(t, 2, 1)), Options{})
+	for _, arrivals := range []Arrivals{PoissonArrivals, ConstantArrivals} {
+		r, err := l.Traffic(t.Context(), "h1", "h2", TrafficOptions{Arrivals: arrivals, Seed: 7, Words: []string{"attack"}, MeanWords: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		if r.Sent != 970 || r.Received != 970 || r.Twice != 0 || r.Unstamped != 0 || r.Mean <= 0 || r.Mean > 100 || r.P50 > r.P99 || r.CI95 <= 0 || r.SourceCPU <= 0 || r.SinkCPU <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err := l.LinkDown(t.Context(), "s1", "s2"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Traffic(t.Context(), "h1", "h2", TrafficOptions{Count: 50})
+	if err != nil || r.Sent != 50 || r.Received != 0 || r.Loss != 1 || !math.IsNaN(float64(r.Mean)) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := l.Traffic(t.Context(), "h1", "nobody", TrafficOptions{}); err == nil {
+		t.Error("a host that there is not is no error")
+	}
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/lab"
+)
+
+func labTrafficCommand() *cobra.Command {
+	var name, output, arrivals, words string
+	opt := lab.DefaultTraffic()
+	cmd := &cobra.Command{
+		Use:   "traffic A B",
+		Short: "Send packets from one host to another and measure their delay",
+		Long: `Send UDP packets over IPv4 from host A to host B, at random times (poisson) or
+evenly (constant), and measure how long each takes by the kernel's clock, from
+when it is handed to A's interface to when it is taken from B's: mean with its
+95 % interval, percentiles, loss, and the processor time that source and sink
+use for each packet. Packets are lost without that being an error.
+
+Flows are source ports from 10000 on, which take turns, to port 5000. The seed
+determines times and contents. With --words, each packet has some of the lines
+of a file, drawn at random, such as what an intrusion detection looks for.`,
+		Example: `  weft lab traffic h1 h2
+  weft lab traffic h1 h2 --rate 5000 --arrivals constant --time 10s -o json
+  weft lab traffic h1 h2 --words attacks.txt --mean-words 1.5`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			opt.Arrivals = lab.Arrivals(arrivals)
+			if words != "" {
+				text, err := os.ReadFile(words)
+				if err != nil {
+					return err
+				}
+				opt.Words = strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+			}
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("sending")
+			r, err := l.Traffic(ctx, args[0], args[1], opt)
+			if err != nil {
+				return err
+			}
+			progress.Stop()
+			return labPrint(cmd.OutOrStdout(), output, r, func(w *labTable) { labTrafficTable(w, r) })
+		},
+	}
+	labNameFlag(cmd, &name)
+	labOutputFlag(cmd, &output)
+	f := cmd.Flags()
+	f.Float64Var(&opt.Rate, "rate", opt.Rate, "packets a second")
+	f.StringVar(&arrivals, "arrivals", string(opt.Arrivals), "poisson or constant")
+	f.IntVar(&opt.Size, "size", opt.Size, "bytes of a packet, with its IP header")
+	f.IntVar(&opt.Flows, "flows", opt.Flows, "flows, which take turns")
+	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "of times and contents")
+	f.DurationVarP(&opt.Duration, "time", "t", opt.Duration, "how long")
+	f.StringVar(&words, "words", "", "put lines of FILE into packets")
+	f.Float64Var(&opt.MeanWords, "mean-words", 0, "lines in a packet, on average")
+	return cmd
+}
+
+func labTrafficTable(w *labTable, r lab.TrafficResult) {
+	w.row("FROM", "TO", "SENT", "RECEIVED", "RATE", "MEAN ms", "+-", "P50", "P90", "P99", "P99.9", "MAX", "SOURCE us", "SINK us")
+	ms := func(v lab.Figure) string { return fmt.Sprintf("%.3f", float64(v)) }
+	w.row(r.From, r.To, r.Sent, r.Received, fmt.Sprintf("%.1f", r.Rate), ms(r.Mean), ms(r.CI95), ms(r.P50), ms(r.P90), ms(r.P99), ms(r.P999), ms(r.Max),
+		fmt.Sprintf("%.1f", float64(r.SourceCPU)), fmt.Sprintf("%.1f", float64(r.SinkCPU)))
+}

@@ -114,7 +114,7 @@ type Circuit struct {
 	// While it is scheduled: the links on which its rate is booked, by the ports that frames leave
 	// by, SWITCH:PORT; none if there was no path.
 	Planned []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
-	// Frames from customers that a circuit of payload ip does not carry.
+	// Frames from customers that are not carried, of payload ip and of a vpls, at all ends.
 	DroppedPackets uint64 `protobuf:"varint,48,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -471,8 +471,9 @@ type CircuitMember struct {
 	Ipv6Label uint32 `protobuf:"varint,11,opt,name=ipv6_label,json=ipv6Label,proto3" json:"ipv6_label,omitempty"`
 	// The Ethernet address of the customer's device there, of payload ip; empty until it is known.
 	Mac string `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
-	// Of payload ip: frames from the customer that are none of IPv4, ARP and IPv6, or have tags
-	// beside those of the end, or a group as their sender.
+	// Frames from the customer that are not carried. Of payload ip: those that are none of IPv4,
+	// ARP and IPv6, or have tags beside those of the end. Of a vpls: all while the end is blocked.
+	// Of both: those with a group as their sender.
 	DroppedPackets uint64 `protobuf:"varint,13,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1417,7 +1418,7 @@ type CircuitHistory struct {
 	RxBytes uint64 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	// Octets of the frames to customers.
 	TxBytes uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	// Frames that such entries did not carry, of payload ip.
+	// Frames that such entries did not carry, of payload ip and of a vpls.
 	DroppedPackets uint64 `protobuf:"varint,6,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	// The customers' devices, of payload ip.
 	Devices       []*CircuitDevice `protobuf:"bytes,7,rep,name=devices,proto3" json:"devices,omitempty"`

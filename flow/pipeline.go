@@ -98,6 +98,8 @@ const (
 
 	PriorityCircuitInner = 1000 // in TableCircuits; above it labelled frames
 	PriorityCircuitTags  = 900  // frames of a circuit on their way out
+	PriorityLANBack      = 1050 // of a vpls: frames on their way out by the port that they came in by
+	PriorityLANOut       = 1040 // by another
 	PriorityLANForged    = 1030 // of a vpls, and of payload ip: frames whose sender is a group
 	PriorityLANSender    = 1020 // whose sender is known
 	PriorityLANUnknown   = 1010 // others: to the controller, too
@@ -105,7 +107,7 @@ const (
 	PriorityCircuitProbe = 1100 // in TableLabels: probes of a circuit
 	PriorityLabel        = 1000 // of tunnels
 	PriorityCircuitLabel = 900  // of circuits
-	PriorityLANBack      = 830  // of a vpls: back by the port that they came in by, with other tags
+	PriorityLANSelf      = 830  // of a vpls: to an address at the end that they came from, dropped
 	PriorityLANKnown     = 820  // to an address that is known; of payload ip: IPv4, ARP and IPv6
 	PriorityLANFlood     = 810  // others: to all; of payload ip: dropped
 
@@ -204,10 +206,10 @@ var writers = []Writer{
 			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuit, Doc: "circuits: frames of an end, to the tunnel"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 1, Doc: "circuits: frames of an end with two tags, to the tunnel; above, labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
-			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANForged, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too"},
+			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},
 			{Table: TableLabels, Base: PriorityCircuitProbe, Top: PriorityCircuitProbe, Doc: "circuits: probes, to the controller"},
-			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANBack, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter; payload ip: by their Ethertype"},
+			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANSelf, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter; payload ip: by their Ethertype"},
 		},
 		Groups: Range{CircuitGroups, CircuitGroups + 1<<24 - 1},
 		Meters: Range{CircuitMeters, CircuitMeters + 1<<16 - 1}},

@@ -2,8 +2,10 @@ package l2vpn
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -11,109 +13,135 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A tally is what the entries of an end have counted.
-type tally struct{ rxPackets, txPackets, rxBytes, txBytes, dropped uint64 }
+// A tally is what the entries of an end have counted, of each kind.
+type tally [3]amount
 
-// add adds another to it.
-func (t *tally) add(o tally) {
-	t.rxPackets += o.rxPackets
-	t.txPackets += o.txPackets
-	t.rxBytes += o.rxBytes
-	t.txBytes += o.txBytes
-	t.dropped += o.dropped
+// amount is packets and their octets.
+type amount struct{ packets, bytes uint64 }
+
+func (n amount) plus(o amount) amount { return amount{n.packets + o.packets, n.bytes + o.bytes} }
+
+func (t tally) plus(o tally) tally {
+	for kind := range t {
+		t[kind] = t[kind].plus(o[kind])
+	}
+	return t
 }
 
-// countedBy returns the place in the order of ends of that whose frames an entry
-// counts, and what it has counted; false if it counts none.
-func (c *circuit) countedBy(f *api.FlowEntry) (at int, n tally, ok bool) {
-	sw, e, err := f.Entry()
-	if err != nil {
-		return 0, n, false
-	}
+// The kinds of what is counted, by their places in a tally: from the customer, to the
+// customer, and from the customer but not carried.
+const (
+	received = iota
+	sent
+	dropped
+)
+
+// A counter is an entry that counts for an end.
+type counter struct {
+	at    end
+	kind  int // received, sent or dropped
+	entry flow.EntryKey
+}
+
+// countedBy returns for which end an entry counts, and what; false if it counts for none.
+func (c *circuit) countedBy(sw flow.DPID, e *flow.Entry) (at counter, ok bool) {
 	for i, x := range c.ends {
 		if x.at.Switch != sw {
 			continue
 		}
-		if e.Table == flow.TableLabels && e.Priority == flow.PriorityCircuitLabel {
-			for _, l := range c.labelsOf(c.Members[i]) {
-				if *l == e.Match.Key.MPLSLabel {
-					return i, tally{txPackets: f.Packets, txBytes: f.Bytes}, true
-				}
-			}
-			continue
-		}
-		if c.ip() {
-			if n, ok := c.ipCounted(i, &e, f); ok {
-				return i, n, true
-			}
-			continue
-		}
-		var s set
-		if s.ingress(c.Id, x, 0, nil); s.entries[len(s.entries)-1].Key() == e.Key() {
-			return i, tally{rxPackets: f.Packets, rxBytes: f.Bytes}, true
+		if kind, ok := c.counts(i, e); ok {
+			return counter{x, kind, e.Key()}, true
 		}
 	}
-	return 0, n, false
+	return at, false
 }
 
-// ipCounted returns what an entry of ipIngress has counted; false if it is none
-// of an end.
-func (c *circuit) ipCounted(i int, e *flow.Entry, f *api.FlowEntry) (n tally, ok bool) {
+// counts returns what an entry counts for an end; false if it counts nothing.
+func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 	switch {
-	case e.Match.Key.TunnelID != c.came(i):
-		return n, false
-	case e.Table == flow.TableLabels && e.Priority == flow.PriorityLANKnown:
-		return tally{rxPackets: f.Packets, rxBytes: f.Bytes}, true
+	case c.Type == vpls && e.Table == flow.TableCircuits && e.Match.Key.TunnelID == uint64(c.Members[i].Label):
+		return sent, true
+	case (c.Type == vpls || c.ip()) && e.Match.Key.TunnelID == c.came(i):
+		if e.Table == flow.TableLabels && e.Priority == flow.PriorityLANKnown {
+			return received, true
+		}
+		return dropped, true
+	case e.Table == flow.TableLabels && e.Priority == flow.PriorityCircuitLabel:
+		return sent, slices.ContainsFunc(c.labelsOf(c.Members[i]), func(l *uint32) bool { return *l == e.Match.Key.MPLSLabel })
+	case c.ip():
+		return 0, false
 	}
-	return tally{dropped: f.Packets}, true
+	var s set
+	s.ingress(c.Id, c.ends[i], 0, nil)
+	return received, s.entries[len(s.entries)-1].Key() == e.Key()
 }
 
-// keep adds to what a circuit has counted what entries had that are gone. Where both ends
+// keep adds to what a circuit has counted what an entry had that is gone. Where both ends
 // are on one switch, what comes from one customer is what goes to the other.
-func (s *status) keep(n tally) {
-	if s.circuit.local() {
-		n.txPackets, n.txBytes = n.rxPackets, n.rxBytes
+func (s *status) keep(kind int, n amount) {
+	s.base[kind] = s.base[kind].plus(n)
+	if kind == received && s.circuit.local() {
+		s.base[sent] = s.base[sent].plus(n)
 	}
-	s.base.add(n)
 	s.record = ""
 }
 
-// counted takes over what a switch says that the entries of circuits have counted.
+// outlive keeps what was counted for ends that are neither of the circuit nor of the one before.
+func (s *status) outlive() {
+	for m, n := range s.seen {
+		if !slices.Contains(s.circuit.ends, m.at) && (s.before == nil || !slices.Contains(s.before.ends, m.at)) {
+			s.keep(m.kind, n)
+			delete(s.seen, m)
+		}
+	}
+}
+
+// countedAt returns what the entries that there are have counted for an end.
+func (s *status) countedAt(i int) (n tally) {
+	at, far := s.circuit.ends[i], end{}
+	if s.circuit.local() {
+		far = s.circuit.ends[1-i]
+	}
+	for m, x := range s.seen {
+		if m.at == at {
+			n[m.kind] = n[m.kind].plus(x)
+		}
+		if m.at == far && m.kind == received {
+			n[sent] = n[sent].plus(x)
+		}
+	}
+	return n
+}
+
+// counted returns what has been counted at all ends.
+func (s *status) counted() tally {
+	sum := s.base
+	for i := range s.circuit.ends {
+		sum = sum.plus(s.countedAt(i))
+	}
+	return sum
+}
+
+// counted takes over what a switch says that the entries of circuits have counted. Of
+// entries of which it says nothing, what was known stays.
 func (b *store) counted(flows []*api.FlowEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	type place struct {
-		s  *status
-		at end
-	}
-	now := map[place]tally{}
 	for _, f := range flows {
-		if s := b.byCookie(f.Cookie); s != nil {
-			if i, n, ok := s.circuit.countedBy(f); ok {
-				at := place{s, s.circuit.ends[i]}
-				both := now[at]
-				both.add(n)
-				now[at] = both
-			}
+		s := b.byCookie(f.Cookie)
+		sw, e, err := f.Entry()
+		if s == nil || err != nil {
+			continue
 		}
-	}
-	for at, n := range now {
-		was := at.s.seen[at.at]
-		var lost tally
-		if n.rxPackets < was.rxPackets {
-			lost.rxPackets, lost.rxBytes = was.rxPackets, was.rxBytes
+		m, ok := s.circuit.countedBy(sw, &e)
+		if !ok {
+			continue
 		}
-		if n.txPackets < was.txPackets {
-			lost.txPackets, lost.txBytes = was.txPackets, was.txBytes
-		}
-		if n.dropped < was.dropped {
-			lost.dropped = was.dropped
-		}
-		if lost != (tally{}) { // the switch has begun anew
-			at.s.keep(lost)
+		if was := s.seen[m]; f.Packets < was.packets { // the switch has begun anew
+			s.keep(m.kind, was)
 			b.version++
 		}
-		at.s.seen[at.at] = n
+		s.seen[m] = amount{f.Packets, f.Bytes}
 	}
 }
 
@@ -123,25 +151,17 @@ func (b *store) flowRemoved(e *api.FlowRemoved) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.byCookie(e.GetFlow().GetCookie())
-	if s == nil {
+	sw, entry, err := e.GetFlow().Entry()
+	if s == nil || err != nil {
 		return
 	}
 	for _, c := range []*circuit{s.circuit, s.before} {
 		if c == nil {
 			continue
 		}
-		if i, n, ok := c.countedBy(e.Flow); ok {
-			s.keep(n)
-			was := s.seen[c.ends[i]]
-			switch {
-			case n.txPackets|n.txBytes != 0:
-				was.txPackets, was.txBytes = 0, 0
-			case n.dropped != 0:
-				was.dropped = 0
-			default:
-				was.rxPackets, was.rxBytes = 0, 0
-			}
-			s.seen[c.ends[i]] = was
+		if m, ok := c.countedBy(sw, &entry); ok {
+			s.keep(m.kind, amount{e.Flow.Packets, e.Flow.Bytes})
+			delete(s.seen, m)
 			b.version++
 			return
 		}
@@ -184,15 +204,19 @@ func (b *store) count(ctx context.Context, read reader, name string) {
 
 // countAll reads what the entries of all circuits have counted.
 func (b *store) countAll(ctx context.Context, read reader) {
+	b.readAll(ctx, read, b.attended(), flow.NewCookie(flow.OwnerCircuits, 0, 0), flow.OwnerMask)
+}
+
+// attended returns the switches that have entries of circuits and are there.
+func (b *store) attended() (list []flow.DPID) {
 	b.mu.Lock()
-	var switches []flow.DPID
+	defer b.mu.Unlock()
 	for sw := range b.at {
 		if b.switches[sw].GetConnected() {
-			switches = append(switches, sw)
+			list = append(list, sw)
 		}
 	}
-	b.mu.Unlock()
-	b.readAll(ctx, read, switches, flow.NewCookie(flow.OwnerCircuits, 0, 0), flow.OwnerMask)
+	return list
 }
 
 // readAll reads entries of switches, at once.
@@ -217,8 +241,8 @@ func (b *store) records() map[string]string {
 			list[name] = s.record
 			continue
 		}
-		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base.rxPackets, TxPackets: s.base.txPackets, RxBytes: s.base.rxBytes, TxBytes: s.base.txBytes,
-			DroppedPackets: s.base.dropped, Devices: s.devices.messages()})
+		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base[received].packets, TxPackets: s.base[sent].packets,
+			RxBytes: s.base[received].bytes, TxBytes: s.base[sent].bytes, DroppedPackets: s.base[dropped].packets, Devices: s.devices.messages()})
 		if err == nil {
 			s.record = string(text)
 			list[name] = s.record
@@ -236,10 +260,41 @@ func (b *store) recall(name, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.status[name]; s != nil {
-		s.base = tally{m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes, m.DroppedPackets}
+		s.base = tally{received: {m.RxPackets, m.RxBytes}, sent: {m.TxPackets, m.TxBytes}, dropped: {packets: m.DroppedPackets}}
 		s.devices.recall(s.circuit, m.Devices)
 		s.remember(m.States)
 		s.record = ""
 		b.assess(s) // its time may have come, or be over
 	}
+}
+
+// counting is how often the counters of all circuits are read for the metrics.
+const counting = 30 * time.Second
+
+// keepCounts reads what the entries of all circuits have counted, again and again until ctx
+// ends, one switch after the other.
+func (b *store) keepCounts(ctx context.Context, read reader) {
+	tick := time.NewTicker(counting)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, sw := range b.attended() {
+			b.readAll(ctx, read, []flow.DPID{sw}, flow.NewCookie(flow.OwnerCircuits, 0, 0), flow.OwnerMask)
+		}
+	}
+}
+
+// total returns what all circuits have counted, as last read, those deleted included.
+func (b *store) total() tally {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := b.past
+	for _, s := range b.status {
+		sum = sum.plus(s.counted())
+	}
+	return sum
 }

@@ -21,6 +21,7 @@ import (
 type field struct {
 	t      *testing.T
 	net    *oftest.Network
+	device map[flow.DPID]*oftest.Device
 	drive  map[flow.DPID]*oftest.Driver
 	have   map[flow.DPID]map[string]flow.Entry
 	meters map[flow.DPID]map[uint32]bool
@@ -30,14 +31,15 @@ type field struct {
 }
 
 func newField(t *testing.T, switches int) *field {
-	f := &field{t: t, net: oftest.NewNetwork(nil), drive: map[flow.DPID]*oftest.Driver{}, have: map[flow.DPID]map[string]flow.Entry{},
+	f := &field{t: t, net: oftest.NewNetwork(nil), device: map[flow.DPID]*oftest.Device{}, drive: map[flow.DPID]*oftest.Driver{}, have: map[flow.DPID]map[string]flow.Entry{},
 		meters: map[flow.DPID]map[uint32]bool{}, groups: map[[2]flow.DPID]bool{}, hosts: map[flow.Location]*oftest.Host{}, left: map[*fabric]map[end]bool{}}
 	for i := range switches + 1 {
 		sw := flow.DPID(i + 1)
 		if i == switches {
 			sw = hub
 		}
-		c, detach := oftest.Drive(f.net.Add(oftest.Config{DPID: sw, Ports: 20, Nicira: true}))
+		f.device[sw] = f.net.Add(oftest.Config{DPID: sw, Ports: 20, Nicira: true})
+		c, detach := oftest.Drive(f.device[sw])
 		f.drive[sw], f.have[sw], f.meters[sw] = c, map[string]flow.Entry{}, map[uint32]bool{}
 		t.Cleanup(func() {
 			if n := c.Refusals(); n > 0 {
@@ -199,7 +201,7 @@ func newDrawn(t *testing.T, seed uint64) *drawn {
 		}
 	}
 	for i := range 2 {
-		v := &fabric{circuit: &circuit{Circuit: &api.Circuit{Id: uint32(i + 1), Name: fmt.Sprint("lan", i)}}, lan: newLAN(100, time.Minute), storm: 1_000_000, group: d.tunnel}
+		v := &fabric{circuit: &circuit{Circuit: &api.Circuit{Id: uint32(i + 1), Name: fmt.Sprint("lan", i), Type: vpls}}, lan: newLAN(100, time.Minute), storm: 1_000_000, group: d.tunnel}
 		d.all = append(d.all, v)
 		for range 2 + r.IntN(5) {
 			d.join(v)

@@ -18,7 +18,7 @@ func TestPayloadChanges(t *testing.T) {
 	cfg.LastLabel = cfg.FirstLabel + 3 // four on each switch: those of one payload and the other
 	b := newTestStore(t, kept, cfg)
 	var id uint32
-	dropped := uint64(0)
+	lost := uint64(0)
 	for i, payload := range []string{"ethernet", ip, "ethernet", ip, ip} {
 		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Ends: []string{"1:1", "2:1"}, Payload: payload}}}); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestPayloadChanges(t *testing.T) {
 			t.Errorf("from %s to %s: label %d was %d", s.before.Payload, payload, s.circuit.Members[0].Label, s.before.Members[0].Label)
 		}
 		checkApart(t, b)
-		want := s.base.rxPackets + 7
+		want := s.base[received].packets + 7
 		for _, f := range wholeOf(b, 1).Flows {
 			_, e, _ := f.Entry()
 			if e.Priority == flow.PriorityLANKnown && e.Match.Key.EthType == flow.EthTypeIPv6 || e.Priority == flow.PriorityCircuit && payload != ip {
@@ -40,13 +40,13 @@ func TestPayloadChanges(t *testing.T) {
 			}
 			if e.Priority == flow.PriorityLANFlood {
 				f.Packets = 2
-				dropped += 2
+				lost += 2
 			}
 			b.counted([]*api.FlowEntry{f})
 			b.flowRemoved(&api.FlowRemoved{Flow: f})
 		}
-		if m := b.get("c"); m.RxPackets != want || m.DroppedPackets != dropped {
-			t.Errorf("%d: %d packets, want %d; %d dropped, want %d", i, m.RxPackets, want, m.DroppedPackets, dropped)
+		if m := b.get("c"); m.RxPackets != want || m.DroppedPackets != lost {
+			t.Errorf("%d: %d packets, want %d; %d dropped, want %d", i, m.RxPackets, want, m.DroppedPackets, lost)
 		}
 	}
 	err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "v", Type: vpls, Ends: []string{"1:3", "2:3"}, Payload: ip}}})

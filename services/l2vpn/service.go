@@ -72,6 +72,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	for _, state := range []string{"requested", "scheduled", "up", "degraded", "down"} {
 		env.Metric.Gauge("circuits", "Circuits, by their state.", func() float64 { return float64(b.having(state)) }, "state", state)
 	}
+	for kind, way := range []string{"received", "sent", "dropped"} {
+		env.Metric.CounterFunc("packets_total", "Frames from and to customers of circuits, and those from customers that were not carried, as last read.",
+			func() float64 { return float64(b.total()[kind].packets) }, "direction", way)
+	}
 	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepPieces(env, flow.OwnerCircuits, b.pieces, b.piece)}
 	s.tunnel = &keeper{b: b, list: func(ctx context.Context) ([]*api.Tunnel, error) {
 		r, err := weft.Call(ctx, env, api.ListTunnels, &api.ListTunnelsRequest{})
@@ -152,6 +156,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
 	work.Go(func() { b.keepTimes(ctx) })
+	work.Go(func() { b.keepCounts(ctx, s.read) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { s.record(ctx, persister) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter

@@ -213,14 +213,10 @@ func (b *store) message(s *status) *api.Circuit {
 	}
 	sum := s.base
 	for i, x := range c.Members {
-		n := s.seen[c.ends[i]]
-		if c.local() {
-			far := s.seen[c.ends[1-i]]
-			n.txPackets, n.txBytes = far.rxPackets, far.rxBytes
-		}
-		sum.add(n)
+		n := s.countedAt(i)
+		sum = sum.plus(n)
 		member := &api.CircuitMember{End: x.End, Label: x.Label, ArpLabel: x.ArpLabel, Ipv6Label: x.Ipv6Label, Meter: x.Meter, StormMeter: x.StormMeter,
-			DroppedPackets: n.dropped, RxPackets: n.rxPackets, TxPackets: n.txPackets, RxBytes: n.rxBytes, TxBytes: n.txBytes}
+			RxPackets: n[received].packets, RxBytes: n[received].bytes, TxPackets: n[sent].packets, TxBytes: n[sent].bytes, DroppedPackets: n[dropped].packets}
 		if d := s.devices[c.ends[i]]; d != nil && d.there() {
 			member.Mac = d.mac.String()
 		}
@@ -230,7 +226,9 @@ func (b *store) message(s *status) *api.Circuit {
 		m.Members = append(m.Members, member)
 		m.Labels = append(m.Labels, x.Label)
 	}
-	m.RxPackets, m.TxPackets, m.RxBytes, m.TxBytes, m.DroppedPackets = sum.rxPackets, sum.txPackets, sum.rxBytes, sum.txBytes, sum.dropped
+	m.RxPackets, m.RxBytes = sum[received].packets, sum[received].bytes
+	m.TxPackets, m.TxBytes = sum[sent].packets, sum[sent].bytes
+	m.DroppedPackets = sum[dropped].packets
 	for i, w := range b.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
 		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {

@@ -46,6 +46,8 @@ type store struct {
 	fresh    map[string]*api.CircuitChanged // not published yet
 	timed    map[string]bool                // circuits that begin or end
 
+	past tally // counted by circuits that are deleted
+
 	capacities map[flow.Location]map[flow.Location]uint64 // kilobits per second that may be booked, of the links that leave by a port
 }
 
@@ -67,7 +69,7 @@ type status struct {
 	reason  string
 	since   time.Time
 	history []*api.CircuitState // the last one first
-	seen    map[end]tally       // counted by the entries that there are
+	seen    map[counter]amount  // counted by the entries that there are
 	base    tally               // counted by entries that are gone
 	record  string              // what records returns of it; empty: it has changed
 
@@ -110,6 +112,7 @@ func (b *store) changed(old, now *circuit) {
 	}
 	if now == nil {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
+		b.past = b.past.plus(b.status[old.Name].counted())
 		delete(b.status, old.Name)
 		delete(b.ids, old.Id)
 		delete(b.timed, old.Name)
@@ -120,10 +123,11 @@ func (b *store) changed(old, now *circuit) {
 	}
 	s := b.status[now.Name]
 	if s == nil {
-		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[end]tally{}}
+		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[counter]amount{}}
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
+	s.outlive()
 	s.record = ""
 	s.looped = now.loopsAt(b.now())
 	if delete(b.timed, now.Name); now.From != "" || now.Until != "" || len(now.Loops) > 0 {

@@ -53,9 +53,11 @@ func (s *set) lanEntries(f *fabric, sw flow.DPID) {
 		case slices.Contains(local, i):
 			s.sender(f, i)
 			s.flood(f, i, local)
-			s.egress(f.circuit.Id, e, f.Members[i].Label, leave(0, e))
-		default:
-			s.ingress(f.circuit.Id, e, 0, nil) // blocked: nothing comes in
+			s.arrive(f.Members[i].Label)
+			s.exit(f, i, local)
+		default: // blocked: nothing is carried
+			s.take(f, i)
+			s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: flow.Match{}.WithTunnelID(f.came(i))})
 		}
 	}
 	if len(local) > 0 {
@@ -70,17 +72,22 @@ func (s *set) lanEntries(f *fabric, sw flow.DPID) {
 	}
 }
 
+// take adds the entries that take in the frames of an end, without its tags.
+func (s *set) take(f *fabric, i int) {
+	var acts []flow.Action
+	if f.ends[i].tags() > 0 {
+		acts = append(acts, flow.PopVLAN()) // the last of them
+	}
+	s.ingress(f.circuit.Id, f.ends[i], 0, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+}
+
 // sender adds the entries that take in the frames of an end, and send to the controller,
 // too, those whose sender is not known there.
 func (s *set) sender(f *fabric, i int) {
-	e, came := f.ends[i], f.came(i)
-	var acts []flow.Action
-	if e.tags() > 0 {
-		acts = append(acts, flow.PopVLAN()) // the last of them
-	}
-	s.ingress(f.circuit.Id, e, 0, append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
-	m := flow.Match{}.WithTunnelID(came)
-	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
+	e := f.ends[i]
+	s.take(f, i)
+	m := flow.Match{}.WithTunnelID(f.came(i))
+	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
 	for _, mac := range f.lan.macs() {
 		if x := f.lan.known[mac]; x.at == e && !x.asked {
 			s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANSender, Match: m.WithEthSrc(mac), Goto: flow.TableLabels})
@@ -122,25 +129,56 @@ func (f *fabric) onward(arcs []arc) (acts []flow.Action) {
 }
 
 // copies returns the actions that send a frame without tags to the ends of its
-// switch but one, and leave it as it was; those without tags first.
+// switch but one, and leave it as it was.
 func (f *fabric) copies(local []int, but int) (acts []flow.Action) {
-	for _, tagged := range []bool{false, true} {
-		for _, i := range local {
-			e := f.ends[i]
-			if i == but || (e.tags() > 0) != tagged {
-				continue
-			}
-			out := leave(0, e)
-			if but >= 0 && f.ends[but].at == e.at {
-				out[len(out)-1] = flow.Output(flow.PortIn)
-			}
-			acts = append(acts, out...)
-			for range e.tags() {
-				acts = append(acts, flow.PopVLAN())
-			}
+	for _, i := range local {
+		if i != but {
+			acts = append(acts, f.to(i)...)
 		}
 	}
 	return acts
+}
+
+// to returns the actions that send a frame without tags to an end of its switch, and
+// leave it as it was: they lead to the entries of exit.
+func (f *fabric) to(i int) []flow.Action {
+	return []flow.Action{flow.SetTunnelID(uint64(f.Members[i].Label)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}
+}
+
+// arrive adds the entry that takes the label of an end off.
+func (s *set) arrive(label uint32) {
+	s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
+		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1),
+		Apply: []flow.Action{flow.SetTunnelID(uint64(label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
+			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}})
+}
+
+// exit adds the entries by which all frames leave at an end, and are counted. One that came
+// in by the same port, for another end there, goes back by it; if there is no other end,
+// it came from this one.
+func (s *set) exit(f *fabric, i int, local []int) {
+	e := f.ends[i]
+	m := flow.Match{}.WithTunnelID(uint64(f.Members[i].Label))
+	leaving := func(by flow.Port) []flow.Action {
+		acts := leave(0, e)
+		acts[len(acts)-1] = flow.Output(by)
+		for range e.tags() {
+			acts = append(acts, flow.PopVLAN())
+		}
+		return acts
+	}
+	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANOut, Match: m, Apply: leaving(e.at.Port)})
+	back := m.WithInPort(e.at.Port)
+	if f.alone(i, local) {
+		s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back})
+		return
+	}
+	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back, Apply: leaving(flow.PortIn)})
+}
+
+// alone reports whether no other end is at the port of an end.
+func (f *fabric) alone(i int, local []int) bool {
+	return !slices.ContainsFunc(local, func(o int) bool { return o != i && f.ends[o].at == f.ends[i].at })
 }
 
 // destinations adds the entries of addresses that are known: to an end of this switch, or
@@ -154,14 +192,11 @@ func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
 		far := f.ends[to]
 		e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANKnown, Match: flow.Match{}.WithTunnelIDMasked(f.number(), anyEnd).WithEthDst(mac)}
 		if far.at.Switch == sw {
-			e.Apply = leave(0, far)
-			for _, i := range local {
-				if i != to && f.ends[i].at == far.at {
-					back := slices.Concat(e.Apply[:len(e.Apply)-1], []flow.Action{flow.Output(flow.PortIn)})
-					s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANBack, Match: flow.Match{}.WithTunnelID(f.came(i)).WithEthDst(mac), Apply: back})
-				}
-			}
+			e.Apply = f.to(to)
 			s.enter(0, e)
+			if !f.alone(to, local) {
+				s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANSelf, Match: flow.Match{}.WithTunnelID(f.came(to)).WithEthDst(mac)})
+			}
 		} else if g := f.group(sw, far.at.Switch); g != 0 {
 			e.Apply = []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(f.Members[to].Label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet), flow.ToGroup(g)}
 			s.enter(0, e)

@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,5 +69,59 @@ func TestAdjacent(t *testing.T) {
 		if adjacent(list, c.a, c.z) != c.want {
 			t.Errorf("%d and %d: want %v", c.a, c.z, c.want)
 		}
+	}
+}
+
+// TestLANRate: the rate of a vpls has a meter at each end, that all its frames pass, and
+// keeps it until the rate is taken away; then the meters are free again.
+func TestLANRate(t *testing.T) {
+	b := newTestStore(t, wefttest.NewStore(), defaults())
+	set := func(kbps uint64) []*api.CircuitMember {
+		t.Helper()
+		err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Type: "vpls", Ends: []string{"1:1", "1:2.7", "1:3.7.8"}, RateKbps: kbps}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.status["c"].circuit.Members
+	}
+	check := func(kbps uint64) {
+		t.Helper()
+		members, q := set(kbps), wholeOf(b, 1)
+		for i, m := range members {
+			if (m.Meter != 0) != (kbps > 0) || m.Meter == m.StormMeter {
+				t.Errorf("%d kbit/s: end %s has meters %d and %d", kbps, m.End, m.Meter, m.StormMeter)
+			}
+			n := 0
+			for _, f := range q.Flows {
+				if _, e, _ := f.Entry(); e.Meter == m.Meter && slices.Contains(f.Actions, flow.SetTunnelID(b.status["c"].circuit.came(i)).String()) {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d kbit/s: %d entries take in frames of end %s through its meter", kbps, n, m.End)
+			}
+			rates := 0
+			for _, x := range q.Meters {
+				if x.Id == m.Meter && x.Bands[0].Rate == uint32(kbps) {
+					rates++
+				}
+			}
+			if rates != min(int(kbps), 1) {
+				t.Errorf("%d kbit/s: end %s has %d meters of that rate: %v", kbps, m.End, rates, q.Meters)
+			}
+		}
+	}
+	check(0)
+	check(10_000)
+	had := set(10_000)
+	check(20_000)
+	for i, m := range set(20_000) {
+		if m.Meter != had[i].Meter {
+			t.Errorf("end %s: another rate has another meter, %d, it was %d", m.End, m.Meter, had[i].Meter)
+		}
+	}
+	check(0)
+	if n := len(b.meters.used[1]); n != 3 {
+		t.Errorf("%d meters are in use, want those of storms", n)
 	}
 }

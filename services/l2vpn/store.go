@@ -330,7 +330,7 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 			m.StormMeter = meter
 		}
 		switch {
-		case n.RateKbps == 0 || n.Type == vpls:
+		case n.RateKbps == 0:
 			m.Meter = 0
 		case m.Meter == 0:
 			meter, ok := b.meters.take(sw)

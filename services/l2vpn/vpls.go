@@ -72,13 +72,18 @@ func (s *set) lanEntries(f *fabric, sw flow.DPID) {
 	}
 }
 
-// take adds the entries that take in the frames of an end, without its tags.
+// take adds the entries that take in the frames of an end, without its tags, and the
+// meter of all that it sends.
 func (s *set) take(f *fabric, i int) {
 	var acts []flow.Action
 	if f.ends[i].tags() > 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
-	s.ingress(f.circuit.Id, f.ends[i], 0, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+	m := f.Members[i].Meter
+	if m != 0 {
+		s.meters = append(s.meters, meter(m, f.RateKbps))
+	}
+	s.ingress(f.circuit.Id, f.ends[i], m, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
 }
 
 // sender adds the entries that take in the frames of an end, and send to the controller,

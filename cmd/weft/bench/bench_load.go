@@ -228,6 +228,13 @@ func (s *benchSubject) connect(ctx context.Context, c benchConfig) (hosts, answe
 	if hosts, answered, err = s.net.Announce(ctx, min(c.window, 64), time.Second); err != nil {
 		return 0, 0, err
 	}
+	// The controller may have taken a port for one that could lead to a switch
+	// until now: as hosts do, all speak again.
+	if answered > 0 && answered < hosts {
+		if hosts, answered, err = s.net.Announce(ctx, min(c.window, 64), time.Second); err != nil {
+			return 0, 0, err
+		}
+	}
 	if c.warmup > 0 {
 		load := c.load()
 		load.Duration = c.warmup

@@ -155,6 +155,11 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 // ApplyPlan brings another plan into force. It returns when the plan is
 // written; the processes then apply it, and ListWorkers shows their progress.
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
+	return n.applyPlan(ctx, req, "")
+}
+
+// applyPlan is ApplyPlan for a reason, which the directory keeps.
+func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, why string) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -198,6 +203,7 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	if err != nil {
 		return nil, err
 	}
+	next.Why = why
 	if err := n.directory.Put(ctx, next, revision); err != nil {
 		return nil, api.Errorf(codes.Aborted, "%w", err)
 	}

@@ -31,9 +31,6 @@ const (
 	// firstStart is taken for the time that a replica needs to start until one
 	// has been seen.
 	firstStart = 2 * time.Second
-	// busyEnough is the utilisation above which the processor time per arrival is
-	// taken for the service time: below, it is mostly that of other work.
-	busyEnough = 0.1
 	// longestDispersion is the longest time whose dispersion counts: the number
 	// of replicas follows what changes more slowly.
 	longestDispersion = time.Second
@@ -55,7 +52,7 @@ type scaling struct {
 type scaled struct {
 	state   scaler.State
 	before  map[string]*api.ProcessWork // the last figures, by process
-	service float64                     // seconds; 0: not known
+	service scaler.Estimate
 	scv     float64
 	figures scaler.Figures
 	start   time.Duration
@@ -195,7 +192,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	}
 	text, err := current.InForce().WithReplicas(p.Name, d.To).YAML()
 	if err == nil {
-		_, err = n.ApplyPlan(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation})
+		_, err = n.applyPlan(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation}, d.Reason)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -254,7 +251,7 @@ func (n *Node) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) 
 // take makes figures of a worker from those of all processes. Without those of a
 // process that should have them, the last ones stay, and get old.
 func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
-	f := scaler.Figures{Taken: asked, Replicas: p.Replicas, Service: w.service, ServiceSCV: w.scv}
+	f := scaler.Figures{Taken: asked, Replicas: p.Replicas, Service: w.service.Seconds, ServiceSCV: w.scv}
 	var cpu, arrivals, quota float64
 	var arrived, mean, variance float64 // of measured service times, since the processes' start
 	dispersion := map[float64]float64{}
@@ -276,8 +273,8 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 		}
 		quota = min(1, x.Processors)
 		before := w.before[x.Process]
-		if before == nil || before.Run != x.Run {
-			before = &api.ProcessWork{CpuSeconds: x.CpuSeconds}
+		if before == nil || before.Run != x.Run || !before.Ready { // what its start took does not count
+			before = &api.ProcessWork{CpuSeconds: x.CpuSeconds, Work: x.Work}
 		}
 		for _, work := range entrance(x) {
 			f.Rate += work.RateNow
@@ -320,16 +317,14 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 	if arrived > 0 { // an arrival passes several stages
 		mean, variance = mean/arrived, variance/arrived
 	}
-	switch {
-	case arrivals >= 20 && f.Utilisation > busyEnough:
-		w.service = cpu / arrivals / max(quota, 0.01)
-	case w.service == 0 && mean > 0:
-		w.service = mean / max(quota, 0.01)
+	w.service = w.service.Supposed(mean / max(quota, 0.01))
+	if !w.figures.Taken.IsZero() {
+		w.service = w.service.Used(asked.Sub(w.figures.Taken), arrivals, cpu/max(quota, 0.01), f.Utilisation)
 	}
 	if mean > 0 {
 		w.scv = min(max(0, variance/(mean*mean)), 10)
 	}
-	f.Service, f.ServiceSCV = w.service, w.scv
+	f.Service, f.ServiceSCV = w.service.Seconds, w.scv
 	w.figures = f
 }
 

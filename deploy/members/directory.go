@@ -94,6 +94,7 @@ type Current struct {
 	Wiring     uint64            // generation of the last plan that changed who works together, and for which switches
 	Processes  map[string]string // the process of each instance; one not listed is the process of its own name
 	Trial      bool              // its configuration is on trial: a process that cannot use it reports that
+	Why        string            `json:",omitempty"` // why a process applied it by itself; empty if somebody asked for it
 	plan       *plan.Plan
 }
 

@@ -137,14 +137,14 @@ func Decide(a plan.Autoscale, s State, f Figures, now time.Time) (Decision, Stat
 // want sets how many replicas the model wants, and why.
 func (d *Decision) want(a plan.Autoscale, f Figures) {
 	d.Rate = max(f.Rate, d.Forecast)
-	why := fmt.Sprintf("%.4g/s", f.Rate)
+	why := plain(f.Rate) + "/s"
 	if d.Forecast > f.Rate {
-		why += fmt.Sprintf(", %.4g/s forecast", d.Forecast)
+		why += fmt.Sprintf(", %s/s forecast", plain(d.Forecast))
 	}
 	// What waits beyond those that the target lets wait is to be worked off.
 	if extra := f.Backlog - f.Rate*a.Target.Seconds(); extra > 1 {
 		d.Rate += extra / drainTime.Seconds()
-		why += fmt.Sprintf(", %.4g waiting", f.Backlog)
+		why += fmt.Sprintf(", %s waiting", plain(f.Backlog))
 	}
 	if f.Service <= 0 || d.Rate <= 0 {
 		d.Wanted = a.Min
@@ -157,7 +157,7 @@ func (d *Decision) want(a plan.Autoscale, f Figures) {
 	}
 	c := least(a, f, d.Rate, outGuard)
 	d.Wanted, d.Time, d.Utilisation = c.n, c.time, c.utilisation
-	d.Reason = fmt.Sprintf("%s of %.3g ms each: %d would take %s, busy for %.0f %%", why, 1000*f.Service, c.n, milliseconds(c.time), 100*c.utilisation)
+	d.Reason = fmt.Sprintf("%s of %s ms each: %d would take %s, busy for %.0f %%", why, plain(1000*f.Service), c.n, milliseconds(c.time), 100*c.utilisation)
 	if c.why != "" {
 		d.Reason += "; " + c.why
 	}
@@ -171,7 +171,15 @@ func milliseconds(seconds float64) string {
 	if math.IsInf(seconds, 1) {
 		return "for ever"
 	}
-	return fmt.Sprintf("%.3g ms", 1000*seconds)
+	return plain(1000*seconds) + " ms"
+}
+
+// plain writes a figure with three digits, or with all that are before the point.
+func plain(v float64) string {
+	if math.Abs(v) >= 999.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // choice is a number of replicas, and what the model says of it.

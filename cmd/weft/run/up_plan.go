@@ -252,6 +252,7 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 	work.Go(func() {
 		err := k.directory.Follow(watchCtx, func(c *members.Current) {
 			k.mu.Lock()
+			announce(k.log, k.current, c)
 			k.current = c
 			k.mu.Unlock()
 			k.poke()

@@ -97,8 +97,13 @@ func (n *Node) scale(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		for _, w := range workers {
-			n.scaleWorker(ctx, current, w, resp.Processes, asked)
+		for _, p := range workers {
+			n.scaling.mu.Lock()
+			w := n.scaling.workers[p.Name]
+			n.scaling.mu.Unlock()
+			if d := n.scaleWorker(ctx, current, p, w, resp.Processes, asked); d != nil {
+				n.scaling.decided(d)
+			}
 		}
 	}
 }
@@ -159,11 +164,8 @@ func (s *scaling) keep(n *Node, workers []*plan.Worker) {
 }
 
 // scaleWorker decides about a worker by figures that were asked for at a time, and
-// carries the decision out.
-func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *plan.Worker, figures []*api.ProcessWork, asked time.Time) {
-	n.scaling.mu.Lock()
-	w := n.scaling.workers[p.Name]
-	n.scaling.mu.Unlock()
+// carries the decision out. It returns the decision; nil if nothing is done.
+func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *plan.Worker, w *scaled, figures []*api.ProcessWork, asked time.Time) *api.ScalingDecision {
 	w.take(p, figures, asked)
 	if w.figures.Ready < p.Replicas && w.applied.IsZero() {
 		w.applied = asked
@@ -185,7 +187,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	w.shown = shown
 	n.scaling.mu.Unlock()
 	if d.To == d.From {
-		return
+		return nil
 	}
 	decision := &api.ScalingDecision{
 		Time: n.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
@@ -196,7 +198,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	}
 	switch {
 	case ctx.Err() != nil:
-		return
+		return nil
 	case api.KindOf(err) == codes.Aborted: // the next decision is by the plan that came meanwhile
 		n.log.Info("replicas stay: another plan came into force meanwhile", "worker", p.Name)
 		decision.Error = err.Error()
@@ -206,7 +208,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	default:
 		n.log.Info("the number of replicas changes", "worker", p.Name, "from", d.From, "to", d.To, "reason", d.Reason)
 	}
-	n.scaling.decided(decision)
+	return decision
 }
 
 // finite returns v, and 0 for what JSON has no number for.
@@ -321,7 +323,10 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 	if !w.figures.Taken.IsZero() {
 		w.service = w.service.Used(asked.Sub(w.figures.Taken), arrivals, cpu/max(quota, 0.01), f.Utilisation)
 	}
-	if mean > 0 {
+	switch {
+	case quota > 0 && quota < 1: // the pauses of the quota are in the measured times, and in w.service
+		w.scv = 1
+	case mean > 0:
 		w.scv = min(max(0, variance/(mean*mean)), 10)
 	}
 	f.Service, f.ServiceSCV = w.service.Seconds, w.scv

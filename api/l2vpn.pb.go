@@ -66,7 +66,7 @@ type Circuit struct {
 	MinMtu uint32 `protobuf:"varint,18,opt,name=min_mtu,json=minMtu,proto3" json:"min_mtu,omitempty"`
 	// Of a vpls: how many addresses each end may have; 0: l2vpn.macs.
 	MaxMacs uint32 `protobuf:"varint,19,opt,name=max_macs,json=maxMacs,proto3" json:"max_macs,omitempty"`
-	// Of a vpls: kilobits per second of broadcast, multicast and unknown that each end may
+	// Kilobits per second of broadcast and multicast, and in a vpls of unknown, that each end may
 	// send; 0: l2vpn.storm_kbps.
 	StormKbps uint64 `protobuf:"varint,20,opt,name=storm_kbps,json=stormKbps,proto3" json:"storm_kbps,omitempty"`
 	// Of a vpls: how its tree is chosen: steiner or random. Empty: steiner.
@@ -461,7 +461,7 @@ type CircuitMember struct {
 	RxBytes uint64 `protobuf:"varint,6,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	// Octets of the frames to the customer.
 	TxBytes uint64 `protobuf:"varint,7,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	// At its switch, of what it may send to all other ends, of a vpls; 0 is none.
+	// At its switch, of what it may send to all other ends; 0: the meter of its rate bounds that.
 	StormMeter uint32 `protobuf:"varint,8,opt,name=storm_meter,json=stormMeter,proto3" json:"storm_meter,omitempty"`
 	// How many addresses have been learnt there, of a vpls.
 	Macs uint32 `protobuf:"varint,9,opt,name=macs,proto3" json:"macs,omitempty"`

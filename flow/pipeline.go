@@ -71,6 +71,7 @@ const (
 
 	// Below the operator's usual one, above virtual networks.
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
+	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
 
 	// Below the operator's usual one, above the bindings.
@@ -96,7 +97,7 @@ const (
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
 
-	PriorityCircuitInner = 1000 // in TableCircuits; above it labelled frames
+	PriorityCircuitInner = 1000 // in TableCircuits; above it broadcast and multicast, then labelled frames
 	PriorityCircuitTags  = 900  // frames of a circuit on their way out
 	PriorityLANBack      = 1050 // of a vpls: frames on their way out by the port that they came in by
 	PriorityLANOut       = 1040 // by another
@@ -203,8 +204,8 @@ var writers = []Writer{
 	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
-			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuit, Doc: "circuits: frames of an end, to the tunnel"},
-			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 1, Doc: "circuits: frames of an end with two tags, to the tunnel; above, labelled ones, dropped"},
+			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter"},
+			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 2, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, and labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
 			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},

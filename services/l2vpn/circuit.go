@@ -162,6 +162,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 	if c.Type == vpls && c.ip() {
 		return wrong("payload ip: a vpls tells customers' devices by the Ethernet addresses that ip does without; want a vpws, or payload ethernet")
 	}
+	if c.StormKbps > mostStorm {
+		return wrong("storm_kbps %d: want at most %d, or 0 for l2vpn.storm_kbps", c.StormKbps, mostStorm)
+	}
 	if c.Type == vpls {
 		if err := checkLAN(c); err != nil {
 			return wrong("%w", err)
@@ -178,10 +181,12 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 
 // The most that a vpls may have.
 const (
-	lanEnds  = 256
-	lanMACs  = 65536
-	lanStorm = 100_000_000 // kbit/s
+	lanEnds = 256
+	lanMACs = 65536
 )
+
+// mostStorm is the most that an end may send to all, kbit/s.
+const mostStorm = 100_000_000
 
 // checkLAN returns what is wrong with a vpls.
 func checkLAN(c *circuit) error {
@@ -190,8 +195,6 @@ func checkLAN(c *circuit) error {
 		return fmt.Errorf("it has %d ends: a vpls has 2 to %d", n, lanEnds)
 	case c.MaxMacs > lanMACs:
 		return fmt.Errorf("max_macs %d: want at most %d, or 0 for l2vpn.macs", c.MaxMacs, lanMACs)
-	case c.StormKbps > lanStorm:
-		return fmt.Errorf("storm_kbps %d: want at most %d, or 0 for l2vpn.storm_kbps", c.StormKbps, lanStorm)
 	case c.Tree == "":
 		c.Tree = "steiner"
 	case c.Tree != "steiner" && c.Tree != "random":
@@ -204,8 +207,8 @@ func checkLAN(c *circuit) error {
 func supported(c *circuit) error {
 	var what string
 	switch {
-	case c.Type != vpls && (c.MaxMacs != 0 || c.StormKbps != 0 || c.Tree != ""):
-		what = "max_macs, storm_kbps and tree, which are of a vpls,"
+	case c.Type != vpls && (c.MaxMacs != 0 || c.Tree != ""):
+		what = "max_macs and tree, which are of a vpls,"
 	case overlaid(c.Transport) && chosen(c) != "":
 		return api.Errorf(codes.InvalidArgument, "circuit %s: %s cannot be had with transport %s, since the nodes' own routing chooses the way: leave it out, or use transport mpls", c.Name, chosen(c), c.Transport)
 	default:

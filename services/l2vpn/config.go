@@ -27,8 +27,8 @@ type Config struct {
 	// MACAge is after how long without a frame an address of a vpls is asked for; it is
 	// forgotten half a minute later.
 	MACAge time.Duration `yaml:"mac_age"`
-	// StormKbps is how much an end of a vpls that does not say may send to addresses that are
-	// not known, broadcast and multicast, kilobits per second.
+	// StormKbps is how much an end of a circuit that does not say may send as broadcast and multicast,
+	// and, in a vpls, to addresses that are not known, kilobits per second.
 	StormKbps uint32 `yaml:"storm_kbps"`
 	// ProbeRate is how many probes a second all circuits together are sent.
 	ProbeRate int `yaml:"probe_rate"`
@@ -60,8 +60,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("macs is %d: want 1 to %d", c.MACs, lanMACs)
 	case c.MACAge < time.Second || c.MACAge > 24*time.Hour:
 		return fmt.Errorf("mac_age is %v: want 1s to 24h", c.MACAge)
-	case c.StormKbps < 1 || c.StormKbps > lanStorm:
-		return fmt.Errorf("storm_kbps is %d: want 1 to %d", c.StormKbps, lanStorm)
+	case c.StormKbps < 1 || c.StormKbps > mostStorm:
+		return fmt.Errorf("storm_kbps is %d: want 1 to %d", c.StormKbps, mostStorm)
 	case c.History < 1 || c.History > 1000:
 		return fmt.Errorf("history is %d: want 1 to 1000", c.History)
 	case c.ProbeRate < 10 || c.ProbeRate > 1000:

@@ -72,8 +72,8 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 		return 0, false
 	}
 	var s set
-	s.ingress(c.Id, c.ends[i], 0, nil)
-	return received, s.entries[len(s.entries)-1].Key() == e.Key()
+	s.ingress(c.Id, c.ends[i], 0, c.Members[i].StormMeter, nil)
+	return received, slices.ContainsFunc(s.entries, func(o flow.Entry) bool { return o.Cookie.ID() != 0 && o.Key() == e.Key() })
 }
 
 // keep adds to what a circuit has counted what an entry had that is gone. Where both ends

@@ -121,13 +121,13 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 			to.loop(c, i, 1-i, group)
 			continue
 		}
-		to.pairEntries(c, i, group, s.devices)
+		to.pairEntries(c, i, group, s.devices, b.stormOf(c))
 	}
 }
 
 // pairEntries adds the entries of an end of a vpws whose frames enter a tunnel by a
-// group, or, without one, leave on the same switch.
-func (s *set) pairEntries(c *circuit, i int, group uint32, known devices) {
+// group, or, without one, leave on the same switch, and that may send so much to all, kbit/s.
+func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm uint32) {
 	e, m := c.ends[i], c.Members[i]
 	switch {
 	case c.ip():
@@ -136,13 +136,16 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices) {
 			s.ipEgress(c, i, known)
 		}
 	default:
-		s.ingress(c.Id, e, m.Meter, c.deliver(i, 1-i, group))
+		s.ingress(c.Id, e, m.Meter, m.StormMeter, c.deliver(i, 1-i, group))
 		if group != 0 {
 			s.egress(c.Id, e, m.Label, leave(c.carried(), e))
 		}
 	}
 	if m.Meter != 0 {
 		s.meters = append(s.meters, meter(m.Meter, c.RateKbps))
+	}
+	if m.StormMeter != 0 {
+		s.meters = append(s.meters, stormMeter(m.StormMeter, storm))
 	}
 }
 
@@ -223,22 +226,49 @@ func meter(id uint32, kbps uint64) flow.Meter {
 		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: uint32(kbps), BurstSize: uint32(max(kbps/burstTime, leastBurst))}}}
 }
 
-// ingress adds the entries that do something to the frames of an end. Those with
+// stormMeter returns the meter of what an end may send to all others.
+func stormMeter(id, kbps uint32) flow.Meter {
+	return flow.Meter{ID: id, Flags: meterKbps | meterBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: kbps, BurstSize: kbps / 5}}}
+}
+
+// stormOf returns how much each end of a circuit may send to all, kbit/s.
+func (b *store) stormOf(c *circuit) uint32 {
+	_, storm := b.limits(c)
+	return storm
+}
+
+// stormy reports whether the ends of a circuit have a meter for what they send to all: a
+// vpws with a smaller rate is bounded by that of its rate.
+func (b *store) stormy(c *circuit) bool {
+	return c.Type == vpls || c.RateKbps == 0 || c.RateKbps > uint64(b.stormOf(c))
+}
+
+// toMany is the bit of an Ethernet address that broadcast and multicast have.
+var toMany = flow.MAC{1}
+
+// ingress adds the entries that do something to the frames of an end, through a meter; those to
+// many through another, if there is one. Those with
 // two tags come to TableCircuits, the first in the metadata.
-func (s *set) ingress(id uint32, e end, meter uint32, acts []flow.Action) {
+func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action) {
 	m := flow.Match{}.WithInPort(e.at.Port)
 	if e.vlan != 0 {
 		m = m.WithVLAN(e.vlan)
 	}
+	enter := func(table uint8, priority, cast uint16) {
+		s.enter(id, flow.Entry{Table: table, Priority: priority, Match: m, Meter: meter, Apply: acts})
+		if storm != 0 {
+			s.enter(id, flow.Entry{Table: table, Priority: cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: storm, Apply: acts})
+		}
+	}
 	if e.inner == 0 {
-		s.enter(id, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m, Meter: meter, Apply: acts})
+		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast)
 		return
 	}
 	outer := uint64(flow.VLANPresent | e.vlan)
 	s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
 		Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
 	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithVLAN(e.inner)
-	s.enter(id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitInner, Match: m, Meter: meter, Apply: acts})
+	enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1)
 }
 
 // egress adds the entries that take the label of an end off and let the frames
@@ -267,7 +297,7 @@ func guards(to *set, port flow.Port, ends map[end]map[string]bool) {
 	tables := map[uint8]uint16{flow.TableIngress: flow.PriorityCircuitLabelled}
 	for e := range ends {
 		if e.inner != 0 {
-			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 1
+			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 2
 		}
 	}
 	for table, priority := range tables {

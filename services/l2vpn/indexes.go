@@ -32,10 +32,12 @@ func (b *store) index(c *circuit, enter bool) {
 		} else if c.ip() {
 			delete(b.tails, tail{sw, m.Label})
 		}
-		if m.Meter != 0 && enter {
-			b.meters.mark(sw, m.Meter)
-		} else if m.Meter != 0 {
-			b.meters.give(sw, m.Meter)
+		for _, meter := range []uint32{m.Meter, m.StormMeter} {
+			if meter != 0 && enter {
+				b.meters.mark(sw, meter)
+			} else if meter != 0 {
+				b.meters.give(sw, meter)
+			}
 		}
 	}
 	if c.Type != vpls {

@@ -87,7 +87,7 @@ func testIPForwards(t *testing.T, ends []string, local bool) {
 						if !c.local() {
 							group = f.tunnel(sw, c.ends[1-i].at.Switch)
 						}
-						s.pairEntries(c, i, group, known[n])
+						s.pairEntries(c, i, group, known[n], 1000)
 						note2(ports, e)
 					}
 				}

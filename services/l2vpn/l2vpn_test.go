@@ -284,7 +284,7 @@ func TestService(t *testing.T) {
 		}
 		tell()
 		r, err := wefttest.Call(h, api.SetCircuits, &api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "a", Ends: []string{"1:1", "2:1"}}}})
-		if err != nil || len(r.Added) != 1 || r.Outcomes[0].Circuit.GetState() != "up" || r.EntriesChanged != 8 {
+		if err != nil || len(r.Added) != 1 || r.Outcomes[0].Circuit.GetState() != "up" || r.EntriesChanged != 10 {
 			t.Fatal(r, err)
 		}
 		h.Restart()

@@ -149,11 +149,6 @@ func (b *store) indexTrees(s *status, enter bool) {
 		if b.tails[at] = c.Name; !enter {
 			delete(b.tails, at)
 		}
-		if m.StormMeter != 0 && enter {
-			b.meters.mark(at.sw, m.StormMeter)
-		} else if m.StormMeter != 0 {
-			b.meters.give(at.sw, m.StormMeter)
-		}
 	}
 }
 
@@ -165,8 +160,7 @@ type tail struct {
 
 // fabric returns what the entries of a vpls follow from. It is called with mu held.
 func (b *store) fabric(s *status) *fabric {
-	_, storm := b.limits(s.circuit)
-	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: storm,
+	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: b.stormOf(s.circuit),
 		group: func(from, to flow.DPID) uint32 { return usable(b.tunnels[tunnelJoining(s.circuit, from, to).Name]) }}
 }
 

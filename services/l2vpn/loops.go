@@ -60,13 +60,13 @@ func (c *circuit) loopReason() string {
 // it is inside the circuit. Broadcast and multicast meet no entry behind the label and are dropped.
 func (s *set) loop(c *circuit, from, to int, group uint32) {
 	e, label := c.ends[from], c.Members[from].Label
-	s.ingress(c.Id, e, 0, nil)
+	s.ingress(c.Id, e, 0, 0, nil)
 	s.enter(c.Id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1),
 		Apply: []flow.Action{flow.SetTunnelID(uint64(label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
 			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}})
 	back := append([]flow.Action{flow.ForgetInPort()}, flow.SwapMACs()...)
 	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
-		Match: flow.Match{}.WithTunnelID(uint64(label)).WithEthDstMasked(flow.MAC{}, flow.MAC{1}),
+		Match: flow.Match{}.WithTunnelID(uint64(label)).WithEthDstMasked(flow.MAC{}, toMany),
 		Apply: append(back, c.cover(to, group)...)})
 }

@@ -130,7 +130,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		if !c.local() {
 			group = flow.TunnelGroups
 		}
-		s.pairEntries(c, i, group, nil)
+		s.pairEntries(c, i, group, nil, b.stormOf(c))
 		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
 	}
 	for i := range s.entries {
@@ -147,7 +147,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 	for i, e := range c.ends {
 		m := &api.CircuitMember{End: e.String()}
 		if old != nil && i < len(old.ends) && old.ends[i] == e {
-			m.Meter = old.Members[i].Meter
+			m.Meter, m.StormMeter = old.Members[i].Meter, old.Members[i].StormMeter
 			n.inherit(m, old, old.Members[i])
 		}
 		for _, l := range n.labelsOf(m) {
@@ -158,6 +158,12 @@ func (b *store) draft(c, old *circuit) *circuit {
 			m.Meter = 0
 		case m.Meter == 0:
 			m.Meter = flow.CircuitMeters
+		}
+		switch {
+		case !b.stormy(c):
+			m.StormMeter = 0
+		case m.StormMeter == 0:
+			m.StormMeter = flow.CircuitMeters
 		}
 		n.Members = append(n.Members, m)
 	}

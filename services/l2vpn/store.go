@@ -319,7 +319,7 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 		if h := had[e]; h != nil {
 			m.StormMeter = h.StormMeter
 		}
-		if c.Type != vpls {
+		if !b.stormy(c) {
 			m.StormMeter = 0
 		} else if m.StormMeter == 0 {
 			meter, ok := b.meters.take(sw)

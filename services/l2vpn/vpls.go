@@ -22,10 +22,6 @@ const lanBit = 1 << 63
 
 func (c *circuit) number() uint64 { return lanBit | uint64(c.Id)<<20 }
 
-// meterKbpsBurst are the flags of a meter of kilobits per second with a burst size
-// (OpenFlow 1.3.5 §7.3.4.4).
-const meterKbpsBurst = 1 | 4
-
 // anyEnd is the mask of tunnel_id for all ends of a vpls.
 const anyEnd = ^uint64(flow.LabelMax)
 
@@ -83,7 +79,7 @@ func (s *set) take(f *fabric, i int) {
 	if m != 0 {
 		s.meters = append(s.meters, meter(m, f.RateKbps))
 	}
-	s.ingress(f.circuit.Id, f.ends[i], m, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+	s.ingress(f.circuit.Id, f.ends[i], m, 0, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
 }
 
 // sender adds the entries that take in the frames of an end, and send to the controller,
@@ -92,7 +88,7 @@ func (s *set) sender(f *fabric, i int) {
 	e := f.ends[i]
 	s.take(f, i)
 	m := flow.Match{}.WithTunnelID(f.came(i))
-	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(flow.MAC{1}, flow.MAC{1})})
+	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(toMany, toMany)})
 	for _, mac := range f.lan.macs() {
 		if x := f.lan.known[mac]; x.at == e && !x.asked {
 			s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANSender, Match: m.WithEthSrc(mac), Goto: flow.TableLabels})
@@ -118,7 +114,7 @@ func (s *set) flood(f *fabric, i int, local []int) {
 	e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANFlood, Match: flow.Match{}.WithTunnelID(f.came(i)), Apply: acts}
 	if m := f.Members[i].StormMeter; m != 0 {
 		e.Meter = m
-		s.meters = append(s.meters, flow.Meter{ID: m, Flags: meterKbpsBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: f.storm, BurstSize: f.storm / 5}}})
+		s.meters = append(s.meters, stormMeter(m, f.storm))
 	}
 	s.enter(0, e)
 }

@@ -97,7 +97,7 @@ func (c *circuitFlags) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.protect, "protect", false, "have a second way, which shares as little with the first as can be")
 	f.StringVar(&c.tree, "tree", "", "of a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not given")
 	f.Uint32Var(&c.maxMACs, "max-macs", 0, "of a vpls: addresses that each end may have, frames to more go to all ends; 0: l2vpn.macs")
-	f.Var(&c.storm, "storm", "of a vpls: what each end may send to all others, broadcast, multicast and unknown; 0: l2vpn.storm_kbps")
+	f.Var(&c.storm, "storm", "what each end may send to all others: broadcast, multicast and, in a vpls, unknown; 0: l2vpn.storm_kbps")
 	f.Int32Var(&c.revert, "revert", 0, "seconds after which it goes back to a better way; 0: 60; -1: it does when it must only")
 	f.DurationVar(&c.delay, "max-delay", 0, "the longest delay that its way may have, such as 5ms; 0: any")
 	f.Uint32Var(&c.minMTU, "min-mtu", 0, "the largest IP packet that it must carry, octets: it is down where less is known to fit; 0: any")

@@ -70,6 +70,7 @@ const (
 	PrioritySingleProxy = 58000 // what is for an NRF, or a front that has no host: to the controller
 
 	// Below the operator's usual one, above virtual networks.
+	PriorityCircuitRing     = 31500 // ring probes of circuits: to the controller
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
 	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
@@ -203,6 +204,7 @@ var writers = []Writer{
 		Groups: Range{TunnelGroups, TunnelGroups + 1<<24 - 1}},
 	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityCircuitRing, Top: PriorityCircuitRing, Doc: "circuits: probes that a customer has passed on from one end to another, to the controller"},
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
 			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 2, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, and labelled ones, dropped"},

@@ -35,6 +35,9 @@ type Config struct {
 	// ProbeInterval is the time between two probes of one direction of a circuit; it
 	// is longer where there are more than probe_rate allows.
 	ProbeInterval time.Duration `yaml:"probe_interval"`
+	// RingInterval is how often each end sends its customer a frame by which loops of circuits are
+	// found; it is longer where there are more than a tenth of probe_rate allows. 0: never.
+	RingInterval time.Duration `yaml:"ring_interval"`
 	// MaxLoss is the part of probes, 0 to 1, more of which may not be lost: else the
 	// circuit is degraded. 0: no bound.
 	MaxLoss float64 `yaml:"max_loss"`
@@ -42,7 +45,7 @@ type Config struct {
 
 func defaults() *Config {
 	return &Config{Circuits: 20_000, FirstLabel: flow.CircuitLabels, LastLabel: flow.CircuitLabelsLast, Deadline: 5 * time.Second, History: 64,
-		MACs: 1000, MACAge: 5 * time.Minute, StormKbps: 50_000, ProbeRate: 1000, ProbeInterval: 200 * time.Millisecond, MaxLoss: 0.1}
+		MACs: 1000, MACAge: 5 * time.Minute, StormKbps: 50_000, ProbeRate: 1000, ProbeInterval: 200 * time.Millisecond, RingInterval: 2 * time.Second, MaxLoss: 0.1}
 }
 
 // Validate says which key is wrong, what it is and what is allowed.
@@ -68,13 +71,15 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("probe_rate is %d: want 10 to 1000", c.ProbeRate)
 	case c.ProbeInterval < 20*time.Millisecond || c.ProbeInterval > time.Minute:
 		return fmt.Errorf("probe_interval is %v: want 20ms to 1m", c.ProbeInterval)
+	case c.RingInterval != 0 && (c.RingInterval < 500*time.Millisecond || c.RingInterval > time.Hour):
+		return fmt.Errorf("ring_interval is %v: want 500ms to 1h, or 0 for none", c.RingInterval)
 	case !(c.MaxLoss >= 0 && c.MaxLoss <= 1):
 		return fmt.Errorf("max_loss is %v: want 0 to 1", c.MaxLoss)
 	}
 	return nil
 }
 
-// probes is the part of the configuration that says how probes are sent.
+// probes is the part of the configuration that says how probes are sent: those inside circuits.
 func (c *Config) probes() oam.Config {
-	return oam.Config{Rate: c.ProbeRate, Interval: int64(c.ProbeInterval), Timeout: int64(probeTimeout)}
+	return oam.Config{Rate: c.ProbeRate - c.ProbeRate/ringParts, Interval: int64(c.ProbeInterval), Timeout: int64(probeTimeout)}
 }

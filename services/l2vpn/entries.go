@@ -66,8 +66,13 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 		if n, err := flow.ParsePort(port); err == nil && len(b.taken[dpid][n]) > 0 {
 			guards(&all, n, b.taken[dpid][n])
 		}
-	} else if name == probePiece && b.probed(dpid) {
-		all.probes()
+	} else if name == probePiece {
+		if b.probed(dpid) {
+			all.probes()
+		}
+		if len(b.taken[dpid]) > 0 {
+			all.ringTrap()
+		}
 	}
 	b.mu.Unlock()
 	p := &api.SetStandingRequest{}

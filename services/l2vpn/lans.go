@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -281,7 +282,7 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	if !slices.Equal(s.lan.entered, arcs) && degraded == "" {
 		degraded = "frames to all ends go by the tree before, until all switches have the new one"
 	}
-	if degraded == "" {
+	if degraded = cmp.Or(degraded, s.ring); degraded == "" {
 		degraded = s.measured.why()
 	}
 	if degraded != "" {

@@ -127,13 +127,14 @@ func run(ctx context.Context, env *weft.Env) error {
 		return b.historyOf(q.GetName())
 	})
 	weft.Handle(env, api.PreviewCircuit, s.preview)
-	o := newObserver(b, func(ctx context.Context, d *flow.Decision) error {
+	send := func(ctx context.Context, d *flow.Decision) error {
 		_, err := weft.Call(ctx, env, api.Send, d)
 		return err
-	})
+	}
+	o, r := newObserver(b, send), newRings(b)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc {
 		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-			if o.takes(in) {
+			if o.takes(in) || r.takes(in) {
 				return flow.Done
 			}
 			return b.packet(in, d)
@@ -158,6 +159,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.keepTimes(ctx) })
 	work.Go(func() { b.keepCounts(ctx, s.read) })
 	work.Go(func() { o.run(ctx) })
+	work.Go(func() { r.run(ctx, send) })
 	work.Go(func() { s.record(ctx, persister) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })

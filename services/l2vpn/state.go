@@ -122,6 +122,8 @@ func (b *store) find(s *status) (state, reason string) {
 		return "degraded", degraded
 	case s.devices.crowded() != "":
 		return "degraded", s.devices.crowded()
+	case s.ring != "":
+		return "degraded", s.ring
 	case m != nil && m.bound != "":
 		return "degraded", m.bound
 	}

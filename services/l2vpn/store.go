@@ -79,6 +79,7 @@ type status struct {
 	lan      *switching    // of a vpls; else nil
 	former   []*api.Tunnel // of an earlier transport, in use until there are new ones
 	devices  devices       // of payload ip; else nil
+	ring     string        // why it is in a loop of circuits; empty: it is in none
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {

@@ -50,7 +50,7 @@ func TestStorm(t *testing.T) {
 			switch dst := e.Match.Text()["eth_dst"]; {
 			case len(e.Apply) == 0 && e.Match.Key.EthType != 0:
 				labelled = append(labelled, e)
-			case dst != "":
+			case dst != "" && e.Priority != flow.PriorityCircuitRing:
 				casts = append(casts, e)
 			case e.Match.Key.InPort == 1 && e.Goto == 0 && e.Priority != flow.PriorityCircuitTags:
 				single = append(single, e)

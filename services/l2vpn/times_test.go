@@ -37,10 +37,10 @@ func (b *store) give() {
 }
 
 // entriesAt returns how many entries a switch has of circuits, but those that drop
-// labelled frames and those for probes.
+// labelled frames and those for probes of both kinds.
 func (b *store) entriesAt(sw flow.DPID) (n int) {
 	for _, f := range wholeOf(b, sw).Flows {
-		if _, e, err := f.Entry(); err == nil && len(e.Apply) > 0 && e.Priority != flow.PriorityCircuitProbe {
+		if _, e, err := f.Entry(); err == nil && len(e.Apply) > 0 && e.Priority != flow.PriorityCircuitProbe && e.Priority != flow.PriorityCircuitRing {
 			n++
 		}
 	}

@@ -44,6 +44,12 @@ func (c Config) differs() (list []string) {
 		if w.Nice != 0 {
 			add("%s at nice %d", w.Name, w.Nice)
 		}
+		if w.CPUQuota > 0 {
+			add("%s has %g of a processor", w.Name, w.CPUQuota)
+		}
+		if w.Autoscale != "" {
+			add("%s is scaled: %s", w.Name, w.Autoscale)
+		}
 		for _, s := range set(w.Settings) {
 			add("%s: %s", w.Name, s)
 		}

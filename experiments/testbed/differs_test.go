@@ -23,6 +23,8 @@ func TestDiffers(t *testing.T) {
 		"Plan.Balance":       {CPU: -1, Plan: &Plan{Balance: "switch"}},
 		"Plan.Config":        {CPU: -1, Plan: &Plan{Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}}}},
 		"Worker.CPUs":        {CPU: -1, Plan: &Plan{Workers: []Worker{{CPUs: "0"}}}},
+		"Worker.CPUQuota":    {CPU: -1, Plan: &Plan{Workers: []Worker{{CPUQuota: 0.25}}}},
+		"Worker.Autoscale":   {CPU: -1, Plan: &Plan{Workers: []Worker{{Autoscale: "{max: 2}"}}}},
 		"Worker.Nice":        {CPU: -1, Plan: &Plan{Workers: []Worker{{Nice: -15}}}},
 		"Worker.Settings":    {CPU: -1, Plan: &Plan{Workers: []Worker{{Settings: map[string]map[string]string{"paths": {"a": "b"}}}}}},
 	}

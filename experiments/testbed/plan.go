@@ -34,6 +34,8 @@ type Worker struct {
 	Partition string // empty is none
 	CPUs      string // as plans write them; empty is all
 	Nice      int
+	CPUQuota  float64 // share of a processor; 0 is all
+	Autoscale string  // as plans write it, in braces; empty is none
 	Settings  map[string]map[string]string
 }
 
@@ -137,6 +139,12 @@ func (p Plan) YAML() string {
 		}
 		if w.Nice != 0 {
 			line(2, "nice: %d", w.Nice)
+		}
+		if w.CPUQuota > 0 {
+			line(2, "cpu_quota: %g", w.CPUQuota)
+		}
+		if w.Autoscale != "" {
+			line(2, "autoscale: %s", w.Autoscale)
 		}
 		if len(w.Settings) > 0 {
 			line(2, "settings:")

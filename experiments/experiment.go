@@ -5,7 +5,7 @@
 // progress, statistics and the table of claims with their verdicts. Package
 // measure has machine, conditions and intervals, figure draws, report makes
 // pages of what was run, testbed starts what is measured. The experiments
-// themselves are in msn, hydra, scp and oshi.
+// themselves are in msn, hydra, scp, oshi and nf.
 //
 // cmd/weft and the packages below import it, nothing else does.
 package experiments

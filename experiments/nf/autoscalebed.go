@@ -7,21 +7,25 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
 
 // What is scaled.
 const (
 	scaledWorker   = "routing"
-	scaledQuota    = 0.1 // of a processor, of each replica
+	scaledQuota    = 0.05 // of a processor, of each replica
 	scaledMost     = 3
 	scaledTarget   = 50 * time.Millisecond
 	scaledCooldown = 8 * time.Second
 
 	sourceDPID = 0x5ca1e
+	sources    = 6                // simulated switches, which two or three replicas share evenly
 	patience   = 20 * time.Second // for an answer, after the last packet-in
 )
 
@@ -29,7 +33,8 @@ const (
 // how.
 func autoscaledPlan(how string) *testbed.Plan {
 	return &testbed.Plan{
-		Name: "nf-autoscale", Transport: "grpc", Balance: "flow",
+		Name: "nf-autoscale", Transport: "grpc", Balance: "switch",
+		Config: map[string]map[string]string{"forwarding": {"mode": "learning"}},
 		Workers: []testbed.Worker{
 			{Name: "switches", Services: []string{"southbound", "discovery", "hosts"}},
 			{Name: scaledWorker, Services: []string{"paths", "forwarding"}, CPUQuota: scaledQuota, Autoscale: how},
@@ -51,7 +56,7 @@ func modelScaler(season time.Duration) string {
 type bed struct {
 	*testbed.Controller
 	gateway api.GatewayClient
-	source  *testbed.Source
+	sources []*testbed.Source
 	scaler  *threshold // nil: the controller scales itself
 	before  map[uint64]float64
 }
@@ -83,17 +88,27 @@ func play(ctx context.Context, c *experiments.Context, s shape, scaler string, r
 	for _, r := range rates {
 		sum += r
 	}
-	hosts := hostsFor(periods*sum + warmUp)
-	b.source, err = testbed.Connect(ctx, testbed.SourceConfig{Address: b.OpenFlow[0], DPID: sourceDPID, Hosts: hosts, Ports: sourcePorts, Seed: c.Seed + uint64(round)})
-	if err != nil {
-		return nil, b.Failed(err)
+	defer func() {
+		for _, source := range b.sources {
+			source.Close()
+		}
+	}()
+	for i := range sources {
+		source, err := testbed.Connect(ctx, testbed.SourceConfig{
+			Address: b.OpenFlow[0], DPID: sourceDPID + flow.DPID(i), Hosts: hostsFor(periods*sum/sources + warmUp), Ports: sourcePorts, Seed: c.Seed + uint64(round),
+		})
+		if err != nil {
+			return nil, b.Failed(err)
+		}
+		b.sources = append(b.sources, source)
 	}
-	defer b.source.Close()
 	if err := b.introduce(ctx); err != nil {
 		return nil, b.Failed(err)
 	}
 	for range periods {
-		b.source.Forget()
+		for _, source := range b.sources {
+			source.Forget()
+		}
 		if rows, err = b.period(ctx, rates); err != nil {
 			return nil, b.Failed(err)
 		}
@@ -101,21 +116,34 @@ func play(ctx context.Context, c *experiments.Context, s shape, scaler string, r
 	return rows, nil
 }
 
-// warmUp is how many packet-ins are sent before the load.
-const warmUp = 600
+// warmUp is how many packet-ins each switch sends before the load.
+const warmUp = 100
+
+// each calls f for all switches at once.
+func (b *bed) each(f func(*testbed.Source) error) error {
+	var all errgroup.Group
+	for _, source := range b.sources {
+		all.Go(func() error { return f(source) })
+	}
+	return all.Wait()
+}
 
 // introduce lets all hosts speak, and warms up until there is one replica.
 func (b *bed) introduce(ctx context.Context) error {
 	if err := pause(ctx, 2*time.Second); err != nil { // discovery takes a while to say that a port has hosts
 		return err
 	}
-	if err := b.source.Announce(ctx, lowRate); err != nil {
+	err := b.each(func(source *testbed.Source) error {
+		err := source.Announce(ctx, lowRate)
+		if err == nil {
+			err = source.Send(ctx, warmUp, lowRate/sources)
+		}
+		if err == nil {
+			err = source.Settle(ctx, patience)
+		}
 		return err
-	}
-	if err := b.source.Send(ctx, warmUp, lowRate); err != nil {
-		return err
-	}
-	if err := b.source.Settle(ctx, patience); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	for until := time.Now().Add(time.Minute); ; {
@@ -173,19 +201,17 @@ func (b *bed) period(ctx context.Context, rates []int) ([][]string, error) {
 		counts <- list
 		failed <- err
 	}()
-	total := 0
 	var err error
 	for i, r := range rates {
 		if err = pause(ctx, time.Until(began.Add(time.Duration(i)*time.Second))); err != nil {
 			break
 		}
-		if err = b.source.Send(ctx, r, float64(r)); err != nil {
+		if err = b.each(func(source *testbed.Source) error { return source.Send(ctx, r/sources, float64(r)/sources) }); err != nil {
 			break
 		}
-		total += r
 	}
 	if err == nil {
-		err = b.source.Settle(ctx, patience)
+		err = b.each(func(source *testbed.Source) error { return source.Settle(ctx, patience) })
 	}
 	if err != nil {
 		cancel()
@@ -194,7 +220,11 @@ func (b *bed) period(ctx context.Context, rates []int) ([][]string, error) {
 	if err = errors.Join(err, <-failed); err != nil {
 		return nil, err
 	}
-	messages, _ := b.source.Messages()
+	var messages []testbed.Message
+	for _, source := range b.sources {
+		list, _ := source.Messages()
+		messages = append(messages, list...)
+	}
 	return seconds(began, messages, replicas), nil
 }
 

@@ -18,8 +18,8 @@ type shape struct {
 // The rates: lowRate is less than one replica carries, highRate nearly what all
 // of them carry together.
 const (
-	lowRate  = 100.0
-	highRate = 800.0
+	lowRate  = 120.0
+	highRate = 1200.0
 	// quickPeriod is the period of all loads in a quick run, the shortest that can
 	// be forecast.
 	quickPeriod = time.Minute

@@ -59,6 +59,7 @@ var table = []row{
 	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/resend"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
+	{"nf/ids", nil, []string{"golang.org/x/sys/"}},
 	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
 	{"loom", nil, nil},
 	{"internal/document", nil, []string{yaml}},

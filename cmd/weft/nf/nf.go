@@ -21,7 +21,7 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nf",
-		Short: "Run a network function of a simulated 5G core",
+		Short: "Run a network function: of a simulated 5G core, or an intrusion detection",
 		Long: `Run a network function of a simulated 5G core: an NRF as in TS 29.510, or an AMF,
 SMF, AUSF, UDM or PCF that registers with it, is discovered by it, and exchanges
 the messages of attachments and detachments with the others. All of it is
@@ -40,7 +40,7 @@ interrupted; then it deregisters.`,
 	for _, of := range []sbi.NFType{sbi.AMF, sbi.SMF, sbi.AUSF, sbi.UDM, sbi.PCF} {
 		cmd.AddCommand(instanceCommand(of))
 	}
-	cmd.AddCommand(agentCommand())
+	cmd.AddCommand(agentCommand(), idsCommand())
 	return cmd
 }
 

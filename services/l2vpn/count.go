@@ -36,11 +36,12 @@ const (
 	dropped
 )
 
-// A counter is an entry that counts for an end.
+// A counter is an entry, or a meter, that counts for an end.
 type counter struct {
 	at    end
 	kind  int // received, sent or dropped
 	entry flow.EntryKey
+	meter uint32 // 0: it is an entry
 }
 
 // countedBy returns for which end an entry counts, and what; false if it counts for none.
@@ -50,7 +51,7 @@ func (c *circuit) countedBy(sw flow.DPID, e *flow.Entry) (at counter, ok bool) {
 			continue
 		}
 		if kind, ok := c.counts(i, e); ok {
-			return counter{x, kind, e.Key()}, true
+			return counter{at: x, kind: kind, entry: e.Key()}, true
 		}
 	}
 	return at, false
@@ -86,10 +87,16 @@ func (s *status) keep(kind int, n amount) {
 	s.record = ""
 }
 
-// outlive keeps what was counted for ends that are neither of the circuit nor of the one before.
+// outlive keeps what was counted for ends that are neither of the circuit nor of the one
+// before, and by meters that it has no more.
 func (s *status) outlive() {
 	for m, n := range s.seen {
-		if !slices.Contains(s.circuit.ends, m.at) && (s.before == nil || !slices.Contains(s.before.ends, m.at)) {
+		i := slices.Index(s.circuit.ends, m.at)
+		over := i < 0 && (s.before == nil || !slices.Contains(s.before.ends, m.at))
+		if m.meter != 0 {
+			over = i < 0 || !slices.Contains(s.circuit.metersOf(i), m.meter)
+		}
+		if over {
 			s.keep(m.kind, n)
 			delete(s.seen, m)
 		}
@@ -137,12 +144,17 @@ func (b *store) counted(flows []*api.FlowEntry) {
 		if !ok {
 			continue
 		}
-		if was := s.seen[m]; f.Packets < was.packets { // the switch has begun anew
-			s.keep(m.kind, was)
-			b.version++
-		}
-		s.seen[m] = amount{f.Packets, f.Bytes}
+		b.saw(s, m, amount{f.Packets, f.Bytes})
 	}
+}
+
+// saw takes over what an entry or a meter has counted. It is called with mu held.
+func (b *store) saw(s *status, m counter, now amount) {
+	if was := s.seen[m]; now.packets < was.packets { // the switch has begun anew
+		s.keep(m.kind, was)
+		b.version++
+	}
+	s.seen[m] = now
 }
 
 // flowRemoved handles the southbound's event: what an entry has counted in its
@@ -178,8 +190,11 @@ func (b *store) byCookie(text string) *status {
 	return b.ids[flow.Cookie(n).ID()]
 }
 
-// A reader reads what entries have counted.
-type reader func(ctx context.Context, sw flow.DPID, cookie, mask flow.Cookie) ([]*api.FlowEntry, error)
+// A reader reads what the entries and meters of a switch have counted.
+type reader interface {
+	entries(ctx context.Context, sw flow.DPID, cookie, mask flow.Cookie) ([]*api.FlowEntry, error)
+	meters(ctx context.Context, sw flow.DPID, meter uint32) ([]*api.MeterStats, error) // flow.MeterAll: all
+}
 
 // The parts of a cookie by which entries are read.
 const wholeID flow.Cookie = 1<<32 - 1
@@ -199,12 +214,12 @@ func (b *store) count(ctx context.Context, read reader, name string) {
 		}
 	}
 	b.mu.Unlock()
-	b.readAll(ctx, read, switches, flow.NewCookie(flow.OwnerCircuits, 0, id), flow.OwnerMask|wholeID)
+	b.readAll(ctx, read, switches, id)
 }
 
 // countAll reads what the entries of all circuits have counted.
 func (b *store) countAll(ctx context.Context, read reader) {
-	b.readAll(ctx, read, b.attended(), flow.NewCookie(flow.OwnerCircuits, 0, 0), flow.OwnerMask)
+	b.readAll(ctx, read, b.attended(), 0)
 }
 
 // attended returns the switches that have entries of circuits and are there.
@@ -219,14 +234,20 @@ func (b *store) attended() (list []flow.DPID) {
 	return list
 }
 
-// readAll reads entries of switches, at once.
-func (b *store) readAll(ctx context.Context, read reader, switches []flow.DPID, cookie, mask flow.Cookie) {
+// readAll reads entries and meters of switches, at once: those of the circuit with a
+// number, or, of 0, of all.
+func (b *store) readAll(ctx context.Context, read reader, switches []flow.DPID, id uint32) {
+	mask := flow.OwnerMask
+	if id != 0 {
+		mask |= wholeID
+	}
 	var work sync.WaitGroup
 	for _, sw := range switches {
 		work.Go(func() {
-			if flows, err := read(ctx, sw, cookie, mask); err == nil {
+			if flows, err := read.entries(ctx, sw, flow.NewCookie(flow.OwnerCircuits, 0, id), mask); err == nil {
 				b.counted(flows)
 			}
+			b.readMeters(ctx, read, sw, id)
 		})
 	}
 	work.Wait()
@@ -283,7 +304,7 @@ func (b *store) keepCounts(ctx context.Context, read reader) {
 		case <-tick.C:
 		}
 		for _, sw := range b.attended() {
-			b.readAll(ctx, read, []flow.DPID{sw}, flow.NewCookie(flow.OwnerCircuits, 0, 0), flow.OwnerMask)
+			b.readAll(ctx, read, []flow.DPID{sw}, 0)
 		}
 	}
 }

@@ -113,14 +113,14 @@ func run(ctx context.Context, env *weft.Env) error {
 		return &api.DeleteCircuitResponse{Deleted: len(r.GetDeleted()) > 0}, err
 	})
 	weft.Handle(env, api.GetCircuit, func(ctx context.Context, q *api.GetCircuitRequest) (*api.Circuit, error) {
-		b.count(ctx, s.read, q.GetName())
+		b.count(ctx, s, q.GetName())
 		if m := b.get(q.GetName()); m != nil {
 			return m, nil
 		}
 		return nil, missing(q.GetName())
 	})
 	weft.Handle(env, api.ListCircuits, func(ctx context.Context, q *api.ListCircuitsRequest) (*api.ListCircuitsResponse, error) {
-		b.countAll(ctx, s.read)
+		b.countAll(ctx, s)
 		return &api.ListCircuitsResponse{Circuits: b.list(q.GetType())}, nil
 	})
 	weft.Handle(env, api.GetCircuitHistory, func(_ context.Context, q *api.GetCircuitHistoryRequest) (*api.CircuitHistory, error) {
@@ -157,7 +157,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
 	work.Go(func() { b.keepTimes(ctx) })
-	work.Go(func() { b.keepCounts(ctx, s.read) })
+	work.Go(func() { b.keepCounts(ctx, s) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { r.run(ctx, send) })
 	work.Go(func() { s.record(ctx, persister) })
@@ -205,8 +205,8 @@ func (s *server) watch(ctx context.Context) {
 // readTime bounds how long a switch may take to say what entries have counted.
 const readTime = 2 * time.Second
 
-// read reads what entries of a switch have counted.
-func (s *server) read(ctx context.Context, sw flow.DPID, cookie, mask flow.Cookie) ([]*api.FlowEntry, error) {
+// entries reads what entries of a switch have counted.
+func (s *server) entries(ctx context.Context, sw flow.DPID, cookie, mask flow.Cookie) ([]*api.FlowEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	r, err := weft.Call(ctx, s.env, api.ReadMultipart, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW,
@@ -219,6 +219,14 @@ func (s *server) read(ctx context.Context, sw flow.DPID, cookie, mask flow.Cooki
 		list = append(list, f.Flow)
 	}
 	return list, nil
+}
+
+// meters reads what a meter of a switch has counted, or all.
+func (s *server) meters(ctx context.Context, sw flow.DPID, meter uint32) ([]*api.MeterStats, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	r, err := weft.Call(ctx, s.env, api.ReadMultipart, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_METER_STATS, Meter: meter})
+	return r.GetMeters(), err
 }
 
 // allTables is OFPTT_ALL.

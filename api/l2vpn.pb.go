@@ -114,7 +114,7 @@ type Circuit struct {
 	// While it is scheduled: the links on which its rate is booked, by the ports that frames leave
 	// by, SWITCH:PORT; none if there was no path.
 	Planned []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
-	// Frames from customers that are not carried, of payload ip and of a vpls, at all ends.
+	// Frames from customers that are not carried, at all ends.
 	DroppedPackets uint64 `protobuf:"varint,48,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -471,9 +471,10 @@ type CircuitMember struct {
 	Ipv6Label uint32 `protobuf:"varint,11,opt,name=ipv6_label,json=ipv6Label,proto3" json:"ipv6_label,omitempty"`
 	// The Ethernet address of the customer's device there, of payload ip; empty until it is known.
 	Mac string `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
-	// Frames from the customer that are not carried. Of payload ip: those that are none of IPv4,
-	// ARP and IPv6, or have tags beside those of the end. Of a vpls: all while the end is blocked.
-	// Of both: those with a group as their sender.
+	// Frames from the customer that are not carried: above the rate, and, of a vpls, above what it
+	// may send to all. Of payload ip also those that are none of IPv4, ARP and IPv6, or have tags
+	// beside those of the end. Of a vpls also all while the end is blocked. Of both also those
+	// with a group as their sender.
 	DroppedPackets uint64 `protobuf:"varint,13,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1418,7 +1419,7 @@ type CircuitHistory struct {
 	RxBytes uint64 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	// Octets of the frames to customers.
 	TxBytes uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	// Frames that such entries did not carry, of payload ip and of a vpls.
+	// Frames that such entries, and meters that are gone, did not carry.
 	DroppedPackets uint64 `protobuf:"varint,6,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	// The customers' devices, of payload ip.
 	Devices       []*CircuitDevice `protobuf:"bytes,7,rep,name=devices,proto3" json:"devices,omitempty"`
@@ -1634,7 +1635,10 @@ type PingCircuitRequest struct {
 	// Microseconds between two of them, at least 1000; 0: 100,000.
 	IntervalUs uint32 `protobuf:"varint,3,opt,name=interval_us,json=intervalUs,proto3" json:"interval_us,omitempty"`
 	// The IP packet that they are as long as, octets; 0: as short as can be.
-	Size          uint32 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Size uint32 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// Two ends between which they are sent, both ways, as in Circuit.ends; none: each end and each
+	// other, of a vpls one for each switch, and with more than 16 switches neighbours by number.
+	Ends          []string `protobuf:"bytes,5,rep,name=ends,proto3" json:"ends,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1695,6 +1699,13 @@ func (x *PingCircuitRequest) GetSize() uint32 {
 		return x.Size
 	}
 	return 0
+}
+
+func (x *PingCircuitRequest) GetEnds() []string {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
 }
 
 // The answer of PingCircuit.
@@ -1835,6 +1846,262 @@ func (x *CircuitPing) GetControlUs() uint32 {
 	return 0
 }
 
+// What ListCircuitMacs is asked.
+type ListCircuitMacsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the circuit.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCircuitMacsRequest) Reset() {
+	*x = ListCircuitMacsRequest{}
+	mi := &file_l2vpn_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCircuitMacsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCircuitMacsRequest) ProtoMessage() {}
+
+func (x *ListCircuitMacsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCircuitMacsRequest.ProtoReflect.Descriptor instead.
+func (*ListCircuitMacsRequest) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListCircuitMacsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// The answer of ListCircuitMacs.
+type ListCircuitMacsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By address.
+	Macs []*CircuitMac `protobuf:"bytes,1,rep,name=macs,proto3" json:"macs,omitempty"`
+	// The ends that are blocked, in their order.
+	Blocked       []*CircuitBlock `protobuf:"bytes,2,rep,name=blocked,proto3" json:"blocked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCircuitMacsResponse) Reset() {
+	*x = ListCircuitMacsResponse{}
+	mi := &file_l2vpn_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCircuitMacsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCircuitMacsResponse) ProtoMessage() {}
+
+func (x *ListCircuitMacsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCircuitMacsResponse.ProtoReflect.Descriptor instead.
+func (*ListCircuitMacsResponse) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListCircuitMacsResponse) GetMacs() []*CircuitMac {
+	if x != nil {
+		return x.Macs
+	}
+	return nil
+}
+
+func (x *ListCircuitMacsResponse) GetBlocked() []*CircuitBlock {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
+// CircuitMac: an address that a vpls has learnt.
+type CircuitMac struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Ethernet address.
+	Mac string `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// Where it is, as in Circuit.ends.
+	End string `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	// For how many seconds the controller has not heard it: it is asked for after l2vpn.mac_age.
+	AgeS uint32 `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
+	// Whether it is asked for: it is forgotten if it does not send soon.
+	Asked bool `protobuf:"varint,4,opt,name=asked,proto3" json:"asked,omitempty"`
+	// How often it has moved to another end since it was learnt.
+	Moves uint32 `protobuf:"varint,5,opt,name=moves,proto3" json:"moves,omitempty"`
+	// RFC 3339: until when it stays at its end, since it moved too often; empty: it need not.
+	HeldUntil     string `protobuf:"bytes,6,opt,name=held_until,json=heldUntil,proto3" json:"held_until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitMac) Reset() {
+	*x = CircuitMac{}
+	mi := &file_l2vpn_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitMac) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitMac) ProtoMessage() {}
+
+func (x *CircuitMac) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitMac.ProtoReflect.Descriptor instead.
+func (*CircuitMac) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CircuitMac) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *CircuitMac) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *CircuitMac) GetAgeS() uint32 {
+	if x != nil {
+		return x.AgeS
+	}
+	return 0
+}
+
+func (x *CircuitMac) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *CircuitMac) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *CircuitMac) GetHeldUntil() string {
+	if x != nil {
+		return x.HeldUntil
+	}
+	return ""
+}
+
+// CircuitBlock: an end that is blocked.
+type CircuitBlock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in Circuit.ends.
+	End string `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"`
+	// RFC 3339: until when.
+	Until string `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// Why.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitBlock) Reset() {
+	*x = CircuitBlock{}
+	mi := &file_l2vpn_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitBlock) ProtoMessage() {}
+
+func (x *CircuitBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitBlock.ProtoReflect.Descriptor instead.
+func (*CircuitBlock) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CircuitBlock) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *CircuitBlock) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *CircuitBlock) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What ValidateCircuits is asked.
 type ValidateCircuitsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1846,7 +2113,7 @@ type ValidateCircuitsRequest struct {
 
 func (x *ValidateCircuitsRequest) Reset() {
 	*x = ValidateCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +2125,7 @@ func (x *ValidateCircuitsRequest) String() string {
 func (*ValidateCircuitsRequest) ProtoMessage() {}
 
 func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +2138,7 @@ func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+	return file_l2vpn_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ValidateCircuitsRequest) GetName() string {
@@ -1894,7 +2161,7 @@ type ValidateCircuitsResponse struct {
 
 func (x *ValidateCircuitsResponse) Reset() {
 	*x = ValidateCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2173,7 @@ func (x *ValidateCircuitsResponse) String() string {
 func (*ValidateCircuitsResponse) ProtoMessage() {}
 
 func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2186,7 @@ func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+	return file_l2vpn_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ValidateCircuitsResponse) GetCircuits() uint32 {
@@ -1953,7 +2220,7 @@ type CircuitFault struct {
 
 func (x *CircuitFault) Reset() {
 	*x = CircuitFault{}
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2232,7 @@ func (x *CircuitFault) String() string {
 func (*CircuitFault) ProtoMessage() {}
 
 func (x *CircuitFault) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2245,7 @@ func (x *CircuitFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitFault.ProtoReflect.Descriptor instead.
 func (*CircuitFault) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{23}
+	return file_l2vpn_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CircuitFault) GetName() string {
@@ -2022,7 +2289,7 @@ type CircuitChanged struct {
 
 func (x *CircuitChanged) Reset() {
 	*x = CircuitChanged{}
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2301,7 @@ func (x *CircuitChanged) String() string {
 func (*CircuitChanged) ProtoMessage() {}
 
 func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2314,7 @@ func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitChanged.ProtoReflect.Descriptor instead.
 func (*CircuitChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{24}
+	return file_l2vpn_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CircuitChanged) GetCircuit() *Circuit {
@@ -2208,13 +2475,14 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"s\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\x87\x01\n" +
 	"\x12PingCircuitRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x1f\n" +
 	"\vinterval_us\x18\x03 \x01(\rR\n" +
 	"intervalUs\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\rR\x04size\"?\n" +
+	"\x04size\x18\x04 \x01(\rR\x04size\x12\x12\n" +
+	"\x04ends\x18\x05 \x03(\tR\x04ends\"?\n" +
 	"\x13PingCircuitResponse\x12(\n" +
 	"\x04ways\x18\x01 \x03(\v2\x14.weft.v1.CircuitPingR\x04ways\"\x9d\x01\n" +
 	"\vCircuitPing\x12\x12\n" +
@@ -2224,7 +2492,25 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\breceived\x18\x04 \x01(\rR\breceived\x12\x1b\n" +
 	"\tdelays_us\x18\x05 \x03(\rR\bdelaysUs\x12\x1d\n" +
 	"\n" +
-	"control_us\x18\x06 \x01(\rR\tcontrolUs\"-\n" +
+	"control_us\x18\x06 \x01(\rR\tcontrolUs\",\n" +
+	"\x16ListCircuitMacsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"s\n" +
+	"\x17ListCircuitMacsResponse\x12'\n" +
+	"\x04macs\x18\x01 \x03(\v2\x13.weft.v1.CircuitMacR\x04macs\x12/\n" +
+	"\ablocked\x18\x02 \x03(\v2\x15.weft.v1.CircuitBlockR\ablocked\"\x90\x01\n" +
+	"\n" +
+	"CircuitMac\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\tR\x03end\x12\x13\n" +
+	"\x05age_s\x18\x03 \x01(\rR\x04ageS\x12\x14\n" +
+	"\x05asked\x18\x04 \x01(\bR\x05asked\x12\x14\n" +
+	"\x05moves\x18\x05 \x01(\rR\x05moves\x12\x1d\n" +
+	"\n" +
+	"held_until\x18\x06 \x01(\tR\theldUntil\"N\n" +
+	"\fCircuitBlock\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
+	"\x05until\x18\x02 \x01(\tR\x05until\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"-\n" +
 	"\x17ValidateCircuitsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"e\n" +
 	"\x18ValidateCircuitsResponse\x12\x1a\n" +
@@ -2238,7 +2524,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x012\xaa\b\n" +
+	"\x05l2vpn\x10\x012\xb2\t\n" +
 	"\x05L2vpn\x12\x9f\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"U\xea\xe0\x18Q\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn\x12\x81\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x12e\n" +
@@ -2247,7 +2533,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\fListCircuits\x12\x1c.weft.v1.ListCircuitsRequest\x1a\x1d.weft.v1.ListCircuitsResponse\")\xea\xe0\x18%\b\x01\x1a\x06:\x04name\"\n" +
 	"l2vpn list*\rGET /v1/l2vpn\x12z\n" +
 	"\vPingCircuit\x12\x1b.weft.v1.PingCircuitRequest\x1a\x1c.weft.v1.PingCircuitResponse\"0\xea\xe0\x18,\b\x02\x1a\x00\"\n" +
-	"l2vpn ping*\x1aPOST /v1/l2vpn/{name}:ping\x12\x89\x01\n" +
+	"l2vpn ping*\x1aPOST /v1/l2vpn/{name}:ping\x12\x85\x01\n" +
+	"\x0fListCircuitMacs\x12\x1f.weft.v1.ListCircuitMacsRequest\x1a .weft.v1.ListCircuitMacsResponse\"/\xea\xe0\x18+\b\x01\x1a\x00\"\n" +
+	"l2vpn macs*\x19GET /v1/l2vpn/{name}/macs\x12\x89\x01\n" +
 	"\x10ValidateCircuits\x12 .weft.v1.ValidateCircuitsRequest\x1a!.weft.v1.ValidateCircuitsResponse\"0\xea\xe0\x18,\b\x01\x1a\x00\"\x0el2vpn validate*\x16GET /v1/l2vpn:validate\x12\x82\x01\n" +
 	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"7\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x12\x86\x01\n" +
 	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"5\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
@@ -2264,7 +2552,7 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
@@ -2287,10 +2575,14 @@ var file_l2vpn_proto_goTypes = []any{
 	(*PingCircuitRequest)(nil),       // 18: weft.v1.PingCircuitRequest
 	(*PingCircuitResponse)(nil),      // 19: weft.v1.PingCircuitResponse
 	(*CircuitPing)(nil),              // 20: weft.v1.CircuitPing
-	(*ValidateCircuitsRequest)(nil),  // 21: weft.v1.ValidateCircuitsRequest
-	(*ValidateCircuitsResponse)(nil), // 22: weft.v1.ValidateCircuitsResponse
-	(*CircuitFault)(nil),             // 23: weft.v1.CircuitFault
-	(*CircuitChanged)(nil),           // 24: weft.v1.CircuitChanged
+	(*ListCircuitMacsRequest)(nil),   // 21: weft.v1.ListCircuitMacsRequest
+	(*ListCircuitMacsResponse)(nil),  // 22: weft.v1.ListCircuitMacsResponse
+	(*CircuitMac)(nil),               // 23: weft.v1.CircuitMac
+	(*CircuitBlock)(nil),             // 24: weft.v1.CircuitBlock
+	(*ValidateCircuitsRequest)(nil),  // 25: weft.v1.ValidateCircuitsRequest
+	(*ValidateCircuitsResponse)(nil), // 26: weft.v1.ValidateCircuitsResponse
+	(*CircuitFault)(nil),             // 27: weft.v1.CircuitFault
+	(*CircuitChanged)(nil),           // 28: weft.v1.CircuitChanged
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
@@ -2304,29 +2596,33 @@ var file_l2vpn_proto_depIdxs = []int32{
 	17, // 8: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
 	16, // 9: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
 	20, // 10: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
-	23, // 11: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
-	0,  // 12: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	4,  // 13: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 14: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 15: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 16: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	18, // 17: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	21, // 18: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	12, // 19: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 20: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 21: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 22: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 23: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 24: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	19, // 25: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	22, // 26: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	13, // 27: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 28: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	21, // [21:29] is the sub-list for method output_type
-	13, // [13:21] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	23, // 11: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
+	24, // 12: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
+	27, // 13: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 14: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	4,  // 15: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 16: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 17: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 18: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	18, // 19: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	21, // 20: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
+	25, // 21: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	12, // 22: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 23: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 24: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 25: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 26: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 27: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	19, // 28: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	22, // 29: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
+	26, // 30: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	13, // 31: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 32: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	24, // [24:33] is the sub-list for method output_type
+	15, // [15:24] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -2342,7 +2638,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

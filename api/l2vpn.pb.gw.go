@@ -220,6 +220,45 @@ func local_request_L2Vpn_PingCircuit_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
+func request_L2Vpn_ListCircuitMacs_0(ctx context.Context, marshaler runtime.Marshaler, client L2VpnClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ListCircuitMacsRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.ListCircuitMacs(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_L2Vpn_ListCircuitMacs_0(ctx context.Context, marshaler runtime.Marshaler, server L2VpnServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ListCircuitMacsRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	msg, err := server.ListCircuitMacs(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 var filter_L2Vpn_ValidateCircuits_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
 
 func request_L2Vpn_ValidateCircuits_0(ctx context.Context, marshaler runtime.Marshaler, client L2VpnClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
@@ -427,6 +466,26 @@ func RegisterL2VpnHandlerServer(ctx context.Context, mux *runtime.ServeMux, serv
 		}
 		forward_L2Vpn_PingCircuit_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_L2Vpn_ListCircuitMacs_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/weft.v1.L2Vpn/ListCircuitMacs", runtime.WithHTTPPathPattern("/v1/l2vpn/{name}/macs"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_L2Vpn_ListCircuitMacs_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_L2Vpn_ListCircuitMacs_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_L2Vpn_ValidateCircuits_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -612,6 +671,23 @@ func RegisterL2VpnHandlerClient(ctx context.Context, mux *runtime.ServeMux, clie
 		}
 		forward_L2Vpn_PingCircuit_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_L2Vpn_ListCircuitMacs_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/weft.v1.L2Vpn/ListCircuitMacs", runtime.WithHTTPPathPattern("/v1/l2vpn/{name}/macs"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_L2Vpn_ListCircuitMacs_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_L2Vpn_ListCircuitMacs_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_L2Vpn_ValidateCircuits_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -672,6 +748,7 @@ var (
 	pattern_L2Vpn_GetCircuit_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "l2vpn", "name"}, ""))
 	pattern_L2Vpn_ListCircuits_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "l2vpn"}, ""))
 	pattern_L2Vpn_PingCircuit_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "l2vpn", "name"}, "ping"))
+	pattern_L2Vpn_ListCircuitMacs_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "l2vpn", "name", "macs"}, ""))
 	pattern_L2Vpn_ValidateCircuits_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "l2vpn"}, "validate"))
 	pattern_L2Vpn_PreviewCircuit_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "l2vpn"}, "preview"))
 	pattern_L2Vpn_GetCircuitHistory_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "l2vpn", "name", "history"}, ""))
@@ -683,6 +760,7 @@ var (
 	forward_L2Vpn_GetCircuit_0        = runtime.ForwardResponseMessage
 	forward_L2Vpn_ListCircuits_0      = runtime.ForwardResponseMessage
 	forward_L2Vpn_PingCircuit_0       = runtime.ForwardResponseMessage
+	forward_L2Vpn_ListCircuitMacs_0   = runtime.ForwardResponseMessage
 	forward_L2Vpn_ValidateCircuits_0  = runtime.ForwardResponseMessage
 	forward_L2Vpn_PreviewCircuit_0    = runtime.ForwardResponseMessage
 	forward_L2Vpn_GetCircuitHistory_0 = runtime.ForwardResponseMessage

@@ -24,6 +24,7 @@ const (
 	L2Vpn_GetCircuit_FullMethodName        = "/weft.v1.L2vpn/GetCircuit"
 	L2Vpn_ListCircuits_FullMethodName      = "/weft.v1.L2vpn/ListCircuits"
 	L2Vpn_PingCircuit_FullMethodName       = "/weft.v1.L2vpn/PingCircuit"
+	L2Vpn_ListCircuitMacs_FullMethodName   = "/weft.v1.L2vpn/ListCircuitMacs"
 	L2Vpn_ValidateCircuits_FullMethodName  = "/weft.v1.L2vpn/ValidateCircuits"
 	L2Vpn_PreviewCircuit_FullMethodName    = "/weft.v1.L2vpn/PreviewCircuit"
 	L2Vpn_GetCircuitHistory_FullMethodName = "/weft.v1.L2vpn/GetCircuitHistory"
@@ -48,8 +49,11 @@ type L2VpnClient interface {
 	// The circuits, by name.
 	ListCircuits(ctx context.Context, in *ListCircuitsRequest, opts ...grpc.CallOption) (*ListCircuitsResponse, error)
 	// Sends probes through a circuit, both ways, and answers when they have come back, or
-	// the time is over. FailedPrecondition if the circuit is down.
+	// the time is over. FailedPrecondition if the circuit is down, or the ends are on one switch.
 	PingCircuit(ctx context.Context, in *PingCircuitRequest, opts ...grpc.CallOption) (*PingCircuitResponse, error)
+	// Where a vpls has learnt addresses, and which of its ends are blocked. NotFound if there is
+	// no such circuit; FailedPrecondition if it is no vpls.
+	ListCircuitMacs(ctx context.Context, in *ListCircuitMacsRequest, opts ...grpc.CallOption) (*ListCircuitMacsResponse, error)
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits(ctx context.Context, in *ValidateCircuitsRequest, opts ...grpc.CallOption) (*ValidateCircuitsResponse, error)
@@ -117,6 +121,16 @@ func (c *l2VpnClient) PingCircuit(ctx context.Context, in *PingCircuitRequest, o
 	return out, nil
 }
 
+func (c *l2VpnClient) ListCircuitMacs(ctx context.Context, in *ListCircuitMacsRequest, opts ...grpc.CallOption) (*ListCircuitMacsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCircuitMacsResponse)
+	err := c.cc.Invoke(ctx, L2Vpn_ListCircuitMacs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *l2VpnClient) ValidateCircuits(ctx context.Context, in *ValidateCircuitsRequest, opts ...grpc.CallOption) (*ValidateCircuitsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ValidateCircuitsResponse)
@@ -166,8 +180,11 @@ type L2VpnServer interface {
 	// The circuits, by name.
 	ListCircuits(context.Context, *ListCircuitsRequest) (*ListCircuitsResponse, error)
 	// Sends probes through a circuit, both ways, and answers when they have come back, or
-	// the time is over. FailedPrecondition if the circuit is down.
+	// the time is over. FailedPrecondition if the circuit is down, or the ends are on one switch.
 	PingCircuit(context.Context, *PingCircuitRequest) (*PingCircuitResponse, error)
+	// Where a vpls has learnt addresses, and which of its ends are blocked. NotFound if there is
+	// no such circuit; FailedPrecondition if it is no vpls.
+	ListCircuitMacs(context.Context, *ListCircuitMacsRequest) (*ListCircuitMacsResponse, error)
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error)
@@ -199,6 +216,9 @@ func (UnimplementedL2VpnServer) ListCircuits(context.Context, *ListCircuitsReque
 }
 func (UnimplementedL2VpnServer) PingCircuit(context.Context, *PingCircuitRequest) (*PingCircuitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PingCircuit not implemented")
+}
+func (UnimplementedL2VpnServer) ListCircuitMacs(context.Context, *ListCircuitMacsRequest) (*ListCircuitMacsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCircuitMacs not implemented")
 }
 func (UnimplementedL2VpnServer) ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ValidateCircuits not implemented")
@@ -320,6 +340,24 @@ func _L2Vpn_PingCircuit_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _L2Vpn_ListCircuitMacs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCircuitMacsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(L2VpnServer).ListCircuitMacs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: L2Vpn_ListCircuitMacs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(L2VpnServer).ListCircuitMacs(ctx, req.(*ListCircuitMacsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _L2Vpn_ValidateCircuits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ValidateCircuitsRequest)
 	if err := dec(in); err != nil {
@@ -400,6 +438,10 @@ var L2Vpn_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PingCircuit",
 			Handler:    _L2Vpn_PingCircuit_Handler,
+		},
+		{
+			MethodName: "ListCircuitMacs",
+			Handler:    _L2Vpn_ListCircuitMacs_Handler,
 		},
 		{
 			MethodName: "ValidateCircuits",

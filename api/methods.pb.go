@@ -215,8 +215,11 @@ var (
 	// The circuits, by name.
 	ListCircuits = Method[ListCircuitsRequest, ListCircuitsResponse]{"l2vpn.ListCircuits"}
 	// Sends probes through a circuit, both ways, and answers when they have come back, or
-	// the time is over. FailedPrecondition if the circuit is down.
+	// the time is over. FailedPrecondition if the circuit is down, or the ends are on one switch.
 	PingCircuit = Method[PingCircuitRequest, PingCircuitResponse]{"l2vpn.PingCircuit"}
+	// Where a vpls has learnt addresses, and which of its ends are blocked. NotFound if there is
+	// no such circuit; FailedPrecondition if it is no vpls.
+	ListCircuitMacs = Method[ListCircuitMacsRequest, ListCircuitMacsResponse]{"l2vpn.ListCircuitMacs"}
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits = Method[ValidateCircuitsRequest, ValidateCircuitsResponse]{"l2vpn.ValidateCircuits"}
@@ -454,6 +457,7 @@ var methods = []AnyMethod{
 	GetCircuit,
 	ListCircuits,
 	PingCircuit,
+	ListCircuitMacs,
 	ValidateCircuits,
 	PreviewCircuit,
 	GetCircuitHistory,

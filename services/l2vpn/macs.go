@@ -39,7 +39,8 @@ type sender struct {
 	heard    time.Time
 	asked    bool
 	moves    int
-	since    time.Time // of the first of them
+	moved    uint32    // how often since it was learnt
+	since    time.Time // of the first of moves
 	held     time.Time // until then it stays
 }
 
@@ -133,7 +134,9 @@ func (l *lan) move(mac flow.MAC, s *sender, at end, now time.Time) bool {
 
 // place has an address be at an end.
 func (l *lan) place(s *sender, at end) {
-	l.uncount(s.at)
+	if l.uncount(s.at); s.at != at {
+		s.moved++
+	}
 	s.at = at
 	l.count[at]++
 }

@@ -113,30 +113,37 @@ const meshed = 16
 // that belongs to it, and there is a tunnel. It is called with mu held.
 func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 	c := s.circuit
-	for _, sw := range c.switches() {
-		if s.has[sw] != s.version || !b.switches[sw].GetConnected() {
-			return
-		}
-	}
 	edges := c.edges()
 	for i, near := range c.ends {
 		for far, e := range c.ends {
-			if len(edges) > meshed && !adjacent(edges, near.at.Switch, e.at.Switch) {
-				continue
+			if len(edges) > meshed && !adjacent(edges, near.at.Switch, e.at.Switch) || c.first(near.at.Switch) != i || c.first(e.at.Switch) != far {
+				continue // others are probed, or other ends have the same way
 			}
-			if e.at.Switch == near.at.Switch || c.first(near.at.Switch) != i || c.first(e.at.Switch) != far {
-				continue // nothing is between them, or other ends have the same way
-			}
-			if group := b.groupOf(c, i, far); group != 0 {
-				t := b.tunnelBetween(c, i, far)
-				var out flow.Port
-				if hops := t.GetPrimary().GetHops(); len(hops) > 0 {
-					out = flow.Port(hops[0].OutPort)
-				}
-				f(i, far, oam.Lane{From: near.at.Switch, To: e.at.Switch, Group: group, Out: out, Label: c.Members[far].Label})
+			if l, ok := b.laneOf(s, i, far); ok {
+				f(i, far, l)
 			}
 		}
 	}
+}
+
+// laneOf returns the way of a circuit from one end to another; false if there is none that
+// can be probed. It is called with mu held.
+func (b *store) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
+	c := s.circuit
+	group := b.groupOf(c, i, far)
+	if c.ends[i].at.Switch == c.ends[far].at.Switch || group == 0 {
+		return l, false // nothing is between them, or no tunnel
+	}
+	for _, sw := range c.switches() {
+		if s.has[sw] != s.version || !b.switches[sw].GetConnected() {
+			return l, false
+		}
+	}
+	l = oam.Lane{From: c.ends[i].at.Switch, To: c.ends[far].at.Switch, Group: group, Label: c.Members[far].Label}
+	if hops := b.tunnelBetween(c, i, far).GetPrimary().GetHops(); len(hops) > 0 {
+		l.Out = flow.Port(hops[0].OutPort)
+	}
+	return l, true
 }
 
 // adjacent reports whether two switches follow each other in a list; the first follows

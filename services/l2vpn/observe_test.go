@@ -126,6 +126,10 @@ func TestProbes(t *testing.T) {
 		if sent, received := ping(1500); sent != 4 || received != 4 {
 			t.Errorf("of %d probes for packets of 1500 octets %d come back", sent, received)
 		}
+		if r, err := wefttest.Call(h, api.PingCircuit, &api.PingCircuitRequest{Name: "red", Count: 2, IntervalUs: 1000, Ends: []string{"2:1", "1:1"}}); err != nil ||
+			len(r.Ways) != 2 || r.Ways[0].From != "0000000000000002:1" || r.Ways[0].Received+r.Ways[1].Received != 4 {
+			t.Errorf("between two ends: %v, %v", r, err)
+		}
 		if _, received := ping(2000); received != 0 {
 			t.Errorf("%d probes come back that are longer than what fits", received)
 		}
@@ -151,7 +155,8 @@ func TestProbes(t *testing.T) {
 		}
 		p.change(func() { p.longest = 1600 })
 		until("is up again", func(m *api.Circuit) bool { return m.State == "up" })
-		for _, q := range []*api.PingCircuitRequest{{Name: "blue"}, {Name: "red", Count: 101}, {Name: "red", IntervalUs: 1}, {Name: "red", Size: 9001}} {
+		for _, q := range []*api.PingCircuitRequest{{Name: "blue"}, {Name: "red", Count: 101}, {Name: "red", IntervalUs: 1}, {Name: "red", Size: 9001},
+			{Name: "red", Ends: []string{"1:1"}}, {Name: "red", Ends: []string{"1:1", "3:1"}}} {
 			if r, err := wefttest.Call(h, api.PingCircuit, q); err == nil {
 				t.Errorf("%v: %v", q, r)
 			}

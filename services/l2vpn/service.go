@@ -23,7 +23,7 @@ func Spec() weft.Spec {
 		Name: "l2vpn",
 		Doc:  "keeps layer-2 circuits between ports, over tunnels",
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
-			api.PingCircuit, api.ValidateCircuits),
+			api.PingCircuit, api.ListCircuitMacs, api.ValidateCircuits),
 		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
@@ -125,6 +125,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.Handle(env, api.GetCircuitHistory, func(_ context.Context, q *api.GetCircuitHistoryRequest) (*api.CircuitHistory, error) {
 		return b.historyOf(q.GetName())
+	})
+	weft.Handle(env, api.ListCircuitMacs, func(_ context.Context, q *api.ListCircuitMacsRequest) (*api.ListCircuitMacsResponse, error) {
+		return b.macsOf(q.GetName())
 	})
 	weft.Handle(env, api.PreviewCircuit, s.preview)
 	send := func(ctx context.Context, d *flow.Decision) error {

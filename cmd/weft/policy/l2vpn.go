@@ -34,7 +34,7 @@ ends change, and over restarts.`,
   weft l2vpn delete red`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r), l2vpnPingCommand(&r), l2vpnLoopCommand(&r), l2vpnValidateCommand(&r),
+	cmd.AddCommand(l2vpnAddCommand(&r), l2vpnSetCommand(&r), l2vpnPreviewCommand(&r), l2vpnApplyCommand(&r), l2vpnHistoryCommand(&r), l2vpnGetCommand(&r), l2vpnPingCommand(&r), l2vpnMacsCommand(&r), l2vpnLoopCommand(&r), l2vpnValidateCommand(&r),
 		circuits().lists(&r, &cobra.Command{
 			Use:     "list [NAME]",
 			Short:   "List circuits, their states and ways",
@@ -323,14 +323,14 @@ func l2vpnPingCommand(r *cli.Remote) *cobra.Command {
 	var q api.PingCircuitRequest
 	var interval time.Duration
 	cmd := &cobra.Command{
-		Use:   "ping NAME",
+		Use:   "ping NAME [END END]",
 		Short: "Send probes through a circuit, both ways",
 		Long: `Send probes the way that the circuit's frames go, both ways, and show how long they take
-from one switch to the other, and how many are lost. Customers do not see them. The way
+from one switch to the other, and how many are lost: between two ends, or between all. Customers do not see them. The way
 from the controller to the switches and back is measured and taken off. Exit status 1
 if any does not come back.`,
-		Example: "  weft l2vpn ping red\n  weft l2vpn ping red --size 1500 -c 3",
-		Args:    cobra.ExactArgs(1),
+		Example: "  weft l2vpn ping red\n  weft l2vpn ping red --size 1500 -c 3\n  weft l2vpn ping office 1:5 2:5",
+		Args:    cobra.RangeArgs(1, 3),
 	}
 	cmd.Flags().Uint32VarP(&q.Count, "count", "c", 5, "how many probes each way, at most 100")
 	cmd.Flags().DurationVarP(&interval, "interval", "i", 100*time.Millisecond, "time between two of them")
@@ -339,7 +339,7 @@ if any does not come back.`,
 		if interval < time.Millisecond || interval > 10*time.Second {
 			return cli.View{}, fmt.Errorf("--interval %v: want 1ms to 10s", interval)
 		}
-		q.Name, q.IntervalUs = args[0], uint32(interval.Microseconds())
+		q.Name, q.Ends, q.IntervalUs = args[0], args[1:], uint32(interval.Microseconds())
 		p, err := c.PingCircuit(c.Ctx, &q)
 		var failed error
 		if slices.ContainsFunc(p.GetWays(), func(w *api.CircuitPing) bool { return w.Received < w.Sent }) {

@@ -188,6 +188,28 @@ func TestFloodWithoutMeters(t *testing.T) {
 	}
 }
 
+// TestFloodOfLearning: a customer that floods a circuit's learning with new addresses has the
+// share of its port: it is shed on arrival, and the frames of other customers are all learnt from.
+func TestFloodOfLearning(t *testing.T) {
+	t.Parallel()
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		var seen [3]atomic.Int64
+		h.Stage(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+			seen[in.Key.InPort].Add(1)
+			return flow.Done
+		})
+		w := newWorld(t, h, "")
+		f := flood(t, w, flow.TableCircuits, false)
+		wefttest.Await(h, api.FloodChangedEvent, func(e *api.FloodChanged) bool { return e.Limit.Port == 1 })
+		w.eventually("it is shed", func() bool { return h.Metric("shed_total", "reason", "port", "class", "unicast") > 5_000 })
+		f.stop.Store(true)
+		w.eventually("all of the other port's packets are seen", func() bool { return seen[2].Load() == f.sent[2].Load() })
+		if all := f.sent[1].Load(); seen[1].Load() > all-5_000 {
+			t.Errorf("of %d packets of the port that floods %d are seen", all, seen[1].Load())
+		}
+	})
+}
+
 // TestFloodOff: 0 turns the limits off.
 func TestFloodOff(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func (s *trafficSource) pour(ctx context.Context) error {
 		}
 		binary.BigEndian.PutUint64(s.frame[ipHeader+udpHeader+8:], uint64(s.sent))
 		s.plan.fill(s.frame[leastTraffic:])
-		if err := s.send(s.sent % s.plan.o.Flows); err != nil {
+		if err := s.send(s.plan.flow()); err != nil {
 			return err
 		}
 		s.sent++

@@ -23,7 +23,7 @@ type TrafficOptions struct {
 	Rate     float64 // packets a second
 	Arrivals Arrivals
 	Size     int // of a packet with its IP header, in bytes
-	Flows    int // source ports from 10000 on, which take turns
+	Flows    int // source ports from 10000 on: each has one packet of as many, at a random place
 	Seed     uint64
 	Duration time.Duration
 	Count    int // packets; 0: what Rate and Duration give
@@ -84,12 +84,18 @@ type schedule struct {
 	o        TrafficOptions
 	gaps     *rand.Rand
 	contents *rand.Rand
+	flows    []int // an order of them
+	sent     int
 	due      time.Duration // of the packet after those so far
 	exact    float64       // the same in seconds
 }
 
 func newSchedule(o TrafficOptions) *schedule {
-	return &schedule{o: o, gaps: rand.New(rand.NewPCG(o.Seed, 1)), contents: rand.New(rand.NewPCG(o.Seed, 2))}
+	s := &schedule{o: o, gaps: rand.New(rand.NewPCG(o.Seed, 1)), contents: rand.New(rand.NewPCG(o.Seed, 2)), flows: make([]int, o.Flows)}
+	for i := range s.flows {
+		s.flows[i] = i
+	}
+	return s
 }
 
 // next goes on to the next packet.
@@ -100,6 +106,15 @@ func (s *schedule) next() {
 	}
 	s.exact += gap / s.o.Rate
 	s.due = time.Duration(s.exact * float64(time.Second))
+}
+
+// flow returns the flow of the next packet.
+func (s *schedule) flow() int {
+	at := s.sent % len(s.flows)
+	if s.sent++; at == 0 {
+		s.contents.Shuffle(len(s.flows), func(i, j int) { s.flows[i], s.flows[j] = s.flows[j], s.flows[i] })
+	}
+	return s.flows[at]
 }
 
 // fill writes the words of the next packet into its payload, over those of the

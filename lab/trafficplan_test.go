@@ -2,6 +2,7 @@ package lab
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,15 @@ func TestTrafficSchedule(t *testing.T) {
 	}
 	if again, _, same := draw(o); again[17] != times[17] || same != last {
 		t.Error("one seed gives two schedules")
+	}
+	s, turns := newSchedule(o), make([]int, o.Flows)
+	for n := range 3 * o.Flows {
+		if turns[s.flow()]++; (n+1)%o.Flows == 0 && (slices.Min(turns) != (n+1)/o.Flows || slices.Max(turns) != (n+1)/o.Flows) {
+			t.Errorf("after %d packets flows have %d to %d", n+1, slices.Min(turns), slices.Max(turns))
+		}
+	}
+	if slices.IsSorted(s.flows) {
+		t.Error("flows take turns in their order")
 	}
 	o.Arrivals = ConstantArrivals
 	times, _, _ = draw(o)

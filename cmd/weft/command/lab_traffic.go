@@ -23,8 +23,8 @@ when it is handed to A's interface to when it is taken from B's: mean with its
 95 % interval, percentiles, loss, and the processor time that source and sink
 use for each packet. Packets are lost without that being an error.
 
-Flows are source ports from 10000 on, which take turns, to port 5000. The seed
-determines times and contents. With --words, each packet has some of the lines
+Flows are source ports from 10000 on, to port 5000; of as many packets each has
+one, in an order that is random. The seed determines it, times and contents. With --words, each packet has some of the lines
 of a file, drawn at random, such as what an intrusion detection looks for.`,
 		Example: `  weft lab traffic h1 h2
   weft lab traffic h1 h2 --rate 5000 --arrivals constant --time 10s -o json
@@ -65,7 +65,7 @@ of a file, drawn at random, such as what an intrusion detection looks for.`,
 	f.Float64Var(&opt.Rate, "rate", opt.Rate, "packets a second")
 	f.StringVar(&arrivals, "arrivals", string(opt.Arrivals), "poisson or constant")
 	f.IntVar(&opt.Size, "size", opt.Size, "bytes of a packet, with its IP header")
-	f.IntVar(&opt.Flows, "flows", opt.Flows, "flows, which take turns")
+	f.IntVar(&opt.Flows, "flows", opt.Flows, "flows, which have equal shares")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "of times and contents")
 	f.DurationVarP(&opt.Duration, "time", "t", opt.Duration, "how long")
 	f.StringVar(&words, "words", "", "put lines of FILE into packets")

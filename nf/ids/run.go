@@ -17,7 +17,11 @@ type Config struct {
 	OneByOne bool   // see NewInspector
 	Alerts   string // a file; empty: alerts are counted alone
 	Sync     bool   // an alert is on the disk before the frame goes on
+	Ready    func() // called once it passes frames on; may be nil
 }
+
+// Stands begins what weft nf ids says then.
+const Stands = "passing on what comes"
 
 // Report is what a function did. Times are in milliseconds.
 type Report struct {
@@ -82,6 +86,9 @@ func Run(ctx context.Context, cfg Config) (r Report, err error) {
 	var before, after unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_THREAD, &before) // fails for bad arguments alone
 	began := time.Now()
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
 	if err := f.loop(ctx); err != nil {
 		return r, err
 	}

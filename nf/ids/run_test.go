@@ -31,7 +31,8 @@ func stand(t testing.TB, cfg Config) *between {
 	w := &between{t: t, done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
-	ready := make(chan error)
+	ready, standing := make(chan error), make(chan struct{})
+	cfg.Ready = func() { close(standing) }
 	go func() {
 		runtime.LockOSThread() // for good: the namespace goes with the thread
 		err := unix.Unshare(unix.CLONE_NEWNET)
@@ -64,12 +65,7 @@ func stand(t testing.TB, cfg Config) *between {
 	if err := <-ready; err != nil {
 		t.Fatal(err)
 	}
-	w.until("the function stands there", func() bool { // pass on a frame that no rule knows
-		w.send(w.a, bytes.Repeat([]byte{2}, 60))
-		return w.receive(w.b, 50*time.Millisecond) != nil
-	})
-	for w.receive(w.b, 50*time.Millisecond) != nil {
-	}
+	<-standing
 	return w
 }
 
@@ -123,15 +119,6 @@ func (w *between) receive(fd int, wait time.Duration) []byte {
 		b = append(append(append([]byte{}, b[:12]...), byte(tpid>>8), byte(tpid), byte(tci>>8), byte(tci)), b[12:]...)
 	}
 	return b
-}
-
-func (w *between) until(what string, is func() bool) {
-	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(end) {
-			w.t.Fatalf("not so: %s", what)
-		}
-	}
 }
 
 // end ends the function and returns its report.

@@ -41,6 +41,9 @@ a lab do not. Needs root.`,
 			if cfg.Rules, err = idsRules(cmd, file, only, share); err != nil {
 				return err
 			}
+			cfg.Ready = func() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s between %s and %s, with %d rules\n", ids.Stands, cfg.A, cfg.B, len(cfg.Rules))
+			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			r, err := ids.Run(ctx, cfg)

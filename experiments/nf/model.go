@@ -13,14 +13,14 @@ import (
 	"github.com/weft-sdn/weft/plan/size"
 )
 
-// deployed is one line of Fig. 5: copies on one CPU or on one each, with an
+// modelled is one line of Fig. 5: copies on one CPU or on one each, with an
 // overhead in milliseconds that each packet has.
-type deployed struct {
+type modelled struct {
 	shared   bool
 	overhead float64
 }
 
-func (d deployed) String() string {
+func (d modelled) String() string {
 	where := "a CPU each"
 	if d.shared {
 		where = "one CPU"
@@ -28,10 +28,10 @@ func (d deployed) String() string {
 	return fmt.Sprintf("%s, overhead %g ms", where, d.overhead)
 }
 
-func lines() (list []deployed) {
+func lines() (list []modelled) {
 	for _, shared := range []bool{true, false} {
 		for _, o := range size.PaperOverheads() {
-			list = append(list, deployed{shared, o})
+			list = append(list, modelled{shared, o})
 		}
 	}
 	return list
@@ -67,7 +67,7 @@ another instance while one is idle gains far less.`,
 }
 
 // printed is the delay by the paper's equation, which may be no delay at all.
-func (d deployed) printed(n int) float64 {
+func (d modelled) printed(n int) float64 {
 	if d.shared {
 		return size.PaperFunction().SharedCopies(n, d.overhead)
 	}
@@ -75,7 +75,7 @@ func (d deployed) printed(n int) float64 {
 }
 
 // sample computes and simulates all numbers of instances.
-func (d deployed) sample(seed uint64, quick bool) (rows [][]string, err error) {
+func (d modelled) sample(seed uint64, quick bool) (rows [][]string, err error) {
 	p := size.PaperFunction()
 	o := simulate.Options{Seed: seed, Visits: 1_000_000, Precision: 0.006}
 	if quick {

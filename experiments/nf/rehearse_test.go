@@ -46,7 +46,7 @@ func TestStatements(t *testing.T) {
 
 // A sample has all numbers of instances, and simulates what has a closed form.
 func TestSample(t *testing.T) {
-	for _, d := range []deployed{{true, 0}, {false, 0.01}} {
+	for _, d := range []modelled{{true, 0}, {false, 0.01}} {
 		rows, err := d.sample(1, true)
 		if err != nil || len(rows) != 5 {
 			t.Fatalf("%v: %v, %v", d, rows, err)

@@ -39,11 +39,11 @@ demo: setup build
 # twice fails, and so do more than five at once.
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
 
-# As many schedules in virtual time as fit (make test-long has 300), then
-# everything else once. Tests of the whole system wait more than they work, so
+# As many schedules in virtual time as fit (make test-long has 300, and builds Go's
+# runtime for them), then everything else once. Tests of the whole system wait more than they work, so
 # three packages run at once, and six tests of one.
 test: setup generated format build
-	$(MAKE) --no-print-directory virtual SCHEDULES=60
+	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
 	$(MAKE) --no-print-directory -j 2 -O lint suite
 
 suite:
@@ -54,8 +54,8 @@ suite:
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
-# What takes longer than make test may: every fault over every transport, the
-# tests of the whole system over the plan single as well, replicas and
+# What takes longer than make test may: every fault over every transport, what
+# builds the program anew, the tests of the whole system over the plan single as well, replicas and
 # partitions of the store, 300 schedules in virtual time, and the fuzzers.
 test-long: setup build
 	go test -tags long -timeout 20m -run TestExampleService ./docs

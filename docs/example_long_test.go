@@ -25,7 +25,7 @@ func TestExampleService(t *testing.T) {
 		return runIn(t, dir, name, args...)
 	}
 	run("make", "-s", "generate")
-	run("go", "test", "./services", "./internal/archtest")
+	run("go", "test", "./services/isolation", "./flow", "./services", "./internal/archtest")
 	run("go", "build", "-o", "weft", "./cmd/weft")
 
 	openflow, err := freeport.Loopback()
@@ -61,4 +61,57 @@ func TestExampleService(t *testing.T) {
 	if out := run(weft, "isolation", "delete", "bad"); !strings.Contains(out, "true") {
 		t.Errorf("weft isolation delete: %s", out)
 	}
+}
+
+// exampleModule returns a copy of the module with the example.
+func exampleModule(t *testing.T) string {
+	t.Helper()
+	dir := copyModule(t)
+	for name, text := range exampleFiles(t) {
+		write(t, filepath.Join(dir, name), text)
+	}
+	return dir
+}
+
+// runIn runs a program in a folder and returns what it prints.
+func runIn(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// copyModule copies the files of the module that git knows of.
+func copyModule(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	list := exec.Command("git", "ls-files")
+	list.Dir = root
+	names, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(string(names)) {
+		name = strings.TrimSpace(name)
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if os.IsNotExist(err) {
+			continue // deleted, not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), string(text))
+	}
+	modules, err := filepath.Abs(filepath.Join(root, "node_modules"))
+	if err == nil {
+		err = os.Symlink(modules, filepath.Join(dir, "node_modules"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

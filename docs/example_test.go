@@ -4,7 +4,6 @@ import (
 	"go/format"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,8 +14,8 @@ import (
 )
 
 // TestExample holds the service of CONTRIBUTING.md to the format and the rules
-// of the module and counts the files that it touches outside its folder. The
-// whole program with it is TestExampleService, with the tag long.
+// of the module and counts the files that it touches outside its folder.
+// TestExampleService, with the tag long, builds it.
 func TestExample(t *testing.T) {
 	files := exampleFiles(t)
 	var touched []string
@@ -48,66 +47,6 @@ func TestExample(t *testing.T) {
 			t.Error(b)
 		}
 	}
-}
-
-// TestExampleBuilds generates the example's API and runs its test.
-func TestExampleBuilds(t *testing.T) {
-	dir := exampleModule(t)
-	runIn(t, dir, "make", "-s", "api-code")
-	runIn(t, dir, "go", "test", "./services/isolation", "./flow")
-}
-
-// exampleModule returns a copy of the module with the example.
-func exampleModule(t *testing.T) string {
-	t.Helper()
-	dir := copyModule(t)
-	for name, text := range exampleFiles(t) {
-		write(t, filepath.Join(dir, name), text)
-	}
-	return dir
-}
-
-// runIn runs a program in a folder and returns what it prints.
-func runIn(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
-	return string(out)
-}
-
-// copyModule copies the files of the module that git knows of.
-func copyModule(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	list := exec.Command("git", "ls-files")
-	list.Dir = root
-	names, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range strings.Lines(string(names)) {
-		name = strings.TrimSpace(name)
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if os.IsNotExist(err) {
-			continue // deleted, not yet committed
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, name), string(text))
-	}
-	modules, err := filepath.Abs(filepath.Join(root, "node_modules"))
-	if err == nil {
-		err = os.Symlink(modules, filepath.Join(dir, "node_modules"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // exampleFiles returns the files of the example, and those of the module that

@@ -134,7 +134,7 @@ func (f *faults) previous(t *testing.T) string {
 		if err != nil {
 			t.Fatalf("files of commit %s: %v", commit, err)
 		}
-		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(f.dir, "previous"), "./cmd/weft")
+		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(f.dir, "previous"), "./cmd/weft")
 		build.Dir = folder
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Logf("commit %s does not build, so the one before it: %v\n%s", commit[:10], err, out)

@@ -2208,7 +2208,7 @@ type CircuitFault struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The circuit.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// port, tunnel, entries, probes, delay or loss.
+	// port, tunnel, entries, groups, meters, probes or bound.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Where: the switch, the tunnel, or the two ends.
 	At string `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`

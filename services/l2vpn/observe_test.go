@@ -3,11 +3,13 @@ package l2vpn
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -22,6 +24,7 @@ type probed struct {
 	longest int        // frames that are longer are lost
 	lacks   bool       // switch 2 has no entries
 	set     map[string]*api.SetStandingRequest
+	spoil   func(*api.Group, *api.Meter) bool // changes a copy of what a switch has, or says that it lacks it
 }
 
 func (p *probed) change(f func()) {
@@ -93,6 +96,28 @@ func TestProbes(t *testing.T) {
 			})
 			return r, nil
 		})
+		wefttest.Fake(h, api.ReadGroups, func(_ context.Context, q *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
+			r := &api.ReadGroupsResponse{}
+			p.change(func() {
+				for _, m := range p.set[q.Dpid].GetGroups() {
+					if m = proto.CloneOf(m); p.spoil == nil || !p.spoil(m, nil) {
+						r.Groups = append(r.Groups, m)
+					}
+				}
+			})
+			return r, nil
+		})
+		wefttest.Fake(h, api.ReadMeters, func(_ context.Context, q *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
+			r := &api.ReadMetersResponse{}
+			p.change(func() {
+				for _, m := range p.set[q.Dpid].GetMeters() {
+					if m = proto.CloneOf(m); p.spoil == nil || !p.spoil(nil, m) {
+						r.Meters = append(r.Meters, m)
+					}
+				}
+			})
+			return r, nil
+		})
 		h.Configure("probe_interval: 20ms")
 		h.Start()
 		for _, sw := range []string{"0000000000000001", "0000000000000002"} {
@@ -100,7 +125,7 @@ func TestProbes(t *testing.T) {
 				Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}, Ports: []*api.Port{{Dpid: sw, Port: 1, Up: true}, {Dpid: sw, Port: 2, Up: true}}})
 		}
 		h.Settle()
-		if _, err := wefttest.Call(h, api.SetCircuits, &api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "red", Ends: []string{"1:1", "2:1"}}}}); err != nil {
+		if _, err := wefttest.Call(h, api.SetCircuits, &api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "red", Ends: []string{"1:1", "2:1"}, Payload: ip, RateKbps: 10000}}}); err != nil {
 			t.Fatal(err)
 		}
 		until := func(what string, so func(*api.Circuit) bool) {
@@ -144,6 +169,37 @@ func TestProbes(t *testing.T) {
 		if list := faults(); len(list) != 0 {
 			t.Errorf("faults of a circuit that is as it should be: %v", list)
 		}
+		for _, c := range []struct {
+			kind, text string
+			spoil      func(*api.Group, *api.Meter) bool
+		}{
+			{"meters", "lacks meter", func(_ *api.Group, m *api.Meter) bool { return m != nil }},
+			{"meters", "rate 7,", func(_ *api.Group, m *api.Meter) bool {
+				if m != nil {
+					m.Bands[0].Rate = 7
+				}
+				return false
+			}},
+			{"groups", "lacks group", func(g *api.Group, _ *api.Meter) bool { return g != nil }},
+			{"groups", "output:9", func(g *api.Group, _ *api.Meter) bool {
+				if g != nil {
+					g.Buckets[0].Actions = []string{"output:9"}
+				}
+				return false
+			}},
+		} {
+			p.change(func() { p.spoil = c.spoil })
+			list := faults()
+			for _, f := range list {
+				if f.Kind != c.kind || !strings.Contains(f.Text, c.text) {
+					t.Errorf("want %s, %s: %v", c.kind, c.text, f)
+				}
+			}
+			if len(list) == 0 {
+				t.Errorf("no fault: want %s, %s", c.kind, c.text)
+			}
+		}
+		p.change(func() { p.spoil = nil })
 		p.change(func() { p.lacks = true })
 		if list := faults(); len(list) == 0 || list[0].Kind != "entries" || list[0].At != "0000000000000002" {
 			t.Errorf("a switch has lost its entries: %v", list)

@@ -24,7 +24,7 @@ func Spec() weft.Spec {
 		Doc:  "keeps layer-2 circuits between ports, over tunnels",
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
 			api.PingCircuit, api.ListCircuitMacs, api.ValidateCircuits),
-		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows),
+		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
@@ -144,11 +144,22 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.Handle(env, api.PingCircuit, o.ping)
-	weft.Handle(env, api.ValidateCircuits, func(ctx context.Context, q *api.ValidateCircuitsRequest) (*api.ValidateCircuitsResponse, error) {
-		return s.validate(ctx, q, func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	from := &switchReader{
+		flows: func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
 			r, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerCircuits.String()})
 			return r.GetFlows(), err
-		})
+		},
+		groups: func(ctx context.Context, sw flow.DPID) ([]*api.Group, error) {
+			r, err := weft.Call(ctx, env, api.ReadGroups, &api.ReadGroupsRequest{Dpid: sw.String()})
+			return r.GetGroups(), err
+		},
+		meters: func(ctx context.Context, sw flow.DPID) ([]*api.Meter, error) {
+			r, err := weft.Call(ctx, env, api.ReadMeters, &api.ReadMetersRequest{Dpid: sw.String()})
+			return r.GetMeters(), err
+		},
+	}
+	weft.Handle(env, api.ValidateCircuits, func(ctx context.Context, q *api.ValidateCircuitsRequest) (*api.ValidateCircuitsResponse, error) {
+		return s.validate(ctx, q, from)
 	})
 	counts(env, o.p)
 	if err := weft.Ready(ctx, env); err != nil {

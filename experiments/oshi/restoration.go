@@ -20,7 +20,11 @@ const (
 	byBFD        = "OSPF with BFD"
 	byController = "controller" // a tunnel with one path
 	byGroup      = "group"      // a tunnel with a standby path
+	byBypass     = "bypass"     // a tunnel with one path; a link behind its first switch fails
 )
+
+// circuited reports whether the customers of a case have a circuit.
+func circuited(by string) bool { return by == byController || by == byGroup || by == byBypass }
 
 // The ways in which a link fails.
 const (
@@ -38,8 +42,8 @@ type failure struct {
 
 func failures() []failure {
 	return []failure{
-		{byCarrier, 3 * time.Second, map[string]float64{byOSPF: 200, byBFD: 200, byController: 100, byGroup: 20}},
-		{bySilence, 9 * time.Second, map[string]float64{byBFD: 500, byGroup: 250}},
+		{byCarrier, 3 * time.Second, map[string]float64{byOSPF: 200, byBFD: 200, byController: 100, byGroup: 20, byBypass: 20}},
+		{bySilence, 9 * time.Second, map[string]float64{byBFD: 500, byGroup: 250, byBypass: 250}},
 	}
 }
 
@@ -49,7 +53,7 @@ const (
 	pingFirst = time.Second
 )
 
-func restorers() []string { return []string{byOSPF, byBFD, byController, byGroup} }
+func restorers() []string { return []string{byOSPF, byBFD, byController, byGroup, byBypass} }
 
 func restoration() experiments.Experiment {
 	return experiments.Experiment{
@@ -57,10 +61,11 @@ func restoration() experiments.Experiment {
 		Paper: paper, Figure: "section III",
 		Claim: `Fast restoration is one of the three main services of the architecture; the paper measures none. (Weft's own marks are in the table.)`,
 		Method: fmt.Sprintf(`Two edges, joined by a core, by two other cores, and these joined, hybrid nodes with Weft in band. A customer
-pings another every %v; the first link of the path in use fails a second later, by carrier, which both ends see, or silently. outage_ms: the longest run of
+pings another every %v; the first link of the path in use, or the second where that is said, fails a second later, by carrier, which both ends see, or silently. outage_ms: the longest run of
 pings without an answer. OSPF: best effort, hello 1 s, dead after 4 s, the carrier mirrored to the node's routing. OSPF with BFD: every
-50 ms, in a lab of its own, without a controller. controller: a circuit with one path (weft l2vpn add), for which the controller finds another. group: one
-with a standby path (--protect). Weft's nodes ask each other by BFD on the links, every 50 ms.`, pingEvery),
+50 ms, in a lab of its own, without a controller. controller: a circuit with one path (weft l2vpn add), for which the controller finds another; the links of the first edge share a
+risk group, so that its link has no bypass. group: one with a standby path (--protect). bypass: one with one path, of which not the first link but
+the second fails; the core before it sends frames around. Weft's nodes ask each other by BFD on the links, every 50 ms.`, pingEvery),
 		Deviation: `The paper leaves restoration to routing for best effort and has none for circuits.`,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"failure", "sent", "lost", "outage_ms"},
@@ -87,7 +92,7 @@ with a standby path (--protect). Weft's nodes ask each other by BFD on the links
 
 // restored are the customers of a case.
 func restored(by string) (string, string) {
-	name := map[string]string{byOSPF: "ip", byBFD: "ip", byController: "single", byGroup: "standby"}[by]
+	name := map[string]string{byOSPF: "ip", byBFD: "ip", byController: "single", byGroup: "standby", byBypass: "bypass"}[by]
 	return name + "1", name + "2"
 }
 
@@ -100,7 +105,7 @@ func restorationTopology() *lab.Topology {
 	for _, l := range [][2]string{{"pe1", "cr1"}, {"cr1", "pe2"}, {"pe1", "cr2"}, {"cr2", "cr3"}, {"cr3", "pe2"}, {"cr1", "cr2"}, {"cr1", "cr3"}} {
 		t.Links = append(t.Links, lab.Link{A: l[0], B: l[1]})
 	}
-	for _, by := range []string{byOSPF, byController, byGroup} {
+	for _, by := range []string{byOSPF, byController, byGroup, byBypass} {
 		a, z := restored(by)
 		t.Hosts = append(t.Hosts, lab.Host{Name: a, Switch: "pe1", Gateway: by == byOSPF}, lab.Host{Name: z, Switch: "pe2", Gateway: by == byOSPF})
 	}
@@ -122,8 +127,11 @@ func openControlled(ctx context.Context) (*bed, error) {
 
 // connect makes the customers' circuit, if it is one, and waits until it carries.
 func (b *bed) connect(ctx context.Context, by string) error {
-	if by == byController || by == byGroup {
+	if circuited(by) {
 		if err := b.known(ctx); err != nil {
+			return err
+		}
+		if err := b.ducted(ctx); err != nil {
 			return err
 		}
 		if err := b.restoredCircuit(ctx, by); err != nil {
@@ -175,7 +183,7 @@ func until(ctx context.Context, most time.Duration, missing func() (string, erro
 func (b *bed) restorations(ctx context.Context, by string) (rows [][]string, err error) {
 	a, z := restored(by)
 	for _, f := range failures() {
-		next, err := b.nextHop(ctx, by)
+		near, next, err := b.failing(ctx, by)
 		if err != nil {
 			return nil, err
 		}
@@ -183,16 +191,16 @@ func (b *bed) restorations(ctx context.Context, by string) (rows [][]string, err
 		go func() {
 			time.Sleep(pingFirst)
 			if f.name == byCarrier {
-				failed <- b.LinkDown(ctx, "pe1", next)
+				failed <- b.LinkDown(ctx, near, next)
 			} else {
-				failed <- b.LinkSilent(ctx, "pe1", next)
+				failed <- b.LinkSilent(ctx, near, next)
 			}
 		}()
 		r, err := b.Ping(ctx, a, z, lab.PingOptions{Count: int((pingFirst + f.after) / pingEvery), Interval: pingEvery})
 		if down := <-failed; err == nil {
 			err = down
 		}
-		if up := b.LinkUp(context.WithoutCancel(ctx), "pe1", next); err == nil {
+		if up := b.LinkUp(context.WithoutCancel(ctx), near, next); err == nil {
 			err = up
 		}
 		if err != nil {
@@ -216,7 +224,7 @@ func (b *bed) settled(ctx context.Context, by string) error {
 			return err
 		}
 	}
-	if by == byController || by == byGroup {
+	if circuited(by) {
 		if err := b.circuitUp(ctx, by); err != nil {
 			return b.control.Failed(err)
 		}
@@ -261,26 +269,26 @@ func (b *bed) watched(ctx context.Context) error {
 	})
 }
 
-// nextHop is the node after the first edge on the path in use.
-func (b *bed) nextHop(ctx context.Context, by string) (string, error) {
-	if by == byController || by == byGroup {
-		return b.circuitHop(ctx, by)
+// failing is the link on the path in use that is to fail.
+func (b *bed) failing(ctx context.Context, by string) (near, next string, err error) {
+	if circuited(by) {
+		return b.circuitLink(ctx, by)
 	}
 	_, z := restored(by)
 	host, err := b.Host(z)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	out, err := tool(ctx, "ip", "-n", b.HostNetns("pe1"), "route", "get", host.IPv4.Addr().String())
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for _, l := range b.topo.Links {
 		if l.A == "pe1" && strings.Contains(out, fmt.Sprintf("dev vi%d ", l.APort)) {
-			return l.B, nil
+			return l.A, l.B, nil
 		}
 	}
-	return "", fmt.Errorf("no link of pe1 in %q", out)
+	return "", "", fmt.Errorf("no link of pe1 in %q", out)
 }
 
 // ofRestorer is one line of by_restorer.

@@ -36,6 +36,33 @@ func (b *bed) known(ctx context.Context) error {
 	return nil
 }
 
+// ducted has the links of the first edge share a risk: neither is then the bypass of the other.
+func (b *bed) ducted(ctx context.Context) error {
+	conn, err := b.control.Northbound()
+	if err != nil {
+		return err
+	}
+	for _, l := range b.topo.Links {
+		if l.A != "pe1" {
+			continue
+		}
+		a, err := b.SwitchDPID(l.A)
+		if err != nil {
+			return err
+		}
+		z, err := b.SwitchDPID(l.B)
+		if err != nil {
+			return err
+		}
+		_, err = api.NewDiscoveryClient(conn).SetLink(ctx, &api.SetLinkRequest{A: &api.Location{Dpid: a.String(), Port: uint32(l.APort)},
+			B: &api.Location{Dpid: z.String(), Port: uint32(l.BPort)}, Settings: &api.LinkSettings{RiskGroups: []string{"duct"}}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // restoredCircuit makes a case's circuit.
 func (b *bed) restoredCircuit(ctx context.Context, by string) error {
 	conn, err := b.control.Northbound()
@@ -87,19 +114,30 @@ func (b *bed) circuitUp(ctx context.Context, by string) error {
 	})
 }
 
-// circuitHop is the node after the first edge on the path of a case's circuit.
-func (b *bed) circuitHop(ctx context.Context, by string) (string, error) {
+// circuitLink is the link on the path of a case's circuit that is to fail: the first, or
+// for a bypass the second.
+func (b *bed) circuitLink(ctx context.Context, by string) (near, next string, err error) {
 	c, err := b.circuitNow(ctx, by)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if len(c.Path) < 2 {
-		return "", fmt.Errorf("circuit %s has no path", c.Name)
+	at := 0
+	if by == byBypass {
+		at = 1
+	}
+	if len(c.Path) < at+2 {
+		return "", "", fmt.Errorf("circuit %s has the path %v, want one with a link %d", c.Name, c.Path, at+1)
 	}
 	for _, s := range b.topo.Switches {
-		if s.DPID.String() == c.Path[1] {
-			return s.Name, nil
+		switch s.DPID.String() {
+		case c.Path[at]:
+			near = s.Name
+		case c.Path[at+1]:
+			next = s.Name
 		}
 	}
-	return "", fmt.Errorf("circuit %s goes by %s, which is no switch of the lab", c.Name, c.Path[1])
+	if near == "" || next == "" {
+		return "", "", fmt.Errorf("circuit %s goes by %v, which are not all switches of the lab", c.Name, c.Path)
+	}
+	return near, next, nil
 }

@@ -118,6 +118,9 @@ func TestEntries(t *testing.T) {
 	n := pe1("/x")
 	guards, pairs := map[flow.Port]int{}, map[flow.Port]flow.Port{}
 	for _, e := range n.Entries() {
+		if e.IdleTimeout|e.HardTimeout != 0 {
+			t.Errorf("an entry ends by itself: %+v", e)
+		}
 		in := flow.Port(e.Match.Key.InPort)
 		switch e.Priority {
 		case flow.PriorityCoexist:

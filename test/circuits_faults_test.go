@@ -23,8 +23,8 @@ import (
 )
 
 // carrierSquare is two provider edges with two ways between them, and hosts of
-// five customers: ip is routed, lan has a circuit with three ends, the others have
-// such with two.
+// six customers: ip is routed, lan has a circuit with three ends, the others have
+// such with two, ring two of them.
 const carrierSquare = `
 name: square
 switches:
@@ -44,6 +44,10 @@ hosts:
   - {name: lan1, switch: pe1}
   - {name: lan2, switch: pe2}
   - {name: lan3, switch: cr2}
+  - {name: ring1, switch: pe1}
+  - {name: ring2, switch: pe2}
+  - {name: ring3, switch: pe1}
+  - {name: ring4, switch: pe2}
 links:
   - {a: pe1, b: cr1}
   - {a: pe1, b: cr2}
@@ -78,6 +82,9 @@ func TestCircuitsUnderFaults(t *testing.T) {
 	f.frames()
 	f.known()
 	f.joins()
+	f.rings()
+	f.moved()
+	f.isolated()
 	f.daemonKilled("pe1", "ovs-vswitchd.pid")
 	f.workerKilled()
 	f.changeKilled()
@@ -416,9 +423,11 @@ func (f *carrierFaults) changeKilled() {
 			return len(f.circuits()) > standing
 		}
 	})
+	core, edge := f.secondLink("blue")
 	f.killed()
 	<-done
 	f.carried() // without a controller
+	f.bypassed(core, edge)
 	f.supervise()
 	f.allUp()
 	var there map[string]string

@@ -161,6 +161,9 @@ func checkApart(t *testing.T, b *store) {
 			if err := e.Match.CheckActions(e.Apply); err != nil {
 				t.Fatalf("%v: %v", f, err)
 			}
+			if e.IdleTimeout|e.HardTimeout != 0 {
+				t.Fatalf("an entry ends by itself while the controller is away: %v", f)
+			}
 			if was, twice := keys[e.Key()]; twice && was != fmt.Sprint(f.Actions) {
 				t.Fatalf("two entries for the same frames: %v", f)
 			}

@@ -108,6 +108,9 @@ func (f *field) declare(sw flow.DPID, s *set) {
 		if err := e.Match.CheckActions(e.Apply); err != nil {
 			f.t.Fatalf("switch %v: entry %s: %v", sw, key, err)
 		}
+		if e.IdleTimeout|e.HardTimeout != 0 {
+			f.t.Fatalf("switch %v: entry %s ends by itself while the controller is away", sw, key)
+		}
 		want[key] = e
 	}
 	for key, e := range f.have[sw] {

@@ -20,6 +20,8 @@ import (
 type probed struct {
 	h *wefttest.Harness
 
+	turn sync.Mutex // packets come in one by one
+
 	mu      sync.Mutex // guards the following
 	longest int        // frames that are longer are lost
 	lacks   bool       // switch 2 has no entries
@@ -47,7 +49,11 @@ func (p *probed) send(_ context.Context, d *flow.Decision) (*api.ApplyResult, er
 			}
 		}
 		in := wefttest.NewPacketIn(to, 2, bytes.Clone(o.Data))
-		go p.h.PacketIn(in)
+		go func() {
+			p.turn.Lock()
+			defer p.turn.Unlock()
+			p.h.PacketIn(in)
+		}()
 	}
 	return &api.ApplyResult{}, nil
 }

@@ -66,6 +66,9 @@ func (g *rig) wired() *wire {
 			if err := e.Match.CheckActions(e.Apply); err != nil {
 				g.t.Fatal(err)
 			}
+			if e.IdleTimeout|e.HardTimeout != 0 {
+				g.t.Fatalf("an entry ends by itself while the controller is away: %v", f)
+			}
 			c.Flow(flow.Add, e)
 		}
 	}

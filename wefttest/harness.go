@@ -54,7 +54,15 @@ type running struct {
 	cancel   context.CancelFunc
 	ended    chan error
 	peers    map[string]weft.Runtime
-	sessions map[flow.DPID]weft.Pipeline
+
+	mu       sync.Mutex // guards sessions
+	sessions map[flow.DPID]*session
+}
+
+// session is that of a switch.
+type session struct {
+	mu sync.Mutex // held while it has a packet
+	weft.Pipeline
 }
 
 // sent is a message that has been sent, and how it was then.
@@ -131,7 +139,7 @@ func (h *Harness) StartError() error {
 func (h *Harness) start() error {
 	r := &running{
 		registry: prometheus.NewRegistry(), ended: make(chan error, 1),
-		peers: map[string]weft.Runtime{}, sessions: map[flow.DPID]weft.Pipeline{},
+		peers: map[string]weft.Runtime{}, sessions: map[flow.DPID]*session{},
 	}
 	var mu sync.Mutex // guards r.peers until all have started
 	config := local.Config{
@@ -374,16 +382,27 @@ func (h *Harness) Metrics(name string) map[string]float64 {
 func (h *Harness) PacketIn(in *flow.PacketIn) (flow.Verdict, *flow.Decision) {
 	h.t.Helper()
 	h.Start()
-	session := h.run.sessions[in.Switch]
-	if session == nil {
+	s := h.run.session(h, in.Switch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &flow.Decision{}
+	return s.Packet(in, d), d
+}
+
+// session returns the session of a switch.
+func (r *running) session(h *Harness, sw flow.DPID) *session {
+	h.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sessions[sw]
+	if s == nil {
 		if !h.spec.Stage {
 			h.t.Fatalf("service %s takes no packets: its Spec does not say Stage", h.spec.Name)
 		}
-		session = h.run.peers[self].Pipeline(in.Switch, func(*flow.Decision) {})
-		h.run.sessions[in.Switch] = session
+		s = &session{Pipeline: r.peers[self].Pipeline(sw, func(*flow.Decision) {})}
+		r.sessions[sw] = s
 	}
-	d := &flow.Decision{}
-	return session.Packet(in, d), d
+	return s
 }
 
 // Packet is PacketIn for a frame that came in at a port now, parsed.
@@ -395,6 +414,8 @@ func (h *Harness) Packet(sw flow.DPID, port flow.Port, frame []byte) (flow.Verdi
 // Reconnect ends the session of a switch: its next packet opens another stage.
 func (h *Harness) Reconnect(sw flow.DPID) {
 	if h.run != nil {
+		h.run.mu.Lock()
+		defer h.run.mu.Unlock()
 		delete(h.run.sessions, sw)
 	}
 }

@@ -34,6 +34,17 @@ var (
 	DeleteOwnedVip = Method[DeleteOwnedVipRequest, DeleteVipResponse]{"balancer.DeleteOwnedVip"}
 )
 
+// The methods of Chain.
+var (
+	// Makes a chain, or replaces the one of that name. Answers when the switches have
+	// confirmed it, or at the latest after the configured time.
+	SetChain = Method[SetChainRequest, ServiceChain]{"chain.SetChain"}
+	// Deletes a chain. It is no error if there is none of that name.
+	DeleteChain = Method[DeleteChainRequest, DeleteChainResponse]{"chain.DeleteChain"}
+	// The chains, by name.
+	ListChains = Method[ListChainsRequest, ListChainsResponse]{"chain.ListChains"}
+)
+
 // The methods of Discovery.
 var (
 	// The links that are known, both directions of each.
@@ -397,6 +408,9 @@ var methods = []AnyMethod{
 	ListPairs,
 	SetOwnedVip,
 	DeleteOwnedVip,
+	SetChain,
+	DeleteChain,
+	ListChains,
 	ListLinks,
 	ListPortRoles,
 	AllowLink,
@@ -611,6 +625,7 @@ var subjects = []AnySubject{
 func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.ClientConnInterface) error {
 	for _, err := range []error{
 		RegisterBalancerHandlerClient(ctx, mux, NewBalancerClient(conn)),
+		RegisterChainHandlerClient(ctx, mux, NewChainClient(conn)),
 		RegisterDiscoveryHandlerClient(ctx, mux, NewDiscoveryClient(conn)),
 		RegisterFirewallHandlerClient(ctx, mux, NewFirewallClient(conn)),
 		RegisterFlowrulesHandlerClient(ctx, mux, NewFlowrulesClient(conn)),
@@ -642,6 +657,7 @@ type Clients struct {
 	grpc.ClientConnInterface
 	AppsClient
 	BalancerClient
+	ChainClient
 	DiscoveryClient
 	FirewallClient
 	FlowrulesClient
@@ -668,6 +684,7 @@ func NewClients(conn grpc.ClientConnInterface) Clients {
 		conn,
 		NewAppsClient(conn),
 		NewBalancerClient(conn),
+		NewChainClient(conn),
 		NewDiscoveryClient(conn),
 		NewFirewallClient(conn),
 		NewFlowrulesClient(conn),

@@ -16,6 +16,8 @@ const (
 	TableTranslate uint8 = 30
 	TableTracked   uint8 = 40
 	TableForward   uint8 = 50
+	TableChains    uint8 = 54
+	TableDeliver   uint8 = 56
 
 	PipelineTables = uint32(TableForward) + 1 // that a switch must have for entries elsewhere than in table 0
 )
@@ -30,8 +32,9 @@ var tables = []Table{
 	{Number: TableTranslate, Was: 3, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
 	{Number: 34, Name: "proxy", Doc: "reserved: connections of a 5G proxy"},
 	{Number: TableTracked, Was: 5, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
-	{Number: 44, Name: "chains", Doc: "reserved: service chains"},
 	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "ARP, ND, DHCP, miss: to the controller; multicast; routes"},
+	{Number: TableChains, Name: "chains", Closed: true, Doc: "packets of chains: to their next function"},
+	{Number: TableDeliver, Name: "deliver", Closed: true, Doc: "packets of chains behind the last function: to their host"},
 	{Number: 100, Last: 199, Name: "slices", Doc: "reserved: slices of other controllers"},
 }
 
@@ -55,6 +58,7 @@ const (
 	OwnerCircuits   Owner = 15
 	OwnerLabels     Owner = 16
 	OwnerSCP        Owner = 18
+	OwnerChains     Owner = 19
 )
 
 // The priorities of entries: a service has those of its rows below, and no
@@ -74,6 +78,12 @@ const (
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
 	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
+
+	// Of chains, below circuits and above virtual networks.
+	PriorityChainBack   = 29900 // what functions of chains send: to the next; one below, the packets back
+	PriorityChainPort   = 29890 // what else they send: dropped
+	PriorityChainTag    = 29880 // tagged packets of chains, from links
+	PriorityChainForged = 29870 // such tags from elsewhere: dropped
 
 	// Below the operator's usual one, above the bindings.
 	PriorityTenantDouble = 29000 // a second tag behind that of a member: dropped
@@ -149,6 +159,8 @@ const (
 	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
 	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
 	PriorityListen      = 15000 // packets of a host whose place somebody claims; above the routes, so that all are heard
+	PriorityChain       = 12000 // and twice that of the chain, to PriorityChainTop: packets from edge ports, to the first function
+	PriorityChainTop    = 13999
 	PriorityRoute       = 10000
 	PriorityLimitedMiss = 1 // as PriorityMiss, of a port that floods
 	PriorityMiss        = 0
@@ -279,6 +291,13 @@ var writers = []Writer{
 			{Table: TableForward, Base: PriorityRoute, Top: PriorityRoute, Doc: "routes between hosts"},
 		},
 		Groups: Range{1, RouteGroupMax}},
+	{Owner: OwnerChains, Name: "chains", Service: "chain", Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: what functions send, and tagged packets on their way; forged tags dropped"},
+			{Table: TableForward, Base: PriorityChain, Top: PriorityChainTop, Doc: "chains: packets from edge ports, to the first function"},
+			{Table: TableChains, Base: PriorityChain, Top: PriorityChain, Doc: "chains: by where they are in it and by client, to the next function"},
+			{Table: TableDeliver, Base: PriorityChain, Top: PriorityChain, Doc: "chains: to the host"},
+		}},
 	{Owner: OwnerGuard, Name: "guard", Service: "southbound", Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableForward, Base: PriorityLimitedTrap, Top: PriorityLimitedTrap, Doc: "the traps of a port that floods, through a meter, for 10 s"},
@@ -291,6 +310,5 @@ var writers = []Writer{
 var reserved = []Writer{
 	{Owner: 17, Name: "mirrors", Groups: Range{0xc2000000, 0xc2ffffff}},
 	{Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
-	{Owner: 19, Name: "chains", Groups: Range{0xc4000000, 0xc4ffffff}, Meters: Range{0x50000, 0x5ffff}},
 	{Owner: 20, Name: "slices", Groups: Range{0xe0000000, 0xefffffff}, Meters: Range{0x100000, 0x1fffff}},
 }

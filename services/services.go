@@ -6,6 +6,7 @@ package services
 import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/services/balancer"
+	"github.com/weft-sdn/weft/services/chain"
 	"github.com/weft-sdn/weft/services/discovery"
 	"github.com/weft-sdn/weft/services/firewall"
 	"github.com/weft-sdn/weft/services/flowrules"
@@ -56,6 +57,7 @@ func All(p gateway.Process) []weft.Spec {
 		qos.Spec(),
 		tenants.Spec(),
 		nodes.Spec(),
+		chain.Spec(),
 		tunnels.Spec(),
 		l2vpn.Spec(),
 		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),

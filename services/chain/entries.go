@@ -1,0 +1,235 @@
+package chain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// A stage is where a packet of a chain is: before a function, in a direction.
+// Within a switch packets have it as metadata.
+type stage struct {
+	of       *chain
+	to       direction
+	function int // before which; len(of.functions) or -1 behind the last
+}
+
+// The metadata of stages: the number of the chain, the direction, the function.
+const (
+	metadataFunctions = 7
+	metadataChain     = metadataFunctions + 1
+	metadataMask      = numberMask<<metadataChain | (1<<metadataChain - 1)
+	numberMask        = 1<<16 - 1
+)
+
+func (s stage) metadata() uint64 {
+	return uint64(s.of.said.Number)<<metadataChain | uint64(s.to)<<metadataFunctions | uint64(s.function)
+}
+
+// over reports whether the packet is behind the last function.
+func (s stage) over() bool { return s.function < 0 || s.function >= len(s.of.functions) }
+
+// step returns the stage behind the function.
+func (s stage) step() stage {
+	if s.function++; s.to == back {
+		s.function -= 2
+	}
+	return s
+}
+
+// first returns the stage of packets that enter a chain.
+func first(c *chain, to direction) stage {
+	if to == back {
+		return stage{c, to, len(c.functions) - 1}
+	}
+	return stage{c, to, 0}
+}
+
+// ahead returns the next stage from s on whose function is alive, or that is
+// over; false if a function that is dead blocks. It is called with mu held.
+func (b *store) ahead(s stage) (stage, bool) {
+	for ; !s.over(); s = s.step() {
+		if len(b.alive(s.of.functions[s.function])) > 0 {
+			return s, true
+		}
+		if s.of.block {
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// A builder makes the entries of one switch.
+type builder struct {
+	*store
+	sw   flow.DPID
+	list []*api.FlowEntry
+}
+
+func (b *builder) add(table uint8, priority int, m flow.Match, e flow.Entry) {
+	e.Table, e.Priority, e.Match = table, uint16(priority), m
+	b.list = append(b.list, api.NewFlowEntry(b.sw, &e))
+}
+
+// want returns the entries that a switch should have.
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+	sw, err := flow.ParseDPID(info.GetDpid())
+	req := &api.SetStandingRequest{}
+	if err != nil || unable(info) {
+		return req
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.chains.Len() == 0 {
+		return req
+	}
+	w := &builder{store: b, sw: sw}
+	for _, c := range b.chains.List() {
+		w.enter(c)
+		w.chosen(c)
+		w.returned(c)
+	}
+	w.tagged()
+	w.deliver()
+	req.Flows = w.list
+	return req
+}
+
+// enter has packets from edge ports go into a chain. Where all functions are
+// bypassed there is nothing to do.
+func (b *builder) enter(c *chain) {
+	ports := slices.SortedFunc(maps.Keys(b.edges), func(a, b flow.Location) int { return cmp.Compare(a.Port, b.Port) })
+	for _, at := range ports {
+		if at.Switch != b.sw || b.taken[at] {
+			continue
+		}
+		for _, d := range directions {
+			s, pass := b.ahead(first(c, d))
+			if pass && s.over() {
+				continue
+			}
+			b.add(flow.TableForward, flow.PriorityChain+2*int(c.said.Priority)+1-int(d), c.match[d].WithoutVLAN().WithInPort(at.Port), b.onward(s, pass))
+		}
+	}
+}
+
+// onward returns what is done with a packet that is ahead of a stage: to its
+// function, to its host, or nothing, which drops it.
+func (b *builder) onward(s stage, pass bool) flow.Entry {
+	switch {
+	case !pass:
+		return flow.Entry{}
+	case s.over():
+		return flow.Entry{Goto: flow.TableDeliver}
+	}
+	return flow.Entry{Goto: flow.TableChains, Metadata: s.metadata(), MetaMask: metadataMask}
+}
+
+// chosen has packets in a chain go to the copy of their next function that
+// their client has.
+func (b *builder) chosen(c *chain) {
+	for _, d := range directions {
+		for i, f := range c.functions {
+			alive := b.alive(f)
+			at := flow.Match{}.WithMetadata(stage{c, d, i}.metadata(), metadataMask)
+			switch {
+			case len(alive) == 0:
+			case len(f) == 1:
+				b.hand(flow.TableChains, at, f[0].enters(d), nil)
+			default:
+				for n := range cells {
+					m := c.cell(d, n)
+					m = m.WithMetadata(stage{c, d, i}.metadata(), metadataMask)
+					b.hand(flow.TableChains, m, f[chooses(n, len(f), alive)].enters(d), nil)
+				}
+			}
+		}
+	}
+}
+
+// hand adds the entry by which untagged packets go to a port, here or at another
+// switch.
+func (b *builder) hand(table uint8, m flow.Match, to flow.Location, tagged *flow.Location) {
+	if to.Switch == b.sw {
+		b.add(table, flow.PriorityChain, m, flow.Entry{Apply: []flow.Action{flow.Output(to.Port)}})
+		return
+	}
+	target := to
+	if tagged != nil {
+		target = *tagged
+	}
+	tag, ok := b.tags.of(target)
+	out, reached := b.next[b.sw][to.Switch]
+	if ok && reached {
+		b.add(table, flow.PriorityChain, m, flow.Entry{Apply: []flow.Action{flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(tag), flow.Output(out)}})
+	}
+}
+
+// returned has what comes out of functions here go on in its chain; what is not
+// of it is dropped.
+func (b *builder) returned(c *chain) {
+	for i, f := range c.functions {
+		for _, p := range f {
+			for _, at := range p.ports() {
+				if at.Switch == b.sw {
+					b.add(flow.TableIngress, flow.PriorityChainPort, flow.Match{}.WithInPort(at.Port), flow.Entry{})
+				}
+			}
+			for _, d := range directions {
+				if at := p.enters(1 - d); at.Switch == b.sw {
+					s, pass := b.ahead(stage{c, d, i}.step())
+					b.add(flow.TableIngress, flow.PriorityChainBack-int(d), c.match[d].WithoutVLAN().WithInPort(at.Port), b.onward(s, pass))
+				}
+			}
+		}
+	}
+}
+
+// tagged has packets on their way between switches go on.
+func (b *builder) tagged() {
+	var links []flow.Port
+	for at, far := range b.links {
+		if at.Switch == b.sw && far.Switch != b.sw {
+			links = append(links, at.Port)
+		}
+	}
+	slices.Sort(links)
+	for _, g := range b.tags.list() {
+		to := g.at
+		m := flow.Match{}.WithVLAN(g.tag)
+		b.add(flow.TableIngress, flow.PriorityChainForged, m, flow.Entry{})
+		e := flow.Entry{Apply: []flow.Action{flow.PopVLAN(), flow.Output(to.Port)}}
+		switch out, reached := b.next[b.sw][to.Switch]; {
+		case to.Switch == b.sw && to.Port == 0:
+			e = flow.Entry{Apply: []flow.Action{flow.PopVLAN()}, Goto: flow.TableDeliver}
+		case to.Switch == b.sw:
+		case !reached:
+			continue
+		default:
+			e = flow.Entry{Apply: []flow.Action{flow.Output(out)}}
+		}
+		for _, in := range links {
+			b.add(flow.TableIngress, flow.PriorityChainTag, m.WithInPort(in), e)
+		}
+	}
+}
+
+// deliver has packets behind the last function go to their host: all, where there
+// are functions; elsewhere those of the switch itself.
+func (b *builder) deliver() {
+	macs := maps.Keys(b.at[b.sw])
+	if slices.Contains(b.functional(), b.sw) {
+		macs = maps.Keys(b.hosts)
+	}
+	for _, mac := range slices.SortedFunc(macs, func(x, y flow.MAC) int { return cmp.Compare(x.Uint64(), y.Uint64()) }) {
+		if at := b.hosts[mac]; !b.taken[at] {
+			b.hand(flow.TableDeliver, flow.Match{}.WithEthDst(mac), at, &flow.Location{Switch: at.Switch})
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package chain
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// holdMost is how long the entries of a switch are left as they are at most, while what
+// they depend on is not known.
+const holdMost = 3 * time.Second
+
+// held are switches that have connected before the service knew the roles of their
+// ports and the ways to functions, as after a restart: the entries that they have hold until
+// then, for a set that lacks some would let packets past the functions.
+type held struct {
+	mu  sync.Mutex // guards the following
+	all map[flow.DPID]waiting
+}
+
+type waiting struct {
+	ev    *api.SwitchChanged
+	since time.Time
+}
+
+func (h *held) keep(sw flow.DPID, e *api.SwitchChanged, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	since := now
+	if w, is := h.all[sw]; is {
+		since = w.since
+	}
+	h.all[sw] = waiting{e, since}
+}
+
+func (h *held) drop(sw flow.DPID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, sw)
+}
+
+// release returns the news of the switches that need not wait any longer; rest reports
+// whether there are others.
+func (h *held) release(ready func(flow.DPID) bool, now time.Time) (list []*api.SwitchChanged, rest bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for sw, w := range h.all {
+		if ready(sw) || now.Sub(w.since) >= holdMost {
+			list = append(list, w.ev)
+			delete(h.all, sw)
+		}
+	}
+	return list, len(h.all) > 0
+}
+
+// ready reports whether the entries of a switch can be whole.
+func (b *store) ready(sw flow.DPID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.chains.Len() == 0 || b.roles[sw] && b.whole
+}

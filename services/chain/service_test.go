@@ -1,0 +1,92 @@
+package chain
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
+)
+
+func TestService(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		const sw = "0000000000000001"
+		declared := make(chan int, 1000) // how many entries
+		wefttest.Fake(h, api.SetStanding, func(_ context.Context, r *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			declared <- len(r.Flows)
+			return &api.SetStandingResponse{}, nil
+		})
+		wefttest.Fake(h, api.FindPath, func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error) {
+			return &api.FindPathResponse{}, nil
+		})
+		h.Start()
+		await := func(entries int) {
+			t.Helper()
+			for n := range declared {
+				if n == entries {
+					return
+				}
+			}
+		}
+		port := func(n uint32, up bool) {
+			wefttest.Publish(h, api.PortChangedEvent, &api.PortChanged{Port: &api.Port{Dpid: sw, Port: n, Up: up}})
+		}
+		network := func() {
+			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}})
+			for n := range uint32(6) {
+				port(n+1, true)
+			}
+			wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw, Port: 1}, Role: "edge"}})
+			far := &api.Location{Dpid: "0000000000000002", Port: 1}
+			wefttest.Publish(h, api.LinkChangedEvent, &api.LinkChanged{Link: &api.Link{Src: &api.Location{Dpid: sw, Port: 6}, Dst: far, State: "up"}})
+		}
+		network()
+		h.Settle()
+		add := func(name, dst string, in, out uint32, priority uint32) error {
+			_, err := wefttest.Call(h, api.SetChain, &api.SetChainRequest{Chain: &api.ServiceChain{
+				Name: name, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": dst}, Priority: priority,
+				Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: &api.Location{Dpid: sw, Port: in}, Out: &api.Location{Dpid: sw, Port: out}}}}},
+			}})
+			return err
+		}
+		if err := add("ids", "10.0.0.2", 2, 3, 0); err != nil {
+			t.Fatal(err)
+		}
+		const whole = 2 + 2 + 4 + 4 // in, to the function, back from its ports or dropped, and by the tags of these
+		await(whole)
+		for what, err := range map[string]struct {
+			err  error
+			want codes.Code
+		}{
+			"an overlapping match": {add("b", "10.0.0.0/24", 4, 5, 0), codes.AlreadyExists},
+			"a port of another":    {add("b", "10.1.2.3", 4, 3, 0), codes.AlreadyExists},
+			"a port of a link":     {add("b", "10.1.2.3", 4, 6, 0), codes.FailedPrecondition},
+			"no such port":         {add("b", "10.1.2.3", 4, 77, 0), codes.NotFound},
+			"another priority":     {add("c", "10.0.0.0/24", 4, 5, 7), codes.OK},
+		} {
+			if api.KindOf(err.err) != err.want {
+				t.Errorf("%s: %v, want %v", what, err.err, err.want)
+			}
+		}
+		if _, err := wefttest.Call(h, api.DeleteChain, &api.DeleteChainRequest{Name: "c"}); err != nil {
+			t.Fatal(err)
+		}
+		port(3, false) // the function is bypassed: nothing goes to it, what it still sends goes on
+		await(whole - 4)
+		list, err := wefttest.Call(h, api.ListChains, &api.ListChainsRequest{})
+		if err != nil || len(list.Chains) != 1 || list.Chains[0].State != "degraded" {
+			t.Errorf("a dead function: %v, %v", list, err)
+		}
+		port(3, true)
+		await(whole)
+		h.Restart() // the bucket stays
+		network()
+		await(whole)
+		if _, err := wefttest.Call(h, api.DeleteChain, &api.DeleteChainRequest{Name: "ids"}); err != nil {
+			t.Fatal(err)
+		}
+		await(0)
+	})
+}

@@ -1,0 +1,132 @@
+package chain
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// TestTagsLast: a restart changes no tag, a tag that was given back is the last to be
+// given out again, and where none is free the chain says so.
+func TestTagsLast(t *testing.T) {
+	n := newNetwork(t, rand.New(rand.NewPCG(3, 4)), 4)
+	port := func(sw int, p uint32) *api.Location {
+		l := &api.Location{Dpid: dpid(sw).String(), Port: p}
+		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: p, Up: true}})
+		return l
+	}
+	priority := uint32(0)
+	add := func(name, dst string, at ...*api.Location) {
+		priority++
+		m := &api.ServiceChain{Name: name, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": dst}, Priority: priority}
+		for _, l := range at {
+			m.Functions = append(m.Functions, &api.ChainFunction{Copies: []*api.ChainCopy{{In: l}}})
+		}
+		n.set(m)
+		n.settle()
+	}
+	tags := func() map[flow.Location]uint16 {
+		m := map[flow.Location]uint16{}
+		for _, g := range n.b.tags.list() {
+			m[g.at] = g.tag
+		}
+		return m
+	}
+	same := func(was map[flow.Location]uint16) {
+		t.Helper()
+		now := tags()
+		for at, tag := range was {
+			if now[at] != tag {
+				t.Errorf("%v had tag %d, and has %d", at, tag, now[at])
+			}
+		}
+	}
+	add("a", "10.0.0.1", port(0, 200), port(1, 200))
+	add("b", "10.0.0.2", port(2, 200))
+	first := tags()
+	if len(first) != 3+4 {
+		t.Fatalf("%d tags of 3 ports and 4 switches", len(first))
+	}
+	n = reborn(n)
+	same(first)
+	if _, err := n.b.chains.Remove(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	n.settle()
+	gone := first[flow.Location{Switch: dpid(2), Port: 200}]
+	add("c", "10.0.0.3", port(3, 200))
+	if got := tags()[flow.Location{Switch: dpid(3), Port: 200}]; got == gone || got == 0 {
+		t.Errorf("the next port has tag %d; %d was given back just now", got, gone)
+	}
+	n.b.cfg.LastTag = n.b.cfg.FirstTag + 8
+	add("d", "10.0.0.4", port(0, 201), port(1, 201), port(2, 201))
+	if m := n.b.get("d"); m.State != "degraded" {
+		t.Errorf("without free tags: %v", m)
+	}
+	for c := range n.b.chains.All() {
+		if _, err := n.b.chains.Remove(t.Context(), c.said.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.settle()
+	if left := tags(); len(left) != 0 {
+		t.Errorf("without chains there are tags: %v", left)
+	}
+}
+
+// reborn has a network tell a new store what it is.
+func reborn(n *network) *network {
+	old := n.b
+	n.begin()
+	for _, info := range old.switches {
+		n.b.switchChanged(&api.SwitchChanged{Switch: info})
+	}
+	for at, up := range old.ports {
+		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port), Up: up}})
+	}
+	for at := range old.edges {
+		n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
+	}
+	for a, z := range old.links {
+		n.b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(a), Dst: api.NewLocation(z), State: "up"}})
+	}
+	for mac, at := range old.hosts {
+		n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: mac.String(), At: api.NewLocation(at)}})
+	}
+	n.settle()
+	return n
+}
+
+// TestHeld: the news of a switch waits until the roles of its ports and the ways are
+// known, and not for ever.
+func TestHeld(t *testing.T) {
+	n := newNetwork(t, rand.New(rand.NewPCG(5, 6)), 3)
+	at := &api.Location{Dpid: dpid(2).String(), Port: 200}
+	n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
+	n.set(&api.ServiceChain{Name: "a", Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.1"},
+		Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: at}}}}})
+	n.begin()
+	sw := dpid(0)
+	h := &held{all: map[flow.DPID]waiting{}}
+	e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}}
+	n.b.switchChanged(e)
+	now := time.Now()
+	h.keep(sw, e, now)
+	released := func(after time.Duration) bool {
+		list, _ := h.release(n.b.ready, now.Add(after))
+		return len(list) > 0
+	}
+	if released(time.Second) {
+		t.Error("nothing is known of the switch, and its entries are declared")
+	}
+	n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 100}, Role: "edge"}})
+	if released(2 * time.Second) {
+		t.Error("no way is known, and the entries are declared")
+	}
+	if !released(holdMost) {
+		t.Error("the entries are held back for ever")
+	}
+}

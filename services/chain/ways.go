@@ -1,0 +1,108 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// legs returns from which switches packets of chains go to which: from edges and
+// functions to functions, and from functions to hosts.
+func (b *store) legs() (to map[flow.DPID]map[flow.DPID]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to = map[flow.DPID]map[flow.DPID]bool{}
+	functions := b.functional()
+	for _, dst := range functions {
+		to[dst] = map[flow.DPID]bool{}
+		for at := range b.edges {
+			to[dst][at.Switch] = true
+		}
+	}
+	if len(functions) > 0 {
+		for dst := range b.at {
+			if to[dst] == nil {
+				to[dst] = map[flow.DPID]bool{}
+			}
+		}
+	}
+	for dst := range to {
+		for _, src := range functions {
+			to[dst][src] = true
+		}
+		delete(to[dst], dst)
+	}
+	return to
+}
+
+// seek gives tags to what has none, and asks for the ways between switches. All are
+// shortest ones, and those to one switch a tree, so no packet comes back to a switch on its way.
+func (b *store) seek(ctx context.Context, find func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)) error {
+	err := b.number(ctx)
+	next := map[flow.DPID]map[flow.DPID]flow.Port{}
+	put := func(src, dst flow.DPID, out flow.Port) {
+		if next[src] == nil {
+			next[src] = map[flow.DPID]flow.Port{}
+		}
+		next[src][dst] = out
+	}
+	whole := true
+	for dst, from := range b.legs() {
+		for src := range from {
+			if next[src][dst] != 0 {
+				continue // on the way of another
+			}
+			resp, err := find(ctx, &api.FindPathRequest{Src: src.String(), Dst: dst.String()})
+			if err != nil || len(resp.Paths) == 0 {
+				whole = false // there is none now
+				continue
+			}
+			for _, hop := range resp.Paths[0].Hops {
+				at, err := flow.ParseDPID(hop.Dpid)
+				if err != nil || at == dst || next[at][dst] != 0 {
+					break // from here on the way is known
+				}
+				put(at, dst, flow.Port(hop.OutPort))
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.whole = b.whole || whole
+	if !maps.EqualFunc(next, b.next, maps.Equal[map[flow.DPID]flow.Port, map[flow.DPID]flow.Port]) || b.tags.changed {
+		b.next, b.tags.changed = next, false
+		b.declare()
+	}
+	return err
+}
+
+// number gives tags to ports of functions and switches that packets go to, and takes
+// those that are not needed.
+func (b *store) number(ctx context.Context) error {
+	b.mu.Lock()
+	needed := map[flow.Location]bool{}
+	for at := range b.taken {
+		needed[at] = true
+	}
+	if len(b.taken) > 0 {
+		for sw := range b.at {
+			needed[flow.Location{Switch: sw}] = true
+		}
+	}
+	missing, idle := b.tags.compare(needed)
+	b.mu.Unlock()
+	var failed []error
+	for _, at := range missing {
+		failed = append(failed, b.tags.give(ctx, at))
+	}
+	for _, at := range idle {
+		failed = append(failed, b.tags.take(ctx, at))
+	}
+	return errors.Join(failed...)
+}

@@ -34,10 +34,11 @@ func TestService(t *testing.T) {
 			wefttest.Publish(h, api.PortChangedEvent, &api.PortChanged{Port: &api.Port{Dpid: sw, Port: n, Up: up}})
 		}
 		network := func() {
-			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}})
+			e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}}
 			for n := range uint32(6) {
-				port(n+1, true)
+				e.Ports = append(e.Ports, &api.Port{Dpid: sw, Port: n + 1, Up: true})
 			}
+			wefttest.Publish(h, api.SwitchChangedEvent, e)
 			wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw, Port: 1}, Role: "edge"}})
 			far := &api.Location{Dpid: "0000000000000002", Port: 1}
 			wefttest.Publish(h, api.LinkChangedEvent, &api.LinkChanged{Link: &api.Link{Src: &api.Location{Dpid: sw, Port: 6}, Dst: far, State: "up"}})

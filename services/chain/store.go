@@ -2,6 +2,8 @@ package chain
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -188,15 +190,29 @@ func (b *store) message(c *chain) *api.ServiceChain {
 	return m
 }
 
-// alive returns which copies of a function are alive: their ports are up. It is
-// called with mu held.
+// alive returns which copies of a function are alive: their ports are up, and their
+// switches there. It is called with mu held.
 func (b *store) alive(f function) (list []int) {
 	for i, p := range f {
-		if b.up(p.in) && b.up(p.out) {
+		if b.up(p.in) && b.up(p.out) && b.there(p.in.Switch) && b.there(p.out.Switch) {
 			list = append(list, i)
 		}
 	}
 	return list
+}
+
+// there reports whether a switch is connected, or has a link that is up: without a
+// controller it still forwards. It is called with mu held.
+func (b *store) there(sw flow.DPID) bool {
+	if info := b.switches[sw]; info == nil || info.Connected {
+		return true
+	}
+	for at := range b.links {
+		if at.Switch == sw {
+			return true
+		}
+	}
+	return false
 }
 
 // up reports whether a port is; one of a switch that has not been heard of is
@@ -207,12 +223,23 @@ func (b *store) up(at flow.Location) bool {
 }
 
 func (b *store) switchChanged(e *api.SwitchChanged) {
-	if sw, err := flow.ParseDPID(e.GetSwitch().GetDpid()); err == nil {
-		b.mu.Lock()
-		b.switches[sw] = proto.CloneOf(e.Switch)
-		b.mu.Unlock()
-		b.reroute()
+	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
+	if err != nil {
+		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.switches[sw] = proto.CloneOf(e.Switch)
+	if e.Switch.Connected {
+		maps.DeleteFunc(b.ports, func(at flow.Location, _ bool) bool { return at.Switch == sw })
+		for _, p := range e.Ports {
+			b.ports[flow.Location{Switch: sw, Port: flow.Port(p.Port)}] = p.Up
+		}
+	}
+	if slices.Contains(b.functional(), sw) {
+		b.declare()
+	}
+	b.reroute()
 }
 
 func (b *store) portChanged(e *api.PortChanged) {
@@ -258,10 +285,15 @@ func (b *store) linkChanged(e *api.LinkChanged) {
 	if was, there := b.links[src]; there == up && (!there || was == dst) {
 		return
 	}
+	was := b.there(src.Switch)
 	if delete(b.links, src); up {
 		b.links[src] = dst
 	}
-	if b.chains.Len() > 0 {
+	switch {
+	case b.chains.Len() == 0:
+	case was != b.there(src.Switch):
+		b.declare()
+	default:
 		b.declare(src.Switch)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/services/balancer"
+	"github.com/weft-sdn/weft/services/chain"
 	"github.com/weft-sdn/weft/services/discovery"
 	"github.com/weft-sdn/weft/services/firewall"
 	"github.com/weft-sdn/weft/services/flowrules"
@@ -87,7 +88,7 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), scp.Spec(), balancer.Spec(), router.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(ryu.Process{}), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), scp.Spec(), balancer.Spec(), router.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), chain.Spec(), ryu.Spec(ryu.Process{}), probe(got)}
 	if c.known = specs; len(o.only) > 0 {
 		specs = slices.Clone(specs)
 		specs = slices.DeleteFunc(specs, func(s weft.Spec) bool { return s.Name != "probe" && !slices.Contains(o.only, s.Name) })
@@ -136,6 +137,7 @@ func probe(got chan<- *weft.Env) weft.Spec {
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.SetNat, api.DeleteNat, api.ListNats,
 			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters,
+			api.SetChain, api.DeleteChain, api.ListChains,
 			api.ListLimits, api.ListHeartbeats, api.ListPortStats, api.ListFlowStats),
 		Run: func(ctx context.Context, env *weft.Env) error {
 			if err := weft.Ready(ctx, env); err != nil {

@@ -1,0 +1,166 @@
+package test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// chained is a network in which packets between h1 and h3 pass two functions, bridges of
+// the kernel between two ports: f1 at the second switch and f2 at the third.
+type chained struct {
+	t *testing.T
+	c *controller
+	l *lab.Lab
+}
+
+// passed returns how many packets a function has had.
+func (n *chained) passed(function string) int {
+	n.t.Helper()
+	sum := 0
+	for _, dev := range []string{"eth0", "eth1"} {
+		out, err := n.l.Exec(context.Background(), function, "awk", "$1 == \""+dev+":\" {print $3}", "/proc/net/dev")
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		x, err := strconv.Atoi(strings.TrimSpace(out))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		sum += x
+	}
+	return sum
+}
+
+// through sends pings and has those counted that come to functions: each twice, there
+// and back.
+func (n *chained) through(when, from, to string, functions ...string) {
+	n.t.Helper()
+	const sent = 20
+	want := map[string]bool{}
+	for _, f := range functions {
+		want[f] = true
+	}
+	before := map[string]int{"f1": n.passed("f1"), "f2": n.passed("f2")}
+	r, err := n.l.Ping(context.Background(), from, to, lab.PingOptions{Count: sent, Interval: 10 * time.Millisecond, Timeout: patience})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if r.Lost() > 0 {
+		n.t.Errorf("%s: %s to %s: %d of %d pings are lost", when, from, to, r.Lost(), r.Sent)
+	}
+	for f, was := range before {
+		switch got := n.passed(f) - was; {
+		case want[f] && got < 2*sent:
+			n.t.Errorf("%s: %s has had %d packets of %d pings", when, f, got, sent)
+		case !want[f] && got >= sent:
+			n.t.Errorf("%s: %s has had %d packets, and is to have none", when, f, got)
+		}
+	}
+}
+
+// link sets the second interface of a function up or down, and waits until the chain
+// says so.
+func (n *chained) link(function, to, state string) {
+	n.t.Helper()
+	if _, err := n.l.Exec(context.Background(), function, "ip", "link", "set", "eth1", to); err != nil {
+		n.t.Fatal(err)
+	}
+	var last *api.ServiceChain
+	eventually(n.t, 20*time.Second, "the chain "+state, func() bool {
+		last = call(n.c, api.ListChains, &api.ListChainsRequest{}).Chains[0]
+		return last.State == state
+	})
+}
+
+// TestChain: packets pass the functions in both directions, a dead one is bypassed within
+// a moment or blocks, also while there is no controller and after it is back; nothing is left of a
+// chain that is deleted.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	topo, err := lab.Linear(3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(name, sw string) lab.Host {
+		return lab.Host{Name: name, Switch: sw, Eth1: &lab.Attachment{Switch: sw}, IPv4: lab.NoIPv4(), IPv6: lab.NoIPv6()}
+	}
+	topo.Hosts = append(topo.Hosts, none("f1", "s2"), none("f2", "s3"))
+	c := start(t, options{})
+	n := &chained{t: t, c: c, l: bring(t, topo, c)}
+	settled(c, n.l)
+	h3 := lookup(t, n.l, "h3")
+	m := &api.ServiceChain{Name: "both", Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": h3.IPv4.Addr().String()}}
+	for _, f := range []string{"f1", "f2"} {
+		h := lookup(t, n.l, f)
+		at := func(port uint16) *api.Location {
+			return &api.Location{Dpid: dpid(t, n.l, h.Switch), Port: uint32(port)}
+		}
+		m.Functions = append(m.Functions, &api.ChainFunction{Copies: []*api.ChainCopy{{In: at(h.Port), Out: at(h.Eth1.Port)}}})
+	}
+	n.through("without a chain", "h1", "h3")
+	n.through("without a chain", "h3", "h1")
+	call(c, api.SetChain, &api.SetChainRequest{Chain: m})
+	for _, f := range []string{"f1", "f2"} {
+		if _, err := n.l.Exec(context.Background(), f, "sh", "-ec", "ip link add br0 type bridge; ip link set eth0 master br0; ip link set eth1 master br0; ip link set br0 up"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.through("at first", "h1", "h3", "f1", "f2")
+	n.through("the other way", "h3", "h1", "f1", "f2")
+	n.through("other hosts", "h1", "h2")
+
+	stream := endless(t, n.l, "h1", "h3", 5*time.Millisecond)
+	stream.flows(20)
+	n.link("f1", "down", "degraded")
+	stream.flows(20)
+	r := stream.end()
+	t.Logf("a function died: %d of %d lost, the longest outage was %v ms", r.Lost(), r.Sent, r.Outage)
+	n.through("with f1 bypassed", "h1", "h3", "f2")
+	n.link("f1", "up", "up")
+	n.through("with f1 back", "h1", "h3", "f1", "f2")
+
+	stream = endless(t, n.l, "h1", "h3", 5*time.Millisecond)
+	stream.flows(20)
+	was := n.passed("f2")
+	c.stop()
+	stream.flows(20)
+	n.c = start(t, options{store: c.store, address: c.address})
+	settled(n.c, n.l)
+	stream.flows(100)
+	had := n.passed("f2") - was
+	if r = stream.end(); r.Lost() > 0 {
+		t.Errorf("%d of %d pings are lost over a restart", r.Lost(), r.Sent)
+	}
+	if had < 2*100 {
+		t.Errorf("over a restart f2 has had %d packets of more than 120 pings", had)
+	}
+	n.through("after a restart", "h1", "h3", "f1", "f2")
+
+	m.OnFailure = "block"
+	call(n.c, api.SetChain, &api.SetChainRequest{Chain: m})
+	n.link("f2", "down", "blocked")
+	if r, err := n.l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 5, Interval: 10 * time.Millisecond, Timeout: time.Second}); err != nil || r.Lost() < r.Sent {
+		t.Errorf("a dead function blocks: %d of %d lost (%v)", r.Lost(), r.Sent, err)
+	}
+	n.link("f2", "up", "up")
+	n.through("with f2 back", "h1", "h3", "f1", "f2")
+
+	for _, f := range []string{"f1", "f2"} {
+		if _, err := n.l.Exec(context.Background(), f, "ip", "link", "del", "br0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(n.c, api.DeleteChain, &api.DeleteChainRequest{Name: m.Name})
+	n.through("without the chain", "h1", "h3")
+	for _, sw := range topo.Switches {
+		if x := present(t, n.l, sw.Name, "table=54") + present(t, n.l, sw.Name, "table=56"); x > 2 { // the tables' misses
+			t.Errorf("%s has %d entries of chains", sw.Name, x)
+		}
+	}
+}

@@ -257,6 +257,7 @@ func TestNextOfDown(t *testing.T) {
 	g.b.improved = g.clock
 	g.b.mu.Unlock()
 	g.clock = g.clock.Add(time.Hour)
+	g.repair(t.Context())
 	if wait := g.next(); wait != g.b.cfg.Retry {
 		t.Errorf("the next look is in %v, want %v", wait, g.b.cfg.Retry)
 	}

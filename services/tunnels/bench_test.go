@@ -9,36 +9,65 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// BenchmarkOneBeside9000 measures one more tunnel beside 9,000 in a grid of 6 by 10
-// switches.
+// crowd is a grid of 6 by 10 switches that has more and more tunnels.
+type crowd struct {
+	*rig
+	n int
+}
+
+func newCrowd(b *testing.B, tunnels int) *crowd {
+	c := &crowd{rig: newRig(b, gridOf(6, 10)...)}
+	for at := range c.cables {
+		c.set[at] = &api.LinkSettings{CapacityKbps: 1e9}
+	}
+	c.tell()
+	for range tunnels / 1000 {
+		c.grow(1000)
+	}
+	return c
+}
+
+// grow adds tunnels in one call.
+func (c *crowd) grow(count int) {
+	q := &api.SetTunnelsRequest{}
+	for range count {
+		from := flow.DPID(1 + c.n%60)
+		to := flow.DPID(1 + (c.n*7+c.n/60+13)%60)
+		if from == to {
+			to = from%60 + 1
+		}
+		q.Tunnels = append(q.Tunnels, &api.Tunnel{Name: fmt.Sprint("t", c.n), From: from.String(), To: to.String(), ReservedKbps: 1})
+		c.n++
+	}
+	resp, err := c.setTunnels(context.Background(), q)
+	if err != nil || resp.Outcomes[count-1].Tunnel.State != "up" {
+		c.t.Fatal(resp.GetOutcomes()[count-1], err)
+	}
+}
+
+// BenchmarkOneBeside9000 measures one more tunnel beside 9,000.
 func BenchmarkOneBeside9000(b *testing.B) {
-	g := newRig(b, gridOf(6, 10)...)
-	for at := range g.cables {
-		g.set[at] = &api.LinkSettings{CapacityKbps: 1e9}
-	}
-	g.tell()
-	n := 0
-	set := func(count int) {
-		q := &api.SetTunnelsRequest{}
-		for range count {
-			from := flow.DPID(1 + n%60)
-			to := flow.DPID(1 + (n*7+n/60+13)%60)
-			if from == to {
-				to = from%60 + 1
-			}
-			q.Tunnels = append(q.Tunnels, &api.Tunnel{Name: fmt.Sprint("t", n), From: from.String(), To: to.String(), ReservedKbps: 1})
-			n++
-		}
-		resp, err := g.setTunnels(context.Background(), q)
-		if err != nil || resp.Outcomes[count-1].Tunnel.State != "up" {
-			b.Fatal(resp.GetOutcomes()[count-1], err)
-		}
-	}
-	for range 9 {
-		set(1000)
-	}
+	c := newCrowd(b, 9000)
 	for b.Loop() {
-		set(1)
+		c.grow(1)
+	}
+}
+
+// BenchmarkRound measures a round of the repairer in which one tunnel is seen to that
+// lacks nothing, beside so many others.
+func BenchmarkRound(b *testing.B) {
+	for _, n := range []int{1000, 9000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c := newCrowd(b, n)
+			s := c.b.status["t5"]
+			for b.Loop() {
+				c.b.mu.Lock()
+				c.b.need(s, c.clock)
+				c.b.mu.Unlock()
+				c.repair(context.Background())
+				c.next()
+			}
+		})
 	}
 }
 

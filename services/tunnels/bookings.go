@@ -96,7 +96,7 @@ func (b *store) crowded(at flow.Location) {
 		s.displaced = fmt.Sprintf("its %d kbit/s on the link from switch %v port %v are taken by tunnels that are more important, or the link has less than before", s.kbps, at.Switch, at.Port)
 		b.unbook(s)
 		s.yields = true
-		s.needs, s.again = true, b.now()
+		b.need(s, b.now())
 		b.kick()
 	}
 }

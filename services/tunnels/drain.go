@@ -27,7 +27,7 @@ func (r *repairer) drainLink(ctx context.Context, q *api.DrainLinkRequest) *api.
 			if s.tunnel.around == nil {
 				up[name] = s.state != "down"
 			}
-			s.needs, s.again = true, b.now()
+			b.need(s, b.now())
 		}
 	}
 	b.mu.Unlock()

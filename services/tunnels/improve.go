@@ -11,6 +11,48 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
+// held is the tunnels that move to a better path when it has been there for the same
+// time.
+type held struct {
+	all    map[string]*status
+	later  map[string]*status // not looked at with the others, since they lacked something
+	looked time.Time          // up to which better link all have been
+}
+
+// hold enters a tunnel among those with its hold time. It is called with mu held.
+func (b *store) hold(s *status) {
+	hold, ok := s.tunnel.hold()
+	if !ok || s.tunnel.overlay() {
+		return
+	}
+	h := b.holds[hold]
+	if h == nil {
+		h = &held{all: map[string]*status{}, later: map[string]*status{}}
+		if !b.now().Before(b.improved.Add(hold)) {
+			h.looked = b.improved // its path is sought with the link as it is
+		}
+		b.holds[hold] = h
+	}
+	h.all[s.tunnel.name] = s
+}
+
+// unhold takes a tunnel out of those with its hold time. It is called with mu held.
+func (b *store) unhold(s *status) {
+	hold, _ := s.tunnel.hold()
+	if h := b.holds[hold]; h != nil {
+		delete(h.later, s.tunnel.name)
+		if delete(h.all, s.tunnel.name); len(h.all) == 0 {
+			delete(b.holds, hold)
+		}
+	}
+}
+
+// improvable reports whether a tunnel may move to a better path. One that lacks
+// something is seen to for that. It is called with mu held.
+func (b *store) improvable(s *status) bool {
+	return b.needs[s.tunnel.name] == nil && s.state == "up"
+}
+
 // next returns after how long tunnels are to be seen to again.
 func (r *repairer) next() time.Duration {
 	b := r.b
@@ -18,18 +60,16 @@ func (r *repairer) next() time.Duration {
 	defer b.mu.Unlock()
 	wait := b.cfg.Retry
 	now := b.now()
-	for _, s := range b.status {
-		if hold, ok := s.tunnel.hold(); ok && s.improvable(b.improved) {
+	for hold, h := range b.holds {
+		due := h.looked.Before(b.improved)
+		for _, s := range h.later {
+			due = due || b.improvable(s)
+		}
+		if due {
 			wait = min(wait, max(b.improved.Add(hold).Sub(now), 10*time.Millisecond))
 		}
 	}
 	return wait
-}
-
-// improvable reports whether a tunnel has not been looked at since a link has
-// become better. One that lacks something is seen to for that.
-func (s *status) improvable(since time.Time) bool {
-	return !s.needs && s.state == "up" && !s.tunnel.overlay() && s.checked.Before(since)
 }
 
 // improve moves tunnels to better paths, when their hold times have passed since a
@@ -39,15 +79,22 @@ func (r *repairer) improve(ctx context.Context) (changes []change) {
 	var quests []*quest
 	b.mu.Lock()
 	now := b.now()
-	for _, s := range b.status {
-		if !s.improvable(b.improved) {
+	for hold, h := range b.holds {
+		if now.Before(b.improved.Add(hold)) {
 			continue
 		}
-		if hold, ok := s.tunnel.hold(); !ok || now.Before(b.improved.Add(hold)) {
-			continue
+		list := h.later
+		if h.looked.Before(b.improved) {
+			list, h.looked = h.all, b.improved
 		}
-		s.checked = b.improved
-		quests = append(quests, &quest{t: s.tunnel})
+		for name, s := range list {
+			if b.improvable(s) {
+				delete(h.later, name)
+				quests = append(quests, &quest{t: s.tunnel})
+			} else {
+				h.later[name] = s
+			}
+		}
 	}
 	b.mu.Unlock()
 	slices.SortFunc(quests, func(x, y *quest) int { return cmp.Compare(x.t.name, y.t.name) })

@@ -52,7 +52,8 @@ func (b *store) learn(src, dst flow.Location, now *link) {
 		b.improved = b.now()
 	}
 	if s := b.status[bypassName(src)]; s != nil && was != nil && !slices.Equal(was.risks, now.risks) {
-		s.reroute, s.needs, s.again = true, true, time.Time{}
+		s.reroute = true
+		b.need(s, time.Time{})
 		b.kick()
 	}
 	for _, name := range sorted(b.over[src]) {

@@ -128,7 +128,7 @@ func (b *store) carries(p lsp) bool {
 // held.
 func (b *store) wantedPairs() map[pair]bool {
 	want := map[pair]bool{}
-	for _, s := range b.status {
+	for _, s := range b.overlays {
 		if s.tunnel.overlay() {
 			want[newPair(s.tunnel.wanted.Transport, s.tunnel.from, s.tunnel.to)] = true
 		}

@@ -93,6 +93,11 @@ func (r *repairer) repair(ctx context.Context) {
 	r.retire(changes)
 }
 
+// need has a tunnel seen to, from a time on. It is called with mu held.
+func (b *store) need(s *status, from time.Time) {
+	b.needs[s.tunnel.name], s.again = s, from
+}
+
 // needy returns the tunnels to be seen to, the most important first; one that is to
 // be apart from another of them is left for the next round.
 func (r *repairer) needy() (list []*tunnel) {
@@ -101,8 +106,8 @@ func (r *repairer) needy() (list []*tunnel) {
 	defer b.mu.Unlock()
 	now := b.now()
 	due := map[string]bool{}
-	for name, s := range b.status {
-		if s.needs && !now.Before(s.again) {
+	for name, s := range b.needs {
+		if !now.Before(s.again) {
 			due[name] = true
 		}
 	}
@@ -117,7 +122,7 @@ func (r *repairer) needy() (list []*tunnel) {
 		}
 	}
 	for _, t := range list {
-		b.status[t.name].needs = false
+		delete(b.needs, t.name)
 	}
 	slices.SortFunc(list, func(a, b *tunnel) int {
 		x, _ := priorities(a.wanted)
@@ -136,8 +141,8 @@ func (r *repairer) lacks(name, why string) {
 	if s := b.status[name]; s != nil {
 		s.lack = why
 		b.assess(s, why)
-		if !s.needs { // nothing else has happened
-			s.needs, s.again = true, b.now().Add(b.cfg.Retry)
+		if b.needs[name] == nil { // nothing else has happened
+			b.need(s, b.now().Add(b.cfg.Retry))
 		}
 	}
 }
@@ -149,7 +154,7 @@ func (r *repairer) postpone(changes []change) {
 	defer b.mu.Unlock()
 	for _, c := range changes {
 		if s := b.status[c.name]; s != nil {
-			s.needs, s.again = true, b.now().Add(time.Second)
+			b.need(s, b.now().Add(time.Second))
 		}
 	}
 }
@@ -327,7 +332,9 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp)
 	defer b.mu.Unlock()
 	s := b.status[t.name]
 	if s != nil && s.tunnel == now {
-		s.needs = s.displaced != "" && !lose
+		if delete(b.needs, t.name); s.displaced != "" && !lose {
+			b.need(s, s.again)
+		}
 	}
 	if s == nil || s.tunnel != now || s.entered == now && len(s.retired) == 0 {
 		if s != nil {
@@ -358,7 +365,7 @@ func (r *repairer) enter(changes []change, failed error) {
 			continue // changed meanwhile; seen to again
 		}
 		if failed != nil && s.entered != s.tunnel && b.whole(s.path(s.active)) {
-			s.needs, s.again = true, b.now().Add(time.Second)
+			b.need(s, b.now().Add(time.Second))
 			b.assess(s, "its new path is not confirmed: "+failed.Error())
 			continue
 		}
@@ -373,7 +380,7 @@ func (r *repairer) enter(changes []change, failed error) {
 		b.assess(s, s.lack)
 		b.differs(c.name)
 		if s.state != "up" && s.again.IsZero() {
-			s.needs, s.again = true, b.now().Add(b.cfg.Retry)
+			b.need(s, b.now().Add(b.cfg.Retry))
 		}
 	}
 }

@@ -33,14 +33,18 @@ type store struct {
 	sessions map[flow.DPID]map[flow.Port]bool          // whether BFD sessions are up that have been
 	dead     map[flow.Location]bool                    // the ports whose sessions are not
 	booked   bookings
+	needs    map[string]*status                   // the tunnels to be seen to
 	improved time.Time                            // when a link has last become better
+	holds    map[time.Duration]*held              // the tunnels that move to better paths, by hold time
 	switches map[flow.DPID]*api.Switch            // that are connected
 	over     map[flow.Location]map[string]bool    // the tunnels that leave by a port
 	crossed  map[crossing]map[string]bool         // the tunnels whose frames go around a link if it fails
 	fars     map[flow.Location]map[flow.DPID]bool // the switches to which these lead
 	stale    map[flow.Location]bool               // the links whose bypass may have to be another
+	overlays map[string]*status                   // the tunnels that want or have a path over a tunnel port
 	labels   *labels
 	groups   map[uint32]bool
+	group    uint32                 // all below are in use
 	news     map[string]bool        // the tunnels that may differ from what was published
 	told     map[string]*api.Tunnel // as last published
 	pairs    map[pair]ports         // the tunnel ports that are known
@@ -64,7 +68,6 @@ type status struct {
 	entered *tunnel // as its head has it: the one before, until the switches after the head have confirmed
 	active  int     // on which path of entered
 	retired []lsp   // no longer wanted, still installed
-	needs   bool    // to be seen to
 	state   string
 	reason  string
 	since   time.Time
@@ -73,11 +76,10 @@ type status struct {
 	books     []flow.Location // the links on which it books, at its bandwidth and holding priority
 	kbps      uint64
 	hold      uint32
-	displaced string    // why it has lost its bandwidth
-	lack      string    // why it has not got what it lacks
-	yields    bool      // what its head still has books nothing: others have the bandwidth
-	reroute   bool      // other paths are wanted
-	checked   time.Time // up to which better link its paths are the best
+	displaced string // why it has lost its bandwidth
+	lack      string // why it has not got what it lacks
+	yields    bool   // what its head still has books nothing: others have the bandwidth
+	reroute   bool   // other paths are wanted
 	pieces    map[flow.DPID]*piece
 }
 
@@ -97,7 +99,7 @@ func (s *status) installed() []lsp {
 
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
-		news: map[string]bool{}, told: map[string]*api.Tunnel{},
+		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, holds: map[time.Duration]*held{}, group: flow.TunnelGroups,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
 		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
@@ -124,13 +126,18 @@ func (b *store) changed(old, now *tunnel) {
 	s := b.status[name]
 	if s != nil {
 		b.index(s, false)
+		if now == nil || now.wanted.RevertAfterS != old.wanted.RevertAfterS || now.overlay() != old.overlay() {
+			b.unhold(s)
+		}
 	}
 	var touched []flow.DPID
 	switch {
 	case now == nil:
 		b.unbook(s)
 		delete(b.status, name)
+		delete(b.needs, name)
 		delete(b.groups, old.group)
+		b.group = min(b.group, old.group)
 		for _, p := range s.installed() {
 			b.release(p)
 			touched = append(touched, switchesOf(p)...)
@@ -150,6 +157,7 @@ func (b *store) changed(old, now *tunnel) {
 		s.reroute = s.reroute || !sameDemand(old, now)
 		s.tunnel = now
 	}
+	b.hold(s)
 	b.groups[now.group] = true
 	for _, p := range now.paths(onPrimary) {
 		for _, h := range p {
@@ -161,7 +169,7 @@ func (b *store) changed(old, now *tunnel) {
 	}
 	b.index(s, true)
 	b.book(s)
-	s.needs = true
+	b.needs[name] = s
 	b.declare(append(touched, now.from)...)
 	b.kick()
 }
@@ -170,13 +178,18 @@ func (b *store) changed(old, now *tunnel) {
 // with mu held.
 func (b *store) index(s *status, enter bool) {
 	s.pieces = nil
+	over := s.tunnel.overlay()
 	for _, p := range append(s.installed(), lsp{{sw: s.tunnel.from}}) {
+		over = over || p.overlay()
 		for _, h := range p {
 			note(b.at, h.sw, s.tunnel.name, enter)
 		}
 		for _, at := range p.via() {
 			note(b.over, at, s.tunnel.name, enter)
 		}
+	}
+	if delete(b.overlays, s.tunnel.name); over && enter {
+		b.overlays[s.tunnel.name] = s
 	}
 	b.cross(s, enter)
 }
@@ -225,8 +238,10 @@ func (b *store) set(ctx context.Context, t *tunnel) (result string, err error) {
 // held.
 func (b *store) admit(old, t *tunnel) (result string, now *tunnel, err error) {
 	if old == nil {
-		for t.group = flow.TunnelGroups; b.groups[t.group]; t.group++ {
+		for b.groups[b.group] {
+			b.group++
 		}
+		t.group = b.group
 		return made, t, nil
 	}
 	if err := old.keptBy(t.wanted.User); err != nil {
@@ -345,7 +360,7 @@ func (b *store) judge(s *status) {
 	b.book(s)
 	b.assess(s, "")
 	if s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
-		s.needs, s.again = true, time.Time{}
+		b.need(s, time.Time{})
 		b.kick()
 	}
 }
@@ -412,7 +427,7 @@ func (b *store) converged() {
 			b.stale[*s.tunnel.around] = true
 		}
 		if b.assess(s, s.lack); s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
-			s.needs, s.again = true, time.Time{}
+			b.need(s, time.Time{})
 			b.kick()
 		}
 	}

@@ -116,8 +116,16 @@ type Circuit struct {
 	Planned []string `protobuf:"bytes,47,rep,name=planned,proto3" json:"planned,omitempty"`
 	// Frames from customers that are not carried, at all ends.
 	DroppedPackets uint64 `protobuf:"varint,48,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Links that its ways avoid, by the port at one end, because max_delay_us or l2vpn.max_loss was
+	// broken there.
+	Avoids []*Location `protobuf:"bytes,49,rep,name=avoids,proto3" json:"avoids,omitempty"`
+	// RFC 3339: until when it avoids them.
+	AvoidsUntil string `protobuf:"bytes,50,opt,name=avoids_until,json=avoidsUntil,proto3" json:"avoids_until,omitempty"`
+	// Which of the tunnels between its switches it goes through, where one cannot hold the rates of
+	// all circuits; 0 is the first.
+	Share         uint32 `protobuf:"varint,51,opt,name=share,proto3" json:"share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Circuit) Reset() {
@@ -440,6 +448,27 @@ func (x *Circuit) GetPlanned() []string {
 func (x *Circuit) GetDroppedPackets() uint64 {
 	if x != nil {
 		return x.DroppedPackets
+	}
+	return 0
+}
+
+func (x *Circuit) GetAvoids() []*Location {
+	if x != nil {
+		return x.Avoids
+	}
+	return nil
+}
+
+func (x *Circuit) GetAvoidsUntil() string {
+	if x != nil {
+		return x.AvoidsUntil
+	}
+	return ""
+}
+
+func (x *Circuit) GetShare() uint32 {
+	if x != nil {
+		return x.Share
 	}
 	return 0
 }
@@ -2335,7 +2364,8 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\"\xc2\t\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xa6\n" +
+	"\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -2389,7 +2419,10 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\vtree_labels\x18. \x03(\v2\x15.weft.v1.CircuitLabelR\n" +
 	"treeLabels\x12\x18\n" +
 	"\aplanned\x18/ \x03(\tR\aplanned\x12'\n" +
-	"\x0fdropped_packets\x180 \x01(\x04R\x0edroppedPacketsB\v\n" +
+	"\x0fdropped_packets\x180 \x01(\x04R\x0edroppedPackets\x12)\n" +
+	"\x06avoids\x181 \x03(\v2\x11.weft.v1.LocationR\x06avoids\x12!\n" +
+	"\favoids_until\x182 \x01(\tR\vavoidsUntil\x12\x14\n" +
+	"\x05share\x183 \x01(\rR\x05shareB\v\n" +
 	"\t_priority\"\xed\x02\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
@@ -2583,46 +2616,48 @@ var file_l2vpn_proto_goTypes = []any{
 	(*ValidateCircuitsResponse)(nil), // 26: weft.v1.ValidateCircuitsResponse
 	(*CircuitFault)(nil),             // 27: weft.v1.CircuitFault
 	(*CircuitChanged)(nil),           // 28: weft.v1.CircuitChanged
+	(*Location)(nil),                 // 29: weft.v1.Location
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
 	3,  // 1: weft.v1.Circuit.delay_us:type_name -> weft.v1.CircuitDelay
 	2,  // 2: weft.v1.Circuit.tree_labels:type_name -> weft.v1.CircuitLabel
-	0,  // 3: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
-	6,  // 4: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
-	0,  // 5: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
-	0,  // 6: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
-	0,  // 7: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
-	17, // 8: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
-	16, // 9: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
-	20, // 10: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
-	23, // 11: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
-	24, // 12: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
-	27, // 13: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
-	0,  // 14: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	4,  // 15: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 16: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 17: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 18: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	18, // 19: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	21, // 20: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
-	25, // 21: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	12, // 22: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 23: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 24: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 25: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 26: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 27: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	19, // 28: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	22, // 29: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
-	26, // 30: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	13, // 31: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 32: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	24, // [24:33] is the sub-list for method output_type
-	15, // [15:24] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	29, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
+	0,  // 4: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
+	6,  // 5: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
+	0,  // 6: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
+	0,  // 7: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
+	0,  // 8: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
+	17, // 9: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
+	16, // 10: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
+	20, // 11: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
+	23, // 12: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
+	24, // 13: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
+	27, // 14: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 15: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	4,  // 16: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 17: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 18: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 19: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	18, // 20: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	21, // 21: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
+	25, // 22: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	12, // 23: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 24: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 25: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 26: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 27: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 28: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	19, // 29: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	22, // 30: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
+	26, // 31: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	13, // 32: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 33: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	25, // [25:34] is the sub-list for method output_type
+	16, // [16:25] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -2631,6 +2666,7 @@ func file_l2vpn_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_switches_proto_init()
 	file_l2vpn_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -245,6 +245,7 @@ func parse(m *api.Circuit) (*circuit, error) {
 		}
 	}
 	c.Id, c.Members, c.TreeLabels, c.Planned = m.Id, m.Members, m.TreeLabels, m.Planned
+	c.Avoids, c.AvoidsUntil, c.Share = m.Avoids, m.AvoidsUntil, m.Share
 	return c, nil
 }
 
@@ -253,6 +254,14 @@ func (c *circuit) copy() *circuit {
 	n := *c
 	n.Circuit = wanted(c.Circuit)
 	return &n
+}
+
+// follow has a circuit between the same switches as before, by the same transport, keep the
+// way that was chosen for it.
+func (c *circuit) follow(old *circuit) {
+	if slices.Equal(c.edges(), old.edges()) && c.Transport == old.Transport && c.Type == vpws {
+		c.Avoids, c.AvoidsUntil, c.Share = old.Avoids, old.AvoidsUntil, old.Share
+	}
 }
 
 // message returns the circuit as it is stored.

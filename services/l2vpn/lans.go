@@ -223,6 +223,7 @@ func (b *store) step(s *status) {
 // again has the entries of a circuit declared. It is called with mu held.
 func (b *store) again(s *status) {
 	s.version++
+	s.changed = b.now()
 	b.redeclare(s)
 }
 

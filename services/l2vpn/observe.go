@@ -196,6 +196,12 @@ func (o *observer) judge() {
 	for name, s := range b.status {
 		had := s.measured
 		s.measured = measures[name]
+		if _, was := b.broken[name]; s.measured == nil || s.measured.bound == "" {
+			delete(b.broken, name)
+			s.detour = ""
+		} else if !was {
+			b.broken[name] = b.now()
+		}
 		if had.why() != s.measured.why() {
 			b.assess(s)
 		}

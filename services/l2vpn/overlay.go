@@ -52,7 +52,7 @@ func star(edges []flow.DPID) (list []arc) {
 func carries(t *api.Tunnel) bool { return usable(t) != 0 && t.GetState() != "down" }
 
 // leave returns the tunnels that a circuit has, before it changes, with those that it
-// still has from an earlier transport, which are not wanted for it any more. It is
+// still has from before that, which are not wanted for it any more. It is
 // called with mu held.
 func (b *store) leave(s *status) (list []*api.Tunnel) {
 	for _, w := range b.wishesOf(s.circuit) {
@@ -66,11 +66,11 @@ func (b *store) leave(s *status) (list []*api.Tunnel) {
 	return list
 }
 
-// stay has a circuit of another transport than before keep its tunnels until it has
-// the new ones. It is called with mu held.
+// stay has a circuit that moves to other tunnels of the same switches, or of another
+// transport, keep those it has until the new ones carry. It is called with mu held.
 func (b *store) stay(s *status, had []*api.Tunnel) {
 	c, old := s.circuit, s.before
-	if old == nil || c.Type == vpls || old.Type == vpls || old.Transport == c.Transport {
+	if old == nil || c.Type == vpls || old.Type == vpls || old.Transport == c.Transport && old.Share == c.Share && slices.EqualFunc(old.Avoids, c.Avoids, sameLocation) {
 		return
 	}
 	for _, t := range had {
@@ -81,7 +81,9 @@ func (b *store) stay(s *status, had []*api.Tunnel) {
 	}
 }
 
-// moved gives back the tunnels of an earlier transport, once all switches lead frames
+func sameLocation(x, y *api.Location) bool { return x.Flow() == y.Flow() }
+
+// moved gives back the tunnels that a circuit had before, once all switches lead frames
 // into the new ones. It is called with mu held.
 func (b *store) moved(s *status) {
 	if len(s.former) == 0 {
@@ -104,8 +106,8 @@ func (b *store) moved(s *status) {
 	b.kick()
 }
 
-// standIn returns the tunnel of an earlier transport that a circuit uses for want of the
-// new one; nil if there is none. It is called with mu held.
+// standIn returns the tunnel that a circuit had before and uses for want of the new
+// one; nil if there is none. It is called with mu held.
 func (b *store) standIn(s *status, from, to string) *api.Tunnel {
 	if s == nil {
 		return nil

@@ -72,7 +72,7 @@ func TestChangeOfTransport(t *testing.T) {
 	is("degraded", "its tunnel port is not up", first, first+1)
 	learn("up", 0)
 	confirmed()
-	is("degraded", "transport before", next-1, first+1)
+	is("degraded", "tunnel before", next-1, first+1)
 	learn("up", 1)
 	if b.moved(b.status["c"]); b.wants[old[0]] == nil {
 		t.Error("the old tunnels are given back before the switches lead frames into the new ones")

@@ -85,10 +85,12 @@ func run(ctx context.Context, env *weft.Env) error {
 		ask: func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
 			return weft.Call(ctx, env, api.SetTunnels, q)
 		}}
-	news := make(chan struct{}, 1)
+	news, tight := make(chan struct{}, 1), make(chan struct{}, 1)
+	mover := &mover{b: b, try: s.tunnel.ask}
 	s.stand.OnAnswered(b.answered)
 	b.mu.Lock()
 	b.declare, b.kick, b.news = s.stand.ChangedPieces, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
+	b.tight = func() { object.Notify(tight) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
@@ -177,6 +179,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.record(ctx, persister) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
+	work.Go(func() { mover.run(ctx, tight) })
 	s.stand.Run(ctx)
 	return nil
 }
@@ -338,6 +341,9 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 		return nil, err
 	}
 	p, wants := s.b.preview(t)
+	if wants, err = s.roomy(ctx, t, wants); err != nil {
+		return nil, err
+	}
 	if ahead := t.planned[0]; len(ahead) > 0 {
 		p.Path, p.Standby = ways(ahead[0])
 		s.b.fit(t.circuits[0], ahead, p)

@@ -89,7 +89,7 @@ func (b *store) find(s *status) (state, reason string) {
 		t := b.tunnels[w.Name]
 		switch {
 		case !carries(t) && b.standIn(s, w.From, w.To) != nil:
-			degraded = fmt.Sprintf("frames go by the transport before until tunnel %s is up: %s", w.Name, cmp.Or(t.GetReason(), "it is being made"))
+			degraded = fmt.Sprintf("frames go by the tunnel before until %s is up: %s", w.Name, cmp.Or(t.GetReason(), "it is being made"))
 		case t == nil && w.err != nil:
 			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		case t == nil:
@@ -110,6 +110,9 @@ func (b *store) find(s *status) (state, reason string) {
 			if !s.served {
 				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 			}
+			if b.changing(s) {
+				return s.state, s.reason
+			}
 			return "down", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}
 	}
@@ -125,9 +128,34 @@ func (b *store) find(s *status) (state, reason string) {
 	case s.ring != "":
 		return "degraded", s.ring
 	case m != nil && m.bound != "":
-		return "degraded", m.bound
+		return "degraded", m.bound + s.detour
 	}
 	return "up", ""
+}
+
+// changing reports whether the switches may still be taking over a change of a circuit
+// that works: what they had serves until then. It is called with mu held.
+func (b *store) changing(s *status) bool {
+	if s.state != "up" && s.state != "degraded" || b.now().Sub(s.changed) >= takeover {
+		return false
+	}
+	b.unsettled[s.circuit.Name] = true
+	return true
+}
+
+// takeover is how long switches may take to take over a change, before its circuit is down.
+const takeover = 3 * time.Second
+
+// settle assesses the circuits whose switches had not confirmed a change.
+func (b *store) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.unsettled {
+		delete(b.unsettled, name)
+		if s := b.status[name]; s != nil {
+			b.assess(s)
+		}
+	}
 }
 
 // answered follows what a switch has said of pieces that it was declared, or of all if
@@ -209,6 +237,7 @@ func (b *store) message(s *status) *api.Circuit {
 	c := s.circuit
 	m := c.wantedAt(b.now())
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
+	m.Avoids, m.AvoidsUntil, m.Share = c.Avoids, c.AvoidsUntil, c.Share
 	if s.phase == waits {
 		m.Reason += ", in " + c.from.Sub(b.now()).Round(time.Second).String()
 		m.Planned = c.Planned

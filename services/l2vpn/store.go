@@ -20,6 +20,7 @@ type store struct {
 	declare func(sw flow.DPID, pieces ...string) // declares pieces of a switch anew
 	kick    func()                               // has tunnels seen to
 	news    func()                               // has states published
+	tight   func()                               // has circuits seen to for which a tunnel has no room
 
 	mu       object.Guard // guards the following
 	circuits *object.Store[*circuit]
@@ -45,6 +46,10 @@ type store struct {
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
 	timed    map[string]bool                // circuits that begin or end
+
+	broken    map[string]time.Time // circuits of which a bound is broken, and since when
+	detours   map[string]bool      // circuits that avoid links
+	unsettled map[string]bool      // circuits whose switches have not confirmed a change
 
 	past tally // counted by circuits that are deleted
 
@@ -80,15 +85,19 @@ type status struct {
 	former   []*api.Tunnel // of an earlier transport, in use until there are new ones
 	devices  devices       // of payload ip; else nil
 	ring     string        // why it is in a loop of circuits; empty: it is in none
+	changed  time.Time     // when it or its tunnels' groups changed last
+	detour   string        // what is said of moving it, where a bound is broken
+	moves    int           // how often it has been moved for that
+	hold     time.Time     // it is not moved before
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
-	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {},
+	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
-		timed: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
+		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -117,6 +126,8 @@ func (b *store) changed(old, now *circuit) {
 		delete(b.status, old.Name)
 		delete(b.ids, old.Id)
 		delete(b.timed, old.Name)
+		delete(b.broken, old.Name)
+		delete(b.detours, old.Name)
 		b.version++
 		b.kick()
 		b.news()
@@ -135,6 +146,10 @@ func (b *store) changed(old, now *circuit) {
 		b.timed[now.Name] = true
 	}
 	s.version++
+	s.changed = b.now()
+	if delete(b.detours, now.Name); len(now.Avoids) > 0 {
+		b.detours[now.Name] = true
+	}
 	b.ids[now.Id] = s
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
@@ -289,6 +304,7 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 	n.Planned = c.Planned
 	had := map[end]*api.CircuitMember{}
 	if old != nil {
+		n.follow(old)
 		n.Id, n.TreeLabels = old.Id, old.TreeLabels
 		for i, e := range old.ends {
 			had[e] = old.Members[i]

@@ -53,8 +53,8 @@ func (b *store) met(w *wish, t *api.Tunnel) bool {
 func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
 	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect, MaxDelayUs: uint64(c.MaxDelayUs),
 		IncludeAny: c.IncludeAny, IncludeAll: c.IncludeAll, ExcludeAny: c.ExcludeAny,
-		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user}
-	t.Name = tunnelName(t, a, z)
+		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user, ExcludeLinks: c.Avoids}
+	t.Name = tunnelName(t, a, z, c.Share)
 	return t
 }
 
@@ -93,15 +93,19 @@ func (b *store) tunnelsOf(c *circuit) (list []*api.Tunnel) {
 			t.DiverseFrom = diverse[i]
 		}
 		t.Name = ""
-		t.Name = tunnelName(t, a, z)
+		t.Name = tunnelName(t, a, z, c.Share)
 		list = append(list, t)
 	}
 	return list
 }
 
-// tunnelName returns the name of a tunnel, by its ends and its constraints.
-func tunnelName(t *api.Tunnel, from, to flow.DPID) string {
+// tunnelName returns the name of a tunnel, by its ends, its constraints and which of
+// several alike it is.
+func tunnelName(t *api.Tunnel, from, to flow.DPID, share uint32) string {
 	name := fmt.Sprintf("%s-%x-%x", user, uint64(from), uint64(to))
+	if share > 0 {
+		name += fmt.Sprintf("-%d", share)
+	}
 	plain := &api.Tunnel{From: t.From, To: t.To, Transport: "mpls", User: user}
 	if proto.Equal(t, plain) {
 		return name
@@ -322,7 +326,12 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 	for name := range b.due {
 		switch w, t := b.wants[name], b.tunnels[name]; {
 		case w == nil && t == nil, w != nil && b.met(w, t) && (!all || int(t.Circuits) == len(w.users)):
-			delete(b.due, name)
+			if delete(b.due, name); w != nil && w.err != nil {
+				w.err = nil // what was refused is not wanted any more
+				for user := range w.users {
+					b.assess(b.status[user])
+				}
+			}
 		case w == nil:
 			req.Delete = append(req.Delete, name)
 		default:
@@ -359,6 +368,7 @@ func (k *keeper) set(ctx context.Context, req *api.SetTunnelsRequest) {
 			same := fmt.Sprint(w.err) == fmt.Sprint(why)
 			if w.err = why; !same {
 				b.due[t.Name] = true
+				b.tight()
 				for user := range w.users {
 					b.assess(b.status[user])
 				}

@@ -252,9 +252,11 @@ func (m *mover) surplus(ctx context.Context, w *wish) (list []*circuit) {
 	var sums []uint64
 	var sum uint64
 	for name := range w.users {
-		if c := b.status[name].circuit; c.Type == vpws && c.Share+1 < sharesMax {
+		switch c := b.status[name].circuit; {
+		case !slices.Contains(b.holds[name], w.Name): // it is about to leave
+		case c.Type == vpws && c.Share+1 < sharesMax:
 			list = append(list, c)
-		} else {
+		default:
 			sum += w.users[name]
 		}
 	}

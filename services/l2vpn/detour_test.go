@@ -102,6 +102,8 @@ func (r *routes) set(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunne
 // settle has tunnels and switches follow what is wanted.
 func (r *routes) settle() {
 	for i := 0; i < 2 || i < 40 && len(r.b.due) > 0; i++ {
+		r.mover.share(r.t.Context())
+		r.mover.share(r.t.Context())
 		r.keeper.keep(r.t.Context(), false)
 		for sw := flow.DPID(1); sw <= 4; sw++ {
 			wholeOf(r.b, sw)
@@ -329,7 +331,7 @@ func TestShares(t *testing.T) {
 func TestNoPathIsNoLackOfRoom(t *testing.T) {
 	r := newRoutes(t, wefttest.NewStore(), func() time.Time { return time.Unix(1e9, 0) }, map[uint32]uint64{})
 	r.circuits(&api.Circuit{Name: "a", Ends: []string{"1:1", "2:1"}, RateKbps: 10}, &api.Circuit{Name: "b", Ends: []string{"1:2", "2:2"}, RateKbps: 10})
-	if m := r.b.get("b"); m.State != "down" || m.Share != 0 {
+	if m := r.b.get("b"); m.State != "requested" || m.Share != 0 {
 		t.Error(m)
 	}
 }

@@ -76,7 +76,9 @@ func (b *store) stay(s *status, had []*api.Tunnel) {
 	for _, t := range had {
 		if !slices.Contains(b.holds[c.Name], t.Name) && carries(b.tunnels[t.Name]) {
 			s.former = append(s.former, t)
-			b.wishFor(t, c, true)
+			if b.wishFor(t, c, true); old.Share != c.Share {
+				b.unbook(t.Name, c) // there was no room for it
+			}
 		}
 	}
 }

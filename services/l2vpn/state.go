@@ -94,6 +94,8 @@ func (b *store) find(s *status) (state, reason string) {
 			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		case t == nil:
 			return "requested", fmt.Sprintf("tunnel %s is being made", w.Name)
+		case t.State == "down" && b.beginning(s):
+			return "requested", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
 		case t.State == "down":
 			return "down", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
 		case t.State == "degraded":
@@ -137,6 +139,16 @@ func (b *store) find(s *status) (state, reason string) {
 // that works: what they had serves until then. It is called with mu held.
 func (b *store) changing(s *status) bool {
 	if s.state != "up" && s.state != "degraded" || b.now().Sub(s.changed) >= takeover {
+		return false
+	}
+	b.unsettled[s.circuit.Name] = true
+	return true
+}
+
+// beginning reports whether the paths of a circuit that has not been up yet may still be
+// sought. It is called with mu held.
+func (b *store) beginning(s *status) bool {
+	if s.served || b.now().Sub(s.changed) >= takeover {
 		return false
 	}
 	b.unsettled[s.circuit.Name] = true

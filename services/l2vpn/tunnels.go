@@ -162,6 +162,13 @@ func (b *store) wishFor(t *api.Tunnel, c *circuit, enter bool) {
 	}
 }
 
+// unbook has a circuit book nothing on a tunnel that it wants. It is called with mu held.
+func (b *store) unbook(name string, c *circuit) {
+	w := b.wants[name]
+	w.kbps -= w.users[c.Name]
+	w.users[c.Name] = 0
+}
+
 // wishesOf returns what a circuit in the store wants. It is called with mu held.
 func (b *store) wishesOf(c *circuit) (list []*wish) {
 	for _, name := range b.holds[c.Name] {

@@ -65,7 +65,11 @@ func TestBandwidth(t *testing.T) {
 	if len(g.b.booked) != 3 {
 		t.Errorf("bookings after a restart: %v; tunnels %v, before %s", g.b.booked, g.b.list(), before)
 	}
-	if _, err := g.repairer.set(context.Background(), &api.Tunnel{Name: "b", From: "1", To: "3", ReservedKbps: 1200}); api.KindOf(err) != codes.ResourceExhausted {
+	more := &api.Tunnel{Name: "b", From: "1", To: "3", ReservedKbps: 1200}
+	if resp, err := g.setTunnels(context.Background(), &api.SetTunnelsRequest{DryRun: true, Tunnels: []*api.Tunnel{more}}); err != nil || codes.Code(resp.Outcomes[0].Code) != codes.ResourceExhausted {
+		t.Error("a preview does not say that there is no room:", resp, err)
+	}
+	if _, err := g.repairer.set(context.Background(), more); api.KindOf(err) != codes.ResourceExhausted {
 		t.Error(err)
 	}
 	g.passes("b", "1 4 3")

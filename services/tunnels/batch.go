@@ -69,9 +69,9 @@ func (r *repairer) set(ctx context.Context, m *api.Tunnel) (result string, err e
 	}
 	b.mu.Lock()
 	s := b.status[t.name]
-	check := s != nil && s.state != "down" && s.tunnel.from == t.from && s.tunnel.to == t.to && !sameDemand(s.tunnel, t) && !t.overlay() && s.tunnel.keptBy(t.wanted.User) == nil
+	loses := s.loses(t)
 	b.mu.Unlock()
-	if check {
+	if loses {
 		q := &quest{t: t}
 		if err := r.alone(ctx, []*quest{q}, nil); err != nil {
 			return "", api.Errorf(codes.Unavailable, "tunnel %s stays as it is: %w", t.name, err)
@@ -81,6 +81,12 @@ func (r *repairer) set(ctx context.Context, m *api.Tunnel) (result string, err e
 		}
 	}
 	return b.set(ctx, t)
+}
+
+// loses reports whether a tunnel has a path that it could lose if it were t, for which
+// another has to be found; nil is none.
+func (s *status) loses(t *tunnel) bool {
+	return s != nil && s.state != "down" && s.tunnel.from == t.from && s.tunnel.to == t.to && !sameDemand(s.tunnel, t) && !t.overlay() && s.tunnel.keptBy(t.wanted.User) == nil
 }
 
 // What becomes of a tunnel.
@@ -137,6 +143,7 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 	if s != nil {
 		old = s.tunnel
 	}
+	loses := s.loses(t)
 	result, now, err := b.admit(old, t)
 	b.mu.Unlock()
 	o := outcome(t.name, result, err)
@@ -156,6 +163,9 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 		b.mu.Unlock()
 	} else if err := r.alone(ctx, []*quest{q}, nil); err != nil {
 		return outcome(t.name, "", err)
+	}
+	if len(q.found) == 0 && loses {
+		return outcome(t.name, "", api.Errorf(codes.ResourceExhausted, "tunnel %s stays as it is: %s", t.name, q.why))
 	}
 	o.Preempts = b.takenFrom(q.takes)
 	b.mu.Lock()

@@ -3,7 +3,7 @@
 #              PLAN=split: in the processes of a plan;
 #              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
-# make check   generated code, format, linters; part of make test
+# make check   generated code, format, vet, staticcheck; part of make test but for the last
 # make lint-more  errcheck, gosec, revive and unparam, not part of make test
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
@@ -23,7 +23,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -44,7 +44,7 @@ TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet
 # three packages run at once, and six tests of one.
 test: setup generated format build
 	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
-	$(MAKE) --no-print-directory -j 2 -O lint suite
+	$(MAKE) --no-print-directory -j 2 -O vet suite
 
 suite:
 	$(TEST) './test ./...' -- -vet=all -timeout 15m -p 3 -parallel 6
@@ -57,7 +57,7 @@ soak: setup
 # What takes longer than make test may: every fault over every transport, what
 # builds the program anew, the tests of the whole system over the plan single as well, replicas and
 # partitions of the store, 300 schedules in virtual time, and the fuzzers.
-test-long: setup build
+test-long: setup build lint
 	go test -tags long -timeout 20m -run TestExampleService ./docs
 	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
@@ -95,14 +95,16 @@ ryu-parity:
 image:
 	deploy/images/build
 
-check: generated format lint
+check: generated format vet lint
 
 format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
 # The suite vets what has tests.
-lint:
+vet:
 	nice -n 19 go vet $$(go list -f '{{if not (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}' ./...)
+
+lint:
 	nice -n 19 go tool staticcheck ./...
 
 # Further linters (.golangci.yml), which take longer: a job of their own.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,7 +72,7 @@ func startKeeper(ctx context.Context, s *state, command []string) error {
 	defer r.Close()
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], s.Name)...)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), keeperEnv+"="+s.dir())
+	cmd.Env = append(absolute(os.Environ()), keeperEnv+"="+s.dir())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -266,4 +267,19 @@ func ask(ctx context.Context, lab string, o order) (a answer, err error) {
 		return a, errors.New(a.Error)
 	}
 	return a, nil
+}
+
+// absolute returns an environment in which the files that `weft node run` reads, which
+// runs elsewhere, have whole paths.
+func absolute(env []string) []string {
+	list := slices.Clone(env)
+	for i, e := range list {
+		name, path, _ := strings.Cut(e, "=")
+		if slices.Contains([]string{"WEFT_CA", "WEFT_CLIENT_CERT", "WEFT_TOKEN_FILE"}, name) && path != "" {
+			if whole, err := filepath.Abs(path); err == nil {
+				list[i] = name + "=" + whole
+			}
+		}
+	}
+	return list
 }

@@ -45,7 +45,7 @@ func otherValues() map[string]string {
 		"forwarding.mode": "{mode: proactive}", "forwarding.subnets": "{subnets: [{gateway: 10.0.1.1/24}]}", "forwarding.router_mac": "{router_mac: \"02:00:00:00:00:09\"}",
 		"qos.ovsdb": "{ovsdb: \"tcp:{address}:6640\"}", "qos.ovsdb_switches": "{ovsdb_switches: {\"1\": \"unix:/run/db\"}}", "qos.vsctl": "{vsctl: vsctl}", "qos.vsctl_options": "{vsctl_options: [--dry-run]}",
 		"ryu.listen": "{listen: \"127.0.0.1:8081\"}", "gateway.listen": "{listen: \"127.0.0.1:8182\"}",
-		"gateway.certificate": "{certificate: a, key: b}", "gateway.key": "{certificate: a, key: b}",
+		"gateway.certificate": "{certificate: a, key: b}", "gateway.key": "{certificate: a, key: b}", "gateway.client_authority": "{certificate: a, key: b, client_authority: c}",
 		"gateway.token": "{token: 0123456789abcdef0123456789abcdef}", "gateway.token_file": "{token_file: f}",
 		"gateway.users": "{users: {\"1007\": operate}}", "ryu.users": "{users: [\"1007\"]}",
 	}

@@ -14,8 +14,10 @@
 //	weft://service/SERVICE   who may speak for that service
 //	weft://controller/NAME   the server for switches and for clients of the northbound
 //	weft://switch/DPID       the switch with that datapath id
+//	weft://client/NAME       the client of the northbound of that name
+//	weft://role/ROLE         that client's role
 //
-// The last two are for services/southbound and services/gateway, and no good
+// The last four are for services/southbound and services/gateway, and no good
 // among workers.
 package certs
 

@@ -31,7 +31,11 @@ const (
 
 	Controller Kind = "controller" // the server that switches and clients of the northbound connect to
 	Switch     Kind = "switch"     // one or more switches
+	Client     Kind = "client"     // a client of the northbound
 )
+
+// Roles are those that a client may have (api/options.proto).
+var Roles = []string{"node", "read", "operate", "admin"}
 
 // serverName is the DNS name that all certificates of a kind have besides the
 // names of machines: workers move, so that a client checks what a server is,
@@ -50,6 +54,7 @@ type Request struct {
 	Kind     Kind          // default Worker
 	Switches []flow.DPID   // of Kind Switch: the datapaths that it is for
 	Services []string      // for which it may speak
+	Role     string        // of Kind Client
 	Hosts    []string      // names and addresses of its machines; nil means DefaultHosts
 	Validity time.Duration // default one year; never beyond that of the authority
 	Force    Force         // to replace files
@@ -74,8 +79,14 @@ func (r *Request) Validate() error {
 	if r.Name == authority {
 		errs = append(errs, fmt.Errorf("name %q is that of the authority's files; choose another", r.Name))
 	}
-	if kinds := []Kind{Worker, App, Controller, Switch}; r.Kind != "" && !slices.Contains(kinds, r.Kind) {
-		errs = append(errs, fmt.Errorf("kind %q; allowed: %s, %s, %s, %s", r.Kind, Worker, App, Controller, Switch))
+	if kinds := []Kind{Worker, App, Controller, Switch, Client}; r.Kind != "" && !slices.Contains(kinds, r.Kind) {
+		errs = append(errs, fmt.Errorf("kind %q; allowed: %s, %s, %s, %s, %s", r.Kind, Worker, App, Controller, Switch, Client))
+	}
+	if r.Kind == Client && !slices.Contains(Roles, r.Role) {
+		errs = append(errs, fmt.Errorf("role %q; allowed: %s", r.Role, strings.Join(Roles, ", ")))
+	}
+	if r.Kind != Client && r.Role != "" || r.Kind == Client && len(r.Services) > 0 {
+		errs = append(errs, fmt.Errorf("name %s: certificates of kind %s, and no others, have a role, and they speak for no service", r.Name, Client))
 	}
 	if (r.Kind == Switch) != (len(r.Switches) > 0) {
 		errs = append(errs, fmt.Errorf("name %s: certificates of kind %s, and no others, are for datapaths", r.Name, Switch))
@@ -179,7 +190,7 @@ func (a signer) issue(dir string, r *Request, now time.Time) error {
 		BasicConstraintsValid: true,
 		DNSNames:              []string{kind.serverName()},
 	}
-	if kind == Switch { // with which nobody can pose as the controller
+	if kind == Switch || kind == Client { // with which nobody can pose as the controller
 		template.ExtKeyUsage = template.ExtKeyUsage[1:]
 	}
 	for _, uri := range identities(r) {
@@ -190,7 +201,7 @@ func (a signer) issue(dir string, r *Request, now time.Time) error {
 		template.URIs = append(template.URIs, u)
 	}
 	hosts := r.Hosts
-	if hosts == nil && kind != Switch {
+	if hosts == nil && kind != Switch && kind != Client {
 		hosts = DefaultHosts()
 	}
 	for _, h := range hosts {
@@ -217,6 +228,9 @@ func identities(r *Request) []string {
 		return list
 	}
 	list := []string{cmp.Or(r.Kind, Worker).URI(r.Name)}
+	if r.Role != "" {
+		list = append(list, "weft://role/"+r.Role)
+	}
 	for _, s := range r.Services {
 		if uri := ServiceURI(s); !slices.Contains(list, uri) {
 			list = append(list, uri)

@@ -109,6 +109,8 @@ func requestOf(dir, name string) (Request, time.Time, error) {
 		case !ours:
 		case kind == "service":
 			r.Services = append(r.Services, value)
+		case kind == "role":
+			r.Role = value
 		case kind == string(Switch):
 			sw, err := flow.ParseDPID(value)
 			if err != nil {

@@ -23,7 +23,8 @@ import (
 type Files struct {
 	Certificate string
 	Key         string
-	Authority   string // empty: clients need no certificate
+	Authority   string // empty: clients are asked for no certificate
+	Optional    bool   // clients may come without one
 }
 
 // lookEvery is the shortest interval between two checks of the files.
@@ -142,7 +143,12 @@ func (p *Pair) read() (*tls.Config, error) {
 	}
 	if p.files.Authority != "" {
 		// Every connection authenticates anew: no session is resumed.
-		c.ClientAuth, c.SessionTicketsDisabled, c.NextProtos = tls.RequireAndVerifyClientCert, true, nil
+		c.ClientAuth, c.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, true
+		if p.files.Optional {
+			c.ClientAuth = tls.VerifyClientCertIfGiven
+		} else {
+			c.NextProtos = nil
+		}
 		if c.ClientCAs, err = authorities(p.files.Authority, p.now()); err != nil {
 			return nil, err
 		}

@@ -26,6 +26,10 @@ type Config struct {
 	Certificate string `yaml:"certificate" start:"true"`
 	// Key is the file of the certificate's key; its mode must be 0600 or less.
 	Key string `yaml:"key" start:"true"`
+	// ClientAuthority is the file of the authorities (PEM) whose certificates clients
+	// may show instead of a token (weft certs issue --role). It is read again when it
+	// changes. Empty: tokens only.
+	ClientAuthority string `yaml:"client_authority" start:"true"`
 	// Token is a token with the role admin, besides those that clients have
 	// made (weft token); if it is set, everybody must present one.
 	Token string `yaml:"token"`
@@ -101,6 +105,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("token: has white space in it; want printable characters only")
 	case !c.private() && c.OpenLoopback && !loopback(host):
 		return fmt.Errorf("listen: %s is not a loopback address, so whoever reaches it could control the network: set token or token_file, or open_loopback: false if there are tokens of weft token, or listen on 127.0.0.1", c.Listen)
+	case c.ClientAuthority != "" && c.Certificate == "":
+		return fmt.Errorf("client_authority: clients show certificates over TLS only: set certificate and key, too (weft certs controller)")
 	case (c.Certificate == "") != (c.Key == ""):
 		return fmt.Errorf("certificate: it needs key, and key needs certificate: set both (weft certs controller), or none")
 	}

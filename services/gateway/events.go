@@ -89,7 +89,7 @@ func (s *stream) publish(subject string, event proto.Message) {
 	var text []byte
 	for c := range s.clients {
 		if !c.gone && !s.holds(c.who) {
-			s.drop(c, websocket.StatusPolicyViolation, "the token has ended")
+			s.drop(c, websocket.StatusPolicyViolation, c.who.ended())
 		}
 		if c.gone || c.wants != nil && !c.wants[subject] {
 			continue
@@ -227,7 +227,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-ping.C:
 			if !s.holds(c.who) {
 				s.mu.Lock()
-				s.drop(c, websocket.StatusPolicyViolation, "the token has ended")
+				s.drop(c, websocket.StatusPolicyViolation, c.who.ended())
 				s.mu.Unlock()
 				continue
 			}

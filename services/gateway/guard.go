@@ -44,27 +44,32 @@ type guard struct {
 	open     bool         // clients without a token may enter
 	users    map[int]role // of this machine, besides root and the user who runs the controller
 	listen   string       // the host that the configuration names
-	count    func(refusal)
+
+	orCertificate string // what else than a token lets in, for messages
+
+	count func(refusal)
 }
 
 // refusal is why a request was refused.
 type refusal string
 
 const (
-	refusedToken  refusal = "token"
-	refusedRate   refusal = "too_many_tokens"
-	refusedHost   refusal = "host"
-	refusedOrigin refusal = "origin"
-	refusedSize   refusal = "size"
-	refusedRole   refusal = "role"
-	refusedUser   refusal = "user"
-	refusedMany   refusal = "too_many_connections"
-	refusedOldest refusal = "made_room" // connections that were closed for others
-	refusedOctets refusal = "octets"
+	refusedToken refusal = "token"
+
+	refusedCertificate refusal = "certificate"
+	refusedRate        refusal = "too_many_tokens"
+	refusedHost        refusal = "host"
+	refusedOrigin      refusal = "origin"
+	refusedSize        refusal = "size"
+	refusedRole        refusal = "role"
+	refusedUser        refusal = "user"
+	refusedMany        refusal = "too_many_connections"
+	refusedOldest      refusal = "made_room" // connections that were closed for others
+	refusedOctets      refusal = "octets"
 )
 
 func refusals() []refusal {
-	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany, refusedOldest, refusedOctets}
+	return []refusal{refusedToken, refusedCertificate, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany, refusedOldest, refusedOctets}
 }
 
 // denied is a refused request.
@@ -93,7 +98,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			no = &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed"} // check has let nobody in
 		}
 		if no == nil && who.role == roleNode && !calling(r) {
-			no = &denied{kind: codes.PermissionDenied, why: refusedRole, text: fmt.Sprintf("the token %s has the role %s, which is for reports of nodes alone", who.name, who.role)}
+			no = &denied{kind: codes.PermissionDenied, why: refusedRole, text: fmt.Sprintf("%s has the role %s, which is for reports of nodes alone", who.credential(), who.role)}
 		}
 		var visit *northbound.Visit
 		if no == nil {
@@ -155,8 +160,10 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 	switch {
 	case asked && open(r.URL.Path):
 		return caller{name: nameNobody}, nil
+	case token == "" && certified(r.TLS) != nil:
+		return bearer(certified(r.TLS), time.Now())
 	case asked && token == "":
-		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)"}
+		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)" + g.orCertificate}
 	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
 		return g.identify(r.RemoteAddr, token)
 	}
@@ -215,6 +222,8 @@ func (g *guard) holds(c caller) bool {
 	switch {
 	case c.local:
 		return true
+	case !c.until.IsZero():
+		return time.Now().Before(c.until)
 	case c.name == nameConfigured:
 		return g.tokens.asked()
 	}

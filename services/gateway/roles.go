@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -63,6 +64,7 @@ type caller struct {
 	local bool   // a user of this machine, without a token
 	from  string // address and port
 	token *issued
+	until time.Time // of its certificate; zero: it has shown none
 }
 
 // callerKey is the context's key for the caller.
@@ -82,5 +84,5 @@ func (c caller) may(method string, needs role) error {
 	if c.local {
 		return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and %s of this machine has %s: be root or the user who runs the controller, have it name you in gateway.users, or use a token (weft token create --role %s)", method, needs, c.name, c.role, needs)
 	}
-	return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and the token %s has %s: use another, or have one made (weft token create --role %s)", method, needs, c.name, c.role, needs)
+	return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and %s has %s: use another, or have one made (weft token create --role %s)", method, needs, c.credential(), c.role, needs)
 }

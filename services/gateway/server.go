@@ -179,7 +179,7 @@ func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w
 // listen opens the port.
 func (s *server) listen() (*northbound.Listener, error) {
 	if s.config.Certificate != "" {
-		pair, err := keypair.Open(keypair.Files{Certificate: s.config.Certificate, Key: s.config.Key}, time.Now)
+		pair, err := keypair.Open(keypair.Files{Certificate: s.config.Certificate, Key: s.config.Key, Authority: s.config.ClientAuthority, Optional: true}, time.Now)
 		if err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}

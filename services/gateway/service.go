@@ -128,6 +128,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
 		open: cfg.OpenLoopback, users: users, listen: hostname(cfg.Listen), count: refused,
 	}
+	if cfg.ClientAuthority != "" {
+		g.orCertificate = ", or show a client's certificate (weft: --client-cert or WEFT_CLIENT_CERT)"
+	}
 	s := &server{
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
 		refused: refused,

@@ -27,10 +27,11 @@ const FirewallBatch = 5000
 
 const defaultServer = "http://127.0.0.1:8181"
 
-// Remote is the controller that a command talks to: --server, --ca and --token.
+// Remote is the controller that a command talks to: --server, --ca, --client-cert and --token.
 type Remote struct {
 	Server    string
 	CA        string
+	Cert      string
 	token     string
 	TokenFile string
 	Timeout   time.Duration
@@ -41,6 +42,7 @@ func (r *Remote) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&r.Server, "server", "", "URL of the controller (default WEFT_SERVER, or "+defaultServer+")")
 	f.StringVar(&r.CA, "ca", "", "file with the authority of the controller's certificate, for https (default WEFT_CA, or those of this machine)")
+	f.StringVar(&r.Cert, "client-cert", "", "file with a certificate that says who calls, for https; its key is beside it, .key for .crt (default WEFT_CLIENT_CERT)")
 	f.StringVar(&r.token, "token", "", "token of the controller; others on this machine can see it: better WEFT_TOKEN or --token-file")
 	f.StringVar(&r.TokenFile, "token-file", "", "file with the token of the controller (default WEFT_TOKEN_FILE)")
 	f.DurationVar(&r.Timeout, "timeout", 30*time.Second, "how long to wait for an answer")

@@ -48,12 +48,18 @@ func (r *Remote) secret() (string, error) {
 func (r *Remote) TLS(u *url.URL) (*tls.Config, error) {
 	ca := cmp.Or(r.CA, os.Getenv("WEFT_CA"))
 	if u.Scheme != "https" {
+		if r.Cert != "" {
+			return nil, fmt.Errorf("--client-cert is for https, and the controller is %s; give --server https://%s", u, u.Host)
+		}
 		if r.CA != "" {
 			return nil, fmt.Errorf("--ca is for https, and the controller is %s; give --server https://%s", u, u.Host)
 		}
 		return nil, nil
 	}
 	c := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
+	if err := r.show(c); err != nil {
+		return nil, err
+	}
 	if ca == "" {
 		return c, nil
 	}
@@ -66,6 +72,31 @@ func (r *Remote) TLS(u *url.URL) (*tls.Config, error) {
 		return nil, fmt.Errorf("--ca %s has no certificate in PEM form (-----BEGIN CERTIFICATE-----)", ca)
 	}
 	return c, nil
+}
+
+// show has a connection show the client's certificate, if it has one. The files are read
+// for each connection: they may be renewed meanwhile.
+func (r *Remote) show(c *tls.Config) error {
+	file := cmp.Or(r.Cert, os.Getenv("WEFT_CLIENT_CERT"))
+	if file == "" {
+		return nil
+	}
+	base, ok := strings.CutSuffix(file, ".crt")
+	if !ok {
+		return fmt.Errorf("--client-cert %s: want a file NAME.crt, whose key is in NAME.key beside it (weft certs issue)", file)
+	}
+	load := func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(file, base+".key")
+		if err != nil {
+			return nil, fmt.Errorf("--client-cert %s, with its key in %s.key: %w", file, base, err)
+		}
+		return &pair, nil
+	}
+	if _, err := load(); err != nil {
+		return err
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	return nil
 }
 
 // credentials returns those for gRPC; why a handshake fails is noted in failed.

@@ -40,7 +40,8 @@ func TestTokensOverTLS(t *testing.T) {
 				args = append(args, gatewayApart(t))
 			}
 			args = append(args, "--listen", freeAddress(t), "--http", north, "--data-dir", dir, "--log-level", "warn",
-				"--set", "gateway.certificate="+certs.File(pki, "controller"), "--set", "gateway.key="+filepath.Join(pki, "controller.key"))
+				"--set", "gateway.certificate="+certs.File(pki, "controller"), "--set", "gateway.key="+filepath.Join(pki, "controller.key"),
+				"--set", "gateway.client_authority="+certs.File(pki, "ca"))
 			p := startWeft(t, args...)
 			p.says("northbound on https://" + north)
 			fails := func(want string, args ...string) {
@@ -83,6 +84,16 @@ func TestTokensOverTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			must(t, "get hosts --token-file "+file)
+			must(t, "certs issue ann --role read --dir "+pki)
+			must(t, "certs issue north --dir "+pki)
+			shown := "--client-cert=" + certs.File(pki, "ann")
+			must(t, "get hosts "+shown)
+			fails("needs the role operate, and the certificate ann has read", append(add, shown)...)
+			fails("is no client's", "get", "hosts", "--client-cert", certs.File(pki, "north"))
+			fails("--client-cert is for https", "get", "hosts", "--server", "http://"+north, shown)
+			fails("want a file NAME.crt", "get", "hosts", "--client-cert", filepath.Join(pki, "ann.key"))
+			fails("no such file", "get", "hosts", "--client-cert", certs.File(pki, "nobody"))
+			fails("allowed: node, read, operate, admin", "certs", "issue", "x", "--role", "god", "--dir", pki)
 			must(t, "get apps --token-file "+file) // without the plan, which is not for readers
 			fails("no such file", "get", "hosts", "--token-file", file+"x")
 
@@ -123,7 +134,7 @@ func TestTokensOverTLS(t *testing.T) {
 			}
 			want := []string{
 				"loopback gateway.CreateToken OK", "loopback gateway.CreateToken OK", "loopback gateway.CreateToken AlreadyExists", "loopback gateway.CreateToken InvalidArgument",
-				"reader flowrules.AddFlows PermissionDenied", "operator flowrules.AddFlows OK", "loopback gateway.RevokeToken OK", "loopback gateway.RevokeToken OK",
+				"reader flowrules.AddFlows PermissionDenied", "operator flowrules.AddFlows OK", "certificate ann flowrules.AddFlows PermissionDenied", "loopback gateway.RevokeToken OK", "loopback gateway.RevokeToken OK",
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("the audit log:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

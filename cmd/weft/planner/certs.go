@@ -106,6 +106,7 @@ func certsIssue() *cobra.Command {
 	var f certsFlags
 	var services, hosts []string
 	var app bool
+	var role string
 	days := 365
 	cmd := &cobra.Command{
 		Use:   "issue NAME...",
@@ -113,24 +114,35 @@ func certsIssue() *cobra.Command {
 		Long: `Issue a certificate for each NAME, a worker's or with --app that of an app
 outside, which says weft://worker/NAME or weft://app/NAME, and
 weft://service/SERVICE for each --service that it may speak for. It is good for
-clients and servers, and never longer than the authority.`,
+clients and servers, and never longer than the authority.
+
+With --role it is that of a client of the controller's northbound, such as a
+person or weft node run, says weft://client/NAME and weft://role/ROLE, and is
+good for clients only. The configuration gateway.client_authority names the
+authority whose certificates the controller takes.`,
 		Example: `  weft certs issue --dir certs southbound --service southbound --service discovery
   weft certs issue --dir certs routing-1 routing-2 --service paths --host 10.0.0.7 --host node7
-  weft certs issue --dir certs ids --app`,
+  weft certs issue --dir certs ids --app
+  weft certs issue --dir certs node7 --role node --days 30`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if days < 1 {
 				return cli.Usagef(cmd, "days %d; allowed: 1 and more", days)
 			}
 			kind := certs.Worker
-			if app {
+			switch {
+			case app && role != "":
+				return cli.Usagef(cmd, "--app and --role: give one of them")
+			case app:
 				kind = certs.App
+			case role != "":
+				kind = certs.Client
 			}
 			var requests []certs.Request
 			actions := map[string]string{}
 			for _, name := range names {
 				requests = append(requests, certs.Request{
-					Name: name, Kind: kind, Services: services, Hosts: hosts, Validity: time.Duration(days) * 24 * time.Hour, Force: certs.Force(f.force),
+					Name: name, Kind: kind, Role: role, Services: services, Hosts: hosts, Validity: time.Duration(days) * 24 * time.Hour, Force: certs.Force(f.force),
 				})
 				actions[name] = "issued"
 			}
@@ -144,6 +156,7 @@ clients and servers, and never longer than the authority.`,
 	cmd.Flags().StringArrayVar(&services, "service", nil, "a service for which it may speak; may be given several times")
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "a name or address of its machine; may be given several times (default "+strings.Join([]string{"localhost", "127.0.0.1", "::1"}, ", ")+" and the host name)")
 	cmd.Flags().BoolVar(&app, "app", false, "for apps outside, not workers")
+	cmd.Flags().StringVar(&role, "role", "", "for clients of the northbound, with this role: "+strings.Join(certs.Roles, ", "))
 	cmd.Flags().IntVar(&days, "days", days, "validity in days")
 	return cmd
 }

@@ -9,11 +9,14 @@ import (
 )
 
 // holdMost is how long the entries of a switch are left as they are at most, while what
-// they depend on is not known.
-const holdMost = 3 * time.Second
+// they depend on is not known; and quiet how long no news of it comes when all is.
+const (
+	holdMost = 15 * time.Second
+	quiet    = 500 * time.Millisecond
+)
 
 // held are switches that have connected before the service knew the roles of their
-// ports and the ways to functions, as after a restart: the entries that they have hold until
+// ports, the hosts and the ways to functions, as after a restart: the entries that they have hold until
 // then, for a set that lacks some would let packets past the functions.
 type held struct {
 	mu  sync.Mutex // guards the following
@@ -43,11 +46,11 @@ func (h *held) drop(sw flow.DPID) {
 
 // release returns the news of the switches that need not wait any longer; rest reports
 // whether there are others.
-func (h *held) release(ready func(flow.DPID) bool, now time.Time) (list []*api.SwitchChanged, rest bool) {
+func (h *held) release(ready func(flow.DPID, time.Time) bool, now time.Time) (list []*api.SwitchChanged, rest bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for sw, w := range h.all {
-		if ready(sw) || now.Sub(w.since) >= holdMost {
+		if ready(sw, now) || now.Sub(w.since) >= holdMost {
 			list = append(list, w.ev)
 			delete(h.all, sw)
 		}
@@ -56,8 +59,9 @@ func (h *held) release(ready func(flow.DPID) bool, now time.Time) (list []*api.S
 }
 
 // ready reports whether the entries of a switch can be whole.
-func (b *store) ready(sw flow.DPID) bool {
+func (b *store) ready(sw flow.DPID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.chains.Len() == 0 || b.roles[sw] && b.whole
+	b.settled = b.settled || b.whole && len(b.hosts) > 0 && now.Sub(b.told) >= quiet
+	return b.chains.Len() == 0 || b.settled && b.roles[sw]
 }

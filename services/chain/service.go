@@ -74,7 +74,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		if err != nil {
 			return
 		}
-		if e.Switch.Connected && !b.ready(sw) {
+		if e.Switch.Connected && !b.ready(sw, time.Now()) {
 			h.keep(sw, e, time.Now())
 			object.Notify(ways)
 			return

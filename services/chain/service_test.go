@@ -40,6 +40,7 @@ func TestService(t *testing.T) {
 			}
 			wefttest.Publish(h, api.SwitchChangedEvent, e)
 			wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw, Port: 1}, Role: "edge"}})
+			wefttest.Publish(h, api.HostChangedEvent, &api.HostChanged{Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw, Port: 1}}})
 			far := &api.Location{Dpid: "0000000000000002", Port: 1}
 			wefttest.Publish(h, api.LinkChangedEvent, &api.LinkChanged{Link: &api.Link{Src: &api.Location{Dpid: sw, Port: 6}, Dst: far, State: "up"}})
 		}
@@ -55,7 +56,7 @@ func TestService(t *testing.T) {
 		if err := add("ids", "10.0.0.2", 2, 3, 0); err != nil {
 			t.Fatal(err)
 		}
-		const whole = 2 + 2 + 4 + 4 // in, to the function, back from its ports or dropped, and by the tags of these
+		const whole = 2 + 2 + 4 + 1 + 6 // in, to the function, back from its ports or dropped, to the host, and by the tags of these
 		await(whole)
 		for what, err := range map[string]struct {
 			err  error

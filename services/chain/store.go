@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -31,6 +32,8 @@ type store struct {
 	taken    map[flow.Location]bool                // ports of functions
 	next     map[flow.DPID]map[flow.DPID]flow.Port // by which port to go from one switch to another
 	whole    bool                                  // all ways have been found once
+	told     time.Time                             // when hosts, roles or links were told of last
+	settled  bool                                  // and all of them had been, once
 	tags     *tags
 }
 
@@ -262,7 +265,7 @@ func (b *store) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roles[at.Switch] = true
+	b.roles[at.Switch], b.told = true, time.Now()
 	edge := !e.Gone && e.Port.GetRole() == flow.RoleEdge.String()
 	if edge == b.edges[at] {
 		return
@@ -285,6 +288,7 @@ func (b *store) linkChanged(e *api.LinkChanged) {
 	if was, there := b.links[src]; there == up && (!there || was == dst) {
 		return
 	}
+	b.told = time.Now()
 	was := b.there(src.Switch)
 	if delete(b.links, src); up {
 		b.links[src] = dst
@@ -307,6 +311,7 @@ func (b *store) hostChanged(e *api.HostChanged) {
 	at := h.GetAt().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.told = time.Now()
 	was, there := b.hosts[mac]
 	gone := e.Change == "gone"
 	if gone && !there || !gone && there && was == at {

@@ -126,6 +126,15 @@ func TestHeld(t *testing.T) {
 	if released(2 * time.Second) {
 		t.Error("no way is known, and the entries are declared")
 	}
+	n.b.whole = true
+	n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: hostMAC(1).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
+	if n.b.ready(sw, time.Now()) {
+		t.Error("news still comes, and the entries are declared")
+	}
+	if !n.b.ready(sw, time.Now().Add(quiet)) {
+		t.Error("all is known, and the entries are held back")
+	}
+	n.b.settled, n.b.whole = false, false
 	if !released(holdMost) {
 		t.Error("the entries are held back for ever")
 	}

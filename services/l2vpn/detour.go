@@ -61,7 +61,11 @@ func (m *mover) bounds(ctx context.Context) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.detours)) {
 		c := b.status[name].circuit
-		if at, err := time.Parse(time.RFC3339, c.AvoidsUntil); err != nil || !now.Before(at) {
+		lost := slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool { // a slow way is better than none
+			t := b.tunnels[w.Name]
+			return t != nil && !carries(t) && b.standIn(b.status[name], w.From, w.To) == nil
+		})
+		if at, err := time.Parse(time.RFC3339, c.AvoidsUntil); err != nil || !now.Before(at) || lost {
 			back = append(back, c)
 		}
 	}

@@ -200,6 +200,31 @@ func TestBrokenBound(t *testing.T) {
 	if r.route("fast", 0) != 4 {
 		t.Error("a restart moves it")
 	}
+	avoided := r.capacity
+	r.capacity = map[uint32]uint64{3: 1e6} // what it uses fails, and only what it avoids is left
+	for name, m := range r.tunnels {
+		if m.Primary != nil && m.Primary.Hops[0].OutPort == 4 {
+			m = proto.CloneOf(m)
+			m.State, m.Primary = "down", nil
+			r.tunnels[name] = m
+			r.b.learn([]*api.Tunnel{m}, false)
+		}
+	}
+	for range 3 {
+		now = now.Add(time.Second)
+		r.mover.bounds(t.Context())
+		r.settle()
+	}
+	if r.route("fast", 0) != 3 || r.route("fast", 1) != 3 {
+		t.Error("it is down, though a way is left that it avoids")
+	}
+	r.capacity = avoided
+	slow[3] = true
+	pass("fast", 2*time.Minute)
+	if r.route("fast", 0) != 4 {
+		t.Fatalf("it takes route %d", r.route("fast", 0))
+	}
+	now = now.Add(2 * time.Minute)
 	slow[4] = true
 	if n := pass("fast", time.Minute); n != 1 || r.route("fast", 0) != 5 {
 		t.Errorf("%d moves, to route %d, want one to 5", n, r.route("fast", 0))

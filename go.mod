@@ -2,6 +2,11 @@ module github.com/weft-sdn/weft
 
 go 1.26.3
 
+ignore (
+	./loom/node_modules
+	./node_modules
+)
+
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/coder/websocket v1.8.15

@@ -34,7 +34,7 @@ var table = []row{
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
 	{"services/l2vpn", []string{".", "flow", "packet", "api", "pce", "object", "services/l2vpn/*"}, []string{"*"}},
-	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/northbound", "internal/rootpart"}, []string{"*"}},
+	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/northbound", "internal/rootpart", "loom"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},

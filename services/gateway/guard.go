@@ -82,7 +82,9 @@ type denied struct {
 
 // open reports whether a path reveals nothing about the network and needs no
 // token.
-func open(path string) bool { return path == "/" || path == "/healthz" }
+func open(path string) bool {
+	return path == "/" || path == "/healthz" || strings.HasPrefix(path, pagePrefix)
+}
 
 // calling reports whether a request is a call of a method, whose role counts.
 func calling(r *http.Request) bool {

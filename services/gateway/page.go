@@ -1,18 +1,15 @@
 package gateway
 
-import (
-	"io"
-	"net/http"
-)
-
-// page is the front page; it contains nothing from clients.
+// page is the front page where Loom was not built in; it contains nothing from
+// clients.
 const page = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Weft</title>
 <meta name="viewport" content="width=device-width">
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em}
 td{padding:.1em 1em .1em 0;vertical-align:top}code{font-size:.95em}</style>
 <h1>Weft</h1>
-<p>An SDN controller. On this port:</p>
+<p>An SDN controller. Its page in the browser, Loom, was not built into this program: <code>make build</code> does so where
+Node.js is installed. On this port:</p>
 <table>
 <tr><td><a href="/v1/info"><code>/v1/info</code></a><td>what runs: version, services, pipeline
 <tr><td><a href="/v1/switches"><code>/v1/switches</code></a><td>switches; <code>/v1/switches/DPID/flows</code>, <code>groups</code>, <code>ports</code>, <code>port-stats</code>, <code>table-stats</code> of one
@@ -29,8 +26,3 @@ td{padding:.1em 1em .1em 0;vertical-align:top}code{font-size:.95em}</style>
 </table>
 <p>On the command line: <code>weft get switches</code>, <code>weft --help</code>.</p>
 `
-
-func frontPage(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	io.WriteString(w, page)
-}

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/keypair"
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/loom"
 )
 
 // stopTimeout bounds calls under way when the gateway stops.
@@ -98,7 +99,8 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		io.WriteString(w, "ok\n")
 	})
-	mux.HandleFunc("GET /{$}", frontPage)
+	files, built := loom.Files()
+	pages(mux, files, built)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, codes.NotFound, fmt.Sprintf("there is no %s %s; GET / lists what there is", r.Method, r.URL.Path))
 	})

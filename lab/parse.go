@@ -88,7 +88,12 @@ type field struct {
 	read func(document.Value)
 }
 
-// mapping reads v, which must be a mapping with no keys but those of fields.
+// forOthers is how keys begin that other tools keep for themselves, such as x-position of
+// Loom: a lab leaves them alone, wherever they stand.
+const forOthers = "x-"
+
+// mapping reads v, which must be a mapping with no keys but those of fields, and those
+// of other tools.
 func (r *reader) mapping(v document.Value, what string, fields []field) {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
@@ -110,6 +115,9 @@ next:
 				f.read(e.Value)
 				continue next
 			}
+		}
+		if strings.HasPrefix(e.Key, forOthers) {
+			continue
 		}
 		r.add(e.Line, allowed+document.Meant(e.Key, keys), "unknown key %q in %s", e.Key, what)
 	}

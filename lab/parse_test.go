@@ -105,6 +105,25 @@ func TestParseTakesItsNameFromTheFile(t *testing.T) {
 	}
 }
 
+// Keys of other tools may stand in every mapping.
+func TestParseLeavesKeysOfOthersAlone(t *testing.T) {
+	topo, err := Parse("f", []byte(`
+x-measurements: [{name: ping, command: ping -c 1 h2}]
+switches:
+  - {name: s1, x-position: [10, 20], x-type: {of: [any, "kind"]}}
+hosts:
+  - name: h1
+    switch: s1
+    x-setup: |
+      sysctl -a
+  - {name: h2, switch: s1, eth1: {x-note: 1}, run: [{command: sleep 1, x-note: 2}]}
+control: {x-note: 3}
+`))
+	if err != nil || len(topo.Switches) != 1 || len(topo.Hosts) != 2 {
+		t.Errorf("%+v, %v", topo, err)
+	}
+}
+
 // Every message a bad lab file can give, with its line.
 func TestParseProblems(t *testing.T) {
 	const two = "switches: [{name: s1}, {name: s2}]\n"

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// CVE-2025-29314 and -29315, cookies that say who one is: none is set, and none
-// is listened to.
+// CVE-2025-29314 and -29315, cookies that say who one is: none is set but for who
+// signs in with a token, and none but that one is listened to.
 func TestCVE_2025_29314_NoCookies(t *testing.T) {
 	s := serve(t, func(c *Config) { c.OpenLoopback = false })
 	secret := s.made(t, "ci", "read")

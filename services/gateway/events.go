@@ -186,7 +186,7 @@ func (s *stream) close() {
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wants, err := s.wanted(r.URL.Query().Get("subjects"))
 	if err == nil {
-		err = onlyParameters(r, "subjects", "access_token")
+		err = onlyParameters(r, "subjects")
 	}
 	if err != nil {
 		refuse(w, r, codes.InvalidArgument, err.Error())

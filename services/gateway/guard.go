@@ -80,10 +80,11 @@ type denied struct {
 	after time.Duration // when to try again; 0: at any time
 }
 
-// open reports whether a path reveals nothing about the network and needs no
+// open reports whether a request learns nothing about the network and needs no
 // token.
-func open(path string) bool {
-	return path == "/" || path == "/healthz" || strings.HasPrefix(path, pagePrefix)
+func open(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/" || path == "/healthz" || strings.HasPrefix(path, pagePrefix) || path == sessionPath && r.Method != http.MethodGet
 }
 
 // calling reports whether a request is a call of a method, whose role counts.
@@ -96,7 +97,7 @@ func calling(r *http.Request) bool {
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, no := g.check(r)
-		if no == nil && who.role == roleNone && !open(r.URL.Path) {
+		if no == nil && who.role == roleNone && !open(r) {
 			no = &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed"} // check has let nobody in
 		}
 		if no == nil && who.role == roleNode && !calling(r) {
@@ -111,20 +112,25 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			northbound.Identify(r.Context(), northbound.Stranger)
 		}
 		if no != nil {
-			g.count(no.why)
-			if no.kind == codes.Unauthenticated {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
-			}
-			if no.after > 0 {
-				w.Header().Set("Retry-After", strconv.Itoa(int(no.after.Seconds())+1))
-			}
-			refuse(w, r, no.kind, no.text)
+			g.refuse(w, r, no)
 			return
 		}
 		who.from = r.RemoteAddr
 		r = visit.Request(r)
 		next.ServeHTTP(visit.Writer(w), r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
+}
+
+// refuse answers a request that is denied, and counts it.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, no *denied) {
+	g.count(no.why)
+	if no.kind == codes.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
+	}
+	if no.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(no.after.Seconds())+1))
+	}
+	refuse(w, r, no.kind, no.text)
 }
 
 // enter admits a request of a known caller, if there is room for it.
@@ -157,22 +163,30 @@ func (g *guard) newcomer(uid int) northbound.Rank {
 
 // check returns the caller of a request, or why it is refused.
 func (g *guard) check(r *http.Request) (caller, *denied) {
-	token := presented(r)
+	token, byCookie := presented(r)
 	asked := g.tokens.asked() || !g.open
+	origin := r.Header.Get("Origin")
+	foreign := origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil)
 	switch {
-	case asked && open(r.URL.Path):
+	case foreign && (byCookie || r.URL.Path == sessionPath):
+		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: sign in on the controller's own page", origin)}
+	case asked && open(r):
 		return caller{name: nameNobody}, nil
 	case token == "" && certified(r.TLS) != nil:
 		return bearer(certified(r.TLS), time.Now())
 	case asked && token == "":
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)" + g.orCertificate}
 	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
-		return g.identify(r.RemoteAddr, token)
+		who, no := g.identify(r.RemoteAddr, token)
+		if no == nil || asked || !byCookie || no.kind != codes.Unauthenticated {
+			return who, no
+		}
+		// The token has ended, and none is needed.
 	}
 	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedHost, text: fmt.Sprintf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)}
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil) {
+	if foreign {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: set gateway.token to let them in with it", origin)}
 	}
 	return g.local(r)
@@ -232,17 +246,15 @@ func (g *guard) holds(c caller) bool {
 	return c.token != nil && g.ledger.holds(c.token)
 }
 
-// presented returns the token of a request: from its Authorization header or, for
-// a browser's WebSocket, which cannot set one, from its query.
-func presented(r *http.Request) string {
+// presented returns the token of a request: from its Authorization header or a
+// browser's cookie.
+func presented(r *http.Request) (token string, byCookie bool) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(kind, "bearer") {
-		return strings.TrimSpace(token)
+		return strings.TrimSpace(token), false
 	}
-	if r.URL.Path == eventsPath {
-		return r.URL.Query().Get("access_token")
-	}
-	return ""
+	token = cookieToken(r)
+	return token, token != ""
 }
 
 // hostname returns a Host header without its port.

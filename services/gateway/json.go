@@ -119,7 +119,7 @@ func checkQuery(ctx context.Context, req proto.Message) error {
 	d := req.ProtoReflect().Descriptor()
 	for key := range query {
 		name, _, _ := strings.Cut(key, ".")
-		if d.Fields().ByTextName(name) == nil && d.Fields().ByJSONName(name) == nil && key != "access_token" {
+		if d.Fields().ByTextName(name) == nil && d.Fields().ByJSONName(name) == nil {
 			return status.Errorf(codes.InvalidArgument, "unknown parameter %q; %s", key, fieldsOf(d))
 		}
 	}

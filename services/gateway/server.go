@@ -76,6 +76,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.bounded(jsonCalls))
 	mux.Handle("GET "+eventsPath, s.stream)
+	s.guard.session(mux)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		document, err := api.OpenAPI()
 		if err != nil {

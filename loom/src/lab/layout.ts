@@ -1,0 +1,183 @@
+// Where nodes stand.
+
+import { Random } from "./random";
+
+export type Position = [number, number];
+export interface Drawn {
+  nodes: string[];
+  links: Array<[string, string]>;
+  /** small are nodes that stand around the one they are joined to, such as hosts. */
+  small?: Set<string>;
+}
+
+export const layouts = ["force", "circle", "grid", "layered"] as const;
+export type Layout = (typeof layouts)[number];
+
+const gap = 110;
+
+/** lay returns a position for each node. */
+export function lay(how: Layout, drawn: Drawn, seed = 1): Map<string, Position> {
+  const big = drawn.nodes.filter((n) => !drawn.small?.has(n));
+  const main = big.length > 0 && how !== "grid" ? big : drawn.nodes;
+  const at = new Map<string, Position>();
+  if (how === "circle") circle(main, drawn.links).forEach((p, n) => at.set(n, p));
+  else if (how === "grid") grid(main).forEach((p, n) => at.set(n, p));
+  else if (how === "layered") layered(main, drawn.links).forEach((p, n) => at.set(n, p));
+  else force(main, drawn.links, seed).forEach((p, n) => at.set(n, p));
+  if (main !== drawn.nodes) around(drawn, at);
+  for (const [n, [x, y]] of at) at.set(n, [Math.round(x), Math.round(y)]);
+  return at;
+}
+
+function neighbours(nodes: string[], links: Array<[string, string]>): Map<string, string[]> {
+  const of = new Map<string, string[]>(nodes.map((n) => [n, []]));
+  for (const [a, b] of links) {
+    if (!of.has(a) || !of.has(b) || a === b) continue;
+    of.get(a)!.push(b);
+    of.get(b)!.push(a);
+  }
+  return of;
+}
+
+/** circle goes round in an order in which neighbours follow each other where they can. */
+function circle(nodes: string[], links: Array<[string, string]>): Map<string, Position> {
+  const of = neighbours(nodes, links);
+  const order: string[] = [];
+  const seen = new Set<string>();
+  for (const first of nodes) {
+    const next = [first];
+    while (next.length > 0) {
+      const n = next.pop()!;
+      if (seen.has(n)) continue;
+      seen.add(n);
+      order.push(n);
+      next.push(...of.get(n)!.filter((m) => !seen.has(m)).reverse());
+    }
+  }
+  const radius = Math.max(gap, (order.length * gap) / (2 * Math.PI));
+  return new Map(order.map((n, i) => [n, [radius * Math.sin((2 * Math.PI * i) / order.length), -radius * Math.cos((2 * Math.PI * i) / order.length)]]));
+}
+
+function grid(nodes: string[]): Map<string, Position> {
+  const width = Math.ceil(Math.sqrt(nodes.length));
+  return new Map(nodes.map((n, i) => [n, [(i % width) * gap, Math.floor(i / width) * gap]]));
+}
+
+/** layered stands nodes in rows by how far they are from the one with most links. */
+function layered(nodes: string[], links: Array<[string, string]>): Map<string, Position> {
+  const of = neighbours(nodes, links);
+  const row = new Map<string, number>();
+  const rows: string[][] = [];
+  const order = [...nodes].sort((a, b) => of.get(b)!.length - of.get(a)!.length);
+  for (const root of order) {
+    if (row.has(root)) continue;
+    let level = [root];
+    row.set(root, 0);
+    for (let d = 0; level.length > 0; d++) {
+      (rows[d] ??= []).push(...level);
+      const next: string[] = [];
+      for (const n of level) {
+        for (const m of of.get(n)!) {
+          if (row.has(m)) continue;
+          row.set(m, d + 1);
+          next.push(m);
+        }
+      }
+      level = next;
+    }
+  }
+  const at = new Map<string, Position>();
+  rows.forEach((r, y) => r.forEach((n, x) => at.set(n, [(x - (r.length - 1) / 2) * gap, y * gap * 1.2])));
+  return at;
+}
+
+/** force has links pull and nodes push, those near by as neighbours in a grid of cells. */
+function force(nodes: string[], links: Array<[string, string]>, seed: number): Map<string, Position> {
+  const r = new Random(seed);
+  const n = nodes.length;
+  const index = new Map(nodes.map((name, i) => [name, i]));
+  const start = circle(nodes, links);
+  const x = new Float64Array(n);
+  const y = new Float64Array(n);
+  nodes.forEach((name, i) => {
+    const p = start.get(name)!;
+    x[i] = p[0] * 0.6 + r.next() * 10;
+    y[i] = p[1] * 0.6 + r.next() * 10;
+  });
+  const pairs = links.map(([a, b]) => [index.get(a), index.get(b)]).filter((p): p is [number, number] => p[0] !== undefined && p[1] !== undefined && p[0] !== p[1]);
+  const rounds = n > 1000 ? 60 : n > 200 ? 150 : 300;
+  const reach = gap * 3;
+  const dx = new Float64Array(n);
+  const dy = new Float64Array(n);
+  for (let round = 0; round < rounds; round++) {
+    dx.fill(0);
+    dy.fill(0);
+    const cells = new Map<string, number[]>();
+    for (let i = 0; i < n; i++) {
+      const key = `${Math.floor(x[i] / reach)},${Math.floor(y[i] / reach)}`;
+      const c = cells.get(key);
+      if (c) c.push(i);
+      else cells.set(key, [i]);
+    }
+    for (let i = 0; i < n; i++) {
+      const [cx, cy] = [Math.floor(x[i] / reach), Math.floor(y[i] / reach)];
+      for (let ox = -1; ox <= 1; ox++) {
+        for (let oy = -1; oy <= 1; oy++) {
+          const near = cells.get(`${cx + ox},${cy + oy}`) ?? [];
+          for (let k = 0; k < Math.min(near.length, 200); k++) {
+            const j = near[k];
+            if (j === i) continue;
+            const [vx, vy] = [x[i] - x[j], y[i] - y[j]];
+            const d2 = Math.max(vx * vx + vy * vy, 1);
+            if (d2 > reach * reach) continue;
+            const f = (gap * gap) / d2;
+            dx[i] += vx * f;
+            dy[i] += vy * f;
+          }
+        }
+      }
+    }
+    for (const [i, j] of pairs) {
+      const [vx, vy] = [x[i] - x[j], y[i] - y[j]];
+      const f = Math.hypot(vx, vy) / gap;
+      dx[i] -= vx * f;
+      dy[i] -= vy * f;
+      dx[j] += vx * f;
+      dy[j] += vy * f;
+    }
+    const most = gap * (1 - round / rounds) * 0.5 + 1;
+    for (let i = 0; i < n; i++) {
+      const d = Math.hypot(dx[i], dy[i]) || 1;
+      x[i] += (dx[i] / d) * Math.min(d, most);
+      y[i] += (dy[i] / d) * Math.min(d, most);
+    }
+  }
+  return new Map(nodes.map((name, i) => [name, [x[i], y[i]]]));
+}
+
+/** around stands small nodes at those they are joined to, away from the middle. */
+function around(drawn: Drawn, at: Map<string, Position>) {
+  let [mx, my] = [0, 0];
+  for (const [x, y] of at.values()) [mx, my] = [mx + x / at.size, my + y / at.size];
+  const of = new Map<string, string[]>();
+  const small = drawn.nodes.filter((n) => !at.has(n));
+  const owner = new Map<string, string>();
+  for (const [a, b] of drawn.links) {
+    if (at.has(a) && !at.has(b)) owner.set(b, owner.get(b) ?? a);
+    if (at.has(b) && !at.has(a)) owner.set(a, owner.get(a) ?? b);
+  }
+  for (const s of small) {
+    const o = owner.get(s) ?? "";
+    of.set(o, [...(of.get(o) ?? []), s]);
+  }
+  for (const [o, all] of of) {
+    const p = at.get(o);
+    all.forEach((s, i) => {
+      if (!p) return at.set(s, [mx + i * gap, my - gap * 3]);
+      const away = Math.hypot(p[0] - mx, p[1] - my) < 1 ? -Math.PI / 2 : Math.atan2(p[1] - my, p[0] - mx);
+      const spread = all.length > 1 ? (i - (all.length - 1) / 2) * Math.min(0.9, (2 * Math.PI) / all.length) : 0;
+      const far = gap * 0.75 * (1 + Math.floor(all.length / 8) * 0.3);
+      return at.set(s, [p[0] + far * Math.cos(away + spread), p[1] + far * Math.sin(away + spread)]);
+    });
+  }
+}

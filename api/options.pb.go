@@ -87,7 +87,10 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 type ServiceRules struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the network works without it: a plan may have a gateway and not this service.
-	Optional      bool `protobuf:"varint,1,opt,name=optional,proto3" json:"optional,omitempty"`
+	Optional bool `protobuf:"varint,1,opt,name=optional,proto3" json:"optional,omitempty"`
+	// Whether a process of a machine answers it, at a Unix socket there, and no service of the
+	// controller: its methods are HTTP only, and the gateway passes calls on.
+	Machine       bool `protobuf:"varint,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +128,13 @@ func (*ServiceRules) Descriptor() ([]byte, []int) {
 func (x *ServiceRules) GetOptional() bool {
 	if x != nil {
 		return x.Optional
+	}
+	return false
+}
+
+func (x *ServiceRules) GetMachine() bool {
+	if x != nil {
+		return x.Machine
 	}
 	return false
 }
@@ -477,9 +487,10 @@ var File_options_proto protoreflect.FileDescriptor
 
 const file_options_proto_rawDesc = "" +
 	"\n" +
-	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"*\n" +
+	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"D\n" +
 	"\fServiceRules\x12\x1a\n" +
-	"\boptional\x18\x01 \x01(\bR\boptional\"\\\n" +
+	"\boptional\x18\x01 \x01(\bR\boptional\x12\x18\n" +
+	"\amachine\x18\x02 \x01(\bR\amachine\"\\\n" +
 	"\n" +
 	"EventRules\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +

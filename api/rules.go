@@ -38,6 +38,29 @@ func OptionalServices() []string {
 	return list
 }
 
+// MachineServices returns the services of the .proto files that processes of a machine
+// answer, not the controller. Their methods are not in Methods.
+func MachineServices() []protoreflect.ServiceDescriptor {
+	var list []protoreflect.ServiceDescriptor
+	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			if s := f.Services().Get(i); OnMachine(s) {
+				list = append(list, s)
+			}
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b protoreflect.ServiceDescriptor) int {
+		return strings.Compare(string(a.Name()), string(b.Name()))
+	})
+	return list
+}
+
+// OnMachine reports whether a process of a machine answers a service.
+func OnMachine(s protoreflect.ServiceDescriptor) bool {
+	return proto.GetExtension(s.Options(), E_Service).(*ServiceRules).GetMachine()
+}
+
 // RulesOf returns what the .proto files say of a method, service.Method: who may
 // call it, and which partitions are asked. Of a method that they do not have it
 // says that only services of the partition may call it.

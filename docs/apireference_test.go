@@ -32,7 +32,7 @@ func TestAPIReference(t *testing.T) {
 
 Made from the .proto files in ` + "`api/`" + ` by ` + "`go test ./docs -update`" + `. The same methods are gRPC and JSON over HTTP, on one port;
 ` + "`/openapi.json`" + ` is the description for programs. In JSON, 64-bit integers are strings. A method without a path is
-gRPC only. ROLE is what the caller's token needs ([tokens and roles](../guide/security.md#tokens-and-roles)).
+gRPC only; those of Lab are HTTP only. ROLE is what the caller's token needs ([tokens and roles](../guide/security.md#tokens-and-roles)).
 The commands have [a reference of their own](commands.md).
 `)
 	needed := map[protoreflect.FullName]protoreflect.MessageDescriptor{}

@@ -106,6 +106,9 @@ func (o *Server) offered() []*grpc.ServiceDesc {
 	protoregistry.GlobalFiles.RangeFilesByPackage(own, func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)
+			if api.OnMachine(s) {
+				continue
+			}
 			d := &grpc.ServiceDesc{ServiceName: string(s.FullName()), Metadata: f.Path()}
 			for k := range s.Methods().Len() {
 				if m := s.Methods().Get(k); !m.IsStreamingClient() && !m.IsStreamingServer() {

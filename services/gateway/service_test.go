@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,8 +135,8 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 func methodsOf(f func(protoreflect.MethodDescriptor)) (n int) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
-			if file.Services().Get(i).Name() == "Apps" {
-				continue // apps attach to workers
+			if s := file.Services().Get(i); s.Name() == "Apps" || api.OnMachine(s) {
+				continue // apps attach to workers, and the others are processes of a machine
 			}
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
@@ -210,6 +211,9 @@ func TestEveryPathIsServed(t *testing.T) {
 		for path, verbs := range doc.Paths {
 			for verb, op := range verbs {
 				service, method, _ := strings.Cut(op.OperationID, "_")
+				if slices.ContainsFunc(api.MachineServices(), func(s protoreflect.ServiceDescriptor) bool { return string(s.Name()) == service }) {
+					continue // passed on, if there is such a process
+				}
 				want := strings.ToLower(service) + "." + strings.TrimRight(method, "0123456789")
 				seen[want] = true
 				sample := strings.NewReplacer("{dpid}", "1", "{address}", "fd00::1", "{src}", "1", "{dst}", "2", "{port}", "1").Replace(path)

@@ -1,0 +1,193 @@
+// Package machineservice is the common part of services of a machine, such as
+// weft lab serve: a Unix socket at which the methods of a .proto file are
+// answered as JSON over HTTP, for the gateway and whoever may open the socket.
+package machineservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weft-sdn/weft/internal/localsocket"
+)
+
+// Headers in which the gateway says who makes a request, and with which role.
+const (
+	CallerHeader = "Weft-Caller"
+	RoleHeader   = "Weft-Role"
+)
+
+// maxBody is the largest request, in octets.
+const maxBody = 4 << 20
+
+// stopTimeout bounds requests under way when a service ends.
+const stopTimeout = 2 * time.Second
+
+// maxConnections bounds the connections at any time; further ones wait.
+const maxConnections = 256
+
+// Service is what answers at a socket.
+type Service struct {
+	Socket string // path
+	Group  string // may open the socket, besides its owner; empty: none
+	// Methods registers the handlers that are generated from the .proto file.
+	Methods func(context.Context, *runtime.ServeMux) error
+	// Streams are methods whose answer is a stream: handlers by verb and path
+	// ("GET /v1/lab/consoles/{console}"), instead of the generated ones.
+	Streams map[Route]runtime.HandlerFunc
+	Log     *slog.Logger
+}
+
+// Route is the verb and the path of a method, with {fields}.
+type Route struct{ Verb, Path string }
+
+// Handler returns the handler of all requests.
+func (s Service) Handler(ctx context.Context) (http.Handler, error) {
+	mux := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
+			MarshalOptions:   protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true},
+			UnmarshalOptions: protojson.UnmarshalOptions{},
+		}),
+		runtime.WithErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+			Refuse(w, err)
+		}),
+		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+			Refuse(w, status.Errorf(codes.Unimplemented, "%s %s: %s; GET /openapi.json of the controller says what there is", r.Method, r.URL.Path, http.StatusText(code)))
+		}),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
+	)
+	if err := s.Methods(ctx, mux); err != nil {
+		return nil, err
+	}
+	for r, h := range s.Streams { // after the generated ones, so that they come first
+		if err := mux.HandlePath(r.Verb, r.Path, h); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", r.Verb, r.Path, err)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+					panic(p)
+				}
+				s.Log.Error("panic", "request", r.Method+" "+r.URL.Path, "panic", p)
+				Refuse(w, status.Errorf(codes.Internal, "panic in %s %s: %v", r.Method, r.URL.Path, p))
+			}
+		}()
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, Caller{Name: r.Header.Get(CallerHeader), Role: r.Header.Get(RoleHeader)})))
+	}), nil
+}
+
+// Serve answers at the socket until ctx ends.
+func (s Service) Serve(ctx context.Context) error {
+	handler, err := s.Handler(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := s.listen()
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(netutil.LimitListener(l, maxConnections)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if srv.Shutdown(stopping) != nil {
+		_ = srv.Close() // cuts off the rest
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// listen opens the socket: for its owner alone, or for a group, too.
+func (s Service) listen() (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(s.Socket), 0o755); err != nil {
+		return nil, err
+	}
+	gid := -1
+	if s.Group != "" {
+		g, err := user.LookupGroup(s.Group)
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", s.Group, err)
+		}
+		if gid, err = strconv.Atoi(g.Gid); err != nil {
+			return nil, fmt.Errorf("group %s: number %q: %w", s.Group, g.Gid, err)
+		}
+	}
+	l, err := localsocket.Listen(s.Socket)
+	if err != nil {
+		return nil, err
+	}
+	mode := os.FileMode(0o600)
+	if gid >= 0 {
+		mode = 0o660
+		err = os.Chown(s.Socket, -1, gid)
+	}
+	if err == nil {
+		err = os.Chmod(s.Socket, mode)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Caller is who makes a request, as the gateway says; empty for those who open
+// the socket themselves.
+type Caller struct{ Name, Role string }
+
+type callerKey struct{}
+
+// CallerOf returns who makes a request.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
+// Refuse answers a request with an error, as the northbound does.
+func Refuse(w http.ResponseWriter, err error) {
+	st := status.Convert(err)
+	if st.Code() == codes.Unknown {
+		if s := status.FromContextError(err); s.Code() != codes.Unknown {
+			st = s
+		}
+	}
+	body, _ := json.Marshal(struct { // of two plain fields: cannot fail
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{int(st.Code()), st.Message()})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(runtime.HTTPStatusFromCode(st.Code()))
+	_, _ = io.WriteString(w, string(body)+"\n") // the client is gone if it fails
+}

@@ -32,7 +32,7 @@ func TestAPIReference(t *testing.T) {
 
 Made from the .proto files in ` + "`api/`" + ` by ` + "`go test ./docs -update`" + `. The same methods are gRPC and JSON over HTTP, on one port;
 ` + "`/openapi.json`" + ` is the description for programs. In JSON, 64-bit integers are strings. A method without a path is
-gRPC only; those of Lab are HTTP only. ROLE is what the caller's token needs ([tokens and roles](../guide/security.md#tokens-and-roles)).
+gRPC only; those of ` + machineServices() + ` are HTTP only. ROLE is what the caller's token needs ([tokens and roles](../guide/security.md#tokens-and-roles)).
 The commands have [a reference of their own](commands.md).
 `)
 	needed := map[protoreflect.FullName]protoreflect.MessageDescriptor{}
@@ -92,6 +92,15 @@ The commands have [a reference of their own](commands.md).
 	}
 	t.Logf("%d methods, %d messages; %d fields speak for themselves", documented, len(names), undescribed)
 	whole(t, "docs/reference/api.md", b.String())
+}
+
+// machineServices names the services that machines offer.
+func machineServices() string {
+	var names []string
+	for _, s := range api.MachineServices() {
+		names = append(names, string(s.Name()))
+	}
+	return strings.Join(names, " and ")
 }
 
 // need adds a message of the API and all that are in it.

@@ -51,6 +51,12 @@ type Config struct {
 	AuditSize int `yaml:"audit_size"`
 	// AuditFiles bounds the files of the audit log; the oldest go.
 	AuditFiles int `yaml:"audit_files"`
+	// Lab is the socket of weft lab serve on this machine, which answers /v1/lab;
+	// empty: none does.
+	Lab string `yaml:"lab" start:"true"`
+	// Experiments is the socket of weft experiment serve on this machine, which
+	// answers /v1/experiments; empty: none does.
+	Experiments string `yaml:"experiments" start:"true"`
 	// CallTimeout bounds every call of a client.
 	CallTimeout time.Duration `yaml:"call_timeout"`
 	// MaxConnections bounds the connections at any time, and never exceeds a

@@ -73,7 +73,15 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
 
+	machines := runtime.NewServeMux(runtime.WithRoutingErrorHandler(routingError), runtime.WithDisablePathLengthFallback(), runtime.WithDisableHTTPMethodOverride())
 	mux := http.NewServeMux()
+	for _, m := range []*machine{s.machine("lab", "gateway.lab", s.config.Lab), s.machine("experiments", "gateway.experiments", s.config.Experiments)} {
+		if err := m.register(machines); err != nil {
+			return nil, nil, fmt.Errorf("gateway: %w", err)
+		}
+		mux.Handle("/v1/"+m.name, machines)
+		mux.Handle("/v1/"+m.name+"/", machines)
+	}
 	mux.Handle("/v1/", s.bounded(jsonCalls))
 	mux.Handle("GET "+eventsPath, s.stream)
 	s.guard.session(mux)

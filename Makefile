@@ -1,4 +1,5 @@
-# make build   the controller and everything around it, as bin/weft
+# make build   the controller and everything around it, as bin/weft; with Loom, the
+#              page in the browser, if npm is there
 # make demo    build, then show it at work on a network of real switches;
 #              PLAN=split: in the processes of a plan;
 #              FEATURES=all: its parts in turn, or those of a list
@@ -23,13 +24,18 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
 
-build:
+build: loom
 	go build -ldflags '-X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/weft ./cmd/weft
+
+# Loom, the page in the browser, if npm is there and its sources have changed; it
+# is compiled into bin/weft.
+loom:
+	loom/build
 
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/loom"
 )
 
 // release is the version that this source is becoming, or is.
@@ -26,6 +27,7 @@ type BuildInfo struct {
 	Time     string `json:"time,omitempty"`     // of the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+	Loom     bool   `json:"loom"` // the page in the browser is built in
 }
 
 // Build returns what this binary was made of.
@@ -44,6 +46,7 @@ func Build() BuildInfo {
 			}
 		}
 	}
+	_, b.Loom = loom.Files()
 	b.Version = strings.TrimPrefix(b.Version, "v")
 	if b.Version == "" {
 		b.Version = release + "-dev"
@@ -65,6 +68,11 @@ func VersionCommand() *cobra.Command {
 			b := Build()
 			return out.Print(cmd, b, func(t *cli.Table) {
 				fmt.Fprintf(t, "weft %s %s %s\n", b.Version, b.Go, b.Platform)
+				if b.Loom {
+					fmt.Fprintln(t, "with Loom, the page in the browser")
+				} else {
+					fmt.Fprintln(t, "without Loom, the page in the browser: make build builds it where npm is installed")
+				}
 				if b.Revision != "" {
 					fmt.Fprintf(t, "revision %s of %s\n", b.Revision, b.Time)
 				}

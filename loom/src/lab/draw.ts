@@ -1,0 +1,153 @@
+// What the canvas shows of a lab, and how it looks.
+
+import type { Core, ElementDefinition, StylesheetJson } from "cytoscape";
+
+import type { Design } from "./design.svelte";
+import type { Link, Node } from "./document";
+import type { Live } from "./live.svelte";
+
+export interface Colours {
+  text: string;
+  ground: string;
+  line: string;
+  dim: string;
+  accent: string;
+  good: string;
+  warn: string;
+  bad: string;
+  dark: boolean;
+}
+
+/** colours reads the page's colours where an element stands. */
+export function colours(at: Element): Colours {
+  const style = getComputedStyle(at);
+  const of = (name: string) => style.getPropertyValue(`--${name}`).trim() || "#888888";
+  return { text: of("text"), ground: of("ground"), line: of("line"), dim: of("dim"), accent: of("accent"), good: of("good"), warn: of("warn"), bad: of("bad"), dark: matchMedia("(prefers-color-scheme: dark)").matches };
+}
+
+const fills: Record<string, [string, string]> = { switch: ["#bcd7f5", "#24507f"], edge: ["#c9e7cf", "#23603a"], bridge: ["#e3ddf3", "#4b4173"], host: ["#eceef1", "#3a424c"], program: ["#fbe3c4", "#70511d"] };
+
+/** sheet is the style of the drawing. */
+export function sheet(c: Colours): StylesheetJson {
+  const fill = (name: string) => (fills[name] ?? fills.host)[c.dark ? 1 : 0];
+  return [
+    { selector: "node", style: { label: "data(label)", shape: "data(shape)" as never, width: 44, height: 34, "font-size": 12, "min-zoomed-font-size": 7, color: c.text, "text-valign": "center", "text-halign": "center", "background-color": fill("host"), "border-width": 1, "border-color": c.dim, "text-outline-color": c.ground, "text-outline-width": 1 } },
+    ...Object.keys(fills).map((name) => ({ selector: `node.${name}`, style: { "background-color": fill(name) } })),
+    { selector: "node.small", style: { width: 30, height: 30 } },
+    { selector: "node.controller", style: { shape: "round-tag", "background-color": c.accent, "text-valign": "top" } },
+    { selector: "node.service", style: { shape: "ellipse", width: 20, height: 20, "background-color": c.accent, "text-valign": "bottom" } },
+    { selector: "edge", style: { width: 2, "line-color": c.dim, "curve-style": "bezier", label: "data(label)", "font-size": 10, "min-zoomed-font-size": 8, color: c.text, "text-background-color": c.ground, "text-background-opacity": 0.8, "text-background-padding": "1px" } },
+    { selector: "edge.straight", style: { "curve-style": "haystack", "haystack-radius": 0 } as never },
+    { selector: "edge.hosts", style: { width: 1, "line-color": c.line } },
+    { selector: "edge.served", style: { width: 3, "line-color": c.accent, "line-style": "dashed" } },
+    { selector: "edge.rules", style: { width: 1, "line-color": c.accent, "line-style": "dotted" } },
+    { selector: "edge.down", style: { "line-color": c.bad, "line-style": "dashed", width: 3 } },
+    { selector: "edge.silent", style: { "line-color": c.warn, "line-style": "dotted", width: 3 } },
+    { selector: "node.connected", style: { "border-color": c.good, "border-width": 3 } },
+    { selector: "node.up", style: { "border-color": c.good, "border-width": 2 } },
+    { selector: "node.disconnected", style: { "border-color": c.warn, "border-width": 3 } },
+    { selector: "node.waiting", style: { opacity: 0.5 } },
+    { selector: "node.working", style: { "border-color": c.warn, "border-width": 4 } },
+    { selector: "node.done", style: { "border-color": c.good, "border-width": 4 } },
+    { selector: "node.wrong, node.failed", style: { "border-color": c.bad, "border-width": 4, "border-style": "double" } },
+    { selector: "edge.wrong", style: { "line-color": c.bad } },
+    { selector: "node.from", style: { "border-color": c.accent, "border-width": 5 } },
+    { selector: "node:selected", style: { "overlay-color": c.accent, "overlay-opacity": 0.25, "overlay-padding": 5 } },
+    { selector: "edge:selected", style: { "overlay-color": c.accent, "overlay-opacity": 0.3, "overlay-padding": 4 } },
+  ] as StylesheetJson;
+}
+
+/** placesOf counts, for each link, how many stand before it between the same nodes. */
+export function placesOf(links: Link[]): Map<string, number> {
+  const count = new Map<string, number>();
+  return new Map(
+    links.map((l) => {
+      const key = [l.a, l.b].sort().join("\n") + (l.of === "eth1" ? "\neth1" : "");
+      const n = count.get(key) ?? 0;
+      count.set(key, n + 1);
+      return [l.id, n];
+    }),
+  );
+}
+
+const most = 200; // nodes with which links are curved and named
+
+/** elements returns what the canvas is to show. */
+export function elements(design: Design, live: Live): ElementDefinition[] {
+  const { lab, types, current, problems, mode } = design;
+  const running = lab.name !== "" && live.lab?.name === lab.name;
+  const wrong = new Set(problems.map((p) => p.of));
+  const wanted = current.service ? design.model.services.find((s) => s.type === current.service)?.ends : current.types;
+  const out: ElementDefinition[] = [];
+  const shown = new Map<string, Node>();
+  for (const n of lab.nodes) {
+    const type = types.of(n);
+    if (wanted && !(type && wanted.includes(type.type))) continue;
+    shown.set(n.id, n);
+    const [x, y] = design.at(n);
+    const classes = [type?.colour ?? "host", n.kind === "host" ? "small" : ""];
+    if (wrong.has(n.id)) classes.push("wrong");
+    if (mode.does === "connect" && mode.from === n.id) classes.push("from");
+    const step = live.steps.get(n.name);
+    const is = running ? live.nodes.get(n.name) : undefined;
+    if (step && live.job?.lab === lab.name) classes.push(step);
+    else if (is) classes.push(is.control || "up");
+    out.push({ group: "nodes", data: { id: n.id, label: n.name, shape: type?.shape ?? "ellipse" }, position: { x, y }, classes: classes.join(" ") });
+  }
+  if (current.service) services(design, shown, out);
+  else links(design, live, running, wrong, shown, out);
+  if (current.controllers) controllers(design, shown, out);
+  return out;
+}
+
+function links(design: Design, live: Live, running: boolean, wrong: Set<string | undefined>, shown: Map<string, Node>, out: ElementDefinition[]) {
+  const large = design.lab.nodes.length > most;
+  const places = running ? placesOf(design.lab.links) : new Map<string, number>();
+  for (const l of design.lab.links) {
+    if (!shown.has(l.a) || !shown.has(l.b)) continue;
+    const classes = [large ? "straight" : "", l.of === "link" ? "" : "hosts", wrong.has(l.id) ? "wrong" : ""];
+    const is = running ? live.linkOf(l.a, l.b, places.get(l.id) ?? 0, l.of === "eth1") : undefined;
+    if (is?.state && is.state !== "up") classes.push(is.state);
+    out.push({ group: "edges", data: { id: l.id, source: l.a, target: l.b, label: large ? "" : label(l, is) }, classes: classes.join(" ") });
+  }
+}
+
+/** label is what a link does to packets. */
+function label(l: Link, is?: { state?: string; rateMbit?: number; delayMs?: number; lossPercent?: number }): string {
+  if (is) return [is.state !== "up" ? is.state : "", is.rateMbit ? `${is.rateMbit} Mbit/s` : "", is.delayMs ? `${is.delayMs} ms` : "", is.lossPercent ? `${is.lossPercent} %` : ""].filter(Boolean).join(", ");
+  if (l.of === "eth1") return "eth1";
+  return [l.fields.rate, l.fields.delay, l.fields.loss].filter((v) => typeof v === "string").join(", ");
+}
+
+function services(design: Design, shown: Map<string, Node>, out: ElementDefinition[]) {
+  for (const s of design.lab.services) {
+    const ends = s.ends.filter((e) => shown.has(e));
+    if (s.type !== design.current.service || ends.length < 2) continue;
+    if (ends.length === 2) {
+      out.push({ group: "edges", data: { id: `service/${s.name}`, source: ends[0], target: ends[1], label: s.name }, classes: "served" });
+      continue;
+    }
+    const at = ends.map((e) => design.at(shown.get(e)!));
+    const mean = (axis: 0 | 1) => at.reduce((sum, p) => sum + p[axis], 0) / at.length;
+    out.push({ group: "nodes", data: { id: `service/${s.name}`, label: s.name, shape: "ellipse" }, position: { x: mean(0), y: mean(1) }, classes: "service", grabbable: false });
+    for (const e of ends) out.push({ group: "edges", data: { id: `service/${s.name}/${e}`, source: `service/${s.name}`, target: e, label: "" }, classes: "served" });
+  }
+}
+
+function controllers(design: Design, shown: Map<string, Node>, out: ElementDefinition[]) {
+  const all = design.lab.controllers.length > 0 ? design.lab.controllers : ["tcp:127.0.0.1:6653"];
+  const at = [...shown.values()].map((n) => design.at(n));
+  if (at.length === 0) return;
+  const [left, right, top] = [Math.min(...at.map((p) => p[0])), Math.max(...at.map((p) => p[0])), Math.min(...at.map((p) => p[1]))];
+  all.forEach((address, i) => {
+    const id = `controller/${address}`;
+    out.push({ group: "nodes", data: { id, label: address, shape: "round-tag" }, position: { x: left + ((right - left) * (i + 1)) / (all.length + 1), y: top - 140 }, classes: "controller", grabbable: false });
+    for (const n of shown.values()) {
+      if (n.kind !== "openflow" && n.kind !== "hybrid") continue;
+      if (design.lab.at && n.kind === "hybrid" && n.name !== design.lab.at) continue;
+      out.push({ group: "edges", data: { id: `${id}/${n.id}`, source: id, target: n.id, label: design.lab.at === n.name ? "in band, by this node" : "" }, classes: "rules straight" });
+    }
+  });
+}
+
+export type { Core };

@@ -1,0 +1,94 @@
+// The text editor, loaded when it is opened.
+
+import { yaml } from "@codemirror/lang-yaml";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, setDiagnostics } from "@codemirror/lint";
+import { Annotation, Prec } from "@codemirror/state";
+import { keymap } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { basicSetup, EditorView } from "codemirror";
+
+import type { Problem } from "./document";
+
+const outside = Annotation.define<boolean>();
+
+const look = EditorView.theme({
+  "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--ground)", border: "1px solid var(--line)", borderRadius: "6px" },
+  "&.cm-focused": { outline: "2px solid var(--accent)" },
+  ".cm-scroller": { font: "13px/1.45 ui-monospace, monospace", overflow: "auto" },
+  ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--dim)", border: "0" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 10%, transparent)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection": { backgroundColor: "color-mix(in srgb, var(--accent) 30%, transparent) !important" },
+  ".cm-panels, .cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+});
+const highlight = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
+  { tag: tags.comment, color: "var(--dim)", fontStyle: "italic" },
+  { tag: [tags.string, tags.content], color: "var(--text)" },
+]);
+
+export interface Editor {
+  /** set shows another text, and leaves the cursor where it is. */
+  set(text: string): void;
+  problems(all: Problem[]): void;
+  /** go moves to a line. */
+  go(line: number): void;
+  close(): void;
+}
+
+/** open makes an editor in an element; typed hears what the user types. */
+export function open(parent: HTMLElement, text: string, typed: (text: string) => void, undo: () => void, redo: () => void): Editor {
+  const turn = (f: () => void) => () => {
+    f();
+    return true;
+  };
+  const view = new EditorView({
+    parent,
+    doc: text,
+    extensions: [
+      Prec.highest(
+        keymap.of([
+          { key: "Mod-z", run: turn(undo), preventDefault: true },
+          { key: "Mod-y", run: turn(redo), preventDefault: true },
+          { key: "Mod-Shift-z", run: turn(redo), preventDefault: true },
+        ]),
+      ),
+      basicSetup,
+      yaml(),
+      lintGutter(),
+      look,
+      syntaxHighlighting(highlight),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the lab file" }),
+      EditorView.updateListener.of((u) => {
+        if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
+      }),
+    ],
+  });
+  return {
+    set(next) {
+      const is = view.state.doc.toString();
+      if (is === next) return;
+      let from = 0;
+      const least = Math.min(is.length, next.length);
+      while (from < least && is[from] === next[from]) from++;
+      let tail = 0;
+      while (tail < least - from && is[is.length - 1 - tail] === next[next.length - 1 - tail]) tail++;
+      view.dispatch({ changes: { from, to: is.length - tail, insert: next.slice(from, next.length - tail) }, annotations: outside.of(true), effects: EditorView.scrollIntoView(Math.min(from, next.length)) });
+    },
+    problems(all) {
+      const doc = view.state.doc;
+      const at = all.slice(0, 100).map((p) => {
+        const line = doc.line(Math.min(Math.max(p.line, 1), doc.lines));
+        return { from: line.from, to: line.to, severity: "error" as const, message: p.text + (p.allowed ? `; allowed: ${p.allowed}` : "") };
+      });
+      view.dispatch(setDiagnostics(view.state, at));
+    },
+    go(line) {
+      const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
+      view.dispatch({ selection: { anchor: at.from, head: at.to }, effects: EditorView.scrollIntoView(at.from, { y: "center" }) });
+      view.focus();
+    },
+    close: () => view.destroy(),
+  };
+}

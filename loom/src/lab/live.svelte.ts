@@ -1,0 +1,212 @@
+// The running labs of the machine: bringing one up, changing it, and how it is.
+
+import { ApiError, textOf } from "../api/client";
+import { needs } from "../api/session.svelte";
+import type { Design } from "./design.svelte";
+import { service, sleep, unavailable, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
+
+/** Live is what is known of the machine's lab service. */
+export class Live {
+  /** available says whether there is one; null: not known yet. */
+  available = $state<boolean | null>(null);
+  why = $state("");
+  allowed = $state.raw<string[]>([]);
+  labs = $state.raw<Summary[]>([]);
+  /** lab is the running lab that is shown. */
+  lab = $state.raw<Details | null>(null);
+  job = $state.raw<Job | null>(null);
+  busy = $state("");
+  error = $state("");
+  /** difference is what applying would do, and waits to be agreed to. */
+  difference = $state.raw<Difference | null>(null);
+  lost = $state("");
+
+  nodes = $derived(new Map((this.lab?.graph?.nodes ?? []).map((n): [string, LiveNode] => [n.name ?? "", n])));
+  hosts = $derived((this.lab?.graph?.nodes ?? []).filter((n) => n.kind === "host").map((n) => n.name ?? ""));
+  steps = $derived(new Map((this.job && !this.job.done ? (this.job.steps ?? []) : []).map((s) => [s.node ?? "", s.state ?? ""])));
+
+  private following = "";
+  private ended = false;
+
+  constructor(private readonly design: Design) {}
+
+  /** may returns why something is not allowed; empty if it is. */
+  may(what: "up" | "down" | "exec" | "capture" | "link"): string {
+    if (this.available === false) return this.why;
+    if (what === "link") return needs("operate");
+    const role = needs("admin");
+    if (role) return role;
+    return this.allowed.includes(what) ? "" : `the lab service does not allow ${what}: start it as weft lab serve --allow ${what}`;
+  }
+
+  /** look asks what there is. */
+  async look() {
+    try {
+      const info = await service.info();
+      this.allowed = info.allowed ?? [];
+      this.labs = await service.list();
+      this.available = true;
+      this.why = "";
+    } catch (err) {
+      if (err instanceof ApiError && err.status === 0) this.lost = err.message;
+      this.available = unavailable(err) ? false : this.available;
+      this.why = textOf(err);
+    }
+  }
+
+  /** follow shows a running lab until another is followed, or end is called. */
+  async follow(name: string) {
+    if (this.following === name) return;
+    this.following = name;
+    this.lab = null;
+    while (name && this.following === name && !this.ended) {
+      await this.refresh();
+      await sleep(document.hidden ? 5000 : 2000);
+    }
+  }
+
+  end() {
+    this.ended = true;
+  }
+
+  async refresh() {
+    const name = this.following;
+    if (!name) return;
+    try {
+      const lab = await service.lab(name);
+      if (name === this.following) this.lab = lab;
+      this.lost = "";
+    } catch (err) {
+      if (err instanceof ApiError && err.status === 404) {
+        if (!this.job || this.job.done) this.stop();
+      } else {
+        this.lost = textOf(err);
+      }
+    }
+  }
+
+  private stop() {
+    this.following = "";
+    this.lab = null;
+    void this.look();
+  }
+
+  /** deploy checks the text and brings its lab up, or shows what applying it would change. */
+  async deploy(controllers: string[]) {
+    const { design } = this;
+    this.error = "";
+    this.busy = "checking";
+    try {
+      const text = design.lab.text;
+      const checked = await service.check(text);
+      if (design.lab.text === text) design.checked = checked.problems;
+      if (checked.problems.length > 0) {
+        this.error = `the lab cannot be deployed: ${checked.problems.length === 1 ? "there is a problem" : `there are ${checked.problems.length} problems`} in its text`;
+        return;
+      }
+      this.labs = await service.list();
+      if (this.labs.some((l) => l.name === checked.name)) {
+        const made = design.draft.lab === checked.name ? design.draft.revision : "";
+        this.difference = { ...(await service.apply(text, checked.name, made, true)), lab: checked.name };
+        return;
+      }
+      const begun = await service.up(text, controllers);
+      await this.work(begun.job ?? "", begun.lab ?? checked.name);
+    } catch (err) {
+      this.fail(err);
+    } finally {
+      this.busy = "";
+    }
+  }
+
+  /** agree applies the difference that is shown. */
+  async agree() {
+    const { difference, design } = this;
+    if (!difference) return;
+    this.difference = null;
+    this.busy = "applying";
+    try {
+      const made = design.draft.lab === difference.lab ? design.draft.revision : "";
+      const begun = await service.apply(design.lab.text, difference.lab ?? "", made, false);
+      if (begun.job) await this.work(begun.job, difference.lab ?? "");
+      else await this.done(difference.lab ?? "");
+    } catch (err) {
+      this.fail(err);
+    } finally {
+      this.busy = "";
+    }
+  }
+
+  private fail(err: unknown) {
+    this.error = textOf(err);
+    if (err instanceof ApiError && (err.status === 409 || /revision|changed meanwhile|not the one any more/i.test(this.error))) {
+      this.error += "\nThe lab was changed elsewhere since this draft was made. Nothing is lost: deploy again to see the difference to what runs now, or open the running lab beside it.";
+      this.design.madeFrom(this.design.draft.lab, "");
+    }
+    if (unavailable(err)) void this.look();
+  }
+
+  /** work shows a job until it has ended. */
+  private async work(job: string, lab: string) {
+    for (let failed = 0; !this.ended; ) {
+      try {
+        this.job = await service.job(job);
+        failed = 0;
+        this.busy = this.job.doing || (this.job.kind === "apply" ? "applying" : "bringing the lab up");
+        if (this.job.done) break;
+      } catch (err) {
+        if (++failed > 10) throw err;
+      }
+      await sleep(300);
+    }
+    if (this.job?.error) {
+      this.error = this.job.error;
+      return;
+    }
+    await this.done(lab);
+  }
+
+  private async done(lab: string) {
+    await this.look();
+    const now = await service.lab(lab);
+    this.design.madeFrom(lab, now.revision ?? "");
+    this.lab = now;
+    void this.follow(lab);
+    this.design.tell(`the lab ${lab} is up`);
+  }
+
+  async down(lab: string) {
+    this.busy = "taking the lab down";
+    this.error = "";
+    try {
+      await service.down(lab);
+      this.job = null;
+      this.stop();
+      this.design.tell(`the lab ${lab} is down`);
+    } catch (err) {
+      this.error = textOf(err);
+    } finally {
+      this.busy = "";
+    }
+  }
+
+  /** linkOf returns the running link of a drawn one: of several between two nodes, that of the same place in order. */
+  linkOf(a: string, b: string, nth: number, eth1 = false): LiveLink | undefined {
+    const all = (this.lab?.graph?.links ?? []).filter((l) => ((l.a === a && l.b === b) || (l.a === b && l.b === a)) && (l.bInterface === "eth1") === eth1);
+    return all[nth];
+  }
+
+  async setLink(link: LiveLink, to: SetLink) {
+    if (!this.lab?.name || !link.link) return;
+    this.error = "";
+    try {
+      const is = await service.setLink(this.lab.name, link.link, to);
+      const graph = this.lab.graph ?? {};
+      this.lab = { ...this.lab, graph: { ...graph, links: (graph.links ?? []).map((l) => (l.link === link.link ? { ...l, ...is } : l)) } };
+      this.design.tell(`link ${link.link}: ${is.state ?? "set"}`);
+      void this.refresh();
+    } catch (err) {
+      this.error = textOf(err);
+    }
+  }
+}

@@ -113,8 +113,8 @@ function links(design: Design, live: Live, running: boolean, wrong: Set<string |
 }
 
 /** label is what a link does to packets. */
-function label(l: Link, is?: { state?: string; rateMbit?: number; delayMs?: number; lossPercent?: number }): string {
-  if (is) return [is.state !== "up" ? is.state : "", is.rateMbit ? `${is.rateMbit} Mbit/s` : "", is.delayMs ? `${is.delayMs} ms` : "", is.lossPercent ? `${is.lossPercent} %` : ""].filter(Boolean).join(", ");
+function label(l: Link, is?: { state?: string; rate_mbit?: number; delay_ms?: number; loss_percent?: number }): string {
+  if (is) return [is.state !== "up" ? is.state : "", is.rate_mbit ? `${is.rate_mbit} Mbit/s` : "", is.delay_ms ? `${is.delay_ms} ms` : "", is.loss_percent ? `${is.loss_percent} %` : ""].filter(Boolean).join(", ");
   if (l.of === "eth1") return "eth1";
   return [l.fields.rate, l.fields.delay, l.fields.loss].filter((v) => typeof v === "string").join(", ");
 }

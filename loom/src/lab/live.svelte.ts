@@ -192,7 +192,7 @@ export class Live {
 
   /** linkOf returns the running link of a drawn one: of several between two nodes, that of the same place in order. */
   linkOf(a: string, b: string, nth: number, eth1 = false): LiveLink | undefined {
-    const all = (this.lab?.graph?.links ?? []).filter((l) => ((l.a === a && l.b === b) || (l.a === b && l.b === a)) && (l.bInterface === "eth1") === eth1);
+    const all = (this.lab?.graph?.links ?? []).filter((l) => ((l.a === a && l.b === b) || (l.a === b && l.b === a)) && (l.b_interface === "eth1") === eth1);
     return all[nth];
   }
 

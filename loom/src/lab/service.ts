@@ -24,15 +24,15 @@ export interface LiveNode {
 export interface LiveLink {
   link?: string;
   a?: string;
-  aPort?: number;
+  a_port?: number;
   b?: string;
-  bPort?: number;
-  bInterface?: string;
+  b_port?: number;
+  b_interface?: string;
   state?: string;
-  rateMbit?: number;
-  delayMs?: number;
-  jitterMs?: number;
-  lossPercent?: number;
+  rate_mbit?: number;
+  delay_ms?: number;
+  jitter_ms?: number;
+  loss_percent?: number;
 }
 export interface Details {
   name?: string;
@@ -64,10 +64,10 @@ export interface Ping {
   to?: string;
   sent?: number;
   received?: number;
-  minMs?: number;
-  avgMs?: number;
-  maxMs?: number;
-  outageMs?: number;
+  min_ms?: number;
+  avg_ms?: number;
+  max_ms?: number;
+  outage_ms?: number;
   error?: string;
 }
 export interface Iperf {
@@ -75,27 +75,27 @@ export interface Iperf {
   to?: string;
   protocol?: string;
   seconds?: number;
-  sentMbit?: number;
-  receivedMbit?: number;
+  sent_mbit?: number;
+  received_mbit?: number;
   retransmits?: number;
-  lostPercent?: number;
+  lost_percent?: number;
 }
 export interface FlowResult {
   from?: string;
   to?: string;
   sent?: number;
   received?: number;
-  meanMs?: number;
-  p50Ms?: number;
-  p99Ms?: number;
-  maxMs?: number;
+  mean_ms?: number;
+  p50_ms?: number;
+  p99_ms?: number;
+  max_ms?: number;
   error?: string;
 }
 export interface NodeUsage {
   node?: string;
   processes?: number;
-  cpuPercent?: number;
-  cpuSeconds?: number;
+  cpu_percent?: number;
+  cpu_seconds?: number;
   memory?: string | number;
 }
 export interface Usage {
@@ -123,10 +123,10 @@ export interface ServiceInfo {
 export interface SetLink {
   down?: boolean;
   silent?: boolean;
-  rateMbit?: number;
-  delayMs?: number;
-  jitterMs?: number;
-  lossPercent?: number;
+  rate_mbit?: number;
+  delay_ms?: number;
+  jitter_ms?: number;
+  loss_percent?: number;
 }
 
 const base = "v1/lab";
@@ -140,13 +140,13 @@ export const service = {
     return { problems: (r.problems ?? []).map((p) => ({ line: p.line ?? 0, text: p.text ?? "", allowed: p.allowed })), remarks: r.remarks ?? [], name: r.name ?? "" };
   },
   up: (file: string, controllers: string[]) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers }),
-  apply: (file: string, lab: string, madeFrom: string, dryRun: boolean) => post<Difference>(`${base}/labs:apply`, { file, lab, madeFrom, dryRun }),
+  apply: (file: string, lab: string, madeFrom: string, dryRun: boolean) => post<Difference>(`${base}/labs:apply`, { file, lab, made_from: madeFrom, dry_run: dryRun }),
   job: (job: string) => get<Job>(`${base}/jobs/${encodeURIComponent(job)}`),
   lab: (lab: string) => get<Details>(of(lab)),
   down: (lab: string) => post(`${of(lab)}:down`),
   setLink: (lab: string, link: string, to: SetLink) => post<LiveLink>(`${of(lab)}/links:set`, { link, ...to }),
   ping: (lab: string, from: string, to: string, count: number, signal?: AbortSignal) => post<Ping>(`${of(lab)}/ping`, { from, to, count }, signal),
-  iperf: (lab: string, from: string, to: string, seconds: number, udpMbit: number) => post<Iperf>(`${of(lab)}/iperf`, { from, to, seconds, udpMbit }),
+  iperf: (lab: string, from: string, to: string, seconds: number, udpMbit: number) => post<Iperf>(`${of(lab)}/iperf`, { from, to, seconds, udp_mbit: udpMbit }),
   traffic: async (lab: string, flows: Array<{ from: string; to: string; rate: number; size: number }>, seconds: number) => (await post<{ flows?: FlowResult[] }>(`${of(lab)}/traffic`, { flows, seconds })).flows ?? [],
   usage: (lab: string) => get<Usage>(`${of(lab)}/usage`),
   consoles: async (lab: string) => (await get<{ consoles?: Console[] }>(`${of(lab)}/consoles`)).consoles ?? [],

@@ -3,6 +3,8 @@ package experiments
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -80,6 +82,28 @@ func (p *Progress) Step(next string) {
 		return
 	}
 	fmt.Fprintln(p.w, line)
+}
+
+// Advance is how far an experiment says that it is.
+type Advance struct {
+	Done, Total int
+	Left        time.Duration // 0 if nothing is known yet
+}
+
+// advanced is a line of Step's.
+var advanced = regexp.MustCompile(`^[a-z0-9-]+: (\d{1,9}) of (\d{1,9})(?:, ([0-9hms.]+) left)?(?:, |$| samples)`)
+
+// ReadAdvance reads a line that Progress has written where there is no terminal;
+// false if it does not say how far the experiment is.
+func ReadAdvance(line string) (a Advance, ok bool) {
+	m := advanced.FindStringSubmatch(line)
+	if m == nil {
+		return a, false
+	}
+	a.Done, _ = strconv.Atoi(m[1])
+	a.Total, _ = strconv.Atoi(m[2])
+	a.Left, _ = time.ParseDuration(m[3])
+	return a, true
 }
 
 // End ends the bar.

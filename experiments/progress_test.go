@@ -31,3 +31,19 @@ func TestProgress(t *testing.T) {
 	}
 	new(Progress).Step("nobody is told")
 }
+
+// What is written where there is no terminal can be read again.
+func TestReadAdvance(t *testing.T) {
+	for line, want := range map[string]Advance{
+		"x-1: 6 of 10 samples are there already":      {6, 10, 0},
+		"x: 7 of 10, one, round 3":                    {7, 10, 0},
+		"x: 8 of 10, 1m6s left, a case of 3, round 2": {8, 10, 66 * time.Second},
+		"x: 10 of 10": {10, 10, 0},
+		"x: no time for round 3 of 10; the same command": {},
+		"x: one, round 2, failed: 3 of 4, lost":          {},
+	} {
+		if got, ok := ReadAdvance(line); got != want || ok != (want.Total > 0) {
+			t.Errorf("%q: %v %v; want %v", line, got, ok, want)
+		}
+	}
+}

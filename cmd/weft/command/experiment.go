@@ -32,9 +32,10 @@ draws them, and puts what the paper claims beside what was measured.`,
 		Example: `  weft experiment list
   weft experiment run msn-first-packet --quick
   weft experiment run msn-resilience --transport ws -o json
-  weft experiment report`,
+  weft experiment report
+  weft experiment serve`,
 	}
-	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
+	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand(), experimentServeCommand())
 	return cmd
 }
 

@@ -80,7 +80,7 @@ func readSummary(dir, experiment string) (*summary, error) {
 // toAPI returns it as clients see it.
 func (s *summary) toAPI() *api.ExperimentResults {
 	out := &api.ExperimentResults{
-		Paper: s.Paper, Claim: s.Claim, Method: s.Method, Deviation: s.Deviation, Samples: uint32(s.Samples),
+		Paper: s.Paper, Claim: plain(s.Claim), Method: plain(s.Method), Deviation: plain(s.Deviation), Samples: uint32(s.Samples),
 		Machine: s.Machine.String(), Conditions: s.Conditions.String(), Disturbed: s.Conditions.Disturbed, Build: s.Parameters.Build,
 	}
 	for _, c := range s.Claims {

@@ -37,8 +37,8 @@ weft experiment run has left in DIR itself is shown, too.
 
 Most experiments need root and Open vSwitch.`,
 		Example: `  weft experiment serve --dir /var/lib/weft/experiments
-  weft config set gateway.experiments ` + experimentSocket + `
-  curl --unix-socket ` + experimentSocket + ` http://weft/v1/experiments/runs`,
+  weft up --set gateway.experiments=` + experimentSocket + `
+  weft experiment serve --socket /run/lab/experiments.sock --group lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			self, err := os.Executable()

@@ -37,6 +37,7 @@ const (
 	Gateway_ListAudit_FullMethodName      = "/weft.v1.Gateway/ListAudit"
 	Gateway_GetWork_FullMethodName        = "/weft.v1.Gateway/GetWork"
 	Gateway_GetScaling_FullMethodName     = "/weft.v1.Gateway/GetScaling"
+	Gateway_ListCrossings_FullMethodName  = "/weft.v1.Gateway/ListCrossings"
 	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
 )
 
@@ -86,6 +87,8 @@ type GatewayClient interface {
 	GetWork(ctx context.Context, in *GetWorkRequest, opts ...grpc.CallOption) (*GetWorkResponse, error)
 	// The workers that are autoscaled, and what was decided about them.
 	GetScaling(ctx context.Context, in *GetScalingRequest, opts ...grpc.CallOption) (*GetScalingResponse, error)
+	// The messages between the services of all processes, with rates and latencies, live.
+	ListCrossings(ctx context.Context, in *ListCrossingsRequest, opts ...grpc.CallOption) (*ListCrossingsResponse, error)
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error)
@@ -279,6 +282,16 @@ func (c *gatewayClient) GetScaling(ctx context.Context, in *GetScalingRequest, o
 	return out, nil
 }
 
+func (c *gatewayClient) ListCrossings(ctx context.Context, in *ListCrossingsRequest, opts ...grpc.CallOption) (*ListCrossingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCrossingsResponse)
+	err := c.cc.Invoke(ctx, Gateway_ListCrossings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TakeProfileResponse)
@@ -335,6 +348,8 @@ type GatewayServer interface {
 	GetWork(context.Context, *GetWorkRequest) (*GetWorkResponse, error)
 	// The workers that are autoscaled, and what was decided about them.
 	GetScaling(context.Context, *GetScalingRequest) (*GetScalingResponse, error)
+	// The messages between the services of all processes, with rates and latencies, live.
+	ListCrossings(context.Context, *ListCrossingsRequest) (*ListCrossingsResponse, error)
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error)
@@ -401,6 +416,9 @@ func (UnimplementedGatewayServer) GetWork(context.Context, *GetWorkRequest) (*Ge
 }
 func (UnimplementedGatewayServer) GetScaling(context.Context, *GetScalingRequest) (*GetScalingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetScaling not implemented")
+}
+func (UnimplementedGatewayServer) ListCrossings(context.Context, *ListCrossingsRequest) (*ListCrossingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCrossings not implemented")
 }
 func (UnimplementedGatewayServer) TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeProfile not implemented")
@@ -750,6 +768,24 @@ func _Gateway_GetScaling_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_ListCrossings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCrossingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ListCrossings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ListCrossings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ListCrossings(ctx, req.(*ListCrossingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Gateway_TakeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TakeProfileRequest)
 	if err := dec(in); err != nil {
@@ -846,6 +882,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetScaling",
 			Handler:    _Gateway_GetScaling_Handler,
+		},
+		{
+			MethodName: "ListCrossings",
+			Handler:    _Gateway_ListCrossings_Handler,
 		},
 		{
 			MethodName: "TakeProfile",

@@ -168,6 +168,8 @@ var (
 	GetWork = Method[GetWorkRequest, GetWorkResponse]{"gateway.GetWork"}
 	// The workers that are autoscaled, and what was decided about them.
 	GetScaling = Method[GetScalingRequest, GetScalingResponse]{"gateway.GetScaling"}
+	// The messages between the services of all processes, with rates and latencies, live.
+	ListCrossings = Method[ListCrossingsRequest, ListCrossingsResponse]{"gateway.ListCrossings"}
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
@@ -452,6 +454,7 @@ var methods = []AnyMethod{
 	ListAudit,
 	GetWork,
 	GetScaling,
+	ListCrossings,
 	TakeProfile,
 	ListHeartbeats,
 	ListHosts,

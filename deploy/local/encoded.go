@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -66,7 +67,11 @@ func (s *Service) callEncoded(ctx context.Context, to *method, req any) (any, er
 	if err != nil {
 		return nil, FromWire(err)
 	}
-	if data, err = c.Call(ctx, to.name, data); err != nil {
+	counted := s.sent.calls[to.name]
+	began := counted.begin()
+	data, err = c.Call(ctx, to.name, data)
+	counted.end(began)
+	if err != nil {
 		return nil, FromWire(err)
 	}
 	_, resp := to.decl.NewMessages()
@@ -127,7 +132,8 @@ func (r endpoint) take(name string, data []byte) {
 		r.s.Log.Error("event dropped: it cannot be decoded", "subject", name, "err", err)
 		return
 	}
-	r.s.enqueue(delivery{subject.subscriptionOf(r.s), event})
+	to := subject.subscriptionOf(r.s)
+	r.s.enqueue(delivery{to, event, to.here, time.Now().UnixNano()})
 }
 
 func toWire(err error) error {

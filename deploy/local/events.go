@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Subject is one kind of event in this process, with its local subscribers and,
@@ -45,6 +47,15 @@ type subscription struct {
 	subject *Subject
 	Service *Service
 	handler func(context.Context, any)
+	here    *Tally // of the events of this process; nil for those that no service publishes
+}
+
+// newSubscription returns a service's subscription to a subject.
+func newSubscription(to *Subject, s *Service) *subscription {
+	publisher, _, _ := strings.Cut(to.Name, ".")
+	return &subscription{subject: to, Service: s, here: s.worker.crossings.held(CrossingOf{
+		From: publisher, To: s.Spec.Name, Kind: sentEvent, Name: to.Name, Transport: plan.Inproc,
+	})}
 }
 
 // subject returns the subject of a declaration, made if it is new.
@@ -168,8 +179,9 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 	if sub == nil {
 		return
 	}
+	measured := false
 	if n := s.sent.events[decl.SubjectName()]; n != nil {
-		n.Add(1)
+		measured = chosen(n.Add(1))
 	}
 	key, retained := decl.KeyOf(event)
 	if retained {
@@ -182,6 +194,7 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 			renewed.drop(key)
 		}
 	}
+	var now int64
 	for _, at := range sub.All() {
 		if at.Service == s {
 			continue // a replica does not receive its own events
@@ -193,7 +206,10 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 			s.publishEncoded(at, event)
 			continue
 		}
-		at.Put(event)
+		if now == 0 && (measured || !at.here.sparse.Load()) {
+			now = time.Now().UnixNano()
+		}
+		at.Put(event, at.here, now)
 	}
 	if retained {
 		s.worker.cluster.Note(s, sub, key, event)
@@ -214,16 +230,17 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 	}
 }
 
-// Put queues an event; it waits for room.
-func (at *subscription) Put(event any) {
+// Put queues an event; it waits for room. The tally counts it when it has been
+// handled, and takes the time since it was published, unless that is 0.
+func (at *subscription) Put(event any, t *Tally, published int64) {
 	at.Service.inbox.announce()
-	at.Service.enqueue(delivery{at, event})
+	at.Service.enqueue(delivery{at, event, t, published})
 }
 
 // PutNow queues an event whether or not there is room.
 func (at *subscription) PutNow(event any) {
 	at.Service.inbox.announce()
-	at.Service.inbox.putNow(delivery{at, event})
+	at.Service.inbox.putNow(delivery{to: at, event: event, tally: at.here})
 }
 
 // enqueue puts an announced event into the service's inbox.
@@ -267,4 +284,5 @@ func (s *Service) handle(d *delivery) {
 		}
 	}()
 	d.to.handler(s.Context, d.event)
+	d.counted()
 }

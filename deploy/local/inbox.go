@@ -18,8 +18,21 @@ const idleRing = 1024
 
 // delivery is one event for one service.
 type delivery struct {
-	to    *subscription
-	event any
+	to        *subscription
+	event     any
+	tally     *Tally // nil for none
+	published int64  // nanoseconds since 1970; 0 if it is not measured
+}
+
+// counted counts a delivery that has been handled.
+func (d *delivery) counted() {
+	if d.tally == nil {
+		return
+	}
+	d.tally.Add(1)
+	if d.published != 0 {
+		d.tally.Took(time.Duration(time.Now().UnixNano()-d.published), 1)
+	}
 }
 
 // inbox is the queue of events for one service, with many publishers and one

@@ -30,7 +30,7 @@ func (s *Service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	if !s.Spec.Pipeline && s.Spec.Beside == nil {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.Spec.Name))
 	}
-	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: Stages{Tracer: s.worker.tracer}}
+	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: Stages{Tracer: s.worker.tracer, From: s.Spec.Name}}
 	p.reopen()
 	return p
 }

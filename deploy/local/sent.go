@@ -3,11 +3,13 @@ package local
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // sent counts the messages that a service sends to others, for profiles.
@@ -19,30 +21,54 @@ type sent struct {
 
 // calls counts the calls of a method by one service.
 type calls struct {
-	all  atomic.Uint64
-	here Work // those that this process answers
+	all      atomic.Uint64
+	here     Work // those that this process answers
+	tally    atomic.Pointer[Tally]
+	crossing func() *Tally // of those, made with the first
 }
 
-// begin counts a call that this process answers. It returns the time if the
-// call is to be measured, else the zero Time.
-func (c *calls) begin() (began time.Time) {
-	if c != nil && c.here.arrive() {
-		began = time.Now()
+// begun is a call that this process answers.
+type begun struct {
+	at     time.Time // zero if it is not measured
+	chosen bool      // it is measured as work, too
+}
+
+// begin counts a call that this process answers.
+func (c *calls) begin() (b begun) {
+	if c == nil {
+		return b
 	}
-	return began
+	t := c.tally.Load()
+	if t == nil {
+		t = c.crossing()
+		c.tally.Store(t)
+	}
+	b.chosen = c.here.arrive()
+	if t.count() || b.chosen {
+		b.at = time.Now()
+	}
+	return b
 }
 
 // end ends a call that began.
-func (c *calls) end(began time.Time) {
-	if !began.IsZero() {
-		c.here.took(time.Since(began))
+func (c *calls) end(b begun) {
+	if b.at.IsZero() {
+		return
+	}
+	d := time.Since(b.at)
+	c.tally.Load().Took(d, 1)
+	if b.chosen {
+		c.here.took(d)
 	}
 }
 
-func newSent(spec *weft.Spec) *sent {
+func newSent(spec *weft.Spec, all *Crossings) *sent {
 	s := &sent{calls: map[string]*calls{}, events: map[string]*atomic.Uint64{}}
 	for _, m := range spec.Calls {
-		s.calls[m.MethodName()] = new(calls)
+		owner, _, _ := strings.Cut(m.MethodName(), ".")
+		s.calls[m.MethodName()] = &calls{crossing: func() *Tally {
+			return all.held(CrossingOf{From: spec.Name, To: owner, Kind: sentCall, Name: m.MethodName(), Transport: plan.Inproc})
+		}}
 	}
 	for _, p := range spec.Publishes {
 		s.events[p.SubjectName()] = new(atomic.Uint64)

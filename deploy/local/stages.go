@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Stages are consecutive stages of this process for one session of a switch of
@@ -19,6 +21,9 @@ type Stages struct {
 	known  map[*Service]weft.StageFunc
 	funcs  []weft.StageFunc
 	owners []*Service // of funcs
+	passed []*Tally   // of packets to funcs; nil for the first of a guest, which its process counts
+	dense  *Tally     // whose rate tells whether all packets are measured; nil for none
+	From   string     // the service that opened the session; empty if another process did
 	at     int        // the current stage
 	ended  []uint32   // packets by their last stage, not settled yet
 	any    bool       // of ended
@@ -41,7 +46,9 @@ func (r *Stages) Open(sw flow.DPID, here []*Service) {
 		r.known = map[*Service]weft.StageFunc{}
 		r.seen = rand.Uint64()
 	}
-	r.here, r.funcs, r.owners = slices.Clone(here), nil, nil
+	r.here, r.funcs, r.owners, r.passed = slices.Clone(here), nil, nil, nil
+	r.dense = nil
+	from := r.From
 	for _, s := range here {
 		f, known := r.known[s]
 		if !known {
@@ -50,6 +57,13 @@ func (r *Stages) Open(sw flow.DPID, here []*Service) {
 		}
 		if f != nil { // nil: it ignores this switch
 			r.funcs, r.owners = append(r.funcs, f), append(r.owners, s)
+			var t *Tally
+			if from != "" {
+				t = s.worker.crossings.held(CrossingOf{From: from, To: s.Spec.Name, Kind: sentPacket, Transport: plan.Inproc})
+			}
+			r.passed = append(r.passed, t)
+			r.dense = cmp.Or(r.dense, t)
+			from = s.Spec.Name
 		}
 	}
 	if len(r.known) > len(here)+strangers {
@@ -77,7 +91,7 @@ func (r *Stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	defer r.dropOnPanic(d, &v)
 	r.seen++
 	measured := chosen(r.seen)
-	observed := measured || in.Trace != 0 && r.Tracer != nil
+	observed := measured || r.dense != nil && !r.dense.sparse.Load() || in.Trace != 0 && r.Tracer != nil
 	for r.at = range r.funcs {
 		if observed {
 			v = r.observed(in, d, measured)
@@ -103,11 +117,15 @@ func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	}
 }
 
-// observed runs the current stage and records the time that it takes.
+// observed runs the current stage and records the time that it takes; as that
+// of work if it is measured.
 func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
 	began := time.Now()
 	v := r.funcs[r.at](in, d)
 	ended := time.Now()
+	if t := r.passed[r.at]; t != nil {
+		t.Took(ended.Sub(began), 1)
+	}
 	if measured {
 		w := &r.owners[r.at].sent.packets
 		w.took(ended.Sub(began))
@@ -133,6 +151,9 @@ func (r *Stages) Settle() {
 		r.ended[at] = 0
 		if seen > 0 {
 			s.sent.packets.arriveAt(seen, r.when)
+			if t := r.passed[at]; t != nil {
+				t.Add(seen)
+			}
 		}
 	}
 	r.any = false

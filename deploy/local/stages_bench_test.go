@@ -13,9 +13,11 @@ import (
 
 // countedStages returns a stage that does nothing, as Run runs it.
 func countedStages() *Stages {
-	s := &Service{Spec: &weft.Spec{Name: "forwarding"}, sent: newSent(&weft.Spec{})}
+	s := &Service{Spec: &weft.Spec{Name: "forwarding"}, sent: newSent(&weft.Spec{}, newCrossings())}
+	t := &Tally{}
+	t.sparse.Store(true)
 	return &Stages{
-		owners: []*Service{s}, ended: make([]uint32, 1), seen: rand.Uint64(),
+		passed: []*Tally{t}, dense: t, owners: []*Service{s}, ended: make([]uint32, 1), seen: rand.Uint64(),
 		funcs: []weft.StageFunc{func(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Done }},
 	}
 }
@@ -58,5 +60,38 @@ func BenchmarkWork(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkCrossings measures what counting the packets from service to service
+// adds to that: it is to be at most 2 % of a stage that takes a microsecond, in
+// batches of 16.
+func BenchmarkCrossings(b *testing.B) {
+	in, d := &flow.PacketIn{}, &flow.Decision{}
+	at := time.Now().UnixNano()
+	var sink uint64
+	for _, batch := range []int{1, 16} {
+		for _, with := range []bool{true, false} {
+			b.Run(fmt.Sprintf("batch=%d/with=%v", batch, with), func(b *testing.B) {
+				r := countedStages()
+				r.funcs[0] = func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+					for i := range uint64(1000) {
+						sink = sink*0x9e3779b97f4a7c15 + i
+					}
+					return flow.Done
+				}
+				if !with {
+					r.passed[0], r.dense = nil, nil
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					in.Time = at + int64(i)*5000
+					r.Run(in, d)
+					if i%batch == 0 {
+						r.Settle()
+					}
+				}
+			})
+		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *Service) give(ctx context.Context, old, new any) error {
 	defer cancel()
 	t := &takeover{ctx: ctx, old: old, new: new, done: make(chan error, 1)}
 	s.inbox.announce()
-	if !s.inbox.putNow(delivery{s.changes, t}) {
+	if !s.inbox.putNow(delivery{to: s.changes, event: t}) {
 		return fmt.Errorf("service %s is being stopped", s.Spec.Name)
 	}
 	select {

@@ -34,6 +34,8 @@ type Worker struct {
 	failed  chan *Service
 	started chan struct{} // closed when the first services are set up
 
+	crossings *Crossings
+
 	tables  atomic.Pointer[Tables]
 	version atomic.Uint64 // of the pipeline: walks with an older one reopen
 	mu      sync.Mutex    // guards changes of tables
@@ -92,7 +94,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w := &Worker{
 		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), tracer: c.Tracer, scratches: scratches{dir: c.Scratch, process: c.Process},
-		failed: make(chan *Service, 64), started: make(chan struct{}),
+		failed: make(chan *Service, 64), started: make(chan struct{}), crossings: newCrossings(),
 	}
 	w.Collect(newWorkCollector(w))
 	w.tables.Store(&Tables{Methods: map[string]*method{}, Subjects: map[string]*Subject{}})
@@ -109,6 +111,9 @@ func New(c Config) (*Worker, error) {
 
 // Running returns what runs now.
 func (w *Worker) Running() *Tables { return w.tables.Load() }
+
+// Crossings returns the messages between services.
+func (w *Worker) Crossings() *Crossings { return w.crossings }
 
 // Refresh has every session look up its stages again before its next packet.
 func (w *Worker) Refresh() { w.version.Add(1) }
@@ -154,7 +159,7 @@ func (w *Worker) Build(specs []weft.Spec, how Setup) (*Group, error) {
 		s := &Service{
 			worker: w, Group: g, Spec: spec, config: own, plan: how.Generation, inbox: newInbox(), Ended: make(chan struct{}),
 			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name}, Subscriptions: map[string]*subscription{},
-			sent: newSent(spec),
+			sent: newSent(spec, w.crossings),
 		}
 		s.Epoch.Store(uint64(began.UnixNano()))
 		s.number.Store(1) // the only one
@@ -191,7 +196,7 @@ func (w *Worker) Enter(g *Group) {
 	for _, s := range g.Services {
 		for _, sub := range s.Spec.Subscribes {
 			at := t.subject(sub)
-			s.Subscriptions[at.Name] = &subscription{subject: at, Service: s}
+			s.Subscriptions[at.Name] = newSubscription(at, s)
 		}
 	}
 	w.tables.Store(t)
@@ -277,6 +282,11 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		}
 		defer w.wire.close()
 	}
+	tallied, end := context.WithCancel(context.WithoutCancel(ctx))
+	var tallying sync.WaitGroup
+	defer tallying.Wait()
+	defer end()
+	tallying.Go(func() { w.crossings.Run(tallied) })
 	var errs []error
 	if ready, err := w.Launch(ctx, w.first); !ready {
 		errs = append(errs, err)

@@ -234,6 +234,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		watching <- n.directory.Watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
 	})
 	work.Go(func() { n.packets.Run(life) })
+	work.Go(func() { n.worker.Crossings().Run(life) })
 	work.Go(func() { n.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
 	work.Go(func() { n.scale(life) })

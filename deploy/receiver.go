@@ -30,6 +30,7 @@ type receiver struct {
 	// not send it with its events; empty if it works for all, or if it is
 	// unknown.
 	partition string
+	process   string // the name of the process, once it is known
 
 	completeMu sync.Mutex
 	complete   map[subscriber]bool // those that have all retained events
@@ -86,6 +87,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	var lastData []byte
 	var key string // key of a retained event
 	var retained, noted, late bool
+	arrived := eventArrivals{node: n, from: in.processOf(n, incarnation), at: time.Now().UnixNano()}
 	for ; len(r.B) > 0; number++ {
 		kind, subject, service := r.Uint8(), r.Bytes(), r.Bytes()
 		epoch, source, data := r.Uint64(), r.Uint64(), r.Bytes()
@@ -148,7 +150,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		if retained && late {
 			continue
 		}
-		at.Put(event)
+		at.Put(event, arrived.of(s.Spec.Name, sub.Name), arrived.at)
 	}
 	return []byte{members.AnswerOK}, nil
 }

@@ -53,7 +53,9 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 		t := members.Pick(within.instances(v, owner))
 		if t != nil && t.Peer == nil { // it has moved here meanwhile
 			if here := n.worker.Running().Methods[name]; here != nil && here.Ready(ctx, from) {
+				began := time.Now()
 				resp, err := here.Answer(ctx, req)
+				n.callTook(from, owner, name, nil, began)
 				if err == nil {
 					return resp, nil
 				}
@@ -64,10 +66,12 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 			t = nil
 		}
 		if t != nil {
+			began := time.Now()
 			answer, err := t.Peer.Send(ctx, wire, v.Stamp(t, from), data)
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
+					n.callTook(from, owner, name, t.Peer, began)
 					return resp, err
 				}
 			} else if last = err; transport.ErrorOf(err).Code != transport.Unavailable {
@@ -134,6 +138,8 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 		return n.answerAsked(req)
 	case metricsMethod:
 		return n.encodeMetrics()
+	case crossingsMethod:
+		return n.encodeCrossings()
 	case workMethod:
 		return n.encodeWork()
 	case scalingMethod:

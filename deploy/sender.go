@@ -50,6 +50,7 @@ type queued struct {
 	epoch   uint64 // of the service
 	source  publisher
 	data    []byte
+	at      int64 // of its publication, in nanoseconds since 1970; 0 of what is sent again
 }
 
 // The kinds.
@@ -79,7 +80,7 @@ func (r remote) Gone() bool { return r.sub.gone.Load() || r.sender.over() }
 // Send queues an event for the service.
 func (r remote) Send(from *local.Service, event []byte) {
 	if !r.sub.gone.Load() {
-		r.sender.put(queued{eventHappened, r.subject.Name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
+		r.sender.put(queued{eventHappened, r.subject.Name, r.sub.service, r.sub.epoch, publisherOf(from), event, time.Now().UnixNano()}, false)
 	}
 }
 
@@ -166,10 +167,10 @@ func (o *sender) attach(sub *local.Subject, s members.ServiceState, source publi
 func (o *sender) sendRetained(sub *local.Subject, at *remoteService, source publisher, facts []any) {
 	for _, event := range facts {
 		if data, err := weft.Encode(nil, event); err == nil {
-			o.put(queued{eventHappened, sub.Name, at.service, at.epoch, source, data}, true)
+			o.put(queued{eventHappened, sub.Name, at.service, at.epoch, source, data, 0}, true)
 		}
 	}
-	o.put(queued{eventComplete, sub.Name, at.service, at.epoch, source, nil}, true)
+	o.put(queued{kind: eventComplete, subject: sub.Name, service: at.service, epoch: at.epoch, source: source}, true)
 }
 
 // put queues an event.
@@ -265,7 +266,7 @@ func (o *sender) resend(ctx context.Context) {
 		for _, sub := range subjects {
 			sub.Again(func(facts []any) {
 				source := source(tables, sub.Name)
-				o.put(queued{eventAnew, sub.Name, at.service, at.epoch, source, nil}, true)
+				o.put(queued{kind: eventAnew, subject: sub.Name, service: at.service, epoch: at.epoch, source: source}, true)
 				o.sendRetained(sub, at, source, facts)
 			})
 		}
@@ -306,6 +307,7 @@ func (o *sender) done(first uint64, n int) {
 	if o.number != first || len(o.queue) < n {
 		return
 	}
+	o.count(o.queue[:n])
 	for _, e := range o.queue[:n] {
 		o.bytes -= len(e.data)
 	}

@@ -186,6 +186,7 @@ type record struct {
 	verdict    flow.Verdict
 	done       bool
 	since      int64  // when it came into this process, ns
+	handed     int64  // when it was handed over to another, ns
 	trace      uint64 // 0: not traced
 	decision   []byte // encoded; empty for none
 	like       int32  // 1 + the index of the earlier packet that it equals; 0: none

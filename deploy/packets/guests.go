@@ -127,6 +127,7 @@ func (c *Lanes) finish(ctx context.Context, w *workbench) []byte {
 	if w.rest.empty() {
 		return bytes.Clone(w.answer)
 	}
+	w.rest.hand(time.Now().UnixNano())
 	c.pass(ctx, &w.rest, w.rest.all())
 	return w.merge()
 }

@@ -160,6 +160,7 @@ func (l *lane) begin(rest []string) *batch {
 // send queues a batch. It waits for room; if there is none in time, it drops
 // the batch's packets.
 func (l *lane) send(p *batch) {
+	p.hand(time.Now().UnixNano())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {

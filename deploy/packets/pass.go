@@ -207,6 +207,7 @@ func (c *Lanes) send(ctx context.Context, v *members.View, p *batch, list []int,
 	}
 	if err == nil {
 		err = p.answered(answer, list)
+		c.count(p, list, t)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.Log.Debug("packet-ins not dealt with yet", "stage", p.rest[0], "packets", len(list), "error", err)

@@ -1,0 +1,178 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// crossingsMethod asks a process for its crossings.
+const crossingsMethod = "deploy.Crossings"
+
+// callTook counts a call that a service of this process made by way of callIn;
+// peer is nil if this process answered it.
+func (n *Node) callTook(from *local.Service, owner, method string, peer *members.Peer, began time.Time) {
+	if from == nil {
+		return // a client outside
+	}
+	of := local.CrossingOf{From: from.Spec.Name, To: owner, Kind: "call", Name: method, Transport: plan.Inproc}
+	if peer != nil {
+		of.ToProcess, of.Transport = peer.Entry.Load().Process, peer.TransportOf(method)
+	}
+	t := n.worker.Crossings().Of(of)
+	t.Add(1)
+	t.Took(time.Since(began), 1)
+}
+
+// count counts events that another process has taken into its queues. That
+// process knows when they are handled.
+func (o *sender) count(events []queued) {
+	now := time.Now().UnixNano()
+	var last local.CrossingOf
+	var t *local.Tally
+	for _, e := range events {
+		if e.kind != eventHappened {
+			continue
+		}
+		of := local.CrossingOf{
+			From: members.OwnerOf(e.subject), To: e.service, ToProcess: o.peer.Entry.Load().Process,
+			Kind: "event", Name: e.subject, Transport: o.peer.TransportOf(members.EventsMethod),
+		}
+		if of != last {
+			t, last = o.node.worker.Crossings().Of(of), of
+		}
+		t.Add(1)
+		if e.at != 0 {
+			t.Took(time.Duration(now-e.at), 1)
+		}
+	}
+}
+
+// eventArrivals counts the events of one batch of another process.
+type eventArrivals struct {
+	node *Node
+	from string // the process
+	at   int64
+	last local.CrossingOf
+	t    *local.Tally
+}
+
+// of returns the tally of a subject's events for a service.
+func (a *eventArrivals) of(service, subject string) *local.Tally {
+	if a.from == "" {
+		return nil
+	}
+	of := local.CrossingOf{From: members.OwnerOf(subject), FromProcess: a.from, To: service, Kind: "event", Name: subject}
+	if of != a.last {
+		a.t, a.last = a.node.worker.Crossings().Of(of), of
+	}
+	return a.t
+}
+
+// processOf returns the name of the process that a receiver receives from;
+// empty as long as the directory does not have it.
+func (in *receiver) processOf(n *Node, incarnation uint64) string {
+	if in.process == "" {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, e := range n.entries {
+			if e.Incarnation == incarnation {
+				in.process = e.Process
+			}
+		}
+	}
+	return in.process
+}
+
+// encodeCrossings answers another process's request for crossings.
+func (n *Node) encodeCrossings() ([]byte, error) {
+	mine := n.worker.Crossings().List(n.config.Process, time.Now())
+	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, &api.ListCrossingsResponse{Crossings: mine})
+}
+
+// ListCrossings returns the messages between the services of all processes.
+func (n *Node) ListCrossings(ctx context.Context, _ *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+	peers := n.others()
+	names := slices.Sorted(maps.Keys(peers))
+	lists := make([]*api.ListCrossingsResponse, len(names))
+	failed := make([]string, len(names))
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	for i, name := range names {
+		asked.Go(func() {
+			lists[i] = &api.ListCrossingsResponse{}
+			answer, err := peers[name].Request(ctx, crossingsMethod, nil)
+			switch {
+			case err != nil:
+				failed[i] = "it does not answer: " + err.Error()
+			case len(answer) == 0 || answer[0] != members.AnswerOK:
+				failed[i] = "it has no figures; it may be of another version"
+			default:
+				if err := proto.Unmarshal(answer[1:], lists[i]); err != nil {
+					lists[i], failed[i] = nil, "its answer cannot be read: "+err.Error()
+				}
+			}
+		})
+	}
+	all := n.worker.Crossings().List(n.config.Process, time.Now())
+	asked.Wait()
+	resp := &api.ListCrossingsResponse{}
+	for i, name := range names {
+		all = append(all, lists[i].GetCrossings()...)
+		if failed[i] != "" {
+			resp.Missing = append(resp.Missing, &api.CrossingsMissing{Process: name, Error: failed[i]})
+		}
+	}
+	resp.Crossings = joinEvents(all)
+	return resp, nil
+}
+
+// joinEvents makes one of the two halves of the events between two processes:
+// the publisher's, until they are in the queue of the subscriber's process, and
+// that process's, until they are handled, whose counts hold. Only the first
+// knows the transport.
+func joinEvents(all []*api.Crossing) []*api.Crossing {
+	type half struct{ from, to, fromProcess, toProcess, name string }
+	of := func(x *api.Crossing) half { return half{x.From, x.To, x.FromProcess, x.ToProcess, x.Name} }
+	handled := map[half]*api.Crossing{}
+	for _, x := range all {
+		if x.Kind == "event" && x.Transport == "" {
+			handled[of(x)] = x
+		}
+	}
+	// After a change of the transport there are several of the first.
+	slices.SortStableFunc(all, func(a, b *api.Crossing) int { return cmp.Compare(b.PerS, a.PerS) })
+	list := all[:0]
+	joined := map[half]bool{}
+	for _, x := range all {
+		key := of(x)
+		then := handled[key]
+		switch {
+		case x.Kind != "event" || x.FromProcess == x.ToProcess || then == nil:
+			list = append(list, x)
+		case x != then && !joined[key]:
+			joined[key] = true
+			local.AddLatency(x, then)
+			x.Total, x.PerS = then.Total, then.PerS
+			list = append(list, x)
+		}
+	}
+	for key, x := range handled {
+		if !joined[key] { // the publisher's process does not answer
+			list = append(list, x)
+		}
+	}
+	local.SortCrossings(list)
+	return list
+}

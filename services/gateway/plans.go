@@ -48,6 +48,10 @@ func (n noWork) GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkRespo
 	return nil, n.none()
 }
 
+func (n noWork) ListCrossings(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+	return nil, n.none()
+}
+
 func (n noWork) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
 	return nil, n.none()
 }

@@ -69,6 +69,7 @@ type Profiles interface {
 // made by them.
 type Work interface {
 	GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error)
+	ListCrossings(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error)
 	GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error)
 	// FollowScaling calls a function with each decision of this process until the
 	// context ends.
@@ -80,7 +81,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:       "gateway",
 		Doc:        "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore),
+		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.ListCrossings, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls:      forwarded(),
 		Optional:   api.OptionalServices(),
 		Subscribes: published(),
@@ -177,7 +178,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
-		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.GetScaling, work.GetScaling),
+		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling),
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
@@ -202,6 +203,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	weft.Handle(env, api.RollbackConfig, configs.RollbackConfig)
 	weft.Handle(env, api.TakeProfile, profiles.TakeProfile)
 	weft.Handle(env, api.GetWork, work.GetWork)
+	weft.Handle(env, api.ListCrossings, work.ListCrossings)
 	weft.Handle(env, api.GetScaling, work.GetScaling)
 	weft.Handle(env, api.GetStore, state.GetStore)
 	weft.Handle(env, api.ReadStore, state.ReadStore)

@@ -68,6 +68,10 @@ func (fakePlans) GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResp
 	return &api.GetWorkResponse{}, nil
 }
 
+func (fakePlans) ListCrossings(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+	return &api.ListCrossingsResponse{Crossings: []*api.Crossing{{From: "forwarding", To: "paths", Kind: "call", Name: "paths.GetPath", PerS: 12.5, Total: 7}}}, nil
+}
+
 func (fakePlans) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
 	return &api.GetScalingResponse{}, nil
 }

@@ -133,7 +133,7 @@ func shellWords(line string) (words []string) {
 func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"nonsense":                                     `unknown command "nonsense"`,
-		"get nonsense":                                 "allowed: apps, audit, flows, groups, health",
+		"get nonsense":                                 "allowed: apps, audit, crossings, flows, groups, health",
 		"get switches --nonsense":                      "unknown flag: --nonsense",
 		"get switches extra":                           "weft get switches --help",
 		"get ports --switch xyz":                       "want up to 16 hex digits",

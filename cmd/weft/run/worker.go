@@ -398,6 +398,10 @@ func (l *lateNode) GetWork(ctx context.Context, r *api.GetWorkRequest) (*api.Get
 	return (*l.node).GetWork(ctx, r)
 }
 
+func (l *lateNode) ListCrossings(ctx context.Context, r *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+	return (*l.node).ListCrossings(ctx, r)
+}
+
 func (l *lateNode) GetScaling(ctx context.Context, r *api.GetScalingRequest) (*api.GetScalingResponse, error) {
 	return (*l.node).GetScaling(ctx, r)
 }

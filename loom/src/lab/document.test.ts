@@ -168,6 +168,6 @@ test("what is too large or broken is said and left alone", () => {
 test("a lab is written from its fields", () => {
   const fields = { name: "x", "x-model": "openflow", switches: [{ name: "s1" }], hosts: [{ name: "h1", switch: "s1" }], links: [], control: { mode: "in-band" } };
   expect(parse(fresh(fields))).toEqual(fields);
-  expect(setTop(read(""), "name", "a")).toBe('name: "a"\n');
+  expect(setTop(read(""), "name", "a")).toBe("name: a\n");
   expect(setTop(read("name: a # x\n"), "name", "b")).toBe("name: b # x\n");
 });

@@ -3,7 +3,7 @@
 
 import { LineCounter, parseDocument, type YAMLMap, type YAMLSeq } from "yaml";
 
-import { append, apply, deleteItems, deleteKey, find, isAlias, isMap, isScalar, isSeq, keyOf, setKey, textOf, type Splice } from "./yamltext";
+import { append, apply, deleteItems, deleteKey, find, flow, isAlias, isMap, isScalar, isSeq, keyOf, setKey, textOf, type Splice } from "./yamltext";
 
 /** mostOctets is the longest text that a lab's service takes. */
 export const mostOctets = 1 << 20;
@@ -278,7 +278,7 @@ export function setTop(lab: Lab, key: string, value: unknown): string {
 
 function start(text: string, key: string, value: unknown): Splice[] {
   const fresh = text !== "" && !text.endsWith("\n") ? "\n" : "";
-  return [{ from: text.length, to: text.length, text: `${fresh}${key}: ${JSON.stringify(value)}\n` }];
+  return [{ from: text.length, to: text.length, text: `${fresh}${key}: ${flow(value)}\n` }];
 }
 
 /** remove returns the text without some nodes and links, nor the links of those nodes. */
@@ -359,7 +359,7 @@ export function fresh(fields: Fields): string {
     const lab = read(text);
     if (Array.isArray(value) && value.length > 0 && value.every((v) => v !== null && typeof v === "object" && !Array.isArray(v))) text = apply(text, append(text, lab.root, key, value));
     else if (lab.root) text = apply(text, [setKey(text, lab.root, key, value)]);
-    else text = `${key}: ${JSON.stringify(value)}\n`;
+    else text = `${key}: ${flow(value)}\n`;
   }
   return text;
 }

@@ -25,7 +25,7 @@ export function lay(how: Layout, drawn: Drawn, seed = 1): Map<string, Position> 
   else if (how === "layered") layered(main, drawn.links).forEach((p, n) => at.set(n, p));
   else force(main, drawn.links, seed).forEach((p, n) => at.set(n, p));
   if (main !== drawn.nodes) around(drawn, at);
-  for (const [n, [x, y]] of at) at.set(n, [Math.round(x), Math.round(y)]);
+  for (const [n, [x, y]] of at) at.set(n, [Math.round(x) + 0, Math.round(y) + 0]);
   return at;
 }
 

@@ -1,0 +1,53 @@
+// Tests Loom in a real Chromium against a real controller and lab:
+//   node test/browser.mjs ../bin/weft [--quick] [--only WORDS]
+// It prints a report as JSON: {"passed": N, "failed": N, "workflows": [...]}.
+// --quick runs the three workflows of make test; it needs root, as labs do.
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+
+import { more } from "./more.mjs";
+import { Rig } from "./rig.mjs";
+import { quick } from "./workflows.mjs";
+
+const flags = process.argv.slice(2);
+const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
+const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
+const chosen = [...quick, ...(flags.includes("--quick") ? [] : more)].filter((w) => w.needed || w.name.includes(only));
+const report = { passed: 0, failed: 0, workflows: [] };
+const began = Date.now();
+
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void rig.down().finally(() => process.exit(130)));
+try {
+  await rig.up("split");
+  for (const w of chosen) {
+    const start = Date.now();
+    const result = { name: w.name, passed: true, seconds: 0 };
+    rig.pages = [];
+    try {
+      await Promise.race([w.run(rig), new Promise((_, fail) => setTimeout(() => fail(new Error("it took more than 120 s")), 120000).unref())]);
+      const faults = rig.pages.flatMap((p) => p.faults);
+      if (faults.length > 0) throw new Error(`the page reported: ${faults.slice(0, 3).join("; ")}`);
+    } catch (err) {
+      result.passed = false;
+      result.error = String(err?.message ?? err).slice(0, 2000);
+      if (process.env.SHOTS) {
+        mkdirSync(process.env.SHOTS, { recursive: true });
+        for (const [i, p] of rig.pages.entries()) await p.screenshot({ path: `${process.env.SHOTS}/${w.name.replace(/\W+/g, "-")}-${i}.png` }).catch(() => {});
+      }
+    }
+    for (const p of rig.pages) await p.context().close().catch(() => {});
+    result.seconds = Math.round((Date.now() - start) / 100) / 10;
+    report.workflows.push(result);
+    report[result.passed ? "passed" : "failed"]++;
+    process.stderr.write(`${result.passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s  ${w.name}${result.error ? ": " + result.error : ""}\n`);
+  }
+} catch (err) {
+  report.failed++;
+  report.workflows.push({ name: "controller, lab service and browser start", passed: false, seconds: 0, error: String(err?.message ?? err) + "\n" + rig.log("controller") + rig.log("lab") });
+  process.stderr.write(`FAILED ${report.workflows.at(-1).error}\n`);
+} finally {
+  await rig.down();
+}
+report.seconds = Math.round((Date.now() - began) / 100) / 10;
+console.log(JSON.stringify(report, null, 2));
+process.exit(report.failed > 0 ? 1 : 0);

@@ -1,0 +1,111 @@
+// The workflows that make loom-test runs besides.
+import { accessible, discovered, expect, open } from "./workflows.mjs";
+import { sleep, until } from "./rig.mjs";
+
+export const more = [
+  {
+    name: "dark pages have no serious findings of axe-core either",
+    async run(rig) {
+      const page = await open(rig, "", { colorScheme: "dark" });
+      for (const hash of ["#/network?tab=switches", "#/services?tab=crossings", "#/services?tab=packets", "#/lab", "#/experiments", "#/changes?tab=audit"]) {
+        await page.goto(rig.origin + "/" + hash);
+        await sleep(500);
+        await accessible(page, hash);
+      }
+    },
+  },
+  {
+    name: "Ctrl-K finds a switch, and its flow tables are shown with owners",
+    async run(rig) {
+      const page = await open(rig, "");
+      await page.getByText("● live").waitFor();
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Find" }).fill("switch 1");
+      await page.keyboard.press("Enter");
+      await page.getByRole("tab", { name: "Flow tables" }).click();
+      await page.getByRole("table", { name: /Entries of table/ }).first().getByText("discovery").first().waitFor();
+      await page.reload();
+      await page.getByRole("table", { name: /Entries of table/ }).first().waitFor(); // its link restores it
+    },
+  },
+  {
+    name: "a service is moved to another worker, and no packet is shed",
+    async run(rig) {
+      const page = await open(rig, "#/services");
+      const service = page.locator('[data-service="paths"]');
+      await service.waitFor();
+      await service.dragTo(page.locator('[data-worker="forwarding"]'));
+      const changes = page.getByTestId("changes");
+      await changes.waitFor();
+      await page.getByRole("button", { name: "Apply" }).click();
+      await page.getByText(/Packets shed meanwhile: 0\b/).waitFor({ timeout: 60000 });
+      const plan = await rig.get("/v1/plan");
+      expect(/forwarding: *\{ *services: *\[ *(paths, *forwarding|forwarding, *paths)/.test(plan.text), `the plan in force: ${plan.text}`);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
+      await discovered(rig, 4, 4);
+    },
+  },
+  {
+    name: "packets are watched as they walk through the processes",
+    async run(rig) {
+      const page = await open(rig, "#/services?tab=packets");
+      await page.getByRole("button", { name: "Watch" }).click();
+      await page.getByText("watching").waitFor();
+      const lab = [...rig.labs][0];
+      await until("a packet that walked", async () => {
+        rig.command("lab", "exec", "--name", lab, "h1", "--", "ip", "neigh", "flush", "dev", "eth0");
+        rig.command("lab", "ping", "--name", lab, "h1", "h3", "-c", "1");
+        return (await page.getByRole("region", { name: "The way of a packet" }).count()) > 0;
+      }, 40);
+      await page.getByRole("region", { name: "The way of a packet" }).getByText("southbound").first().waitFor();
+    },
+  },
+  {
+    name: "rates and latencies between services are shown",
+    async run(rig) {
+      const page = await open(rig, "#/services?tab=crossings");
+      await page.getByRole("table", { name: "Messages between services" }).getByText("grpc").first().waitFor();
+    },
+  },
+  {
+    name: "two browsers at once see the same",
+    async run(rig) {
+      const [a, b] = await Promise.all([open(rig, "#/network?tab=events"), open(rig, "#/network?tab=events")]);
+      await Promise.all([a, b].map((p) => p.getByText("● live").waitFor()));
+      const lab = [...rig.labs][0];
+      rig.command("lab", "link", "--name", lab, "s1", "s2", "down");
+      await Promise.all([a, b].map((p) => p.getByText(/link .* down/).first().waitFor()));
+      rig.command("lab", "link", "--name", lab, "s1", "s2", "up");
+      await discovered(rig, 4, 4);
+    },
+  },
+  {
+    name: "the gateway is killed under an open page: it says so, and goes on",
+    async run(rig) {
+      const page = await open(rig, "#/network");
+      await page.getByText("● live").waitFor();
+      const worker = (await rig.get("/v1/workers")).workers.find((w) => w.services.some((s) => s.name === "gateway"));
+      process.kill(worker.pid, "SIGKILL");
+      await page.getByText(/trying again/).waitFor();
+      await page.getByText(/answers again/).waitFor({ timeout: 60000 });
+      await page.getByTestId("counts").getByText("4 switches, 4 links").waitFor();
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up"), 60);
+    },
+  },
+  {
+    name: "a lost network is said, and what was drafted is kept",
+    async run(rig) {
+      const page = await open(rig, "#/services");
+      await page.locator('[data-service="stats"]').waitFor();
+      await page.getByLabel("Replicas of forwarding").fill("2");
+      await page.getByLabel("Replicas of forwarding").blur();
+      await page.getByTestId("changes").waitFor();
+      await page.context().setOffline(true);
+      await page.getByText(/does not answer/).first().waitFor();
+      await page.context().setOffline(false);
+      await page.getByText(/answers again/).waitFor();
+      expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");
+      await page.getByRole("button", { name: "Discard" }).click();
+    },
+  },
+];

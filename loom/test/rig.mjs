@@ -1,0 +1,127 @@
+// What the tests in a browser stand on: a controller in the processes of a plan,
+// the lab service of the machine and Chromium, all real, and their end.
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** until waits until f returns something, for at most some seconds. */
+export async function until(what, f, seconds = 30) {
+  const end = Date.now() + seconds * 1000;
+  let last;
+  for (;;) {
+    try {
+      const got = await f();
+      if (got) return got;
+    } catch (err) {
+      last = err;
+    }
+    if (Date.now() > end) throw new Error(`after ${seconds} s: not ${what}${last ? `: ${last.message}` : ""}`);
+    await sleep(100);
+  }
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Rig is one controller with its lab service, and a browser. */
+export class Rig {
+  constructor(weft) {
+    this.weft = weft;
+    this.dir = mkdtempSync(join(tmpdir(), "loom-test-"));
+    this.socket = join(this.dir, "lab.sock");
+    this.experiments = join(this.dir, "experiments.sock");
+    this.children = [];
+    this.labs = new Set();
+  }
+
+  start(name, ...args) {
+    const log = openSync(join(this.dir, name + ".log"), "a");
+    const child = spawn(this.weft, args, { stdio: ["ignore", log, log] });
+    child.on("exit", (code) => (child.ended = code ?? -1));
+    this.children.push(child);
+    return child;
+  }
+
+  log(name) {
+    try {
+      return readFileSync(join(this.dir, name + ".log"), "utf8").split("\n").slice(-15).join("\n");
+    } catch {
+      return "";
+    }
+  }
+
+  /** up starts everything; further are flags of weft up. */
+  async up(plan, ...further) {
+    this.openflow = await freePort();
+    this.http = await freePort();
+    this.origin = `http://127.0.0.1:${this.http}`;
+    const args = ["up", ...(plan ? [plan] : []), "--listen", `127.0.0.1:${this.openflow}`, "--http", `127.0.0.1:${this.http}`, "--data-dir", join(this.dir, "data"), "--set", `gateway.lab=${this.socket}`, "--set", `gateway.experiments=${this.experiments}`, ...further];
+    this.controllerArgs = args;
+    this.controller = this.start("controller", ...args);
+    this.lab = this.start("lab", "lab", "serve", "--socket", this.socket, "--allow", "up,down,exec,capture,run");
+    await this.answers();
+    this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--no-proxy-server", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+  }
+
+  async answers() {
+    await until("a controller that answers", async () => {
+      if (this.controller.ended !== undefined) throw new Error(`it ended with ${this.controller.ended}: ${this.log("controller")}`);
+      const r = await fetch(this.origin + "/v1/workers", { headers: this.token ? { Authorization: "Bearer " + this.token } : {} });
+      if (!r.ok) return false;
+      return (await r.json()).workers.every((w) => w.state === "up");
+    }, 90);
+  }
+
+  /** page opens a page of Loom in a context of its own. What the page logs as an
+   * error, and what its policy forbids, is kept in page.faults. */
+  async page(hash = "", options = {}) {
+    const context = await this.browser.newContext({ viewport: { width: 1400, height: 950 }, ...options });
+    context.setDefaultTimeout(30000);
+    const page = await context.newPage();
+    page.faults = [];
+    page.on("pageerror", (err) => page.faults.push(String(err)));
+    page.on("console", (m) => {
+      if (m.type() === "error" && /Content Security Policy|Uncaught/.test(m.text())) page.faults.push(m.text());
+    });
+    await page.goto(this.origin + "/" + hash);
+    return page;
+  }
+
+  /** get asks the controller, as the machine's user. */
+  async get(path) {
+    const r = await fetch(this.origin + path);
+    if (!r.ok) throw new Error(`${path}: ${r.status} ${await r.text()}`);
+    return r.json();
+  }
+
+  /** command runs weft to its end. */
+  command(...args) {
+    const r = spawnSync(this.weft, args, { encoding: "utf8", timeout: 120000 });
+    if (r.status !== 0) throw new Error(`weft ${args.join(" ")}: ${r.stderr || r.error}`);
+    return r.stdout;
+  }
+
+  /** down ends everything, and leaves nothing. */
+  async down() {
+    await this.browser?.close().catch(() => {});
+    for (const name of this.labs) spawnSync(this.weft, ["lab", "down", name], { timeout: 60000 });
+    for (const child of this.children) if (child.ended === undefined) child.kill("SIGTERM");
+    const end = Date.now() + 15000;
+    while (this.children.some((c) => c.ended === undefined) && Date.now() < end) await sleep(50);
+    for (const child of this.children) if (child.ended === undefined) child.kill("SIGKILL");
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,114 @@
+// The workflows that make test runs.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import { sleep, until } from "./rig.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** open opens a page of Loom, of which faults are reported. */
+export async function open(rig, hash, options) {
+  const page = await rig.page(hash, options);
+  rig.pages.push(page);
+  return page;
+}
+
+export function expect(is, what) {
+  if (!is) throw new Error(what);
+}
+
+/** deployRing draws a ring by its generator and deploys it, by what the page shows. */
+export async function deployRing(rig, page, size) {
+  await page.getByTestId("generate").click();
+  await page.getByTestId("generator").selectOption({ label: await optionOf(page.getByTestId("generator"), /ring/i) });
+  const number = page.locator('[data-testid^="parameter-"]').first();
+  await number.fill(String(size));
+  await page.getByRole("button", { name: "Generate", exact: true }).click();
+  const name = `ring-${size}`;
+  rig.labs.add(name);
+  await page.getByLabel("Controller").fill(`tcp:127.0.0.1:${rig.openflow}`);
+  await page.getByTestId("deploy-button").click();
+  await until("a lab that is up", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply") && (await page.getByTestId("progress").count()) === 0, 60);
+  return name;
+}
+
+async function optionOf(select, like) {
+  const texts = await select.locator("option").allInnerTexts();
+  const found = texts.find((t) => like.test(t));
+  if (!found) throw new Error(`no option like ${like} in ${texts}`);
+  return found;
+}
+
+/** discovered waits until the controller knows the network. */
+export const discovered = (rig, switches, links) =>
+  until(`${switches} switches and ${links} links known`, async () => {
+    const up = (await rig.get("/v1/switches")).switches.filter((s) => s.connected).length;
+    return up === switches && (await rig.get("/v1/links")).links.filter((l) => l.state === "up").length === 2 * links;
+  }, 60);
+
+async function pingInPage(page) {
+  await page.getByRole("tab", { name: "Ping and traffic" }).click();
+  await page.getByTestId("ping").click();
+  await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 30000 });
+}
+
+const seriously = new Set(["serious", "critical"]);
+
+/** accessible fails if axe-core has serious findings. */
+export async function accessible(page, what) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const bad = violations.filter((v) => seriously.has(v.impact));
+  expect(bad.length === 0, `${what}: ${bad.map((v) => `${v.id}: ${v.help} (${v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join("; ")})`).join("\n")}`);
+}
+
+export const quick = [
+  {
+    name: "a ring is generated, deployed and pinged",
+    needed: true,
+    async run(rig) {
+      const page = await open(rig, "#/lab");
+      await deployRing(rig, page, 4);
+      await discovered(rig, 4, 4);
+      await until("a first ping that is answered", async () => {
+        await pingInPage(page);
+        return true;
+      }, 60);
+    },
+  },
+  {
+    name: "a packet is traced, its link cut, and the reroute seen with its milliseconds",
+    async run(rig) {
+      const page = await open(rig, "#/network");
+      await page.getByTestId("counts").getByText("4 switches, 4 links").waitFor();
+      const hosts = await until("two hosts known", async () => {
+        const list = (await rig.get("/v1/hosts")).hosts;
+        return list.length >= 2 ? list : undefined;
+      });
+      // Two hosts of neighbouring switches, that have talked.
+      const route = await until("a route over a link", async () => (await rig.get("/v1/routes")).routes.find((r) => r.hops.length > 1), 30);
+      const ip = (mac) => hosts.find((h) => h.mac === mac).ipv4[0];
+      await page.getByRole("tab", { name: "Paths and trace" }).click();
+      await page.getByLabel("From", { exact: true }).fill(ip(route.src));
+      await page.getByLabel("To", { exact: true }).fill(ip(route.dst));
+      await page.getByLabel("To", { exact: true }).blur();
+      await page.getByTestId("verdict").waitFor();
+      await page.getByRole("button", { name: "Cut the link" }).first().click();
+      await page.getByText(/routes? moved/).waitFor();
+      await page.getByRole("button", { name: "Plug in" }).first().click();
+      await discovered(rig, 4, 4);
+    },
+  },
+  {
+    name: "no page has serious findings of axe-core",
+    async run(rig) {
+      const page = await open(rig, "");
+      for (const hash of ["#/network", "#/services", "#/lab", "#/experiments", "#/changes"]) {
+        await page.goto(rig.origin + "/" + hash);
+        await page.getByRole("heading").first().or(page.getByRole("toolbar").first()).waitFor();
+        await sleep(300);
+        await accessible(page, hash);
+      }
+    },
+  },
+];

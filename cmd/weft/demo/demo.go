@@ -42,8 +42,10 @@ With --features the parts of the controller that are asked for are shown
 instead, each on real traffic, by the commands that one would type. It goes with
 --plan.
 
-On a terminal the controller and the lab are left running, to be looked at;
-weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
+On a terminal the controller and the lab are left running, to be looked at:
+the controller in the processes of the plan split, if no other was asked for,
+beside weft lab serve, and the last line is the address of Loom, the page in the
+browser. weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
 what it made. It needs root and Open vSwitch.`,
 		Example: `  weft demo
   weft demo --plan split
@@ -145,9 +147,12 @@ func (d *Demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 		d.progress("taking down controller and lab")
 		err = errors.Join(err, d.stop(context.WithoutCancel(ctx)))
 	}()
-	for _, step := range d.steps() {
+	for i, step := range d.steps() {
 		d.progress(step.what)
 		figure, err := step.do(ctx)
+		if i == 0 && err == nil && !keep {
+			d.progress(d.loomAddress() + " while this runs")
+		}
 		d.results = append(d.results, demoResult{step.what, figure, err})
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -165,9 +170,15 @@ func (d *Demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 	if err := d.summary(); err != nil {
 		return err
 	}
-	if keep {
-		d.next()
+	if !keep {
+		return nil
 	}
+	if d.shows == nil {
+		if err := d.openLoom(ctx); err != nil {
+			return err
+		}
+	}
+	d.next()
 	return nil
 }
 
@@ -242,11 +253,13 @@ Try:
   weft lab graph                 its links; weft lab link A B down cuts one, up mends it
   weft lab exec h1 -- bash       a shell in a host
   weft demo stop                 when you have seen enough
-`, d.HTTP, filepath.Join(d.dir, "controller.log"), server)
+
+%s
+`, d.HTTP, filepath.Join(d.dir, "controller.log"), server, d.loomAddress())
 }
 
 // stop takes down what this or an earlier demo has made.
 func (d *Demo) stop(ctx context.Context) error {
 	err := errors.Join(lab.Down(ctx, demoLab), lab.Down(ctx, carrierLab))
-	return errors.Join(err, d.stopClosed(ctx), d.endController(), os.RemoveAll(d.dir))
+	return errors.Join(err, d.stopClosed(ctx), d.endController(), d.endLabService(), os.RemoveAll(d.dir))
 }

@@ -38,7 +38,7 @@ func (d *Demo) startController(ctx context.Context) (string, error) {
 	if d.secure {
 		listen = "tls:" + listen
 	}
-	args := []string{"up", "--listen", listen, "--http", d.HTTP, "--data-dir", filepath.Join(d.dir, "data")}
+	args := []string{"up", "--listen", listen, "--http", d.HTTP, "--data-dir", filepath.Join(d.dir, "data"), "--set", "gateway.lab=" + d.labSocket()}
 	if d.ryu != "" {
 		args = append(args, "--ryu", d.ryu)
 	}
@@ -104,23 +104,7 @@ func (d *Demo) pidFile() string { return filepath.Join(d.dir, "controller.pid") 
 // controllerProcess returns the controller's process, nil if there is none: a
 // process of that number that runs something else is not it.
 func (d *Demo) controllerProcess() *os.Process {
-	text, err := os.ReadFile(d.pidFile())
-	if err != nil {
-		return nil
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil
-	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.Contains(string(line), filepath.Join(d.dir, "data")) {
-		return nil
-	}
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return nil
-	}
-	return p
+	return processIn(d.pidFile(), filepath.Join(d.dir, "data"))
 }
 
 // endController stops the controller, by force if it does not stop by itself.

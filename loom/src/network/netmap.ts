@@ -91,7 +91,7 @@ export class NetMap {
       this.cy.elements().remove();
       this.cy.add(elements);
     });
-    this.cy.fit(undefined, 30);
+    this.fit();
   }
 
   private cables(): Map<string, Link> {
@@ -243,6 +243,10 @@ export class NetMap {
 
   fit() {
     this.cy.fit(undefined, 30);
+    if (this.cy.zoom() > 1.6) {
+      this.cy.zoom(1.6);
+      this.cy.center();
+    }
   }
   zoom(by: number) {
     this.cy.zoom({ level: this.cy.zoom() * by, renderedPosition: { x: this.cy.width() / 2, y: this.cy.height() / 2 } });

@@ -1,0 +1,105 @@
+import type { Experiment, ExperimentRun } from "../api/types.gen";
+
+/** number writes a value with three significant digits, whole thousands whole. */
+export function number(v: number | null | undefined): string {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "–";
+  if (v === 0) return "0";
+  if (Math.abs(v) >= 1000) return v.toLocaleString("en", { maximumFractionDigits: 0 });
+  return String(Number(v.toPrecision(3)));
+}
+
+/** interval writes a 95 % interval; "–" if there is none. */
+export function interval(ci95: number[] | undefined): string {
+  return ci95?.length === 2 ? `${number(ci95[0])} to ${number(ci95[1])}` : "–";
+}
+
+/** duration writes seconds for people. */
+export function duration(seconds: number): string {
+  const s = Math.round(seconds);
+  if (s < 1) return "less than a second";
+  if (s < 90) return `${s} s`;
+  const m = Math.round(s / 60);
+  return m < 90 ? `${m} min` : `${Math.floor(m / 60)} h ${m % 60} min`;
+}
+
+/** clock writes a time as it is here; "–" if there is none. */
+export function clock(time: string | undefined): string {
+  const t = new Date(time ?? "");
+  return Number.isNaN(t.getTime()) ? "–" : t.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** byPaper groups experiments by their papers, both in the order of the list. */
+export function byPaper(list: Experiment[]): Array<{ paper: string; experiments: Experiment[] }> {
+  const groups = new Map<string, Experiment[]>();
+  for (const e of list) {
+    const paper = e.paper ?? "";
+    groups.set(paper, [...(groups.get(paper) ?? []), e]);
+  }
+  return [...groups].map(([paper, experiments]) => ({ paper, experiments }));
+}
+
+/** howLong says how long a run is going to take, as far as that is known. */
+export function howLong(e: Experiment, quick: boolean, rounds: number, minutes: number): string {
+  const usual = (quick ? e.quick_rounds : e.rounds) ?? 0;
+  const last = (quick ? e.quick_seconds : e.seconds) ?? 0;
+  const bound = `No round begins that would end after ${duration(minutes * 60)}.`;
+  if (last > 0 && usual > 0) {
+    const about = duration((last * rounds) / usual);
+    return `About ${about}: the last such run of ${usual} rounds took ${duration(last)} here. ${bound}`;
+  }
+  const quickly = e.quick_seconds ?? 0;
+  if (!quick && quickly > 0) return `Longer than a quick run, which took ${duration(quickly)} here. ${bound}`;
+  return `It has not been run so on this machine, so how long it takes is not known yet. ${bound}`;
+}
+
+/** stateOf says how far a run is. */
+export function stateOf(r: ExperimentRun): string {
+  switch (r.state) {
+    case "running": {
+      const left = r.seconds_left ? `, about ${duration(r.seconds_left)} left` : "";
+      return r.total ? `running: ${r.done ?? 0} of ${r.total}${left}` : "running";
+    }
+    case "failed":
+      return `failed: ${r.error ?? ""}`;
+    case "interrupted":
+      return "interrupted; goes on when weft experiment serve starts again";
+  }
+  return r.state ?? "";
+}
+
+/** active says whether a run waits or works. */
+export function active(r: ExperimentRun | undefined): boolean {
+  return r?.state === "waiting" || r?.state === "running";
+}
+
+/** holds says in words what a verdict means. */
+export function holds(verdict: string | undefined): string {
+  switch (verdict) {
+    case "met":
+      return "holds: met";
+    case "as the paper":
+      return "holds: as the paper";
+    case "MISSED":
+      return "does not hold: missed";
+    case "not as the paper":
+      return "does not hold: not as the paper";
+    case "undecided":
+      return "undecided: the bound is within the interval";
+    case "shows nothing":
+      return "shows nothing: the interval includes 1";
+    case "no verdict":
+      return "no verdict: the machine was disturbed";
+    case "-":
+    case "":
+    case undefined:
+      return "nothing is asked";
+  }
+  return verdict;
+}
+
+/** mood is the class in which a verdict is written. */
+export function mood(verdict: string | undefined): "good" | "bad" | "warn" | "dim" {
+  if (verdict === "met" || verdict === "as the paper") return "good";
+  if (verdict === "MISSED" || verdict === "not as the paper") return "bad";
+  return verdict === "undecided" || verdict === "no verdict" || verdict === "not measured" ? "warn" : "dim";
+}

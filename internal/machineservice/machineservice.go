@@ -45,7 +45,7 @@ const maxConnections = 256
 // Service is what answers at a socket.
 type Service struct {
 	Socket string // path
-	Group  string // may open the socket, besides its owner; empty: none
+	Group  string // name or number; may open the socket, besides its owner; empty: none
 	// Methods registers the handlers that are generated from the .proto file.
 	Methods func(context.Context, *runtime.ServeMux) error
 	// Streams are methods whose answer is a stream: handlers by verb and path
@@ -137,12 +137,17 @@ func (s Service) listen() (net.Listener, error) {
 	}
 	gid := -1
 	if s.Group != "" {
-		g, err := user.LookupGroup(s.Group)
-		if err != nil {
-			return nil, fmt.Errorf("group %s: %w", s.Group, err)
+		number := s.Group
+		if _, err := strconv.ParseUint(number, 10, 31); err != nil {
+			g, err := user.LookupGroup(s.Group)
+			if err != nil {
+				return nil, fmt.Errorf("group %s: %w", s.Group, err)
+			}
+			number = g.Gid
 		}
-		if gid, err = strconv.Atoi(g.Gid); err != nil {
-			return nil, fmt.Errorf("group %s: number %q: %w", s.Group, g.Gid, err)
+		var err error
+		if gid, err = strconv.Atoi(number); err != nil {
+			return nil, fmt.Errorf("group %s: number %q: %w", s.Group, number, err)
 		}
 	}
 	l, err := localsocket.Listen(s.Socket)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,28 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := os.Stat(socket); err == nil {
 		t.Error("the socket is left")
+	}
+}
+
+// A group may be a number that has no name here.
+func TestGroup(t *testing.T) {
+	own := strconv.Itoa(os.Getegid())
+	for group, right := range map[string]bool{own: true, "": true, "-1": false, "no such group": false} {
+		socket := filepath.Join(t.TempDir(), "s.sock")
+		l, err := Service{Socket: socket, Group: group}.listen()
+		if (err == nil) != right {
+			t.Errorf("group %q: %v", group, err)
+		}
+		if err != nil {
+			continue
+		}
+		want := os.FileMode(0o660)
+		if group == "" {
+			want = 0o600
+		}
+		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != want {
+			t.Errorf("group %q: %v %v; want %v", group, info.Mode(), err, want)
+		}
+		l.Close()
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"strings"
 	"time"
 
@@ -72,6 +74,8 @@ func (m *machine) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return // the client is gone
 	case errors.Is(err, errTooLarge), status.Code(err) == codes.ResourceExhausted:
 		refuse(w, r, codes.ResourceExhausted, status.Convert(err).Message())
+	case errors.Is(err, fs.ErrPermission):
+		refuse(w, r, codes.Unavailable, fmt.Sprintf("%s, which %s names, may not be opened by the controller: start weft %s with --group %d", m.socket, m.key, commandOf(m.name), os.Getegid()))
 	default:
 		refuse(w, r, codes.Unavailable, fmt.Sprintf("%s at %s, which %s names, does not answer (%v): start weft %s", m.name, m.socket, m.key, err, commandOf(m.name)))
 	}

@@ -37,6 +37,9 @@ export interface Chart {
   marks: Array<{ x: number; text: string }>;
 }
 
+/** otherRun is the source of series that are laid over those of a run. */
+export const otherRun = "the other run";
+
 /** room is how much of a place the bars at it take. */
 const room = 0.8;
 
@@ -75,7 +78,8 @@ function drawn(s: ExperimentSeries, x: ExperimentAxis, y: ExperimentAxis, at: nu
     points.push(m);
   }
   points.sort((a, b) => a.x - b.x);
-  return { name: s.name ?? "", kind: s.kind ?? "line", colour: s.colour ?? 0, dashed: !!s.dashed, hollow: !!s.source, points, width: at >= 0 ? width : 0 };
+  const name = s.source && s.source !== otherRun ? `${s.name ?? ""}, the paper` : (s.name ?? "");
+  return { name, kind: s.kind ?? "line", colour: s.colour ?? 0, dashed: !!s.dashed, hollow: !!s.source, points, width: at >= 0 ? width : 0 };
 }
 
 /** ends returns where an axis begins and ends. */

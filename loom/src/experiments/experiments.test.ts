@@ -44,7 +44,7 @@ test("bars stand beside each other, and axes include zero and intervals", () => 
   const c = chartOf(bars);
   expect(c.series[0].points).toEqual([{ x: -0.2, y: 4, low: 3, high: 6 }]);
   expect(c.series[1].points.map((p) => p.x)).toEqual([0.2, 1.2]);
-  expect(c.series[1].hollow).toBe(true);
+  expect(c.series.map((s) => [s.name, s.hollow])).toEqual([["weft", false], ["paper, the paper", true]]);
   expect(c.x).toEqual([-0.6, 1.6]);
   expect(c.y[0]).toBe(0);
   expect(c.y[1]).toBeGreaterThanOrEqual(6);

@@ -1,5 +1,5 @@
 import type { ExperimentClaim, ExperimentFigure, ExperimentPanel, ExperimentResults } from "../api/types.gen";
-import { placeOf } from "./chart";
+import { otherRun, placeOf } from "./chart";
 
 /** Point is one value of a figure in a table. */
 export interface Point {
@@ -93,6 +93,6 @@ export function comparePoints(a: ExperimentFigure, b: ExperimentFigure | undefin
 
 /** together lays the other run's measured series over a panel: dashed, hollow, and named so. */
 export function together(a: ExperimentPanel, b: ExperimentPanel | undefined): ExperimentPanel {
-  const more = (b?.series ?? []).filter((s) => !s.source).map((s) => ({ ...s, name: `${s.name ?? ""} (other run)`, dashed: true, source: "the other run" }));
+  const more = (b?.series ?? []).filter((s) => !s.source).map((s) => ({ ...s, name: `${s.name ?? ""} (other run)`, dashed: true, source: otherRun }));
   return { ...a, series: [...(a.series ?? []), ...more] };
 }

@@ -6,6 +6,7 @@
 # make test    everything for real, the lab included
 # make check   generated code, format, vet, staticcheck; part of make test but for the last
 # make lint-more  errcheck, gosec, revive and unparam, not part of make test
+# make loom-test  Loom in a real Chromium, all workflows; a report as JSON
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
 #              wanted (SCHEDULES, FIRST); make test has 60
@@ -24,7 +25,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-quick loom-test demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -50,7 +51,23 @@ TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet
 # three packages run at once, and six tests of one.
 test: setup generated format build
 	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
+	$(MAKE) --no-print-directory loom-check
+	$(MAKE) --no-print-directory loom-quick || { echo "once more:"; $(MAKE) --no-print-directory loom-quick; }
 	$(MAKE) --no-print-directory -j 2 -O vet suite
+
+# Loom's types and unit tests.
+loom-check:
+	loom/build --packages
+	cd loom && npm run --silent check && npx --no-install vitest run
+
+# Three workflows of Loom in a real Chromium, against a real controller and lab.
+loom-quick:
+	node loom/test/browser.mjs bin/weft --quick
+
+# All workflows of Loom; the report on standard output is JSON.
+loom-test: setup build
+	loom/build --packages
+	node loom/test/browser.mjs bin/weft
 
 suite:
 	$(TEST) './test ./...' -- -vet=all -timeout 15m -p 3 -parallel 6
@@ -63,7 +80,7 @@ soak: setup
 # What takes longer than make test may: every fault over every transport, what
 # builds the program anew, the tests of the whole system over the plan single as well, replicas and
 # partitions of the store, 300 schedules in virtual time, and the fuzzers.
-test-long: setup build lint
+test-long: setup build lint loom-test
 	go test -tags long -timeout 20m -run TestExampleService ./docs
 	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'

@@ -39,7 +39,7 @@ as the controller: --controller-command "weft bench floor --listen 127.0.0.1:{po
   weft bench throughput --controller 127.0.0.1:6653 --rate 50000 --plot latency.svg
   weft bench discovery --switches 1000 --links 6000`,
 	}
-	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchFloorCommand(), benchResponderCommand(),
+	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchNetworkCommand(), benchFloorCommand(), benchResponderCommand(),
 		benchFirstCommand(), benchRerouteCommand(), benchCrossingCommand(), benchPingCommand(), benchPathsCommand(), benchPlacementCommand(), benchSizeCommand(), benchPeersCommand(), benchFlowsCommand(), benchL2vpnCommand(), benchHTTPCommand())
 	return cmd
 }

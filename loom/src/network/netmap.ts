@@ -23,11 +23,12 @@ export class NetMap {
   private waiting = new Set<string>(); // of the map, to be drawn anew
   private timer = 0;
   private ends = new Map<string, Set<string>>(); // directions that are up, by cable
+  private told: number[] = []; // when the events happened that are to be drawn
   /** hosts says whether hosts are drawn. */
   hosts = true;
 
   constructor(
-    box: HTMLElement,
+    private box: HTMLElement,
     private known: Known,
     private choose: (c: Chosen) => void,
   ) {
@@ -91,6 +92,7 @@ export class NetMap {
       this.cy.elements().remove();
       this.cy.add(elements);
     });
+    this.box.dataset.drawn = String(k.switches.size);
     this.fit();
   }
 
@@ -109,7 +111,7 @@ export class NetMap {
   }
 
   /** changed notes what an event is about; it is drawn at the next frame. */
-  changed(subject: string, event: Record<string, unknown>) {
+  changed(subject: string, event: Record<string, unknown>, time = Date.now()) {
     const e = event as { switch?: Switch; dpid?: string; link?: Link; removed?: boolean; host?: Parameters<typeof hostKey>[0] };
     switch (subject) {
       case "southbound.SwitchChanged":
@@ -128,6 +130,7 @@ export class NetMap {
       default:
         return;
     }
+    this.told.push(time);
     this.timer ||= window.setTimeout(() => this.draw(), 30);
   }
 
@@ -140,6 +143,9 @@ export class NetMap {
       for (const id of ids.filter((i) => i.startsWith("l "))) this.drawCable(id);
       for (const id of ids.filter((i) => i.startsWith("h "))) this.drawHost(id);
     });
+    // For measurements (test/scale.mjs).
+    dispatchEvent(new CustomEvent("loom-drawn", { detail: this.told }));
+    this.told = [];
   }
 
   private drawSwitch(id: string) {

@@ -7,12 +7,14 @@ import { resolve } from "node:path";
 
 import { more } from "./more.mjs";
 import { Rig } from "./rig.mjs";
+import { lab } from "./lab.mjs";
+import { safety } from "./safety.mjs";
 import { quick } from "./workflows.mjs";
 
 const flags = process.argv.slice(2);
 const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
 const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
-const chosen = [...quick, ...(flags.includes("--quick") ? [] : more)].filter((w) => w.needed || w.name.includes(only));
+const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...more, ...safety])].filter((w) => w.needed || w.name.includes(only));
 const report = { passed: 0, failed: 0, workflows: [] };
 const began = Date.now();
 

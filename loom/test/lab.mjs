@@ -1,0 +1,72 @@
+// Workflows of page Lab on a lab that runs.
+import { expect, open } from "./workflows.mjs";
+import { sleep, until } from "./rig.mjs";
+
+/** running opens page Lab with the lab that the workflows before have deployed. */
+export async function running(rig, tab = "") {
+  const name = [...rig.labs][0];
+  const page = await open(rig, `#/lab?name=${name}${tab ? "&tab=" + tab : ""}`);
+  await until("the lab shown as running", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply"), 30);
+  return page;
+}
+
+export const lab = [
+  {
+    name: "a console in a host answers, and outlives the page",
+    async run(rig) {
+      let page = await running(rig, "consoles");
+      await page.getByTestId("console-node").selectOption("h1");
+      await page.getByTestId("console-open").click();
+      await page.getByTestId("terminal").first().click();
+      await sleep(500);
+      await page.keyboard.type("echo $((6*7))-$(hostname -I | wc -w)\n");
+      const text = () => page.getByTestId("terminal").first().innerText();
+      await until("an answer at the console", async () => /42-\d/.test(await text()));
+      await page.keyboard.type("echo kept-$((1+1))\n");
+      await until("a second answer", async () => (await text()).includes("kept-2"));
+      await page.context().close();
+      page = await running(rig, "consoles");
+      await page.getByRole("tab", { name: /^h1/ }).first().click().catch(() => {});
+      await until("the scroll-back", async () => (await page.getByTestId("terminal").first().innerText()).includes("kept-2"));
+    },
+  },
+  {
+    name: "a capture shows pings, decoded, and a wrong filter is told",
+    async run(rig) {
+      const page = await running(rig, "capture");
+      await page.getByLabel("Node").selectOption("h1");
+      await page.getByLabel("Filter").fill("no such filter");
+      await page.getByTestId("capture-start").click();
+      await page.getByRole("alert").first().waitFor();
+      await page.getByLabel("Filter").fill("icmp");
+      await page.getByTestId("capture-start").click();
+      await page.getByText(/capturing/).waitFor();
+      await until("an ICMP packet shown", async () => {
+        rig.command("lab", "ping", "--name", [...rig.labs][0], "h1", "h2", "-c", "2");
+        return (await page.getByRole("table", { name: "Packets" }).getByText("ICMP").count()) > 0;
+      }, 40);
+      await page.getByRole("button", { name: "Stop" }).click();
+    },
+  },
+  {
+    name: "a changed text is applied as a difference to the running lab",
+    async run(rig) {
+      const page = await running(rig);
+      const name = [...rig.labs][0];
+      const before = (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length;
+      await page.getByRole("button", { name: "+ Host" }).or(page.getByRole("button", { name: /^\+ .*host/i })).first().click();
+      const box = await page.locator("canvas").first().boundingBox();
+      await page.mouse.click(box.x + 40, box.y + box.height - 40);
+      await page.getByTestId("deploy-button").click();
+      const dialog = page.getByRole("dialog");
+      await dialog.waitFor();
+      const said = await dialog.innerText();
+      if (/Added/.test(said)) {
+        await page.getByTestId("apply").click();
+        await until("one node more", async () => (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length === before + 1, 40);
+      } else {
+        expect(/as the text says|problem/i.test(said), said);
+      }
+    },
+  },
+];

@@ -1,0 +1,101 @@
+// Workflows of rights, and of hostile text.
+import { accessible, expect, open } from "./workflows.mjs";
+import { Rig, sleep, until } from "./rig.mjs";
+
+const markup = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
+const kept = new Set(["@type", "subject", "dpid", "process", "instance", "kind", "role", "state", "epoch", "number", "time", "since", "revision", "console", "job"]);
+
+/** spoil adds markup to every text of an answer that is not an identifier. */
+function spoil(value, key = "") {
+  if (Array.isArray(value)) return value.map((v) => spoil(v, key));
+  if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, spoil(v, k)]));
+  if (typeof value === "string" && value !== "" && !kept.has(key) && !/^\d+$/.test(value) && key !== "text" && key !== "file") return value + markup;
+  return value;
+}
+
+export const safety = [
+  {
+    name: "a token with the role read sees all, and may change nothing",
+    async run(rig) {
+      const token = rig.command("token", "create", "loom-reader", "--role", "read", "--server", rig.origin).match(/weft_[\w-]+/)[0];
+      const page = await open(rig, "");
+      const r = await page.request.post(rig.origin + "/v1/session", { data: { token } });
+      expect(r.ok(), `sign in: ${r.status()}`);
+      await page.reload();
+      await page.getByText("loom-reader (read)").waitFor();
+      await page.getByTestId("counts").getByText("4 switches").waitFor();
+      await page.goto(rig.origin + "/#/services");
+      await page.getByText(/needs the role admin/).first().waitFor();
+      expect(await page.getByLabel(/^Replicas of/).first().isDisabled(), "replicas may be changed");
+      await page.goto(rig.origin + "/#/lab");
+      await page.getByTestId("deploy-button").waitFor();
+      await until("deploying refused", () => page.getByTestId("deploy-button").isDisabled());
+      const refused = await page.request.post(rig.origin + "/v1/lab/labs:up", { data: { file: "name: x" }, headers: { Origin: rig.origin } });
+      expect(refused.status() === 403, `the controller lets it through: ${refused.status()}`);
+      rig.command("token", "revoke", "loom-reader", "--server", rig.origin);
+    },
+  },
+  {
+    name: "signing in, and a token that is withdrawn under an open page: the draft is kept",
+    async run(rig) {
+      const other = new Rig(rig.weft);
+      other.token = "a-token-of-the-test-only";
+      try {
+        await other.up("split", "--set", `gateway.token=${other.token}`);
+        const env = ["--server", other.origin, "--token", other.token];
+        const token = other.command("token", "create", "walter", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
+        const page = await other.page("#/services");
+        rig.pages.push(page);
+        await page.getByLabel("Token").fill("wrong-wrong-wrong-wrong");
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("alert").getByText(/token is wrong/).waitFor();
+        await accessible(page, "signing in");
+        await page.getByLabel("Token").fill(token);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByText("walter (admin)").waitFor();
+        expect(!page.url().includes(token), "the token is in the address");
+        expect(!(await page.evaluate(() => document.cookie)).includes("weft"), "scripts can read the cookie");
+        await page.getByLabel("Replicas of forwarding").fill("2");
+        await page.getByLabel("Replicas of forwarding").blur();
+        await page.getByTestId("changes").waitFor();
+        const again = other.command("token", "create", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
+        other.command("token", "revoke", "walter", ...env);
+        await page.getByRole("heading", { name: "Sign in" }).waitFor();
+        await page.getByLabel("Token").fill(again);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByTestId("changes").waitFor(); // what was drafted
+      } finally {
+        await other.down();
+      }
+    },
+  },
+  {
+    name: "names with markup in them are text, on every page",
+    async run(rig) {
+      const page = await open(rig, "");
+      await page.route("**/v1/**", async (route) => {
+        if (route.request().url().endsWith("/v1/session")) return route.continue();
+        try {
+          const answer = await route.fetch();
+          const body = await answer.text();
+          try {
+            await route.fulfill({ response: answer, body: JSON.stringify(spoil(JSON.parse(body))) });
+          } catch {
+            await route.fulfill({ response: answer, body });
+          }
+        } catch {
+          await route.abort().catch(() => {});
+        }
+      });
+      for (const hash of ["#/network?tab=switches", "#/network?tab=hosts", "#/network?tab=events", "#/network?switch=0000000000000001&part=flows", "#/services", "#/services?tab=processes", "#/services?tab=services", "#/services?tab=crossings", "#/lab", "#/experiments", "#/changes?tab=audit", "#/changes?tab=flows"]) {
+        await page.goto("about:blank");
+        await page.goto(rig.origin + "/" + hash);
+        await sleep(1500);
+        expect((await page.evaluate(() => window.hacked)) === undefined, `${hash}: markup ran`);
+        expect((await page.locator("img[src=x]").count()) === 0, `${hash}: markup became an element`);
+      }
+      await page.goto(rig.origin + "/#/services?tab=services");
+      await page.getByText("<img src=x").first().waitFor();
+    },
+  },
+];

@@ -45,6 +45,31 @@ func NewFlowEntry(sw flow.DPID, e *flow.Entry) *FlowEntry {
 	return f
 }
 
+// Instructions writes all instructions of the entry, for people.
+func (f *FlowEntry) Instructions() string {
+	var parts []string
+	if f.Meter != 0 {
+		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))
+	}
+	parts = append(parts, f.Actions...)
+	if f.ClearActions {
+		parts = append(parts, "clear_actions")
+	}
+	if len(f.WriteActions) > 0 {
+		parts = append(parts, "write_actions("+strings.Join(f.WriteActions, ",")+")")
+	}
+	if f.Metadata != "" {
+		parts = append(parts, "write_metadata:"+f.Metadata)
+	}
+	if f.GotoTable != 0 {
+		parts = append(parts, fmt.Sprintf("goto_table:%d", f.GotoTable))
+	}
+	if len(parts) == 0 {
+		return "drop"
+	}
+	return strings.Join(parts, ",")
+}
+
 // Entry returns the switch and the entry that the message describes, or an
 // InvalidArgument error that says which field is wrong and what it may be.
 func (f *FlowEntry) Entry() (flow.DPID, flow.Entry, error) {

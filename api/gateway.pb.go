@@ -1794,7 +1794,7 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
 	"work.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
@@ -1929,7 +1929,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\x9d\x11\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xfe\x11\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
@@ -1954,7 +1954,8 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"GetScaling\x12\x1a.weft.v1.GetScalingRequest\x1a\x1b.weft.v1.GetScalingResponse\"$\xea\xe0\x18 \b\x01\"\vget scaling*\x0fGET /v1/scaling\x12x\n" +
 	"\rListCrossings\x12\x1d.weft.v1.ListCrossingsRequest\x1a\x1e.weft.v1.ListCrossingsResponse\"(\xea\xe0\x18$\b\x01\"\rget crossings*\x11GET /v1/crossings\x12k\n" +
-	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"!\xea\xe0\x18\x1d\b\x03\"\aprofile*\x10POST /v1/profileB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"!\xea\xe0\x18\x1d\b\x03\"\aprofile*\x10POST /v1/profile\x12_\n" +
+	"\vTracePacket\x12\x1b.weft.v1.TracePacketRequest\x1a\x14.weft.v1.PacketTrace\"\x1d\xea\xe0\x18\x19\b\x01\"\x05trace*\x0ePOST /v1/traceB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_gateway_proto_rawDescOnce sync.Once
@@ -2009,16 +2010,18 @@ var file_gateway_proto_goTypes = []any{
 	(*GetScalingRequest)(nil),     // 36: weft.v1.GetScalingRequest
 	(*ListCrossingsRequest)(nil),  // 37: weft.v1.ListCrossingsRequest
 	(*TakeProfileRequest)(nil),    // 38: weft.v1.TakeProfileRequest
-	(*Configuration)(nil),         // 39: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 40: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 41: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 42: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 43: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 44: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 45: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 46: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 47: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 48: weft.v1.TakeProfileResponse
+	(*TracePacketRequest)(nil),    // 39: weft.v1.TracePacketRequest
+	(*Configuration)(nil),         // 40: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 41: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 42: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 43: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 44: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 45: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 46: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 47: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 48: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 49: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 50: weft.v1.PacketTrace
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -2053,28 +2056,30 @@ var file_gateway_proto_depIdxs = []int32{
 	36, // 29: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
 	37, // 30: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
 	38, // 31: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	10, // 32: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	23, // 33: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 34: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	6,  // 35: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 36: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	39, // 37: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	40, // 38: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	41, // 39: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	40, // 40: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	42, // 41: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	43, // 42: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	44, // 43: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 44: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 45: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 46: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 47: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	45, // 48: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	46, // 49: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	47, // 50: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	48, // 51: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	32, // [32:52] is the sub-list for method output_type
-	12, // [12:32] is the sub-list for method input_type
+	39, // 32: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	10, // 33: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	23, // 34: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 35: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	6,  // 36: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 37: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	40, // 38: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	41, // 39: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	42, // 40: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	41, // 41: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	43, // 42: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	44, // 43: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	45, // 44: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 45: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 46: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 47: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 48: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	46, // 49: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	47, // 50: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	48, // 51: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	49, // 52: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	50, // 53: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	33, // [33:54] is the sub-list for method output_type
+	12, // [12:33] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2091,6 +2096,7 @@ func file_gateway_proto_init() {
 	file_options_proto_init()
 	file_profile_proto_init()
 	file_store_proto_init()
+	file_trace_proto_init()
 	file_work_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

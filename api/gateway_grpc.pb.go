@@ -39,6 +39,7 @@ const (
 	Gateway_GetScaling_FullMethodName     = "/weft.v1.Gateway/GetScaling"
 	Gateway_ListCrossings_FullMethodName  = "/weft.v1.Gateway/ListCrossings"
 	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
+	Gateway_TracePacket_FullMethodName    = "/weft.v1.Gateway/TracePacket"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -92,6 +93,9 @@ type GatewayClient interface {
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error)
+	// Follows a packet from host to host through the flow tables as the switches have them
+	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
+	TracePacket(ctx context.Context, in *TracePacketRequest, opts ...grpc.CallOption) (*PacketTrace, error)
 }
 
 type gatewayClient struct {
@@ -302,6 +306,16 @@ func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest,
 	return out, nil
 }
 
+func (c *gatewayClient) TracePacket(ctx context.Context, in *TracePacketRequest, opts ...grpc.CallOption) (*PacketTrace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PacketTrace)
+	err := c.cc.Invoke(ctx, Gateway_TracePacket_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServer is the server API for Gateway service.
 // All implementations must embed UnimplementedGatewayServer
 // for forward compatibility.
@@ -353,6 +367,9 @@ type GatewayServer interface {
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error)
+	// Follows a packet from host to host through the flow tables as the switches have them
+	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
+	TracePacket(context.Context, *TracePacketRequest) (*PacketTrace, error)
 	mustEmbedUnimplementedGatewayServer()
 }
 
@@ -422,6 +439,9 @@ func (UnimplementedGatewayServer) ListCrossings(context.Context, *ListCrossingsR
 }
 func (UnimplementedGatewayServer) TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeProfile not implemented")
+}
+func (UnimplementedGatewayServer) TracePacket(context.Context, *TracePacketRequest) (*PacketTrace, error) {
+	return nil, status.Error(codes.Unimplemented, "method TracePacket not implemented")
 }
 func (UnimplementedGatewayServer) mustEmbedUnimplementedGatewayServer() {}
 func (UnimplementedGatewayServer) testEmbeddedByValue()                 {}
@@ -804,6 +824,24 @@ func _Gateway_TakeProfile_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_TracePacket_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TracePacketRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).TracePacket(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_TracePacket_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).TracePacket(ctx, req.(*TracePacketRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Gateway_ServiceDesc is the grpc.ServiceDesc for Gateway service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -890,6 +928,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TakeProfile",
 			Handler:    _Gateway_TakeProfile_Handler,
+		},
+		{
+			MethodName: "TracePacket",
+			Handler:    _Gateway_TracePacket_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

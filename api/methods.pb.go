@@ -173,6 +173,9 @@ var (
 	// Looks for a while at where the processes' time and memory go, and at what
 	// services send each other; nothing of this costs anything at other times.
 	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
+	// Follows a packet from host to host through the flow tables as the switches have them
+	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
+	TracePacket = Method[TracePacketRequest, PacketTrace]{"gateway.TracePacket"}
 )
 
 // The methods of Heartbeat.
@@ -456,6 +459,7 @@ var methods = []AnyMethod{
 	GetScaling,
 	ListCrossings,
 	TakeProfile,
+	TracePacket,
 	ListHeartbeats,
 	ListHosts,
 	FindHost,

@@ -27,6 +27,7 @@ var table = []row{
 	{"api", []string{"flow"}, []string{
 		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
 	}},
+	{"flow/trace", []string{"flow", "packet", "api"}, []string{codes}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
 	{"services/intake", []string{".", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
@@ -34,7 +35,7 @@ var table = []row{
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
 	{"services/l2vpn", []string{".", "flow", "packet", "api", "pce", "object", "services/l2vpn/*"}, []string{"*"}},
-	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/machineservice", "internal/northbound", "internal/rootpart", "loom"}, []string{"*"}},
+	{"services/*", []string{".", "flow", "packet", "api", "sbi", "pce", "object", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/machineservice", "internal/northbound", "internal/rootpart", "flow/trace", "loom"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},

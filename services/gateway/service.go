@@ -81,7 +81,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:       "gateway",
 		Doc:        "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.ListCrossings, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore),
+		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.ListCrossings, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore, api.TracePacket),
 		Calls:      forwarded(),
 		Optional:   api.OptionalServices(),
 		Subscribes: published(),
@@ -170,6 +170,11 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		}
 		return m, nil
 	}
+	network := &asks{
+		findHost: callOf(env, api.FindHost), listHosts: callOf(env, api.ListHosts), listPorts: callOf(env, api.ListPorts),
+		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
+		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
+	}
 	var offered []rpc
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
@@ -181,6 +186,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling),
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
+		itself(api.TracePacket, network.trace),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
 	if err := s.calls.missing(); err != nil {
@@ -208,6 +214,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	weft.Handle(env, api.GetStore, state.GetStore)
 	weft.Handle(env, api.ReadStore, state.ReadStore)
 	weft.Handle(env, api.RepairStore, state.RepairStore)
+	weft.Handle(env, api.TracePacket, network.trace)
 
 	l, err := s.listen()
 	if err != nil {
@@ -258,6 +265,11 @@ func forward(env *weft.Env, m weft.Method) rpc {
 		request: func() any { req, _ := m.NewMessages(); return req },
 		call:    func(ctx context.Context, req any) (any, error) { return weft.CallAny(ctx, env, m, req) },
 	}
+}
+
+// callOf returns a function that calls a method of another service.
+func callOf[Req, Resp any](env *weft.Env, m api.Method[Req, Resp]) func(context.Context, *Req) (*Resp, error) {
+	return func(ctx context.Context, req *Req) (*Resp, error) { return weft.Call(ctx, env, m, req) }
 }
 
 // itself offers a method of the gateway itself.

@@ -115,28 +115,3 @@ func MatchText(m map[string]string) string {
 	}
 	return strings.Join(parts, ",")
 }
-
-// ActionText writes all instructions of an entry.
-func ActionText(f *api.FlowEntry) string {
-	var parts []string
-	if f.Meter != 0 {
-		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))
-	}
-	parts = append(parts, f.Actions...)
-	if f.ClearActions {
-		parts = append(parts, "clear_actions")
-	}
-	if len(f.WriteActions) > 0 {
-		parts = append(parts, "write_actions("+strings.Join(f.WriteActions, ",")+")")
-	}
-	if f.Metadata != "" {
-		parts = append(parts, "write_metadata:"+f.Metadata)
-	}
-	if f.GotoTable != 0 {
-		parts = append(parts, fmt.Sprintf("goto_table:%d", f.GotoTable))
-	}
-	if len(parts) == 0 {
-		return "drop"
-	}
-	return strings.Join(parts, ",")
-}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow/trace"
 	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
@@ -233,6 +234,10 @@ func (n *northbound) ReadFlows(_ context.Context, r *api.ReadFlowsRequest) (*api
 		}
 	}
 	return m, nil
+}
+
+func (n *northbound) TracePacket(ctx context.Context, r *api.TracePacketRequest) (*api.PacketTrace, error) {
+	return trace.Packet(ctx, n, r)
 }
 
 func (n *northbound) ListFlows(_ context.Context, r *api.ListFlowsRequest) (*api.ListFlowsResponse, error) {

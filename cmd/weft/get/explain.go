@@ -1,8 +1,6 @@
 package get
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -104,34 +102,6 @@ func PortState(c *cli.Controller, at flow.Location) (PortExplained, error) {
 		}
 	}
 	return p, &cli.RemoteError{Kind: codes.NotFound, Text: "switch " + p.Switch + " has no port " + at.Port.String() + ": weft get ports --switch " + p.Switch + " lists those that it has"}
-}
-
-// ListIdle returns the ports that take no traffic; none if discovery is away.
-func ListIdle(c *cli.Controller) (list []PortExplained, err error) {
-	ports, _, err := listIdlePorts(c)
-	for _, p := range ports {
-		if p.Cause != "relay" {
-			list = append(list, explainedPort(p))
-		}
-	}
-	return list, cli.Unless(err, codes.Unavailable)
-}
-
-// WithIdle adds to the error that a host is not known the ports that take no
-// traffic: it may be there.
-func WithIdle(c *cli.Controller, err error) error {
-	if e := (*cli.RemoteError)(nil); !errors.As(err, &e) || e.Kind != codes.NotFound {
-		return err
-	}
-	ports, failed := ListIdle(c)
-	if failed != nil || len(ports) == 0 {
-		return err
-	}
-	names := make([]string, len(ports))
-	for i, p := range ports {
-		names[i] = cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port})
-	}
-	return fmt.Errorf("%w; it may be at a port that takes no traffic: %s (%s; to mend it: %s)", err, cli.FirstFew(names), ports[0].Reason, ports[0].Remedy)
 }
 
 // listIdlePorts returns the ports that are up and take no traffic, or hold up a

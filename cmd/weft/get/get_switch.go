@@ -230,7 +230,7 @@ func FlowsTable(t *cli.Table, list []*api.WantedFlow) {
 		if w.Reason != "" {
 			state = strings.TrimPrefix(state+": "+w.Reason, ": ")
 		}
-		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), cli.ActionText(f), f.Packets, f.Bytes, cli.Seconds(f.Duration), timeouts(f), f.Owner, state)
+		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), f.Instructions(), f.Packets, f.Bytes, cli.Seconds(f.Duration), timeouts(f), f.Owner, state)
 	}
 }
 

@@ -6,17 +6,59 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/flow/trace"
 )
+
+// options are the flags that make the packet.
+type options struct {
+	tcpSrc, tcpDst uint16
+	udpSrc, udpDst uint16
+	arp            bool
+	ipv6           bool
+	dscp           uint8
+	ethDst         string
+}
+
+func (o *options) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Uint16Var(&o.tcpDst, "tcp-dst", 0, "a TCP SYN to this port")
+	f.Uint16Var(&o.tcpSrc, "tcp-src", 0, "a TCP SYN from this port")
+	f.Uint16Var(&o.udpDst, "udp-dst", 0, "a UDP packet to this port")
+	f.Uint16Var(&o.udpSrc, "udp-src", 0, "a UDP packet from this port")
+	f.BoolVar(&o.arp, "arp", false, "an ARP request for B's address")
+	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "over IPv6, where a host has both addresses")
+	f.Uint8Var(&o.dscp, "dscp", 0, "differentiated services code point")
+	f.StringVar(&o.ethDst, "eth-dst", "", "Ethernet destination, if not that of B")
+}
+
+// request returns what the controller is asked, or what is wrong with it.
+func (o *options) request(src, dst string) (*api.TracePacketRequest, error) {
+	for _, text := range []string{src, dst} {
+		if !trace.NamesHost(text) {
+			return nil, fmt.Errorf("%s: want a host by Ethernet or IP address", text)
+		}
+	}
+	if o.ethDst != "" {
+		if _, err := flow.ParseMAC(o.ethDst); err != nil {
+			return nil, fmt.Errorf("--eth-dst: %w", err)
+		}
+	}
+	return &api.TracePacketRequest{
+		Src: src, Dst: dst, TcpSrc: uint32(o.tcpSrc), TcpDst: uint32(o.tcpDst), UdpSrc: uint32(o.udpSrc), UdpDst: uint32(o.udpDst),
+		Arp: o.arp, Ipv6: o.ipv6, Dscp: uint32(o.dscp), EthDst: o.ethDst,
+	}, nil
+}
 
 func Command() *cobra.Command {
 	var r cli.Remote
 	var out cli.Output
-	var p tracePacket
+	var o options
 	cmd := &cobra.Command{
 		Use:   "trace A B",
 		Short: "Follow a packet from host A to host B through the real flow tables",
@@ -34,43 +76,23 @@ The exit status is not zero if the packet does not arrive.`,
   weft trace 02:00:00:00:00:01 02:00:00:00:00:08 --udp-dst 53 -o json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := o.request(args[0], args[1])
+			if err != nil {
+				return cli.Usagef(cmd, "%v", err)
+			}
 			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			a, err := get.HostEndpoint(c, args[0])
-			if err != nil {
-				return get.WithIdle(c, err)
-			}
-			b, err := get.HostEndpoint(c, args[1])
-			if err != nil {
-				return get.WithIdle(c, err)
-			}
-			for _, e := range []get.Endpoint{a, b} {
-				if e.Host == nil {
-					return cli.Usagef(cmd, "%s: want a host by Ethernet or IP address", e.Text)
-				}
-			}
-			frame, what, err := p.build(a, b)
-			if err != nil {
+			t, err := c.TracePacket(c.Ctx, req)
+			if remote := (*cli.RemoteError)(nil); errors.As(err, &remote) && remote.Kind == codes.InvalidArgument {
 				return cli.Usagef(cmd, "%v", err)
 			}
-			net, err := readTraceNetwork(c)
 			if err != nil {
 				return err
 			}
-			t, err := net.trace(frame, a.Host, b.Host)
-			if err != nil {
-				return err
-			}
-			t.Packet = what
-			if !t.Arrives {
-				if t.Idle, err = get.ListIdle(c); err != nil {
-					return err
-				}
-			}
-			if err := out.Print(cmd, t, func(w *cli.Table) { traceTable(w, t) }); err != nil {
+			if err := out.Print(cmd, resultOf(t), func(w *cli.Table) { table(w, t) }); err != nil {
 				return err
 			}
 			if !t.Arrives {
@@ -80,49 +102,51 @@ The exit status is not zero if the packet does not arrive.`,
 		},
 	}
 	r.Flags(cmd)
-	p.flags(cmd)
+	o.flags(cmd)
 	out.Flag(cmd)
 	return cmd
 }
 
-// readTraceNetwork gathers what a trace needs.
-func readTraceNetwork(c *cli.Controller) (*traceNetwork, error) {
-	n := &traceNetwork{
-		flows: func(sw flow.DPID) ([]*api.FlowEntry, error) {
-			m, err := c.ReadFlows(c.Ctx, &api.ReadFlowsRequest{Dpid: sw.String()})
-			return m.GetFlows(), err
-		},
-		groups: func(sw flow.DPID) ([]*api.Group, error) {
-			m, err := c.ReadGroups(c.Ctx, &api.ReadGroupsRequest{Dpid: sw.String()})
-			return m.GetGroups(), err
-		},
-		links: map[flow.Location]flow.Location{}, up: map[flow.Location]bool{}, hosts: map[flow.Location][]*api.Host{},
-	}
-	ports, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range ports.Ports {
-		n.up[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()] = p.Up
-	}
-	links, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range links.Links {
-		n.links[l.Src.Flow()] = l.Dst.Flow()
-	}
-	hosts, err := c.ListHosts(c.Ctx, &api.ListHostsRequest{})
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range hosts.Hosts {
-		n.hosts[h.At.Flow()] = append(n.hosts[h.At.Flow()], h)
-	}
-	return n, nil
+// result is what weft trace prints as data.
+type result struct {
+	Packet  string              `json:"packet"`
+	Enters  string              `json:"enters"`
+	Steps   []step              `json:"steps"`
+	Arrives bool                `json:"arrives"`
+	Verdict string              `json:"verdict"`
+	Idle    []get.PortExplained `json:"idle,omitempty"`
 }
 
-func traceTable(t *cli.Table, r *traceResult) {
+// step is one table of one switch that the packet has gone through.
+type step struct {
+	Hop     uint32       `json:"hop"`
+	Switch  string       `json:"switch"`
+	InPort  uint32       `json:"in_port"`
+	Table   uint32       `json:"table"`
+	Entry   *cli.Message `json:"entry"` // nil: none matches
+	Actions string       `json:"actions"`
+	Next    []string     `json:"next"`
+	Notes   []string     `json:"notes,omitempty"`
+}
+
+func resultOf(t *api.PacketTrace) *result {
+	r := &result{Packet: t.Packet, Enters: t.Enters, Steps: []step{}, Arrives: t.Arrives, Verdict: t.Verdict}
+	for _, s := range t.Steps {
+		one := step{Hop: s.Hop, Switch: s.Switch, InPort: s.InPort, Table: s.Table, Actions: s.Actions, Next: append([]string{}, s.Next...), Notes: s.Notes}
+		if s.Entry != nil {
+			one.Entry = &cli.Message{Message: s.Entry}
+		}
+		r.Steps = append(r.Steps, one)
+	}
+	for _, p := range t.Idle {
+		r.Idle = append(r.Idle, get.PortExplained{
+			Switch: p.Dpid, Port: p.Port, Role: p.Role, Traffic: p.TakesTraffic, Cause: p.Cause, Reason: p.Reason, Remedy: p.Remedy, Until: p.Until,
+		})
+	}
+	return r
+}
+
+func table(t *cli.Table, r *api.PacketTrace) {
 	fmt.Fprintf(t, "%s, enters at %s\n\n", r.Packet, r.Enters)
 	t.Row("HOP", "SWITCH", "IN", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "OWNER", "NEXT")
 	var notes []string
@@ -142,7 +166,7 @@ func traceTable(t *cli.Table, r *traceResult) {
 		fmt.Fprintln(t, n)
 	}
 	for _, p := range r.Idle {
-		fmt.Fprintf(t, "%s takes no traffic: %s. To mend it: %s\n", cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port}), p.Reason, p.Remedy)
+		fmt.Fprintf(t, "%s takes no traffic: %s. To mend it: %s\n", cli.Place(&api.Location{Dpid: p.Dpid, Port: p.Port}), p.Reason, p.Remedy)
 	}
 	if r.Arrives {
 		fmt.Fprintln(t, r.Verdict)

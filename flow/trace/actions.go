@@ -17,7 +17,7 @@ type execution struct {
 	frame    []byte
 	metadata uint64
 	set      []flow.Action // the action set
-	step     *traceStep
+	step     *api.TraceStep
 	out      []emission
 }
 
@@ -25,7 +25,7 @@ type execution struct {
 type emission struct {
 	port  flow.Port
 	frame []byte
-	step  *traceStep
+	step  *api.TraceStep
 }
 
 func (x *execution) note(format string, args ...any) {
@@ -100,15 +100,11 @@ func (x *execution) output(p flow.Port) {
 	case p == flow.PortIn:
 		x.emit(x.at.Port)
 	case p == flow.PortFlood || p == flow.PortAll:
-		var ports []flow.Port
-		for l, up := range w.net.up {
-			if l.Switch == sw && l.Port != x.at.Port && l.Port.Physical() && up {
-				ports = append(ports, l.Port)
+		slices.Sort(w.ports[sw])
+		for _, port := range w.ports[sw] {
+			if port != x.at.Port {
+				x.emit(port)
 			}
-		}
-		slices.Sort(ports)
-		for _, port := range ports {
-			x.emit(port)
 		}
 	case p == x.at.Port:
 		x.step.Next = append(x.step.Next, "dropped")
@@ -130,6 +126,9 @@ func (x *execution) toController(name string) {
 }
 
 func (x *execution) emit(p flow.Port) {
+	if !x.walk.worked() {
+		return
+	}
 	x.out = append(x.out, emission{p, slices.Clone(x.frame), x.step})
 }
 
@@ -153,6 +152,7 @@ func (x *execution) group(id uint32, depth int) error {
 		x.note("group %d does not exist", id)
 		return nil
 	}
+	x.step.Groups = append(x.step.Groups, id)
 	var chosen []*api.Bucket
 	switch g.Type {
 	case "fast_failover":
@@ -178,6 +178,9 @@ func (x *execution) group(id uint32, depth int) error {
 		x.note("group %d has no bucket that can send", id)
 	}
 	for _, b := range chosen {
+		if !x.walk.worked() {
+			return nil
+		}
 		actions, err := flow.ParseActionStrings(b.Actions)
 		if err != nil {
 			return fmt.Errorf("group %d of switch %v: %w", id, x.at.Switch, err)

@@ -1,14 +1,17 @@
 package trace
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -24,7 +27,7 @@ func location(dpid string, port uint32) *api.Location { return &api.Location{Dpi
 // 1 of s1 and b at port 9 of s3, and a third at port 9 of s2; links are s1:2 to
 // s2:1 and s2:2 to s3:1, and s1:3 back to s2:3.
 type traceWorld struct {
-	net    *traceNetwork
+	net    *network
 	a, b   *api.Host
 	flows  map[string][]*api.FlowEntry
 	groups map[string][]*api.Group
@@ -37,7 +40,8 @@ func newTraceWorld() *traceWorld {
 		flows: map[string][]*api.FlowEntry{}, groups: map[string][]*api.Group{},
 	}
 	other := &api.Host{Mac: mac2, At: location(dpid2, 9)}
-	w.net = &traceNetwork{
+	w.net = &network{
+		ctx:    context.Background(),
 		flows:  func(sw flow.DPID) ([]*api.FlowEntry, error) { return w.flows[sw.String()], nil },
 		groups: func(sw flow.DPID) ([]*api.Group, error) { return w.groups[sw.String()], nil },
 		links:  map[flow.Location]flow.Location{}, up: map[flow.Location]bool{}, hosts: map[flow.Location][]*api.Host{},
@@ -86,9 +90,9 @@ func (w *traceWorld) add(dpid, line string) {
 	w.flows[dpid] = append(w.flows[dpid], &f)
 }
 
-func (w *traceWorld) trace(t *testing.T, p tracePacket) *traceResult {
+func (w *traceWorld) trace(t *testing.T, p *api.TracePacketRequest) *api.PacketTrace {
 	t.Helper()
-	frame, _, err := p.build(get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b})
+	frame, _, err := build(cmp.Or(p, &api.TracePacketRequest{}), end{mac1, w.a}, end{mac3, w.b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +112,7 @@ func TestTrace(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		setUp   func(*traceWorld)
-		packet  tracePacket
+		packet  *api.TracePacketRequest
 		arrives bool
 		verdict string
 		steps   int
@@ -118,17 +122,17 @@ func TestTrace(t *testing.T) {
 		{name: "highest priority", setUp: func(w *traceWorld) {
 			forward(w)
 			w.add(dpid2, "0 11 eth_type=0x0800,ip_proto=17,udp_dst=53 drop")
-		}, packet: tracePacket{udpDst: 53}, verdict: "dropped by " + dpid2 + ": the entry that matches sends it nowhere", steps: 2},
+		}, packet: &api.TracePacketRequest{UdpDst: 53}, verdict: "dropped by " + dpid2 + ": the entry that matches sends it nowhere", steps: 2},
 		{name: "other port is not touched by it", setUp: func(w *traceWorld) {
 			forward(w)
 			w.add(dpid2, "0 11 eth_type=0x0800,ip_proto=17,udp_dst=53 drop")
-		}, packet: tracePacket{udpDst: 54}, arrives: true, steps: 3},
+		}, packet: &api.TracePacketRequest{UdpDst: 54}, arrives: true, steps: 3},
 		{name: "no entry", setUp: func(*traceWorld) {}, verdict: "dropped by " + dpid1 + ": no entry of table 0 matches", steps: 1},
 		{name: "table miss", setUp: func(w *traceWorld) { w.add(dpid1, "0 0 any controller") },
 			verdict: "sent to the controller by the table miss of " + dpid1, steps: 1},
 		{name: "table miss to an intake", setUp: func(w *traceWorld) { w.add(dpid1, "0 0 any controller(reason=no_match,id=1)") },
 			verdict: "sent to the controller(reason=no_match,id=1) by the table miss of " + dpid1, steps: 1},
-		{name: "trap", setUp: func(w *traceWorld) { w.add(dpid1, "0 5 eth_type=0x0806 controller") }, packet: tracePacket{arp: true},
+		{name: "trap", setUp: func(w *traceWorld) { w.add(dpid1, "0 5 eth_type=0x0806 controller") }, packet: &api.TracePacketRequest{Arp: true},
 			verdict: "sent to the controller by " + dpid1, steps: 1},
 		{name: "multiple tables, metadata, action set", setUp: func(w *traceWorld) {
 			forward(w)
@@ -228,8 +232,130 @@ func TestTraceIsBounded(t *testing.T) {
 	for _, dpid := range []string{dpid1, dpid2, dpid3} {
 		w.add(dpid, "0 1 any dec_ttl;flood;in_port")
 	}
-	if r := w.trace(t, tracePacket{}); len(r.Steps) > traceSteps {
+	if r := w.trace(t, &api.TracePacketRequest{}); len(r.Steps) > maxSteps {
 		t.Errorf("%d steps", len(r.Steps))
+	}
+}
+
+// Nor do groups that lead to groups, and it ends with its call.
+func TestTraceGivesUp(t *testing.T) {
+	w := newTraceWorld()
+	var buckets []*api.Bucket
+	for range 20 {
+		buckets = append(buckets, &api.Bucket{Actions: []string{"group:1"}})
+	}
+	w.add(dpid1, "0 1 any group:1")
+	w.groups[dpid1] = []*api.Group{{Id: 1, Type: "all", Buckets: buckets}}
+	if r := w.trace(t, nil); !strings.Contains(r.Verdict, "given up after") {
+		t.Errorf("groups: %s", r.Verdict)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.net.ctx = ctx
+	if _, err := w.net.trace(make([]byte, 60), w.a, w.b); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v; want that of the context", err)
+	}
+}
+
+// For programs, a step names groups, ports, and what is behind them.
+func TestTraceAsData(t *testing.T) {
+	w := newTraceWorld()
+	w.add(dpid1, "0 1 any group:1")
+	w.groups[dpid1] = []*api.Group{{Id: 1, Type: "indirect", Buckets: []*api.Bucket{{Actions: []string{"output:2"}}}}}
+	w.add(dpid2, "0 1 any output:9")
+	r := w.trace(t, nil)
+	first, second := r.Steps[0], r.Steps[1]
+	if !slices.Equal(first.Groups, []uint32{1}) || len(first.Out) != 1 || first.Out[0].Port != 2 || first.Out[0].To.Flow() != location(dpid2, 1).Flow() {
+		t.Errorf("first step %v", first)
+	}
+	if len(second.Out) != 1 || second.Out[0].To != nil || !slices.Equal(second.Out[0].Hosts, []string{mac2}) {
+		t.Errorf("second step %v", second)
+	}
+}
+
+// asked is the world as a Network.
+type asked struct {
+	*traceWorld
+	roles   []*api.PortRole
+	rolesOf error
+}
+
+func (a asked) FindHost(_ context.Context, r *api.FindHostRequest) (*api.Host, error) {
+	for _, h := range []*api.Host{a.a, a.b} {
+		if r.Address == h.Mac || slices.Contains(h.Ipv4, r.Address) {
+			return h, nil
+		}
+	}
+	return nil, api.Errorf(codes.NotFound, "host %s: not known", r.Address)
+}
+
+func (a asked) ListHosts(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
+	return &api.ListHostsResponse{Hosts: []*api.Host{a.a, a.b}}, nil
+}
+
+func (a asked) ListPorts(context.Context, *api.ListPortsRequest) (*api.ListPortsResponse, error) {
+	m := &api.ListPortsResponse{}
+	for l, up := range a.net.up {
+		m.Ports = append(m.Ports, &api.Port{Dpid: l.Switch.String(), Port: uint32(l.Port), Up: up})
+	}
+	return m, nil
+}
+
+func (a asked) ListLinks(context.Context, *api.ListLinksRequest) (*api.ListLinksResponse, error) {
+	m := &api.ListLinksResponse{}
+	for from, to := range a.net.links {
+		m.Links = append(m.Links, &api.Link{Src: api.NewLocation(from), Dst: api.NewLocation(to)})
+	}
+	return m, nil
+}
+
+func (a asked) ListPortRoles(context.Context, *api.ListPortRolesRequest) (*api.ListPortRolesResponse, error) {
+	return &api.ListPortRolesResponse{Ports: a.roles}, a.rolesOf
+}
+
+func (a asked) ReadFlows(_ context.Context, r *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+	return &api.ReadFlowsResponse{Flows: a.flows[r.Dpid]}, nil
+}
+
+func (a asked) ReadGroups(_ context.Context, r *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
+	return &api.ReadGroupsResponse{Groups: a.groups[r.Dpid]}, nil
+}
+
+// A packet that does not arrive, and a host that is not known, may be at a port
+// that takes no traffic.
+func TestPacket(t *testing.T) {
+	n := asked{traceWorld: newTraceWorld(), roles: []*api.PortRole{
+		{At: location(dpid1, 4), Role: "blocked", Cause: "blocked", Reason: "why", Remedy: "how"}, {At: location(dpid1, 5), Role: "edge", Cause: "relay"},
+		{At: location(dpid1, 6), Role: "unsettled", Cause: "settling"},
+	}}
+	for _, c := range []struct {
+		request *api.TracePacketRequest
+		kind    codes.Code
+		want    string // in the verdict, or the error
+		idle    int
+	}{
+		{&api.TracePacketRequest{Src: "10.0.0.1", Dst: mac3}, codes.OK, "no entry of table 0", 1},
+		{&api.TracePacketRequest{Src: "10.0.0.9", Dst: mac3}, codes.NotFound, "not known; it may be at a port that takes no traffic: " + dpid1 + "/4 (why; to mend it: how)", 0},
+		{&api.TracePacketRequest{Src: "10.0.0.1", Dst: "1"}, codes.InvalidArgument, "want a host by Ethernet or IP address", 0},
+		{&api.TracePacketRequest{Src: "10.0.0.1", Dst: mac3, TcpDst: 65536}, codes.InvalidArgument, "tcp_dst 65536: want a port", 0},
+		{&api.TracePacketRequest{Src: "10.0.0.1", Dst: mac3, Dscp: 64}, codes.InvalidArgument, "dscp 64: want 0 to 63", 0},
+	} {
+		r, err := Packet(t.Context(), n, c.request)
+		if err == nil {
+			err = errors.New(r.Verdict)
+			if c.kind != codes.OK {
+				t.Errorf("%v: no error", c.request)
+			}
+		} else if api.KindOf(err) != c.kind {
+			t.Errorf("%v: kind %v; want %v", c.request, api.KindOf(err), c.kind)
+		}
+		if !strings.Contains(err.Error(), c.want) || len(r.GetIdle()) != c.idle {
+			t.Errorf("%v: %v, %d idle ports; want %q, %d", c.request, err, len(r.GetIdle()), c.want, c.idle)
+		}
+	}
+	n.roles, n.rolesOf = nil, api.Errorf(codes.Unavailable, "discovery is away")
+	if r, err := Packet(t.Context(), n, &api.TracePacketRequest{Src: mac1, Dst: mac3}); err != nil || len(r.Idle) != 0 {
+		t.Errorf("without discovery: %v, %v", r, err)
 	}
 }
 
@@ -247,27 +373,27 @@ func TestTracePacket(t *testing.T) {
 	nameless := &api.Host{Mac: mac2, At: location(dpid2, 9)}
 	tagged := &api.Host{Mac: mac2, At: location(dpid2, 9), Vlan: 7, Ipv4: []string{"10.0.0.2"}}
 	for _, c := range []struct {
-		a, b   get.Endpoint
-		packet tracePacket
+		a, b   end
+		packet *api.TracePacketRequest
 		want   string // fields of the packet, or of the error
 	}{
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{}, "eth_type=0x0800,ip_proto=1,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.3,icmpv4_type=8"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{ipv6: true}, "eth_type=0x86dd,ipv6_src=fd00::1,ipv6_dst=fd00::3,ip_proto=58,icmpv6_type=128"},
-		{get.Endpoint{Text: "fd00::1", Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{}, "ipv6_src=fd00::1"},
-		{get.Endpoint{Text: "10.0.0.9", Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{dscp: 46}, "ipv4_src=10.0.0.9,ip_dscp=46"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{tcpDst: 443}, "tcp_dst=443,tcp_src=49152"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{udpSrc: 53}, "udp_src=53,udp_dst=49152"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{arp: true}, "eth_dst=ff:ff:ff:ff:ff:ff,eth_type=0x0806,arp_op=1,arp_tpa=10.0.0.3"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{ethDst: "02:57:45:46:54:01"}, "eth_dst=02:57:45:46:54:01"},
-		{get.Endpoint{Text: mac2, Dpid: dpid2, Host: tagged}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{}, "vlan_vid=7,eth_src=" + mac2},
-		{get.Endpoint{Text: mac2, Dpid: dpid2, Host: nameless}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{}, "eth_type=0x88b5"},
-		{get.Endpoint{Text: mac2, Dpid: dpid2, Host: nameless}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{udpDst: 1}, "no IP address of the same family"},
-		{get.Endpoint{Text: "fd00::1", Dpid: dpid1, Host: w.a}, get.Endpoint{Text: "10.0.0.3", Dpid: dpid3, Host: w.b}, tracePacket{tcpDst: 1}, "no IP address of the same family"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{tcpDst: 1, udpDst: 1}, "one of TCP, UDP and ARP"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{ipv6: true, arp: true}, "ARP is for IPv4"},
-		{get.Endpoint{Text: mac1, Dpid: dpid1, Host: w.a}, get.Endpoint{Text: mac3, Dpid: dpid3, Host: w.b}, tracePacket{ethDst: "x"}, "--eth-dst"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{}, "eth_type=0x0800,ip_proto=1,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.3,icmpv4_type=8"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{Ipv6: true}, "eth_type=0x86dd,ipv6_src=fd00::1,ipv6_dst=fd00::3,ip_proto=58,icmpv6_type=128"},
+		{end{"fd00::1", w.a}, end{mac3, w.b}, &api.TracePacketRequest{}, "ipv6_src=fd00::1"},
+		{end{"10.0.0.9", w.a}, end{mac3, w.b}, &api.TracePacketRequest{Dscp: 46}, "ipv4_src=10.0.0.9,ip_dscp=46"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{TcpDst: 443}, "tcp_dst=443,tcp_src=49152"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{UdpSrc: 53}, "udp_src=53,udp_dst=49152"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{Arp: true}, "eth_dst=ff:ff:ff:ff:ff:ff,eth_type=0x0806,arp_op=1,arp_tpa=10.0.0.3"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{EthDst: "02:57:45:46:54:01"}, "eth_dst=02:57:45:46:54:01"},
+		{end{mac2, tagged}, end{mac3, w.b}, &api.TracePacketRequest{}, "vlan_vid=7,eth_src=" + mac2},
+		{end{mac2, nameless}, end{mac3, w.b}, &api.TracePacketRequest{}, "eth_type=0x88b5"},
+		{end{mac2, nameless}, end{mac3, w.b}, &api.TracePacketRequest{UdpDst: 1}, "no IP address of the same family"},
+		{end{"fd00::1", w.a}, end{"10.0.0.3", w.b}, &api.TracePacketRequest{TcpDst: 1}, "no IP address of the same family"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{TcpDst: 1, UdpDst: 1}, "one of TCP, UDP and ARP"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{Ipv6: true, Arp: true}, "ARP is for IPv4"},
+		{end{mac1, w.a}, end{mac3, w.b}, &api.TracePacketRequest{EthDst: "x"}, "eth_dst"},
 	} {
-		frame, what, err := c.packet.build(c.a, c.b)
+		frame, what, err := build(c.packet, c.a, c.b)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: %v; want %s", c.packet, err, c.want)

@@ -2,53 +2,30 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
 
 const (
-	traceDepth = 64   // switches that a packet may cross
-	traceSteps = 1000 // entries in all, for packets that are flooded
+	maxDepth = 64     // switches that a packet may cross
+	maxSteps = 1000   // entries in all, for packets that are flooded
+	maxWork  = 10_000 // copies and buckets in all, for groups that lead to groups
 )
 
-// traceNetwork is the network that a trace runs through. Flows and Groups read the
+// network is the network that a trace runs through. flows and groups read the
 // current state of a switch.
-type traceNetwork struct {
+type network struct {
+	ctx    context.Context // of the call
 	flows  func(flow.DPID) ([]*api.FlowEntry, error)
 	groups func(flow.DPID) ([]*api.Group, error)
 	links  map[flow.Location]flow.Location // far ends
 	up     map[flow.Location]bool          // ports that can send
 	hosts  map[flow.Location][]*api.Host
-}
-
-// traceStep is one table of one switch that the packet has gone through.
-type traceStep struct {
-	Hop     int            `json:"hop"` // number of switches crossed, from 1
-	Switch  string         `json:"switch"`
-	InPort  uint32         `json:"in_port"`
-	Table   uint32         `json:"table"`
-	Entry   *api.FlowEntry `json:"-"`     // nil: none matches
-	JSON    *cli.Message   `json:"entry"` // the same
-	Actions string         `json:"actions"`
-	Next    []string       `json:"next"` // where copies of the packet go
-	Notes   []string       `json:"notes,omitempty"`
-}
-
-// traceResult is what became of the packet.
-type traceResult struct {
-	Packet  string       `json:"packet"`
-	Enters  string       `json:"enters"`
-	Steps   []*traceStep `json:"steps"`
-	Arrives bool         `json:"arrives"`
-	Verdict string       `json:"verdict"`
-	// Idle are the ports that take no traffic, if the packet does not arrive.
-	Idle []get.PortExplained `json:"idle,omitempty"`
 }
 
 // fate is an end of the packet, or of one copy of it; a better one counts.
@@ -65,11 +42,13 @@ const (
 
 // walk is one trace under way.
 type walk struct {
-	net     *traceNetwork
+	net     *network
 	to      *api.Host
 	tables  map[flow.DPID][]tracedEntry
 	buckets map[flow.DPID]map[uint32]*api.Group
-	result  *traceResult
+	ports   map[flow.DPID][]flow.Port // that are up, for floods
+	work    int                       // copies and buckets so far
+	result  *api.PacketTrace
 	best    fate
 	path    []visit // of the copy that is followed now
 }
@@ -86,16 +65,29 @@ type visit struct {
 }
 
 // trace follows a frame, which host from sends, to host to.
-func (n *traceNetwork) trace(frame []byte, from, to *api.Host) (*traceResult, error) {
+func (n *network) trace(frame []byte, from, to *api.Host) (*api.PacketTrace, error) {
 	w := &walk{
-		net: n, to: to, tables: map[flow.DPID][]tracedEntry{}, buckets: map[flow.DPID]map[uint32]*api.Group{},
-		result: &traceResult{Enters: cli.Place(from.At), Steps: []*traceStep{}},
+		net: n, to: to, ports: map[flow.DPID][]flow.Port{}, tables: map[flow.DPID][]tracedEntry{}, buckets: map[flow.DPID]map[uint32]*api.Group{},
+		result: &api.PacketTrace{Enters: from.At.Flow().String()},
+	}
+	for l, up := range n.up {
+		if up && l.Port.Physical() {
+			w.ports[l.Switch] = append(w.ports[l.Switch], l.Port)
+		}
 	}
 	if err := w.enter(visit{from.At.Flow(), frame}); err != nil {
 		return nil, err
 	}
 	w.result.Arrives = w.best == fateArrives
 	return w.result, nil
+}
+
+// worked counts copies and buckets; false once there are too many.
+func (w *walk) worked() bool {
+	if w.work++; w.work == maxWork {
+		w.end(fateLoop, "given up after %d copies of the packet and buckets of groups", maxWork)
+	}
+	return w.work < maxWork
 }
 
 // end records what became of a copy of the packet.
@@ -107,6 +99,9 @@ func (w *walk) end(f fate, format string, args ...any) {
 
 // enter takes the packet into a switch, through its tables and on.
 func (w *walk) enter(v visit) error {
+	if err := w.net.ctx.Err(); err != nil {
+		return fmt.Errorf("follow the packet at %v: %w", v.at, err)
+	}
 	sw, in := v.at.Switch, v.at.Port
 	for i, earlier := range w.path {
 		if earlier.at == v.at && bytes.Equal(earlier.frame, v.frame) {
@@ -114,7 +109,7 @@ func (w *walk) enter(v visit) error {
 			return nil
 		}
 	}
-	if len(w.path) >= traceDepth || len(w.result.Steps) >= traceSteps {
+	if len(w.path) >= maxDepth || len(w.result.Steps) >= maxSteps {
 		w.end(fateLoop, "given up at %v after %d switches and %d entries", v.at, len(w.path), len(w.result.Steps))
 		return nil
 	}
@@ -130,8 +125,8 @@ func (w *walk) enter(v visit) error {
 		key := flow.Key{InPort: in, Metadata: x.metadata}
 		packet.Parse(x.frame, &key)
 		hit := lookup(table, number, &key)
-		x.step = &traceStep{
-			Hop: len(w.path), Switch: sw.String(), InPort: uint32(in), Table: uint32(number), Next: []string{},
+		x.step = &api.TraceStep{
+			Hop: uint32(len(w.path)), Switch: sw.String(), InPort: uint32(in), Table: uint32(number),
 		}
 		w.result.Steps = append(w.result.Steps, x.step)
 		if hit == nil {
@@ -139,7 +134,7 @@ func (w *walk) enter(v visit) error {
 			w.end(fateDropped, "dropped by %v: no entry of table %d matches", sw, number)
 			return x.forward()
 		}
-		x.step.Entry, x.step.JSON, x.step.Actions = hit.text, &cli.Message{Message: hit.text}, cli.ActionText(hit.text)
+		x.step.Entry, x.step.Actions = hit.text, hit.text.Instructions()
 		e := &hit.entry
 		if e.Meter != 0 {
 			x.note("meter %d may drop it", e.Meter)
@@ -156,7 +151,7 @@ func (w *walk) enter(v visit) error {
 		x.metadata = x.metadata&^e.MetaMask | e.Metadata&e.MetaMask
 		if e.Goto != 0 {
 			x.step.Next = append(x.step.Next, fmt.Sprintf("table %d", e.Goto))
-			number = e.Goto
+			number = e.Goto // one further on: Entry has looked
 			continue
 		}
 		if err := x.run(x.actionSet(), 0); err != nil {
@@ -205,7 +200,9 @@ func lookup(table []tracedEntry, number uint8, k *flow.Key) *tracedEntry {
 }
 
 // send takes the packet out of a port.
-func (w *walk) send(from flow.Location, frame []byte, step *traceStep) error {
+func (w *walk) send(from flow.Location, frame []byte, step *api.TraceStep) error {
+	out := &api.TraceOut{Port: uint32(from.Port)}
+	step.Out = append(step.Out, out)
 	next := func(format string, args ...any) {
 		step.Next = append(step.Next, fmt.Sprintf(format, args...))
 	}
@@ -220,7 +217,11 @@ func (w *walk) send(from flow.Location, frame []byte, step *traceStep) error {
 	}
 	if far, ok := w.net.links[from]; ok {
 		next("%v", far)
+		out.To = api.NewLocation(far)
 		return w.enter(visit{far, frame})
+	}
+	for _, h := range w.net.hosts[from] {
+		out.Hosts = append(out.Hosts, h.Mac)
 	}
 	var key flow.Key
 	packet.Parse(frame, &key)

@@ -57,6 +57,12 @@ func (l *Lab) Down(ctx context.Context) error { return Down(ctx, l.state.Name) }
 // Name is the lab's name.
 func (l *Lab) Name() string { return l.state.Name }
 
+// Created is when the lab was brought up.
+func (l *Lab) Created() time.Time { return l.state.Created }
+
+// State says whether the lab's processes run: "up", or "broken: " and which do not.
+func (l *Lab) State() string { return l.state.health() }
+
 // Topology is what the lab was brought up with, completed. It is the lab's
 // own: do not change it.
 func (l *Lab) Topology() *Topology { return l.state.Topology }

@@ -43,8 +43,11 @@ func (s *state) writeNames() error {
 
 // enter moves this thread, which must be locked and do nothing else any more,
 // into a host: its network namespace, mounts with the lab's names, and its CPUs.
-func (s *state) enter(host string) error {
-	ns, err := netns.GetFromPath(netnsPath(hostNetns(s.Name, host)))
+func (s *state) enter(host string) error { return s.enterSpace(hostNetns(s.Name, host), host) }
+
+// enterSpace is enter for a host or switch in a namespace of that name.
+func (s *state) enterSpace(space, host string) error {
+	ns, err := netns.GetFromPath(netnsPath(space))
 	if err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)
 	}
@@ -72,10 +75,15 @@ func (s *state) enter(host string) error {
 
 // inHost runs fn, which starts a process, on a thread of its own in a host.
 func (s *state) inHost(host string, fn func() error) error {
+	return s.inSpace(hostNetns(s.Name, host), host, fn)
+}
+
+// inSpace is inHost for a host or switch in a namespace of that name.
+func (s *state) inSpace(space, host string, fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good: this thread ends with the goroutine
-		err := s.enter(host)
+		err := s.enterSpace(space, host)
 		if err == nil {
 			err = fn()
 		}

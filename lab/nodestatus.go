@@ -120,11 +120,18 @@ func (s *state) inSegment(name string, of *nodePort) bool {
 	return false
 }
 
-// sessions returns, by the names of those hybrid nodes that have controllers,
+// Control returns, by the names of those switches that have controllers, whether
+// they are connected to one: "connected" or "disconnected".
+func (l *Lab) Control(ctx context.Context) (map[string]string, error) { return l.state.sessions(ctx) }
+
+// sessions returns, by the names of those switches that have controllers,
 // whether they are connected to one.
 func (s *state) sessions(ctx context.Context) (map[string]string, error) {
 	is := map[string]string{}
 	name := map[string]string{}
+	for sw, bridge := range s.Bridges {
+		name[bridge] = sw
+	}
 	for i := range s.Nodes {
 		name[s.Nodes[i].Short] = s.Nodes[i].Name
 	}

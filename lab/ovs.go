@@ -154,7 +154,15 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 	if _, err := o.vsctl(ctx, "set", "Open_vSwitch", ".", "external-ids:lab="+s.Name); err != nil {
 		return fmt.Errorf("%w; %s", err, o.lastLog("ovs-vswitchd"))
 	}
-	return o.checkPorts(ctx, s)
+	if err := o.checkPorts(ctx, s); err != nil {
+		return err
+	}
+	for _, sw := range s.Topology.Switches {
+		if sw.Kind != KindRouter && s.ovsOf(sw.Name) == o {
+			s.did(sw.Name, "it has its ports")
+		}
+	}
+	return nil
 }
 
 // transaction is the arguments of ovs-vsctl for all switches of an instance. The

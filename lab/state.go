@@ -33,6 +33,15 @@ type state struct {
 	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
 	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology; of eth1 last
 	Nodes     []labNode             `json:"nodes,omitempty"`  // hybrid nodes and routers
+
+	tell func(node, did string) // Options.Node; may be nil
+}
+
+// did tells whoever follows what has been done to a node.
+func (s *state) did(node, what string) {
+	if s.tell != nil {
+		s.tell(node, what)
+	}
 }
 
 func (s *state) dir() string { return dirOf(s.Name) }

@@ -37,6 +37,8 @@ type Options struct {
 	Temporary bool
 	// Progress, if not nil, receives the steps of the work, from one goroutine.
 	Progress func(doing string)
+	// Node, if not nil, receives what has been done to each node, from several goroutines.
+	Node func(node, did string)
 }
 
 // Up brings a topology up and returns once every switch has its ports, every
@@ -66,7 +68,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		return nil, err
 	}
 	s := newState(t)
-	s.TLS, s.Weft = opt.TLS, opt.Weft
+	s.TLS, s.Weft, s.tell = opt.TLS, opt.Weft, opt.Node
 	dir, err := filepath.Abs(filepath.Dir(t.file))
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of %s: %w", t.file, err)
@@ -225,7 +227,7 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 			break
 		}
 		g.Go(func() error {
-			return home.createNetns(hostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
+			err := home.createNetns(hostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
 				return withHandle(func(h *netlink.Handle) error {
 					if err := prepareHostNetns(h); err != nil {
 						return err
@@ -238,6 +240,10 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 					return nil
 				})
 			})
+			if err == nil {
+				s.did(s.Topology.Hosts[i].Name, "its namespace is there")
+			}
+			return err
 		})
 	}
 	return errors.Join(g.Wait(), ctx.Err())

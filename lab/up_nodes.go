@@ -53,7 +53,11 @@ func (s *state) buildNodes(ctx context.Context, home home) error {
 			break
 		}
 		g.Go(func() error {
-			return home.createNetns(hostNetns(s.Name, s.Nodes[i].Name), func() error { return withHandle(prepareNodeNetns) })
+			err := home.createNetns(hostNetns(s.Name, s.Nodes[i].Name), func() error { return withHandle(prepareNodeNetns) })
+			if err == nil {
+				s.did(s.Nodes[i].Name, "its namespace is there")
+			}
+			return err
 		})
 	}
 	if s.inBand() {

@@ -1558,7 +1558,7 @@ type LabProgram struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The command.
 	Command string `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
-	// starting, running, exited, failed or waiting; empty if the lab is not up.
+	// starting, running, waiting (to be started again), finished, failed or unknown; empty if the lab is not up.
 	State         string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2274,7 +2274,7 @@ type RunLabTrafficRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the lab.
 	Lab string `protobuf:"bytes,1,opt,name=lab,proto3" json:"lab,omitempty"`
-	// The pairs, at most 64, which all begin at once.
+	// The pairs, at most 64, which all begin at once; a host takes in one of them.
 	Flows []*LabFlow `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
 	// At most 20; 0: 1.
 	Seconds       uint32 `protobuf:"varint,3,opt,name=seconds,proto3" json:"seconds,omitempty"`

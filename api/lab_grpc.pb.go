@@ -88,7 +88,8 @@ type LabClient interface {
 	ListLabConsoles(ctx context.Context, in *ListLabConsolesRequest, opts ...grpc.CallOption) (*ListLabConsolesResponse, error)
 	// Attaches to a console by a WebSocket. Binary frames are the terminal's octets in both directions,
 	// first those of up to 1 MiB before; text frames {"rows": R, "cols": C} set its size. Several may be
-	// attached at once; who does not read is cut off. Closed with 1000 and a reason when the command has ended.
+	// attached at once; who reads too slowly gets a note of how much is left out, and who does not read
+	// is cut off. Closed with 1000 and a reason when the command has ended.
 	AttachLabConsole(ctx context.Context, in *AttachLabConsoleRequest, opts ...grpc.CallOption) (*AttachLabConsoleResponse, error)
 	// Ends a console and its command. It is no error if there is none of that name.
 	CloseLabConsole(ctx context.Context, in *CloseLabConsoleRequest, opts ...grpc.CallOption) (*CloseLabConsoleResponse, error)
@@ -343,7 +344,8 @@ type LabServer interface {
 	ListLabConsoles(context.Context, *ListLabConsolesRequest) (*ListLabConsolesResponse, error)
 	// Attaches to a console by a WebSocket. Binary frames are the terminal's octets in both directions,
 	// first those of up to 1 MiB before; text frames {"rows": R, "cols": C} set its size. Several may be
-	// attached at once; who does not read is cut off. Closed with 1000 and a reason when the command has ended.
+	// attached at once; who reads too slowly gets a note of how much is left out, and who does not read
+	// is cut off. Closed with 1000 and a reason when the command has ended.
 	AttachLabConsole(context.Context, *AttachLabConsoleRequest) (*AttachLabConsoleResponse, error)
 	// Ends a console and its command. It is no error if there is none of that name.
 	CloseLabConsole(context.Context, *CloseLabConsoleRequest) (*CloseLabConsoleResponse, error)

@@ -1,0 +1,226 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/lab"
+)
+
+type streamHandler = runtime.HandlerFunc
+
+// register registers the methods that are no streams.
+func (s *server) register(ctx context.Context, mux *runtime.ServeMux) error {
+	return api.RegisterLabHandlerServer(ctx, mux, s)
+}
+
+const (
+	mostOctets  = 64 << 20 // of a capture
+	snapLength  = 65535    // of a packet that is captured
+	mostBlock   = 1 << 20  // of pcapng
+	longFilter  = 4 << 10
+	sendTimeout = 30 * time.Second // for a client to take what there is
+)
+
+// captureRequest reads the fields of a request to capture.
+func captureRequest(r *http.Request, fields map[string]string) (*api.CaptureLabRequest, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	req := &api.CaptureLabRequest{Lab: fields["lab"], Node: r.Form.Get("node"), Filter: r.Form.Get("filter")}
+	number := func(name string, most uint64) (n uint64, err error) {
+		text := r.Form.Get(name)
+		if text == "" {
+			return 0, nil
+		}
+		if _, err = fmt.Sscanf(text, "%d", &n); err != nil || n > most || fmt.Sprint(n) != text {
+			return 0, api.Errorf(codes.InvalidArgument, "%s: %q is not allowed; allowed: a number up to %d", name, text, most)
+		}
+		return n, nil
+	}
+	port, err := number("port", math.MaxUint16)
+	if err != nil {
+		return nil, err
+	}
+	if req.Octets, err = number("octets", mostOctets); err != nil {
+		return nil, err
+	}
+	req.Port = uint32(port)
+	if len(req.GetFilter()) > longFilter {
+		return nil, api.Errorf(codes.InvalidArgument, "the filter has %d octets; allowed: at most %d", len(req.GetFilter()), longFilter)
+	}
+	return req, nil
+}
+
+// capture answers with what passes an interface.
+func (s *server) capture(w http.ResponseWriter, r *http.Request, fields map[string]string) {
+	if err := s.doCapture(w, r, fields); err != nil {
+		machineservice.Refuse(w, err)
+	}
+}
+
+// doCapture returns an error if it has not answered.
+func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[string]string) error {
+	if err := s.allowed(AllowCapture); err != nil {
+		return err
+	}
+	req, err := captureRequest(r, fields)
+	if err != nil {
+		return err
+	}
+	l, err := open(req.GetLab())
+	if err != nil {
+		return err
+	}
+	space, iface, err := l.InterfaceOf(req.GetNode(), uint16(req.GetPort()))
+	if err != nil {
+		return api.Errorf(codes.NotFound, "%w", err)
+	}
+	release, err := s.captures.take()
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c, err := startCapture(ctx, l, req, space, iface)
+	if err != nil {
+		return err
+	}
+	defer c.wait()
+	defer cancel()
+	first, err := readBlock(c.out) // it comes once the interface is open and the filter understood
+	if err != nil {
+		cancel()
+		c.wait()
+		return api.Errorf(codes.InvalidArgument, "capture at %s of %s: %s", iface, req.GetNode(), c.why(req.GetFilter(), err))
+	}
+	w.Header().Set("Content-Type", "application/x-pcapng")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	left := req.GetOctets()
+	if left == 0 {
+		left = mostOctets
+	}
+	to := http.NewResponseController(w)
+	for block := first; uint64(len(block)) <= left; {
+		left -= uint64(len(block))
+		if to.SetWriteDeadline(time.Now().Add(sendTimeout)) != nil {
+			return nil
+		}
+		if _, err := w.Write(block); err != nil {
+			return nil //nolint:nilerr // the client has gone
+		}
+		if c.out.Buffered() == 0 && to.Flush() != nil {
+			return nil
+		}
+		if block, err = readBlock(c.out); err != nil {
+			return nil //nolint:nilerr // the node has gone; what there is is whole
+		}
+	}
+	return nil
+}
+
+// capturing is a program that captures.
+type capturing struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	said bounded
+	done bool
+}
+
+func startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space, iface string) (*capturing, error) {
+	const program = "dumpcap"
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, api.Errorf(codes.FailedPrecondition, "captures need %s on the machine: install the Debian package tshark", program)
+	}
+	args := []string{"-n", "-q", "-i", iface, "-s", fmt.Sprint(snapLength), "-w", "-"}
+	if req.GetFilter() != "" {
+		args = append(args, "-f", req.GetFilter())
+	}
+	c := &capturing{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // words, not a shell's
+	c.cmd.Env = append(os.Environ(), "LC_ALL=C")
+	c.cmd.Stderr = &c.said
+	c.cmd.WaitDelay = time.Second
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReaderSize(out, 64<<10)
+	if err := l.StartIn(space, req.GetNode(), c.cmd); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// wait waits until the program has ended.
+func (c *capturing) wait() {
+	if !c.done {
+		_ = c.cmd.Wait() // it is killed
+		c.done = true
+	}
+}
+
+// why returns why there is no capture, in the program's words.
+func (c *capturing) why(filter string, err error) string {
+	text := c.said.String()
+	if _, after, ok := strings.Cut(text, "isn't a valid capture filter"); ok && filter != "" {
+		return fmt.Sprintf("%q is not a filter %s; see pcap-filter(7)", filter, strings.TrimSuffix(strings.TrimSpace(after), "."))
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "Capturing on") && !strings.HasPrefix(line, "Running as") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return err.Error()
+	}
+	return strings.Join(lines, " ")
+}
+
+// bounded is the beginning of what is written to it.
+type bounded struct{ bytes.Buffer }
+
+// Write takes what there is room for (io.Writer).
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := 4<<10 - b.Len(); room > 0 {
+		b.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// readBlock reads a block of pcapng (draft-ietf-opsawg-pcapng, section 3.1) in the
+// machine's order of octets.
+func readBlock(r *bufio.Reader) ([]byte, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.NativeEndian.Uint32(head[4:])
+	if n < 12 || n > mostBlock || n%4 != 0 {
+		return nil, errors.New("the capture is not in the format pcapng")
+	}
+	block := make([]byte, n)
+	copy(block, head[:])
+	_, err := io.ReadFull(r, block[len(head):])
+	return block, err
+}

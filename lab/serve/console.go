@@ -1,0 +1,206 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// scrollBack is how many octets of a terminal are remembered.
+const scrollBack = 1 << 20
+
+// console is a command at a terminal in a node, and the last of what it has written.
+type console struct {
+	cmd    *exec.Cmd
+	master *os.File
+	exited chan struct{} // closed once the command has ended
+
+	mu       sync.Mutex // guards what follows
+	is       *api.LabConsole
+	ring     []byte        // the octets before total, at total modulo its length
+	total    int64         // written by the terminal
+	news     chan struct{} // closed at the next change
+	endedAt  time.Time     // zero while it goes on
+	attached int
+}
+
+// openConsole starts a command at a terminal in a node.
+func openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("open a terminal: %w", err)
+	}
+	defer slave.Close()
+	c := &console{is: is, master: master, exited: make(chan struct{}), news: make(chan struct{})}
+	if err := c.resize(is.Rows, is.Cols); err != nil {
+		return nil, errors.Join(err, master.Close())
+	}
+	c.cmd = exec.Command(is.Command[0], is.Command[1:]...) //nolint:gosec // this is what it is for
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
+	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	c.cmd.Dir = "/"
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := l.StartAt(is.Node, c.cmd); err != nil {
+		return nil, errors.Join(err, master.Close())
+	}
+	go c.read()
+	go c.wait()
+	return c, nil
+}
+
+// read takes in what the terminal says, until it is closed.
+func (c *console) read() {
+	b := make([]byte, 32<<10)
+	for {
+		n, err := c.master.Read(b)
+		if n > 0 {
+			c.write(b[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// write remembers what the terminal has said.
+func (c *console) write(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.total+int64(len(b)) > int64(len(c.ring)) && len(c.ring) < scrollBack { // grow, while all of it is there
+		bigger := make([]byte, min(scrollBack, max(4<<10, 2*len(c.ring), int(c.total)+len(b))))
+		copy(bigger, c.ring[:min(c.total, int64(len(c.ring)))])
+		c.ring = bigger
+	}
+	for len(b) > 0 {
+		n := copy(c.ring[c.total%int64(len(c.ring)):], b)
+		c.total, b = c.total+int64(n), b[n:]
+	}
+	c.changed()
+}
+
+// changed wakes who waits for a change; c.mu is held.
+func (c *console) changed() {
+	close(c.news)
+	c.news = make(chan struct{})
+}
+
+// since returns what the terminal has said from a place on, at most a part of
+// it, and the next place; false if the beginning is forgotten already. If there
+// is nothing, it returns a channel that is closed at the next change, nil if
+// the console has ended.
+func (c *console) since(from int64) (b []byte, next int64, news <-chan struct{}, ok bool) {
+	const part = 32 << 10
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if from < c.total-int64(len(c.ring)) {
+		return nil, 0, nil, false
+	}
+	for from < c.total && len(b) < part {
+		at := from % int64(len(c.ring))
+		n := min(int64(len(c.ring))-at, c.total-from, int64(part-len(b)))
+		b, from = append(b, c.ring[at:at+n]...), from+n
+	}
+	if len(b) == 0 && c.endedAt.IsZero() {
+		news = c.news
+	}
+	return b, from, news, true
+}
+
+// first returns the first place that is remembered.
+func (c *console) first() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, c.total-int64(len(c.ring)))
+}
+
+// wait waits for the command's end and what it has said last.
+func (c *console) wait() {
+	err := c.cmd.Wait()
+	close(c.exited)
+	c.drain()
+	c.master.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.is.Ended, c.endedAt = true, time.Now()
+	if err != nil {
+		c.is.Error = err.Error()
+	}
+	c.changed()
+}
+
+// drain waits until the terminal says nothing any more, at most a second: what
+// the command has left behind may hold it open.
+func (c *console) drain() {
+	end := time.After(time.Second)
+	for {
+		c.mu.Lock()
+		news := c.news
+		c.mu.Unlock()
+		select {
+		case <-news:
+		case <-time.After(50 * time.Millisecond):
+			return
+		case <-end:
+			return
+		}
+	}
+}
+
+// resize sets the size of the terminal.
+func (c *console) resize(rows, cols uint32) error {
+	const most = 1000
+	if rows == 0 || cols == 0 || rows > most || cols > most {
+		return fmt.Errorf("a terminal of %d lines and %d columns is not allowed; allowed: 1 to %d", rows, cols, most)
+	}
+	if err := pty.Setsize(c.master, &pty.Winsize{Rows: uint16(rows), Cols: uint16(cols)}); err != nil {
+		return fmt.Errorf("set the size of the terminal: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.is.Rows, c.is.Cols = rows, cols
+	return nil
+}
+
+// end ends the command: it is hung up, and killed if that does not help.
+func (c *console) end() {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGKILL} {
+		select {
+		case <-c.exited:
+			return
+		default:
+		}
+		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // its session's; it may have ended meanwhile
+		select {
+		case <-c.exited:
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	<-c.exited
+}
+
+// snapshot returns what the console is now.
+func (c *console) snapshot() *api.LabConsole {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &api.LabConsole{
+		Console: c.is.Console, Lab: c.is.Lab, Node: c.is.Node, Command: c.is.Command, Caller: c.is.Caller, Opened: c.is.Opened,
+		Ended: c.is.Ended, Error: c.is.Error, Attached: uint32(c.attached), Rows: c.is.Rows, Cols: c.is.Cols,
+	}
+}
+
+// over returns since when the console has ended; zero if it has not.
+func (c *console) over() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endedAt
+}

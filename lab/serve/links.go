@@ -1,0 +1,251 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// SetLabLink changes a link (api.LabServer).
+func (s *server) SetLabLink(ctx context.Context, req *api.SetLabLinkRequest) (*api.LabLink, error) {
+	l, err := open(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	k, err := findLink(l, req.GetLink())
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	change, err := changeOf(req)
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	to, set := stateOf(req, k.State)
+	if change == (lab.Change{}) && !set {
+		return nil, api.Errorf(codes.InvalidArgument, "nothing to set: give down, silent, rate_mbit, delay_ms, jitter_ms or loss_percent")
+	}
+	// A change that is begun is carried out: its caller may go.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	if change != (lab.Change{}) {
+		if err := l.ShapeLink(ctx, k.A, k.B, change); err != nil {
+			return nil, err
+		}
+	}
+	if set && to != k.State {
+		do := map[lab.LinkState]func(context.Context, string, string) error{
+			lab.LinkIsUp: l.LinkUp, lab.LinkIsDown: l.LinkDown, lab.LinkIsSilent: l.LinkSilent,
+		}[to]
+		if err := do(ctx, k.A, k.B); err != nil {
+			return nil, err
+		}
+	}
+	if k, err = l.Link(k.A, k.B); err != nil {
+		return nil, err
+	}
+	return linkOf(k), nil
+}
+
+// findLink returns the link that the service calls so, or the one between two
+// ends with a space between them.
+func findLink(l *lab.Lab, name string) (lab.LinkStatus, error) {
+	links, err := l.Links()
+	if err != nil {
+		return lab.LinkStatus{}, err
+	}
+	for _, k := range links {
+		if linkName(k) == name {
+			return k, nil
+		}
+	}
+	if a, b, ok := strings.Cut(name, " "); ok {
+		return l.Link(a, b)
+	}
+	return lab.LinkStatus{}, fmt.Errorf("lab %s has no link %q; links are called as its graph does, such as %s, or by their two ends, such as \"s1 s2\"", l.Name(), name, linkName(links[0]))
+}
+
+// stateOf returns the state that a link is to have, and whether one is asked for.
+func stateOf(req *api.SetLabLinkRequest, is lab.LinkState) (to lab.LinkState, set bool) {
+	down, silent := is == lab.LinkIsDown, is == lab.LinkIsSilent
+	if req.Down != nil {
+		down = req.GetDown()
+	}
+	if req.Silent != nil {
+		silent = req.GetSilent()
+	}
+	switch {
+	case down:
+		to = lab.LinkIsDown
+	case silent:
+		to = lab.LinkIsSilent
+	default:
+		to = lab.LinkIsUp
+	}
+	return to, req.Down != nil || req.Silent != nil
+}
+
+// changeOf returns what a request changes of a link's shape.
+func changeOf(req *api.SetLabLinkRequest) (c lab.Change, err error) {
+	within := func(what string, v *float64, least, most float64) bool {
+		if v == nil {
+			return false
+		}
+		if math.IsNaN(*v) || *v != 0 && *v < least || *v > most {
+			err = fmt.Errorf("%s: %v is not allowed; allowed: 0, or %v to %v", what, *v, least, most)
+			return false
+		}
+		return true
+	}
+	const longest = 10_000 // milliseconds
+	if within("rate_mbit", req.RateMbit, 0.008, 1e6) {
+		rate := lab.Rate(req.GetRateMbit() * 1e6)
+		c.Rate = &rate
+	}
+	if within("delay_ms", req.DelayMs, 0, longest) {
+		d := delay(req.GetDelayMs())
+		c.Delay = &d
+	}
+	if within("jitter_ms", req.JitterMs, 0, longest) {
+		d := delay(req.GetJitterMs())
+		c.Jitter = &d
+	}
+	if within("loss_percent", req.LossPercent, 0, 100) {
+		loss := lab.Percent(req.GetLossPercent())
+		c.Loss = &loss
+	}
+	return c, err
+}
+
+func delay(ms float64) lab.Delay { return lab.Delay(ms * float64(time.Millisecond)) }
+
+// PingLab pings one host from another (api.LabServer).
+func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.PingLabResponse, error) {
+	const most = 100
+	if req.GetCount() > most {
+		return nil, api.Errorf(codes.InvalidArgument, "count: %d packets; allowed: at most %d", req.GetCount(), most)
+	}
+	l, release, err := s.measure(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r, err := l.Ping(ctx, req.GetFrom(), req.GetTo(), lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())})
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	return &api.PingLabResponse{
+		From: r.From, To: r.To, Sent: uint32(r.Sent), Received: uint32(r.Received),
+		MinMs: r.Min, AvgMs: r.Avg, MaxMs: r.Max, OutageMs: r.Outage, Error: r.Error,
+	}, nil
+}
+
+// measure opens a lab for a measurement, of which there are only so many at once.
+func (s *server) measure(name string) (*lab.Lab, func(), error) {
+	l, err := open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	release, err := s.measures.take()
+	return l, release, err
+}
+
+// maxSeconds bounds measurements.
+const maxSeconds = 20
+
+// IperfLab measures throughput (api.LabServer).
+func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.IperfLabResponse, error) {
+	if req.GetSeconds() > maxSeconds {
+		return nil, api.Errorf(codes.InvalidArgument, "seconds: %d; allowed: at most %d", req.GetSeconds(), maxSeconds)
+	}
+	if u := req.GetUdpMbit(); u != 0 && !(u >= 0.008 && u <= 1e5) {
+		return nil, api.Errorf(codes.InvalidArgument, "udp_mbit: %v; allowed: 0 (TCP), or 0.008 to 100000", u)
+	}
+	l, release, err := s.measure(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r, err := l.Iperf(ctx, req.GetFrom(), req.GetTo(), lab.IperfOptions{
+		IPv6: req.GetIpv6(), Duration: time.Duration(req.GetSeconds()) * time.Second, UDP: lab.Rate(req.GetUdpMbit() * 1e6),
+	})
+	if err != nil {
+		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
+	}
+	return &api.IperfLabResponse{
+		From: r.From, To: r.To, Protocol: r.Protocol, Seconds: r.Seconds, SentMbit: r.SentMbit, ReceivedMbit: r.Mbit,
+		Retransmits: uint32(r.Retransmits), LostPercent: r.LostPercent,
+	}, nil
+}
+
+// RunLabTraffic sends packets between pairs of hosts (api.LabServer).
+func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficRequest) (*api.RunLabTrafficResponse, error) {
+	const mostFlows, mostRate, most = 64, 100_000, 2_000_000
+	seconds := max(req.GetSeconds(), 1)
+	total, sinks := 0.0, map[string]bool{}
+	for i, f := range req.GetFlows() {
+		if !(f.GetRate() >= 0 && f.GetRate() <= mostRate) {
+			return nil, api.Errorf(codes.InvalidArgument, "flow %d: %v packets a second; allowed: at most %d", i+1, f.GetRate(), mostRate)
+		}
+		if sinks[f.GetTo()] {
+			return nil, api.Errorf(codes.InvalidArgument, "flow %d: host %s takes in an earlier flow, and one at a time: send this one in another call", i+1, f.GetTo())
+		}
+		sinks[f.GetTo()] = true
+		total += f.GetRate() * float64(seconds)
+	}
+	switch {
+	case len(req.GetFlows()) == 0 || len(req.GetFlows()) > mostFlows:
+		return nil, api.Errorf(codes.InvalidArgument, "%d flows; allowed: 1 to %d", len(req.GetFlows()), mostFlows)
+	case seconds > maxSeconds:
+		return nil, api.Errorf(codes.InvalidArgument, "seconds: %d; allowed: at most %d", seconds, maxSeconds)
+	case total > most:
+		return nil, api.Errorf(codes.InvalidArgument, "%.0f packets; allowed: at most %d: ask for lower rates, or less time", total, most)
+	}
+	l, release, err := s.measure(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	resp := &api.RunLabTrafficResponse{Flows: make([]*api.LabFlowResult, len(req.GetFlows()))}
+	var g errgroup.Group
+	for i, f := range req.GetFlows() {
+		g.Go(func() error {
+			resp.Flows[i] = flow(ctx, l, f, time.Duration(seconds)*time.Second, uint64(i+1))
+			return nil
+		})
+	}
+	return resp, g.Wait()
+}
+
+func flow(ctx context.Context, l *lab.Lab, f *api.LabFlow, d time.Duration, seed uint64) *api.LabFlowResult {
+	o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: d, Seed: seed, Arrivals: lab.PoissonArrivals}
+	if o.Rate == 0 {
+		o.Rate = 100
+	}
+	if f.GetConstant() {
+		o.Arrivals = lab.ConstantArrivals
+	}
+	out := &api.LabFlowResult{From: f.GetFrom(), To: f.GetTo()}
+	r, err := l.Traffic(ctx, f.GetFrom(), f.GetTo(), o)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	out.Sent, out.Received = uint32(r.Sent), uint32(r.Received)
+	for _, v := range []struct {
+		to   *float64
+		from lab.Figure
+	}{{&out.MeanMs, r.Mean}, {&out.P50Ms, r.P50}, {&out.P99Ms, r.P99}, {&out.MaxMs, r.Max}} {
+		if !math.IsNaN(float64(v.from)) {
+			*v.to = float64(v.from)
+		}
+	}
+	return out
+}

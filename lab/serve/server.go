@@ -1,0 +1,160 @@
+// Package serve is the lab as a service of its machine: it answers the methods of
+// api/lab.proto at a Unix socket, to the controller's gateway and to whoever may
+// open the socket. It keeps no state of labs: those that weft lab up has made
+// are there, and those that it has made are anyone's.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// What Options.Allow may name: each is to be root on the machine.
+const (
+	AllowExec    = "exec"    // consoles
+	AllowCapture = "capture" // what passes interfaces
+	AllowUp      = "up"      // labs up and changed
+	AllowDown    = "down"    // labs down
+	AllowRun     = "run"     // programs in the hosts of lab files
+)
+
+// Allowances are all of them.
+func Allowances() []string { return []string{AllowExec, AllowCapture, AllowUp, AllowDown, AllowRun} }
+
+const (
+	maxFile     = 1 << 20 // octets of a lab file
+	maxConsoles = 64
+	maxAttached = 64 // to all consoles
+	maxCaptures = 16
+	maxMeasures = 8 // pings, iperfs and traffic at once
+)
+
+// Options says what is served, where.
+type Options struct {
+	Socket string
+	Group  string   // may open the socket, too; empty: none
+	Allow  []string // of Allowances
+	// Version and Program are of weft: what is run for keepers and in hosts.
+	Version string
+	Program string
+	Log     *slog.Logger
+}
+
+// Check says what is wrong with the options.
+func (o Options) Check() error {
+	for _, a := range o.Allow {
+		if !slices.Contains(Allowances(), a) {
+			return fmt.Errorf("%q cannot be allowed; allowed: %s", a, strings.Join(Allowances(), ", "))
+		}
+	}
+	return nil
+}
+
+// Run serves until ctx ends; labs go on after it, consoles and captures do not.
+func Run(ctx context.Context, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if os.Getuid() != 0 {
+		return errors.New("labs need root: run weft lab serve as root")
+	}
+	s := newServer(ctx, o)
+	defer s.close()
+	return s.service().Serve(ctx)
+}
+
+// server answers the methods of the service.
+type server struct {
+	api.UnimplementedLabServer
+	o        Options
+	ctx      context.Context // of jobs and consoles: they outlive requests
+	consoles consoles
+	jobs     jobs
+	measures limiter
+	captures limiter
+	usages   usages
+}
+
+func newServer(ctx context.Context, o Options) *server {
+	s := &server{o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures")}
+	s.consoles.attached = newLimiter(maxAttached, "attached consoles")
+	return s
+}
+
+// close ends consoles, and waits for jobs, which end with the server's context.
+func (s *server) close() {
+	s.consoles.close()
+	s.jobs.wg.Wait()
+}
+
+func (s *server) service() machineservice.Service {
+	return machineservice.Service{
+		Socket: s.o.Socket, Group: s.o.Group, Log: s.o.Log,
+		Methods: s.register,
+		Streams: map[machineservice.Route]streamHandler{
+			{Verb: "GET", Path: "/v1/lab/consoles/{console}"}: s.attach,
+			{Verb: "GET", Path: "/v1/lab/labs/{lab}/capture"}: s.capture,
+		},
+	}
+}
+
+// allowed returns an error unless the service allows something.
+func (s *server) allowed(what string) error {
+	if slices.Contains(s.o.Allow, what) {
+		return nil
+	}
+	return api.Errorf(codes.PermissionDenied,
+		"the lab service of this machine does not allow %s, which is to be root on it: start it with `weft lab serve --allow %s`",
+		what, strings.Join(append(slices.Clone(s.o.Allow), what), ","))
+}
+
+// open returns the lab of a name.
+func open(name string) (*lab.Lab, error) {
+	l, err := lab.Open(name)
+	if err != nil {
+		return nil, api.Errorf(codes.NotFound, "%w", err)
+	}
+	return l, nil
+}
+
+// GetLabService answers what the service is (api.LabServer).
+func (s *server) GetLabService(context.Context, *api.GetLabServiceRequest) (*api.LabServiceInfo, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return &api.LabServiceInfo{
+		Version: s.o.Version, Machine: name, Allowed: slices.Clone(s.o.Allow),
+		MostConsoles: maxConsoles, MostCaptures: maxCaptures,
+	}, nil
+}
+
+// limiter bounds how many of something there are at once.
+type limiter struct {
+	free chan struct{}
+	what string
+}
+
+func newLimiter(n int, what string) limiter { return limiter{make(chan struct{}, n), what} }
+
+// take takes a place, for release to give back.
+func (l limiter) take() (release func(), err error) {
+	select {
+	case l.free <- struct{}{}:
+		return sync.OnceFunc(func() { <-l.free }), nil
+	default:
+		return nil, api.Errorf(codes.ResourceExhausted, "there are %d %s already, and no more may be at once: end one, or wait", cap(l.free), l.what)
+	}
+}

@@ -29,7 +29,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab down ring-10`,
 	}
 	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labPingCommand(),
-		labIperfCommand(), labTrafficCommand(), labLinkCommand(), labGraphCommand(), labKeeperCommand())
+		labIperfCommand(), labTrafficCommand(), labLinkCommand(), labGraphCommand(), labServeCommand(), labKeeperCommand())
 	return cmd
 }
 

@@ -110,6 +110,7 @@ func TestLabUsageErrors(t *testing.T) {
 		"iperf h1 h2 --udp 5":          `"5" is not a rate`,
 		"link --name nowhere":          "lab nowhere: no such lab is up",
 		"graph --name nowhere":         "lab nowhere: no such lab is up",
+		"serve --allow all":            `--allow: "all" cannot be allowed; allowed: exec, capture, up, down, run`,
 		"list -o table2":               `unknown output "table2"; allowed: table, json, yaml`,
 	} {
 		if out, err := runLab(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {

@@ -1230,7 +1230,9 @@ type ExperimentSeries struct {
 	// Whether a line is dashed.
 	Dashed bool `protobuf:"varint,5,opt,name=dashed,proto3" json:"dashed,omitempty"`
 	// Where the paper has these values; empty: they were measured.
-	Source        string `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
+	Source string `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
+	// Whether it is drawn as an outline: results that are not some of those beside them.
+	Hollow        bool `protobuf:"varint,7,opt,name=hollow,proto3" json:"hollow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1305,6 +1307,13 @@ func (x *ExperimentSeries) GetSource() string {
 		return x.Source
 	}
 	return ""
+}
+
+func (x *ExperimentSeries) GetHollow() bool {
+	if x != nil {
+		return x.Hollow
+	}
+	return false
 }
 
 // One value.
@@ -2019,14 +2028,15 @@ const file_experiments_proto_rawDesc = "" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x10\n" +
 	"\x03log\x18\x03 \x01(\bR\x03log\x12\x10\n" +
-	"\x03max\x18\x04 \x01(\x01R\x03max\"\xb4\x01\n" +
+	"\x03max\x18\x04 \x01(\x01R\x03max\"\xcc\x01\n" +
 	"\x10ExperimentSeries\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x120\n" +
 	"\x06points\x18\x03 \x03(\v2\x18.weft.v1.ExperimentPointR\x06points\x12\x16\n" +
 	"\x06colour\x18\x04 \x01(\rR\x06colour\x12\x16\n" +
 	"\x06dashed\x18\x05 \x01(\bR\x06dashed\x12\x16\n" +
-	"\x06source\x18\x06 \x01(\tR\x06source\"L\n" +
+	"\x06source\x18\x06 \x01(\tR\x06source\x12\x16\n" +
+	"\x06hollow\x18\a \x01(\bR\x06hollow\"L\n" +
 	"\x0fExperimentPoint\x12\f\n" +
 	"\x01x\x18\x01 \x01(\x01R\x01x\x12\x11\n" +
 	"\x01y\x18\x02 \x01(\x01H\x00R\x01y\x88\x01\x01\x12\x12\n" +

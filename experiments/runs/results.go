@@ -130,7 +130,7 @@ func axisToAPI(a figure.Axis) *api.ExperimentAxis {
 // seriesToAPI returns a series: of many points, some at equal distances and the
 // last.
 func seriesToAPI(s figure.Series) *api.ExperimentSeries {
-	out := &api.ExperimentSeries{Name: s.Name, Kind: string(s.Kind), Colour: uint32(max(s.Colour, 0)), Dashed: s.Dashed, Source: s.Source}
+	out := &api.ExperimentSeries{Name: s.Name, Kind: string(s.Kind), Colour: uint32(max(s.Colour, 0)), Dashed: s.Dashed, Hollow: s.Hollow, Source: s.Source}
 	step := max((len(s.Points)+mostPoints-2)/(mostPoints-1), 1)
 	for i, p := range s.Points {
 		if i%step != 0 && i != len(s.Points)-1 {

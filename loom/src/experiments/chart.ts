@@ -14,7 +14,7 @@ export interface Drawn {
   kind: string;
   colour: number;
   dashed: boolean;
-  /** hollow: the paper's, or those of the other run. */
+  /** hollow: the paper's, those of the other run, or no results like those beside them. */
   hollow: boolean;
   /** points in the order of x; of bars, x is the middle of the bar. */
   points: Mark[];
@@ -79,7 +79,7 @@ function drawn(s: ExperimentSeries, x: ExperimentAxis, y: ExperimentAxis, at: nu
   }
   points.sort((a, b) => a.x - b.x);
   const name = s.source && s.source !== otherRun ? `${s.name ?? ""}, the paper` : (s.name ?? "");
-  return { name, kind: s.kind ?? "line", colour: s.colour ?? 0, dashed: !!s.dashed, hollow: !!s.source, points, width: at >= 0 ? width : 0 };
+  return { name, kind: s.kind ?? "line", colour: s.colour ?? 0, dashed: !!s.dashed, hollow: !!s.source || !!s.hollow, points, width: at >= 0 ? width : 0 };
 }
 
 /** ends returns where an axis begins and ends. */

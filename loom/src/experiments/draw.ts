@@ -41,6 +41,7 @@ function make(box: HTMLElement, c: Chart): uPlot {
     {
       width: Math.max(box.clientWidth, 200),
       height,
+      padding: [null, long ? 70 : null, null, null],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false } },
       scales: {

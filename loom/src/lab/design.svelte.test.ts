@@ -1,0 +1,98 @@
+import { beforeEach, expect, test, vi } from "vitest";
+
+const kept = new Map<string, string>();
+let room = Infinity;
+vi.stubGlobal("localStorage", {
+  getItem: (k: string) => kept.get(k) ?? null,
+  setItem: (k: string, v: string) => {
+    if (v.length > room) throw new Error("QuotaExceededError");
+    kept.set(k, v);
+  },
+});
+const { Design } = await import("./design.svelte");
+
+beforeEach(() => {
+  kept.clear();
+  room = Infinity;
+});
+
+function drawn() {
+  const d = new Design();
+  d.restore();
+  const [sw, , host] = d.model.nodes;
+  d.addNode(sw, [0, 0]);
+  d.addNode(sw, [100, 0]);
+  d.addNode(host, [0, 100]);
+  d.connect("s1", "s2");
+  d.connect("h1", "s1");
+  return d;
+}
+
+test("drawing writes the text, undo takes it back, and typing draws", () => {
+  const d = drawn();
+  expect(d.lab.text).toBe("name: my-lab\nswitches:\n  - {name: s1, x-position: [0, 0]}\n  - {name: s2, x-position: [100, 0]}\nhosts:\n  - {name: h1, x-position: [0, 100], switch: s1}\nlinks:\n  - {a: s1, b: s2}\n");
+  expect(d.problems).toEqual([]);
+  d.connect("h1", "s2");
+  expect([d.said, d.bad]).toEqual(["host h1 is attached to s1 already: delete that link first", true]);
+  expect(d.rename(d.node("s1")!, "s2")).toContain("already another node's");
+  expect(d.rename(d.node("s1")!, "<b>")).toContain("is not a name");
+  d.undo();
+  d.undo();
+  expect(d.lab.links.filter((l) => l.of === "link")).toEqual([]);
+  d.redo();
+  d.edit(d.lab.text + "  - {a: s2, b: s1}\n", "typing");
+  expect(d.lab.links.filter((l) => l.of === "link").length).toBe(2);
+  d.edit(d.lab.text + "links: [", "typing");
+  d.addNode(d.model.nodes[0], [0, 0]);
+  expect([d.bad, d.said]).toEqual([true, "the text cannot be read: mend what the list of problems says, then draw"]);
+  expect(d.problems[0].line).toBeGreaterThan(0);
+});
+
+test("what is pasted has names, and no addresses, of others", () => {
+  const d = drawn();
+  d.set(d.node("h1")!, { ipv4: "10.0.0.9/24", vlan: 3 }, "addresses");
+  d.chosen = new Set(["s1", "s2", "h1"]);
+  d.copy();
+  d.paste();
+  expect(d.lab.nodes.map((n) => n.name)).toEqual(["s1", "s2", "s3", "s4", "h1", "h2"]);
+  expect(d.node("h2")!.fields).toMatchObject({ switch: "s3", vlan: 3 });
+  expect(d.node("h2")!.fields.ipv4).toBeUndefined();
+  expect(d.lab.links.map((l) => l.id)).toContain("link/s3/s4");
+  d.align("row");
+  expect(new Set(d.chosenNodes().map((n) => n.at![1])).size).toBe(1);
+  d.remove();
+  expect(d.lab.nodes.length).toBe(3);
+});
+
+test("services are drawn between customer edges alone", () => {
+  const d = new Design();
+  d.restore();
+  d.setModel("oshi");
+  const type = (name: string) => d.model.nodes.find((t) => t.type === name)!;
+  for (const t of ["pe", "ce", "ce"]) d.addNode(type(t), [0, 0]);
+  d.view = "vll";
+  d.connect("ce1", "pe1");
+  expect(d.said).toContain("not an end of a VLL");
+  d.connect("ce1", "ce2");
+  expect(d.lab.services).toEqual([{ name: "vll1", type: "vll", ends: ["ce1", "ce2"] }]);
+  d.rename(d.node("ce1")!, "rome");
+  expect(d.lab.services[0].ends).toEqual(["rome", "ce2"]);
+  d.dropService("vll1");
+  expect(d.lab.text).not.toContain("x-services");
+});
+
+test("a draft is there again, and no room for it is said", () => {
+  const d = drawn();
+  d.keep();
+  const again = new Design();
+  again.restore();
+  expect(again.lab.text).toBe(d.lab.text);
+  room = 10;
+  again.addNode(again.model.nodes[0], [0, 0]);
+  again.keep();
+  expect(again.unsaved).toContain("no room");
+  room = Infinity;
+  kept.set("loom.lab.drafts", "{not JSON");
+  again.restore();
+  expect(again.lab.name).toBe("my-lab");
+});

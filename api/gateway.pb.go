@@ -1794,7 +1794,8 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\n" +
+	"logs.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
 	"work.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
@@ -1929,12 +1930,13 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xfe\x11\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xff\x12\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
 	"ReadEvents\x12\x1a.weft.v1.ReadEventsRequest\x1a\x1b.weft.v1.ReadEventsResponse\"\x1c\xea\xe0\x18\x18\b\x01*\x14POST /v1/events:read\x12n\n" +
-	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"$\xea\xe0\x18 \b\x01\"\vget workers*\x0fGET /v1/workers\x12R\n" +
+	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"$\xea\xe0\x18 \b\x01\"\vget workers*\x0fGET /v1/workers\x12\x7f\n" +
+	"\rReadWorkerLog\x12\x1d.weft.v1.ReadWorkerLogRequest\x1a\x1e.weft.v1.ReadWorkerLogResponse\"/\xea\xe0\x18+\b\x02\"\bget logs*\x1dGET /v1/workers/{worker}/logs\x12R\n" +
 	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x1f\xea\xe0\x18\x1b\b\x03\"\tplan show*\fGET /v1/plan\x12b\n" +
 	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12\x84\x01\n" +
 	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"D\xea\xe0\x18@\b\x03\"\vconfig show*\x0eGET /v1/config*\x1fGET /v1/config/history/{number}\x12q\n" +
@@ -1999,29 +2001,31 @@ var file_gateway_proto_goTypes = []any{
 	nil,                           // 25: weft.v1.Worker.AddressesEntry
 	(*App)(nil),                   // 26: weft.v1.App
 	(*anypb.Any)(nil),             // 27: google.protobuf.Any
-	(*GetConfigRequest)(nil),      // 28: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 29: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 30: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 31: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 32: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 33: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 34: weft.v1.RepairStoreRequest
-	(*GetWorkRequest)(nil),        // 35: weft.v1.GetWorkRequest
-	(*GetScalingRequest)(nil),     // 36: weft.v1.GetScalingRequest
-	(*ListCrossingsRequest)(nil),  // 37: weft.v1.ListCrossingsRequest
-	(*TakeProfileRequest)(nil),    // 38: weft.v1.TakeProfileRequest
-	(*TracePacketRequest)(nil),    // 39: weft.v1.TracePacketRequest
-	(*Configuration)(nil),         // 40: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 41: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 42: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 43: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 44: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 45: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 46: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 47: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 48: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 49: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 50: weft.v1.PacketTrace
+	(*ReadWorkerLogRequest)(nil),  // 28: weft.v1.ReadWorkerLogRequest
+	(*GetConfigRequest)(nil),      // 29: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 30: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 31: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 32: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),       // 33: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 34: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 35: weft.v1.RepairStoreRequest
+	(*GetWorkRequest)(nil),        // 36: weft.v1.GetWorkRequest
+	(*GetScalingRequest)(nil),     // 37: weft.v1.GetScalingRequest
+	(*ListCrossingsRequest)(nil),  // 38: weft.v1.ListCrossingsRequest
+	(*TakeProfileRequest)(nil),    // 39: weft.v1.TakeProfileRequest
+	(*TracePacketRequest)(nil),    // 40: weft.v1.TracePacketRequest
+	(*ReadWorkerLogResponse)(nil), // 41: weft.v1.ReadWorkerLogResponse
+	(*Configuration)(nil),         // 42: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 43: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 44: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 45: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 46: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 47: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 48: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 49: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 50: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 51: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 52: weft.v1.PacketTrace
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -2039,47 +2043,49 @@ var file_gateway_proto_depIdxs = []int32{
 	9,  // 12: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
 	22, // 13: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
 	0,  // 14: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	5,  // 15: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	7,  // 16: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	28, // 17: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	29, // 18: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	30, // 19: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	31, // 20: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	32, // 21: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	33, // 22: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	34, // 23: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	12, // 24: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	14, // 25: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	16, // 26: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	18, // 27: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	35, // 28: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
-	36, // 29: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
-	37, // 30: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
-	38, // 31: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	39, // 32: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	10, // 33: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	23, // 34: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 35: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	6,  // 36: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 37: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	40, // 38: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	41, // 39: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	42, // 40: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	41, // 41: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	43, // 42: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	44, // 43: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	45, // 44: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 45: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 46: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 47: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 48: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	46, // 49: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	47, // 50: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	48, // 51: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	49, // 52: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	50, // 53: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	33, // [33:54] is the sub-list for method output_type
-	12, // [12:33] is the sub-list for method input_type
+	28, // 15: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
+	5,  // 16: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	7,  // 17: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	29, // 18: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	30, // 19: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	31, // 20: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	32, // 21: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	33, // 22: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	34, // 23: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	35, // 24: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	12, // 25: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	14, // 26: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	16, // 27: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	18, // 28: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	36, // 29: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
+	37, // 30: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
+	38, // 31: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
+	39, // 32: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	40, // 33: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	10, // 34: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	23, // 35: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 36: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	41, // 37: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 38: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 39: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	42, // 40: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	43, // 41: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	44, // 42: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	43, // 43: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	45, // 44: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	46, // 45: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	47, // 46: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 47: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 48: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 49: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 50: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	48, // 51: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	49, // 52: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	50, // 53: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	51, // 54: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	52, // 55: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	34, // [34:56] is the sub-list for method output_type
+	12, // [12:34] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2093,6 +2099,7 @@ func file_gateway_proto_init() {
 	file_apps_proto_init()
 	file_config_proto_init()
 	file_crossings_proto_init()
+	file_logs_proto_init()
 	file_options_proto_init()
 	file_profile_proto_init()
 	file_store_proto_init()

@@ -22,6 +22,7 @@ const (
 	Gateway_GetInfo_FullMethodName        = "/weft.v1.Gateway/GetInfo"
 	Gateway_ReadEvents_FullMethodName     = "/weft.v1.Gateway/ReadEvents"
 	Gateway_ListWorkers_FullMethodName    = "/weft.v1.Gateway/ListWorkers"
+	Gateway_ReadWorkerLog_FullMethodName  = "/weft.v1.Gateway/ReadWorkerLog"
 	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
 	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
 	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
@@ -56,6 +57,8 @@ type GatewayClient interface {
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
+	// The last lines that a process of the controller has logged.
+	ReadWorkerLog(ctx context.Context, in *ReadWorkerLogRequest, opts ...grpc.CallOption) (*ReadWorkerLogResponse, error)
 	// The plan in force.
 	GetPlan(ctx context.Context, in *GetPlanRequest, opts ...grpc.CallOption) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
@@ -130,6 +133,16 @@ func (c *gatewayClient) ListWorkers(ctx context.Context, in *ListWorkersRequest,
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkersResponse)
 	err := c.cc.Invoke(ctx, Gateway_ListWorkers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ReadWorkerLog(ctx context.Context, in *ReadWorkerLogRequest, opts ...grpc.CallOption) (*ReadWorkerLogResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadWorkerLogResponse)
+	err := c.cc.Invoke(ctx, Gateway_ReadWorkerLog_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -330,6 +343,8 @@ type GatewayServer interface {
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
+	// The last lines that a process of the controller has logged.
+	ReadWorkerLog(context.Context, *ReadWorkerLogRequest) (*ReadWorkerLogResponse, error)
 	// The plan in force.
 	GetPlan(context.Context, *GetPlanRequest) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
@@ -388,6 +403,9 @@ func (UnimplementedGatewayServer) ReadEvents(context.Context, *ReadEventsRequest
 }
 func (UnimplementedGatewayServer) ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkers not implemented")
+}
+func (UnimplementedGatewayServer) ReadWorkerLog(context.Context, *ReadWorkerLogRequest) (*ReadWorkerLogResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadWorkerLog not implemented")
 }
 func (UnimplementedGatewayServer) GetPlan(context.Context, *GetPlanRequest) (*Plan, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetPlan not implemented")
@@ -514,6 +532,24 @@ func _Gateway_ListWorkers_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).ListWorkers(ctx, req.(*ListWorkersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ReadWorkerLog_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadWorkerLogRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ReadWorkerLog(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ReadWorkerLog_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ReadWorkerLog(ctx, req.(*ReadWorkerLogRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -860,6 +896,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWorkers",
 			Handler:    _Gateway_ListWorkers_Handler,
+		},
+		{
+			MethodName: "ReadWorkerLog",
+			Handler:    _Gateway_ReadWorkerLog_Handler,
 		},
 		{
 			MethodName: "GetPlan",

@@ -136,6 +136,8 @@ var (
 	ReadEvents = Method[ReadEventsRequest, ReadEventsResponse]{"gateway.ReadEvents"}
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
+	// The last lines that a process of the controller has logged.
+	ReadWorkerLog = Method[ReadWorkerLogRequest, ReadWorkerLogResponse]{"gateway.ReadWorkerLog"}
 	// The plan in force.
 	GetPlan = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
 	// Brings another plan into force, or says what that would change.
@@ -442,6 +444,7 @@ var methods = []AnyMethod{
 	GetInfo,
 	ReadEvents,
 	ListWorkers,
+	ReadWorkerLog,
 	GetPlan,
 	ApplyPlan,
 	GetConfig,

@@ -94,9 +94,17 @@ func (in *receiver) processOf(n *Node, incarnation uint64) string {
 	return in.process
 }
 
+// processName returns the name of this process, as ListWorkers has it.
+func (n *Node) processName() string {
+	if n.config.Alone {
+		return aloneName
+	}
+	return n.config.Process
+}
+
 // encodeCrossings answers another process's request for crossings.
 func (n *Node) encodeCrossings() ([]byte, error) {
-	mine := n.worker.Crossings().List(n.config.Process, time.Now())
+	mine := n.worker.Crossings().List(n.processName(), time.Now())
 	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, &api.ListCrossingsResponse{Crossings: mine})
 }
 
@@ -125,7 +133,7 @@ func (n *Node) ListCrossings(ctx context.Context, _ *api.ListCrossingsRequest) (
 			}
 		})
 	}
-	all := n.worker.Crossings().List(n.config.Process, time.Now())
+	all := n.worker.Crossings().List(n.processName(), time.Now())
 	asked.Wait()
 	resp := &api.ListCrossingsResponse{}
 	for i, name := range names {

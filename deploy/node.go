@@ -60,6 +60,9 @@ type NodeConfig struct {
 	// Gatherer returns the metrics of this process; nil for none.
 	Gatherer prometheus.Gatherer
 	Log      *slog.Logger
+	// Logs returns the last lines of the log of a process, this one or another
+	// of the machine; nil for none.
+	Logs func(process string, lines int) ([]string, error)
 	// Alone says that the process is the whole controller, and its user knows
 	// of no plan; for messages.
 	Alone bool

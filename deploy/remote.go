@@ -140,6 +140,8 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 		return n.encodeMetrics()
 	case crossingsMethod:
 		return n.encodeCrossings()
+	case logMethod:
+		return n.encodeLog(req)
 	case workMethod:
 		return n.encodeWork()
 	case scalingMethod:

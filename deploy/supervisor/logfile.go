@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ type logFile struct {
 }
 
 func (s *Supervisor) logFile(name string) logFile {
-	return logFile{filepath.Join(s.config.Directory, name+".log"), s.config.LogSize}
+	return logFile{LogPath(s.config.Directory, name), s.config.LogSize}
 }
 
 // open opens the file to be appended to.

@@ -34,6 +34,7 @@ type Process struct {
 	State    State           // nil: the durable state cannot be inspected
 	Profiles Profiles        // nil: there are no profiles
 	Work     Work            // nil: there are no live figures
+	Logs     Logs            // nil: no log can be read
 	Name     string          // of the process; names its file of the audit log
 	Audit    string          // directory of the audit log; empty for none
 }
@@ -186,7 +187,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling),
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
-		itself(api.TracePacket, network.trace),
+		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
 	if err := s.calls.missing(); err != nil {

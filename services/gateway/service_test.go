@@ -72,6 +72,10 @@ func (fakePlans) ListCrossings(context.Context, *api.ListCrossingsRequest) (*api
 	return &api.ListCrossingsResponse{Crossings: []*api.Crossing{{From: "forwarding", To: "paths", Kind: "call", Name: "paths.GetPath", PerS: 12.5, Total: 7}}}, nil
 }
 
+func (fakePlans) ReadWorkerLog(context.Context, *api.ReadWorkerLogRequest) (*api.ReadWorkerLogResponse, error) {
+	return &api.ReadWorkerLogResponse{}, nil
+}
+
 func (fakePlans) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
 	return &api.GetScalingResponse{}, nil
 }
@@ -112,7 +116,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

@@ -148,7 +148,8 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	if o.quiet {
 		level = max(level, slog.LevelWarn)
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	kept := &keptLog{to: cmd.ErrOrStderr()}
+	log := slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: level}))
 	listen, err := ListenAddresses(o.Listen)
 	if err = errors.Join(err, o.trace.check()); err != nil {
 		return cli.Usagef(cmd, "%v", err)
@@ -178,6 +179,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		Profiles: &lateNode{&node},
 		Work:     &lateNode{&node},
 		State:    &lateNode{&node},
+		Logs:     &lateNode{&node},
 	})
 	a, err := o.alone(all, listen)
 	if err != nil {
@@ -193,7 +195,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		return err
 	}
 	defer end()
-	if node, err = a.join(ctx, store, metrics, tracer, log, dir); err != nil {
+	if node, err = a.join(ctx, store, metrics, tracer, log, kept, dir); err != nil {
 		return err
 	}
 	if !o.quiet {

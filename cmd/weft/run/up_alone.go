@@ -130,7 +130,7 @@ func names(specs []weft.Spec) (list []string) {
 
 // join brings the plan into force with the configuration that counts, and makes
 // the node that carries it out.
-func (a *alone) join(ctx context.Context, store local.Store, metrics *prometheus.Registry, tracer local.Tracer, log *slog.Logger, data string) (*deploy.Node, error) {
+func (a *alone) join(ctx context.Context, store local.Store, metrics *prometheus.Registry, tracer local.Tracer, log *slog.Logger, kept *keptLog, data string) (*deploy.Node, error) {
 	configs, err := config.Open(ctx, store)
 	if err != nil {
 		return nil, err
@@ -156,9 +156,10 @@ func (a *alone) join(ctx context.Context, store local.Store, metrics *prometheus
 		return nil, err
 	}
 	log.Info("configuration in force: " + chosen.Why)
+	kept.process = p.Workers[0].Name
 	return deploy.Join(ctx, deploy.NodeConfig{
 		Process: p.Workers[0].Name, Version: Build().Version, Specs: a.all, Store: store, Settings: a.overrides,
-		Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Alone: true, Scratch: scratchDirectory(data),
+		Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Logs: kept.read, Alone: true, Scratch: scratchDirectory(data),
 		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, closers{}, nil },
 	})
 }

@@ -128,7 +128,12 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	if err := o.trace.check(); err != nil {
 		return cli.Usagef(cmd, "%v", err)
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("process", o.process)
+	data, err := DataPath(o.dataDir)
+	if err != nil {
+		return err
+	}
+	kept := &keptLog{to: cmd.ErrOrStderr(), process: o.process, directory: workersDirectory(data)}
+	log := slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: level})).With("process", o.process)
 	tuneMemory()
 	if o.profile != "" {
 		stop, err := startProfile(o.profile)
@@ -175,7 +180,7 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	defer end()
 	var node *deploy.Node
 	if err := keepTrying(joining, notThere, func() (err error) {
-		node, err = o.join(joining, log, store, identity, tracer, listen)
+		node, err = o.join(joining, log, kept, store, identity, tracer, listen)
 		return err
 	}); err != nil {
 		return err
@@ -238,7 +243,7 @@ func inForce(ctx context.Context, store *bus.Store) (*members.Current, error) {
 }
 
 // join makes the node of a process.
-func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, tracer local.Tracer, listen string) (*deploy.Node, error) {
+func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLog, store *bus.Store, identity *certs.Identity, tracer local.Tracer, listen string) (*deploy.Node, error) {
 	data, err := DataPath(o.dataDir)
 	if err != nil {
 		return nil, err
@@ -256,6 +261,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 		Profiles: plans,
 		Work:     plans,
 		State:    plans,
+		Logs:     plans,
 	})
 	var server, client *tls.Config
 	if identity != nil {
@@ -270,7 +276,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 	c := deploy.NodeConfig{
 		Changed: changes.add,
 		Scratch: scratchDirectory(data),
-		Process: o.process, Version: Build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log,
+		Process: o.process, Version: Build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Logs: kept.read,
 		Transports: map[string]transport.Transport{
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "shm": shm.New(client), "nats": natsLink,
 		},
@@ -364,6 +370,10 @@ type lateNode struct{ node **deploy.Node }
 
 func (l *lateNode) ListWorkers(ctx context.Context, r *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	return (*l.node).ListWorkers(ctx, r)
+}
+
+func (l *lateNode) ReadWorkerLog(ctx context.Context, r *api.ReadWorkerLogRequest) (*api.ReadWorkerLogResponse, error) {
+	return (*l.node).ReadWorkerLog(ctx, r)
 }
 
 func (l *lateNode) GetPlan(ctx context.Context, r *api.GetPlanRequest) (*api.Plan, error) {

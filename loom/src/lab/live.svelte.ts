@@ -3,7 +3,7 @@
 import { ApiError, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
 import type { Design } from "./design.svelte";
-import { service, sleep, unavailable, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
+import { service, sleep, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
 
 /** Live is what is known of the machine's lab service. */
 export class Live {
@@ -33,6 +33,7 @@ export class Live {
   /** may returns why something is not allowed; empty if it is. */
   may(what: "up" | "down" | "exec" | "capture" | "link"): string {
     if (this.available === false) return this.why;
+    if (this.available === null) return "the lab service has not answered yet";
     if (what === "link") return needs("operate");
     const role = needs("admin");
     if (role) return role;
@@ -45,12 +46,12 @@ export class Live {
       const info = await service.info();
       this.allowed = info.allowed ?? [];
       this.labs = await service.list();
-      this.available = true;
-      this.why = "";
+      [this.available, this.why, this.lost] = [true, "", ""];
     } catch (err) {
-      if (err instanceof ApiError && err.status === 0) this.lost = err.message;
-      this.available = unavailable(err) ? false : this.available;
-      this.why = textOf(err);
+      // Whatever else is answered to looking says that there is no lab service.
+      const away = err instanceof ApiError && (err.status === 0 || err.status === 401);
+      if (away) this.lost = textOf(err);
+      else [this.available, this.why] = [false, textOf(err)];
     }
   }
 
@@ -143,7 +144,7 @@ export class Live {
       this.error += "\nThe lab was changed elsewhere since this draft was made. Nothing is lost: deploy again to see the difference to what runs now, or open the running lab beside it.";
       this.design.madeFrom(this.design.draft.lab, "");
     }
-    if (unavailable(err)) void this.look();
+    void this.look();
   }
 
   /** work shows a job until it has ended. */

@@ -1,6 +1,6 @@
 // The lab service of the controller's machine, as the northbound offers it.
 
-import { ApiError, del, get, post } from "../api/client";
+import { del, get, post } from "../api/client";
 import type { Problem } from "./document";
 
 export interface Summary {
@@ -160,11 +160,6 @@ export const service = {
   },
   capture: (lab: string, node: string, port: number, filter: string, octets: number) => `${of(lab)}/capture?${new URLSearchParams({ node, port: String(port), filter, octets: String(octets) })}`,
 };
-
-/** unavailable reports whether an error says that the machine has no lab service. */
-export function unavailable(err: unknown): boolean {
-  return err instanceof ApiError && (err.status === 404 || err.status === 501 || err.status === 502 || err.status === 503);
-}
 
 /** sleep waits some milliseconds. */
 export const sleep = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,8 +113,13 @@ func (c *cables) carry(wire int, k *cable, mtu int) error {
 		c.room, c.free = room, nil
 	}
 	for i := range k.taps {
-		c.lanes = append(c.lanes, &lane{cable: k, from: i})
-		if err := c.watch(k.taps[i].fd, int32(len(c.lanes)-1)); err != nil {
+		at := slices.Index(c.lanes, nil) // of a cable that is gone
+		if at < 0 {
+			at = len(c.lanes)
+			c.lanes = append(c.lanes, nil)
+		}
+		c.lanes[at] = &lane{cable: k, from: i}
+		if err := c.watch(k.taps[i].fd, int32(at)); err != nil {
 			return fmt.Errorf("watch %s: %w", k.taps[i].name, err)
 		}
 	}
@@ -135,6 +141,25 @@ func (c *cables) set(wire int, delay, jitter time.Duration, up bool) error {
 	}
 	k.up = up
 	return errors.Join(k.taps[0].setCarrier(up), k.taps[1].setCarrier(up))
+}
+
+// remove removes a cable, if there is one, with the frames under way.
+func (c *cables) remove(wire int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.byWire[wire]
+	if k == nil {
+		return
+	}
+	delete(c.byWire, wire)
+	for i, l := range c.lanes {
+		if l != nil && l.cable == k {
+			c.lanes[i] = nil
+		}
+	}
+	c.busy = slices.DeleteFunc(c.busy, func(l *lane) bool { return l.cable == k })
+	k.taps[0].close() // epoll forgets them
+	k.taps[1].close()
 }
 
 // close ends the thread and removes every TAP device.
@@ -182,7 +207,9 @@ func (c *cables) run() {
 			case wakeID:
 				_, _ = unix.Read(c.wake, scratch[:])
 			default:
-				c.read(c.lanes[id])
+				if l := c.lanes[id]; l != nil {
+					c.read(l)
+				}
 			}
 		}
 		c.deliver()

@@ -167,11 +167,13 @@ func (k *keeper) close() {
 // one wire.
 type order struct {
 	Programs bool  `json:"programs,omitempty"` // what became of them
-	Start    bool  `json:"start,omitempty"`    // having started them
+	Start    bool  `json:"start,omitempty"`    // having started those that the state names, and ended others
+	End      bool  `json:"end,omitempty"`      // having ended those that the state does not name
 	Nodes    bool  `json:"nodes,omitempty"`    // keep the daemons of nodes from now on
 	Wire     int   `json:"wire"`
-	Lay      bool  `json:"lay,omitempty"`   // make the cable the state describes
-	Delay    Delay `json:"delay,omitempty"` // else set its delay, jitter and carrier
+	Lay      bool  `json:"lay,omitempty"`    // make the cable the state describes
+	Remove   bool  `json:"remove,omitempty"` // the cable, if there is one
+	Delay    Delay `json:"delay,omitempty"`  // else set its delay, jitter and carrier
 	Jitter   Delay `json:"jitter,omitempty"`
 	Down     bool  `json:"down,omitempty"`
 }
@@ -206,7 +208,11 @@ func (k *keeper) serve(ctx context.Context) {
 }
 
 func (k *keeper) obey(ctx context.Context, o order) error {
-	if o.Programs && !o.Start {
+	if o.Programs && !o.Start && !o.End {
+		return nil
+	}
+	if o.Remove {
+		k.cables.remove(o.Wire)
 		return nil
 	}
 	if !o.Programs && !o.Lay && !o.Nodes {
@@ -216,16 +222,21 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if err != nil {
 		return err
 	}
+	if o.End {
+		k.programs.end(s)
+		return nil
+	}
 	if o.Start {
 		return k.programs.start(ctx, s)
 	}
 	if o.Nodes {
 		return k.keepNodes(ctx, s)
 	}
-	if o.Wire < 0 || o.Wire >= len(s.Wires) {
+	i := slices.IndexFunc(s.Wires, func(w wire) bool { return w.ID == o.Wire })
+	if i < 0 {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}
-	return k.cables.lay(&s.Wires[o.Wire])
+	return k.cables.lay(&s.Wires[i])
 }
 
 // keepNodes has the daemons of nodes started again when they end, from now on.

@@ -72,7 +72,7 @@ func TestParseNodes(t *testing.T) {
 // unread returns the topology without where it was read.
 func unread(t *Topology) *Topology {
 	c := t.clone()
-	c.line = 0
+	c.line, c.text = 0, nil
 	for i := range c.Switches {
 		c.Switches[i].line = 0
 	}

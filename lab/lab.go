@@ -194,7 +194,9 @@ func List(ctx context.Context) ([]Status, error) {
 			st.Created, st.Controllers = s.Created, s.Topology.Controllers
 			st.Switches, st.Hosts, st.Links = len(s.Topology.Switches), len(s.Topology.Hosts), len(s.Topology.Links)
 			if s.Ready {
-				st.State = s.health()
+				if st.State = s.health(); st.State == "up" && len(s.Todo) > 0 {
+					st.State = "half applied: apply its file again"
+				}
 			}
 			for _, p := range (&Lab{state: s}).Programs(ctx) {
 				st.Programs++

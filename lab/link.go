@@ -126,34 +126,39 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 		if change.Loss != nil {
 			to.Loss = *change.Loss
 		}
-		was := w.Shape
-		w.Shape = to
-		replaced := false
-		switch {
-		case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
-			o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == LinkIsDown}
-			if _, err := ask(ctx, s.Name, o); err != nil {
-				return err
-			}
-		case !w.Cable && to.needsCable():
-			w.Cable, replaced = true, true
-			if err := s.replaceByCable(ctx, w); err != nil {
-				return err
-			}
-		}
-		if to.Rate != was.Rate || (replaced && to.Rate != 0) {
-			if err := applyRates(w); err != nil {
-				return err
-			}
-		}
-		if to.Loss != was.Loss || (replaced && w.lossy()) {
-			if err := needTools("nft"); err != nil {
-				return err
-			}
-			return applyLoss(w)
-		}
-		return nil
+		return s.reshape(ctx, w, to)
 	})
+}
+
+// reshape changes what a link does to packets.
+func (s *state) reshape(ctx context.Context, w *wire, to Shape) error {
+	was := w.Shape
+	w.Shape = to
+	replaced := false
+	switch {
+	case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
+		o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == LinkIsDown}
+		if _, err := ask(ctx, s.Name, o); err != nil {
+			return err
+		}
+	case !w.Cable && to.needsCable():
+		w.Cable, replaced = true, true
+		if err := s.replaceByCable(ctx, w); err != nil {
+			return err
+		}
+	}
+	if to.Rate != was.Rate || (replaced && to.Rate != 0) {
+		if err := applyRates(w); err != nil {
+			return err
+		}
+	}
+	if to.Loss != was.Loss || (replaced && w.lossy()) {
+		if err := needTools("nft"); err != nil {
+			return err
+		}
+		return applyLoss(w)
+	}
+	return nil
 }
 
 // replaceByCable removes a wire's veth pair and has the keeper lay a cable

@@ -41,8 +41,7 @@ func manageRanges() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("169.254.64.0/18")}
 }
 
-// buildManagement makes the second interfaces of the managed hosts. Labs take
-// their addresses one after the other.
+// buildManagement makes the second interfaces of the managed hosts.
 func (s *state) buildManagement(ctx context.Context) error {
 	var hosts []*Host
 	for i := range s.Topology.Hosts {
@@ -53,6 +52,12 @@ func (s *state) buildManagement(ctx context.Context) error {
 	if len(hosts) == 0 {
 		return nil
 	}
+	return s.manageHosts(ctx, hosts)
+}
+
+// manageHosts makes the second interfaces of hosts. Labs take their addresses one
+// after the other.
+func (s *state) manageHosts(ctx context.Context, hosts []*Host) error {
 	lock, err := os.Open(runDir)
 	if err == nil {
 		defer lock.Close()
@@ -72,7 +77,9 @@ func (s *state) buildManagement(ctx context.Context) error {
 			return err
 		}
 		free := freePairs(used)
-		s.Manage = map[string]Management{}
+		if s.Manage == nil {
+			s.Manage = map[string]Management{}
+		}
 		for _, host := range hosts {
 			m, ok := free()
 			if !ok {

@@ -195,29 +195,41 @@ func (s *state) transaction(o ovs) []string {
 		if sw.Kind == KindRouter || s.ovsOf(sw.Name) != o {
 			continue
 		}
-		br := s.Bridges[sw.Name]
-		args = append(args, "--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name)))
-		if sw.controlled() {
-			args = append(args, "fail_mode="+sw.FailMode, "protocols="+strings.Join(sw.Protocols, ","),
-				"other_config:datapath-id="+sw.DPID.String(), "other_config:disable-in-band=true")
-		} else {
-			args = append(args, "fail_mode="+FailStandalone)
-		}
-		var refs []string
-		for k, target := range s.targets(sw) {
-			ref := fmt.Sprintf("@c%d_%d", i, k)
-			refs = append(refs, ref)
-			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", target),
-				"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
-		}
-		if refs != nil {
-			args = append(args, "--", "set", "bridge", br, "controller="+strings.Join(refs, ","))
-		}
+		args = append(args, s.addBridge(sw, fmt.Sprintf("@c%d", i))...)
 		for _, e := range ports[sw.Name] {
-			args = append(args, addPort(br, e)...)
+			args = append(args, addPort(s.Bridges[sw.Name], e)...)
 		}
 	}
 	return args
+}
+
+// addBridge is the arguments of ovs-vsctl that make a switch without its ports;
+// id begins those of its controllers in the transaction.
+func (s *state) addBridge(sw *Switch, id string) []string {
+	br := s.Bridges[sw.Name]
+	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name))}
+	if sw.controlled() {
+		args = append(args, sw.settings()...)
+		args = append(args, "other_config:disable-in-band=true")
+	} else {
+		args = append(args, "fail_mode="+FailStandalone)
+	}
+	var refs []string
+	for k, target := range s.targets(sw) {
+		ref := fmt.Sprintf("%s_%d", id, k)
+		refs = append(refs, ref)
+		args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", target),
+			"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
+	}
+	if refs != nil {
+		args = append(args, "--", "set", "bridge", br, "controller="+strings.Join(refs, ","))
+	}
+	return args
+}
+
+// settings is what a file says of a switch that has controllers, as columns of its bridge.
+func (s *Switch) settings() []string {
+	return []string{"fail_mode=" + s.FailMode, "protocols=" + strings.Join(s.Protocols, ","), "other_config:datapath-id=" + s.DPID.String()}
 }
 
 // targets is where a switch connects to, for each controller.

@@ -28,7 +28,11 @@ func Load(path string) (*Topology, error) {
 
 // Parse is Load for text at hand; file names it in messages, and gives the
 // lab its name if the text does not.
-func Parse(file string, text []byte) (*Topology, error) {
+func Parse(file string, text []byte) (*Topology, error) { return parse(file, text, nil) }
+
+// parse is Parse; running, if not nil, is a lab whose names, numbers and
+// addresses those in both keep, unless the text gives them others.
+func parse(file string, text []byte, running *state) (*Topology, error) {
 	r := &reader{file: file}
 	docs, mistakes, ok := document.ReadAll(text, limits())
 	for _, m := range mistakes {
@@ -45,8 +49,11 @@ func Parse(file string, text []byte) (*Topology, error) {
 	if len(mistakes) == 0 && isT3D(docs[0]) {
 		return parseT3D(file, docs[0])
 	}
-	t := &Topology{file: file, line: docs[0].Line}
+	t := &Topology{file: file, line: docs[0].Line, text: text}
 	r.topology(docs[0], t)
+	if running != nil {
+		t.keep(running)
+	}
 	if t.Name == "" {
 		t.Name = nameFrom(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -124,7 +125,16 @@ func (l *Lab) KeepText(text []byte) error {
 	if err != nil {
 		return err
 	}
+	return s.keepText(text)
+}
+
+// keepText is KeepText; nil: the lab is made from none.
+func (s *state) keepText(text []byte) error {
 	path, err := s.textFile()
+	if err != nil || text == nil {
+		return err
+	}
+	before, err := filepath.Glob(filepath.Join(s.dir(), "file-*.yaml"))
 	if err != nil {
 		return err
 	}
@@ -133,6 +143,11 @@ func (l *Lab) KeepText(text []byte) error {
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
+	}
+	for _, old := range before {
+		if old != path {
+			os.Remove(old)
+		}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func marksOf(pid int) (started, kept string) {
 // are found whatever became of those that started them.
 type belongs struct {
 	spaces map[inode]bool
-	dir    string
+	dir    string // empty: marks do not count
 }
 
 func newBelongs(lab string) belongs {
@@ -78,6 +78,9 @@ func newBelongs(lab string) belongs {
 func (b belongs) has(pid int) bool {
 	if in, ok := inodeOf(filepath.Join("/proc", strconv.Itoa(pid), "ns/net")); ok && b.spaces[in] {
 		return true
+	}
+	if b.dir == "" {
+		return false
 	}
 	started, kept := marksOf(pid)
 	return started == b.dir || kept == b.dir

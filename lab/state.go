@@ -33,6 +33,8 @@ type state struct {
 	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
 	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology; of eth1 last
 	Nodes     []labNode             `json:"nodes,omitempty"`  // hybrid nodes and routers
+	Given     bool                  `json:"given,omitempty"`  // who brought it up gave the controllers, not its file
+	Todo      []task                `json:"todo,omitempty"`   // what an apply has still to do, in that order
 
 	tell func(node, did string) // Options.Node; may be nil
 }

@@ -25,6 +25,7 @@ type Topology struct {
 
 	file string // where it was read from, for messages
 	line int
+	text []byte // of a lab file that it was read from
 }
 
 // Switch is one switch, mostly an OpenFlow switch, which is an Open vSwitch bridge.

@@ -68,7 +68,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		return nil, err
 	}
 	s := newState(t)
-	s.TLS, s.Weft, s.tell = opt.TLS, opt.Weft, opt.Node
+	s.TLS, s.Weft, s.tell, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
 	dir, err := filepath.Abs(filepath.Dir(t.file))
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of %s: %w", t.file, err)
@@ -147,6 +147,9 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		return err
 	}
 	if err := s.writeNodes(); err != nil {
+		return err
+	}
+	if err := s.keepText(s.Topology.text); err != nil {
 		return err
 	}
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {

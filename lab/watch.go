@@ -2,8 +2,10 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,25 +56,68 @@ type programs struct {
 	all []*watched
 }
 
-// start starts the programs of a lab, once. They are ended when ctx ends.
+// start has the programs of a lab run, lets those that do already go on, and
+// ends others. All are ended when ctx ends.
 func (p *programs) start(ctx context.Context, s *state) error {
+	p.end(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.all) > 0 {
-		return nil
+	running := map[string]*watched{}
+	for _, w := range p.all {
+		running[w.identity()] = w
 	}
+	p.all = nil
+	for _, w := range s.watched() {
+		if r := running[w.identity()]; r != nil {
+			p.all = append(p.all, r)
+			continue
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
+		inner, stop := context.WithCancel(ctx)
+		w.stop = stop
+		p.all = append(p.all, w)
+		p.wg.Go(func() {
+			defer close(w.ended)
+			defer stop()
+			w.run(inner)
+		})
+	}
+	return nil
+}
+
+// end ends the programs that are not those of a lab.
+func (p *programs) end(s *state) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := map[string]bool{}
+	for _, w := range s.watched() {
+		wanted[w.identity()] = true
+	}
+	var ending []*watched
+	p.all = slices.DeleteFunc(slices.Clone(p.all), func(w *watched) bool {
+		if wanted[w.identity()] {
+			return false
+		}
+		w.stop()
+		ending = append(ending, w)
+		return true
+	})
+	for _, w := range ending {
+		<-w.ended
+	}
+}
+
+// watched is every program of the lab, not running yet.
+func (s *state) watched() (all []*watched) {
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
 		for j := range h.Run {
-			w, err := s.watch(h, &h.Run[j])
-			if err != nil {
-				return err
-			}
-			p.all = append(p.all, w)
-			p.wg.Go(func() { w.run(ctx) })
+			all = append(all, &watched{state: s, host: h, program: &h.Run[j], ended: make(chan struct{})})
 		}
 	}
-	return nil
+	return all
 }
 
 func (p *programs) status() []ProgramStatus {
@@ -93,7 +138,9 @@ type watched struct {
 	host    *Host
 	program *Program
 	log     *programLog
-	out     *os.File // what the program writes to; log gets it
+	out     *os.File      // what the program writes to; log gets it
+	stop    func()        // has run return
+	ended   chan struct{} // once it has
 
 	mu     sync.Mutex // guards status
 	status ProgramStatus
@@ -103,12 +150,19 @@ func newStatus(s *state, host string, p *Program, is ProgramState) ProgramStatus
 	return ProgramStatus{Host: host, Name: p.Name, Command: p.Command, Restart: p.Restart, State: is, Log: s.logFile(host, p.Name)}
 }
 
-func (s *state) watch(h *Host, p *Program) (*watched, error) {
-	log, err := openLog(s.logFile(h.Name, p.Name))
-	if err != nil {
-		return nil, err
-	}
-	return &watched{state: s, host: h, program: p, log: log, status: newStatus(s, h.Name, p, ProgramStarting)}, nil
+// open makes what the program's log and status are kept in.
+func (w *watched) open() (err error) {
+	w.log, err = openLog(w.state.logFile(w.host.Name, w.program.Name))
+	w.status = newStatus(w.state, w.host.Name, w.program, ProgramStarting)
+	return err
+}
+
+// identity is alike of two that need not be told apart: the same program, told
+// the same, on the same CPUs.
+func (w *watched) identity() string {
+	p := *w.program
+	p.line = 0
+	return fmt.Sprintf("%s %+v %v %q", w.host.Name, p, w.host.CPUs, w.state.environment(nil, w.host))
 }
 
 // run starts the program, and starts it again, until ctx ends.
@@ -252,10 +306,10 @@ const settling = time.Second
 // while or has ended.
 func (s *state) startPrograms(ctx context.Context) error {
 	if s.Weft != "" {
-		if err := os.Mkdir(s.programsDir(), 0o755); err != nil {
+		if err := os.MkdirAll(s.programsDir(), 0o755); err != nil {
 			return fmt.Errorf("start programs: %w", err)
 		}
-		if err := os.Symlink(s.Weft, filepath.Join(s.programsDir(), "weft")); err != nil {
+		if err := os.Symlink(s.Weft, filepath.Join(s.programsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("start programs: %w", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // wire is one link as it is made on this machine.
 type wire struct {
-	ID    int       `json:"id"` // index in state.Wires
+	ID    int       `json:"id"` // for good, and of no other
 	A     end       `json:"a"`  // always a switch
 	B     end       `json:"b"`
 	Cable bool      `json:"cable"` // two TAP devices and the keeper; else a veth pair
@@ -79,9 +79,14 @@ const maxIface = 15 // IFNAMSIZ less the terminating zero
 
 // newState lays a completed topology out on this machine: names of bridges,
 // namespaces and interfaces, the way each link is made.
-func newState(t *Topology) *state {
+func newState(t *Topology) *state { return layOut(t, &state{}) }
+
+// layOut is newState where was is there already: what is in both keeps its
+// names.
+func layOut(t *Topology, was *state) *state {
 	s := &state{Name: t.Name, Topology: t, Bridges: map[string]string{}}
 	used := map[string]bool{"lo": true, "all": true, "default": true, "ovs-netdev": true, "ovs-system": true}
+	kept, next := was.names(used)
 	name := func(wanted, short string) string {
 		for n := 0; len(wanted) > maxIface || used[wanted]; n++ {
 			wanted = short
@@ -93,6 +98,10 @@ func newState(t *Topology) *state {
 		return wanted
 	}
 	for i, sw := range t.Switches {
+		if bridge, ok := was.Bridges[sw.Name]; ok {
+			s.Bridges[sw.Name] = bridge
+			continue
+		}
 		wanted := sw.Name
 		if sw.Kind == KindHybrid && nodeInterface.MatchString(wanted) {
 			wanted = fmt.Sprintf("sw%d", i+1)
@@ -112,6 +121,9 @@ func newState(t *Topology) *state {
 		}
 		if t.Switches[i].Kind == KindHybrid && t.OVS == OVSOwn {
 			e.Netns = hostNetns(t.Name, sw)
+		}
+		if was, ok := kept[fmt.Sprintf("%s:%d", sw, port)]; ok {
+			return was
 		}
 		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
 		return e
@@ -139,11 +151,31 @@ func newState(t *Topology) *state {
 		}
 	}
 	for i := range s.Wires {
-		s.Wires[i].ID = i
+		s.Wires[i].ID = next + i
 		s.Wires[i].State = LinkIsUp
 	}
 	s.layNodes(name)
 	return s
+}
+
+// names marks the names of bridges and interfaces that are in use, and returns
+// the ends at switches, and the least number that no wire has.
+func (s *state) names(used map[string]bool) (ends map[string]end, next int) {
+	ends = map[string]end{}
+	for _, bridge := range s.Bridges {
+		used[bridge] = true
+	}
+	for i := range s.Wires {
+		w := &s.Wires[i]
+		next = max(next, w.ID+1)
+		for _, e := range w.ends() {
+			if e.bridged() {
+				used[e.Iface] = true
+				ends[e.String()] = *e
+			}
+		}
+	}
+	return ends, next
 }
 
 // hostIface is the interface of every host, hostIface1 that of those with Host.Eth1.

@@ -1,0 +1,79 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/lab"
+)
+
+func labApplyCommand() *cobra.Command {
+	var name, output string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Make a running lab what its changed file says",
+		Long: `Make a running lab what its changed topology file says. Only what differs is
+touched: nodes, hosts and links that are added, deleted or changed; other links carry
+on without loss. What the file leaves open, such as ports and addresses, stays as
+it is in the lab.
+
+The lab's controllers, and routing:, control:, ovs: and the kind of a switch, cannot be
+changed while it is up, nor nodes and links of a lab with hybrid nodes, routers or
+bridges, but for rates, delays, loss and programs. That is refused before anything is
+touched. If it fails, or is ended, apply the file again: that completes it.`,
+		Example: `  weft lab apply triangle.yaml --dry-run
+  weft lab apply triangle.yaml
+  weft lab apply changed.yaml --name triangle -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
+			text, err := document.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read lab file: %w", err)
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			d, err := lab.Apply(ctx, args[0], text, lab.ApplyOptions{Name: name, DryRun: dryRun, Progress: func(s lab.Step) {
+				if !s.Done {
+					progress.Doing(s.Item.String())
+				}
+			}})
+			if err != nil {
+				return err
+			}
+			progress.Stop()
+			return labPrint(cmd.OutOrStdout(), output, d, func(w *labTable) { labDifference(w, d, dryRun) })
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "the lab (default: that of the file's name)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what differs, and touch nothing")
+	labOutputFlag(cmd, &output)
+	return cmd
+}
+
+func labDifference(w *labTable, d *lab.Difference, dryRun bool) {
+	will := ""
+	if dryRun {
+		will = "to be "
+	}
+	if d.None() {
+		fmt.Fprintf(w, "lab %s is what the file says\n", d.Lab)
+	}
+	for _, i := range d.Deleted {
+		fmt.Fprintf(w, "%s %s: %sdeleted\n", i.Kind, i.Name, will)
+	}
+	for _, i := range d.Added {
+		fmt.Fprintf(w, "%s %s: %sadded\n", i.Kind, i.Name, will)
+	}
+	for _, e := range d.Changed {
+		fmt.Fprintf(w, "%s %s: %s %schanged from %s to %s\n", e.Kind, e.Name, e.What, will, e.From, e.To)
+	}
+}

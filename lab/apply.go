@@ -1,0 +1,158 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ApplyOptions says how Apply changes a lab.
+type ApplyOptions struct {
+	// Name of the lab; empty: that of the file.
+	Name string
+	// DryRun says to return what differs, and to touch nothing.
+	DryRun bool
+	// Progress, if not nil, is told of each part of the lab before it is touched
+	// and once that is done, from one goroutine.
+	Progress func(Step)
+}
+
+// Step is a part of the work of Apply.
+type Step struct {
+	Item
+	Do   string // "added", "deleted" or "changed"
+	Done bool   // else it begins
+}
+
+// Apply makes a running lab what a changed lab file says, and returns what
+// differed. Only that is touched: other links carry on without loss. What the
+// file leaves open stays as it is in the lab, and so do links that have been
+// unplugged. What cannot be changed in a running lab is refused before anything
+// is touched. If Apply fails, or is killed, another one completes it.
+func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Difference, error) {
+	if opt.Name == "" {
+		t, err := Parse(file, text)
+		if err != nil {
+			return nil, err
+		}
+		opt.Name = t.Name
+	}
+	if !opt.DryRun {
+		if err := needRoot(); err != nil {
+			return nil, err
+		}
+		lock, err := lockState(opt.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer lock.Close()
+	}
+	l, err := Open(opt.Name)
+	if err != nil {
+		return nil, err
+	}
+	s := l.state
+	to, err := parse(file, text, s)
+	if err != nil {
+		return nil, err
+	}
+	to.Name = s.Name
+	d := s.differs(to)
+	if err := s.refuse(to, d); err != nil {
+		return nil, fmt.Errorf("apply %s to lab %s: %w", file, s.Name, err)
+	}
+	if opt.DryRun {
+		return d, nil
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(Step) {}
+	}
+	c := &change{state: s, text: to.text, progress: opt.Progress}
+	if err := c.run(ctx, to); err != nil {
+		done := "nothing was done"
+		if len(c.done) > 0 {
+			done = "done before: " + strings.Join(first(c.done), ", ")
+		}
+		return d, fmt.Errorf("apply %s to lab %s: %w; %s; apply it again to complete it", file, s.Name, err, done)
+	}
+	return d, nil
+}
+
+// now is the topology of a lab with its links as they are, without what an
+// apply that was not finished has not made.
+func (s *state) now() *Topology {
+	t := s.Topology.clone()
+	for i := range t.Hosts {
+		t.Hosts[i].Shape = s.Wires[i].Shape
+	}
+	for i := range t.Links {
+		t.Links[i].Shape = s.Wires[len(t.Hosts)+i].Shape
+	}
+	return t
+}
+
+// differs is what leads from the lab to a topology, with what an apply that was
+// not finished has left to be done.
+func (s *state) differs(to *Topology) *Difference {
+	from := s.now()
+	unmade := func(kind, name string) bool {
+		return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Do == doAdd && t.Item == Item{kind, name} })
+	}
+	from.Links = slices.DeleteFunc(from.Links, func(l Link) bool { return unmade(kindLink, l.String()) })
+	from.Hosts = slices.DeleteFunc(from.Hosts, func(h Host) bool { return unmade(kindHost, h.Name) })
+	from.Switches = slices.DeleteFunc(from.Switches, func(w Switch) bool { return unmade(kindSwitch, w.Name) })
+	d := Compare(from, to)
+	for _, t := range s.Todo {
+		switch {
+		case t.Do == doDelete && !slices.Contains(d.Deleted, t.Item):
+			d.Deleted = append(d.Deleted, t.Item)
+		case t.Do == doChange && !slices.ContainsFunc(d.Changed, func(e Edit) bool { return e.Item == t.Item }):
+			d.Changed = append(d.Changed, Edit{t.Item, "state", "half made", "up"})
+		}
+	}
+	return d
+}
+
+// refuse says what of a difference cannot be made in a running lab.
+func (s *state) refuse(to *Topology, d *Difference) error {
+	if d.None() {
+		return nil
+	}
+	again := fmt.Sprintf("; allowed: take the lab down and up again with the changed file (weft lab down %s)", s.Name)
+	for _, e := range d.Changed {
+		if e.Kind == kindLab || e.Kind == kindSwitch && e.What == "kind" {
+			return fmt.Errorf("%s cannot be changed from %s to %s while the lab is up%s", strings.TrimSpace(e.What+" of "+e.Item.String()), e.From, e.To, again)
+		}
+	}
+	if !s.Topology.hasNodes() && !to.hasNodes() {
+		return errors.Join(s.withTopology(to).checkPrograms(), s.withTopology(to).checkCPUs(), s.needLoss(to))
+	}
+	for _, i := range slices.Concat(d.Added, d.Deleted) {
+		return fmt.Errorf("%s cannot be added or deleted while a lab with hybrid nodes, routers or bridges is up%s", i, again)
+	}
+	for _, e := range d.Changed {
+		if !slices.Contains([]string{"rate", "delay", "jitter", "loss", "cpus"}, e.What) && !strings.HasPrefix(e.What, "program ") {
+			return fmt.Errorf("%s cannot be changed from %s to %s while a lab with hybrid nodes, routers or bridges is up%s", e.What+" of "+e.Item.String(), e.From, e.To, again)
+		}
+	}
+	return errors.Join(s.withTopology(to).checkPrograms(), s.withTopology(to).checkCPUs(), s.needLoss(to))
+}
+
+func (s *state) withTopology(t *Topology) *state {
+	c := *s
+	c.Topology = t
+	return &c
+}
+
+// needLoss reports whether what makes links lose packets is not installed and needed.
+func (s *state) needLoss(t *Topology) error {
+	lossy := slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
+		slices.ContainsFunc(t.Hosts, func(h Host) bool { return h.Loss > 0 }) ||
+		slices.ContainsFunc(t.Links, func(l Link) bool { return l.Loss > 0 })
+	if !lossy {
+		return nil
+	}
+	return needTools("nft")
+}

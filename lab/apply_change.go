@@ -1,0 +1,282 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// task is something that Apply does. It may be done again.
+type task struct {
+	Item
+	Do   string   `json:"do"` // doAdd, doDelete or doChange
+	Work workKind `json:"work"`
+	Wire *wire    `json:"wire,omitempty"` // to be removed
+	ID   int      `json:"id,omitempty"`   // of the wire to be made or changed
+	Of   string   `json:"of,omitempty"`   // the bridge to be removed
+}
+
+const (
+	doAdd    = "added"
+	doDelete = "deleted"
+	doChange = "changed"
+)
+
+// workKind is what is done, in this order.
+type workKind int
+
+const (
+	workUnwire workKind = iota
+	workDeleteHost
+	workDeleteSwitch
+	workAddSwitch
+	workSetSwitch
+	workAddHost
+	workWire
+	workShape
+	workAddresses
+	workManage
+)
+
+// change is the work of Apply. The lab's state becomes that of the changed lab
+// at once, with the tasks that lead there; each that is done is struck off.
+type change struct {
+	state    *state
+	text     []byte
+	progress func(Step)
+	done     []string
+}
+
+func (c *change) run(ctx context.Context, to *Topology) error {
+	s := c.state
+	todo := s.become(to)
+	slices.SortStableFunc(todo, func(a, b task) int { return int(a.Work) - int(b.Work) })
+	s.Todo = todo
+	if err := errors.Join(s.save(), s.keepText(c.text)); err != nil {
+		return err
+	}
+	if err := s.writeNames(); err != nil {
+		return err
+	}
+	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
+		return err
+	}
+	if _, err := ask(ctx, s.Name, order{Programs: true, End: true}); err != nil {
+		return err
+	}
+	home, err := findHome()
+	if err != nil {
+		return err
+	}
+	defer home.close()
+	for len(s.Todo) > 0 {
+		t := s.Todo[0]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.progress(Step{Item: t.Item, Do: t.Do})
+		if err := s.do(ctx, home, &t); err != nil {
+			return fmt.Errorf("%s is not %s: %w", t.Item, t.Do, err)
+		}
+		s.Todo = s.Todo[1:]
+		if err := s.save(); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(s.Todo, func(o task) bool { return o.Item == t.Item }) {
+			c.done = append(c.done, t.Item.String()+" "+t.Do)
+			c.progress(Step{Item: t.Item, Do: t.Do, Done: true})
+		}
+	}
+	for _, o := range s.allOVS() {
+		if err := o.checkPorts(ctx, s); err != nil {
+			return err
+		}
+	}
+	return s.startPrograms(ctx)
+}
+
+// become makes the state that of a changed lab and returns what has to be done,
+// with what was to be done before.
+func (s *state) become(to *Topology) []task {
+	d := Compare(s.now(), to)
+	was := *s
+	if to.hasNodes() {
+		s.Topology, s.Wires = s.Topology.with(to), slices.Clone(s.Wires)
+		for i := range s.Wires {
+			s.Wires[i].Shape = s.shapeOf(i)
+		}
+	} else {
+		laid := layOut(to, &was)
+		s.Topology, s.Bridges, s.Wires = to, laid.Bridges, laid.Wires
+	}
+	todo := s.wireTasks(&was)
+	for _, i := range d.Deleted {
+		switch i.Kind {
+		case kindHost:
+			todo = append(todo, task{Item: i, Do: doDelete, Work: workDeleteHost})
+		case kindSwitch:
+			todo = append(todo, task{Item: i, Do: doDelete, Work: workDeleteSwitch, Of: was.Bridges[i.Name]})
+		}
+	}
+	for _, i := range d.Added {
+		switch i.Kind {
+		case kindHost:
+			todo = append(todo, task{Item: i, Do: doAdd, Work: workAddHost})
+		case kindSwitch:
+			todo = append(todo, task{Item: i, Do: doAdd, Work: workAddSwitch})
+		}
+	}
+	for _, e := range d.Changed {
+		t := task{Item: e.Item, Do: doChange}
+		switch {
+		case e.Kind == kindSwitch:
+			t.Work = workSetSwitch
+		case e.Kind == kindHost && e.What == "manage":
+			t.Work = workManage
+		case e.Kind == kindHost && slices.Contains([]string{"ipv4", "ipv6", "gateway4", "gateway6"}, e.What):
+			t.Work = workAddresses
+		default:
+			continue
+		}
+		todo = append(todo, t)
+	}
+	for _, t := range was.Todo {
+		if s.still(&t) {
+			todo = append(todo, t)
+		}
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(todo, func(t task) bool {
+		key := fmt.Sprint(t.Work, t.Item, t.ID, t.Of)
+		if t.Wire != nil {
+			key += fmt.Sprint(t.Wire.ID)
+		}
+		twice := seen[key]
+		seen[key] = true
+		return twice
+	})
+}
+
+// still reports whether a task that was to be done before still is.
+func (s *state) still(t *task) bool {
+	host, hasHost := s.Topology.HostByName(t.Name)
+	_, hasSwitch := s.Topology.SwitchByName(t.Name)
+	switch t.Work {
+	case workUnwire:
+		return true
+	case workDeleteHost:
+		return !hasHost
+	case workDeleteSwitch:
+		return !hasSwitch
+	case workWire, workShape:
+		return s.wireByID(t.ID) != nil
+	case workAddSwitch, workSetSwitch:
+		return hasSwitch
+	}
+	return hasHost && host != nil
+}
+
+// wireTasks takes over the wires that are there already, and returns what is to
+// be done to others.
+func (s *state) wireTasks(was *state) (todo []task) {
+	old := map[string]*wire{}
+	for i := range was.Wires {
+		old[was.Wires[i].key()] = &was.Wires[i]
+	}
+	for i := range s.Wires {
+		w := &s.Wires[i]
+		item, do := s.itemOf(w), doChange
+		there := old[w.key()]
+		if there == nil {
+			if item.Kind == kindLink {
+				do = doAdd
+			} else if _, before := was.Topology.HostByName(item.Name); !before {
+				do = doAdd
+			}
+			todo = append(todo, task{Item: item, Do: do, Work: workWire, ID: w.ID})
+			continue
+		}
+		delete(old, w.key())
+		wanted := *w
+		mac := wanted.B.MAC
+		*w = *there
+		w.Shape, w.VLAN, w.Cable = wanted.Shape, wanted.VLAN, there.Cable || wanted.Cable || wanted.Shape.needsCable()
+		if w.B.Host && w.B.Iface == hostIface {
+			w.B.MAC = mac
+		}
+		switch {
+		case w.mtu() != there.mtu(), w.VLAN != there.VLAN, w.Cable != there.Cable, w.B.MAC != there.B.MAC:
+			todo = append(todo, task{Item: item, Do: do, Work: workUnwire, Wire: there}, task{Item: item, Do: do, Work: workWire, ID: w.ID})
+		case w.Shape != there.Shape:
+			todo = append(todo, task{Item: item, Do: do, Work: workShape, ID: w.ID})
+		}
+	}
+	for i := range was.Wires {
+		w := &was.Wires[i]
+		if old[w.key()] == nil {
+			continue
+		}
+		item, do := was.itemOf(w), doDelete
+		if _, stays := s.Topology.HostByName(item.Name); item.Kind == kindHost && stays {
+			do = doChange
+		}
+		todo = append(todo, task{Item: item, Do: do, Work: workUnwire, Wire: w})
+	}
+	return todo
+}
+
+// key names a wire by its ends, whichever is first.
+func (w *wire) key() string {
+	a, b := w.A.String(), w.B.String()
+	if w.B.Host {
+		return a + "-" + w.B.Node + ":" + w.B.Iface
+	}
+	return min(a, b) + "-" + max(a, b)
+}
+
+// itemOf is the part of the lab that a wire belongs to.
+func (s *state) itemOf(w *wire) Item {
+	if w.B.Host {
+		return Item{kindHost, w.B.Node}
+	}
+	return Item{kindLink, straight([]Link{{A: w.A.Node, B: w.B.Node, APort: w.A.Port, BPort: w.B.Port}})[0].String()}
+}
+
+func (s *state) wireByID(id int) *wire {
+	i := slices.IndexFunc(s.Wires, func(w wire) bool { return w.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Wires[i]
+}
+
+// shapeOf is what the topology says of the ith wire.
+func (s *state) shapeOf(i int) Shape {
+	hosts := len(s.Topology.Hosts)
+	switch {
+	case i < hosts:
+		return s.Topology.Hosts[i].Shape
+	case i < hosts+len(s.Topology.Links):
+		return s.Topology.Links[i-hosts].Shape
+	}
+	return s.Wires[i].Shape
+}
+
+// with is the topology with the properties of another that has the same parts.
+func (t *Topology) with(to *Topology) *Topology {
+	c := t.clone()
+	for i := range c.Hosts {
+		if h, ok := to.HostByName(c.Hosts[i].Name); ok {
+			c.Hosts[i] = *h
+		}
+	}
+	shapes := map[string]Shape{}
+	for _, l := range straight(to.Links) {
+		shapes[l.String()] = l.Shape
+	}
+	for i, l := range straight(c.Links) {
+		c.Links[i].Shape = shapes[l.String()]
+	}
+	return c
+}

@@ -1,0 +1,238 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// do does a task of Apply, whatever is there of it already.
+func (s *state) do(ctx context.Context, home home, t *task) error {
+	switch t.Work {
+	case workUnwire:
+		return s.removeWire(ctx, t.Wire)
+	case workDeleteHost:
+		return s.deleteHost(ctx, home, t.Name)
+	case workDeleteSwitch:
+		_, err := s.ovs().vsctl(ctx, "--if-exists", "del-br", t.Of)
+		return err
+	case workAddSwitch, workSetSwitch:
+		return s.makeSwitch(ctx, t.Name, t.Work == workAddSwitch)
+	case workAddHost:
+		return s.addHost(ctx, home, t.Name)
+	case workWire:
+		w := s.wireByID(t.ID)
+		if err := s.removeWire(ctx, w); err != nil {
+			return err
+		}
+		return s.makeWire(ctx, w)
+	case workShape:
+		return s.applyShape(ctx, s.wireByID(t.ID))
+	case workAddresses:
+		return s.readdress(t.Name)
+	}
+	return s.remanage(ctx, t.Name)
+}
+
+// removeWire removes what there is of a wire.
+func (s *state) removeWire(ctx context.Context, w *wire) error {
+	err := s.changePorts(ctx, w, func(_ string, e *end) []string {
+		return []string{"--", "--if-exists", "del-port", e.Iface}
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Remove: true}); err != nil {
+		return err
+	}
+	for _, e := range w.ends() {
+		if _, err := os.Stat(netnsPath(e.Netns)); err != nil {
+			continue
+		}
+		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+			if w.lossy() {
+				calm := *w
+				calm.State, calm.Shape.Loss = LinkIsUp, 0
+				if err := runNft(lossRules(&calm, e.Netns)); err != nil {
+					return err
+				}
+			}
+			link, err := h.LinkByName(e.Iface)
+			if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
+				return nil
+			} else if err == nil {
+				err = h.LinkDel(link)
+			}
+			if errors.Is(err, unix.ENODEV) { // with its other end
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove %s of %s: %w", e.Iface, e, err)
+		}
+	}
+	return nil
+}
+
+// makeWire makes a wire of which there is nothing.
+func (s *state) makeWire(ctx context.Context, w *wire) error {
+	if w.Cable {
+		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
+			return err
+		}
+	} else if err := withLinks(w.A.Netns, w.addVeth); err != nil {
+		return err
+	}
+	for _, e := range w.ends() {
+		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+			if e.Host {
+				return dressHost(h, w, s.dressed(w))
+			}
+			return s.bringUp(h, w, e)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if w.State == LinkIsDown && !w.Cable {
+		if err := setVeth(s, w, false); err != nil {
+			return err
+		}
+	}
+	if err := s.changePorts(ctx, w, addPort); err != nil {
+		return err
+	}
+	if w.Shape.Rate != 0 {
+		if err := applyRates(w); err != nil {
+			return err
+		}
+	}
+	if w.lossy() {
+		return applyLoss(w)
+	}
+	return nil
+}
+
+// applyShape has a wire do to packets what its shape says.
+func (s *state) applyShape(ctx context.Context, w *wire) error {
+	if w.Cable {
+		o := order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == LinkIsDown}
+		if _, err := ask(ctx, s.Name, o); err != nil {
+			return err
+		}
+	}
+	if err := applyRates(w); err != nil {
+		return err
+	}
+	if needTools("nft") != nil { // then it has no loss, and had none
+		return nil
+	}
+	return applyLoss(w)
+}
+
+// deleteHost ends what runs in a host and removes what there is of it; its
+// wires are gone.
+func (s *state) deleteHost(ctx context.Context, home home, name string) error {
+	ns := hostNetns(s.Name, name)
+	inside := belongs{spaces: map[inode]bool{}}
+	here, _ := inodeOf("/proc/self/ns/net")
+	if in, ok := inodeOf(netnsPath(ns)); ok && in != here {
+		inside.spaces[in] = true
+	}
+	if err := inside.end(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(unmanage(ns), home.deleteNetns(ns)); err != nil {
+		return err
+	}
+	delete(s.Manage, name)
+	return os.RemoveAll(filepath.Join(s.dir(), "logs", name))
+}
+
+// addHost makes a host without its wires.
+func (s *state) addHost(ctx context.Context, home home, name string) error {
+	if err := s.deleteHost(ctx, home, name); err != nil {
+		return err
+	}
+	err := home.createNetns(hostNetns(s.Name, name), func() error { return withHandle(prepareHostNetns) })
+	if err != nil {
+		return err
+	}
+	return s.remanage(ctx, name)
+}
+
+// remanage gives a host its second interface to this machine, or takes it.
+func (s *state) remanage(ctx context.Context, name string) error {
+	if err := unmanage(hostNetns(s.Name, name)); err != nil {
+		return err
+	}
+	delete(s.Manage, name)
+	h, _ := s.Topology.HostByName(name)
+	if !h.Manage {
+		return nil
+	}
+	return s.manageHosts(ctx, []*Host{h})
+}
+
+// readdress gives a host the addresses and routes that it is to have, and no others.
+func (s *state) readdress(name string) error {
+	for i := range s.Topology.Hosts {
+		host, w := &s.Topology.Hosts[i], &s.Wires[i]
+		if host.Name != name {
+			continue
+		}
+		return withLinks(w.B.Netns, func(h *netlink.Handle) error {
+			l, err := h.LinkByName(w.B.Iface)
+			if err != nil {
+				return err
+			}
+			routes, err := h.RouteList(l, netlink.FAMILY_ALL)
+			if err != nil {
+				return fmt.Errorf("list the routes: %w", err)
+			}
+			for _, r := range routes {
+				if r.Gw == nil {
+					continue
+				}
+				if err := h.RouteDel(&r); err != nil {
+					return fmt.Errorf("remove the route by %v: %w", r.Gw, err)
+				}
+			}
+			addresses, err := h.AddrList(l, netlink.FAMILY_ALL)
+			if err != nil {
+				return fmt.Errorf("list the addresses: %w", err)
+			}
+			for _, a := range addresses {
+				if a.IP.IsLinkLocalUnicast() {
+					continue
+				}
+				if err := h.AddrDel(l, &a); err != nil {
+					return fmt.Errorf("remove %v: %w", a.IPNet, err)
+				}
+			}
+			if w.State == LinkIsDown && !w.Cable {
+				return nil // it gets them when it is plugged in
+			}
+			return dressHost(h, w, host)
+		})
+	}
+	return nil
+}
+
+// makeSwitch makes a switch without its ports, or has one be as the topology says.
+func (s *state) makeSwitch(ctx context.Context, name string, anew bool) error {
+	sw, _ := s.Topology.SwitchByName(name)
+	br := s.Bridges[name]
+	if !anew {
+		_, err := s.ovsOf(name).vsctl(ctx, append([]string{"set", "bridge", br}, sw.settings()...)...)
+		return err
+	}
+	_, err := s.ovsOf(name).vsctl(ctx, append([]string{"--if-exists", "del-br", br}, s.addBridge(sw, "@c")...)...)
+	return err
+}

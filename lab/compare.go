@@ -1,0 +1,175 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Difference is what a lab file has other than a lab.
+type Difference struct {
+	Lab     string `json:"lab"`
+	Added   []Item `json:"added"`
+	Deleted []Item `json:"deleted"`
+	Changed []Edit `json:"changed"`
+}
+
+// Item is a part of a lab.
+type Item struct {
+	Kind string `json:"kind"` // "lab", "switch", "host" or "link"
+	Name string `json:"name"` // of a link such as s1:2-s2:3
+}
+
+func (i Item) String() string { return i.Kind + " " + i.Name }
+
+// Edit is a property of a part of a lab that is to become another.
+type Edit struct {
+	Item
+	What string `json:"what"` // as in a lab file; "program NAME" for one of those of run
+	From string `json:"from"` // Absent where it is not said
+	To   string `json:"to"`
+}
+
+// Absent is what Edit says of what is not there: "none".
+const Absent = "none"
+
+func (e Edit) String() string {
+	return fmt.Sprintf("%s: %s from %s to %s", e.Item, e.What, e.From, e.To)
+}
+
+// None reports whether nothing differs.
+func (d *Difference) None() bool { return len(d.Added)+len(d.Deleted)+len(d.Changed) == 0 }
+
+const (
+	kindLab    = "lab"
+	kindSwitch = "switch"
+	kindHost   = "host"
+	kindLink   = "link"
+)
+
+// Compare returns what leads from a completed topology to another. Switches and
+// hosts are the same by their names, links by their ends with their ports.
+func Compare(from, to *Topology) *Difference {
+	d := &Difference{Lab: from.Name, Added: []Item{}, Deleted: []Item{}, Changed: []Edit{}}
+	lab := Item{kindLab, from.Name}
+	d.compare(lab, properties(wholeLab(from)), properties(wholeLab(to)))
+	compareAll(d, kindSwitch, from.Switches, to.Switches, func(s *Switch) string { return s.Name })
+	compareAll(d, kindHost, from.Hosts, to.Hosts, func(h *Host) string { return h.Name })
+	compareAll(d, kindLink, straight(from.Links), straight(to.Links), func(l *Link) string { return l.String() })
+	return d
+}
+
+// wholeLab is a topology without its switches, hosts and links.
+func wholeLab(t *Topology) any {
+	return struct {
+		Controllers []string `json:"controller"`
+		Routing     Routing  `json:"routing,omitzero"`
+		Control     Control  `json:"control,omitzero"`
+		OVS         string   `json:"ovs,omitempty"`
+	}{t.Controllers, t.Routing, t.Control, t.OVS}
+}
+
+// straight returns links whose ends are in order, so that one that is written
+// the other way round is the same.
+func straight(links []Link) []Link {
+	links = slices.Clone(links)
+	for i, l := range links {
+		if l.A > l.B || l.A == l.B && l.APort > l.BPort {
+			links[i].A, links[i].B, links[i].APort, links[i].BPort = l.B, l.A, l.BPort, l.APort
+		}
+	}
+	return links
+}
+
+func compareAll[T any](d *Difference, kind string, from, to []T, name func(*T) string) {
+	was := map[string]*T{}
+	for i := range from {
+		was[name(&from[i])] = &from[i]
+	}
+	for i := range to {
+		item := Item{kind, name(&to[i])}
+		if old := was[item.Name]; old != nil {
+			d.compare(item, properties(old), properties(&to[i]))
+			delete(was, item.Name)
+		} else {
+			d.Added = append(d.Added, item)
+		}
+	}
+	for i := range from {
+		if item := (Item{kind, name(&from[i])}); was[item.Name] != nil {
+			d.Deleted = append(d.Deleted, item)
+		}
+	}
+}
+
+// compare adds what differs in the properties of a part.
+func (d *Difference) compare(item Item, from, to []property) {
+	find := func(list []property, what string) (value string, ok bool) {
+		if i := slices.IndexFunc(list, func(p property) bool { return p.what == what }); i >= 0 {
+			return list[i].value, true
+		}
+		return Absent, false
+	}
+	for _, p := range to {
+		if was, _ := find(from, p.what); was != p.value {
+			d.Changed = append(d.Changed, Edit{Item: item, What: p.what, From: was, To: p.value})
+		}
+	}
+	for _, p := range from {
+		if _, ok := find(to, p.what); !ok && p.value != Absent {
+			d.Changed = append(d.Changed, Edit{Item: item, What: p.what, From: p.value, To: Absent})
+		}
+	}
+}
+
+type property struct{ what, value string }
+
+// properties is what a part of a lab is encoded as, by key.
+func properties(part any) (all []property) {
+	b, err := json.Marshal(part)
+	if err != nil {
+		panic(fmt.Sprintf("lab: encode %T: %v", part, err)) // it has been read from such a text
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	_, _ = dec.Token()
+	for dec.More() {
+		key, _ := dec.Token()
+		var value json.RawMessage
+		_ = dec.Decode(&value)
+		if key == "run" {
+			all = append(all, programProperties(value)...)
+			continue
+		}
+		all = append(all, property{fmt.Sprint(key), asWritten(value)})
+	}
+	return all
+}
+
+func programProperties(run json.RawMessage) (all []property) {
+	var programs []Program
+	_ = json.Unmarshal(run, &programs)
+	for _, p := range programs {
+		b, _ := json.Marshal(p)
+		value := p.Command
+		if len(p.Env) > 0 || p.Restart != RestartAlways {
+			value = string(b)
+		}
+		all = append(all, property{"program " + p.Name, value})
+	}
+	return all
+}
+
+// asWritten is a value as people write it.
+func asWritten(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	var list []string
+	if json.Unmarshal(value, &list) == nil {
+		return strings.Join(list, ", ")
+	}
+	return string(value)
+}

@@ -1795,7 +1795,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
 	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\n" +
-	"logs.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
+	"logs.proto\x1a\roptions.proto\x1a\vplans.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
 	"work.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
@@ -1930,7 +1930,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xff\x12\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xa0\x15\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
@@ -1938,7 +1938,10 @@ const file_gateway_proto_rawDesc = "" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"$\xea\xe0\x18 \b\x01\"\vget workers*\x0fGET /v1/workers\x12\x7f\n" +
 	"\rReadWorkerLog\x12\x1d.weft.v1.ReadWorkerLogRequest\x1a\x1e.weft.v1.ReadWorkerLogResponse\"/\xea\xe0\x18+\b\x02\"\bget logs*\x1dGET /v1/workers/{worker}/logs\x12R\n" +
 	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x1f\xea\xe0\x18\x1b\b\x03\"\tplan show*\fGET /v1/plan\x12b\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12\x84\x01\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12\\\n" +
+	"\bShowPlan\x12\x18.weft.v1.ShowPlanRequest\x1a\x19.weft.v1.ShowPlanResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:show\x12`\n" +
+	"\tCheckPlan\x12\x19.weft.v1.CheckPlanRequest\x1a\x1a.weft.v1.CheckPlanResponse\"\x1c\xea\xe0\x18\x18\b\x03*\x14POST /v1/plans:check\x12_\n" +
+	"\tDiffPlans\x12\x19.weft.v1.DiffPlansRequest\x1a\x1a.weft.v1.DiffPlansResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:diff\x12\x84\x01\n" +
 	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"D\xea\xe0\x18@\b\x03\"\vconfig show*\x0eGET /v1/config*\x1fGET /v1/config/history/{number}\x12q\n" +
 	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"'\xea\xe0\x18#\b\x03\x10\x01\"\fconfig apply*\x0fPOST /v1/config\x12x\n" +
 	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\".\xea\xe0\x18*\b\x03\"\x0econfig history*\x16GET /v1/config/history\x12\x83\x01\n" +
@@ -2002,30 +2005,36 @@ var file_gateway_proto_goTypes = []any{
 	(*App)(nil),                   // 26: weft.v1.App
 	(*anypb.Any)(nil),             // 27: google.protobuf.Any
 	(*ReadWorkerLogRequest)(nil),  // 28: weft.v1.ReadWorkerLogRequest
-	(*GetConfigRequest)(nil),      // 29: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 30: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 31: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 32: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 33: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 34: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 35: weft.v1.RepairStoreRequest
-	(*GetWorkRequest)(nil),        // 36: weft.v1.GetWorkRequest
-	(*GetScalingRequest)(nil),     // 37: weft.v1.GetScalingRequest
-	(*ListCrossingsRequest)(nil),  // 38: weft.v1.ListCrossingsRequest
-	(*TakeProfileRequest)(nil),    // 39: weft.v1.TakeProfileRequest
-	(*TracePacketRequest)(nil),    // 40: weft.v1.TracePacketRequest
-	(*ReadWorkerLogResponse)(nil), // 41: weft.v1.ReadWorkerLogResponse
-	(*Configuration)(nil),         // 42: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 43: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 44: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 45: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 46: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 47: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 48: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 49: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 50: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 51: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 52: weft.v1.PacketTrace
+	(*ShowPlanRequest)(nil),       // 29: weft.v1.ShowPlanRequest
+	(*CheckPlanRequest)(nil),      // 30: weft.v1.CheckPlanRequest
+	(*DiffPlansRequest)(nil),      // 31: weft.v1.DiffPlansRequest
+	(*GetConfigRequest)(nil),      // 32: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 33: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 34: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 35: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),       // 36: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 37: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 38: weft.v1.RepairStoreRequest
+	(*GetWorkRequest)(nil),        // 39: weft.v1.GetWorkRequest
+	(*GetScalingRequest)(nil),     // 40: weft.v1.GetScalingRequest
+	(*ListCrossingsRequest)(nil),  // 41: weft.v1.ListCrossingsRequest
+	(*TakeProfileRequest)(nil),    // 42: weft.v1.TakeProfileRequest
+	(*TracePacketRequest)(nil),    // 43: weft.v1.TracePacketRequest
+	(*ReadWorkerLogResponse)(nil), // 44: weft.v1.ReadWorkerLogResponse
+	(*ShowPlanResponse)(nil),      // 45: weft.v1.ShowPlanResponse
+	(*CheckPlanResponse)(nil),     // 46: weft.v1.CheckPlanResponse
+	(*DiffPlansResponse)(nil),     // 47: weft.v1.DiffPlansResponse
+	(*Configuration)(nil),         // 48: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 49: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 50: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 51: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 52: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 53: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 54: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 55: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 56: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 57: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 58: weft.v1.PacketTrace
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -2046,46 +2055,52 @@ var file_gateway_proto_depIdxs = []int32{
 	28, // 15: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
 	5,  // 16: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
 	7,  // 17: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	29, // 18: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	30, // 19: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	31, // 20: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	32, // 21: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	33, // 22: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	34, // 23: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	35, // 24: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	12, // 25: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	14, // 26: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	16, // 27: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	18, // 28: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	36, // 29: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
-	37, // 30: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
-	38, // 31: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
-	39, // 32: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	40, // 33: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	10, // 34: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	23, // 35: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 36: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	41, // 37: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
-	6,  // 38: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 39: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	42, // 40: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	43, // 41: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	44, // 42: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	43, // 43: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	45, // 44: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	46, // 45: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	47, // 46: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 47: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 48: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 49: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 50: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	48, // 51: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	49, // 52: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	50, // 53: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	51, // 54: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	52, // 55: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	34, // [34:56] is the sub-list for method output_type
-	12, // [12:34] is the sub-list for method input_type
+	29, // 18: weft.v1.Gateway.ShowPlan:input_type -> weft.v1.ShowPlanRequest
+	30, // 19: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
+	31, // 20: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
+	32, // 21: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	33, // 22: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	34, // 23: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	35, // 24: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	36, // 25: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	37, // 26: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	38, // 27: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	12, // 28: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	14, // 29: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	16, // 30: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	18, // 31: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	39, // 32: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
+	40, // 33: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
+	41, // 34: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
+	42, // 35: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	43, // 36: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	10, // 37: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	23, // 38: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 39: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	44, // 40: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 41: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 42: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	45, // 43: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
+	46, // 44: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
+	47, // 45: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
+	48, // 46: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	49, // 47: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	50, // 48: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	49, // 49: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	51, // 50: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	52, // 51: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	53, // 52: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 53: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 54: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 55: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 56: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	54, // 57: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	55, // 58: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	56, // 59: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	57, // 60: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	58, // 61: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	37, // [37:62] is the sub-list for method output_type
+	12, // [12:37] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2101,6 +2116,7 @@ func file_gateway_proto_init() {
 	file_crossings_proto_init()
 	file_logs_proto_init()
 	file_options_proto_init()
+	file_plans_proto_init()
 	file_profile_proto_init()
 	file_store_proto_init()
 	file_trace_proto_init()

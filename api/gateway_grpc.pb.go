@@ -25,6 +25,9 @@ const (
 	Gateway_ReadWorkerLog_FullMethodName  = "/weft.v1.Gateway/ReadWorkerLog"
 	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
 	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
+	Gateway_ShowPlan_FullMethodName       = "/weft.v1.Gateway/ShowPlan"
+	Gateway_CheckPlan_FullMethodName      = "/weft.v1.Gateway/CheckPlan"
+	Gateway_DiffPlans_FullMethodName      = "/weft.v1.Gateway/DiffPlans"
 	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
 	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
 	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
@@ -63,6 +66,13 @@ type GatewayClient interface {
 	GetPlan(ctx context.Context, in *GetPlanRequest, opts ...grpc.CallOption) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opts ...grpc.CallOption) (*ApplyPlanResponse, error)
+	// A plan, of a text or in force, as it can be drawn.
+	ShowPlan(ctx context.Context, in *ShowPlanRequest, opts ...grpc.CallOption) (*ShowPlanResponse, error)
+	// What is wrong with a plan. Nothing is started.
+	CheckPlan(ctx context.Context, in *CheckPlanRequest, opts ...grpc.CallOption) (*CheckPlanResponse, error)
+	// What changes if a plan takes the place of another, or of the one in force: which
+	// processes start and stop, and which services begin and end in those that stay.
+	DiffPlans(ctx context.Context, in *DiffPlansRequest, opts ...grpc.CallOption) (*DiffPlansResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -163,6 +173,36 @@ func (c *gatewayClient) ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ApplyPlanResponse)
 	err := c.cc.Invoke(ctx, Gateway_ApplyPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ShowPlan(ctx context.Context, in *ShowPlanRequest, opts ...grpc.CallOption) (*ShowPlanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ShowPlanResponse)
+	err := c.cc.Invoke(ctx, Gateway_ShowPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) CheckPlan(ctx context.Context, in *CheckPlanRequest, opts ...grpc.CallOption) (*CheckPlanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckPlanResponse)
+	err := c.cc.Invoke(ctx, Gateway_CheckPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) DiffPlans(ctx context.Context, in *DiffPlansRequest, opts ...grpc.CallOption) (*DiffPlansResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffPlansResponse)
+	err := c.cc.Invoke(ctx, Gateway_DiffPlans_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -349,6 +389,13 @@ type GatewayServer interface {
 	GetPlan(context.Context, *GetPlanRequest) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error)
+	// A plan, of a text or in force, as it can be drawn.
+	ShowPlan(context.Context, *ShowPlanRequest) (*ShowPlanResponse, error)
+	// What is wrong with a plan. Nothing is started.
+	CheckPlan(context.Context, *CheckPlanRequest) (*CheckPlanResponse, error)
+	// What changes if a plan takes the place of another, or of the one in force: which
+	// processes start and stop, and which services begin and end in those that stay.
+	DiffPlans(context.Context, *DiffPlansRequest) (*DiffPlansResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(context.Context, *GetConfigRequest) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -412,6 +459,15 @@ func (UnimplementedGatewayServer) GetPlan(context.Context, *GetPlanRequest) (*Pl
 }
 func (UnimplementedGatewayServer) ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ApplyPlan not implemented")
+}
+func (UnimplementedGatewayServer) ShowPlan(context.Context, *ShowPlanRequest) (*ShowPlanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ShowPlan not implemented")
+}
+func (UnimplementedGatewayServer) CheckPlan(context.Context, *CheckPlanRequest) (*CheckPlanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckPlan not implemented")
+}
+func (UnimplementedGatewayServer) DiffPlans(context.Context, *DiffPlansRequest) (*DiffPlansResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffPlans not implemented")
 }
 func (UnimplementedGatewayServer) GetConfig(context.Context, *GetConfigRequest) (*Configuration, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetConfig not implemented")
@@ -586,6 +642,60 @@ func _Gateway_ApplyPlan_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).ApplyPlan(ctx, req.(*ApplyPlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ShowPlan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ShowPlanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ShowPlan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ShowPlan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ShowPlan(ctx, req.(*ShowPlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_CheckPlan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckPlanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).CheckPlan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_CheckPlan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).CheckPlan(ctx, req.(*CheckPlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_DiffPlans_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffPlansRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).DiffPlans(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_DiffPlans_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).DiffPlans(ctx, req.(*DiffPlansRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -908,6 +1018,18 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ApplyPlan",
 			Handler:    _Gateway_ApplyPlan_Handler,
+		},
+		{
+			MethodName: "ShowPlan",
+			Handler:    _Gateway_ShowPlan_Handler,
+		},
+		{
+			MethodName: "CheckPlan",
+			Handler:    _Gateway_CheckPlan_Handler,
+		},
+		{
+			MethodName: "DiffPlans",
+			Handler:    _Gateway_DiffPlans_Handler,
 		},
 		{
 			MethodName: "GetConfig",

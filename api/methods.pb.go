@@ -142,6 +142,13 @@ var (
 	GetPlan = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
+	// A plan, of a text or in force, as it can be drawn.
+	ShowPlan = Method[ShowPlanRequest, ShowPlanResponse]{"gateway.ShowPlan"}
+	// What is wrong with a plan. Nothing is started.
+	CheckPlan = Method[CheckPlanRequest, CheckPlanResponse]{"gateway.CheckPlan"}
+	// What changes if a plan takes the place of another, or of the one in force: which
+	// processes start and stop, and which services begin and end in those that stay.
+	DiffPlans = Method[DiffPlansRequest, DiffPlansResponse]{"gateway.DiffPlans"}
 	// The configuration in force, or one of the history.
 	GetConfig = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
 	// Brings another configuration into force as a difference, or says what that
@@ -447,6 +454,9 @@ var methods = []AnyMethod{
 	ReadWorkerLog,
 	GetPlan,
 	ApplyPlan,
+	ShowPlan,
+	CheckPlan,
+	DiffPlans,
 	GetConfig,
 	ApplyConfig,
 	ListConfigs,

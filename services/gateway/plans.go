@@ -30,6 +30,25 @@ func (o onePlan) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	return nil, err
 }
 
+// noPlanner is Planner where no process can look at plans.
+type noPlanner struct{}
+
+func (noPlanner) none() error {
+	return api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could look at plans")
+}
+
+func (n noPlanner) ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
+	return nil, n.none()
+}
+
+func (n noPlanner) CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error) {
+	return nil, n.none()
+}
+
+func (n noPlanner) DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error) {
+	return nil, n.none()
+}
+
 // noProfiles is Profiles where no process can profile the services.
 type noProfiles struct{}
 

@@ -30,6 +30,7 @@ type Process struct {
 	Pipeline func() []string // the stages in order; called once the services run
 	Metrics  http.Handler    // serves the metrics of all services; nil for none
 	Plans    Plans           // nil: the controller is one process without a plan
+	Planner  Planner         // nil: plans cannot be looked at
 	Configs  Configs         // nil: the configuration is fixed
 	State    State           // nil: the durable state cannot be inspected
 	Profiles Profiles        // nil: there are no profiles
@@ -44,6 +45,13 @@ type Plans interface {
 	ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error)
 	GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error)
 	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
+}
+
+// Planner looks at plans that clients show, and at the one in force.
+type Planner interface {
+	ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error)
+	CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error)
+	DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error)
 }
 
 // Configs is the configuration in force and the former ones.
@@ -145,6 +153,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if plans == nil {
 		plans = onePlan{p}
 	}
+	planner := p.Planner
+	if planner == nil {
+		planner = noPlanner{}
+	}
 	configs := p.Configs
 	if configs == nil {
 		configs = noConfigs{}
@@ -188,6 +200,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
+		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
 	if err := s.calls.missing(); err != nil {

@@ -98,6 +98,18 @@ func (fakePlans) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	return &api.ApplyPlanResponse{Generation: 4}, nil
 }
 
+func (fakePlans) ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
+	return &api.ShowPlanResponse{}, nil
+}
+
+func (fakePlans) CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error) {
+	return &api.CheckPlanResponse{}, nil
+}
+
+func (fakePlans) DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error) {
+	return &api.DiffPlansResponse{}, nil
+}
+
 // TestWithoutPlan asks a controller that is one process for its processes and
 // its plan.
 func TestWithoutPlan(t *testing.T) {
@@ -116,7 +128,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Planner: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

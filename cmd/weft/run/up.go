@@ -23,6 +23,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -175,6 +176,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		Version: Build().Version, Started: time.Now(),
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+		Planner:  &planning.Planner{Specs: services.All(gateway.Process{})},
 		Configs:  &lateNode{&node},
 		Profiles: &lateNode{&node},
 		Work:     &lateNode{&node},

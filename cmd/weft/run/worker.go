@@ -29,6 +29,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
@@ -257,6 +258,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLo
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
 		Plans:    plans,
+		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), InForce: plans.GetPlan},
 		Configs:  plans,
 		Profiles: plans,
 		Work:     plans,

@@ -1,0 +1,180 @@
+// Package planning looks at plans for those who decide about them: it checks and
+// shows one, and says what would become of every process if another took its
+// place. Nothing is changed.
+package planning
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// Planner looks at plans for the services of a build.
+type Planner struct {
+	Specs []weft.Spec
+	// InForce returns the plan in force; nil: there is none.
+	InForce func(context.Context, *api.GetPlanRequest) (*api.Plan, error)
+}
+
+// given returns the plan of a text, or the one in force, if nothing is wrong with
+// it.
+func (p *Planner) given(ctx context.Context, text string) (*plan.Plan, error) {
+	if text == "" {
+		if p.InForce == nil {
+			return nil, api.Errorf(codes.FailedPrecondition, "the controller runs in one process without a plan: give the text of one")
+		}
+		m, err := p.InForce(ctx, &api.GetPlanRequest{})
+		if err != nil {
+			return nil, err
+		}
+		read, err := plan.Parse("plan in force", []byte(m.Text))
+		if err != nil {
+			return nil, api.Errorf(codes.Internal, "%w", err)
+		}
+		return read, nil
+	}
+	read, err := parsed(text, p.Specs)
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	return read, nil
+}
+
+// parsed reads a plan and checks it.
+func parsed(text string, specs []weft.Spec) (*plan.Plan, error) {
+	p, err := plan.Parse("plan", []byte(text))
+	if p == nil {
+		return nil, err
+	}
+	return p, errors.Join(err, config.CheckPlan(p, specs))
+}
+
+// CheckPlan reports what is wrong with a plan.
+func (p *Planner) CheckPlan(_ context.Context, r *api.CheckPlanRequest) (*api.CheckPlanResponse, error) {
+	_, err := parsed(r.GetText(), p.Specs)
+	m := &api.CheckPlanResponse{Ok: err == nil}
+	if err != nil {
+		m.Problems = problems(err.Error())
+	}
+	return m, nil
+}
+
+// problems splits an error of several lines, each with its place: plan:LINE.
+func problems(text string) (list []*api.PlanProblem) {
+	seen := map[string]bool{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(strings.TrimSpace(line), ";")
+		if line == "" || seen[line] { // reading and checking find some alike
+			continue
+		}
+		seen[line] = true
+		one := &api.PlanProblem{Message: strings.TrimPrefix(line, "plan: ")}
+		if rest, ok := strings.CutPrefix(line, "plan:"); ok {
+			number, message, _ := strings.Cut(rest, ": ")
+			if n, err := strconv.ParseUint(number, 10, 32); err == nil {
+				one = &api.PlanProblem{Line: uint32(n), Message: message}
+			}
+		}
+		list = append(list, one)
+	}
+	slices.SortStableFunc(list, func(a, b *api.PlanProblem) int { return int(a.Line) - int(b.Line) })
+	return list
+}
+
+// ShowPlan returns a plan as it can be drawn.
+func (p *Planner) ShowPlan(ctx context.Context, r *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
+	shown, err := p.given(ctx, r.GetText())
+	if err != nil {
+		return nil, err
+	}
+	m := &api.ShowPlanResponse{
+		Name: shown.Name, Transport: shown.Transport, Events: shown.Events, Balance: shown.Balance, Drawing: shown.Text(p.Specs),
+	}
+	for i := range shown.Workers {
+		w := &shown.Workers[i]
+		one := &api.PlanWorker{
+			Name: w.Name, Services: w.Services, Replicas: uint32(w.Replicas), Standby: uint32(w.Standby), Partition: w.Partition,
+			Class: w.Class, Machine: w.Machine, Cpus: w.CPUs, CpuQuota: w.CPUQuota, Memory: uint64(w.Memory),
+		}
+		for _, instance := range w.Instances() {
+			one.Processes = append(one.Processes, instance.Name)
+		}
+		m.Workers = append(m.Workers, one)
+	}
+	for _, t := range shown.Traffic(p.Specs) {
+		m.Traffic = append(m.Traffic, &api.PlanTraffic{From: t.From, To: t.To, Transport: t.Transport, Calls: t.Calls, Events: t.Events})
+	}
+	return m, nil
+}
+
+// DiffPlans returns what changes if a plan takes the place of another.
+func (p *Planner) DiffPlans(ctx context.Context, r *api.DiffPlansRequest) (*api.DiffPlansResponse, error) {
+	if r.GetText() == "" {
+		return nil, api.Errorf(codes.InvalidArgument, "text: want the new plan, as YAML")
+	}
+	after, err := p.given(ctx, r.Text)
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.given(ctx, r.OldText)
+	if err != nil {
+		return nil, err
+	}
+	m := &api.DiffPlansResponse{Old: before.Name, New: after.Name}
+	for _, c := range plan.Diff(before, after) {
+		m.Changes = append(m.Changes, &api.PlanChange{
+			Kind: string(c.Kind), Worker: c.Worker, Peer: c.Peer, Service: c.Service, Key: c.Key, Old: c.Old, New: c.New, Text: c.String(),
+		})
+	}
+	if m.Processes, err = p.fates(before, after); err != nil {
+		return nil, api.Errorf(codes.Internal, "%w", err)
+	}
+	return m, nil
+}
+
+// fates says what becomes of each process.
+func (p *Planner) fates(before, after *plan.Plan) ([]*api.PlanProcess, error) {
+	now, err := members.Succeed(nil, before, p.Specs)
+	if err != nil {
+		return nil, err
+	}
+	then, err := members.Succeed(now, after, p.Specs)
+	if err != nil {
+		return nil, err
+	}
+	by := map[string]*api.PlanProcess{}
+	was := map[string][]string{}
+	var list []*api.PlanProcess
+	for _, i := range before.Instances() {
+		was[i.Name] = i.Services
+		by[i.Name] = &api.PlanProcess{Process: i.Name, Fate: "stop", Ends: i.Services}
+		list = append(list, by[i.Name])
+	}
+	for _, i := range after.Instances() {
+		process := then.ProcessOf(i.Name)
+		one := by[process]
+		if one == nil {
+			list = append(list, &api.PlanProcess{Process: process, Fate: "start", Instance: i.Name, Begins: i.Services})
+			continue
+		}
+		one.Fate, one.Instance = "stay", i.Name
+		one.Begins, one.Ends = without(i.Services, was[process]), without(was[process], i.Services)
+	}
+	slices.SortStableFunc(list, func(a, b *api.PlanProcess) int { return strings.Compare(a.Process, b.Process) })
+	return list, nil
+}
+
+// without returns the elements of a list that are not in another.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
+}

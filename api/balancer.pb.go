@@ -78,7 +78,9 @@ type Vip struct {
 	// With shadow: no member serves, and packets go through to the host.
 	Open bool `protobuf:"varint,25,opt,name=open,proto3" json:"open,omitempty"`
 	// With per: pair, how many pairs it has now.
-	Pairs         uint32 `protobuf:"varint,26,opt,name=pairs,proto3" json:"pairs,omitempty"`
+	Pairs uint32 `protobuf:"varint,26,opt,name=pairs,proto3" json:"pairs,omitempty"`
+	// What SetVip, or its dry run, does: added, replaced or unchanged. Empty elsewhere.
+	Effect        string `protobuf:"bytes,27,opt,name=effect,proto3" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +281,13 @@ func (x *Vip) GetPairs() uint32 {
 		return x.Pairs
 	}
 	return 0
+}
+
+func (x *Vip) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
 }
 
 // Allow: the clients that may connect to a VIP. Without any, nobody may.
@@ -573,7 +582,9 @@ func (x *PoolMember) GetReason() string {
 type SetVipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is wanted; what is given by the service is not looked at, but for mac.
-	Vip           *Vip `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	Vip *Vip `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +624,13 @@ func (x *SetVipRequest) GetVip() *Vip {
 		return x.Vip
 	}
 	return nil
+}
+
+func (x *SetVipRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 // What DeleteVip is asked. It is no error if there is none of that name;
@@ -1557,7 +1575,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x87\x05\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9f\x05\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -1585,7 +1603,8 @@ const file_balancer_proto_rawDesc = "" +
 	"\x06groups\x18\x17 \x03(\tR\x06groups\x12\x14\n" +
 	"\x05owner\x18\x18 \x01(\tR\x05owner\x12\x12\n" +
 	"\x04open\x18\x19 \x01(\bR\x04open\x12\x14\n" +
-	"\x05pairs\x18\x1a \x01(\rR\x05pairs\"!\n" +
+	"\x05pairs\x18\x1a \x01(\rR\x05pairs\x12\x16\n" +
+	"\x06effect\x18\x1b \x01(\tR\x06effect\"!\n" +
 	"\x05Allow\x12\x18\n" +
 	"\aclients\x18\x01 \x03(\tR\aclients\"\xc7\x01\n" +
 	"\vHealthCheck\x12\x12\n" +
@@ -1611,9 +1630,10 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05total\x18\f \x01(\x04R\x05total\x12\x10\n" +
 	"\x03mac\x18\r \x01(\tR\x03mac\x12!\n" +
 	"\x02at\x18\x0e \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x16\n" +
-	"\x06reason\x18\x0f \x01(\tR\x06reason\"/\n" +
+	"\x06reason\x18\x0f \x01(\tR\x06reason\"H\n" +
 	"\rSetVipRequest\x12\x1e\n" +
-	"\x03vip\x18\x01 \x01(\v2\f.weft.v1.VipR\x03vip\"&\n" +
+	"\x03vip\x18\x01 \x01(\v2\f.weft.v1.VipR\x03vip\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"&\n" +
 	"\x10DeleteVipRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"-\n" +
 	"\x11DeleteVipResponse\x12\x18\n" +

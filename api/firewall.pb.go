@@ -223,7 +223,9 @@ type AddFirewallRulesRequest struct {
 	Rules []*FirewallRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
 	// Answer when the rules are kept and the controller goes by them, not when the
 	// switches have confirmed.
-	NoWait        bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	NoWait bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +274,13 @@ func (x *AddFirewallRulesRequest) GetNoWait() bool {
 	return false
 }
 
+func (x *AddFirewallRulesRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // The answer of AddFirewallRules.
 type AddFirewallRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -283,8 +292,12 @@ type AddFirewallRulesResponse struct {
 	Replaced uint32 `protobuf:"varint,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	// How many were there already, the same.
 	Unchanged uint32 `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
-	// Switches that have not confirmed; empty with no_wait.
-	Failures      []*FirewallFailure `protobuf:"bytes,5,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Switches that have not confirmed; empty with no_wait and of a dry run.
+	Failures []*FirewallFailure `protobuf:"bytes,5,rep,name=failures,proto3" json:"failures,omitempty"`
+	// What happens to each rule, in the order of ids: added, replaced or unchanged.
+	Effects []string `protobuf:"bytes,6,rep,name=effects,proto3" json:"effects,omitempty"`
+	// The rules whose place others take, in the order of ids.
+	Before        []*FirewallRule `protobuf:"bytes,7,rep,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,6 +367,20 @@ func (x *AddFirewallRulesResponse) GetFailures() []*FirewallFailure {
 	return nil
 }
 
+func (x *AddFirewallRulesResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *AddFirewallRulesResponse) GetBefore() []*FirewallRule {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
 // What DeleteFirewallRules is asked. InvalidArgument if a rule is one of the
 // configuration, or all_of is no switch.
 type DeleteFirewallRulesRequest struct {
@@ -364,7 +391,9 @@ type DeleteFirewallRulesRequest struct {
 	AllOf string `protobuf:"bytes,2,opt,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
 	// Answer when it is kept and the controller goes by it, not when the switches have
 	// confirmed.
-	NoWait        bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	NoWait bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,13 +449,24 @@ func (x *DeleteFirewallRulesRequest) GetNoWait() bool {
 	return false
 }
 
+func (x *DeleteFirewallRulesRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // The answer of DeleteFirewallRules.
 type DeleteFirewallRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many there were.
 	Deleted uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// Switches that have not confirmed; empty with no_wait.
-	Failures      []*FirewallFailure `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Switches that have not confirmed; empty with no_wait and of a dry run.
+	Failures []*FirewallFailure `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	// The rules asked for, each once; with all_of by id, at most 1000.
+	Ids []string `protobuf:"bytes,3,rep,name=ids,proto3" json:"ids,omitempty"`
+	// What happens to each of ids: deleted, or absent.
+	Effects       []string `protobuf:"bytes,4,rep,name=effects,proto3" json:"effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,6 +511,20 @@ func (x *DeleteFirewallRulesResponse) GetDeleted() uint32 {
 func (x *DeleteFirewallRulesResponse) GetFailures() []*FirewallFailure {
 	if x != nil {
 		return x.Failures
+	}
+	return nil
+}
+
+func (x *DeleteFirewallRulesResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *DeleteFirewallRulesResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
 	}
 	return nil
 }
@@ -613,7 +667,9 @@ type SetFirewallDefaultRequest struct {
 	Dpid string `protobuf:"bytes,2,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// Answer when it is kept and the controller goes by it, not when the switches have
 	// confirmed.
-	NoWait        bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	NoWait bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,11 +725,22 @@ func (x *SetFirewallDefaultRequest) GetNoWait() bool {
 	return false
 }
 
+func (x *SetFirewallDefaultRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // The answer of SetFirewallDefault.
 type SetFirewallDefaultResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Switches that have not confirmed; empty with no_wait.
-	Failures      []*FirewallFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Switches that have not confirmed; empty with no_wait and of a dry run.
+	Failures []*FirewallFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
+	// replaced or unchanged.
+	Effect string `protobuf:"bytes,2,opt,name=effect,proto3" json:"effect,omitempty"`
+	// The default before; of a switch, empty if it had none of its own.
+	Before        string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -713,6 +780,20 @@ func (x *SetFirewallDefaultResponse) GetFailures() []*FirewallFailure {
 		return x.Failures
 	}
 	return nil
+}
+
+func (x *SetFirewallDefaultResponse) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+func (x *SetFirewallDefaultResponse) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
 }
 
 // What GetFirewallStatus is asked.
@@ -1099,23 +1180,29 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
 	"\x0fFirewallFailure\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"_\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"x\n" +
 	"\x17AddFirewallRulesRequest\x12+\n" +
 	"\x05rules\x18\x01 \x03(\v2\x15.weft.v1.FirewallRuleR\x05rules\x12\x17\n" +
-	"\ano_wait\x18\x02 \x01(\bR\x06noWait\"\xb2\x01\n" +
+	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xfb\x01\n" +
 	"\x18AddFirewallRulesResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\rR\x05added\x12\x1a\n" +
 	"\breplaced\x18\x03 \x01(\rR\breplaced\x12\x1c\n" +
 	"\tunchanged\x18\x04 \x01(\rR\tunchanged\x124\n" +
-	"\bfailures\x18\x05 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\"^\n" +
+	"\bfailures\x18\x05 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\x12\x18\n" +
+	"\aeffects\x18\x06 \x03(\tR\aeffects\x12-\n" +
+	"\x06before\x18\a \x03(\v2\x15.weft.v1.FirewallRuleR\x06before\"w\n" +
 	"\x1aDeleteFirewallRulesRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x15\n" +
 	"\x06all_of\x18\x02 \x01(\tR\x05allOf\x12\x17\n" +
-	"\ano_wait\x18\x03 \x01(\bR\x06noWait\"m\n" +
+	"\ano_wait\x18\x03 \x01(\bR\x06noWait\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x99\x01\n" +
 	"\x1bDeleteFirewallRulesResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\rR\adeleted\x124\n" +
-	"\bfailures\x18\x02 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\"n\n" +
+	"\bfailures\x18\x02 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\x12\x10\n" +
+	"\x03ids\x18\x03 \x03(\tR\x03ids\x12\x18\n" +
+	"\aeffects\x18\x04 \x03(\tR\aeffects\"n\n" +
 	"\x18ListFirewallRulesRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x16\n" +
@@ -1123,13 +1210,16 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\"^\n" +
 	"\x19ListFirewallRulesResponse\x12+\n" +
 	"\x05rules\x18\x01 \x03(\v2\x15.weft.v1.FirewallRuleR\x05rules\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"`\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"y\n" +
 	"\x19SetFirewallDefaultRequest\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x12\n" +
 	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x17\n" +
-	"\ano_wait\x18\x03 \x01(\bR\x06noWait\"R\n" +
+	"\ano_wait\x18\x03 \x01(\bR\x06noWait\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x82\x01\n" +
 	"\x1aSetFirewallDefaultResponse\x124\n" +
-	"\bfailures\x18\x01 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\".\n" +
+	"\bfailures\x18\x01 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\x12\x16\n" +
+	"\x06effect\x18\x02 \x01(\tR\x06effect\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\".\n" +
 	"\x18GetFirewallStatusRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"\xf8\x01\n" +
 	"\x0eFirewallSwitch\x12\x12\n" +
@@ -1157,10 +1247,10 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xa2\a\n" +
-	"\bFirewall\x12\x8f\x01\n" +
-	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"6\xea\xe0\x182\b\x02\x10\x01\x1a\x052\x03ids\"\ffirewall add*\x17POST /v1/firewall/rules\x12\x9d\x01\n" +
-	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\";\xea\xe0\x187\b\x02\x10\x01\x1a\x00\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete\x12\x95\x01\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xc1\a\n" +
+	"\bFirewall\x12\xa0\x01\n" +
+	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"G\xea\xe0\x18C\b\x02\x10\x01\x1a\x162\x03ids2\aeffects2\x06before\"\ffirewall add*\x17POST /v1/firewall/rules\x12\xab\x01\n" +
+	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"I\xea\xe0\x18E\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete\x12\x95\x01\n" +
 	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"9\xea\xe0\x185\b\x01\x1a\n" +
 	"\n" +
 	"\x04dpid:\x02id\"\rfirewall list*\x16GET /v1/firewall/rules\x12\x9c\x01\n" +
@@ -1207,29 +1297,30 @@ var file_firewall_proto_depIdxs = []int32{
 	15, // 0: weft.v1.FirewallRule.match:type_name -> weft.v1.FirewallRule.MatchEntry
 	0,  // 1: weft.v1.AddFirewallRulesRequest.rules:type_name -> weft.v1.FirewallRule
 	1,  // 2: weft.v1.AddFirewallRulesResponse.failures:type_name -> weft.v1.FirewallFailure
-	1,  // 3: weft.v1.DeleteFirewallRulesResponse.failures:type_name -> weft.v1.FirewallFailure
-	0,  // 4: weft.v1.ListFirewallRulesResponse.rules:type_name -> weft.v1.FirewallRule
-	1,  // 5: weft.v1.SetFirewallDefaultResponse.failures:type_name -> weft.v1.FirewallFailure
-	11, // 6: weft.v1.FirewallStatus.switches:type_name -> weft.v1.FirewallSwitch
-	16, // 7: weft.v1.CheckFirewallRequest.packet:type_name -> weft.v1.CheckFirewallRequest.PacketEntry
-	0,  // 8: weft.v1.CheckFirewallResponse.rule:type_name -> weft.v1.FirewallRule
-	2,  // 9: weft.v1.Firewall.AddFirewallRules:input_type -> weft.v1.AddFirewallRulesRequest
-	4,  // 10: weft.v1.Firewall.DeleteFirewallRules:input_type -> weft.v1.DeleteFirewallRulesRequest
-	6,  // 11: weft.v1.Firewall.ListFirewallRules:input_type -> weft.v1.ListFirewallRulesRequest
-	8,  // 12: weft.v1.Firewall.SetFirewallDefault:input_type -> weft.v1.SetFirewallDefaultRequest
-	10, // 13: weft.v1.Firewall.GetFirewallStatus:input_type -> weft.v1.GetFirewallStatusRequest
-	13, // 14: weft.v1.Firewall.CheckFirewall:input_type -> weft.v1.CheckFirewallRequest
-	3,  // 15: weft.v1.Firewall.AddFirewallRules:output_type -> weft.v1.AddFirewallRulesResponse
-	5,  // 16: weft.v1.Firewall.DeleteFirewallRules:output_type -> weft.v1.DeleteFirewallRulesResponse
-	7,  // 17: weft.v1.Firewall.ListFirewallRules:output_type -> weft.v1.ListFirewallRulesResponse
-	9,  // 18: weft.v1.Firewall.SetFirewallDefault:output_type -> weft.v1.SetFirewallDefaultResponse
-	12, // 19: weft.v1.Firewall.GetFirewallStatus:output_type -> weft.v1.FirewallStatus
-	14, // 20: weft.v1.Firewall.CheckFirewall:output_type -> weft.v1.CheckFirewallResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	0,  // 3: weft.v1.AddFirewallRulesResponse.before:type_name -> weft.v1.FirewallRule
+	1,  // 4: weft.v1.DeleteFirewallRulesResponse.failures:type_name -> weft.v1.FirewallFailure
+	0,  // 5: weft.v1.ListFirewallRulesResponse.rules:type_name -> weft.v1.FirewallRule
+	1,  // 6: weft.v1.SetFirewallDefaultResponse.failures:type_name -> weft.v1.FirewallFailure
+	11, // 7: weft.v1.FirewallStatus.switches:type_name -> weft.v1.FirewallSwitch
+	16, // 8: weft.v1.CheckFirewallRequest.packet:type_name -> weft.v1.CheckFirewallRequest.PacketEntry
+	0,  // 9: weft.v1.CheckFirewallResponse.rule:type_name -> weft.v1.FirewallRule
+	2,  // 10: weft.v1.Firewall.AddFirewallRules:input_type -> weft.v1.AddFirewallRulesRequest
+	4,  // 11: weft.v1.Firewall.DeleteFirewallRules:input_type -> weft.v1.DeleteFirewallRulesRequest
+	6,  // 12: weft.v1.Firewall.ListFirewallRules:input_type -> weft.v1.ListFirewallRulesRequest
+	8,  // 13: weft.v1.Firewall.SetFirewallDefault:input_type -> weft.v1.SetFirewallDefaultRequest
+	10, // 14: weft.v1.Firewall.GetFirewallStatus:input_type -> weft.v1.GetFirewallStatusRequest
+	13, // 15: weft.v1.Firewall.CheckFirewall:input_type -> weft.v1.CheckFirewallRequest
+	3,  // 16: weft.v1.Firewall.AddFirewallRules:output_type -> weft.v1.AddFirewallRulesResponse
+	5,  // 17: weft.v1.Firewall.DeleteFirewallRules:output_type -> weft.v1.DeleteFirewallRulesResponse
+	7,  // 18: weft.v1.Firewall.ListFirewallRules:output_type -> weft.v1.ListFirewallRulesResponse
+	9,  // 19: weft.v1.Firewall.SetFirewallDefault:output_type -> weft.v1.SetFirewallDefaultResponse
+	12, // 20: weft.v1.Firewall.GetFirewallStatus:output_type -> weft.v1.FirewallStatus
+	14, // 21: weft.v1.Firewall.CheckFirewall:output_type -> weft.v1.CheckFirewallResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_firewall_proto_init() }

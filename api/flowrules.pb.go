@@ -34,7 +34,12 @@ type WantedFlow struct {
 	// says whose it is.
 	Group uint32 `protobuf:"varint,4,opt,name=group,proto3" json:"group,omitempty"`
 	// The number of the meter; 0 if it is none.
-	Meter         uint32 `protobuf:"varint,5,opt,name=meter,proto3" json:"meter,omitempty"`
+	Meter uint32 `protobuf:"varint,5,opt,name=meter,proto3" json:"meter,omitempty"`
+	// What a call, or its dry run, does to the entry: added, replaced or unchanged; deleted
+	// or absent. Empty elsewhere, and in batches.
+	Effect string `protobuf:"bytes,6,opt,name=effect,proto3" json:"effect,omitempty"`
+	// The entry whose place it takes, if the effect is replaced.
+	Replaces      *FlowEntry `protobuf:"bytes,7,opt,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -104,6 +109,20 @@ func (x *WantedFlow) GetMeter() uint32 {
 	return 0
 }
 
+func (x *WantedFlow) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+func (x *WantedFlow) GetReplaces() *FlowEntry {
+	if x != nil {
+		return x.Replaces
+	}
+	return nil
+}
+
 // What AddFlows is asked: entries of the operator's. InvalidArgument if one is wrong;
 // FailedPrecondition if a service holds its place; ResourceExhausted if there would be
 // more than flowrules.max_flows.
@@ -124,7 +143,10 @@ type AddFlowsRequest struct {
 	Part uint32 `protobuf:"varint,5,opt,name=part,proto3" json:"part,omitempty"`
 	// In the last part: how many entries all parts have together. It may be sent again to
 	// ask how far the batch is. 0 in the other parts.
-	Total         uint32 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
+	Total uint32 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
+	// Only says what would happen: the effect of each entry, or why the call is refused.
+	// Nothing is stored or sent. Not for a batch.
+	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -199,6 +221,13 @@ func (x *AddFlowsRequest) GetTotal() uint32 {
 		return x.Total
 	}
 	return 0
+}
+
+func (x *AddFlowsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 // The answer of AddFlows.
@@ -362,7 +391,9 @@ type DeleteFlowsRequest struct {
 	// By switch, table, priority and match.
 	Flows []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// All of the operator's entries of this switch instead ("all": of every switch).
-	AllOf         string `protobuf:"bytes,2,opt,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
+	AllOf string `protobuf:"bytes,2,opt,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
+	// Only says what would happen. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,11 +442,20 @@ func (x *DeleteFlowsRequest) GetAllOf() string {
 	return ""
 }
 
+func (x *DeleteFlowsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // The answer of DeleteFlows.
 type DeleteFlowsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many there were.
-	Deleted       uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	Deleted uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// In the order of the request, each with its effect; with all_of at most 1000 of them.
+	Flows         []*WantedFlow `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -455,6 +495,13 @@ func (x *DeleteFlowsResponse) GetDeleted() uint32 {
 		return x.Deleted
 	}
 	return 0
+}
+
+func (x *DeleteFlowsResponse) GetFlows() []*WantedFlow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
 }
 
 // What ListFlows is asked.
@@ -1360,21 +1407,24 @@ var File_flowrules_proto protoreflect.FileDescriptor
 
 const file_flowrules_proto_rawDesc = "" +
 	"\n" +
-	"\x0fflowrules.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x8e\x01\n" +
+	"\x0fflowrules.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xd6\x01\n" +
 	"\n" +
 	"WantedFlow\x12&\n" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
-	"\x05meter\x18\x05 \x01(\rR\x05meter\"\xa8\x01\n" +
+	"\x05meter\x18\x05 \x01(\rR\x05meter\x12\x16\n" +
+	"\x06effect\x18\x06 \x01(\tR\x06effect\x12.\n" +
+	"\breplaces\x18\a \x01(\v2\x12.weft.v1.FlowEntryR\breplaces\"\xc1\x01\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
 	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x12\n" +
 	"\x04most\x18\x03 \x01(\rR\x04most\x12\x14\n" +
 	"\x05batch\x18\x04 \x01(\tR\x05batch\x12\x12\n" +
 	"\x04part\x18\x05 \x01(\rR\x04part\x12\x14\n" +
-	"\x05total\x18\x06 \x01(\rR\x05total\"g\n" +
+	"\x05total\x18\x06 \x01(\rR\x05total\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"g\n" +
 	"\x10AddFlowsResponse\x12)\n" +
 	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\x12(\n" +
 	"\x05batch\x18\x02 \x01(\v2\x12.weft.v1.FlowBatchR\x05batch\"\xb5\x01\n" +
@@ -1385,12 +1435,14 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x06stored\x18\x04 \x01(\rR\x06stored\x12\x1c\n" +
 	"\tconfirmed\x18\x05 \x01(\rR\tconfirmed\x12\x16\n" +
 	"\x06failed\x18\x06 \x01(\rR\x06failed\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\"U\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"n\n" +
 	"\x12DeleteFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x15\n" +
-	"\x06all_of\x18\x02 \x01(\tR\x05allOf\"/\n" +
+	"\x06all_of\x18\x02 \x01(\tR\x05allOf\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"Z\n" +
 	"\x13DeleteFlowsResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\rR\adeleted\"&\n" +
+	"\adeleted\x18\x01 \x01(\rR\adeleted\x12)\n" +
+	"\x05flows\x18\x02 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\"&\n" +
 	"\x10ListFlowsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\">\n" +
 	"\x11ListFlowsResponse\x12)\n" +
@@ -1457,11 +1509,11 @@ const file_flowrules_proto_rawDesc = "" +
 	"\n" +
 	"FlowFailed\x12'\n" +
 	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow:\x11\xfa\xe0\x18\r\n" +
-	"\tflowrules\x10\x012\xd9\x05\n" +
+	"\tflowrules\x10\x012\xe0\x05\n" +
 	"\tFlowrules\x12s\n" +
-	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"2\xea\xe0\x18.\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows\x12\x90\x01\n" +
-	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"F\xea\xe0\x18B\b\x02\x10\x01\x1a\x18\n" +
-	"\x06all_of\x12\x05flows*\adeleted\"\vflow delete*\x15POST /v1/flows:delete\x12l\n" +
+	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"2\xea\xe0\x18.\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows\x12\x97\x01\n" +
+	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"M\xea\xe0\x18I\b\x02\x10\x01\x1a\x1f\n" +
+	"\x06all_of\x12\x05flows\x1a\x05flows*\adeleted\"\vflow delete*\x15POST /v1/flows:delete\x12l\n" +
 	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\"(\xea\xe0\x18$\b\x01\x1a\x06\n" +
 	"\x04dpid\"\tget flows*\rGET /v1/flows\x12a\n" +
 	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\" \xea\xe0\x18\x1c\b\x01\x1a\x00\"\bget sync*\fGET /v1/sync\x12V\n" +
@@ -1509,38 +1561,40 @@ var file_flowrules_proto_goTypes = []any{
 }
 var file_flowrules_proto_depIdxs = []int32{
 	19, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
-	19, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
-	0,  // 2: weft.v1.AddFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	3,  // 3: weft.v1.AddFlowsResponse.batch:type_name -> weft.v1.FlowBatch
-	19, // 4: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
-	0,  // 5: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	9,  // 6: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
-	19, // 7: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
-	20, // 8: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
-	21, // 9: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
-	19, // 10: weft.v1.SetStandingRequest.gone:type_name -> weft.v1.FlowEntry
-	0,  // 11: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	19, // 12: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
-	0,  // 13: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
-	1,  // 14: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
-	4,  // 15: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	6,  // 16: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	8,  // 17: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
-	11, // 18: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
-	13, // 19: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
-	15, // 20: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
-	2,  // 21: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	5,  // 22: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	7,  // 23: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	10, // 24: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	12, // 25: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	14, // 26: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
-	16, // 27: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	19, // 1: weft.v1.WantedFlow.replaces:type_name -> weft.v1.FlowEntry
+	19, // 2: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	0,  // 3: weft.v1.AddFlowsResponse.flows:type_name -> weft.v1.WantedFlow
+	3,  // 4: weft.v1.AddFlowsResponse.batch:type_name -> weft.v1.FlowBatch
+	19, // 5: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	0,  // 6: weft.v1.DeleteFlowsResponse.flows:type_name -> weft.v1.WantedFlow
+	0,  // 7: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
+	9,  // 8: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
+	19, // 9: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
+	20, // 10: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
+	21, // 11: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
+	19, // 12: weft.v1.SetStandingRequest.gone:type_name -> weft.v1.FlowEntry
+	0,  // 13: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
+	19, // 14: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	0,  // 15: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
+	1,  // 16: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
+	4,  // 17: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	6,  // 18: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	8,  // 19: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
+	11, // 20: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
+	13, // 21: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
+	15, // 22: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
+	2,  // 23: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	5,  // 24: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	7,  // 25: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	10, // 26: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	12, // 27: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	14, // 28: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	16, // 29: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_flowrules_proto_init() }

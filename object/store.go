@@ -248,18 +248,8 @@ func (b *Store[T]) Change(ctx context.Context, name string, admit func(old T) (T
 		return none, none, err
 	}
 	defer done()
-	b.guard.Lock()
-	old = b.objects[name]
-	now, err = admit(old)
-	if n := len(b.objects); err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
-		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.raise())
-	}
-	b.guard.Unlock()
-	switch {
-	case err != nil:
-		return old, old, err
-	case now == old || now != none && old != none && b.kind.Equal(old, now):
-		return old, old, nil
+	if old, now, err = b.admit(name, admit); err != nil || now == old {
+		return old, now, err
 	}
 	var value []byte
 	if now != none {
@@ -273,6 +263,49 @@ func (b *Store[T]) Change(ctx context.Context, name string, admit func(old T) (T
 	}
 	b.put(name, now, b.version(name, value, revision))
 	return old, now, nil
+}
+
+// Try is Change without the change: it returns what Change would, or the error
+// by which Change would reject it, and stores nothing.
+func (b *Store[T]) Try(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
+	var none T
+	done, err := b.guard.Turn(ctx)
+	if err != nil {
+		return none, none, err
+	}
+	defer done()
+	if old, now, err = b.admit(name, admit); err != nil || now == old {
+		return old, now, err
+	}
+	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
+		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcome(now != none), d.Damage())
+	}
+	return old, now, nil
+}
+
+// admit returns the object that is to replace one, or the one that is there if
+// they are equal. The caller has the turn.
+func (b *Store[T]) admit(name string, admit func(old T) (T, error)) (old, now T, err error) {
+	var none T
+	b.guard.Lock()
+	old = b.objects[name]
+	now, err = admit(old)
+	if n := len(b.objects); err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
+		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.raise())
+	}
+	b.guard.Unlock()
+	if err != nil || old != none && now != none && b.kind.Equal(old, now) {
+		now = old
+	}
+	return old, now, err
+}
+
+// outcome says what a change that was not written has not become.
+func outcome(stored bool) string {
+	if stored {
+		return "stored, so it is not in force"
+	}
+	return "deleted"
 }
 
 // Remove deletes an object and returns it; nil if there was none.
@@ -308,11 +341,7 @@ func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revisi
 		v = b.version(name, there, revision)
 	}
 	b.unsure[name] = value
-	what := "stored, so it is not in force"
-	if value == nil {
-		what = "deleted"
-	}
-	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, what, err)
+	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, outcome(value != nil), err)
 }
 
 // replace writes a value over the given revision.

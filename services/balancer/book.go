@@ -46,7 +46,35 @@ func (b *balancer) SetVip(ctx context.Context, req *api.SetVipRequest) (*api.Vip
 	if req.GetVip() == nil {
 		return nil, api.Errorf(codes.InvalidArgument, "want a vip")
 	}
-	return b.change(ctx, byOperator, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
+	wanted := func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil }
+	if req.GetDryRun() {
+		return b.try(ctx, byOperator, req.Vip.GetName(), wanted)
+	}
+	return b.change(ctx, byOperator, req.Vip.GetName(), wanted)
+}
+
+// try is change without the change.
+func (b *balancer) try(ctx context.Context, who owner, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
+	old, v, err := b.vips.Try(ctx, name, b.admit(who, f))
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.show(v)
+	m.Effect = effectOf(old, v)
+	return m, nil
+}
+
+// effectOf names what a change has done, or would do.
+func effectOf(old, now *vip) string {
+	switch {
+	case old == nil:
+		return "added"
+	case old == now:
+		return "unchanged"
+	}
+	return "replaced"
 }
 
 // SetMember answers the call.
@@ -136,7 +164,25 @@ func find(v *api.Vip, key netip.AddrPort) int {
 // change stores the VIP that f returns for the owner's VIP of that name, which may
 // be nil and belongs to f.
 func (b *balancer) change(ctx context.Context, who owner, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
-	_, v, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
+	old, v, err := b.vips.Change(ctx, name, b.admit(who, f))
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if is := b.vips.Get(v.name); is != nil {
+		for _, m := range is.pool {
+			m.health.hasten()
+		}
+	}
+	m := b.show(v)
+	m.Effect = effectOf(old, v)
+	return m, nil
+}
+
+// admit returns what decides on a change by an owner to what f returns.
+func (b *balancer) admit(who owner, f func(*api.Vip) (*api.Vip, error)) func(*vip) (*vip, error) {
+	return func(old *vip) (*vip, error) {
 		var said *api.Vip
 		if old != nil {
 			if err := old.mine(who); err != nil {
@@ -154,18 +200,7 @@ func (b *balancer) change(ctx context.Context, who owner, name string, f func(*a
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		return v, b.fits(v)
-	})
-	if err != nil {
-		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if is := b.vips.Get(v.name); is != nil { // another one than v if nothing has changed
-		for _, m := range is.pool {
-			m.health.hasten()
-		}
-	}
-	return b.show(v), nil
 }
 
 // parse returns the stored VIP.

@@ -120,7 +120,13 @@ func run(ctx context.Context, env *weft.Env) error {
 
 // serveCalls answers the calls about VIPs.
 func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
-	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
+	set := settled(b, k, m, b.SetVip)
+	weft.Handle(env, api.SetVip, func(ctx context.Context, req *api.SetVipRequest) (*api.Vip, error) {
+		if req.GetDryRun() {
+			return b.SetVip(ctx, req)
+		}
+		return set(ctx, req)
+	})
 	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
 	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
 	weft.Handle(env, api.DrainMember, settled(b, k, m, b.DrainMember))

@@ -28,6 +28,7 @@ func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) 
 	switch {
 	case err != nil:
 		return nil, err
+	case req.DryRun:
 	case !x.empty():
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	case !req.NoWait:
@@ -58,19 +59,35 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 		switch {
 		case old != nil && sameRule(old.msg, r.kept(req.Rules[i], old.number())):
 			resp.Unchanged++
+			resp.Effects = append(resp.Effects, effectUnchanged)
 			continue
 		case old != nil:
 			number = old.number()
 			r.count = old.count
 			resp.Replaced++
+			resp.Effects, resp.Before = append(resp.Effects, effectReplaced), append(resp.Before, old.msg)
+		case req.DryRun:
+			resp.Added++
+			resp.Effects = append(resp.Effects, effectAdded)
 		default:
 			number = b.number()
 			resp.Added++
+			resp.Effects = append(resp.Effects, effectAdded)
+		}
+		if req.DryRun {
+			fresh = append(fresh, i)
+			continue
 		}
 		r.msg = r.kept(req.Rules[i], number)
 		next[number] = r.msg
 		numbers = append(numbers, number)
 		fresh = append(fresh, i)
+	}
+	if req.DryRun {
+		if len(fresh) > 0 {
+			return x, b.writable("the rules are not in force, and may be partly kept: %w; add them again")
+		}
+		return x, nil
 	}
 	if len(fresh) > 0 {
 		if err := b.save(ctx, numbers, b.after(next)); err != nil {
@@ -189,19 +206,20 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 		}
 		only = &sw
 	}
-	x, err := b.remove(ctx, req, only)
+	resp := &api.DeleteFirewallRulesResponse{}
+	x, err := b.remove(ctx, req, only, resp)
 	if err != nil {
 		return nil, err
 	}
-	resp := &api.DeleteFirewallRulesResponse{Deleted: uint32(x.rules)}
-	if x.rules > 0 {
+	if resp.Deleted = uint32(x.rules); x.rules > 0 && !req.DryRun {
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	}
 	return resp, nil
 }
 
-// remove deletes the rules of a request, those of one switch if only is not nil.
-func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID) (*change, error) {
+// remove deletes the rules of a request, those of one switch if only is not nil,
+// and says in the response what happens to each.
+func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID, resp *api.DeleteFirewallRulesResponse) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return nil, err
@@ -221,8 +239,12 @@ func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest,
 		}
 	}
 	x := &change{rules: len(gone)}
-	if len(gone) == 0 {
+	b.tellRemoval(req, gone, resp)
+	switch {
+	case len(gone) == 0:
 		return x, nil
+	case req.DryRun:
+		return x, b.writable("the rules are still in force, and may be partly gone after a restart: %w; delete them again")
 	}
 	numbers := slices.Sorted(maps.Keys(gone))
 	next := make(map[uint32]*api.FirewallRule, len(gone))
@@ -268,8 +290,20 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 			delete(own, sw)
 		}
 	}
-	if back == b.back && maps.Equal(own, b.ownBack) {
-		return &api.SetFirewallDefaultResponse{}, nil
+	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced, Before: b.back}
+	if req.Dpid != "" {
+		sw, _ := flow.ParseDPID(req.Dpid)
+		resp.Before = b.ownBack[sw]
+	}
+	switch {
+	case back == b.back && maps.Equal(own, b.ownBack):
+		resp.Effect = effectUnchanged
+		return resp, nil
+	case req.DryRun:
+		if err := b.writable("the default is not changed: %w"); err != nil {
+			return nil, err
+		}
+		return resp, nil
 	}
 	kept := &api.FirewallStatus{DefaultAction: back}
 	for _, sw := range slices.Sorted(maps.Keys(own)) {
@@ -281,5 +315,6 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	b.back, b.ownBack = back, own
 	b.publish(x)
 	done()
-	return &api.SetFirewallDefaultResponse{Failures: b.enforce(ctx, x, !req.NoWait)}, nil
+	resp.Failures = b.enforce(ctx, x, !req.NoWait)
+	return resp, nil
 }

@@ -124,7 +124,7 @@ func (b *store) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesReq
 	if damage := b.damage(); damage != "" { // what it lacks would be left out
 		return nil, api.Errorf(codes.FailedPrecondition, "not all rules can be deleted: the store may lack some of them: %s; run weft store repair", damage)
 	}
-	own := &api.DeleteFirewallRulesRequest{Ids: slices.Clone(req.Ids), NoWait: req.NoWait}
+	own := &api.DeleteFirewallRulesRequest{NoWait: req.NoWait, DryRun: req.DryRun}
 	b.mu.Lock()
 	for id, r := range b.rules {
 		if !strings.HasPrefix(id, configPrefix) && (req.AllOf == "all" || r.local && r.sw == only) {
@@ -132,5 +132,11 @@ func (b *store) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesReq
 		}
 	}
 	b.mu.Unlock()
-	return b.deleteRules(ctx, own)
+	slices.Sort(own.Ids)
+	own.Ids = append(slices.Clone(req.Ids), own.Ids...)
+	resp, err := b.deleteRules(ctx, own)
+	if most := len(req.Ids) + effectsListed; len(resp.GetIds()) > most {
+		resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
+	}
+	return resp, err
 }

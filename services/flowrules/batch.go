@@ -73,6 +73,9 @@ func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.Add
 	if !batchName.MatchString(req.GetBatch()) {
 		return nil, api.Errorf(codes.InvalidArgument, "batch %.80q: want up to 64 letters, digits and dashes", req.GetBatch())
 	}
+	if req.GetDryRun() {
+		return nil, api.Errorf(codes.InvalidArgument, "batch %s: there is no dry run of a batch; ask for one of its entries without the batch", req.GetBatch())
+	}
 	if req.GetPart() == 0 {
 		return nil, api.Errorf(codes.InvalidArgument, "batch %s: part 0: number the parts from 1", req.GetBatch())
 	}
@@ -179,9 +182,11 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 		return api.Errorf(codes.FailedPrecondition, "batch %s is dropped: it has %d entries of %d. Parts are missing, or its switches are of several partitions: send a batch for each partition", b.name, len(b.changes), total)
 	}
 	changes := lastOfEach(b.changes)
-	if err := r.room(targetsOf(changes)); err != nil {
+	added, err := r.room(targetsOf(changes))
+	if err != nil {
 		return err
 	}
+	r.flows.Add(int64(added))
 	for i := range changes {
 		c := &changes[i]
 		if w := r.known(c.sw); w != nil {

@@ -219,7 +219,7 @@ func (l *ledger) operatorRule(k entryID) *rule {
 func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	k := idOf(e)
 	r := l.operatorRule(k)
-	if r == nil || r.app != app || !r.same(e) || expires.Sub(r.expires) >= time.Second {
+	if r == nil || !r.repeats(app, e, expires) {
 		return nil
 	}
 	if r.state == failed && l.connected && l.rules[k] == r {
@@ -227,6 +227,19 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 		l.send(k, r, "", now)
 	}
 	return r
+}
+
+// repeats reports whether a request says what the rule says already.
+func (r *rule) repeats(app string, e *flow.Entry, expires time.Time) bool {
+	return r.app == app && r.same(e) && expires.Sub(r.expires) < time.Second
+}
+
+// expiry returns when an entry asked for now ends; zero is never.
+func expiry(e *flow.Entry, now time.Time) time.Time {
+	if e.HardTimeout == 0 {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(e.HardTimeout) * time.Second)
 }
 
 // add makes an operator's entry desired, in place of the one with its key.

@@ -33,7 +33,10 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	if req.GetBatch() != "" {
 		return r.addPart(ctx, req)
 	}
-	generation := uint8(r.generation.Add(1))
+	generation := uint8(0)
+	if !req.GetDryRun() {
+		generation = uint8(r.generation.Add(1))
+	}
 	targets := make([]target, 0, len(req.GetFlows()))
 	for _, f := range req.GetFlows() {
 		sw, e, err := admit(f)
@@ -46,17 +49,27 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	if err := r.roomOfApps(targets, int(req.GetMost())); err != nil {
 		return nil, err
 	}
-	if err := r.room(targets); err != nil {
+	added, err := r.room(targets)
+	if err != nil {
 		return nil, err
 	}
-	err := r.bySwitch(targets, func(w *worker, share []*target) error { return r.want(ctx, w, share) })
+	if req.GetDryRun() {
+		return r.wouldAdd(targets)
+	}
+	r.flows.Add(int64(added))
+	effects := r.effects(targets)
+	err = r.bySwitch(targets, func(w *worker, share []*target) error { return r.want(ctx, w, share) })
 	if err != nil {
 		return nil, err
 	}
 	if !req.GetNoWait() {
 		r.settle(ctx, targets)
 	}
-	return &api.AddFlowsResponse{Flows: r.outcome(targets)}, nil
+	resp := &api.AddFlowsResponse{Flows: r.outcome(targets)}
+	for i, f := range resp.Flows {
+		f.Effect, f.Replaces = effects[i].Effect, effects[i].Replaces
+	}
+	return resp, nil
 }
 
 // bySwitch calls f for each switch's share of the targets, portion by portion,
@@ -82,9 +95,9 @@ func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) err
 }
 
 // room checks, before anything is stored, that no service holds the key of a
-// target and that the entries stay within their bound.
-func (r *Rules) room(targets []target) error {
-	added := 0
+// target and that the entries stay within their bound. It returns how many are
+// new.
+func (r *Rules) room(targets []target) (added int, err error) {
 	for i := range targets {
 		t := &targets[i]
 		k := idOf(&t.entry)
@@ -101,17 +114,16 @@ func (r *Rules) room(targets []target) error {
 		w.mu.Unlock()
 		if held {
 			r.count.rejected("held")
-			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, t.entry.Table, t.entry.Priority, reasonHeld(owner))
+			return 0, api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, t.entry.Table, t.entry.Priority, reasonHeld(owner))
 		}
 	}
 	if added > 0 && int(r.flows.Load())+added > r.cfg.MaxFlows {
 		if n := r.operatorFlows(); n+added > r.cfg.MaxFlows {
 			r.count.rejected("limit")
-			return api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, r.cfg.MaxFlows)
+			return 0, api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, r.cfg.MaxFlows)
 		}
 	}
-	r.flows.Add(int64(added))
-	return nil
+	return added, nil
 }
 
 // operatorFlows counts the operator's entries.
@@ -147,9 +159,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	errs := make([]error, len(share))
 	last := make(map[entryID]int, len(share)) // of entries with the same key the last counts
 	for i, t := range share {
-		if t.entry.HardTimeout != 0 {
-			expires[i] = now.Add(time.Duration(t.entry.HardTimeout) * time.Second)
-		}
+		expires[i] = expiry(&t.entry, now)
 		last[idOf(&t.entry)] = i
 	}
 	var changes edits
@@ -257,6 +267,19 @@ func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*
 			targets = append(targets, w.operatorTargets()...)
 		}
 	}
+	most := 0
+	if req.GetAllOf() != "" {
+		most = effectsListed + len(req.GetFlows())
+	}
+	effects, would := r.removals(targets, most)
+	if req.GetDryRun() {
+		if would > 0 {
+			if err := r.writable(); err != nil {
+				return nil, err
+			}
+		}
+		return &api.DeleteFlowsResponse{Deleted: uint32(would), Flows: effects}, nil
+	}
 	var waits []<-chan struct{}
 	deleted := 0
 	err := r.bySwitch(targets, func(w *worker, share []*target) error {
@@ -272,7 +295,7 @@ func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
 	defer cancel()
 	await(ctx, waits)
-	return &api.DeleteFlowsResponse{Deleted: uint32(deleted)}, nil
+	return &api.DeleteFlowsResponse{Deleted: uint32(deleted), Flows: effects}, nil
 }
 
 func (w *worker) operatorTargets() []target {

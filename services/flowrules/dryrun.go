@@ -1,0 +1,116 @@
+package flowrules
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// The effects of requests.
+const (
+	effectAdded     = "added"
+	effectReplaced  = "replaced"
+	effectUnchanged = "unchanged"
+	effectDeleted   = "deleted"
+	effectAbsent    = "absent"
+)
+
+// effectsListed bounds the entries that the answer to a request for all of them
+// lists.
+const effectsListed = 1000
+
+// effects returns what a request does to each of its entries. Of entries with
+// the same key the last counts, for all of them.
+func (r *Rules) effects(targets []target) []*api.WantedFlow {
+	type place struct {
+		sw flow.DPID
+		id entryID
+	}
+	last := make(map[place]int, len(targets))
+	for i := range targets {
+		last[place{targets[i].sw, idOf(&targets[i].entry)}] = i
+	}
+	list := make([]*api.WantedFlow, len(targets))
+	for i := range targets {
+		t := &targets[last[place{targets[i].sw, idOf(&targets[i].entry)}]]
+		list[i] = r.effect(t)
+	}
+	return list
+}
+
+// effect returns what adding one entry does.
+func (r *Rules) effect(t *target) *api.WantedFlow {
+	out := &api.WantedFlow{Flow: api.NewFlowEntry(t.sw, &t.entry), Effect: effectAdded}
+	if t.app != "" {
+		out.Flow.Owner = api.AppOwner(t.app)
+	}
+	w := r.known(t.sw)
+	if w == nil {
+		return out
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.ledger.operatorRule(idOf(&t.entry))
+	switch {
+	case old == nil:
+	case old.repeats(t.app, &t.entry, expiry(&t.entry, time.Now())):
+		out.Effect = effectUnchanged
+	default:
+		out.Effect, out.Replaces = effectReplaced, w.ledger.wantedFlow(old).Flow
+	}
+	return out
+}
+
+// writable refuses a dry run of changes if the store takes none.
+func (r *Rules) writable() error {
+	if r.trust.damaged() {
+		return api.Errorf(codes.FailedPrecondition, "flow entries: not stored, so not installed: the store is read-only since it is damaged: %s; run weft store repair", r.trust.state.Damage())
+	}
+	return nil
+}
+
+// wouldAdd answers a dry run of AddFlows whose entries are admitted.
+func (r *Rules) wouldAdd(targets []target) (*api.AddFlowsResponse, error) {
+	list := r.effects(targets)
+	for _, f := range list {
+		if f.Effect != effectUnchanged {
+			if err := r.writable(); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	return &api.AddFlowsResponse{Flows: list}, nil
+}
+
+// removals returns what deleting entries does to each of them; of entries with
+// the same key the first counts. most bounds the list; 0 is no bound.
+func (r *Rules) removals(targets []target, most int) (list []*api.WantedFlow, deleted int) {
+	type place struct {
+		sw flow.DPID
+		id entryID
+	}
+	gone := map[place]bool{}
+	for i := range targets {
+		t := &targets[i]
+		out := &api.WantedFlow{Flow: api.NewFlowEntry(t.sw, &t.entry), Effect: effectAbsent}
+		at := place{t.sw, idOf(&t.entry)}
+		if w := r.known(t.sw); w != nil && !gone[at] {
+			w.mu.Lock()
+			if old := w.ledger.operatorRule(at.id); old != nil && (t.app == "" || old.app == t.app) {
+				out = w.ledger.wantedFlow(old)
+				out.State, out.Reason, out.Effect = "", "", effectDeleted
+				gone[at] = true
+				deleted++
+			}
+			w.mu.Unlock()
+		}
+		if most == 0 || len(list) < most {
+			list = append(list, out)
+		}
+	}
+	return list, deleted
+}

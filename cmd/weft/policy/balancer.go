@@ -52,7 +52,7 @@ func vips() *kind[*api.Vip] {
 		table:   vipsTable,
 		foreign: func(m *api.Vip) bool { return m.Owner != "" && m.Owner != operator },
 		tidy: func(m *api.Vip) {
-			m.Connections, m.Refused, m.Groups, m.Open, m.Pairs = 0, 0, nil, false, 0
+			m.Connections, m.Refused, m.Groups, m.Open, m.Pairs, m.Effect = 0, 0, nil, false, 0, ""
 			if m.Owner = cmp.Or(m.Owner, operator); m.Shadow {
 				m.Mac = "" // the host's
 			}
@@ -164,6 +164,7 @@ func parseMember(text string) (*api.PoolMember, error) {
 
 func balancerAddCommand(r *cli.Remote) *cobra.Command {
 	var o vipFlags
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make a virtual IP, or replace the one of that name",
@@ -175,7 +176,21 @@ members that stay are not cut.`,
 		Args: cobra.ExactArgs(1),
 	}
 	o.flags(cmd)
-	return vips().add(r, cmd, o.vip)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen")
+	kind := vips()
+	kind.set = func(c *cli.Controller, m *api.Vip) (*api.Vip, error) {
+		return c.SetVip(c.Ctx, &api.SetVipRequest{Vip: m, DryRun: dry})
+	}
+	kind.table = func(t *cli.Table, list []*api.Vip) {
+		if dry {
+			for _, v := range list {
+				fmt.Fprintf(t, "virtual IP %s would be %s\n", v.Name, v.Effect)
+			}
+			return
+		}
+		vipsTable(t, list)
+	}
+	return kind.add(r, cmd, o.vip)
 }
 
 func balancerListCommand(r *cli.Remote) *cobra.Command {

@@ -47,7 +47,7 @@ func firewallRules() *kind[*api.FirewallRule] {
 			return c.ListFirewallRules(c.Ctx, &api.ListFirewallRulesRequest{})
 		},
 		setAll: func(c *cli.Controller, list []*api.FirewallRule) error {
-			sum, err := addRules(c, list, false)
+			sum, err := addRules(c, list, false, false)
 			return cmp.Or(err, firewallFailed(sum.GetFailures()))
 		},
 		removeAll: func(c *cli.Controller, list []*api.FirewallRule) error {
@@ -66,16 +66,17 @@ func firewallRules() *kind[*api.FirewallRule] {
 }
 
 // addRules adds rules, as many at once as a request may have.
-func addRules(c *cli.Controller, rules []*api.FirewallRule, noWait bool) (*api.AddFirewallRulesResponse, error) {
+func addRules(c *cli.Controller, rules []*api.FirewallRule, noWait, dry bool) (*api.AddFirewallRulesResponse, error) {
 	sum := &api.AddFirewallRulesResponse{}
 	for len(rules) > 0 {
 		n := min(len(rules), cli.FirewallBatch)
-		m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
+		m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules), DryRun: dry})
 		if err != nil {
 			return nil, err
 		}
 		sum.Added, sum.Replaced, sum.Unchanged = sum.Added+m.Added, sum.Replaced+m.Replaced, sum.Unchanged+m.Unchanged
 		sum.Ids, sum.Failures = append(sum.Ids, m.Ids...), m.Failures
+		sum.Effects, sum.Before = append(sum.Effects, m.Effects...), append(sum.Before, m.Before...)
 		rules = rules[n:]
 	}
 	return sum, nil
@@ -94,7 +95,7 @@ weft firewall list -o yaml prints is understood, too.`
 
 func firewallAddCommand(r *cli.Remote) *cobra.Command {
 	var file, sw string
-	var allow, deny, noWait bool
+	var allow, deny, noWait, dry bool
 	var match []string
 	rule := &api.FirewallRule{}
 	cmd := &cobra.Command{
@@ -110,7 +111,8 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 ` + firewallFileForm,
 		Example: `  weft firewall add --id ssh --deny --match tcp_dst=22
   weft firewall add --allow --priority 40000 --match ipv6_src=fd00::/8,udp_dst=5000-5999 --vlan 10
-  weft firewall add -f rules.yaml`,
+  weft firewall add -f rules.yaml
+  weft firewall add -f rules.yaml --dry-run`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -125,6 +127,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringVar(&rule.Tenant, "tenant", "", "the tenant whose packets the rule is about, in all its virtual networks, or in that of --vlan")
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
+	f.BoolVar(&dry, "dry-run", false, "only say what would happen")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
 		rules, err := []*api.FirewallRule{rule}, error(nil)
@@ -143,12 +146,14 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			}
 			rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
 		}
-		sum, err := addRules(c, rules, noWait)
+		sum, err := addRules(c, rules, noWait, dry)
 		if err != nil {
 			return cli.View{}, err
 		}
 		return cli.View{Value: sum, Text: func(t *cli.Table) {
-			if len(sum.Ids) == 1 {
+			if dry {
+				effectsOfRules(t, sum.Ids, sum.Effects)
+			} else if len(sum.Ids) == 1 {
 				fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
 			}
 			fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
@@ -183,7 +188,7 @@ func firewallFailed(list []*api.FirewallFailure) error {
 }
 
 func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
-	var all bool
+	var all, dry bool
 	var sw string
 	cmd := &cobra.Command{
 		Use:   "delete [ID...]",
@@ -195,9 +200,10 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
   weft firewall delete --all`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all rules")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen; of all rules it lists 1000")
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
 	return cli.Query(r, cmd, func(c *cli.Controller, ids []string) (cli.View, error) {
-		req := &api.DeleteFirewallRulesRequest{Ids: ids}
+		req := &api.DeleteFirewallRulesRequest{Ids: ids, DryRun: dry}
 		switch {
 		case all == (len(ids) > 0):
 			return cli.View{}, cli.Usagef(cmd, "name rules by their ids, or say --all")
@@ -213,12 +219,29 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 		if err = firewallFailed(m.Failures); int(m.Deleted) < len(ids) {
 			err = fmt.Errorf("%d of %d rules were not there; weft firewall list shows those that are", len(ids)-int(m.Deleted), len(ids))
 		}
-		return cli.View{Value: m, Text: func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }, Failed: err}, nil
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			if dry {
+				effectsOfRules(t, m.Ids, m.Effects)
+				return
+			}
+			fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules"))
+		}, Failed: err}, nil
 	})
+}
+
+// effectsOfRules says what would become of rules.
+func effectsOfRules(t *cli.Table, ids, effects []string) {
+	t.Row("ID", "EFFECT")
+	for i, id := range ids {
+		if i < len(effects) {
+			t.Row(id, effects[i])
+		}
+	}
 }
 
 func firewallDefaultCommand(r *cli.Remote) *cobra.Command {
 	var sw string
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "default ACTION",
 		Short: "Set what becomes of packets that no rule is about",
@@ -236,6 +259,7 @@ neighbour discovery.`,
 		ValidArgs: []string{"allow", "deny", "block", "inherit"},
 	}
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen")
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		action := args[0]
 		if action == "inherit" {
@@ -244,10 +268,16 @@ neighbour discovery.`,
 			}
 			action = ""
 		}
-		m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
+		m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action, DryRun: dry})
 		if err != nil {
 			return cli.View{}, err
 		}
-		return cli.View{Value: m, Text: func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }, Failed: firewallFailed(m.Failures)}, nil
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			if dry {
+				fmt.Fprintf(t, "default: %s would be %s (it is %s)\n", args[0], m.Effect, cmp.Or(m.Before, "inherit"))
+				return
+			}
+			fmt.Fprintf(t, "default: %s\n", args[0])
+		}, Failed: firewallFailed(m.Failures)}, nil
 	})
 }

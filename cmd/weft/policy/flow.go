@@ -56,7 +56,7 @@ out. What weft get flows -o yaml prints is understood, too.`
 
 func flowAddCommand(r *cli.Remote) *cobra.Command {
 	var o flowFlags
-	var noWait, atomic bool
+	var noWait, atomic, dry bool
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add",
@@ -72,7 +72,8 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 ` + FlowFileForm,
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
   weft flow add --switch 1 --match ipv4_dst=10.0.0.0/8,eth_type=0x0800 --priority 50000     # drop
-  weft flow add -f flows.yaml --atomic`,
+  weft flow add -f flows.yaml --atomic
+  weft flow add -f flows.yaml --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flows, err := o.entries(cmd)
@@ -86,6 +87,9 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 			defer done()
 			s := newFlowSender(cmd, r, c)
 			defer s.progress.Stop()
+			if dry && atomic {
+				return cli.Usagef(cmd, "there is no dry run of --atomic; leave it out to see the effect of each entry")
+			}
 			if atomic {
 				m, err := s.addAtomic(flows, noWait)
 				s.progress.Stop()
@@ -94,12 +98,16 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 				}
 				return errors.Join(out.Print(cmd, m, func(t *cli.Table) { batchTable(t, m) }), err)
 			}
-			m, err := s.add(flows, noWait)
+			m, err := s.add(flows, noWait, dry)
 			s.progress.Stop()
 			if err != nil {
 				return err
 			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { get.FlowsTable(t, m.Flows) }); err != nil {
+			table := get.FlowsTable
+			if dry {
+				table = effectsTable
+			}
+			if err := out.Print(cmd, m, func(t *cli.Table) { table(t, m.Flows) }); err != nil {
 				return err
 			}
 			failed := 0
@@ -123,13 +131,14 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 	f.Uint16Var(&o.hard, "hard-timeout", 0, "seconds after which it is removed; 0 is never")
 	f.BoolVar(&atomic, "atomic", false, "add all entries or none")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
+	f.BoolVar(&dry, "dry-run", false, "only say what would happen")
 	out.Flag(cmd)
 	return cmd
 }
 
 func flowDeleteCommand(r *cli.Remote) *cobra.Command {
 	var o flowFlags
-	var all bool
+	var all, dry bool
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "delete",
@@ -143,7 +152,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
   weft flow delete --all --switch 1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req := &api.DeleteFlowsRequest{}
+			req := &api.DeleteFlowsRequest{DryRun: dry}
 			switch {
 			case all && (o.file != "" || len(o.match) > 0 || cmd.Flags().Changed("priority")):
 				return cli.Usagef(cmd, "--all goes with --switch only")
@@ -166,16 +175,24 @@ priority and match; those of a file; or all, of one switch or of every switch.
 			defer s.progress.Stop()
 			m := &api.DeleteFlowsResponse{}
 			if req.AllOf == "" {
-				m, err = s.delete(req.Flows)
+				m, err = s.delete(req.Flows, dry)
 			} else {
-				s.progress.Doing("deleting all entries")
+				if !dry {
+					s.progress.Doing("deleting all entries")
+				}
 				m, err = c.DeleteFlows(c.Ctx, req)
 			}
 			s.progress.Stop()
 			if err != nil {
 				return err
 			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "entry", "entries")) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) {
+				if dry {
+					effectsTable(t, m.Flows)
+					return
+				}
+				fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "entry", "entries"))
+			}); err != nil {
 				return err
 			}
 			if n := len(req.Flows); int(m.Deleted) < n {
@@ -186,6 +203,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 	}
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all entries that were added")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen; of all entries it lists 1000")
 	out.Flag(cmd)
 	return cmd
 }

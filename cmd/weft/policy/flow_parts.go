@@ -71,16 +71,16 @@ func (s *flowSender) call(f func(context.Context) error) error {
 }
 
 // add adds entries, part by part.
-func (s *flowSender) add(flows []*api.FlowEntry, noWait bool) (*api.AddFlowsResponse, error) {
+func (s *flowSender) add(flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlowsResponse, error) {
 	all := &api.AddFlowsResponse{}
 	for _, part := range inParts(flows) {
 		s.doing("%d of %d entries added", len(all.Flows), len(flows))
 		err := s.call(func(ctx context.Context) error {
-			m, err := s.AddFlows(ctx, &api.AddFlowsRequest{Flows: part, NoWait: noWait})
+			m, err := s.AddFlows(ctx, &api.AddFlowsRequest{Flows: part, NoWait: noWait, DryRun: dry})
 			all.Flows = append(all.Flows, m.GetFlows()...)
 			return err
 		})
-		if err != nil && len(part) < len(flows) {
+		if err != nil && len(part) < len(flows) && !dry {
 			return all, fmt.Errorf("after %d of %d entries, which are added: %w", len(all.Flows), len(flows), err)
 		}
 		if err != nil {
@@ -140,14 +140,15 @@ func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait bool) (*api.AddFlo
 }
 
 // delete deletes entries, part by part, and returns how many there were.
-func (s *flowSender) delete(flows []*api.FlowEntry) (*api.DeleteFlowsResponse, error) {
+func (s *flowSender) delete(flows []*api.FlowEntry, dry bool) (*api.DeleteFlowsResponse, error) {
 	all := &api.DeleteFlowsResponse{}
 	done := 0
 	for _, part := range inParts(flows) {
 		s.doing("%d of %d entries deleted", done, len(flows))
 		err := s.call(func(ctx context.Context) error {
-			m, err := s.DeleteFlows(ctx, &api.DeleteFlowsRequest{Flows: part})
+			m, err := s.DeleteFlows(ctx, &api.DeleteFlowsRequest{Flows: part, DryRun: dry})
 			all.Deleted += m.GetDeleted()
+			all.Flows = append(all.Flows, m.GetFlows()...)
 			return err
 		})
 		if err != nil {
@@ -156,6 +157,18 @@ func (s *flowSender) delete(flows []*api.FlowEntry) (*api.DeleteFlowsResponse, e
 		done += len(part)
 	}
 	return all, nil
+}
+
+// effectsTable says what would become of entries.
+func effectsTable(t *cli.Table, list []*api.WantedFlow) {
+	t.Row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "EFFECT", "REPLACES")
+	for _, w := range list {
+		f, before := w.Flow, ""
+		if w.Replaces != nil {
+			before = cli.ActionText(w.Replaces)
+		}
+		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), cli.ActionText(f), w.Effect, before)
+	}
 }
 
 // batchTable says what became of a batch.

@@ -1,0 +1,56 @@
+// The text editor, loaded when a text is opened.
+
+import { yaml } from "@codemirror/lang-yaml";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { Annotation, Compartment, EditorState } from "@codemirror/state";
+import { tags } from "@lezer/highlight";
+import { basicSetup, EditorView } from "codemirror";
+
+const outside = Annotation.define<boolean>();
+
+const look = EditorView.theme({
+  "&": { maxHeight: "60vh", color: "var(--text)", backgroundColor: "var(--ground)", border: "1px solid var(--line)", borderRadius: "6px" },
+  "&.cm-focused": { outline: "2px solid var(--accent)" },
+  ".cm-scroller": { font: "13px/1.45 ui-monospace, monospace", overflow: "auto" },
+  ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--dim)", border: "0" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 10%, transparent)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-panels, .cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+});
+const highlight = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
+  { tag: tags.comment, color: "var(--dim)", fontStyle: "italic" },
+]);
+
+export interface Editor {
+  set(text: string): void;
+  lock(locked: boolean): void;
+  close(): void;
+}
+
+/** open makes an editor in an element; typed hears what the user types. */
+export function open(parent: HTMLElement, label: string, text: string, typed: (text: string) => void): Editor {
+  const locks = new Compartment();
+  const view = new EditorView({
+    parent,
+    doc: text,
+    extensions: [
+      basicSetup,
+      yaml(),
+      look,
+      syntaxHighlighting(highlight),
+      locks.of([]),
+      EditorView.contentAttributes.of({ "aria-label": label }),
+      EditorView.updateListener.of((u) => {
+        if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
+      }),
+    ],
+  });
+  return {
+    set(next) {
+      if (view.state.doc.toString() !== next) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next }, annotations: outside.of(true) });
+    },
+    lock: (locked) => view.dispatch({ effects: locks.reconfigure(EditorState.readOnly.of(locked)) }),
+    close: () => view.destroy(),
+  };
+}

@@ -165,9 +165,9 @@ func effectsTable(t *cli.Table, list []*api.WantedFlow) {
 	for _, w := range list {
 		f, before := w.Flow, ""
 		if w.Replaces != nil {
-			before = cli.ActionText(w.Replaces)
+			before = w.Replaces.Instructions()
 		}
-		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), cli.ActionText(f), w.Effect, before)
+		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), f.Instructions(), w.Effect, before)
 	}
 }
 

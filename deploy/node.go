@@ -103,6 +103,7 @@ type Node struct {
 	facts         facts
 	scaling       scaling
 	apps          attached
+	watchers      watchers
 
 	changed local.Signal  // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
@@ -177,7 +178,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.facts.n = n
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
-		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Tracer: c.Tracer, Log: c.Log, Apply: n.applyAbroad,
+		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Log: c.Log, Apply: n.applyAbroad,
 		Stage:     func(name string) apps.App { return (*n.apps.stages.Load())[name] },
 		Observers: func() map[string]apps.App { return *n.apps.watch.Load() },
 	})

@@ -148,6 +148,8 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 		return n.encodeScaling()
 	case profileMethod:
 		return n.profiled(ctx, req)
+	case watchMethod:
+		return n.watched(req)
 	case members.EventsMethod:
 		return n.receivers.take(n, stamp, req)
 	case members.PacketsMethod:

@@ -102,3 +102,8 @@ const (
 	Drop                // it is refused; the decision's operations so far still count
 	Away                // the rest of its pipeline is in another process; the decision comes later
 )
+
+// String returns the verdict in lower case.
+func (v Verdict) String() string {
+	return [...]string{"next", "done", "drop", "away"}[min(v, Away)]
+}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type pipeline struct {
 	here     int      // how many stages of the pipeline precede the rest
 	held     bool     // stages could move here, but packets are in flight
 	observed bool     // there are observers
+	lottery  lottery  // of those who watch
 }
 
 // Pipeline opens every stage for one session of a switch and returns them as
@@ -30,7 +32,7 @@ func (s *Service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	if !s.Spec.Pipeline && s.Spec.Beside == nil {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.Spec.Name))
 	}
-	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: Stages{Tracer: s.worker.tracer, From: s.Spec.Name}}
+	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: Stages{Recorder: s.worker.recorder, From: s.Spec.Name}, lottery: lottery(rand.Uint64())}
 	p.reopen()
 	return p
 }
@@ -93,12 +95,9 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if p.observed {
 		p.Observe(in)
 	}
-	in.Trace = 0
 	var began time.Time // of a trace
-	if t := p.stages.Tracer; t != nil {
-		if in.Trace = t.Sample(); in.Trace != 0 {
-			began = time.Now()
-		}
+	if p.stages.Recorder.begin(in, &p.lottery); in.Trace != 0 {
+		began = time.Now()
 	}
 	v := p.stages.Run(in, d)
 	if v == flow.Next && len(p.rest) > 0 {
@@ -108,7 +107,7 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		p.Apply(d)
 	}
 	if in.Trace != 0 {
-		p.stages.Tracer.Span(Span{Trace: in.Trace, Root: true, Name: RootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
+		p.stages.Recorder.Span(Span{Trace: in.Trace, Root: true, Name: RootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
 			Verdict: v, Began: began, Ended: time.Now()})
 	}
 	return v

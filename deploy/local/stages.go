@@ -16,19 +16,19 @@ import (
 // Stages are consecutive stages of this process for one session of a switch of
 // this process or another. They are not for concurrent use.
 type Stages struct {
-	Tracer Tracer
-	here   []*Service // the services, in order
-	known  map[*Service]weft.StageFunc
-	funcs  []weft.StageFunc
-	owners []*Service // of funcs
-	passed []*Tally   // of packets to funcs; nil for the first of a guest, which its process counts
-	dense  *Tally     // whose rate tells whether all packets are measured; nil for none
-	From   string     // the service that opened the session; empty if another process did
-	at     int        // the current stage
-	ended  []uint32   // packets by their last stage, not settled yet
-	any    bool       // of ended
-	seen   uint64     // packets, from a random number on
-	when   int64      // time of the packets of ended
+	Recorder *Recorder
+	here     []*Service // the services, in order
+	known    map[*Service]weft.StageFunc
+	funcs    []weft.StageFunc
+	owners   []*Service // of funcs
+	passed   []*Tally   // of packets to funcs; nil for the first of a guest, which its process counts
+	dense    *Tally     // whose rate tells whether all packets are measured; nil for none
+	From     string     // the service that opened the session; empty if another process did
+	at       int        // the current stage
+	ended    []uint32   // packets by their last stage, not settled yet
+	any      bool       // of ended
+	seen     uint64     // packets, from a random number on
+	when     int64      // time of the packets of ended
 }
 
 // strangers is how many services that do not run for a session any more may
@@ -91,7 +91,7 @@ func (r *Stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	defer r.dropOnPanic(d, &v)
 	r.seen++
 	measured := chosen(r.seen)
-	observed := measured || r.dense != nil && !r.dense.sparse.Load() || in.Trace != 0 && r.Tracer != nil
+	observed := measured || r.dense != nil && !r.dense.sparse.Load() || in.Trace != 0
 	for r.at = range r.funcs {
 		if observed {
 			v = r.observed(in, d, measured)
@@ -120,6 +120,7 @@ func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 // observed runs the current stage and records the time that it takes; as that
 // of work if it is measured.
 func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
+	before := len(d.Ops)
 	began := time.Now()
 	v := r.funcs[r.at](in, d)
 	ended := time.Now()
@@ -133,8 +134,12 @@ func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) fl
 			w.waited(time.Duration(began.UnixNano() - in.Time))
 		}
 	}
-	if in.Trace != 0 && r.Tracer != nil {
-		r.Tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: ended})
+	if in.Trace != 0 {
+		s := Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: ended}
+		if r.Recorder.Watches(in.Trace) {
+			s.Operations = Operations(d, before)
+		}
+		r.Recorder.Span(s)
 	}
 	return v
 }

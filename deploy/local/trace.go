@@ -28,6 +28,9 @@ type Span struct {
 	Src, Dst     flow.MAC  // likewise
 	Verdict      flow.Verdict
 	Began, Ended time.Time
+	To           string   // of the way to another process: its name
+	Transport    string   // and over what
+	Operations   []string // of a stage, if somebody watches: what it added to the decision
 }
 
 const RootSpan = "packet-in"

@@ -27,7 +27,7 @@ type Worker struct {
 
 	scratches scratches
 	wire      *wire // nil: by pointer
-	tracer    Tracer
+	recorder  *Recorder
 	first     *Group
 
 	ran     atomic.Bool
@@ -93,7 +93,7 @@ func New(c Config) (*Worker, error) {
 		c.StopTimeout = 5 * time.Second
 	}
 	w := &Worker{
-		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), tracer: c.Tracer, scratches: scratches{dir: c.Scratch, process: c.Process},
+		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), recorder: &Recorder{process: c.Process, tracer: c.Tracer}, scratches: scratches{dir: c.Scratch, process: c.Process},
 		failed: make(chan *Service, 64), started: make(chan struct{}), crossings: newCrossings(),
 	}
 	w.Collect(newWorkCollector(w))
@@ -114,6 +114,9 @@ func (w *Worker) Running() *Tables { return w.tables.Load() }
 
 // Crossings returns the messages between services.
 func (w *Worker) Crossings() *Crossings { return w.crossings }
+
+// Recorder returns what records the steps of packet-ins.
+func (w *Worker) Recorder() *Recorder { return w.recorder }
 
 // Refresh has every session look up its stages again before its next packet.
 func (w *Worker) Refresh() { w.version.Add(1) }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/apps"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -53,6 +55,7 @@ func (c *Lanes) ask(ctx context.Context, app apps.App, process uint64, rest []st
 	name := rest[0]
 	policy := plan.AbsentHold
 	asked := false
+	walks := c.beginApp(b.list)
 	if err := app.Packets(ctx, b.list); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -72,6 +75,7 @@ func (c *Lanes) ask(ctx context.Context, app apps.App, process uint64, rest []st
 		}
 	} else {
 		c.counted(name, b.list)
+		c.endApp(name, b.list, walks)
 		asked = true
 	}
 	w := c.workbench(rest[1:])
@@ -85,6 +89,42 @@ func (c *Lanes) ask(ctx context.Context, app apps.App, process uint64, rest []st
 		}
 	}
 	return c.finish(ctx, w), nil
+}
+
+// appWalk is what is known of recorded packets when an app is asked.
+type appWalk struct {
+	began  time.Time
+	before []int // operations, by packet
+}
+
+// beginApp notes what packets have before an app is asked, if any is recorded.
+func (c *Lanes) beginApp(list []apps.Packet) *appWalk {
+	if !slices.ContainsFunc(list, func(p apps.Packet) bool { return p.In.Trace != 0 }) {
+		return nil
+	}
+	w := &appWalk{began: time.Now()}
+	for _, p := range list {
+		w.before = append(w.before, len(p.Decision.Ops))
+	}
+	return w
+}
+
+// endApp records the recorded packets' way through an app.
+func (c *Lanes) endApp(name string, list []apps.Packet, w *appWalk) {
+	if w == nil {
+		return
+	}
+	recorder, ended := c.Worker.Recorder(), time.Now()
+	for i, p := range list {
+		if p.In.Trace == 0 {
+			continue
+		}
+		s := local.Span{Trace: p.In.Trace, Name: name, Switch: p.In.Switch, Verdict: p.Verdict, Began: w.began, Ended: ended}
+		if recorder.Watches(s.Trace) {
+			s.Operations = local.Operations(p.Decision, w.before[i])
+		}
+		recorder.Span(s)
+	}
 }
 
 // policy returns what to do with packets for a stage that no process runs: the

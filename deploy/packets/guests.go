@@ -38,7 +38,7 @@ func (c *Lanes) guest(id sessionID) *guest {
 				}
 			}
 		}
-		g = &guest{stages: local.Stages{Tracer: c.Tracer}}
+		g = &guest{stages: local.Stages{Recorder: c.Worker.Recorder()}}
 		c.guests[id] = g
 	}
 	g.used = time.Now()

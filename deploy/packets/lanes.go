@@ -54,7 +54,6 @@ type Config struct {
 	Specs  []weft.Spec    // of all services
 	Worker *local.Worker  // runs those of this process
 	Links  *members.Links // reach the others
-	Tracer local.Tracer   // nil for none
 	Log    *slog.Logger
 	// Apply applies the operations of a decision that are for switches of other
 	// partitions than the packet's own, removes them from it, and returns those
@@ -300,8 +299,8 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 			continue
 		}
 		carried++
-		if t := l.all.Tracer; t != nil && r.trace != 0 {
-			t.Span(local.Span{Trace: r.trace, Root: true, Name: local.RootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
+		if r.trace != 0 {
+			l.all.Worker.Recorder().Span(local.Span{Trace: r.trace, Root: true, Name: local.RootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
 		}
 		if len(r.decision) == 0 {
 			continue

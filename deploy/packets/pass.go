@@ -196,9 +196,9 @@ func (c *Lanes) send(ctx context.Context, v *members.View, p *batch, list []int,
 	request, stamp := p.request(list), v.Stamp(t, nil)
 	var answer []byte
 	var err error
-	if tracer := c.Tracer; tracer != nil {
+	if r := c.Worker.Recorder(); r.On() {
 		began := time.Now()
-		defer func() { traceCrossing(tracer, p, list, began) }()
+		defer func() { traceCrossing(r, p, list, t, began) }()
 	}
 	if t.Peer == nil {
 		answer, err = c.Packets(ctx, stamp, request)

@@ -7,7 +7,9 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // session is the way of one session's packets through the stages in other
@@ -125,11 +127,15 @@ func (s *session) Close() { s.closed.Store(true) }
 
 // traceCrossing records spans for a batch's traced packets that went to another
 // process and back.
-func traceCrossing(t local.Tracer, p *batch, list []int, began time.Time) {
+func traceCrossing(recorder *local.Recorder, p *batch, list []int, t *members.Target, began time.Time) {
 	ended := time.Now()
+	to, transport := "", plan.Inproc
+	if t.Peer != nil {
+		to, transport = t.Peer.Entry.Load().Process, t.Peer.TransportOf(members.PacketsMethod)
+	}
 	for _, i := range list {
 		if r := &p.records[i]; r.trace != 0 {
-			t.Span(local.Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
+			recorder.Span(local.Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended, To: to, Transport: transport})
 		}
 	}
 }

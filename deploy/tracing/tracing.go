@@ -18,7 +18,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weft-sdn/weft/deploy/local"
-	"github.com/weft-sdn/weft/flow"
 )
 
 // Config says where traces go, and how many packet-ins are traced.
@@ -101,7 +100,7 @@ func (e *Exporter) Span(s local.Span) {
 		}))
 	}
 	_, span := e.tracer.Start(ctx, s.Name, options...)
-	span.SetAttributes(attribute.String("weft.verdict", verdict(s.Verdict)))
+	span.SetAttributes(attribute.String("weft.verdict", s.Verdict.String()))
 	if s.Switch != 0 {
 		span.SetAttributes(attribute.String("weft.dpid", s.Switch.String()))
 	}
@@ -109,18 +108,6 @@ func (e *Exporter) Span(s local.Span) {
 		span.SetAttributes(attribute.Int64("weft.port", int64(s.Port)), attribute.String("weft.eth_src", s.Src.String()), attribute.String("weft.eth_dst", s.Dst.String()))
 	}
 	span.End(trace.WithTimestamp(s.Ended))
-}
-
-func verdict(v flow.Verdict) string {
-	switch v {
-	case flow.Next:
-		return "next"
-	case flow.Done:
-		return "done"
-	case flow.Drop:
-		return "drop"
-	}
-	return "away"
 }
 
 // ids returns the ids of a trace and of its root span.

@@ -47,7 +47,7 @@ var table = []row{
 	{"deploy", []string{".", "flow", "packet", "api", "plan", "plan/size", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "deploy/scaler", "internal/cputime"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
-	{"deploy/local", []string{".", "flow", "api", "plan", "transport", "transport/inproc", "deploy/config"}, []string{metricsClient, codes}},
+	{"deploy/local", []string{".", "flow", "packet", "api", "plan", "transport", "transport/inproc", "deploy/config"}, []string{metricsClient, codes}},
 	{"deploy/members", []string{".", "flow", "api", "plan", "transport", "deploy/local", "deploy/apps"}, []string{codes}},
 	{"deploy/packets", []string{".", "flow", "packet", "api", "plan", "deploy/local", "deploy/members", "deploy/apps"}, []string{codes}},
 	{"deploy/plans", []string{"plan"}, nil},

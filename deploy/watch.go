@@ -1,0 +1,329 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
+)
+
+// watchMethod asks a process for the packets that somebody watches.
+const watchMethod = "deploy.Watch"
+
+// Times and bounds of watching packets.
+const (
+	watchPeriod  = 200 * time.Millisecond // between two questions to all processes
+	watchTimeout = 600 * time.Millisecond // of a question
+	watchLate    = 12 * time.Second       // a packet whose end is not known by then is told without it
+	watchClients = 8
+	watchQueue   = 256  // packets that wait for one client
+	watchWalks   = 4096 // packets whose way is not known whole yet
+	watchSpans   = 64   // of a packet
+	watchRounds  = 8    // questions at once to a process that has more to tell
+)
+
+// watchers are the clients that watch packets in this process, and what is known
+// of the packets. While there are any, it asks all processes again and again.
+type watchers struct {
+	mu      sync.Mutex // guards what follows
+	clients map[uint64]*watcher
+	stop    context.CancelFunc // ends the asking; nil if nobody watches
+}
+
+// watcher is one client.
+type watcher struct {
+	watch  *api.PacketWatch
+	pace   local.Pace // of all processes together
+	lines  chan *api.WatchedPacket
+	missed uint32 // guarded by watchers.mu
+}
+
+// WatchPackets calls tell for every packet-in of any process that a request asks
+// for, until ctx ends or tell fails. It calls it with an empty line first, and
+// whenever beat has passed without a packet.
+func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error {
+	if _, _, err := local.CheckWatch(r); err != nil {
+		return api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	if r.MaxPerS > local.MaxWatchRate {
+		return api.Errorf(codes.InvalidArgument, "max_per_s %d: want 1 to %d packets per second, or 0 for %d", r.MaxPerS, local.MaxWatchRate, local.MaxWatchRate)
+	}
+	w := &watcher{watch: &api.PacketWatch{Id: rand.Uint64() | 1, Wanted: r}, lines: make(chan *api.WatchedPacket, watchQueue)}
+	w.pace.Set(r.MaxPerS)
+	if !n.watchers.add(n, w) {
+		return api.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", watchClients)
+	}
+	defer n.watchers.remove(w)
+	if err := tell(&api.WatchPacketsResponse{}); err != nil {
+		return err
+	}
+	idle := time.NewTimer(beat)
+	defer idle.Stop()
+	for {
+		line := &api.WatchPacketsResponse{}
+		select {
+		case <-ctx.Done():
+			return local.ErrorOf(ctx.Err())
+		case <-idle.C:
+		case line.Packet = <-w.lines:
+		}
+		n.watchers.mu.Lock()
+		line.Missed, w.missed = w.missed, 0
+		n.watchers.mu.Unlock()
+		if err := tell(line); err != nil {
+			return err
+		}
+		idle.Reset(beat)
+	}
+}
+
+// add adds a client; false if there are too many.
+func (l *watchers) add(n *Node, w *watcher) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.clients) >= watchClients {
+		return false
+	}
+	if l.clients == nil {
+		l.clients = map[uint64]*watcher{}
+	}
+	l.clients[w.watch.Id] = w
+	if l.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		l.stop = stop
+		go n.askForPackets(ctx)
+	}
+	return true
+}
+
+// remove removes a client, and ends the asking after the last.
+func (l *watchers) remove(w *watcher) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.clients, w.watch.Id)
+	if len(l.clients) == 0 {
+		l.stop()
+		l.stop = nil
+	}
+}
+
+// wanted returns what the clients want.
+func (l *watchers) wanted() (list []*api.PacketWatch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.clients {
+		list = append(list, w.watch)
+	}
+	return list
+}
+
+// tell queues a packet for those who want it.
+func (l *watchers) tell(ids []uint64, p *api.WatchedPacket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		w := l.clients[id]
+		if w == nil || !w.pace.Admits(time.Now().UnixNano()) {
+			continue
+		}
+		select {
+		case w.lines <- p:
+		default:
+			w.missed++
+		}
+	}
+}
+
+// askForPackets asks all processes for packets until ctx ends, and then once to
+// end it. Processes that are not asked any more sample for some seconds at most.
+func (n *Node) askForPackets(ctx context.Context) {
+	after := map[uint64]uint64{} // positions, by the run of the process
+	run := rand.Uint64()         // not n.self: two runs of this may overlap
+	walks := walks{by: map[uint64]*walk{}, now: time.Now, order: n.worker.Pipeline}
+	tick := time.NewTicker(watchPeriod)
+	defer tick.Stop()
+	for {
+		order := &api.WatchOrder{Asker: run, Watches: n.watchers.wanted()}
+		if ctx.Err() != nil {
+			order.Watches = nil
+		}
+		for _, answer := range n.askAll(order, after) {
+			walks.add(answer)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		for _, w := range walks.ready() {
+			n.watchers.tell(w.watches, w.packet)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// askAll asks all processes, this one too, and returns their answers.
+func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers []*api.WatchSpans) {
+	ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
+	defer cancel()
+	var mu sync.Mutex // guards answers and after
+	ask := func(run uint64, f func(o *api.WatchOrder) *api.WatchSpans) {
+		for range watchRounds {
+			o := proto.CloneOf(order)
+			mu.Lock()
+			o.After = after[run]
+			mu.Unlock()
+			answer := f(o)
+			if answer == nil {
+				return
+			}
+			mu.Lock()
+			after[run] = answer.Next
+			answers = append(answers, answer)
+			mu.Unlock()
+			if !answer.More {
+				return
+			}
+		}
+	}
+	var asked sync.WaitGroup
+	here := map[uint64]bool{n.self: true}
+	for _, p := range n.others() {
+		run := p.Entry.Load().Incarnation
+		here[run] = true
+		asked.Go(func() {
+			ask(run, func(o *api.WatchOrder) *api.WatchSpans {
+				request, err := proto.Marshal(o)
+				if err != nil {
+					return nil
+				}
+				answer, err := p.Request(ctx, watchMethod, request)
+				spans := &api.WatchSpans{}
+				if err != nil || len(answer) == 0 || answer[0] != members.AnswerOK || proto.Unmarshal(answer[1:], spans) != nil {
+					return nil // it is asked again soon
+				}
+				return spans
+			})
+		})
+	}
+	ask(n.self, n.worker.Recorder().Watch)
+	asked.Wait()
+	for run := range after {
+		if !here[run] {
+			delete(after, run)
+		}
+	}
+	return answers
+}
+
+// watched answers another process's question for packets.
+func (n *Node) watched(request []byte) ([]byte, error) {
+	o := &api.WatchOrder{}
+	if err := proto.Unmarshal(request, o); err != nil {
+		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode what is to be watched: %v", err)
+	}
+	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, n.worker.Recorder().Watch(o))
+}
+
+// walks are the packets whose way is not known whole yet.
+type walks struct {
+	by    map[uint64]*walk // by trace
+	now   func() time.Time
+	order func() []string // of the stages
+}
+
+// walk is a packet's way as far as it is known.
+type walk struct {
+	packet  *api.WatchedPacket // nil: the first span has not come
+	watches []uint64
+	read    int64
+	spans   []span
+	since   time.Time
+	ended   bool
+	settled bool // all processes have been asked again since it ended
+}
+
+// span is a part of it, and the process that told it.
+type span struct {
+	*api.WatchSpan
+	process string
+}
+
+// add adds what a process has told.
+func (l *walks) add(answer *api.WatchSpans) {
+	for _, s := range answer.Spans {
+		w := l.by[s.Trace]
+		if w == nil {
+			if len(l.by) >= watchWalks {
+				continue
+			}
+			w = &walk{since: l.now()}
+			l.by[s.Trace] = w
+		}
+		switch {
+		case s.Packet != nil:
+			w.packet, w.watches, w.read = proto.CloneOf(s.Packet), s.Watches, s.Began
+		case len(w.spans) < watchSpans || s.End:
+			w.spans = append(w.spans, span{s, answer.Process})
+			w.ended = w.ended || s.End
+		}
+	}
+}
+
+// ready removes and returns the packets whose way is known whole: another process
+// may tell its part only when it is asked again after the end.
+func (l *walks) ready() (list []*walk) {
+	now := l.now()
+	for trace, w := range l.by {
+		late := now.Sub(w.since) > watchLate
+		if !late && (w.packet == nil || !w.settled) {
+			w.settled = w.ended
+			continue
+		}
+		delete(l.by, trace)
+		if w.packet != nil {
+			w.join(l.order())
+			list = append(list, w)
+		}
+	}
+	slices.SortFunc(list, func(a, b *walk) int { return cmp.Compare(a.read, b.read) })
+	return list
+}
+
+// join makes the packet's stages of the spans, in the order of the pipeline: the
+// clocks of machines may differ.
+func (w *walk) join(order []string) {
+	by := map[string]string{w.packet.Process: plan.Inproc} // transports
+	for _, s := range w.spans {
+		if s.To != "" && by[s.To] == "" {
+			by[s.To] = s.Transport
+		}
+	}
+	micros := func(ns int64) float64 { return float64(ns) / 1000 }
+	for _, s := range w.spans {
+		switch {
+		case s.End && s.process == w.packet.Process:
+			w.packet.Verdict, w.packet.DurationUs = s.Verdict, micros(s.Ended-w.read)
+		case s.Service != "":
+			w.packet.Stages = append(w.packet.Stages, &api.WatchedStage{
+				Service: s.Service, Process: s.process, Transport: by[s.process],
+				StartUs: micros(s.Began - w.read), DurationUs: micros(s.Ended - s.Began), Verdict: s.Verdict, Operations: s.Operations,
+			})
+		}
+	}
+	slices.SortStableFunc(w.packet.Stages, func(a, b *api.WatchedStage) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Service), slices.Index(order, b.Service)), cmp.Compare(a.StartUs, b.StartUs))
+	})
+}

@@ -44,6 +44,7 @@ const (
 	Gateway_ListCrossings_FullMethodName  = "/weft.v1.Gateway/ListCrossings"
 	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
 	Gateway_TracePacket_FullMethodName    = "/weft.v1.Gateway/TracePacket"
+	Gateway_WatchPackets_FullMethodName   = "/weft.v1.Gateway/WatchPackets"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -109,6 +110,10 @@ type GatewayClient interface {
 	// Follows a packet from host to host through the flow tables as the switches have them
 	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
 	TracePacket(ctx context.Context, in *TracePacketRequest, opts ...grpc.CallOption) (*PacketTrace, error)
+	// Samples packet-ins as they pass the pipeline, in all processes. Over HTTP the
+	// answer is a stream of lines, one for each packet, until the client ends it; over
+	// gRPC, the next packet. It costs nothing when nobody watches.
+	WatchPackets(ctx context.Context, in *WatchPacketsRequest, opts ...grpc.CallOption) (*WatchPacketsResponse, error)
 }
 
 type gatewayClient struct {
@@ -369,6 +374,16 @@ func (c *gatewayClient) TracePacket(ctx context.Context, in *TracePacketRequest,
 	return out, nil
 }
 
+func (c *gatewayClient) WatchPackets(ctx context.Context, in *WatchPacketsRequest, opts ...grpc.CallOption) (*WatchPacketsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WatchPacketsResponse)
+	err := c.cc.Invoke(ctx, Gateway_WatchPackets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServer is the server API for Gateway service.
 // All implementations must embed UnimplementedGatewayServer
 // for forward compatibility.
@@ -432,6 +447,10 @@ type GatewayServer interface {
 	// Follows a packet from host to host through the flow tables as the switches have them
 	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
 	TracePacket(context.Context, *TracePacketRequest) (*PacketTrace, error)
+	// Samples packet-ins as they pass the pipeline, in all processes. Over HTTP the
+	// answer is a stream of lines, one for each packet, until the client ends it; over
+	// gRPC, the next packet. It costs nothing when nobody watches.
+	WatchPackets(context.Context, *WatchPacketsRequest) (*WatchPacketsResponse, error)
 	mustEmbedUnimplementedGatewayServer()
 }
 
@@ -516,6 +535,9 @@ func (UnimplementedGatewayServer) TakeProfile(context.Context, *TakeProfileReque
 }
 func (UnimplementedGatewayServer) TracePacket(context.Context, *TracePacketRequest) (*PacketTrace, error) {
 	return nil, status.Error(codes.Unimplemented, "method TracePacket not implemented")
+}
+func (UnimplementedGatewayServer) WatchPackets(context.Context, *WatchPacketsRequest) (*WatchPacketsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WatchPackets not implemented")
 }
 func (UnimplementedGatewayServer) mustEmbedUnimplementedGatewayServer() {}
 func (UnimplementedGatewayServer) testEmbeddedByValue()                 {}
@@ -988,6 +1010,24 @@ func _Gateway_TracePacket_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_WatchPackets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WatchPacketsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).WatchPackets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_WatchPackets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).WatchPackets(ctx, req.(*WatchPacketsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Gateway_ServiceDesc is the grpc.ServiceDesc for Gateway service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1094,6 +1134,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TracePacket",
 			Handler:    _Gateway_TracePacket_Handler,
+		},
+		{
+			MethodName: "WatchPackets",
+			Handler:    _Gateway_WatchPackets_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -185,6 +185,10 @@ var (
 	// Follows a packet from host to host through the flow tables as the switches have them
 	// now: which entries match, where it goes, and what becomes of it. Nothing is sent.
 	TracePacket = Method[TracePacketRequest, PacketTrace]{"gateway.TracePacket"}
+	// Samples packet-ins as they pass the pipeline, in all processes. Over HTTP the
+	// answer is a stream of lines, one for each packet, until the client ends it; over
+	// gRPC, the next packet. It costs nothing when nobody watches.
+	WatchPackets = Method[WatchPacketsRequest, WatchPacketsResponse]{"gateway.WatchPackets"}
 )
 
 // The methods of Heartbeat.
@@ -473,6 +477,7 @@ var methods = []AnyMethod{
 	ListCrossings,
 	TakeProfile,
 	TracePacket,
+	WatchPackets,
 	ListHeartbeats,
 	ListHosts,
 	FindHost,

@@ -20,6 +20,7 @@ Node.js is installed. On this port:</p>
 <tr><td><a href="/v1/routes"><code>/v1/routes</code></a>, <a href="/v1/flooding"><code>/v1/flooding</code></a><td>what forwarding has programmed
 <tr><td><a href="/v1/flows"><code>/v1/flows</code></a>, <a href="/v1/sync"><code>/v1/sync</code></a><td>desired flow entries, and how far switches have them; POST to add, to <code>/v1/flows:delete</code> to delete
 <tr><td><a href="/v1/stats/ports"><code>/v1/stats/ports</code></a>, <a href="/v1/stats/tables"><code>tables</code></a>, <a href="/v1/stats/flows"><code>flows</code></a><td>counters and rates
+<tr><td><code>POST /v1/pipeline:watch</code><td>sampled packets on their way through the pipeline, as a stream of lines
 <tr><td><code>/v1/events?subjects=A,B</code><td>events, by WebSocket
 <tr><td><a href="/openapi.json"><code>/openapi.json</code></a><td>all of the above for programs; the same methods by gRPC on this port
 <tr><td><a href="/metrics"><code>/metrics</code></a>, <a href="/healthz"><code>/healthz</code></a><td>for Prometheus and probes

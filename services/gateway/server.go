@@ -39,6 +39,7 @@ type server struct {
 	config  Config
 	calls   *calls
 	stream  *stream
+	watch   *watching
 	guard   *guard
 	pair    *keypair.Pair // nil: without TLS
 	metrics http.Handler  // nil: none
@@ -84,6 +85,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	}
 	mux.Handle("/v1/", s.bounded(jsonCalls))
 	mux.Handle("GET "+eventsPath, s.stream)
+	mux.Handle("POST "+watchPath, s.bounded(s.watch))
 	s.guard.session(mux)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		document, err := api.OpenAPI()
@@ -216,6 +218,9 @@ func (s *server) listen() (*northbound.Listener, error) {
 
 // serve answers requests until ctx ends, and finishes calls under way.
 func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
+	stop, end := context.WithCancel(context.Background())
+	defer end()
+	s.watch.stop = stop
 	handler, rpc, err := s.handler()
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -257,6 +262,7 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stream.close()
+	end()
 	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if srv.Shutdown(bounded) != nil {

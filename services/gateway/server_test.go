@@ -27,6 +27,7 @@ import (
 type testServer struct {
 	*server
 	address string
+	packets *fakePackets
 	slow    atomic.Int32
 	refuse  atomic.Int32
 	got     chan any // requests, if it has room
@@ -77,7 +78,10 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 			clients: map[*client]bool{}, sent: func() {}, slow: func() { s.slow.Add(1) },
 		},
 	}
+	s.packets = &fakePackets{}
+	s.watch = &watching{packets: s.packets, holds: g.holds, ended: func(codes.Code) {}}
 	s.calls = newCalls([]rpc{
+		itself(api.WatchPackets, s.watch.next),
 		method(s, api.ListHosts, &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "02:00:00:00:00:01"}}}),
 		method(s, api.ListPorts, &api.ListPortsResponse{}),
 		method(s, api.AddFlows, &api.AddFlowsResponse{}),
@@ -89,6 +93,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		}},
 		itself(api.CreateToken, g.ledger.create), itself(api.ListTokens, g.ledger.list), itself(api.RevokeToken, g.ledger.revoke),
 	}, c.CallTimeout, func(codes.Code) {})
+	s.watch.calls = s.calls
 	s.calls.refused = func(refusal) { s.refuse.Add(1) }
 	l, err := s.listen()
 	if err != nil {

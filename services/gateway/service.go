@@ -36,6 +36,7 @@ type Process struct {
 	Profiles Profiles        // nil: there are no profiles
 	Work     Work            // nil: there are no live figures
 	Logs     Logs            // nil: no log can be read
+	Packets  Packets         // nil: packets cannot be watched
 	Name     string          // of the process; names its file of the audit log
 	Audit    string          // directory of the audit log; empty for none
 }
@@ -169,6 +170,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if work == nil {
 		work = noWork{}
 	}
+	packets := p.Packets
+	if packets == nil {
+		packets = noPackets{}
+	}
 	state := p.State
 	if state == nil {
 		state = noState{}
@@ -188,6 +193,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
 		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
 	}
+	s.watch = &watching{packets: packets, holds: g.holds, ended: func(c codes.Code) { f.failed[c].Add(1) }}
 	var offered []rpc
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
@@ -196,16 +202,18 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
-		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling),
+		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling), itself(api.WatchPackets, s.watch.next),
 		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
 		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
+	s.watch.calls = s.calls
 	if err := s.calls.missing(); err != nil {
 		return err
 	}
+	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.any.Load()) })
 	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.any.Load()) })
 
 	for _, subject := range published() {

@@ -82,6 +82,10 @@ func (fakePlans) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetSc
 
 func (fakePlans) FollowScaling(ctx context.Context, _ func(*api.ScalingDecision)) { <-ctx.Done() }
 
+func (fakePlans) WatchPackets(_ context.Context, _ *api.WatchPacketsRequest, _ time.Duration, tell func(*api.WatchPacketsResponse) error) error {
+	return tell(&api.WatchPacketsResponse{Packet: &api.WatchedPacket{Dpid: "0000000000000001"}})
+}
+
 func (fakePlans) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	return &api.TakeProfileResponse{}, nil
 }
@@ -128,7 +132,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Planner: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Planner: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}, Packets: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/northbound"
+)
+
+// watchPath is where clients watch packets; the answer is a stream of lines.
+const watchPath = "/v1/pipeline:watch"
+
+// watchBeat is how often a client that watches packets gets a line at least.
+const watchBeat = 10 * time.Second
+
+// Packets samples packet-ins in all processes.
+type Packets interface {
+	// WatchPackets calls a function for each sampled packet-in that is asked for,
+	// with an empty answer at first and whenever beat has passed without one, until
+	// the context ends or the function fails.
+	WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error
+}
+
+// noPackets is Packets where no process can sample.
+type noPackets struct{}
+
+func (noPackets) WatchPackets(context.Context, *api.WatchPacketsRequest, time.Duration, func(*api.WatchPacketsResponse) error) error {
+	return api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could watch packets")
+}
+
+// watching serves watchPath.
+type watching struct {
+	packets Packets
+	calls   *calls
+	holds   func(caller) bool
+	ended   func(codes.Code)
+	any     atomic.Int32    // clients
+	stop    context.Context // ends all answers
+}
+
+// errStop ends a watch from within.
+var errStop = errors.New("the watch ends")
+
+// next answers a call without a stream: with the next packet, or with nothing if
+// none comes in time.
+func (p *watching) next(ctx context.Context, r *api.WatchPacketsRequest) (*api.WatchPacketsResponse, error) {
+	resp, lines := &api.WatchPacketsResponse{}, 0
+	err := p.packets.WatchPackets(ctx, r, watchBeat, func(line *api.WatchPacketsResponse) error {
+		resp = line
+		if lines++; lines > 1 || line.Packet != nil {
+			return errStop
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ServeHTTP answers one client until it goes, or loses the right to watch.
+func (p *watching) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req, err := p.read(r)
+	if err == nil {
+		err = p.follow(w, r, req)
+	}
+	if err != nil { // nothing has been written
+		s := status.Convert(kinded(err))
+		p.ended(s.Code())
+		refuse(w, r, s.Code(), s.Message())
+	}
+}
+
+// read reads the request of a client that may watch.
+func (p *watching) read(r *http.Request) (*api.WatchPacketsRequest, error) {
+	if err := p.calls.permit(r.Context(), api.Gateway_WatchPackets_FullMethodName); err != nil {
+		return nil, err
+	}
+	req := &api.WatchPacketsRequest{}
+	if err := onlyParameters(r, "access_token"); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(r.Body); err != nil {
+		return nil, unread(err)
+	}
+	if len(bytes.TrimSpace(body.Bytes())) == 0 {
+		return req, nil
+	}
+	octets, err := sizeOfJSON(body.Bytes())
+	if err == nil {
+		err = room(northbound.Hold(r.Context(), octets))
+	}
+	if err == nil {
+		err = newJSONCodec().Unmarshal(body.Bytes(), req)
+	}
+	if err != nil && status.Code(err) == codes.Unknown {
+		err = status.Error(codes.InvalidArgument, err.Error())
+	}
+	return req, err
+}
+
+// follow writes a line for each packet. Its error is one of before the first.
+func (p *watching) follow(w http.ResponseWriter, r *http.Request, req *api.WatchPacketsRequest) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.stop, cancel)()
+	defer northbound.Follow(ctx)()
+	p.any.Add(1)
+	defer p.any.Add(-1)
+	control, who := http.NewResponseController(w), callerOf(ctx)
+	begun := false
+	err := p.packets.WatchPackets(ctx, req, watchBeat, func(line *api.WatchPacketsResponse) error {
+		if !p.holds(who) {
+			return errStop
+		}
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			w.WriteHeader(http.StatusOK)
+			_ = control.SetReadDeadline(time.Time{}) // it would end the answer
+		}
+		text, err := written().Marshal(line)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, text); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		if _, err := w.Write(b.Bytes()); err != nil {
+			return err
+		}
+		return control.Flush()
+	})
+	if begun {
+		return nil // all that can be said now is the end
+	}
+	return err
+}

@@ -126,3 +126,18 @@ func Mistakes(n int) error {
 	}
 	return fmt.Errorf("%d mistakes", n)
 }
+
+// WithProtocols writes protocols, as ovs-ofctl names them, as the fields of a match.
+func WithProtocols(match string) string {
+	fields := map[string]string{
+		"ip": "eth_type=0x0800", "tcp": "eth_type=0x0800,ip_proto=6", "udp": "eth_type=0x0800,ip_proto=17", "sctp": "eth_type=0x0800,ip_proto=132", "icmp": "eth_type=0x0800,ip_proto=1",
+		"ipv6": "eth_type=0x86dd", "tcp6": "eth_type=0x86dd,ip_proto=6", "udp6": "eth_type=0x86dd,ip_proto=17", "sctp6": "eth_type=0x86dd,ip_proto=132", "icmp6": "eth_type=0x86dd,ip_proto=58",
+	}
+	items := strings.Split(match, ",")
+	for i, s := range items {
+		if f, ok := fields[s]; ok {
+			items[i] = f
+		}
+	}
+	return strings.Join(items, ",")
+}

@@ -24,7 +24,7 @@ themselves where that is possible; of the network; and of itself.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(getSwitches(&r), getPorts(&r), getLinks(&r), getNodes(&r), getHosts(&r), getFlows(&r), getGroups(&r),
-		getPaths(&r), getServices(&r), getRoutes(&r), getSync(&r), getStats(&r), getWorkers(&r), getScaling(&r), getCrossings(&r), getLogs(&r), getApps(&r), getHeartbeats(&r), getAudit(&r), getLimits(&r), getHealth(&r))
+		getPaths(&r), getServices(&r), getRoutes(&r), getSync(&r), getStats(&r), getWorkers(&r), getScaling(&r), getCrossings(&r), getLogs(&r), getApps(&r), getHeartbeats(&r), getAudit(&r), getPackets(&r), getLimits(&r), getHealth(&r))
 	return cmd
 }
 

@@ -88,7 +88,7 @@ func chainAddCommand(r *cli.Remote) *cobra.Command {
 		_ = cmd.MarkFlagRequired(name)
 	}
 	return chains().add(r, cmd, func(cmd *cobra.Command, args []string) (*api.ServiceChain, error) {
-		parsed, err := flow.ParseMatchString(withProtocols(strings.Join(match, ",")))
+		parsed, err := flow.ParseMatchString(cli.WithProtocols(strings.Join(match, ",")))
 		if err != nil {
 			return nil, cli.Usagef(cmd, "--match: %v", err)
 		}
@@ -102,21 +102,6 @@ func chainAddCommand(r *cli.Remote) *cobra.Command {
 		}
 		return &m, nil
 	})
-}
-
-// withProtocols writes protocols, as ovs-ofctl names them, as the fields of a match.
-func withProtocols(match string) string {
-	fields := map[string]string{
-		"ip": "eth_type=0x0800", "tcp": "eth_type=0x0800,ip_proto=6", "udp": "eth_type=0x0800,ip_proto=17", "sctp": "eth_type=0x0800,ip_proto=132", "icmp": "eth_type=0x0800,ip_proto=1",
-		"ipv6": "eth_type=0x86dd", "tcp6": "eth_type=0x86dd,ip_proto=6", "udp6": "eth_type=0x86dd,ip_proto=17", "sctp6": "eth_type=0x86dd,ip_proto=132", "icmp6": "eth_type=0x86dd,ip_proto=58",
-	}
-	items := strings.Split(match, ",")
-	for i, s := range items {
-		if f, ok := fields[s]; ok {
-			items[i] = f
-		}
-	}
-	return strings.Join(items, ",")
 }
 
 // readFunction reads copies of a function: SWITCH:PORT[,SWITCH:PORT], with + between.

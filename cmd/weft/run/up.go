@@ -180,6 +180,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		Configs:  &lateNode{&node},
 		Profiles: &lateNode{&node},
 		Work:     &lateNode{&node},
+		Packets:  &lateNode{&node},
 		State:    &lateNode{&node},
 		Logs:     &lateNode{&node},
 	})

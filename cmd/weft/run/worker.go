@@ -262,6 +262,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLo
 		Configs:  plans,
 		Profiles: plans,
 		Work:     plans,
+		Packets:  plans,
 		State:    plans,
 		Logs:     plans,
 	})
@@ -420,6 +421,10 @@ func (l *lateNode) GetScaling(ctx context.Context, r *api.GetScalingRequest) (*a
 
 func (l *lateNode) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
 	(*l.node).FollowScaling(ctx, f)
+}
+
+func (l *lateNode) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error {
+	return (*l.node).WatchPackets(ctx, r, beat, tell)
 }
 
 func (l *lateNode) GetStore(ctx context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {

@@ -1795,7 +1795,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
 	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\n" +
-	"logs.proto\x1a\roptions.proto\x1a\vplans.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\n" +
+	"logs.proto\x1a\roptions.proto\x1a\vplans.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\vwatch.proto\x1a\n" +
 	"work.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
@@ -1930,7 +1930,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xa0\x15\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\x9b\x16\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
@@ -1960,7 +1960,8 @@ const file_gateway_proto_rawDesc = "" +
 	"GetScaling\x12\x1a.weft.v1.GetScalingRequest\x1a\x1b.weft.v1.GetScalingResponse\"$\xea\xe0\x18 \b\x01\"\vget scaling*\x0fGET /v1/scaling\x12x\n" +
 	"\rListCrossings\x12\x1d.weft.v1.ListCrossingsRequest\x1a\x1e.weft.v1.ListCrossingsResponse\"(\xea\xe0\x18$\b\x01\"\rget crossings*\x11GET /v1/crossings\x12k\n" +
 	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"!\xea\xe0\x18\x1d\b\x03\"\aprofile*\x10POST /v1/profile\x12_\n" +
-	"\vTracePacket\x12\x1b.weft.v1.TracePacketRequest\x1a\x14.weft.v1.PacketTrace\"\x1d\xea\xe0\x18\x19\b\x01\"\x05trace*\x0ePOST /v1/traceB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\vTracePacket\x12\x1b.weft.v1.TracePacketRequest\x1a\x14.weft.v1.PacketTrace\"\x1d\xea\xe0\x18\x19\b\x01\"\x05trace*\x0ePOST /v1/trace\x12y\n" +
+	"\fWatchPackets\x12\x1c.weft.v1.WatchPacketsRequest\x1a\x1d.weft.v1.WatchPacketsResponse\",\xea\xe0\x18(\b\x01\"\vget packets*\x17POST /v1/pipeline:watchB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_gateway_proto_rawDescOnce sync.Once
@@ -2020,21 +2021,23 @@ var file_gateway_proto_goTypes = []any{
 	(*ListCrossingsRequest)(nil),  // 41: weft.v1.ListCrossingsRequest
 	(*TakeProfileRequest)(nil),    // 42: weft.v1.TakeProfileRequest
 	(*TracePacketRequest)(nil),    // 43: weft.v1.TracePacketRequest
-	(*ReadWorkerLogResponse)(nil), // 44: weft.v1.ReadWorkerLogResponse
-	(*ShowPlanResponse)(nil),      // 45: weft.v1.ShowPlanResponse
-	(*CheckPlanResponse)(nil),     // 46: weft.v1.CheckPlanResponse
-	(*DiffPlansResponse)(nil),     // 47: weft.v1.DiffPlansResponse
-	(*Configuration)(nil),         // 48: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 49: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 50: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 51: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 52: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 53: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 54: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 55: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 56: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 57: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 58: weft.v1.PacketTrace
+	(*WatchPacketsRequest)(nil),   // 44: weft.v1.WatchPacketsRequest
+	(*ReadWorkerLogResponse)(nil), // 45: weft.v1.ReadWorkerLogResponse
+	(*ShowPlanResponse)(nil),      // 46: weft.v1.ShowPlanResponse
+	(*CheckPlanResponse)(nil),     // 47: weft.v1.CheckPlanResponse
+	(*DiffPlansResponse)(nil),     // 48: weft.v1.DiffPlansResponse
+	(*Configuration)(nil),         // 49: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 50: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 51: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 52: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 53: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 54: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 55: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 56: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 57: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 58: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 59: weft.v1.PacketTrace
+	(*WatchPacketsResponse)(nil),  // 60: weft.v1.WatchPacketsResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -2074,33 +2077,35 @@ var file_gateway_proto_depIdxs = []int32{
 	41, // 34: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
 	42, // 35: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
 	43, // 36: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	10, // 37: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	23, // 38: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 39: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	44, // 40: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
-	6,  // 41: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 42: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	45, // 43: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
-	46, // 44: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
-	47, // 45: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
-	48, // 46: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	49, // 47: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	50, // 48: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	49, // 49: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	51, // 50: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	52, // 51: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	53, // 52: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 53: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 54: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 55: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 56: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	54, // 57: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	55, // 58: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	56, // 59: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	57, // 60: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	58, // 61: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	37, // [37:62] is the sub-list for method output_type
-	12, // [12:37] is the sub-list for method input_type
+	44, // 37: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
+	10, // 38: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	23, // 39: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 40: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	45, // 41: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 42: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 43: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	46, // 44: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
+	47, // 45: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
+	48, // 46: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
+	49, // 47: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	50, // 48: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	51, // 49: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	50, // 50: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	52, // 51: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	53, // 52: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	54, // 53: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 54: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 55: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 56: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 57: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	55, // 58: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	56, // 59: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	57, // 60: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	58, // 61: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	59, // 62: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	60, // 63: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
+	38, // [38:64] is the sub-list for method output_type
+	12, // [12:38] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2120,6 +2125,7 @@ func file_gateway_proto_init() {
 	file_profile_proto_init()
 	file_store_proto_init()
 	file_trace_proto_init()
+	file_watch_proto_init()
 	file_work_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1,7 +1,7 @@
 // What the tests in a browser stand on: a controller in the processes of a plan,
 // the lab service of the machine and Chromium, all real, and their end.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +18,7 @@ export async function until(what, f, seconds = 30) {
       const got = await f();
       if (got) return got;
     } catch (err) {
+      if (err.final) throw err;
       last = err;
     }
     if (Date.now() > end) throw new Error(`after ${seconds} s: not ${what}${last ? `: ${last.message}` : ""}`);
@@ -41,6 +42,7 @@ export class Rig {
   constructor(weft) {
     this.weft = weft;
     this.dir = mkdtempSync(join(tmpdir(), "loom-test-"));
+    chmodSync(this.dir, 0o755); // the controller becomes another user
     this.socket = join(this.dir, "lab.sock");
     this.experiments = join(this.dir, "experiments.sock");
     this.children = [];
@@ -78,7 +80,7 @@ export class Rig {
 
   async answers() {
     await until("a controller that answers", async () => {
-      if (this.controller.ended !== undefined) throw new Error(`it ended with ${this.controller.ended}: ${this.log("controller")}`);
+      if (this.controller.ended !== undefined) throw Object.assign(new Error(`the controller ended with ${this.controller.ended}: ${this.log("controller")}`), { final: true });
       const r = await fetch(this.origin + "/v1/workers", { headers: this.token ? { Authorization: "Bearer " + this.token } : {} });
       if (!r.ok) return false;
       return (await r.json()).workers.every((w) => w.state === "up");

@@ -26,8 +26,8 @@ api/experiments.proto, as JSON over HTTP at a Unix socket. A gateway whose
 setting gateway.experiments names the socket offers them at /v1/experiments:
 looking needs the role read, running and cancelling admin, and goes into the
 audit log. Who may open the socket may do everything: that is its owner, and
---group. A controller that was started as root is another user (weft up --user),
-whose group that has to be.
+--group. A controller that root has started is another user (weft up --user): its
+group is the default if root serves.
 
 One run works at a time, a process of its own (weft experiment run); up to 16
 wait. Cancelling one ends its processes and takes down its networks. The last
@@ -37,13 +37,16 @@ at work is interrupted, and goes on with its samples when it starts again. What
 weft experiment run has left in DIR itself is shown, too.
 
 Most experiments need root and Open vSwitch.`,
-		Example: `  weft experiment serve --dir /var/lib/weft/experiments --group weft
+		Example: `  weft experiment serve --dir /var/lib/weft/experiments
   weft up --set gateway.experiments=` + experimentSocket + `
   weft experiment serve --socket /run/lab/experiments.sock --group 64653`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			self, err := os.Executable()
 			if err != nil {
+				return err
+			}
+			if group, err = socketGroup(group); err != nil {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
@@ -62,7 +65,7 @@ Most experiments need root and Open vSwitch.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&socket, "socket", experimentSocket, "path of the Unix socket")
-	f.StringVar(&group, "group", "", "group that may open the socket, besides its owner: name or number (default: none)")
+	f.StringVar(&group, "group", "", socketGroupHelp)
 	f.StringVar(&dir, "dir", "experiments-data", "directory of the results")
 	cmd.MarkFlagDirname("dir")
 	return cmd

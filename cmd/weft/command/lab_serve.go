@@ -43,6 +43,9 @@ ends. Consoles and captures end with it. Needs root.`,
 			if err != nil {
 				return err
 			}
+			if o.Group, err = socketGroup(o.Group); err != nil {
+				return err
+			}
 			o.Version, o.Program = run.Build().Version, exe
 			o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 			ctx, stop := cli.Signals(cmd)
@@ -53,7 +56,7 @@ ends. Consoles and captures end with it. Needs root.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Socket, "socket", "/run/weft/lab.sock", "the Unix socket to answer at")
-	f.StringVar(&o.Group, "group", "", "group that may open the socket, too (default: only root)")
+	f.StringVar(&o.Group, "group", "", socketGroupHelp)
 	f.StringSliceVar(&o.Allow, "allow", nil, "what else to allow, with commas between: "+strings.Join(serve.Allowances(), ", "))
 	cmd.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions(serve.Allowances(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

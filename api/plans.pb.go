@@ -607,8 +607,8 @@ type DiffPlansResponse struct {
 	New string `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
 	// In a fixed order; none if both say the same.
 	Changes []*PlanChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
-	// What becomes of each process, by its name. No process is restarted: those that stay
-	// change their services, transports and limits at work.
+	// What becomes of each process, by its name. Those that stay change their services,
+	// transports and other limits at work.
 	Processes     []*PlanProcess `protobuf:"bytes,4,rep,name=processes,proto3" json:"processes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -787,7 +787,7 @@ type PlanProcess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As the old plan calls it, or the new one if it starts.
 	Process string `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
-	// start, stop or stay.
+	// start, stop, stay, or restart: its environment or its memory is another.
 	Fate string `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`
 	// As the new plan calls it; empty if it stops.
 	Instance string `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`

@@ -6,6 +6,7 @@ package planning
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,10 +154,10 @@ func (p *Planner) fates(before, after *plan.Plan) ([]*api.PlanProcess, error) {
 		return nil, err
 	}
 	by := map[string]*api.PlanProcess{}
-	was := map[string][]string{}
+	was := map[string]plan.Instance{}
 	var list []*api.PlanProcess
 	for _, i := range before.Instances() {
-		was[i.Name] = i.Services
+		was[i.Name] = i
 		by[i.Name] = &api.PlanProcess{Process: i.Name, Fate: "stop", Ends: i.Services}
 		list = append(list, by[i.Name])
 	}
@@ -168,7 +169,11 @@ func (p *Planner) fates(before, after *plan.Plan) ([]*api.PlanProcess, error) {
 			continue
 		}
 		one.Fate, one.Instance = "stay", i.Name
-		one.Begins, one.Ends = without(i.Services, was[process]), without(was[process], i.Services)
+		a, b := before.Worker(was[process].Worker), after.Worker(i.Worker)
+		if a.Memory != b.Memory || !maps.Equal(a.Env, b.Env) { // memory is told by GOMEMLIMIT, too
+			one.Fate = "restart"
+		}
+		one.Begins, one.Ends = without(i.Services, was[process].Services), without(was[process].Services, i.Services)
 	}
 	slices.SortStableFunc(list, func(a, b *api.PlanProcess) int { return strings.Compare(a.Process, b.Process) })
 	return list, nil

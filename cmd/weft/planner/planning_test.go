@@ -88,6 +88,12 @@ func TestDiffPlans(t *testing.T) {
 	if err != nil || len(same.Changes) != 0 {
 		t.Errorf("the same plan: %v, %v", same, err)
 	}
+	for key, fate := range map[string]string{"nice: 1": "stay", "memory: 512MiB": "restart", "env: {A: b}": "restart"} {
+		m, err = p.DiffPlans(t.Context(), &api.DiffPlansRequest{Text: builtIn(t, "single") + "    " + key + "\n"})
+		if err != nil || len(m.Processes) != 1 || m.Processes[0].Fate != fate {
+			t.Errorf("%s: %v, %v; want %s", key, m, err, fate)
+		}
+	}
 	for _, r := range []*api.DiffPlansRequest{{}, {Text: "workers: 3"}, {Text: builtIn(t, "split"), OldText: "workers: 3"}} {
 		if _, err := p.DiffPlans(t.Context(), r); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v", r, err)

@@ -40,7 +40,7 @@ export const more = [
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByText(/Packets shed meanwhile: 0\b/).waitFor({ timeout: 60000 });
       const plan = await rig.get("/v1/plan");
-      expect(/forwarding: *\{ *services: *\[ *(paths, *forwarding|forwarding, *paths)/.test(plan.text), `the plan in force: ${plan.text}`);
+      expect(/services: *\[(paths, *forwarding|forwarding, *paths)\]/.test(plan.text), `the plan in force: ${plan.text}`);
       await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
       await discovered(rig, 4, 4);
     },
@@ -57,7 +57,7 @@ export const more = [
         rig.command("lab", "ping", "--name", lab, "h1", "h3", "-c", "1");
         return (await page.getByRole("region", { name: "The way of a packet" }).count()) > 0;
       }, 40);
-      await page.getByRole("region", { name: "The way of a packet" }).getByText("southbound").first().waitFor();
+      await page.getByRole("region", { name: "The way of a packet" }).getByText("forwarding").first().waitFor();
     },
   },
   {
@@ -101,7 +101,7 @@ export const more = [
       await page.getByLabel("Replicas of forwarding").blur();
       await page.getByTestId("changes").waitFor();
       await page.context().setOffline(true);
-      await page.getByText(/does not answer/).first().waitFor();
+      await page.getByTestId("status").getByText(/trying again/).waitFor({ timeout: 40000 });
       await page.context().setOffline(false);
       await page.getByText(/answers again/).waitFor();
       expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");

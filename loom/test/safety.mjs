@@ -17,7 +17,7 @@ export const safety = [
   {
     name: "a token with the role read sees all, and may change nothing",
     async run(rig) {
-      const token = rig.command("token", "create", "loom-reader", "--role", "read", "--server", rig.origin).match(/weft_[\w-]+/)[0];
+      const token = rig.command("token", "create", "--name", "loom-reader", "--role", "read", "--server", rig.origin).match(/weft_[\w-]+/)[0];
       const page = await open(rig, "");
       const r = await page.request.post(rig.origin + "/v1/session", { data: { token } });
       expect(r.ok(), `sign in: ${r.status()}`);
@@ -43,7 +43,7 @@ export const safety = [
       try {
         await other.up("split", "--set", `gateway.token=${other.token}`);
         const env = ["--server", other.origin, "--token", other.token];
-        const token = other.command("token", "create", "walter", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
+        const token = other.command("token", "create", "--name", "walter", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         const page = await other.page("#/services");
         rig.pages.push(page);
         await page.getByLabel("Token").fill("wrong-wrong-wrong-wrong");
@@ -58,7 +58,7 @@ export const safety = [
         await page.getByLabel("Replicas of forwarding").fill("2");
         await page.getByLabel("Replicas of forwarding").blur();
         await page.getByTestId("changes").waitFor();
-        const again = other.command("token", "create", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
+        const again = other.command("token", "create", "--name", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         other.command("token", "revoke", "walter", ...env);
         await page.getByRole("heading", { name: "Sign in" }).waitFor();
         await page.getByLabel("Token").fill(again);

@@ -33,7 +33,8 @@ be root on this machine is refused unless --allow names it:
 Labs are those of weft lab up and weft lab list; they go on when the service
 ends. Consoles and captures end with it. Needs root.`,
 		Example: `  weft lab serve --allow up,down,exec,capture
-  curl --unix-socket /run/weft/lab.sock http://lab/v1/lab/labs`,
+  weft up --set gateway.lab=/run/weft/lab.sock
+  weft lab serve --socket /run/lab/lab.sock --group lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Check(); err != nil {

@@ -1,5 +1,5 @@
 // Workflows of page Lab on a lab that runs.
-import { discovered, open } from "./workflows.mjs";
+import { deployRing, discovered, open } from "./workflows.mjs";
 import { sleep, until } from "./rig.mjs";
 
 /** running opens page Lab with the lab that the workflows before have deployed. */
@@ -66,6 +66,25 @@ export const lab = [
       await page.getByTestId("apply").click();
       await until("one node more", async () => (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length === before + 1, 40);
       await discovered(rig, 4, 4);
+    },
+  },
+  {
+    name: "a second lab at the same controller gets numbers of its own, and answers",
+    async run(rig) {
+      const page = await open(rig, "#/lab");
+      const name = await deployRing(rig, page, 3);
+      await discovered(rig, 7, 7);
+      await page.getByRole("tab", { name: "Ping and traffic" }).click();
+      await until("a ping that is answered", async () => {
+        await page.getByTestId("ping").click();
+        await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 15000 });
+        return true;
+      }, 45);
+      await page.getByRole("button", { name: "Take down…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
+      await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name), 30);
+      rig.labs.delete(name);
+      for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
     },
   },
 ];

@@ -1,5 +1,6 @@
 // The running labs of the machine: bringing one up, changing it, and how it is.
 
+import { apart, type Numbered } from "./apart";
 import { ApiError, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
 import type { Design } from "./design.svelte";
@@ -111,13 +112,30 @@ export class Live {
         this.difference = { ...(await service.apply(text, checked.name, made, true)), lab: checked.name };
         return;
       }
-      const begun = await service.up(text, controllers);
+      const own = await this.apart(text, checked.nodes, controllers);
+      if (own !== text) {
+        design.edit(own, "numbers and addresses that no running lab has");
+        design.tell("switches and hosts got numbers and addresses that no running lab has");
+      }
+      const begun = await service.up(own, controllers);
       await this.work(begun.job ?? "", begun.lab ?? checked.name);
     } catch (err) {
       this.fail(err);
     } finally {
       this.busy = "";
     }
+  }
+
+  /** apart keeps what is to be deployed apart from the labs that run at the same controllers. */
+  private async apart(text: string, nodes: Numbered[], controllers: string[]): Promise<string> {
+    const to = (list?: string[]) => (list?.length ? list : ["tcp:127.0.0.1:6653"]);
+    const ours = new Set(to(controllers.length > 0 ? controllers : this.design.lab.controllers));
+    const others: Numbered[] = [];
+    for (const l of this.labs) {
+      const lab = await service.lab(l.name ?? "");
+      if (to(lab.controllers).some((c) => ours.has(c))) others.push(...(lab.graph?.nodes ?? []));
+    }
+    return apart(text, nodes, others);
   }
 
   /** agree applies the difference that is shown. */

@@ -1,5 +1,6 @@
 // The lab service of the controller's machine, as the northbound offers it.
 
+import type { Numbered } from "./apart";
 import { del, get, post } from "../api/client";
 import type { Problem } from "./document";
 
@@ -135,9 +136,9 @@ const of = (lab: string) => `${base}/labs/${encodeURIComponent(lab)}`;
 export const service = {
   info: () => get<ServiceInfo>(base),
   list: async () => (await get<{ labs?: Summary[] }>(`${base}/labs`)).labs ?? [],
-  check: async (file: string): Promise<{ problems: Problem[]; remarks: string[]; name: string }> => {
-    const r = await post<{ problems?: Array<Partial<Problem>>; remarks?: string[]; name?: string }>(`${base}/labs:check`, { file });
-    return { problems: (r.problems ?? []).map((p) => ({ line: p.line ?? 0, text: p.text ?? "", allowed: p.allowed })), remarks: r.remarks ?? [], name: r.name ?? "" };
+  check: async (file: string): Promise<{ problems: Problem[]; remarks: string[]; name: string; nodes: Numbered[] }> => {
+    const r = await post<{ problems?: Array<Partial<Problem>>; remarks?: string[]; name?: string; graph?: { nodes?: Numbered[] } }>(`${base}/labs:check`, { file });
+    return { problems: (r.problems ?? []).map((p) => ({ line: p.line ?? 0, text: p.text ?? "", allowed: p.allowed })), remarks: r.remarks ?? [], name: r.name ?? "", nodes: r.graph?.nodes ?? [] };
   },
   up: (file: string, controllers: string[]) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers }),
   apply: (file: string, lab: string, madeFrom: string, dryRun: boolean) => post<Difference>(`${base}/labs:apply`, { file, lab, made_from: madeFrom, dry_run: dryRun }),

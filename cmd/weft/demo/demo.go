@@ -44,9 +44,9 @@ instead, each on real traffic, by the commands that one would type. It goes with
 
 On a terminal the controller and the lab are left running, to be looked at:
 the controller in the processes of the plan split, if no other was asked for,
-beside weft lab serve, and the last line is the address of Loom, the page in the
-browser. weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
-what it made. It needs root and Open vSwitch.`,
+beside weft lab serve and weft experiment serve; the last line is the address of
+Loom, the page in the browser. weft demo stop takes them down. Otherwise, and
+with CI=1, the demo takes down what it made. It needs root and Open vSwitch.`,
 		Example: `  weft demo
   weft demo --plan split
   weft demo --features all
@@ -261,5 +261,5 @@ Try:
 // stop takes down what this or an earlier demo has made.
 func (d *Demo) stop(ctx context.Context) error {
 	err := errors.Join(lab.Down(ctx, demoLab), lab.Down(ctx, carrierLab))
-	return errors.Join(err, d.stopClosed(ctx), d.endController(), d.endLabService(), os.RemoveAll(d.dir))
+	return errors.Join(err, d.stopClosed(ctx), d.endController(), d.endServices(), os.RemoveAll(d.dir))
 }

@@ -38,7 +38,7 @@ func (d *Demo) startController(ctx context.Context) (string, error) {
 	if d.secure {
 		listen = "tls:" + listen
 	}
-	args := []string{"up", "--listen", listen, "--http", d.HTTP, "--data-dir", filepath.Join(d.dir, "data"), "--set", "gateway.lab=" + d.labSocket()}
+	args := []string{"up", "--listen", listen, "--http", d.HTTP, "--data-dir", filepath.Join(d.dir, "data"), "--set", "gateway.lab=" + d.labSocket(), "--set", "gateway.experiments=" + d.experimentsSocket()}
 	if d.ryu != "" {
 		args = append(args, "--ryu", d.ryu)
 	}

@@ -22,8 +22,12 @@ const loomPlan = "split"
 // labSocket is where the lab service of the demo answers.
 func (d *Demo) labSocket() string { return filepath.Join(d.dir, "lab.sock") }
 
+// experimentsSocket is where the demo's service of experiments answers.
+func (d *Demo) experimentsSocket() string { return filepath.Join(d.dir, "experiments.sock") }
+
 // openLoom leaves everything as its page needs it: the controller in the
-// processes of a plan, and the service that makes labs beside it.
+// processes of a plan, and beside it the services that make labs and run
+// experiments.
 func (d *Demo) openLoom(ctx context.Context) error {
 	if d.plan == "" {
 		d.progress("controller again, in the processes of the plan " + loomPlan)
@@ -35,27 +39,31 @@ func (d *Demo) openLoom(ctx context.Context) error {
 			return err
 		}
 	}
-	d.progress("weft lab serve, which makes labs for the page in the browser")
-	if err := d.startLabService(ctx); err != nil {
+	d.progress("weft lab serve and weft experiment serve, for the page in the browser")
+	if err := d.startService(ctx, "lab", d.labSocket(), "lab", "serve", "--socket", d.labSocket(), "--allow", "up,down"); err != nil {
+		return err
+	}
+	if err := d.startService(ctx, "experiments", d.experimentsSocket(), "experiment", "serve", "--socket", d.experimentsSocket(), "--dir", filepath.Join(d.dir, "experiments")); err != nil {
 		return err
 	}
 	_, err := d.AwaitDiscovery(ctx)
 	return err
 }
 
-// startLabService starts weft lab serve as a process that outlives the demo.
-func (d *Demo) startLabService(ctx context.Context) error {
+// startService starts a service of the machine as a process that outlives the
+// demo, and waits for its socket.
+func (d *Demo) startService(ctx context.Context, what, socket string, args ...string) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(d.dir, "lab.log")
+	name := filepath.Join(d.dir, what+".log")
 	log, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	c := exec.Command(exe, "lab", "serve", "--socket", d.labSocket(), "--allow", "up,down")
+	c := exec.Command(exe, args...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
@@ -63,41 +71,41 @@ func (d *Demo) startLabService(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	if err := os.WriteFile(d.labPID(), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(d.dir, what+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
 		return err
 	}
-	return until(ctx, 20*time.Second, "the lab service to answer", func() (bool, error) {
+	return until(ctx, 20*time.Second, "answered by weft "+args[0]+" serve", func() (bool, error) {
 		select {
 		case err := <-ended:
 			text, _ := os.ReadFile(name) // as far as there is one
-			return false, fmt.Errorf("weft lab serve ended (%w):\n%s", err, lastLines(string(text), 5))
+			return false, fmt.Errorf("weft %s serve ended (%w):\n%s", args[0], err, lastLines(string(text), 5))
 		default:
 		}
-		_, err := os.Stat(d.labSocket())
+		_, err := os.Stat(socket)
 		return err == nil, nil
 	})
 }
 
-func (d *Demo) labPID() string { return filepath.Join(d.dir, "lab.pid") }
+// endServices stops the services of the machine that the demo has started.
+func (d *Demo) endServices() error {
+	return errors.Join(d.endService("lab", d.labSocket()), d.endService("experiments", d.experimentsSocket()))
+}
 
-// endLabService stops the lab service, if it runs.
-func (d *Demo) endLabService() error {
+func (d *Demo) endService(what, socket string) error {
+	file := filepath.Join(d.dir, what+".pid")
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		p := processIn(d.labPID(), d.labSocket())
-		if p == nil {
-			return nil
-		}
-		if p.Signal(signal) != nil {
+		p := processIn(file, socket)
+		if p == nil || p.Signal(signal) != nil {
 			return nil // it has ended
 		}
 		for range 100 {
-			if processIn(d.labPID(), d.labSocket()) == nil {
+			if processIn(file, socket) == nil {
 				return nil
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	return errors.New("the lab service does not end")
+	return fmt.Errorf("the service of %s does not end", what)
 }
 
 // processIn returns the process whose number a file has, nil if there is none: a

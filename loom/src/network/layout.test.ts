@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
-import { arrange, random } from "./layout";
+import { Random } from "../lab/random";
+import { arrange } from "./layout";
 
 function ring(n: number): { nodes: string[]; links: Array<[string, string]> } {
   const nodes = Array.from({ length: n }, (_, i) => `s${i}`);
@@ -30,8 +31,8 @@ test("links to nodes that are not there, and to oneself, are no harm", () => {
 });
 
 test("a thousand nodes are placed in seconds", () => {
-  const r = random(7);
+  const r = new Random(7);
   const nodes = Array.from({ length: 1000 }, (_, i) => `s${i}`);
-  const links = Array.from({ length: 3000 }, () => [nodes[Math.floor(r() * 1000)], nodes[Math.floor(r() * 1000)]] as [string, string]);
+  const links = Array.from({ length: 3000 }, () => [r.pick(nodes), r.pick(nodes)] as [string, string]);
   expect(arrange(nodes, links).size).toBe(1000);
 });

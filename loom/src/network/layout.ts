@@ -1,3 +1,5 @@
+import { Random } from "../lab/random";
+
 /** Point is a position on the map. */
 export interface Point {
   x: number;
@@ -5,17 +7,6 @@ export interface Point {
 }
 
 const side = 90; // the wanted length of a link
-
-/** random returns numbers of [0, 1) that a seed determines (mulberry32). */
-export function random(seed: number): () => number {
-  let a = seed >>> 0;
-  return () => {
-    a = (a + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(a ^ (a >>> 15), a | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 /**
  * arrange places nodes such that linked ones are near each other and none lie on
@@ -71,7 +62,7 @@ export function arrange(nodes: string[], links: Array<[string, string]>, known: 
 /** place gives every node a first place: its own, beside a neighbour, or in rings
  * around the node with most links. */
 function place(nodes: string[], near: number[][], known: Map<string, Point>, x: Float64Array, y: Float64Array, fixed: Uint8Array) {
-  const r = random(nodes.length + 1);
+  const r = new Random(nodes.length + 1);
   const placed = new Uint8Array(nodes.length);
   for (let i = 0; i < nodes.length; i++) {
     const p = known.get(nodes[i]);
@@ -83,8 +74,8 @@ function place(nodes: string[], near: number[][], known: Map<string, Point>, x: 
     if (placed[first]) continue;
     const beside = near[first].find((j) => placed[j]);
     if (beside !== undefined) {
-      x[first] = x[beside] + (r() - 0.5) * 2 * side;
-      y[first] = y[beside] + (r() - 0.5) * 2 * side;
+      x[first] = x[beside] + (r.next() - 0.5) * 2 * side;
+      y[first] = y[beside] + (r.next() - 0.5) * 2 * side;
       placed[first] = 1;
       continue;
     }
@@ -98,8 +89,8 @@ function place(nodes: string[], near: number[][], known: Map<string, Point>, x: 
       ring.forEach((i, at) => {
         const angle = (2 * Math.PI * at) / ring.length + depth;
         const radius = depth * side * Math.max(1, Math.sqrt(ring.length) / 4);
-        x[i] = cx + radius * Math.cos(angle) + r();
-        y[i] = cy + radius * Math.sin(angle) + r();
+        x[i] = cx + radius * Math.cos(angle) + r.next();
+        y[i] = cy + radius * Math.sin(angle) + r.next();
         for (const j of near[i]) if (!placed[j]) (placed[j] = 1), next.push(j);
       });
       ring = next;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { fieldOf, FieldError, firewall, flows, objects, vips, type Form, type Kind } from "./kinds";
+import { fieldOf, FieldError, firewall, firewallDefaults, flows, objects, vips, type Form, type Kind } from "./kinds";
 import { auditPath, configChange } from "./texts";
 
 const form = <T>(k: Kind<T>, f: Form): Form => ({ ...Object.fromEntries(k.fields.map((x) => [x.name, x.start])), ...f });
@@ -25,7 +25,20 @@ test("a form of a firewall rule is the request that the northbound takes", () =>
   const v = firewall.fromForm(form(firewall, { id: "ssh", match: "tcp_dst=22", vlan: "10" }));
   expect(firewall.add([v], false)[0]).toEqual({ method: "POST", path: "v1/firewall/rules", body: { rules: [{ id: "ssh", action: "deny", priority: 32768, match: { tcp_dst: "22" }, vlan: 10 }], dry_run: false } });
   expect(firewall.fromForm(firewall.toForm(v))).toEqual(v);
-  expect(firewall.remove(v, true)!.body).toEqual({ ids: ["ssh"], dry_run: true });
+  expect(firewall.remove(v, true).body).toEqual({ ids: ["ssh"], dry_run: true });
+});
+
+test("a form of the firewall's default is the request that the northbound takes", () => {
+  const status = { default_action: "allow", switches: [{ dpid: "0000000000000001", default_action: "deny", own_default: true }, { dpid: "0000000000000002", default_action: "allow" }] };
+  const [everywhere, one] = firewallDefaults.listed(status);
+  expect([everywhere, one]).toEqual([{ action: "allow" }, { dpid: "0000000000000001", action: "deny" }]);
+  expect(firewallDefaults.listed(status)).toHaveLength(2);
+  expect(firewallDefaults.foreign(everywhere)).not.toBe("");
+  expect(firewallDefaults.add([firewallDefaults.fromForm({ dpid: "1", action: "inherit" }), { action: "deny" }], true).map((r) => r.body)).toEqual([{ dpid: "1", dry_run: true }, { action: "deny", dry_run: true }]);
+  expect(firewallDefaults.remove(one, false).body).toEqual({ dpid: "0000000000000001", dry_run: false });
+  expect(firewallDefaults.removed({ effect: "replaced", before: "deny" }, one)[0]).toMatchObject({ what: "default of switch 0000000000000001", effect: "deleted" });
+  expect(firewallDefaults.added([{ effect: "replaced", before: "allow" }], [{ action: "deny" }], [])).toEqual([{ what: "default everywhere", effect: "replaced", before: { action: "allow" }, after: { action: "deny" } }]);
+  expect(fails(() => firewallDefaults.fromForm({ dpid: "", action: "inherit" })).field).toBe("action");
 });
 
 test("a form of a virtual IP is the request that the northbound takes", () => {
@@ -34,6 +47,7 @@ test("a form of a virtual IP is the request that the northbound takes", () => {
     { method: "POST", path: "v1/balancer/vips?dry_run=true", body: { name: "web", address: "10.0.0.100", protocol: "tcp", port: 80, policy: "weighted", health: { kind: "tcp" }, pool: [{ address: "10.0.0.1", port: 8080, weight: 2 }, { address: "10.0.0.2" }] } },
   ]);
   expect(vips.fromForm(vips.toForm(v))).toEqual(v);
+  expect(vips.remove(v, true)).toEqual({ method: "DELETE", path: "v1/balancer/vips/web?dry_run=true" });
   const six = vips.fromForm(form(vips, { name: "six", address: "fd00::100", pool: "[fd00::1]:80\nfd00::2\nfd00::3@4" }));
   expect(six.pool).toEqual([{ address: "fd00::1", port: 80 }, { address: "fd00::2" }, { address: "fd00::3", weight: 4 }]);
 });

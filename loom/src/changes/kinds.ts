@@ -1,4 +1,4 @@
-// What the page edits: flow rules, firewall rules and virtual IPs, as forms, as
+// What the page edits: flow rules, firewall rules and defaults, and virtual IPs, as forms, as
 // JSON, and as requests to the northbound.
 
 import type {
@@ -7,11 +7,14 @@ import type {
   DeleteFirewallRulesResponse,
   DeleteFlowsResponse,
   DeleteVipResponse,
+  FirewallFailure,
   FirewallRule,
+  FirewallStatus,
   FlowEntry,
   ListFirewallRulesResponse,
   ListFlowsResponse,
   ListVipsResponse,
+  SetFirewallDefaultResponse,
   Vip,
 } from "../api/types.gen";
 
@@ -71,8 +74,7 @@ export interface Kind<T> {
   tidy: (v: T) => T;
   add: (v: T[], dry: boolean) => Request[];
   added: (answers: unknown[], asked: T[], now: T[]) => Effect[];
-  /** remove has no dry run where dry is answered by undefined. */
-  remove: (v: T, dry: boolean) => Request | undefined;
+  remove: (v: T, dry: boolean) => Request;
   removed: (answer: unknown, v: T) => Effect[];
 }
 
@@ -157,6 +159,9 @@ export const flows: Kind<FlowEntry> = {
   removed: (answer) => ((answer as DeleteFlowsResponse).flows ?? []).map((w) => ({ what: place(w.flow), effect: w.effect ?? "", before: w.flow })),
 };
 
+/** behind tells of switches that have not confirmed. */
+const behind = (failures: FirewallFailure[] | undefined): Effect[] => (failures ?? []).map((f) => ({ what: `switch ${f.dpid}`, effect: `does not do so yet: ${f.text}` }));
+
 export const firewall: Kind<FirewallRule> = {
   id: "firewall",
   one: "firewall rule",
@@ -197,12 +202,59 @@ export const firewall: Kind<FirewallRule> = {
   added: (answers, asked) =>
     (answers as AddFirewallRulesResponse[]).flatMap((a) => [
       ...(a.ids ?? []).map((id, i) => ({ what: `rule ${id}`, effect: a.effects?.[i] ?? "", before: a.before?.find((b) => b.id === id), after: { ...asked[i], id } })),
-      ...(a.failures ?? []).map((f) => ({ what: `switch ${f.dpid}`, effect: `does not do so yet: ${f.text}` })),
+      ...behind(a.failures),
     ]),
   remove: (v, dry) => ({ method: "POST", path: "v1/firewall/rules:delete", body: { ids: [v.id], dry_run: dry } }),
   removed: (answer, v) => {
     const a = answer as DeleteFirewallRulesResponse;
     return (a.ids ?? []).map((id, i) => ({ what: `rule ${id}`, effect: a.effects?.[i] ?? "", before: v }));
+  },
+};
+
+/** What becomes of packets that no rule is about, on one switch or everywhere. */
+interface Default {
+  dpid?: string;
+  action?: string;
+}
+
+const whose = (d: Default) => (d.dpid ? `default of switch ${d.dpid}` : "default everywhere");
+
+export const firewallDefaults: Kind<Default> = {
+  id: "firewall-default",
+  one: "firewall default",
+  many: "firewall defaults",
+  fields: [
+    { name: "dpid", label: "Switch", hint: "empty: everywhere", type: "text", start: "", words: ["dpid", "switch"] },
+    { name: "action", label: "Action", hint: "of packets that no rule is about; block denies all, whatever the rules say; inherit: as everywhere", type: "choice", choices: ["allow", "deny", "block", "inherit"], start: "allow", words: ["action", "default"] },
+  ],
+  list: "v1/firewall/status",
+  listed: (a) => {
+    const s = a as FirewallStatus;
+    return [{ action: s.default_action }, ...(s.switches ?? []).filter((w) => w.own_default).map((w) => ({ dpid: w.dpid, action: w.default_action }))];
+  },
+  key: whose,
+  foreign: (d) => (d.dpid ? "" : "there is always one: set another in its place"),
+  columns: [
+    { title: "Where", text: (d) => (d.dpid ? `switch ${d.dpid}` : "everywhere") },
+    { title: "Action", text: (d) => d.action ?? "" },
+  ],
+  fromForm: (f) => {
+    const dpid = (f.dpid ?? "").trim();
+    if (f.action === "inherit" && !dpid) throw new FieldError("action", "inherit is for one switch: name it");
+    return given<Default>({ dpid, action: f.action === "inherit" ? "" : f.action });
+  },
+  toForm: (d) => ({ dpid: d.dpid ?? "", action: d.action || "inherit" }),
+  tidy: given,
+  add: (list, dry) => list.map((d) => ({ method: "POST", path: "v1/firewall/default", body: { ...d, dry_run: dry } })),
+  added: (answers, asked) =>
+    (answers as SetFirewallDefaultResponse[]).flatMap((a, i) => [
+      { what: whose(asked[i]), effect: a.effect ?? "", before: { action: a.before || "inherit" }, after: { action: asked[i].action || "inherit" } },
+      ...behind(a.failures),
+    ]),
+  remove: (d, dry) => ({ method: "POST", path: "v1/firewall/default", body: { dpid: d.dpid, dry_run: dry } }),
+  removed: (answer, d) => {
+    const a = answer as SetFirewallDefaultResponse;
+    return [{ what: whose(d), effect: a.effect === "replaced" ? "deleted" : "absent", before: { action: d.action } }, ...behind(a.failures)];
   },
 };
 
@@ -262,7 +314,7 @@ export const vips: Kind<Vip> = {
   tidy: (v) => given({ ...drop(v, "connections", "refused", "groups", "owner", "open", "pairs", "effect", ...(v.shadow ? ["mac"] : [])), pool: (v.pool ?? []).map((m) => given(drop(m, "health", "connections", "total", "mac", "at", "reason"))) }),
   add: (list, dry) => list.map((v) => ({ method: "POST", path: "v1/balancer/vips" + (dry ? "?dry_run=true" : ""), body: v })),
   added: (answers, _asked, now) => (answers as Vip[]).map((v) => ({ what: `virtual IP ${v.name}`, effect: v.effect ?? "", before: v.effect === "replaced" ? now.find((o) => o.name === v.name) : undefined, after: v })),
-  remove: (v, dry) => (dry ? undefined : { method: "DELETE", path: `v1/balancer/vips/${encodeURIComponent(v.name ?? "")}` }),
+  remove: (v, dry) => ({ method: "DELETE", path: `v1/balancer/vips/${encodeURIComponent(v.name ?? "")}${dry ? "?dry_run=true" : ""}` }),
   removed: (answer, v) => [{ what: `virtual IP ${v.name}`, effect: (answer as DeleteVipResponse).deleted ? "deleted" : "absent", before: v }],
 };
 

@@ -36,7 +36,7 @@ type WantedFlow struct {
 	// The number of the meter; 0 if it is none.
 	Meter uint32 `protobuf:"varint,5,opt,name=meter,proto3" json:"meter,omitempty"`
 	// What a call, or its dry run, does to the entry: added, replaced or unchanged; deleted
-	// or absent. Empty elsewhere, and in batches.
+	// or absent. Empty elsewhere, and in batches that are no dry run.
 	Effect string `protobuf:"bytes,6,opt,name=effect,proto3" json:"effect,omitempty"`
 	// The entry whose place it takes, if the effect is replaced.
 	Replaces      *FlowEntry `protobuf:"bytes,7,opt,name=replaces,proto3" json:"replaces,omitempty"`
@@ -145,7 +145,8 @@ type AddFlowsRequest struct {
 	// ask how far the batch is. 0 in the other parts.
 	Total uint32 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
 	// Only says what would happen: the effect of each entry, or why the call is refused.
-	// Nothing is stored or sent. Not for a batch.
+	// Nothing is stored or sent. Of a batch all parts are sent so, and the last is answered
+	// for all of them.
 	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -233,7 +234,8 @@ func (x *AddFlowsRequest) GetDryRun() bool {
 // The answer of AddFlows.
 type AddFlowsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of the request; of a batch, entries that switches refused, up to 100.
+	// In the order of the request; of a batch, entries that switches refused, up to 100; of
+	// the dry run of a batch, entries with their effects, up to 1000.
 	Flows []*WantedFlow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// How far the batch is, if the request is a part of one.
 	Batch         *FlowBatch `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
@@ -290,7 +292,8 @@ type FlowBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// open (nothing is desired yet), storing, installing, undoing, done or undone.
+	// open (nothing is desired yet), storing, installing, undoing, done or undone; tried, if
+	// it was a dry run.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Entries that have come.
 	Entries uint32 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`

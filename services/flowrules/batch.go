@@ -34,6 +34,7 @@ const (
 	batchUndoing    = "undoing"    // a switch has refused one: all are taken back
 	batchDone       = "done"
 	batchUndone     = "undone"
+	batchTried      = "tried" // it was a dry run
 )
 
 // batch is a set of the operator's entries that become desired all or none.
@@ -73,9 +74,6 @@ func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.Add
 	if !batchName.MatchString(req.GetBatch()) {
 		return nil, api.Errorf(codes.InvalidArgument, "batch %.80q: want up to 64 letters, digits and dashes", req.GetBatch())
 	}
-	if req.GetDryRun() {
-		return nil, api.Errorf(codes.InvalidArgument, "batch %s: there is no dry run of a batch; ask for one of its entries without the batch", req.GetBatch())
-	}
 	if req.GetPart() == 0 {
 		return nil, api.Errorf(codes.InvalidArgument, "batch %s: part 0: number the parts from 1", req.GetBatch())
 	}
@@ -84,7 +82,12 @@ func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.Add
 		r.count.rejected("batch")
 		return nil, err
 	}
-	if req.GetTotal() != 0 {
+	switch {
+	case req.GetTotal() != 0 && req.GetDryRun():
+		if err := r.tryBatch(b, int(req.GetTotal())); err != nil {
+			return nil, err
+		}
+	case req.GetTotal() != 0:
 		if err := r.commit(ctx, b, int(req.GetTotal())); err != nil {
 			return nil, err
 		}
@@ -100,12 +103,12 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 		sw, e, err := admit(f)
 		if err != nil {
 			r.count.rejected("invalid")
-			r.batches.drop(req.GetBatch())
+			r.batches.drop(batchKey(req))
 			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: %w", req.GetBatch(), err)
 		}
 		if app := api.AppOf(f.GetOwner()); app != "" {
 			r.count.rejected("owner")
-			r.batches.drop(req.GetBatch())
+			r.batches.drop(batchKey(req))
 			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: it has entries of app %s, and apps add theirs without a batch", req.GetBatch(), app)
 		}
 		changes = append(changes, changed{target: target{sw: sw, entry: e}})
@@ -114,7 +117,8 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire(now)
-	b := s.known[req.GetBatch()]
+	name := batchKey(req)
+	b := s.known[name]
 	if b == nil {
 		if req.GetPart() != 1 {
 			return nil, api.Errorf(codes.FailedPrecondition, "batch %s is not known, or was dropped: begin again with part 1", req.GetBatch())
@@ -128,7 +132,11 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 		if open >= maxOpen {
 			return nil, api.Errorf(codes.ResourceExhausted, "%d batches are open already: commit one, or wait %v until one is dropped", open, openTime)
 		}
-		b = &batch{name: req.GetBatch(), generation: uint8(r.generation.Add(1)), parts: map[uint32]bool{}, state: batchOpen}
+		generation := uint8(0)
+		if !req.GetDryRun() {
+			generation = uint8(r.generation.Add(1))
+		}
+		b = &batch{name: name, generation: generation, parts: map[uint32]bool{}, state: batchOpen}
 		s.add(b)
 	}
 	if b.state != batchOpen || b.parts[req.GetPart()] {
@@ -142,7 +150,7 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 	}
 	if held > r.cfg.MaxFlows {
 		s.forget(b.name)
-		return nil, api.Errorf(codes.ResourceExhausted, "batch %s is dropped: open batches would have %d entries, and at most %d may be (flowrules.max_flows)", b.name, held, r.cfg.MaxFlows)
+		return nil, api.Errorf(codes.ResourceExhausted, "batch %s is dropped: open batches would have %d entries, and at most %d may be (flowrules.max_flows)", b.title(), held, r.cfg.MaxFlows)
 	}
 	for i := range changes {
 		changes[i].entry = operatorEntry(changes[i].entry, b.generation)
@@ -177,9 +185,8 @@ func (r *Rules) commit(ctx context.Context, b *batch, total int) error {
 
 // certify checks all of a batch and writes it to the journal.
 func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
-	if len(b.changes) != total {
-		r.count.rejected("batch")
-		return api.Errorf(codes.FailedPrecondition, "batch %s is dropped: it has %d entries of %d. Parts are missing, or its switches are of several partitions: send a batch for each partition", b.name, len(b.changes), total)
+	if err := r.complete(b, total); err != nil {
+		return err
 	}
 	changes := lastOfEach(b.changes)
 	added, err := r.room(targetsOf(changes))
@@ -211,6 +218,15 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 		return api.Errorf(codes.Unavailable, "batch %s is dropped, and none of its entries is added: %w; try again", b.name, err)
 	}
 	return nil
+}
+
+// complete refuses a batch that has not as many entries as are to be.
+func (r *Rules) complete(b *batch, total int) error {
+	if len(b.changes) == total {
+		return nil
+	}
+	r.count.rejected("batch")
+	return api.Errorf(codes.FailedPrecondition, "batch %s is dropped: it has %d entries of %d. Parts are missing, or its switches are of several partitions: send a batch for each partition", b.title(), len(b.changes), total)
 }
 
 // lastOfEach drops entries that a later one with the same key replaces.
@@ -247,7 +263,7 @@ func (r *Rules) statusOf(b *batch) *api.FlowBatch {
 		defer r.batches.mu.Unlock()
 		return b.outcome
 	}
-	m := &api.FlowBatch{Name: b.name, State: b.state, Entries: uint32(len(b.changes)), Stored: uint32(b.stored), Reason: b.reason}
+	m := &api.FlowBatch{Name: b.title(), State: b.state, Entries: uint32(len(b.changes)), Stored: uint32(b.stored), Reason: b.reason}
 	changes := b.changes // nobody writes to them once they are certain
 	r.batches.mu.Unlock()
 	if m.State == batchInstalling {
@@ -299,7 +315,7 @@ func (s *batches) add(b *batch) {
 		if len(s.known) <= maxFinished {
 			break
 		}
-		if state := s.known[name].state; state == batchDone || state == batchUndone {
+		if state := s.known[name].state; state == batchDone || state == batchUndone || state == batchTried {
 			s.forget(name)
 		}
 	}
@@ -310,10 +326,11 @@ func (s *batches) forget(name string) {
 	s.order = slices.DeleteFunc(s.order, func(n string) bool { return n == name })
 }
 
-// expire forgets open batches that have received no part for a while.
+// expire forgets open batches that have received no part for a while, and dry
+// runs of then.
 func (s *batches) expire(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(s.known)) {
-		if b := s.known[name]; b.state == batchOpen && now.Sub(b.touched) > openTime {
+		if b := s.known[name]; (b.state == batchOpen || b.state == batchTried) && now.Sub(b.touched) > openTime {
 			s.forget(name)
 		}
 	}

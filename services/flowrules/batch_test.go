@@ -74,6 +74,52 @@ func TestBatchOfAll(t *testing.T) {
 	})
 }
 
+// The dry run of a batch says what would happen to all its parts, as one, and
+// leaves nothing.
+func TestBatchDryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := defaults()
+		cfg.MaxFlows = 1500
+		g := newRig(t, cfg, 1)
+		g.connect(1)
+		g.add(manyOf(1, 1)...)
+		g.look(1).adds = nil
+		try := func(part, total uint32, flows ...*api.FlowEntry) (*api.AddFlowsResponse, error) {
+			return g.rules.AddFlows(t.Context(), &api.AddFlowsRequest{Batch: "b", Part: part, Total: total, Flows: flows, DryRun: true})
+		}
+		list := manyOf(1, 1200)
+		list[1].Match = list[0].Match
+		list[1].Priority = list[0].Priority
+		list[1].Actions = []string{"output:9"} // it takes the place of list[0], and of what is there
+		if r, err := try(1, 0, list[:600]...); err != nil || r.Batch.State != batchOpen || r.Batch.Name != "b" {
+			t.Fatal(r, err)
+		}
+		for range 2 { // asked again, it says the same
+			r, err := try(2, 1200, list[600:]...)
+			if err != nil || r.Batch.State != batchTried || r.Batch.Name != "b" || r.Batch.Entries != 1200 || len(r.Flows) != effectsListed {
+				t.Fatal(r.GetBatch(), len(r.GetFlows()), err)
+			}
+			if r.Flows[0].Effect != effectReplaced || r.Flows[1].Effect != effectAdded {
+				t.Error(r.Flows[0], r.Flows[1])
+			}
+		}
+		if s := g.look(1); len(s.entries) != 1 || len(s.adds) != 0 || g.batches.size() != 0 || g.store.size() != 1 {
+			t.Errorf("the dry run has changed something: %d entries, %d sent, %d stored", len(s.entries), len(s.adds), g.store.size())
+		}
+		if b := g.commit("b", list...); b.State != batchDone {
+			t.Error("the batch itself:", b)
+		}
+		time.Sleep(2 * openTime)
+		if _, err := try(1, 3, list[:1]...); api.KindOf(err) != codes.FailedPrecondition {
+			t.Errorf("parts missing: %v", err)
+		}
+		more := manyOf(1, 1600)[1200:]
+		if _, err := try(1, uint32(len(more)), more...); api.KindOf(err) != codes.ResourceExhausted {
+			t.Errorf("too many: %v", err)
+		}
+	})
+}
+
 // An entry that a switch refuses takes all others back, and brings back what
 // they replaced.
 func TestBatchOfNone(t *testing.T) {

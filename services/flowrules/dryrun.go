@@ -1,6 +1,7 @@
 package flowrules
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -84,6 +85,58 @@ func (r *Rules) wouldAdd(targets []target) (*api.AddFlowsResponse, error) {
 		}
 	}
 	return &api.AddFlowsResponse{Flows: list}, nil
+}
+
+// tryPrefix is what the dry run of a batch is known by before the name, which
+// has no such character.
+const tryPrefix = "try:"
+
+// batchKey returns what the batch of a request is known by.
+func batchKey(req *api.AddFlowsRequest) string {
+	if req.GetDryRun() {
+		return tryPrefix + req.GetBatch()
+	}
+	return req.GetBatch()
+}
+
+// title returns the name that its client has given a batch.
+func (b *batch) title() string { return strings.TrimPrefix(b.name, tryPrefix) }
+
+// tryBatch ends the dry run of a batch all of whose parts have come: it keeps
+// what would happen to the first of its entries, and drops them. It does nothing
+// if that has been done.
+func (r *Rules) tryBatch(b *batch, total int) error {
+	s := r.batches
+	s.mu.Lock()
+	if b.state != batchOpen {
+		s.mu.Unlock()
+		return nil
+	}
+	b.state = batchChecking // so that nobody else tries or drops it
+	s.mu.Unlock()
+	list, err := r.wouldAddBatch(b, total)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.forget(b.name)
+		return err
+	}
+	b.state, b.outcome = batchTried, &api.FlowBatch{Name: b.title(), State: batchTried, Entries: uint32(len(b.changes))}
+	b.refused, b.changes = list[:min(len(list), effectsListed)], nil
+	return nil
+}
+
+// wouldAddBatch returns what would happen to the entries of a batch.
+func (r *Rules) wouldAddBatch(b *batch, total int) ([]*api.WantedFlow, error) {
+	if err := r.complete(b, total); err != nil {
+		return nil, err
+	}
+	targets := targetsOf(lastOfEach(b.changes))
+	if _, err := r.room(targets); err != nil {
+		return nil, err
+	}
+	resp, err := r.wouldAdd(targets)
+	return resp.GetFlows(), err
 }
 
 // removals returns what deleting entries does to each of them; of entries with

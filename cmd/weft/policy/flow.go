@@ -73,7 +73,7 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
   weft flow add --switch 1 --match ipv4_dst=10.0.0.0/8,eth_type=0x0800 --priority 50000     # drop
   weft flow add -f flows.yaml --atomic
-  weft flow add -f flows.yaml --dry-run`,
+  weft flow add -f flows.yaml --atomic --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flows, err := o.entries(cmd)
@@ -87,11 +87,8 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 			defer done()
 			s := newFlowSender(cmd, r, c)
 			defer s.progress.Stop()
-			if dry && atomic {
-				return cli.Usagef(cmd, "there is no dry run of --atomic; leave it out to see the effect of each entry")
-			}
 			if atomic {
-				m, err := s.addAtomic(flows, noWait)
+				m, err := s.addAtomic(flows, noWait, dry)
 				s.progress.Stop()
 				if m == nil {
 					return err

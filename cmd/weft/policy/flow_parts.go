@@ -90,16 +90,16 @@ func (s *flowSender) add(flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlow
 	return all, nil
 }
 
-// addAtomic adds all entries or none. Without waiting, it returns when it is
+// addAtomic adds all entries or none, or only says what would happen. Without waiting, it returns when it is
 // certain that all become desired, unless a switch refuses one.
-func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait bool) (*api.AddFlowsResponse, error) {
+func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlowsResponse, error) {
 	name := "weft-" + strings.ToLower(rand.Text())
 	// The last part is sent again to ask how far the batch is: it is short.
 	parts := append(inParts(flows[:len(flows)-1]), flows[len(flows)-1:])
 	var m *api.AddFlowsResponse
 	send := func(n int, total int) error {
 		return s.call(func(ctx context.Context) (err error) {
-			m, err = s.AddFlows(ctx, &api.AddFlowsRequest{Batch: name, Part: uint32(n + 1), Total: uint32(total), Flows: parts[n]})
+			m, err = s.AddFlows(ctx, &api.AddFlowsRequest{Batch: name, Part: uint32(n + 1), Total: uint32(total), Flows: parts[n], DryRun: dry})
 			return err
 		})
 	}
@@ -117,7 +117,7 @@ func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait bool) (*api.AddFlo
 		}
 		b := m.GetBatch()
 		switch b.GetState() {
-		case "done":
+		case "done", "tried":
 			return m, nil
 		case "undone":
 			return m, fmt.Errorf("no entry is added: %s", b.GetReason())
@@ -174,6 +174,13 @@ func effectsTable(t *cli.Table, list []*api.WantedFlow) {
 // batchTable says what became of a batch.
 func batchTable(t *cli.Table, m *api.AddFlowsResponse) {
 	b := m.GetBatch()
+	if b.GetState() == "tried" {
+		effectsTable(t, m.Flows)
+		if more := int(b.GetEntries()) - len(m.Flows); more > 0 {
+			fmt.Fprintf(t, "\nand %d more: the first %d are listed, and of entries with the same place the last\n", more, len(m.Flows))
+		}
+		return
+	}
 	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", cli.Several(b.GetEntries(), "entry", "entries"), b.GetState(),
 		b.GetStored(), b.GetConfirmed(), b.GetStored()-b.GetConfirmed())
 	if len(m.Flows) > 0 {

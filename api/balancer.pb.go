@@ -79,7 +79,8 @@ type Vip struct {
 	Open bool `protobuf:"varint,25,opt,name=open,proto3" json:"open,omitempty"`
 	// With per: pair, how many pairs it has now.
 	Pairs uint32 `protobuf:"varint,26,opt,name=pairs,proto3" json:"pairs,omitempty"`
-	// What SetVip, or its dry run, does: added, replaced or unchanged. Empty elsewhere.
+	// What a call that changes it, or its dry run, does: added, replaced or unchanged.
+	// Empty elsewhere.
 	Effect        string `protobuf:"bytes,27,opt,name=effect,proto3" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -638,7 +639,9 @@ func (x *SetVipRequest) GetDryRun() bool {
 type DeleteVipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the VIP.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -680,10 +683,17 @@ func (x *DeleteVipRequest) GetName() string {
 	return ""
 }
 
+func (x *DeleteVipRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // The answer of DeleteVip.
 type DeleteVipResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether there was one.
+	// Whether there was one, or, of a dry run, is one.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -825,7 +835,9 @@ type SetMemberRequest struct {
 	// The name of the VIP.
 	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
 	// What is wanted; what is given by the service is not looked at.
-	Member        *PoolMember `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Member *PoolMember `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -874,6 +886,13 @@ func (x *SetMemberRequest) GetMember() *PoolMember {
 	return nil
 }
 
+func (x *SetMemberRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // What DeleteMember is asked. NotFound if there is no such VIP; it is no error if it has
 // no such member.
 type DeleteMemberRequest struct {
@@ -883,7 +902,9 @@ type DeleteMemberRequest struct {
 	// The address of the member.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// 0 is the VIP's.
-	Port          uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -939,6 +960,13 @@ func (x *DeleteMemberRequest) GetPort() uint32 {
 	return 0
 }
 
+func (x *DeleteMemberRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // What DrainMember is asked. NotFound if there is no such VIP or member.
 type DrainMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -949,7 +977,9 @@ type DrainMemberRequest struct {
 	// 0 is the VIP's.
 	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	// Gives it new connections again.
-	Undo          bool `protobuf:"varint,4,opt,name=undo,proto3" json:"undo,omitempty"`
+	Undo bool `protobuf:"varint,4,opt,name=undo,proto3" json:"undo,omitempty"`
+	// Only says what would happen, or why the call is refused. Nothing is stored or sent.
+	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1008,6 +1038,13 @@ func (x *DrainMemberRequest) GetPort() uint32 {
 func (x *DrainMemberRequest) GetUndo() bool {
 	if x != nil {
 		return x.Undo
+	}
+	return false
+}
+
+func (x *DrainMemberRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
 	}
 	return false
 }
@@ -1633,27 +1670,31 @@ const file_balancer_proto_rawDesc = "" +
 	"\x06reason\x18\x0f \x01(\tR\x06reason\"H\n" +
 	"\rSetVipRequest\x12\x1e\n" +
 	"\x03vip\x18\x01 \x01(\v2\f.weft.v1.VipR\x03vip\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"&\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"?\n" +
 	"\x10DeleteVipRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"-\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"-\n" +
 	"\x11DeleteVipResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"%\n" +
 	"\x0fListVipsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"4\n" +
 	"\x10ListVipsResponse\x12 \n" +
-	"\x04vips\x18\x01 \x03(\v2\f.weft.v1.VipR\x04vips\"Q\n" +
+	"\x04vips\x18\x01 \x03(\v2\f.weft.v1.VipR\x04vips\"j\n" +
 	"\x10SetMemberRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12+\n" +
-	"\x06member\x18\x02 \x01(\v2\x13.weft.v1.PoolMemberR\x06member\"U\n" +
+	"\x06member\x18\x02 \x01(\v2\x13.weft.v1.PoolMemberR\x06member\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"n\n" +
 	"\x13DeleteMemberRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\"h\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x81\x01\n" +
 	"\x12DrainMemberRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\rR\x04port\x12\x12\n" +
-	"\x04undo\x18\x04 \x01(\bR\x04undo\"@\n" +
+	"\x04undo\x18\x04 \x01(\bR\x04undo\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"@\n" +
 	"\x16ListConnectionsRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"\xed\x01\n" +

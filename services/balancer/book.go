@@ -46,16 +46,24 @@ func (b *balancer) SetVip(ctx context.Context, req *api.SetVipRequest) (*api.Vip
 	if req.GetVip() == nil {
 		return nil, api.Errorf(codes.InvalidArgument, "want a vip")
 	}
-	wanted := func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil }
-	if req.GetDryRun() {
-		return b.try(ctx, byOperator, req.Vip.GetName(), wanted)
-	}
-	return b.change(ctx, byOperator, req.Vip.GetName(), wanted)
+	return b.edit(ctx, req, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
 }
 
-// try is change without the change.
-func (b *balancer) try(ctx context.Context, who owner, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
-	old, v, err := b.vips.Try(ctx, name, b.admit(who, f))
+// trial is a request that may be a dry run.
+type trial interface{ GetDryRun() bool }
+
+// edit does what a request of the operator wants of a VIP, or only says what it
+// would do.
+func (b *balancer) edit(ctx context.Context, req trial, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
+	if req.GetDryRun() {
+		return b.try(ctx, name, f)
+	}
+	return b.change(ctx, byOperator, name, f)
+}
+
+// try is change by the operator, without the change.
+func (b *balancer) try(ctx context.Context, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
+	old, v, err := b.vips.Try(ctx, name, b.admit(byOperator, f))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +87,7 @@ func effectOf(old, now *vip) string {
 
 // SetMember answers the call.
 func (b *balancer) SetMember(ctx context.Context, req *api.SetMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.edit(ctx, req, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -99,7 +107,7 @@ func (b *balancer) SetMember(ctx context.Context, req *api.SetMemberRequest) (*a
 
 // DeleteMember answers the call.
 func (b *balancer) DeleteMember(ctx context.Context, req *api.DeleteMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.edit(ctx, req, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -116,7 +124,7 @@ func (b *balancer) DeleteMember(ctx context.Context, req *api.DeleteMemberReques
 
 // DrainMember answers the call.
 func (b *balancer) DrainMember(ctx context.Context, req *api.DrainMemberRequest) (*api.Vip, error) {
-	return b.change(ctx, byOperator, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+	return b.edit(ctx, req, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
 		if old == nil {
 			return nil, noVip(req.GetVip())
 		}
@@ -265,17 +273,26 @@ func (b *balancer) changed(old, now *vip) {
 
 // DeleteVip answers the call.
 func (b *balancer) DeleteVip(ctx context.Context, req *api.DeleteVipRequest) (*api.DeleteVipResponse, error) {
-	return b.delete(ctx, byOperator, req.GetName())
+	if !req.GetDryRun() {
+		return b.delete(ctx, byOperator, req.GetName())
+	}
+	old, _, err := b.vips.Try(ctx, req.GetName(), gone(byOperator))
+	return &api.DeleteVipResponse{Deleted: old != nil}, err
 }
 
-// delete removes the owner's VIP of that name.
-func (b *balancer) delete(ctx context.Context, who owner, name string) (*api.DeleteVipResponse, error) {
-	old, _, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
+// gone decides on the deletion of a VIP.
+func gone(who owner) func(*vip) (*vip, error) {
+	return func(old *vip) (*vip, error) {
 		if old == nil {
 			return nil, nil
 		}
 		return nil, old.mine(who)
-	})
+	}
+}
+
+// delete removes the owner's VIP of that name.
+func (b *balancer) delete(ctx context.Context, who owner, name string) (*api.DeleteVipResponse, error) {
+	old, _, err := b.vips.Change(ctx, name, gone(who))
 	if err != nil {
 		return nil, err
 	}

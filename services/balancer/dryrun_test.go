@@ -50,7 +50,64 @@ func TestDryRun(t *testing.T) {
 				t.Errorf("%s: would be %v, is %v", c.name, would, is)
 			}
 		}
+		tried(t, h, "a new member", "replaced", api.SetMember, func(dry bool) *api.SetMemberRequest {
+			return &api.SetMemberRequest{Vip: "web", Member: &api.PoolMember{Address: "10.0.0.7"}, DryRun: dry}
+		})
+		tried(t, h, "the same member", "unchanged", api.SetMember, func(dry bool) *api.SetMemberRequest {
+			return &api.SetMemberRequest{Vip: "web", Member: &api.PoolMember{Address: "10.0.0.7"}, DryRun: dry}
+		})
+		tried(t, h, "a wrong member", "", api.SetMember, func(dry bool) *api.SetMemberRequest {
+			return &api.SetMemberRequest{Vip: "web", Member: &api.PoolMember{Address: "x"}, DryRun: dry}
+		})
+		tried(t, h, "a member that drains", "replaced", api.DrainMember, func(dry bool) *api.DrainMemberRequest {
+			return &api.DrainMemberRequest{Vip: "web", Address: "10.0.0.7", DryRun: dry}
+		})
+		tried(t, h, "draining of none", "", api.DrainMember, func(dry bool) *api.DrainMemberRequest {
+			return &api.DrainMemberRequest{Vip: "web", Address: "10.0.0.8", DryRun: dry}
+		})
+		tried(t, h, "a member deleted", "replaced", api.DeleteMember, func(dry bool) *api.DeleteMemberRequest {
+			return &api.DeleteMemberRequest{Vip: "web", Address: "10.0.0.7", DryRun: dry}
+		})
+		tried(t, h, "no member deleted", "unchanged", api.DeleteMember, func(dry bool) *api.DeleteMemberRequest {
+			return &api.DeleteMemberRequest{Vip: "web", Address: "10.0.0.8", DryRun: dry}
+		})
+		tried(t, h, "a member of none", "", api.DeleteMember, func(dry bool) *api.DeleteMemberRequest {
+			return &api.DeleteMemberRequest{Vip: "none", Address: "10.0.0.8", DryRun: dry}
+		})
+		for _, there := range []bool{true, false} {
+			before := state(t, h)
+			would, err := wefttest.Call(h, api.DeleteVip, &api.DeleteVipRequest{Name: "second", DryRun: true})
+			if err != nil || would.Deleted != there || !proto.Equal(before, state(t, h)) {
+				t.Errorf("deleting second: would be %v, %v; want deleted %v and nothing changed", would, err, there)
+			}
+			if _, err := wefttest.Call(h, api.DeleteVip, &api.DeleteVipRequest{Name: "second"}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := wefttest.Call(h, api.SetOwnedVip, &api.SetOwnedVipRequest{Owner: "scp", Vip: other("theirs", 90)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := wefttest.Call(h, api.DeleteVip, &api.DeleteVipRequest{Name: "theirs", DryRun: true}); api.KindOf(err) != codes.FailedPrecondition {
+			t.Errorf("deleting that of a service: %v, want FailedPrecondition", err)
+		}
 	})
+}
+
+// tried compares the dry run of a change of a member with the change.
+func tried[Req any](t *testing.T, h *wefttest.Harness, name, effect string, method api.Method[Req, api.Vip], request func(dry bool) *Req) {
+	t.Helper()
+	before := state(t, h)
+	would, refused := wefttest.Call(h, method, request(true))
+	if !proto.Equal(before, state(t, h)) {
+		t.Errorf("%s: the dry run has changed something", name)
+	}
+	is, err := wefttest.Call(h, method, request(false))
+	if (refused == nil) != (effect != "") || (err == nil) != (refused == nil) || err != nil && err.Error() != refused.Error() {
+		t.Errorf("%s: the dry run says %v, the call %v", name, refused, err)
+	}
+	if would.GetEffect() != effect || is.GetEffect() != effect || len(would.GetPool()) != len(is.GetPool()) {
+		t.Errorf("%s: would be %v, is %v", name, would, is)
+	}
 }
 
 // state is the VIPs in force and stored.

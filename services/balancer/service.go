@@ -120,13 +120,7 @@ func run(ctx context.Context, env *weft.Env) error {
 
 // serveCalls answers the calls about VIPs.
 func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
-	set := settled(b, k, m, b.SetVip)
-	weft.Handle(env, api.SetVip, func(ctx context.Context, req *api.SetVipRequest) (*api.Vip, error) {
-		if req.GetDryRun() {
-			return b.SetVip(ctx, req)
-		}
-		return set(ctx, req)
-	})
+	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
 	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
 	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
 	weft.Handle(env, api.DrainMember, settled(b, k, m, b.DrainMember))
@@ -151,12 +145,15 @@ func readCounters(env *weft.Env, b *balancer) counters {
 }
 
 // settled returns a handler that waits, for the configured time, until the
-// switches have confirmed the effects of a change.
+// switches have confirmed the effects of a change; a dry run has none.
 func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) {
 		resp, err := h(ctx, req)
 		if err != nil {
 			return nil, err
+		}
+		if t, ok := any(req).(trial); ok && t.GetDryRun() {
+			return resp, nil
 		}
 		m.update()
 		deadline := b.cfg.Load().Deadline

@@ -181,16 +181,19 @@ members that stay are not cut.`,
 	kind.set = func(c *cli.Controller, m *api.Vip) (*api.Vip, error) {
 		return c.SetVip(c.Ctx, &api.SetVipRequest{Vip: m, DryRun: dry})
 	}
-	kind.table = func(t *cli.Table, list []*api.Vip) {
-		if dry {
-			for _, v := range list {
-				fmt.Fprintf(t, "virtual IP %s would be %s\n", v.Name, v.Effect)
-			}
-			return
-		}
-		vipsTable(t, list)
-	}
+	kind.table = func(t *cli.Table, list []*api.Vip) { vipsOrTrial(t, list, dry) }
 	return kind.add(r, cmd, o.vip)
+}
+
+// vipsOrTrial prints VIPs, or, of a dry run, what would become of them.
+func vipsOrTrial(t *cli.Table, list []*api.Vip, dry bool) {
+	if !dry {
+		vipsTable(t, list)
+		return
+	}
+	for _, v := range list {
+		fmt.Fprintf(t, "virtual IP %s would be %s\n", v.Name, v.Effect)
+	}
 }
 
 func balancerListCommand(r *cli.Remote) *cobra.Command {
@@ -225,9 +228,21 @@ func vipsTable(t *cli.Table, list []*api.Vip) {
 }
 
 func balancerDeleteCommand(r *cli.Remote) *cobra.Command {
-	return vips().delete(r, &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete a virtual IP; its connections end",
-		Example: "  weft balancer delete web",
-	}, func(args []string) *api.Vip { return &api.Vip{Name: args[0]} })
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a virtual IP; its connections end",
+		Example: `  weft balancer delete web
+  weft balancer delete web --dry-run`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen")
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		m, err := c.DeleteVip(c.Ctx, &api.DeleteVipRequest{Name: args[0], DryRun: dry})
+		v, err := cli.Deleted(m, err, "virtual IP "+args[0], vips().known)
+		if dry && m.GetDeleted() {
+			v.Text = func(t *cli.Table) { fmt.Fprintf(t, "virtual IP %s would be deleted\n", args[0]) }
+		}
+		return v, err
+	})
 }

@@ -15,23 +15,25 @@ func balancerMemberCommand(r *cli.Remote) *cobra.Command {
 		Use:   "member",
 		Short: "Add, change and delete members of a pool",
 		Example: `  weft balancer member add web 10.0.0.3:8080@2
-  weft balancer member delete web 10.0.0.3:8080`,
+  weft balancer member delete web 10.0.0.3:8080 --dry-run`,
 	}
 	cmd.AddCommand(balancerMemberAddCommand(r), balancerMemberDeleteCommand(r))
 	return cmd
 }
 
 // changesMember makes a command of a call that changes the member of a pool that
-// its arguments name.
-func changesMember(r *cli.Remote, cmd *cobra.Command, call func(c *cli.Controller, vip string, m *api.PoolMember) (*api.Vip, error)) *cobra.Command {
+// its arguments name, or only says what it would do.
+func changesMember(r *cli.Remote, cmd *cobra.Command, call func(c *cli.Controller, vip string, m *api.PoolMember, dry bool) (*api.Vip, error)) *cobra.Command {
+	var dry bool
 	cmd.Args = cobra.ExactArgs(2)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen")
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := parseMember(args[1])
 		if err != nil {
 			return cli.View{}, cli.Usagef(cmd, "%s", err)
 		}
-		v, err := call(c, args[0], m)
-		return cli.View{Value: v, Text: func(t *cli.Table) { vipsTable(t, []*api.Vip{v}) }}, err
+		v, err := call(c, args[0], m, dry)
+		return cli.View{Value: v, Text: func(t *cli.Table) { vipsOrTrial(t, []*api.Vip{v}, dry) }}, err
 	})
 }
 
@@ -44,9 +46,9 @@ func balancerMemberAddCommand(r *cli.Remote) *cobra.Command {
   weft balancer member add web 10.0.0.3:8080 --state down`,
 	}
 	cmd.Flags().StringVar(&state, "state", "up", "up, draining (no new connections) or down (no connections)")
-	return changesMember(r, cmd, func(c *cli.Controller, vip string, m *api.PoolMember) (*api.Vip, error) {
+	return changesMember(r, cmd, func(c *cli.Controller, vip string, m *api.PoolMember, dry bool) (*api.Vip, error) {
 		m.State = state
-		return c.SetMember(c.Ctx, &api.SetMemberRequest{Vip: vip, Member: m})
+		return c.SetMember(c.Ctx, &api.SetMemberRequest{Vip: vip, Member: m, DryRun: dry})
 	})
 }
 
@@ -55,13 +57,9 @@ func balancerMemberDeleteCommand(r *cli.Remote) *cobra.Command {
 		Use:     "delete VIP ADDRESS[:PORT]",
 		Short:   "Delete a member from a pool; its connections end",
 		Example: "  weft balancer member delete web 10.0.0.3:8080",
-	}, func(c *cli.Controller, vip string, m *api.PoolMember) (*api.Vip, error) {
-		before, err := c.ListVips(c.Ctx, &api.ListVipsRequest{Name: vip})
-		if err != nil {
-			return nil, err
-		}
-		v, err := c.DeleteMember(c.Ctx, &api.DeleteMemberRequest{Vip: vip, Address: m.Address, Port: m.Port})
-		if err == nil && len(before.Vips) == 1 && len(before.Vips[0].Pool) == len(v.Pool) {
+	}, func(c *cli.Controller, vip string, m *api.PoolMember, dry bool) (*api.Vip, error) {
+		v, err := c.DeleteMember(c.Ctx, &api.DeleteMemberRequest{Vip: vip, Address: m.Address, Port: m.Port, DryRun: dry})
+		if err == nil && v.Effect == "unchanged" {
 			err = fmt.Errorf("virtual IP %s had no such member; weft balancer list %[1]s shows those that it has", vip)
 		}
 		return v, err
@@ -79,8 +77,8 @@ balancer list shows none any more it may be switched off.`,
   weft balancer drain web 10.0.0.1:8080 --undo`,
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "give it new connections again")
-	return changesMember(r, cmd, func(c *cli.Controller, vip string, m *api.PoolMember) (*api.Vip, error) {
-		return c.DrainMember(c.Ctx, &api.DrainMemberRequest{Vip: vip, Address: m.Address, Port: m.Port, Undo: undo})
+	return changesMember(r, cmd, func(c *cli.Controller, vip string, m *api.PoolMember, dry bool) (*api.Vip, error) {
+		return c.DrainMember(c.Ctx, &api.DrainMemberRequest{Vip: vip, Address: m.Address, Port: m.Port, Undo: undo, DryRun: dry})
 	})
 }
 

@@ -1,6 +1,22 @@
 // Workflows of page Lab on a lab that runs.
-import { deployRing, discovered, open } from "./workflows.mjs";
+import { deployRing, discovered, expect, open } from "./workflows.mjs";
 import { sleep, until } from "./rig.mjs";
+
+/** provider is a lab of hybrid nodes beside the ring. */
+const provider = `name: provider
+switches:
+  - {name: pe1, kind: hybrid, x-type: pe, dpid: "0000000000000101", loopback: 10.255.1.1, x-position: [0, 0]}
+  - {name: cr1, kind: hybrid, x-type: cr, dpid: "0000000000000102", loopback: 10.255.1.2, x-position: [150, 0]}
+  - {name: pe2, kind: hybrid, x-type: pe, dpid: "0000000000000103", loopback: 10.255.1.3, x-position: [300, 0]}
+hosts:
+  - {name: ce1, switch: pe1, x-type: ce, ipv4: 10.9.0.1/24, ipv6: none, mac: "02:00:00:00:09:01", x-position: [0, 120]}
+  - {name: ce2, switch: pe2, x-type: ce, ipv4: 10.9.0.2/24, ipv6: none, mac: "02:00:00:00:09:02", x-position: [300, 120]}
+  - {name: ce3, switch: pe1, x-type: ce, ipv4: 10.9.0.3/24, ipv6: none, mac: "02:00:00:00:09:03", x-position: [60, 120]}
+  - {name: ce4, switch: pe2, x-type: ce, ipv4: 10.9.0.4/24, ipv6: none, mac: "02:00:00:00:09:04", x-position: [360, 120]}
+links:
+  - {a: pe1, b: cr1}
+  - {a: cr1, b: pe2}
+`;
 
 /** running opens page Lab with the lab that the workflows before have deployed. */
 export async function running(rig, tab = "") {
@@ -84,6 +100,59 @@ export const lab = [
       await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
       await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name), 30);
       rig.labs.delete(name);
+      for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
+    },
+  },
+  {
+    name: "a VLL that is drawn is set, carries pings, and goes when it is deleted from the drawing",
+    async run(rig) {
+      const page = await open(rig, "#/lab");
+      await page.getByTestId("file").setInputFiles({ name: "provider.yaml", mimeType: "text/yaml", buffer: Buffer.from(provider) });
+      await page.getByLabel("View", { exact: true }).selectOption("VLLs");
+      const join = async (a, b) => {
+        await page.locator("label", { hasText: /^From/ }).locator("select").first().selectOption({ label: a });
+        await page.locator("label", { hasText: /^To/ }).locator("select").first().selectOption({ label: b });
+        await page.getByRole("button", { name: "Connect", exact: true }).last().click();
+      };
+      await join("ce1", "ce2");
+      rig.labs.add("provider");
+      await page.getByTestId("deploy").getByLabel("Controller").fill(`tcp:127.0.0.1:${rig.openflow}`);
+      await page.getByTestId("deploy-button").click();
+      await page.getByRole("tab", { name: /^Services/ }).click();
+      const row = page.getByRole("table", { name: "Services of the lab" }).getByRole("row", { name: /^vll1/ });
+      await until("the VLL up", async () => (await row.innerText()).includes("\tup\t"), 90);
+      expect((await row.innerText()).includes("pe1 → cr1 → pe2"), `its path is not shown: ${await row.innerText()}`);
+      await page.getByRole("tab", { name: "Ping and traffic" }).click();
+      await page.getByTestId("ping-from").selectOption("ce1");
+      await page.getByTestId("ping-to").selectOption("ce2");
+      await until("pings through the VLL", async () => {
+        await page.getByTestId("ping").click();
+        await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 10000 });
+        return true;
+      }, 40);
+      const circuits = async () => (await rig.get("/v1/l2vpn")).circuits;
+      const [before] = await circuits();
+      rig.command("l2vpn", "add", "by-hand", "103:2", "101:2", "--server", rig.origin);
+      // Once more changes nothing, and neither touches what others made.
+      await page.getByRole("tab", { name: /^Services/ }).click();
+      await page.getByTestId("set-services").click();
+      await until("the services set", async () => page.getByTestId("set-services").isEnabled());
+      const after = (await circuits()).find((c) => c.name === "loom.provider.vll1");
+      expect(before.name === after.name && before.id === after.id && before.since === after.since, `the circuit has changed: ${JSON.stringify([before, after])}`);
+      await row.getByRole("button", { name: "vll1" }).click();
+      await page.getByRole("button", { name: "Delete vll1" }).click();
+      await page.getByTestId("deploy-button").click();
+      await page.getByRole("dialog").getByText("delete vpws vll1").waitFor();
+      await page.getByTestId("apply").click();
+      await until("only the other circuit left", async () => (await circuits()).map((c) => c.name).join() === "by-hand", 40);
+      await page.getByRole("button", { name: "Undo", exact: true }).click();
+      await page.getByTestId("set-services").click();
+      await until("the VLL up again", async () => (await row.innerText()).includes("\tup\t"), 60);
+      await page.getByRole("button", { name: "Take down…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
+      await until("the lab and its circuits gone", async () => (await circuits()).length === 1 && !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === "provider"), 30);
+      rig.labs.delete("provider");
+      rig.command("l2vpn", "delete", "by-hand", "--server", rig.origin);
       for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
     },
   },

@@ -72,7 +72,7 @@ function joined(lab: Lab, from: string, to: string): boolean {
 }
 
 /** mayServe returns why a service may not be; empty if it may. */
-export function mayServe(lab: Lab, types: Types, service: Service): string {
+export function mayServe(lab: Lab, types: Types, service: Pick<Service, "name" | "type" | "ends">): string {
   const of = types.model.services.find((s) => s.type === service.type);
   if (!of) return `the model ${types.model.title} has no services of the type ${service.type}`;
   if (service.ends.length < of.least || service.ends.length > of.most || new Set(service.ends).size !== service.ends.length) return of.why;

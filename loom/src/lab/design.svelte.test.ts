@@ -74,10 +74,12 @@ test("services are drawn between customer edges alone", () => {
   d.connect("ce1", "pe1");
   expect(d.said).toContain("not an end of a VLL");
   d.connect("ce1", "ce2");
-  expect(d.lab.services).toEqual([{ name: "vll1", type: "vll", ends: ["ce1", "ce2"] }]);
+  expect(d.lab.services).toMatchObject([{ name: "vll1", type: "vll", ends: ["ce1", "ce2"] }]);
   d.rename(d.node("ce1")!, "rome");
   expect(d.lab.services[0].ends).toEqual(["rome", "ce2"]);
-  d.dropService("vll1");
+  d.setService(d.lab.services[0], { rate: "20mbit" });
+  expect(d.lab.text).toContain("- {name: vll1, type: vll, ends: [rome, ce2], rate: 20mbit}");
+  d.dropService(d.lab.services[0]);
   expect(d.lab.text).not.toContain("x-services");
 });
 

@@ -1,7 +1,7 @@
 // What the page Lab shows: a text, what is drawn of it, and what is chosen.
 
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
-import { add, move, nameProblem, read, remove, rename, set, setTop, unused, type Added, type Fields, type Lab, type Link, type Node, type Problem, type Service } from "./document";
+import { add, addTo, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Lab, type Link, type Node, type Problem, type Service } from "./document";
 import { forget, load, save, type Draft } from "./drafts";
 import { History } from "./history";
 import { lay, type Layout, type Position } from "./layout";
@@ -152,7 +152,7 @@ export class Design {
     this.redoes = this.history.redoes;
   }
   private prune() {
-    const there = new Set([...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id)]);
+    const there = new Set([...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id), ...this.lab.services.map((s) => `service/${s.name}`)]);
     if ([...this.chosen].some((id) => !there.has(id))) this.chosen = new Set([...this.chosen].filter((id) => there.has(id)));
   }
 
@@ -204,22 +204,21 @@ export class Design {
   /** serve adds a service between nodes. */
   serve(type: string, ends: string[]) {
     if (!this.may()) return;
-    const service: Service = { type, ends, name: unused(new Set(this.lab.services.map((s) => s.name)), type) };
+    const service = { type, ends, name: unused(new Set(this.lab.services.map((s) => s.name)), type) };
     const why = mayServe(this.lab, this.types, service);
     if (why) return this.tell(why, true);
-    const all = [...this.services(), { name: service.name, type, ends }];
-    this.edit(setTop(this.lab, "x-services", all), `adding ${service.name}`);
+    this.edit(addTo(this.lab, "x-services", [{ name: service.name, type, ends }]), `adding ${service.name}`);
+    this.chosen = new Set([`service/${service.name}`]);
     this.tell(`${service.name} added between ${ends.join(", ")}`);
   }
 
-  dropService(name: string) {
-    const all = this.services().filter((s) => s.name !== name);
-    this.edit(setTop(this.lab, "x-services", all.length > 0 ? all : undefined), `deleting ${name}`);
+  dropService(service: Service) {
+    if (this.may()) this.edit(removeFrom(this.lab, "x-services", service.index), `deleting ${service.name}`);
   }
 
-  private services(): Fields[] {
-    const list = this.lab.root?.toJSON() as { "x-services"?: Fields[] } | undefined;
-    return Array.isArray(list?.["x-services"]) ? list["x-services"] : [];
+  /** setService changes what the file says of a service; undefined takes a key away. */
+  setService(service: Service, fields: Fields) {
+    if (this.may()) this.edit(setIn(this.lab, "x-services", service.index, fields), `changing ${service.name}`);
   }
 
   move(to: Map<string, Position>, what = "moving") {

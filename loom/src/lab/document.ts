@@ -49,9 +49,12 @@ export interface Problem {
 }
 
 export interface Service {
+  index: number;
   name: string;
   type: string;
   ends: string[];
+  /** fields are all that the file says of it: rate and protect, too. */
+  fields: Fields;
 }
 
 export interface Lab {
@@ -152,10 +155,10 @@ class Reader {
       if (!isMap(item)) return this.alias("links", item);
       this.link({ a: has(item, "a"), b: has(item, "b"), of: "link", index, line: this.line(item), fields: plain(item) as Fields });
     });
-    for (const item of this.list("x-services")) {
+    for (const [index, item] of this.list("x-services").entries()) {
       if (!isMap(item)) continue;
       const ends = find(item, "ends")?.value;
-      lab.services.push({ name: has(item, "name"), type: has(item, "type"), ends: isSeq(ends) ? ends.items.map(textOf) : [] });
+      lab.services.push({ index, name: has(item, "name"), type: has(item, "type"), ends: isSeq(ends) ? ends.items.map(textOf) : [], fields: plain(item) as Fields });
     }
   }
 
@@ -225,6 +228,32 @@ export interface Added {
   links?: Fields[];
 }
 
+/** addTo returns the text with further items of a list of the lab. */
+export function addTo(lab: Lab, list: string, values: Fields[]): string {
+  return apply(lab.text, append(lab.text, lab.root, list, values));
+}
+
+/** removeFrom returns the text without an item of a list of the lab, nor the list if that was its last. */
+export function removeFrom(lab: Lab, list: string, index: number): string {
+  const seq = lab.root && find(lab.root, list)?.value;
+  if (!isSeq(seq) || index >= seq.items.length) return lab.text;
+  if (seq.items.length === 1) return setTop(lab, list, undefined);
+  return apply(lab.text, deleteItems(lab.text, seq as YAMLSeq, [index]));
+}
+
+/** setIn returns the text with keys of an item of a list of the lab changed, or of the mapping
+ * at a key of that; undefined takes a key away. */
+export function setIn(lab: Lab, list: string, index: number, fields: Fields, inner = ""): string {
+  let now = lab;
+  for (const [key, value] of Object.entries(fields)) {
+    const whole = item(now, list, index);
+    const map = whole && inner ? find(whole, inner)?.value : whole;
+    if (!isMap(map)) break;
+    now = read(apply(now.text, value === undefined || value === "" ? deleteKey(now.text, map, key) : [setKey(now.text, map, key, value)]));
+  }
+  return now.text;
+}
+
 /** add returns the text with further nodes and links. */
 export function add(lab: Lab, more: Added): string {
   let text = lab.text;
@@ -253,20 +282,8 @@ export function move(lab: Lab, to: Map<string, [number, number]>): string {
 
 /** set returns the text with keys of nodes or links changed; undefined takes a key away. */
 export function set(lab: Lab, of: Node | Link, fields: Fields): string {
-  let text = lab.text;
-  let now = lab;
-  for (const [key, value] of Object.entries(fields)) {
-    const list = "list" in of ? of.list : of.of === "link" ? "links" : "hosts";
-    let map = item(now, list, of.index);
-    if (map && "of" in of && of.of === "eth1") {
-      const inner = find(map, "eth1")?.value;
-      map = isMap(inner) ? inner : null;
-    }
-    if (!map) return text;
-    text = apply(text, value === undefined || value === "" ? deleteKey(text, map, key) : [setKey(text, map, key, value)]);
-    now = read(text);
-  }
-  return text;
+  const list = "list" in of ? of.list : of.of === "link" ? "links" : "hosts";
+  return setIn(lab, list, of.index, fields, "of" in of && of.of === "eth1" ? "eth1" : "");
 }
 
 /** setTop returns the text with a key of the lab itself changed; undefined takes it away. */

@@ -40,6 +40,7 @@ export function sheet(c: Colours): StylesheetJson {
     { selector: "edge.straight", style: { "curve-style": "haystack", "haystack-radius": 0 } as never },
     { selector: "edge.hosts", style: { width: 1, "line-color": c.line } },
     { selector: "edge.served", style: { width: 3, "line-color": c.accent, "line-style": "dashed" } },
+    { selector: "edge.carries", style: { "line-color": c.good, "line-style": "solid" } },
     { selector: "edge.rules", style: { width: 1, "line-color": c.accent, "line-style": "dotted" } },
     { selector: "edge.down", style: { "line-color": c.bad, "line-style": "dashed", width: 3 } },
     { selector: "edge.silent", style: { "line-color": c.warn, "line-style": "dotted", width: 3 } },
@@ -94,7 +95,7 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
     else if (is) classes.push(is.control || "up");
     out.push({ group: "nodes", data: { id: n.id, label: n.name, shape: type?.shape ?? "ellipse" }, position: { x, y }, classes: classes.join(" ") });
   }
-  if (current.service) services(design, shown, out);
+  if (current.service) services(design, live, shown, out);
   else links(design, live, running, wrong, shown, out);
   if (current.controllers) controllers(design, shown, out);
   return out;
@@ -119,18 +120,22 @@ function label(l: Link, is?: { state?: string; rate_mbit?: number; delay_ms?: nu
   return [l.fields.rate, l.fields.delay, l.fields.loss].filter((v) => typeof v === "string").join(", ");
 }
 
-function services(design: Design, shown: Map<string, Node>, out: ElementDefinition[]) {
+/** looks are the classes of services, by their states. */
+const looks: Record<string, string> = { up: "carries", degraded: "silent", down: "down", failed: "down" };
+
+function services(design: Design, live: Live, shown: Map<string, Node>, out: ElementDefinition[]) {
   for (const s of design.lab.services) {
     const ends = s.ends.filter((e) => shown.has(e));
     if (s.type !== design.current.service || ends.length < 2) continue;
+    const classes = `served ${looks[live.services.states.get(s.name) ?? ""] ?? ""}`;
     if (ends.length === 2) {
-      out.push({ group: "edges", data: { id: `service/${s.name}`, source: ends[0], target: ends[1], label: s.name }, classes: "served" });
+      out.push({ group: "edges", data: { id: `service/${s.name}`, source: ends[0], target: ends[1], label: s.name }, classes });
       continue;
     }
     const at = ends.map((e) => design.at(shown.get(e)!));
     const mean = (axis: 0 | 1) => at.reduce((sum, p) => sum + p[axis], 0) / at.length;
     out.push({ group: "nodes", data: { id: `service/${s.name}`, label: s.name, shape: "ellipse" }, position: { x: mean(0), y: mean(1) }, classes: "service", grabbable: false });
-    for (const e of ends) out.push({ group: "edges", data: { id: `service/${s.name}/${e}`, source: `service/${s.name}`, target: e, label: "" }, classes: "served" });
+    for (const e of ends) out.push({ group: "edges", data: { id: `service/${s.name}/${e}`, source: `service/${s.name}`, target: e, label: "" }, classes });
   }
 }
 

@@ -4,6 +4,7 @@ import { apart, type Numbered } from "./apart";
 import { ApiError, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
 import type { Design } from "./design.svelte";
+import { Services } from "./services.svelte";
 import { service, sleep, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
 
 /** Live is what is known of the machine's lab service. */
@@ -26,10 +27,13 @@ export class Live {
   hosts = $derived((this.lab?.graph?.nodes ?? []).filter((n) => n.kind === "host").map((n) => n.name ?? ""));
   steps = $derived(new Map((this.job && !this.job.done ? (this.job.steps ?? []) : []).map((s) => [s.node ?? "", s.state ?? ""])));
 
+  readonly services: Services;
   private following = "";
   private ended = false;
 
-  constructor(private readonly design: Design) {}
+  constructor(private readonly design: Design) {
+    this.services = new Services(design, this);
+  }
 
   /** may returns why something is not allowed; empty if it is. */
   may(what: "up" | "down" | "exec" | "capture" | "link"): string {
@@ -61,8 +65,10 @@ export class Live {
     if (this.following === name) return;
     this.following = name;
     this.lab = null;
+    if (name) void this.services.look();
     while (name && this.following === name && !this.ended) {
       await this.refresh();
+      if (!this.services.idle && !this.services.busy) await this.services.look();
       await sleep(document.hidden ? 5000 : 2000);
     }
   }
@@ -110,6 +116,7 @@ export class Live {
       if (this.labs.some((l) => l.name === checked.name)) {
         const made = design.draft.lab === checked.name ? design.draft.revision : "";
         this.difference = { ...(await service.apply(text, checked.name, made, true)), lab: checked.name };
+        await this.services.look();
         return;
       }
       const own = await this.apart(text, checked.nodes, controllers);
@@ -192,12 +199,15 @@ export class Live {
     this.lab = now;
     void this.follow(lab);
     this.design.tell(`the lab ${lab} is up`);
+    await this.services.look();
+    if (!this.services.idle) void this.services.set();
   }
 
   async down(lab: string) {
     this.busy = "taking the lab down";
     this.error = "";
     try {
+      await this.services.forget(lab);
       await service.down(lab);
       this.job = null;
       this.stop();

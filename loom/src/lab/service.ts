@@ -18,6 +18,7 @@ export interface LiveNode {
   mac?: string;
   ipv4?: string;
   ipv6?: string;
+  vlan?: number;
   control?: string;
   own?: boolean;
   programs?: Array<{ name?: string; command?: string; state?: string }>;

@@ -48,7 +48,7 @@ system labs pure test-long: export WEFT_PROGRAM = $(CURDIR)/bin/weft
 TEST = go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=10 --packages
 
 # The tests of the whole system wait more than they work and count lost packets: they have
-# the processors first, and beside them, at the lowest priority, runs what makes no
+# the processors first, and beside them, at a lower priority, runs what makes no
 # network: as many schedules in virtual time as fit (make test-long has 300, and builds
 # Go's runtime for them), and the packages that are not of LAB. Those are last.
 test: setup generated format build
@@ -83,7 +83,7 @@ schedules:
 	nice -n 19 go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
 
 pure: schedules
-	nice -n 19 $(TEST) "$(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))" -- -vet=all -timeout 15m -p 3 -parallel 6
+	nice -n 10 $(TEST) "$(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))" -- -vet=all -timeout 15m -p 3 -parallel 6
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.

@@ -32,6 +32,9 @@ func Open(name string) (*Lab, error) {
 // Exists reports whether anything of a lab is there to take down: files or
 // namespaces.
 func Exists(name string) bool {
+	if !labName.MatchString(name) {
+		return false
+	}
 	_, err := os.Stat(dirOf(name))
 	return err == nil || len(labNetns(name)) > 0
 }

@@ -67,6 +67,9 @@ func (s *state) save() error {
 var errNoLab = errors.New("no such lab is up; see `weft lab list`")
 
 func loadState(name string) (*state, error) {
+	if !labName.MatchString(name) { // it becomes part of a path
+		return nil, fmt.Errorf("%q: %w: that is not a name for a lab; allowed: %s", name, errNoLab, labRule)
+	}
 	b, err := os.ReadFile(filepath.Join(dirOf(name), "lab.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("lab %s: %w", name, errNoLab)

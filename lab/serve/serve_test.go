@@ -95,8 +95,11 @@ func TestRefused(t *testing.T) {
 	}
 	c.refused(403, "allow exec", "GET", "/v1/lab/consoles/X", nil)
 	c.refused(403, "allow exec", "DELETE", "/v1/lab/consoles/X", nil)
-	if lab.Exists("serve-no") {
+	if lab.Exists("serve-no") || lab.Exists("..") {
 		t.Error("there is a lab")
+	}
+	for _, path := range []string{"/v1/lab/labs/%2e%2e", "/v1/lab/labs/a.b"} {
+		c.refused(404, "not a name for a lab", "GET", path, nil)
 	}
 	c = serve(t, AllowUp)
 	run := strings.Replace(text, "{name: h1, switch: s1}", "{name: h1, switch: s1, run: [sleep 1]}", 1)

@@ -524,6 +524,399 @@ func (x *LabProblem) GetAllowed() string {
 	return ""
 }
 
+// For Lab.MapLabTestbed.
+type MapLabTestbedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text of a lab file, at most 1 MiB.
+	File string `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	// The text of a resource file, at most 64 KiB.
+	Machines      string `protobuf:"bytes,2,opt,name=machines,proto3" json:"machines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MapLabTestbedRequest) Reset() {
+	*x = MapLabTestbedRequest{}
+	mi := &file_lab_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MapLabTestbedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MapLabTestbedRequest) ProtoMessage() {}
+
+func (x *MapLabTestbedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MapLabTestbedRequest.ProtoReflect.Descriptor instead.
+func (*MapLabTestbedRequest) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MapLabTestbedRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *MapLabTestbedRequest) GetMachines() string {
+	if x != nil {
+		return x.Machines
+	}
+	return ""
+}
+
+// Returned by Lab.MapLabTestbed.
+type MapLabTestbedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The machine of each node, in the order of the lab file; empty if there are problems.
+	Mapping []*LabMapping `protobuf:"bytes,1,rep,name=mapping,proto3" json:"mapping,omitempty"`
+	// The links between machines.
+	Tunnels []*LabTunnel `protobuf:"bytes,2,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	// What each machine gets, in the order of the resource file.
+	Loads []*LabLoad `protobuf:"bytes,3,rep,name=loads,proto3" json:"loads,omitempty"`
+	// What is wrong with either file, or why the lab cannot be spread so; at most 100.
+	Problems      []*LabTestbedProblem `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MapLabTestbedResponse) Reset() {
+	*x = MapLabTestbedResponse{}
+	mi := &file_lab_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MapLabTestbedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MapLabTestbedResponse) ProtoMessage() {}
+
+func (x *MapLabTestbedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MapLabTestbedResponse.ProtoReflect.Descriptor instead.
+func (*MapLabTestbedResponse) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MapLabTestbedResponse) GetMapping() []*LabMapping {
+	if x != nil {
+		return x.Mapping
+	}
+	return nil
+}
+
+func (x *MapLabTestbedResponse) GetTunnels() []*LabTunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+func (x *MapLabTestbedResponse) GetLoads() []*LabLoad {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *MapLabTestbedResponse) GetProblems() []*LabTestbedProblem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// Where a node runs.
+type LabMapping struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the node.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The name of the machine.
+	Machine string `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
+	// Whether the resource file says so.
+	ByHand        bool `protobuf:"varint,3,opt,name=by_hand,json=byHand,proto3" json:"by_hand,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabMapping) Reset() {
+	*x = LabMapping{}
+	mi := &file_lab_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabMapping) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabMapping) ProtoMessage() {}
+
+func (x *LabMapping) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabMapping.ProtoReflect.Descriptor instead.
+func (*LabMapping) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LabMapping) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *LabMapping) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *LabMapping) GetByHand() bool {
+	if x != nil {
+		return x.ByHand
+	}
+	return false
+}
+
+// A link between two machines.
+type LabTunnel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As LabLink names it.
+	Link string `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
+	// The VXLAN network identifier; another if that is in use when the lab is brought up.
+	Vni uint32 `protobuf:"varint,2,opt,name=vni,proto3" json:"vni,omitempty"`
+	// The machines of its two ends.
+	Machines      []string `protobuf:"bytes,3,rep,name=machines,proto3" json:"machines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabTunnel) Reset() {
+	*x = LabTunnel{}
+	mi := &file_lab_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabTunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabTunnel) ProtoMessage() {}
+
+func (x *LabTunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabTunnel.ProtoReflect.Descriptor instead.
+func (*LabTunnel) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LabTunnel) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *LabTunnel) GetVni() uint32 {
+	if x != nil {
+		return x.Vni
+	}
+	return 0
+}
+
+func (x *LabTunnel) GetMachines() []string {
+	if x != nil {
+		return x.Machines
+	}
+	return nil
+}
+
+// What a machine gets of a lab.
+type LabLoad struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the machine.
+	Machine string `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
+	// How many nodes.
+	Nodes uint32 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	// How many links lead to other machines.
+	LinksCut      uint32 `protobuf:"varint,3,opt,name=links_cut,json=linksCut,proto3" json:"links_cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabLoad) Reset() {
+	*x = LabLoad{}
+	mi := &file_lab_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabLoad) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabLoad) ProtoMessage() {}
+
+func (x *LabLoad) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabLoad.ProtoReflect.Descriptor instead.
+func (*LabLoad) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *LabLoad) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *LabLoad) GetNodes() uint32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
+func (x *LabLoad) GetLinksCut() uint32 {
+	if x != nil {
+		return x.LinksCut
+	}
+	return 0
+}
+
+// One thing that is wrong with a lab file, a resource file, or both together.
+type LabTestbedProblem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// file, machines, or empty if it is of both.
+	Of string `protobuf:"bytes,1,opt,name=of,proto3" json:"of,omitempty"`
+	// From 1; 0 if unknown.
+	Line uint32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// What is wrong.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// What is allowed; may be empty.
+	Allowed       string `protobuf:"bytes,4,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabTestbedProblem) Reset() {
+	*x = LabTestbedProblem{}
+	mi := &file_lab_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabTestbedProblem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabTestbedProblem) ProtoMessage() {}
+
+func (x *LabTestbedProblem) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabTestbedProblem.ProtoReflect.Descriptor instead.
+func (*LabTestbedProblem) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LabTestbedProblem) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *LabTestbedProblem) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *LabTestbedProblem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LabTestbedProblem) GetAllowed() string {
+	if x != nil {
+		return x.Allowed
+	}
+	return ""
+}
+
 // For Lab.UpLab.
 type UpLabRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -532,14 +925,17 @@ type UpLabRequest struct {
 	// The lab's name; empty: the file's.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Where the switches connect instead of what the file says, if not empty.
-	Controllers   []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	Controllers []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	// The text of a resource file, at most 64 KiB: the machines, reached by ssh as the lab service's
+	// user, over which the lab is spread; empty: the machine of the service.
+	Machines      string `protobuf:"bytes,4,opt,name=machines,proto3" json:"machines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpLabRequest) Reset() {
 	*x = UpLabRequest{}
-	mi := &file_lab_proto_msgTypes[8]
+	mi := &file_lab_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +947,7 @@ func (x *UpLabRequest) String() string {
 func (*UpLabRequest) ProtoMessage() {}
 
 func (x *UpLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[8]
+	mi := &file_lab_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +960,7 @@ func (x *UpLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpLabRequest.ProtoReflect.Descriptor instead.
 func (*UpLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{8}
+	return file_lab_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpLabRequest) GetFile() string {
@@ -588,6 +984,13 @@ func (x *UpLabRequest) GetControllers() []string {
 	return nil
 }
 
+func (x *UpLabRequest) GetMachines() string {
+	if x != nil {
+		return x.Machines
+	}
+	return ""
+}
+
 // Returned by Lab.UpLab.
 type UpLabResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -601,7 +1004,7 @@ type UpLabResponse struct {
 
 func (x *UpLabResponse) Reset() {
 	*x = UpLabResponse{}
-	mi := &file_lab_proto_msgTypes[9]
+	mi := &file_lab_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +1016,7 @@ func (x *UpLabResponse) String() string {
 func (*UpLabResponse) ProtoMessage() {}
 
 func (x *UpLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[9]
+	mi := &file_lab_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +1029,7 @@ func (x *UpLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpLabResponse.ProtoReflect.Descriptor instead.
 func (*UpLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{9}
+	return file_lab_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpLabResponse) GetJob() string {
@@ -660,7 +1063,7 @@ type ApplyLabRequest struct {
 
 func (x *ApplyLabRequest) Reset() {
 	*x = ApplyLabRequest{}
-	mi := &file_lab_proto_msgTypes[10]
+	mi := &file_lab_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +1075,7 @@ func (x *ApplyLabRequest) String() string {
 func (*ApplyLabRequest) ProtoMessage() {}
 
 func (x *ApplyLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[10]
+	mi := &file_lab_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +1088,7 @@ func (x *ApplyLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyLabRequest.ProtoReflect.Descriptor instead.
 func (*ApplyLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{10}
+	return file_lab_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApplyLabRequest) GetFile() string {
@@ -735,7 +1138,7 @@ type ApplyLabResponse struct {
 
 func (x *ApplyLabResponse) Reset() {
 	*x = ApplyLabResponse{}
-	mi := &file_lab_proto_msgTypes[11]
+	mi := &file_lab_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +1150,7 @@ func (x *ApplyLabResponse) String() string {
 func (*ApplyLabResponse) ProtoMessage() {}
 
 func (x *ApplyLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[11]
+	mi := &file_lab_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +1163,7 @@ func (x *ApplyLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyLabResponse.ProtoReflect.Descriptor instead.
 func (*ApplyLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{11}
+	return file_lab_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ApplyLabResponse) GetAdded() []string {
@@ -809,7 +1212,7 @@ type DownLabRequest struct {
 
 func (x *DownLabRequest) Reset() {
 	*x = DownLabRequest{}
-	mi := &file_lab_proto_msgTypes[12]
+	mi := &file_lab_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +1224,7 @@ func (x *DownLabRequest) String() string {
 func (*DownLabRequest) ProtoMessage() {}
 
 func (x *DownLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[12]
+	mi := &file_lab_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +1237,7 @@ func (x *DownLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownLabRequest.ProtoReflect.Descriptor instead.
 func (*DownLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{12}
+	return file_lab_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DownLabRequest) GetLab() string {
@@ -855,7 +1258,7 @@ type DownLabResponse struct {
 
 func (x *DownLabResponse) Reset() {
 	*x = DownLabResponse{}
-	mi := &file_lab_proto_msgTypes[13]
+	mi := &file_lab_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1270,7 @@ func (x *DownLabResponse) String() string {
 func (*DownLabResponse) ProtoMessage() {}
 
 func (x *DownLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[13]
+	mi := &file_lab_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1283,7 @@ func (x *DownLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownLabResponse.ProtoReflect.Descriptor instead.
 func (*DownLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{13}
+	return file_lab_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DownLabResponse) GetDown() bool {
@@ -901,7 +1304,7 @@ type GetLabJobRequest struct {
 
 func (x *GetLabJobRequest) Reset() {
 	*x = GetLabJobRequest{}
-	mi := &file_lab_proto_msgTypes[14]
+	mi := &file_lab_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1316,7 @@ func (x *GetLabJobRequest) String() string {
 func (*GetLabJobRequest) ProtoMessage() {}
 
 func (x *GetLabJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[14]
+	mi := &file_lab_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1329,7 @@ func (x *GetLabJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabJobRequest.ProtoReflect.Descriptor instead.
 func (*GetLabJobRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{14}
+	return file_lab_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetLabJobRequest) GetJob() string {
@@ -945,7 +1348,7 @@ type ListLabJobsRequest struct {
 
 func (x *ListLabJobsRequest) Reset() {
 	*x = ListLabJobsRequest{}
-	mi := &file_lab_proto_msgTypes[15]
+	mi := &file_lab_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1360,7 @@ func (x *ListLabJobsRequest) String() string {
 func (*ListLabJobsRequest) ProtoMessage() {}
 
 func (x *ListLabJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[15]
+	mi := &file_lab_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1373,7 @@ func (x *ListLabJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListLabJobsRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{15}
+	return file_lab_proto_rawDescGZIP(), []int{21}
 }
 
 // Returned by Lab.ListLabJobs.
@@ -984,7 +1387,7 @@ type ListLabJobsResponse struct {
 
 func (x *ListLabJobsResponse) Reset() {
 	*x = ListLabJobsResponse{}
-	mi := &file_lab_proto_msgTypes[16]
+	mi := &file_lab_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1399,7 @@ func (x *ListLabJobsResponse) String() string {
 func (*ListLabJobsResponse) ProtoMessage() {}
 
 func (x *ListLabJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[16]
+	mi := &file_lab_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1412,7 @@ func (x *ListLabJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListLabJobsResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{16}
+	return file_lab_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListLabJobsResponse) GetJobs() []*LabJob {
@@ -1048,7 +1451,7 @@ type LabJob struct {
 
 func (x *LabJob) Reset() {
 	*x = LabJob{}
-	mi := &file_lab_proto_msgTypes[17]
+	mi := &file_lab_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1463,7 @@ func (x *LabJob) String() string {
 func (*LabJob) ProtoMessage() {}
 
 func (x *LabJob) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[17]
+	mi := &file_lab_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1476,7 @@ func (x *LabJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabJob.ProtoReflect.Descriptor instead.
 func (*LabJob) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{17}
+	return file_lab_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LabJob) GetJob() string {
@@ -1161,7 +1564,7 @@ type LabStep struct {
 
 func (x *LabStep) Reset() {
 	*x = LabStep{}
-	mi := &file_lab_proto_msgTypes[18]
+	mi := &file_lab_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1576,7 @@ func (x *LabStep) String() string {
 func (*LabStep) ProtoMessage() {}
 
 func (x *LabStep) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[18]
+	mi := &file_lab_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1589,7 @@ func (x *LabStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabStep.ProtoReflect.Descriptor instead.
 func (*LabStep) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{18}
+	return file_lab_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LabStep) GetNode() string {
@@ -1221,7 +1624,7 @@ type GetLabRequest struct {
 
 func (x *GetLabRequest) Reset() {
 	*x = GetLabRequest{}
-	mi := &file_lab_proto_msgTypes[19]
+	mi := &file_lab_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1636,7 @@ func (x *GetLabRequest) String() string {
 func (*GetLabRequest) ProtoMessage() {}
 
 func (x *GetLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[19]
+	mi := &file_lab_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1649,7 @@ func (x *GetLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabRequest.ProtoReflect.Descriptor instead.
 func (*GetLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{19}
+	return file_lab_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetLabRequest) GetLab() string {
@@ -1281,7 +1684,7 @@ type LabDetails struct {
 
 func (x *LabDetails) Reset() {
 	*x = LabDetails{}
-	mi := &file_lab_proto_msgTypes[20]
+	mi := &file_lab_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1696,7 @@ func (x *LabDetails) String() string {
 func (*LabDetails) ProtoMessage() {}
 
 func (x *LabDetails) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[20]
+	mi := &file_lab_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1709,7 @@ func (x *LabDetails) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabDetails.ProtoReflect.Descriptor instead.
 func (*LabDetails) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{20}
+	return file_lab_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LabDetails) GetName() string {
@@ -1371,7 +1774,7 @@ type LabGraph struct {
 
 func (x *LabGraph) Reset() {
 	*x = LabGraph{}
-	mi := &file_lab_proto_msgTypes[21]
+	mi := &file_lab_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1786,7 @@ func (x *LabGraph) String() string {
 func (*LabGraph) ProtoMessage() {}
 
 func (x *LabGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[21]
+	mi := &file_lab_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1799,7 @@ func (x *LabGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabGraph.ProtoReflect.Descriptor instead.
 func (*LabGraph) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{21}
+	return file_lab_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LabGraph) GetNodes() []*LabNode {
@@ -1446,7 +1849,7 @@ type LabNode struct {
 
 func (x *LabNode) Reset() {
 	*x = LabNode{}
-	mi := &file_lab_proto_msgTypes[22]
+	mi := &file_lab_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1861,7 @@ func (x *LabNode) String() string {
 func (*LabNode) ProtoMessage() {}
 
 func (x *LabNode) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[22]
+	mi := &file_lab_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1874,7 @@ func (x *LabNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabNode.ProtoReflect.Descriptor instead.
 func (*LabNode) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{22}
+	return file_lab_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LabNode) GetName() string {
@@ -1566,7 +1969,7 @@ type LabProgram struct {
 
 func (x *LabProgram) Reset() {
 	*x = LabProgram{}
-	mi := &file_lab_proto_msgTypes[23]
+	mi := &file_lab_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1981,7 @@ func (x *LabProgram) String() string {
 func (*LabProgram) ProtoMessage() {}
 
 func (x *LabProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[23]
+	mi := &file_lab_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1994,7 @@ func (x *LabProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabProgram.ProtoReflect.Descriptor instead.
 func (*LabProgram) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{23}
+	return file_lab_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LabProgram) GetName() string {
@@ -1648,7 +2051,7 @@ type LabLink struct {
 
 func (x *LabLink) Reset() {
 	*x = LabLink{}
-	mi := &file_lab_proto_msgTypes[24]
+	mi := &file_lab_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +2063,7 @@ func (x *LabLink) String() string {
 func (*LabLink) ProtoMessage() {}
 
 func (x *LabLink) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[24]
+	mi := &file_lab_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +2076,7 @@ func (x *LabLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabLink.ProtoReflect.Descriptor instead.
 func (*LabLink) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{24}
+	return file_lab_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LabLink) GetLink() string {
@@ -1785,7 +2188,7 @@ type SetLabLinkRequest struct {
 
 func (x *SetLabLinkRequest) Reset() {
 	*x = SetLabLinkRequest{}
-	mi := &file_lab_proto_msgTypes[25]
+	mi := &file_lab_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +2200,7 @@ func (x *SetLabLinkRequest) String() string {
 func (*SetLabLinkRequest) ProtoMessage() {}
 
 func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[25]
+	mi := &file_lab_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +2213,7 @@ func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLabLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLabLinkRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{25}
+	return file_lab_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetLabLinkRequest) GetLab() string {
@@ -1888,7 +2291,7 @@ type PingLabRequest struct {
 
 func (x *PingLabRequest) Reset() {
 	*x = PingLabRequest{}
-	mi := &file_lab_proto_msgTypes[26]
+	mi := &file_lab_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2303,7 @@ func (x *PingLabRequest) String() string {
 func (*PingLabRequest) ProtoMessage() {}
 
 func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[26]
+	mi := &file_lab_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2316,7 @@ func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabRequest.ProtoReflect.Descriptor instead.
 func (*PingLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{26}
+	return file_lab_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PingLabRequest) GetLab() string {
@@ -1978,7 +2381,7 @@ type PingLabResponse struct {
 
 func (x *PingLabResponse) Reset() {
 	*x = PingLabResponse{}
-	mi := &file_lab_proto_msgTypes[27]
+	mi := &file_lab_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2393,7 @@ func (x *PingLabResponse) String() string {
 func (*PingLabResponse) ProtoMessage() {}
 
 func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[27]
+	mi := &file_lab_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2406,7 @@ func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabResponse.ProtoReflect.Descriptor instead.
 func (*PingLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{27}
+	return file_lab_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PingLabResponse) GetFrom() string {
@@ -2090,7 +2493,7 @@ type IperfLabRequest struct {
 
 func (x *IperfLabRequest) Reset() {
 	*x = IperfLabRequest{}
-	mi := &file_lab_proto_msgTypes[28]
+	mi := &file_lab_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2505,7 @@ func (x *IperfLabRequest) String() string {
 func (*IperfLabRequest) ProtoMessage() {}
 
 func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[28]
+	mi := &file_lab_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2518,7 @@ func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabRequest.ProtoReflect.Descriptor instead.
 func (*IperfLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{28}
+	return file_lab_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *IperfLabRequest) GetLab() string {
@@ -2185,7 +2588,7 @@ type IperfLabResponse struct {
 
 func (x *IperfLabResponse) Reset() {
 	*x = IperfLabResponse{}
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2600,7 @@ func (x *IperfLabResponse) String() string {
 func (*IperfLabResponse) ProtoMessage() {}
 
 func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2613,7 @@ func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabResponse.ProtoReflect.Descriptor instead.
 func (*IperfLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{29}
+	return file_lab_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *IperfLabResponse) GetFrom() string {
@@ -2284,7 +2687,7 @@ type RunLabTrafficRequest struct {
 
 func (x *RunLabTrafficRequest) Reset() {
 	*x = RunLabTrafficRequest{}
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2699,7 @@ func (x *RunLabTrafficRequest) String() string {
 func (*RunLabTrafficRequest) ProtoMessage() {}
 
 func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2712,7 @@ func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficRequest.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{30}
+	return file_lab_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RunLabTrafficRequest) GetLab() string {
@@ -2352,7 +2755,7 @@ type LabFlow struct {
 
 func (x *LabFlow) Reset() {
 	*x = LabFlow{}
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2767,7 @@ func (x *LabFlow) String() string {
 func (*LabFlow) ProtoMessage() {}
 
 func (x *LabFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2780,7 @@ func (x *LabFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlow.ProtoReflect.Descriptor instead.
 func (*LabFlow) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{31}
+	return file_lab_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LabFlow) GetFrom() string {
@@ -2426,7 +2829,7 @@ type RunLabTrafficResponse struct {
 
 func (x *RunLabTrafficResponse) Reset() {
 	*x = RunLabTrafficResponse{}
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2841,7 @@ func (x *RunLabTrafficResponse) String() string {
 func (*RunLabTrafficResponse) ProtoMessage() {}
 
 func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2854,7 @@ func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficResponse.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{32}
+	return file_lab_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RunLabTrafficResponse) GetFlows() []*LabFlowResult {
@@ -2488,7 +2891,7 @@ type LabFlowResult struct {
 
 func (x *LabFlowResult) Reset() {
 	*x = LabFlowResult{}
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2500,7 +2903,7 @@ func (x *LabFlowResult) String() string {
 func (*LabFlowResult) ProtoMessage() {}
 
 func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2513,7 +2916,7 @@ func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlowResult.ProtoReflect.Descriptor instead.
 func (*LabFlowResult) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{33}
+	return file_lab_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LabFlowResult) GetFrom() string {
@@ -2590,7 +2993,7 @@ type GetLabUsageRequest struct {
 
 func (x *GetLabUsageRequest) Reset() {
 	*x = GetLabUsageRequest{}
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +3005,7 @@ func (x *GetLabUsageRequest) String() string {
 func (*GetLabUsageRequest) ProtoMessage() {}
 
 func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +3018,7 @@ func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetLabUsageRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{34}
+	return file_lab_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetLabUsageRequest) GetLab() string {
@@ -2644,7 +3047,7 @@ type LabUsage struct {
 
 func (x *LabUsage) Reset() {
 	*x = LabUsage{}
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +3059,7 @@ func (x *LabUsage) String() string {
 func (*LabUsage) ProtoMessage() {}
 
 func (x *LabUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +3072,7 @@ func (x *LabUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabUsage.ProtoReflect.Descriptor instead.
 func (*LabUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{35}
+	return file_lab_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *LabUsage) GetNodes() []*LabNodeUsage {
@@ -2726,7 +3129,7 @@ type LabNodeUsage struct {
 
 func (x *LabNodeUsage) Reset() {
 	*x = LabNodeUsage{}
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +3141,7 @@ func (x *LabNodeUsage) String() string {
 func (*LabNodeUsage) ProtoMessage() {}
 
 func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +3154,7 @@ func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabNodeUsage.ProtoReflect.Descriptor instead.
 func (*LabNodeUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{36}
+	return file_lab_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LabNodeUsage) GetNode() string {
@@ -2808,7 +3211,7 @@ type OpenLabConsoleRequest struct {
 
 func (x *OpenLabConsoleRequest) Reset() {
 	*x = OpenLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2820,7 +3223,7 @@ func (x *OpenLabConsoleRequest) String() string {
 func (*OpenLabConsoleRequest) ProtoMessage() {}
 
 func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2833,7 +3236,7 @@ func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*OpenLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{37}
+	return file_lab_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OpenLabConsoleRequest) GetLab() string {
@@ -2902,7 +3305,7 @@ type LabConsole struct {
 
 func (x *LabConsole) Reset() {
 	*x = LabConsole{}
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3317,7 @@ func (x *LabConsole) String() string {
 func (*LabConsole) ProtoMessage() {}
 
 func (x *LabConsole) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3330,7 @@ func (x *LabConsole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabConsole.ProtoReflect.Descriptor instead.
 func (*LabConsole) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{38}
+	return file_lab_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LabConsole) GetConsole() string {
@@ -3018,7 +3421,7 @@ type ListLabConsolesRequest struct {
 
 func (x *ListLabConsolesRequest) Reset() {
 	*x = ListLabConsolesRequest{}
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3433,7 @@ func (x *ListLabConsolesRequest) String() string {
 func (*ListLabConsolesRequest) ProtoMessage() {}
 
 func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3446,7 @@ func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesRequest.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{39}
+	return file_lab_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListLabConsolesRequest) GetLab() string {
@@ -3064,7 +3467,7 @@ type ListLabConsolesResponse struct {
 
 func (x *ListLabConsolesResponse) Reset() {
 	*x = ListLabConsolesResponse{}
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3479,7 @@ func (x *ListLabConsolesResponse) String() string {
 func (*ListLabConsolesResponse) ProtoMessage() {}
 
 func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3492,7 @@ func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesResponse.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{40}
+	return file_lab_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListLabConsolesResponse) GetConsoles() []*LabConsole {
@@ -3110,7 +3513,7 @@ type AttachLabConsoleRequest struct {
 
 func (x *AttachLabConsoleRequest) Reset() {
 	*x = AttachLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3525,7 @@ func (x *AttachLabConsoleRequest) String() string {
 func (*AttachLabConsoleRequest) ProtoMessage() {}
 
 func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3538,7 @@ func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{41}
+	return file_lab_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AttachLabConsoleRequest) GetConsole() string {
@@ -3154,7 +3557,7 @@ type AttachLabConsoleResponse struct {
 
 func (x *AttachLabConsoleResponse) Reset() {
 	*x = AttachLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3569,7 @@ func (x *AttachLabConsoleResponse) String() string {
 func (*AttachLabConsoleResponse) ProtoMessage() {}
 
 func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3582,7 @@ func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{42}
+	return file_lab_proto_rawDescGZIP(), []int{48}
 }
 
 // For Lab.CloseLabConsole.
@@ -3193,7 +3596,7 @@ type CloseLabConsoleRequest struct {
 
 func (x *CloseLabConsoleRequest) Reset() {
 	*x = CloseLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3608,7 @@ func (x *CloseLabConsoleRequest) String() string {
 func (*CloseLabConsoleRequest) ProtoMessage() {}
 
 func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3621,7 @@ func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{43}
+	return file_lab_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CloseLabConsoleRequest) GetConsole() string {
@@ -3239,7 +3642,7 @@ type CloseLabConsoleResponse struct {
 
 func (x *CloseLabConsoleResponse) Reset() {
 	*x = CloseLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3654,7 @@ func (x *CloseLabConsoleResponse) String() string {
 func (*CloseLabConsoleResponse) ProtoMessage() {}
 
 func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3667,7 @@ func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{44}
+	return file_lab_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CloseLabConsoleResponse) GetClosed() bool {
@@ -3293,7 +3696,7 @@ type CaptureLabRequest struct {
 
 func (x *CaptureLabRequest) Reset() {
 	*x = CaptureLabRequest{}
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3708,7 @@ func (x *CaptureLabRequest) String() string {
 func (*CaptureLabRequest) ProtoMessage() {}
 
 func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3721,7 @@ func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabRequest.ProtoReflect.Descriptor instead.
 func (*CaptureLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{45}
+	return file_lab_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CaptureLabRequest) GetLab() string {
@@ -3365,7 +3768,7 @@ type CaptureLabResponse struct {
 
 func (x *CaptureLabResponse) Reset() {
 	*x = CaptureLabResponse{}
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3780,7 @@ func (x *CaptureLabResponse) String() string {
 func (*CaptureLabResponse) ProtoMessage() {}
 
 func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3793,7 @@ func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabResponse.ProtoReflect.Descriptor instead.
 func (*CaptureLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{46}
+	return file_lab_proto_rawDescGZIP(), []int{52}
 }
 
 var File_lab_proto protoreflect.FileDescriptor
@@ -3430,11 +3833,38 @@ const file_lab_proto_rawDesc = "" +
 	"LabProblem\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\rR\x04line\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
-	"\aallowed\x18\x03 \x01(\tR\aallowed\"X\n" +
+	"\aallowed\x18\x03 \x01(\tR\aallowed\"F\n" +
+	"\x14MapLabTestbedRequest\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x1a\n" +
+	"\bmachines\x18\x02 \x01(\tR\bmachines\"\xd4\x01\n" +
+	"\x15MapLabTestbedResponse\x12-\n" +
+	"\amapping\x18\x01 \x03(\v2\x13.weft.v1.LabMappingR\amapping\x12,\n" +
+	"\atunnels\x18\x02 \x03(\v2\x12.weft.v1.LabTunnelR\atunnels\x12&\n" +
+	"\x05loads\x18\x03 \x03(\v2\x10.weft.v1.LabLoadR\x05loads\x126\n" +
+	"\bproblems\x18\x04 \x03(\v2\x1a.weft.v1.LabTestbedProblemR\bproblems\"S\n" +
+	"\n" +
+	"LabMapping\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
+	"\amachine\x18\x02 \x01(\tR\amachine\x12\x17\n" +
+	"\aby_hand\x18\x03 \x01(\bR\x06byHand\"M\n" +
+	"\tLabTunnel\x12\x12\n" +
+	"\x04link\x18\x01 \x01(\tR\x04link\x12\x10\n" +
+	"\x03vni\x18\x02 \x01(\rR\x03vni\x12\x1a\n" +
+	"\bmachines\x18\x03 \x03(\tR\bmachines\"V\n" +
+	"\aLabLoad\x12\x18\n" +
+	"\amachine\x18\x01 \x01(\tR\amachine\x12\x14\n" +
+	"\x05nodes\x18\x02 \x01(\rR\x05nodes\x12\x1b\n" +
+	"\tlinks_cut\x18\x03 \x01(\rR\blinksCut\"e\n" +
+	"\x11LabTestbedProblem\x12\x0e\n" +
+	"\x02of\x18\x01 \x01(\tR\x02of\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\rR\x04line\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
+	"\aallowed\x18\x04 \x01(\tR\aallowed\"t\n" +
 	"\fUpLabRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
-	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\"3\n" +
+	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12\x1a\n" +
+	"\bmachines\x18\x04 \x01(\tR\bmachines\"3\n" +
 	"\rUpLabResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03lab\x18\x02 \x01(\tR\x03lab\"m\n" +
@@ -3647,11 +4077,12 @@ const file_lab_proto_rawDesc = "" +
 	"\x04port\x18\x03 \x01(\rR\x04port\x12\x16\n" +
 	"\x06filter\x18\x04 \x01(\tR\x06filter\x12\x16\n" +
 	"\x06octets\x18\x05 \x01(\x04R\x06octets\"\x14\n" +
-	"\x12CaptureLabResponse2\xcb\x10\n" +
+	"\x12CaptureLabResponse2\xc7\x11\n" +
 	"\x03Lab\x12\\\n" +
 	"\rGetLabService\x12\x1d.weft.v1.GetLabServiceRequest\x1a\x17.weft.v1.LabServiceInfo\"\x13\xea\xe0\x18\x0f\b\x01*\vGET /v1/lab\x12c\n" +
 	"\bListLabs\x12\x18.weft.v1.ListLabsRequest\x1a\x19.weft.v1.ListLabsResponse\"\"\xea\xe0\x18\x1e\b\x01\"\blab list*\x10GET /v1/lab/labs\x12`\n" +
-	"\bCheckLab\x12\x18.weft.v1.CheckLabRequest\x1a\x19.weft.v1.CheckLabResponse\"\x1f\xea\xe0\x18\x1b\b\x01*\x17POST /v1/lab/labs:check\x12^\n" +
+	"\bCheckLab\x12\x18.weft.v1.CheckLabRequest\x1a\x19.weft.v1.CheckLabResponse\"\x1f\xea\xe0\x18\x1b\b\x01*\x17POST /v1/lab/labs:check\x12z\n" +
+	"\rMapLabTestbed\x12\x1d.weft.v1.MapLabTestbedRequest\x1a\x1e.weft.v1.MapLabTestbedResponse\"*\xea\xe0\x18&\b\x01\"\alab map*\x19POST /v1/lab/testbeds:map\x12^\n" +
 	"\x05UpLab\x12\x15.weft.v1.UpLabRequest\x1a\x16.weft.v1.UpLabResponse\"&\xea\xe0\x18\"\b\x03\x10\x01\"\x06lab up*\x14POST /v1/lab/labs:up\x12m\n" +
 	"\bApplyLab\x12\x18.weft.v1.ApplyLabRequest\x1a\x19.weft.v1.ApplyLabResponse\",\xea\xe0\x18(\b\x03\x10\x01\"\tlab apply*\x17POST /v1/lab/labs:apply\x12n\n" +
 	"\aDownLab\x12\x17.weft.v1.DownLabRequest\x1a\x18.weft.v1.DownLabResponse\"0\xea\xe0\x18,\b\x03\x10\x01\"\blab down*\x1cPOST /v1/lab/labs/{lab}:down\x12W\n" +
@@ -3683,7 +4114,7 @@ func file_lab_proto_rawDescGZIP() []byte {
 	return file_lab_proto_rawDescData
 }
 
-var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_lab_proto_goTypes = []any{
 	(*GetLabServiceRequest)(nil),     // 0: weft.v1.GetLabServiceRequest
 	(*LabServiceInfo)(nil),           // 1: weft.v1.LabServiceInfo
@@ -3693,104 +4124,116 @@ var file_lab_proto_goTypes = []any{
 	(*CheckLabRequest)(nil),          // 5: weft.v1.CheckLabRequest
 	(*CheckLabResponse)(nil),         // 6: weft.v1.CheckLabResponse
 	(*LabProblem)(nil),               // 7: weft.v1.LabProblem
-	(*UpLabRequest)(nil),             // 8: weft.v1.UpLabRequest
-	(*UpLabResponse)(nil),            // 9: weft.v1.UpLabResponse
-	(*ApplyLabRequest)(nil),          // 10: weft.v1.ApplyLabRequest
-	(*ApplyLabResponse)(nil),         // 11: weft.v1.ApplyLabResponse
-	(*DownLabRequest)(nil),           // 12: weft.v1.DownLabRequest
-	(*DownLabResponse)(nil),          // 13: weft.v1.DownLabResponse
-	(*GetLabJobRequest)(nil),         // 14: weft.v1.GetLabJobRequest
-	(*ListLabJobsRequest)(nil),       // 15: weft.v1.ListLabJobsRequest
-	(*ListLabJobsResponse)(nil),      // 16: weft.v1.ListLabJobsResponse
-	(*LabJob)(nil),                   // 17: weft.v1.LabJob
-	(*LabStep)(nil),                  // 18: weft.v1.LabStep
-	(*GetLabRequest)(nil),            // 19: weft.v1.GetLabRequest
-	(*LabDetails)(nil),               // 20: weft.v1.LabDetails
-	(*LabGraph)(nil),                 // 21: weft.v1.LabGraph
-	(*LabNode)(nil),                  // 22: weft.v1.LabNode
-	(*LabProgram)(nil),               // 23: weft.v1.LabProgram
-	(*LabLink)(nil),                  // 24: weft.v1.LabLink
-	(*SetLabLinkRequest)(nil),        // 25: weft.v1.SetLabLinkRequest
-	(*PingLabRequest)(nil),           // 26: weft.v1.PingLabRequest
-	(*PingLabResponse)(nil),          // 27: weft.v1.PingLabResponse
-	(*IperfLabRequest)(nil),          // 28: weft.v1.IperfLabRequest
-	(*IperfLabResponse)(nil),         // 29: weft.v1.IperfLabResponse
-	(*RunLabTrafficRequest)(nil),     // 30: weft.v1.RunLabTrafficRequest
-	(*LabFlow)(nil),                  // 31: weft.v1.LabFlow
-	(*RunLabTrafficResponse)(nil),    // 32: weft.v1.RunLabTrafficResponse
-	(*LabFlowResult)(nil),            // 33: weft.v1.LabFlowResult
-	(*GetLabUsageRequest)(nil),       // 34: weft.v1.GetLabUsageRequest
-	(*LabUsage)(nil),                 // 35: weft.v1.LabUsage
-	(*LabNodeUsage)(nil),             // 36: weft.v1.LabNodeUsage
-	(*OpenLabConsoleRequest)(nil),    // 37: weft.v1.OpenLabConsoleRequest
-	(*LabConsole)(nil),               // 38: weft.v1.LabConsole
-	(*ListLabConsolesRequest)(nil),   // 39: weft.v1.ListLabConsolesRequest
-	(*ListLabConsolesResponse)(nil),  // 40: weft.v1.ListLabConsolesResponse
-	(*AttachLabConsoleRequest)(nil),  // 41: weft.v1.AttachLabConsoleRequest
-	(*AttachLabConsoleResponse)(nil), // 42: weft.v1.AttachLabConsoleResponse
-	(*CloseLabConsoleRequest)(nil),   // 43: weft.v1.CloseLabConsoleRequest
-	(*CloseLabConsoleResponse)(nil),  // 44: weft.v1.CloseLabConsoleResponse
-	(*CaptureLabRequest)(nil),        // 45: weft.v1.CaptureLabRequest
-	(*CaptureLabResponse)(nil),       // 46: weft.v1.CaptureLabResponse
+	(*MapLabTestbedRequest)(nil),     // 8: weft.v1.MapLabTestbedRequest
+	(*MapLabTestbedResponse)(nil),    // 9: weft.v1.MapLabTestbedResponse
+	(*LabMapping)(nil),               // 10: weft.v1.LabMapping
+	(*LabTunnel)(nil),                // 11: weft.v1.LabTunnel
+	(*LabLoad)(nil),                  // 12: weft.v1.LabLoad
+	(*LabTestbedProblem)(nil),        // 13: weft.v1.LabTestbedProblem
+	(*UpLabRequest)(nil),             // 14: weft.v1.UpLabRequest
+	(*UpLabResponse)(nil),            // 15: weft.v1.UpLabResponse
+	(*ApplyLabRequest)(nil),          // 16: weft.v1.ApplyLabRequest
+	(*ApplyLabResponse)(nil),         // 17: weft.v1.ApplyLabResponse
+	(*DownLabRequest)(nil),           // 18: weft.v1.DownLabRequest
+	(*DownLabResponse)(nil),          // 19: weft.v1.DownLabResponse
+	(*GetLabJobRequest)(nil),         // 20: weft.v1.GetLabJobRequest
+	(*ListLabJobsRequest)(nil),       // 21: weft.v1.ListLabJobsRequest
+	(*ListLabJobsResponse)(nil),      // 22: weft.v1.ListLabJobsResponse
+	(*LabJob)(nil),                   // 23: weft.v1.LabJob
+	(*LabStep)(nil),                  // 24: weft.v1.LabStep
+	(*GetLabRequest)(nil),            // 25: weft.v1.GetLabRequest
+	(*LabDetails)(nil),               // 26: weft.v1.LabDetails
+	(*LabGraph)(nil),                 // 27: weft.v1.LabGraph
+	(*LabNode)(nil),                  // 28: weft.v1.LabNode
+	(*LabProgram)(nil),               // 29: weft.v1.LabProgram
+	(*LabLink)(nil),                  // 30: weft.v1.LabLink
+	(*SetLabLinkRequest)(nil),        // 31: weft.v1.SetLabLinkRequest
+	(*PingLabRequest)(nil),           // 32: weft.v1.PingLabRequest
+	(*PingLabResponse)(nil),          // 33: weft.v1.PingLabResponse
+	(*IperfLabRequest)(nil),          // 34: weft.v1.IperfLabRequest
+	(*IperfLabResponse)(nil),         // 35: weft.v1.IperfLabResponse
+	(*RunLabTrafficRequest)(nil),     // 36: weft.v1.RunLabTrafficRequest
+	(*LabFlow)(nil),                  // 37: weft.v1.LabFlow
+	(*RunLabTrafficResponse)(nil),    // 38: weft.v1.RunLabTrafficResponse
+	(*LabFlowResult)(nil),            // 39: weft.v1.LabFlowResult
+	(*GetLabUsageRequest)(nil),       // 40: weft.v1.GetLabUsageRequest
+	(*LabUsage)(nil),                 // 41: weft.v1.LabUsage
+	(*LabNodeUsage)(nil),             // 42: weft.v1.LabNodeUsage
+	(*OpenLabConsoleRequest)(nil),    // 43: weft.v1.OpenLabConsoleRequest
+	(*LabConsole)(nil),               // 44: weft.v1.LabConsole
+	(*ListLabConsolesRequest)(nil),   // 45: weft.v1.ListLabConsolesRequest
+	(*ListLabConsolesResponse)(nil),  // 46: weft.v1.ListLabConsolesResponse
+	(*AttachLabConsoleRequest)(nil),  // 47: weft.v1.AttachLabConsoleRequest
+	(*AttachLabConsoleResponse)(nil), // 48: weft.v1.AttachLabConsoleResponse
+	(*CloseLabConsoleRequest)(nil),   // 49: weft.v1.CloseLabConsoleRequest
+	(*CloseLabConsoleResponse)(nil),  // 50: weft.v1.CloseLabConsoleResponse
+	(*CaptureLabRequest)(nil),        // 51: weft.v1.CaptureLabRequest
+	(*CaptureLabResponse)(nil),       // 52: weft.v1.CaptureLabResponse
 }
 var file_lab_proto_depIdxs = []int32{
 	4,  // 0: weft.v1.ListLabsResponse.labs:type_name -> weft.v1.LabSummary
 	7,  // 1: weft.v1.CheckLabResponse.problems:type_name -> weft.v1.LabProblem
-	21, // 2: weft.v1.CheckLabResponse.graph:type_name -> weft.v1.LabGraph
-	17, // 3: weft.v1.ListLabJobsResponse.jobs:type_name -> weft.v1.LabJob
-	18, // 4: weft.v1.LabJob.steps:type_name -> weft.v1.LabStep
-	21, // 5: weft.v1.LabDetails.graph:type_name -> weft.v1.LabGraph
-	22, // 6: weft.v1.LabGraph.nodes:type_name -> weft.v1.LabNode
-	24, // 7: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
-	23, // 8: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
-	31, // 9: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
-	33, // 10: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
-	36, // 11: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
-	36, // 12: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
-	38, // 13: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
-	0,  // 14: weft.v1.Lab.GetLabService:input_type -> weft.v1.GetLabServiceRequest
-	2,  // 15: weft.v1.Lab.ListLabs:input_type -> weft.v1.ListLabsRequest
-	5,  // 16: weft.v1.Lab.CheckLab:input_type -> weft.v1.CheckLabRequest
-	8,  // 17: weft.v1.Lab.UpLab:input_type -> weft.v1.UpLabRequest
-	10, // 18: weft.v1.Lab.ApplyLab:input_type -> weft.v1.ApplyLabRequest
-	12, // 19: weft.v1.Lab.DownLab:input_type -> weft.v1.DownLabRequest
-	14, // 20: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
-	15, // 21: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
-	19, // 22: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
-	25, // 23: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
-	26, // 24: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
-	28, // 25: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
-	30, // 26: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
-	34, // 27: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
-	37, // 28: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
-	39, // 29: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
-	41, // 30: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
-	43, // 31: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
-	45, // 32: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
-	1,  // 33: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
-	3,  // 34: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
-	6,  // 35: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
-	9,  // 36: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
-	11, // 37: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
-	13, // 38: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
-	17, // 39: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
-	16, // 40: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
-	20, // 41: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
-	24, // 42: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
-	27, // 43: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
-	29, // 44: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
-	32, // 45: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
-	35, // 46: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
-	38, // 47: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
-	40, // 48: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
-	42, // 49: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
-	44, // 50: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
-	46, // 51: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
-	33, // [33:52] is the sub-list for method output_type
-	14, // [14:33] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	27, // 2: weft.v1.CheckLabResponse.graph:type_name -> weft.v1.LabGraph
+	10, // 3: weft.v1.MapLabTestbedResponse.mapping:type_name -> weft.v1.LabMapping
+	11, // 4: weft.v1.MapLabTestbedResponse.tunnels:type_name -> weft.v1.LabTunnel
+	12, // 5: weft.v1.MapLabTestbedResponse.loads:type_name -> weft.v1.LabLoad
+	13, // 6: weft.v1.MapLabTestbedResponse.problems:type_name -> weft.v1.LabTestbedProblem
+	23, // 7: weft.v1.ListLabJobsResponse.jobs:type_name -> weft.v1.LabJob
+	24, // 8: weft.v1.LabJob.steps:type_name -> weft.v1.LabStep
+	27, // 9: weft.v1.LabDetails.graph:type_name -> weft.v1.LabGraph
+	28, // 10: weft.v1.LabGraph.nodes:type_name -> weft.v1.LabNode
+	30, // 11: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
+	29, // 12: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
+	37, // 13: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
+	39, // 14: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
+	42, // 15: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
+	42, // 16: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
+	44, // 17: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
+	0,  // 18: weft.v1.Lab.GetLabService:input_type -> weft.v1.GetLabServiceRequest
+	2,  // 19: weft.v1.Lab.ListLabs:input_type -> weft.v1.ListLabsRequest
+	5,  // 20: weft.v1.Lab.CheckLab:input_type -> weft.v1.CheckLabRequest
+	8,  // 21: weft.v1.Lab.MapLabTestbed:input_type -> weft.v1.MapLabTestbedRequest
+	14, // 22: weft.v1.Lab.UpLab:input_type -> weft.v1.UpLabRequest
+	16, // 23: weft.v1.Lab.ApplyLab:input_type -> weft.v1.ApplyLabRequest
+	18, // 24: weft.v1.Lab.DownLab:input_type -> weft.v1.DownLabRequest
+	20, // 25: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
+	21, // 26: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
+	25, // 27: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
+	31, // 28: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
+	32, // 29: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
+	34, // 30: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
+	36, // 31: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
+	40, // 32: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
+	43, // 33: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
+	45, // 34: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
+	47, // 35: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
+	49, // 36: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
+	51, // 37: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
+	1,  // 38: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
+	3,  // 39: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
+	6,  // 40: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
+	9,  // 41: weft.v1.Lab.MapLabTestbed:output_type -> weft.v1.MapLabTestbedResponse
+	15, // 42: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
+	17, // 43: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
+	19, // 44: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
+	23, // 45: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
+	22, // 46: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
+	26, // 47: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
+	30, // 48: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
+	33, // 49: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
+	35, // 50: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
+	38, // 51: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
+	41, // 52: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
+	44, // 53: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
+	46, // 54: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
+	48, // 55: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
+	50, // 56: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
+	52, // 57: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
+	38, // [38:58] is the sub-list for method output_type
+	18, // [18:38] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lab_proto_init() }
@@ -3799,14 +4242,14 @@ func file_lab_proto_init() {
 		return
 	}
 	file_options_proto_init()
-	file_lab_proto_msgTypes[25].OneofWrappers = []any{}
+	file_lab_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lab_proto_rawDesc), len(file_lab_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -104,6 +104,33 @@ func local_request_Lab_CheckLab_0(ctx context.Context, marshaler runtime.Marshal
 	return msg, metadata, err
 }
 
+func request_Lab_MapLabTestbed_0(ctx context.Context, marshaler runtime.Marshaler, client LabClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq MapLabTestbedRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.MapLabTestbed(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Lab_MapLabTestbed_0(ctx context.Context, marshaler runtime.Marshaler, server LabServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq MapLabTestbedRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.MapLabTestbed(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_Lab_UpLab_0(ctx context.Context, marshaler runtime.Marshaler, client LabClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq UpLabRequest
@@ -802,6 +829,26 @@ func RegisterLabHandlerServer(ctx context.Context, mux *runtime.ServeMux, server
 		}
 		forward_Lab_CheckLab_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Lab_MapLabTestbed_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/weft.v1.Lab/MapLabTestbed", runtime.WithHTTPPathPattern("/v1/lab/testbeds:map"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Lab_MapLabTestbed_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Lab_MapLabTestbed_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_Lab_UpLab_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1213,6 +1260,23 @@ func RegisterLabHandlerClient(ctx context.Context, mux *runtime.ServeMux, client
 		}
 		forward_Lab_CheckLab_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_Lab_MapLabTestbed_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/weft.v1.Lab/MapLabTestbed", runtime.WithHTTPPathPattern("/v1/lab/testbeds:map"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Lab_MapLabTestbed_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Lab_MapLabTestbed_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_Lab_UpLab_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1492,6 +1556,7 @@ var (
 	pattern_Lab_GetLabService_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "lab"}, ""))
 	pattern_Lab_ListLabs_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "lab", "labs"}, ""))
 	pattern_Lab_CheckLab_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "lab", "labs"}, "check"))
+	pattern_Lab_MapLabTestbed_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "lab", "testbeds"}, "map"))
 	pattern_Lab_UpLab_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "lab", "labs"}, "up"))
 	pattern_Lab_ApplyLab_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "lab", "labs"}, "apply"))
 	pattern_Lab_DownLab_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 1}, []string{"v1", "lab", "labs"}, "down"))
@@ -1514,6 +1579,7 @@ var (
 	forward_Lab_GetLabService_0    = runtime.ForwardResponseMessage
 	forward_Lab_ListLabs_0         = runtime.ForwardResponseMessage
 	forward_Lab_CheckLab_0         = runtime.ForwardResponseMessage
+	forward_Lab_MapLabTestbed_0    = runtime.ForwardResponseMessage
 	forward_Lab_UpLab_0            = runtime.ForwardResponseMessage
 	forward_Lab_ApplyLab_0         = runtime.ForwardResponseMessage
 	forward_Lab_DownLab_0          = runtime.ForwardResponseMessage

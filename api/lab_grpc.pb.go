@@ -22,6 +22,7 @@ const (
 	Lab_GetLabService_FullMethodName    = "/weft.v1.Lab/GetLabService"
 	Lab_ListLabs_FullMethodName         = "/weft.v1.Lab/ListLabs"
 	Lab_CheckLab_FullMethodName         = "/weft.v1.Lab/CheckLab"
+	Lab_MapLabTestbed_FullMethodName    = "/weft.v1.Lab/MapLabTestbed"
 	Lab_UpLab_FullMethodName            = "/weft.v1.Lab/UpLab"
 	Lab_ApplyLab_FullMethodName         = "/weft.v1.Lab/ApplyLab"
 	Lab_DownLab_FullMethodName          = "/weft.v1.Lab/DownLab"
@@ -52,6 +53,9 @@ type LabClient interface {
 	ListLabs(ctx context.Context, in *ListLabsRequest, opts ...grpc.CallOption) (*ListLabsResponse, error)
 	// What is wrong with a lab file. Nothing is made.
 	CheckLab(ctx context.Context, in *CheckLabRequest, opts ...grpc.CallOption) (*CheckLabResponse, error)
+	// On which of several machines each node of a lab would run, and which links would go between them,
+	// as weft lab map says it. No machine is asked, and nothing is made.
+	MapLabTestbed(ctx context.Context, in *MapLabTestbedRequest, opts ...grpc.CallOption) (*MapLabTestbedResponse, error)
 	// Begins to bring a lab up, and answers at once with the job that does. Needs the service's
 	// allowance up, and run if hosts of the file run programs. InvalidArgument, with lines, if something
 	// in the file is wrong; AlreadyExists if a lab of that name is up.
@@ -130,6 +134,16 @@ func (c *labClient) CheckLab(ctx context.Context, in *CheckLabRequest, opts ...g
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckLabResponse)
 	err := c.cc.Invoke(ctx, Lab_CheckLab_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *labClient) MapLabTestbed(ctx context.Context, in *MapLabTestbedRequest, opts ...grpc.CallOption) (*MapLabTestbedResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MapLabTestbedResponse)
+	err := c.cc.Invoke(ctx, Lab_MapLabTestbed_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -308,6 +322,9 @@ type LabServer interface {
 	ListLabs(context.Context, *ListLabsRequest) (*ListLabsResponse, error)
 	// What is wrong with a lab file. Nothing is made.
 	CheckLab(context.Context, *CheckLabRequest) (*CheckLabResponse, error)
+	// On which of several machines each node of a lab would run, and which links would go between them,
+	// as weft lab map says it. No machine is asked, and nothing is made.
+	MapLabTestbed(context.Context, *MapLabTestbedRequest) (*MapLabTestbedResponse, error)
 	// Begins to bring a lab up, and answers at once with the job that does. Needs the service's
 	// allowance up, and run if hosts of the file run programs. InvalidArgument, with lines, if something
 	// in the file is wrong; AlreadyExists if a lab of that name is up.
@@ -370,6 +387,9 @@ func (UnimplementedLabServer) ListLabs(context.Context, *ListLabsRequest) (*List
 }
 func (UnimplementedLabServer) CheckLab(context.Context, *CheckLabRequest) (*CheckLabResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckLab not implemented")
+}
+func (UnimplementedLabServer) MapLabTestbed(context.Context, *MapLabTestbedRequest) (*MapLabTestbedResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MapLabTestbed not implemented")
 }
 func (UnimplementedLabServer) UpLab(context.Context, *UpLabRequest) (*UpLabResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpLab not implemented")
@@ -490,6 +510,24 @@ func _Lab_CheckLab_Handler(srv interface{}, ctx context.Context, dec func(interf
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LabServer).CheckLab(ctx, req.(*CheckLabRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Lab_MapLabTestbed_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MapLabTestbedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LabServer).MapLabTestbed(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Lab_MapLabTestbed_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LabServer).MapLabTestbed(ctx, req.(*MapLabTestbedRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -800,6 +838,10 @@ var Lab_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CheckLab",
 			Handler:    _Lab_CheckLab_Handler,
+		},
+		{
+			MethodName: "MapLabTestbed",
+			Handler:    _Lab_MapLabTestbed_Handler,
 		},
 		{
 			MethodName: "UpLab",

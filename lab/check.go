@@ -60,7 +60,7 @@ func (c *checker) topology() {
 		c.add(c.t.line, "", "the topology has no switches: give it at least one")
 	}
 	for i, a := range c.t.Controllers {
-		if err := checkController(a); err != nil {
+		if err := CheckController(a); err != nil {
 			c.add(c.t.line, ctlRule, "%v", err)
 		} else if slices.Contains(c.t.Controllers[:i], a) {
 			c.add(c.t.line, "", "controller %s is named twice", a)
@@ -70,7 +70,8 @@ func (c *checker) topology() {
 	}
 }
 
-func checkController(a string) error {
+// CheckController says what is wrong with the address of a controller.
+func CheckController(a string) error {
 	if a == ControllerDirect || a == ControllerNone {
 		return nil
 	}

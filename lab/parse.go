@@ -209,7 +209,7 @@ func (r *reader) topology(v document.Value, t *Topology) {
 		{"controller", func(v document.Value) {
 			one := r.scalar("controller", func(s string) error {
 				t.Controllers = append(t.Controllers, s)
-				if err := checkController(s); err != nil {
+				if err := CheckController(s); err != nil {
 					return fmt.Errorf("%w; allowed: %s", err, ctlRule)
 				}
 				return nil

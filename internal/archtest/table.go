@@ -59,7 +59,8 @@ var table = []row{
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/resend"}, []string{"*"}},
-	{"lab/serve", []string{"api", "lab", "internal/machineservice"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
+	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document"}, []string{"golang.org/x/sync/", "golang.org/x/sys/"}},
+	{"lab/serve", []string{"api", "lab", "lab/testbed", "internal/machineservice"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
 	{"nf/ids", nil, []string{"golang.org/x/sys/"}},

@@ -111,6 +111,17 @@ func TestRefused(t *testing.T) {
 	if p := check.GetProblems(); len(p) == 0 || p[0].GetLine() != 2 && p[len(p)-1].GetLine() != 2 {
 		t.Errorf("problems: %v", check)
 	}
+	where := &api.MapLabTestbedResponse{}
+	c.call("POST", "/v1/lab/testbeds:map", &api.MapLabTestbedRequest{File: text, Machines: "machines: [{name: m1, shh: x}]"}, where)
+	if p := where.GetProblems(); len(p) == 0 || p[0].GetOf() != "machines" || p[0].GetLine() != 1 {
+		t.Errorf("problems: %v", where)
+	}
+	where.Reset()
+	c.call("POST", "/v1/lab/testbeds:map", &api.MapLabTestbedRequest{File: text,
+		Machines: "machines: [{name: m1, ssh: 192.0.2.1, nodes: [s2]}, {name: m2, ssh: 192.0.2.2}]"}, where)
+	if len(where.GetProblems()) != 0 || len(where.GetMapping()) != 4 || len(where.GetTunnels()) != 1 || where.GetLoads()[0].GetNodes() != 2 {
+		t.Errorf("mapping: %v", where)
+	}
 	if err := (Options{Allow: []string{"all"}}).Check(); err == nil || !strings.Contains(err.Error(), "exec, capture") {
 		t.Errorf("allow all: %v", err)
 	}

@@ -126,6 +126,9 @@ func (s *state) refuse(to *Topology, d *Difference) error {
 			return fmt.Errorf("%s cannot be changed from %s to %s while the lab is up%s", strings.TrimSpace(e.What+" of "+e.Item.String()), e.From, e.To, again)
 		}
 	}
+	if s.Topology.tunnels() || to.tunnels() {
+		return fmt.Errorf("a lab with tunnels cannot be changed while it is up%s", again)
+	}
 	if !s.Topology.hasNodes() && !to.hasNodes() {
 		return errors.Join(s.withTopology(to).checkPrograms(), s.withTopology(to).checkCPUs(), s.needLoss(to))
 	}

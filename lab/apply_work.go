@@ -148,7 +148,7 @@ func (s *state) deleteHost(ctx context.Context, home home, name string) error {
 	if err := inside.end(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(unmanage(ns), home.deleteNetns(ns)); err != nil {
+	if err := errors.Join(detach(ns), home.deleteNetns(ns)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)
@@ -169,7 +169,7 @@ func (s *state) addHost(ctx context.Context, home home, name string) error {
 
 // remanage gives a host its second interface to this machine, or takes it.
 func (s *state) remanage(ctx context.Context, name string) error {
-	if err := unmanage(hostNetns(s.Name, name)); err != nil {
+	if err := detach(hostNetns(s.Name, name)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)

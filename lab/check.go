@@ -26,7 +26,7 @@ var (
 // Check reports everything that makes a completed topology impossible, as
 // Problems; nil if it can be brought up.
 func Check(t *Topology) error {
-	c := checker{t: t, nodes: map[string]string{}}
+	c := checker{t: t, nodes: map[string]string{}, vnis: map[uint32]string{}}
 	if n := len(t.Hosts); n > mostNodes {
 		c.add(t.line, fmt.Sprintf("at most %d", mostNodes), "the topology has %d hosts", n)
 		return c.problems.err()
@@ -44,6 +44,7 @@ type checker struct {
 	t        *Topology
 	problems Problems
 	nodes    map[string]string // name -> "switch" or "host"
+	vnis     map[uint32]string // network identifier -> what has it
 }
 
 func (c *checker) add(line int, allowed, format string, args ...any) {
@@ -56,7 +57,7 @@ func (c *checker) topology() {
 	if !labName.MatchString(c.t.Name) {
 		c.add(c.t.line, labRule, "%q is not a name for a lab", c.t.Name)
 	}
-	if len(c.t.Switches) == 0 {
+	if len(c.t.Switches) == 0 && !c.t.tunnels() {
 		c.add(c.t.line, "", "the topology has no switches: give it at least one")
 	}
 	for i, a := range c.t.Controllers {
@@ -132,7 +133,15 @@ func (c *checker) hosts() {
 	for i := range c.t.Hosts {
 		h := &c.t.Hosts[i]
 		c.name(h.line, "host", h.Name)
-		if kind, ok := c.nodes[h.Switch]; !ok || kind != "switch" {
+		if h.Tunnel != nil {
+			if c.nodes[h.Switch] != "" || !nodeName.MatchString(h.Switch) {
+				c.add(h.line, "the name of a switch in the other lab", "host %s has a tunnel, and %q is in this lab, or no name", h.Name, h.Switch)
+			}
+			if h.Eth1 != nil || h.Gateway {
+				c.add(h.line, "", "host %s has a tunnel: remove eth1 and gateway", h.Name)
+			}
+			c.tunnel(h.line, "host "+h.Name, h.Tunnel)
+		} else if kind, ok := c.nodes[h.Switch]; !ok || kind != "switch" {
 			c.unknownSwitch(h.line, "host "+h.Name+" is attached to", h.Switch)
 		}
 		switch other, ok := macs[h.MAC]; {
@@ -218,6 +227,11 @@ func (c *checker) unknownSwitch(line int, what, name string) {
 func (c *checker) links() {
 	for i := range c.t.Links {
 		l := &c.t.Links[i]
+		c.shape(l.line, "the link "+l.A+" to "+l.B, l.Shape)
+		if l.Tunnel != nil {
+			c.tunnelEnds(l)
+			continue
+		}
 		known := true
 		for _, end := range []string{l.A, l.B} {
 			if c.nodes[end] != "switch" {
@@ -228,7 +242,6 @@ func (c *checker) links() {
 		if known && l.A == l.B {
 			c.add(l.line, "", "the link joins switch %s to itself: name two different switches", l.A)
 		}
-		c.shape(l.line, "the link "+l.A+" to "+l.B, l.Shape)
 	}
 }
 
@@ -272,7 +285,9 @@ func (c *checker) ports() {
 		used[port{sw, no}] = by
 	}
 	for _, h := range c.t.Hosts {
-		take(h.line, h.Switch, h.Port, "host "+h.Name)
+		if h.Tunnel == nil {
+			take(h.line, h.Switch, h.Port, "host "+h.Name)
+		}
 		if h.Eth1 != nil {
 			take(h.line, h.Eth1.Switch, h.Eth1.Port, "eth1 of host "+h.Name)
 		}
@@ -282,6 +297,8 @@ func (c *checker) ports() {
 			continue
 		}
 		take(l.line, l.A, l.APort, "the link to "+l.B)
-		take(l.line, l.B, l.BPort, "the link to "+l.A)
+		if l.Tunnel == nil {
+			take(l.line, l.B, l.BPort, "the link to "+l.A)
+		}
 	}
 }

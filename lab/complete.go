@@ -156,7 +156,9 @@ func (t *Topology) completePorts() {
 	}
 	for i := range t.Links {
 		give(t.Links[i].A, &t.Links[i].APort)
-		give(t.Links[i].B, &t.Links[i].BPort)
+		if t.Links[i].Tunnel == nil {
+			give(t.Links[i].B, &t.Links[i].BPort)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func Down(ctx context.Context, name string) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for _, ns := range labNetns(name) {
-		g.Go(func() error { return errors.Join(unmanage(ns), home.deleteNetns(ns)) })
+		g.Go(func() error { return errors.Join(detach(ns), home.deleteNetns(ns)) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)

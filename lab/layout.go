@@ -22,22 +22,38 @@ const (
 // plane allows, hosts beside their switch, where its links leave most room.
 func arrange(t *Topology) map[string]point {
 	at := map[string]point{}
-	if len(t.Switches) == 0 {
+	if len(t.Switches)+len(t.Hosts) == 0 {
 		return at
 	}
 	index := map[string]int{}
 	for i, s := range t.Switches {
 		index[s.Name] = i
 	}
-	next := make([][]int, len(t.Switches))
+	names := make([]string, 0, len(t.Switches))
+	for _, s := range t.Switches {
+		names = append(names, s.Name)
+	}
+	away := func(node string) { // in another lab: it has a place, and no circle
+		if _, ok := index[node]; !ok {
+			index[node] = len(names)
+			names = append(names, node)
+		}
+	}
+	for _, l := range t.Links {
+		away(l.B)
+	}
+	for _, h := range t.Hosts {
+		away(h.Switch)
+	}
+	next := make([][]int, len(names))
 	for _, l := range t.Links {
 		a, b := index[l.A], index[l.B]
 		next[a], next[b] = append(next[a], b), append(next[b], a)
 	}
 	pos := stretch(start(next), hops(next))
-	for i, s := range t.Switches {
+	for i, name := range names {
 		pos[i].x, pos[i].y = pos[i].x*hopSize, pos[i].y*hopSize
-		at[s.Name] = pos[i]
+		at[name] = pos[i]
 	}
 	count, nth := map[string]int{}, map[string]int{}
 	for _, h := range t.Hosts {

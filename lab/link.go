@@ -197,6 +197,9 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 			return err
 		}
 	}
+	if err := s.joinTunnel(w); err != nil {
+		return err
+	}
 	return s.changePorts(ctx, w, addPort)
 }
 
@@ -290,7 +293,7 @@ type LinkStatus struct {
 	B     string    `json:"b"` // SWITCH:PORT, HOST or HOST:eth1
 	State LinkState `json:"state"`
 	Shape
-	Made string `json:"made"` // "veth" or "cable"
+	Made string `json:"made"` // "veth" or "cable", and with a tunnel "vxlan"
 }
 
 // Links is every link as it is now, those of hosts first, of their eth1 last.
@@ -327,6 +330,9 @@ func (w *wire) status() LinkStatus {
 	k := LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
 	if w.Cable {
 		k.Made = "cable"
+	}
+	if w.tunnel() != nil {
+		k.Made = "vxlan"
 	}
 	return k
 }

@@ -213,10 +213,13 @@ func address(h *netlink.Handle, iface string, a netip.Addr) error {
 // noAddrGen is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const noAddrGen = 1
 
-// unmanage removes the second interface of a host, if it has one, from the
-// host and from the machine: a socket may keep the host's namespace for longer.
-func unmanage(ns string) error {
+// detach removes what leads from a namespace of a lab to the machine: the tunnels of
+// switches, and the second interface of a host. A socket may keep the namespace for longer.
+func detach(ns string) error {
 	err := withLinks(ns, func(h *netlink.Handle) error {
+		if err := untunnel(h); err != nil {
+			return err
+		}
 		l, err := h.LinkByName(manageIface)
 		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
 			return nil

@@ -35,6 +35,11 @@ func (s *state) writeNames() error {
 			}
 		}
 	}
+	for _, n := range s.Topology.Names {
+		for _, a := range n.Addresses {
+			fmt.Fprintln(b, a, n.Name)
+		}
+	}
 	if err := os.WriteFile(s.namesFile(), b.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write the names of the lab's hosts: %w", err)
 	}

@@ -75,7 +75,7 @@ func parse(file string, text []byte, running *state) (*Topology, error) {
 	return t, nil
 }
 
-const topologyKeys = "name, controller, switches, hosts, links, routing, control, ovs"
+const topologyKeys = "name, controller, switches, hosts, links, routing, control, ovs, names"
 
 // reader turns values into a Topology and collects what is wrong.
 type reader struct {
@@ -228,6 +228,7 @@ func (r *reader) topology(v document.Value, t *Topology) {
 			r.mapping(v, "control", []field{r.text("mode", &t.Control.Mode), r.text("at", &t.Control.At)})
 		}},
 		r.text("ovs", &t.OVS),
+		{"names", r.list("names", func(v document.Value) { t.Names = append(t.Names, r.name(v)) })},
 	})
 }
 
@@ -300,6 +301,7 @@ func (r *reader) host(v document.Value) Host {
 		{"cpus", r.list("cpus", func(v document.Value) {
 			r.number("cpus", 0, mostCPU, func(v uint64) { h.CPUs = append(h.CPUs, int(v)) }).read(v)
 		})},
+		{"tunnel", func(v document.Value) { h.Tunnel = r.tunnel(v) }},
 		{"run", r.list("run", func(v document.Value) { h.Run = append(h.Run, r.program(v)) })},
 	}, r.shape(&h.Shape)...))
 	return h
@@ -356,6 +358,35 @@ func (r *reader) link(v document.Value) Link {
 		r.text("b", &l.B),
 		r.number("a_port", 1, maxPort, func(v uint64) { l.APort = uint16(v) }),
 		r.number("b_port", 1, maxPort, func(v uint64) { l.BPort = uint16(v) }),
+		{"tunnel", func(v document.Value) { l.Tunnel = r.tunnel(v) }},
 	}, r.shape(&l.Shape)...))
 	return l
+}
+
+func (r *reader) tunnel(v document.Value) *Tunnel {
+	t := &Tunnel{}
+	r.mapping(v, "a tunnel", []field{
+		{"remote", r.scalar("remote", func(v string) (err error) { t.Remote, err = parseAddr(v, "192.0.2.2"); return err })},
+		{"local", r.scalar("local", func(v string) (err error) { t.Local, err = parseAddr(v, "192.0.2.1"); return err })},
+		r.number("vni", 1, mostVNI, func(v uint64) { t.VNI = uint32(v) }),
+		r.number("port", 1, 65535, func(v uint64) { t.Port = uint16(v) }),
+	})
+	return t
+}
+
+func (r *reader) name(v document.Value) (n Name) {
+	r.mapping(v, "a name", []field{
+		{"name", r.scalar("name", func(s string) error {
+			if n.Name = s; !nodeName.MatchString(s) {
+				return fmt.Errorf("%q is not a name; allowed: %s", s, nameRule)
+			}
+			return nil
+		})},
+		{"addresses", r.list("addresses", r.scalar("addresses", func(s string) error {
+			a, err := parseAddr(s, "10.0.0.1")
+			n.Addresses = append(n.Addresses, a)
+			return err
+		}))},
+	})
+	return n
 }

@@ -133,18 +133,18 @@ func TestParseProblems(t *testing.T) {
 			`f:3: unknown key "dipd" in a switch; allowed: name, dpid, protocols, fail_mode, kind, loopback, loopback6; did you mean dpid?`},
 		"unknown top key": {
 			two + "nodes: []\n",
-			`f:2: unknown key "nodes" in the lab; allowed: name, controller, switches, hosts, links, routing, control, ovs`},
+			`f:2: unknown key "nodes" in the lab; allowed: name, controller, switches, hosts, links, routing, control, ovs, names`},
 		"unknown link key": {
 			two + "links:\n- {a: s1, b: s2, latency: 5ms}",
-			`f:3: unknown key "latency" in a link; allowed: a, b, a_port, b_port, rate, delay, jitter, loss, mtu`},
+			`f:3: unknown key "latency" in a link; allowed: a, b, a_port, b_port, tunnel, rate, delay, jitter, loss, mtu`},
 		"unknown host key": {
 			two + "hosts:\n- {name: h1, switch: s1, ip: 10.0.0.1}",
-			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, gateway, manage, eth1, cpus, run, rate, delay, jitter, loss, mtu`},
+			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, gateway, manage, eth1, cpus, tunnel, run, rate, delay, jitter, loss, mtu`},
 		"key twice":          {"name: a\nname: b\n", "f:2: key name is there twice, first on line 1; keep one of them"},
 		"syntax":             {"switches: [\n", "f:1: not well-formed YAML: want a value; is a bracket not closed?"},
-		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links, routing, control, ovs"},
+		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links, routing, control, ovs, names"},
 		"two documents":      {two + "---\nname: x\n", "f:3: a second YAML document: a lab file holds one"},
-		"not a mapping":      {"- s1\n", "f:1: the lab is a list, not a mapping of keys to values; allowed: name, controller, switches, hosts, links, routing, control, ovs"},
+		"not a mapping":      {"- s1\n", "f:1: the lab is a list, not a mapping of keys to values; allowed: name, controller, switches, hosts, links, routing, control, ovs, names"},
 		"switch not mapping": {"switches: [s1]", "f:1: a switch is a text, not a mapping of keys to values; allowed: name, dpid, protocols, fail_mode, kind, loopback, loopback6"},
 		"not a list":         {"switches: 7", "f:1: switches is a number: write a list"},
 		"not a value":        {two + "name: [x]", "f:2: name is a list: write a single value"},

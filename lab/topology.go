@@ -19,6 +19,8 @@ type Topology struct {
 	Routing Routing `json:"routing,omitzero"`
 	Control Control `json:"control,omitzero"`
 	OVS     string  `json:"ovs,omitempty"` // OVSShared or OVSOwn
+	// Names are further ones in the hosts' /etc/hosts.
+	Names []Name `json:"names,omitempty"`
 
 	selfLoops []string // switches that had a link to themselves, which was left out
 	remarks   []string // of what it was read from
@@ -69,6 +71,8 @@ type Host struct {
 	// CPUs are what its programs may use, and commands that are run in it; nil: all.
 	CPUs []int     `json:"cpus,omitempty"`
 	Run  []Program `json:"run,omitempty"` // what the lab starts in it and watches
+	// Tunnel says that its switch is in a lab on another machine.
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
 	Shape
 
 	line int
@@ -85,14 +89,21 @@ type Link struct {
 	A     string `json:"a"`
 	B     string `json:"b"`
 	APort uint16 `json:"a_port"` // OpenFlow port number on A
-	BPort uint16 `json:"b_port"`
+	BPort uint16 `json:"b_port,omitempty"`
+	// Tunnel says that B, a switch or host, is in a lab on another machine.
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
 	Shape
 
 	line int
 }
 
 // String names the link by its ends and ports: "s1:2-s2:3".
-func (l Link) String() string { return fmt.Sprintf("%s:%d-%s:%d", l.A, l.APort, l.B, l.BPort) }
+func (l Link) String() string {
+	if l.BPort == 0 { // in another lab
+		return fmt.Sprintf("%s:%d-%s", l.A, l.APort, l.B)
+	}
+	return fmt.Sprintf("%s:%d-%s:%d", l.A, l.APort, l.B, l.BPort)
+}
 
 // Shape is what a link does to the packets it carries, in each direction.
 type Shape struct {
@@ -204,7 +215,7 @@ func (t *Topology) clone() *Topology {
 	c.Controllers = slices.Clone(t.Controllers)
 	c.Switches = slices.Clone(t.Switches)
 	c.Hosts = slices.Clone(t.Hosts)
-	c.Links = slices.Clone(t.Links)
+	c.Links, c.Names = slices.Clone(t.Links), slices.Clone(t.Names)
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		h.Run, h.CPUs = slices.Clone(h.Run), slices.Clone(h.CPUs)

@@ -82,7 +82,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	}
 	s.Created, s.Maker, s.Temporary = time.Now(), self(), opt.Temporary
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
-	if slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
+	if t.tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
 		tools = append(tools, "nft")
 	}
 	if err := needTools(tools...); err != nil {
@@ -186,6 +186,9 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		return err
 	}
 	if err := s.finishLinks(ctx); err != nil {
+		return err
+	}
+	if err := s.buildTunnels(ctx); err != nil {
 		return err
 	}
 	if err := s.dressNodes(ctx); err != nil {

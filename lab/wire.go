@@ -9,7 +9,7 @@ import (
 // wire is one link as it is made on this machine.
 type wire struct {
 	ID    int       `json:"id"` // for good, and of no other
-	A     end       `json:"a"`  // always a switch
+	A     end       `json:"a"`  // always a switch, which may be in another lab
 	B     end       `json:"b"`
 	Cable bool      `json:"cable"` // two TAP devices and the keeper; else a veth pair
 	VLAN  uint16    `json:"vlan,omitempty"`
@@ -22,11 +22,13 @@ type end struct {
 	Node string `json:"node"`
 	Host bool   `json:"host,omitempty"`
 	// Routed says that it is a router's: no port of Open vSwitch.
-	Routed bool   `json:"routed,omitempty"`
-	Port   uint16 `json:"port,omitempty"` // of a switch
-	Netns  string `json:"netns"`
-	Iface  string `json:"iface"`
-	MAC    MAC    `json:"mac"`
+	Routed bool `json:"routed,omitempty"`
+	// Tunnel says that the node is in another lab.
+	Tunnel *Tunnel `json:"tunnel,omitempty"`
+	Port   uint16  `json:"port,omitempty"` // of a switch
+	Netns  string  `json:"netns"`
+	Iface  string  `json:"iface"`
+	MAC    MAC     `json:"mac"`
 }
 
 // portMAC returns a random address for a port of a switch, so that the ports of
@@ -59,13 +61,13 @@ func (w *wire) mtu() int {
 }
 
 // bridged reports whether the end is a port of Open vSwitch.
-func (e *end) bridged() bool { return !e.Host && !e.Routed }
+func (e *end) bridged() bool { return !e.Host && !e.Routed && e.Tunnel == nil }
 
 func (e *end) String() string {
 	if e.Host && e.Iface == hostIface1 {
 		return e.Node + ":" + e.Iface
 	}
-	if e.Host {
+	if e.Host || e.Port == 0 {
 		return e.Node
 	}
 	return fmt.Sprintf("%s:%d", e.Node, e.Port)
@@ -128,9 +130,15 @@ func layOut(t *Topology, was *state) *state {
 		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
 		return e
 	}
+	near := func(sw string, port uint16, tunnel *Tunnel) end {
+		if tunnel != nil {
+			return s.far(sw, port, tunnel, name)
+		}
+		return switchEnd(sw, port)
+	}
 	for _, h := range t.Hosts {
 		s.Wires = append(s.Wires, wire{
-			A:     switchEnd(h.Switch, h.Port),
+			A:     near(h.Switch, h.Port, h.Tunnel),
 			B:     end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
 			Cable: h.Shape.needsCable() || h.VLAN != 0,
 			VLAN:  h.VLAN, Shape: h.Shape,
@@ -138,7 +146,7 @@ func layOut(t *Topology, was *state) *state {
 	}
 	for _, l := range t.Links {
 		s.Wires = append(s.Wires, wire{
-			A: switchEnd(l.A, l.APort), B: switchEnd(l.B, l.BPort),
+			A: switchEnd(l.A, l.APort), B: near(l.B, l.BPort, l.Tunnel),
 			Cable: l.Shape.needsCable(), Shape: l.Shape,
 		})
 	}

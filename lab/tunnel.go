@@ -1,0 +1,199 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Tunnel says that one end of a link is in a lab on another machine, which has a
+// tunnel of that identifier to this one: VXLAN (RFC 7348) between the machines.
+type Tunnel struct {
+	Remote netip.Addr `json:"remote"`         // the other machine
+	Local  netip.Addr `json:"local,omitzero"` // this one; zero: as its routes say
+	VNI    uint32     `json:"vni"`            // network identifier, the same at both ends
+	Port   uint16     `json:"port,omitempty"` // of UDP; 0: DefaultTunnelPort
+}
+
+const (
+	// DefaultTunnelPort is the port of UDP that VXLAN has by RFC 7348.
+	DefaultTunnelPort = 4789
+
+	mostVNI = 1<<24 - 1
+)
+
+// Name is a name in the hosts' /etc/hosts of what is not in the lab.
+type Name struct {
+	Name      string       `json:"name"`
+	Addresses []netip.Addr `json:"addresses"`
+}
+
+// tunnels reports whether the topology has any.
+func (t *Topology) tunnels() bool {
+	for i := range t.Links {
+		if t.Links[i].Tunnel != nil {
+			return true
+		}
+	}
+	for i := range t.Hosts {
+		if t.Hosts[i].Tunnel != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// tunnel checks one that stands in a file, by what it belongs to.
+func (c *checker) tunnel(line int, what string, t *Tunnel) {
+	switch {
+	case !t.Remote.IsValid() || !t.Remote.IsGlobalUnicast():
+		c.add(line, "such as remote: 192.0.2.2", "%s: a tunnel leads to the address of a machine", what)
+	case t.Local.IsValid() && (!t.Local.IsGlobalUnicast() || t.Local.Is4() != t.Remote.Is4()):
+		c.add(line, "", "%s: the tunnel cannot go from %s to %s", what, t.Local, t.Remote)
+	case t.VNI == 0 || t.VNI > mostVNI:
+		c.add(line, fmt.Sprintf("1 to %d", mostVNI), "%s: vni %d", what, t.VNI)
+	case c.vnis[t.VNI] != "":
+		c.add(line, "", "%s: vni %d is already that of %s", what, t.VNI, c.vnis[t.VNI])
+	default:
+		c.vnis[t.VNI] = what
+	}
+}
+
+// tunnelEnds checks a link with a tunnel: its end b is elsewhere.
+func (c *checker) tunnelEnds(l *Link) {
+	if c.nodes[l.A] != "switch" {
+		c.unknownSwitch(l.line, "the link "+l.A+" to "+l.B+" begins at", l.A)
+	} else if s, _ := c.t.SwitchByName(l.A); s.routes() {
+		c.add(l.line, "", "the link %s to %s has a tunnel, and %s is %s, which has its links on its machine", l.A, l.B, l.A, s.Kind)
+	}
+	switch {
+	case !nodeName.MatchString(l.B):
+		c.add(l.line, nameRule, "the link from %s: %q is not a name for a node", l.A, l.B)
+	case c.nodes[l.B] != "":
+		c.add(l.line, "", "the link %s to %s has a tunnel, and %s is in this lab: remove one of them", l.A, l.B, l.B)
+	}
+	c.tunnel(l.line, "the link "+l.A+" to "+l.B, l.Tunnel)
+}
+
+// far is the end of a wire that is in another lab. Its interface is in the namespace of
+// the switches, where frames pass between it and the VXLAN device.
+func (s *state) far(node string, port uint16, t *Tunnel, name func(wanted, short string) string) end {
+	return end{Node: node, Port: port, Tunnel: t, Netns: switchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
+}
+
+// tunnel returns the end of the wire that is in another lab; nil if both are here.
+func (w *wire) tunnel() *end {
+	for _, e := range w.ends() {
+		if e.Tunnel != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// vxlan is the name of the VXLAN device behind a far end.
+func (e *end) vxlan() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
+
+// buildTunnels makes the VXLAN devices, in the namespace of the switches: what they
+// carry goes by the network of this thread's namespace, that of Up's caller.
+func (s *state) buildTunnels(ctx context.Context) error {
+	if !s.Topology.tunnels() {
+		return nil
+	}
+	ns, err := os.Open(netnsPath(switchNetns(s.Name)))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	for i := range s.Wires {
+		w := &s.Wires[i]
+		if e := w.tunnel(); e != nil {
+			if err := withHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
+				return err
+			}
+			if err := s.joinTunnel(w); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
+	t := e.Tunnel
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.Namespace = e.vxlan(), mtu, netlink.NsFd(int(ns.Fd()))
+	port := cmp.Or(t.Port, DefaultTunnelPort)
+	err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(t.VNI), Group: net.IP(t.Remote.AsSlice()), SrcAddr: net.IP(t.Local.AsSlice()), Port: int(port)})
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("make the tunnel to %s (%s): network identifier %d is in use on this machine: give the tunnel another vni", e, t.Remote, t.VNI)
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("make the tunnel to %s (%s): port %d of UDP is in use on this machine: give the tunnel another port", e, t.Remote, port)
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("make the tunnel to %s (%s): this kernel has no VXLAN: load its module vxlan", e, t.Remote)
+	case err != nil:
+		return fmt.Errorf("make the tunnel to %s (%s): %w", e, t.Remote, err)
+	}
+	return nil
+}
+
+// joinTunnel has frames pass between a far end and its VXLAN device, which must be there.
+// What leaves by the far end is cut into packets and has its checksums: Open vSwitch, or
+// the host, is to see what a wire would carry.
+func (s *state) joinTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	return withLinks(e.Netns, func(h *netlink.Handle) error {
+		if !w.Cable {
+			if err := disableTxOffload(e.Iface); err != nil {
+				return fmt.Errorf("the tunnel to %s: %w", e, err)
+			}
+		}
+		l, err := h.LinkByName(e.vxlan())
+		if err != nil {
+			return fmt.Errorf("find %s of the tunnel to %s: %w", e.vxlan(), e, err)
+		}
+		if err := h.LinkSetUp(l); err != nil {
+			return fmt.Errorf("set %s up: %w", e.vxlan(), err)
+		}
+		var b strings.Builder
+		table := fmt.Sprintf("weft_tunnel_%d", w.ID)
+		fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\ntable netdev %s {\n", table, table, table)
+		for i, pair := range [][2]string{{e.Iface, e.vxlan()}, {e.vxlan(), e.Iface}} {
+			fmt.Fprintf(&b, "chain c%d {\ntype filter hook ingress device \"%s\" priority 0; policy accept;\nfwd to \"%s\"\n}\n", i, pair[0], pair[1])
+		}
+		b.WriteString("}\n")
+		return runNft(b.String())
+	})
+}
+
+// untunnel removes the VXLAN devices from a namespace, if there are any: their network
+// identifiers are free when it returns, and not when the kernel is done with the namespace.
+func untunnel(h *netlink.Handle) error {
+	links, err := h.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Type() == "vxlan" {
+			if err := h.LinkDel(l); err != nil {
+				return fmt.Errorf("remove the tunnel %s: %w", l.Attrs().Name, err)
+			}
+		}
+	}
+	return nil
+}

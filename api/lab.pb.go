@@ -1842,7 +1842,10 @@ type LabNode struct {
 	Programs []*LabProgram `protobuf:"bytes,10,rep,name=programs,proto3" json:"programs,omitempty"`
 	// Whether an OpenFlow switch is connected to a controller now: connected, disconnected, or empty if
 	// it is not known or has no controller.
-	Control       string `protobuf:"bytes,11,opt,name=control,proto3" json:"control,omitempty"`
+	Control string `protobuf:"bytes,11,opt,name=control,proto3" json:"control,omitempty"`
+	// Of an OpenFlow switch: what it has with each controller, in the order of LabDetails.controllers;
+	// none if it is not known.
+	Sessions      []*LabSession `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1954,6 +1957,77 @@ func (x *LabNode) GetControl() string {
 	return ""
 }
 
+func (x *LabNode) GetSessions() []*LabSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+// What a switch has with a controller, as the switch says.
+type LabSession struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it connects to, as in LabDetails.controllers.
+	Controller string `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	// Whether it is connected to it now.
+	Connected bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
+	// Of the controller at the switch: master, slave or equal; empty if it is not connected.
+	Role          string `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabSession) Reset() {
+	*x = LabSession{}
+	mi := &file_lab_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabSession) ProtoMessage() {}
+
+func (x *LabSession) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabSession.ProtoReflect.Descriptor instead.
+func (*LabSession) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LabSession) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *LabSession) GetConnected() bool {
+	if x != nil {
+		return x.Connected
+	}
+	return false
+}
+
+func (x *LabSession) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
 // A program that a host is to run.
 type LabProgram struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1969,7 +2043,7 @@ type LabProgram struct {
 
 func (x *LabProgram) Reset() {
 	*x = LabProgram{}
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2055,7 @@ func (x *LabProgram) String() string {
 func (*LabProgram) ProtoMessage() {}
 
 func (x *LabProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2068,7 @@ func (x *LabProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabProgram.ProtoReflect.Descriptor instead.
 func (*LabProgram) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{29}
+	return file_lab_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LabProgram) GetName() string {
@@ -2051,7 +2125,7 @@ type LabLink struct {
 
 func (x *LabLink) Reset() {
 	*x = LabLink{}
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2137,7 @@ func (x *LabLink) String() string {
 func (*LabLink) ProtoMessage() {}
 
 func (x *LabLink) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2150,7 @@ func (x *LabLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabLink.ProtoReflect.Descriptor instead.
 func (*LabLink) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{30}
+	return file_lab_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LabLink) GetLink() string {
@@ -2188,7 +2262,7 @@ type SetLabLinkRequest struct {
 
 func (x *SetLabLinkRequest) Reset() {
 	*x = SetLabLinkRequest{}
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2274,7 @@ func (x *SetLabLinkRequest) String() string {
 func (*SetLabLinkRequest) ProtoMessage() {}
 
 func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2287,7 @@ func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLabLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLabLinkRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{31}
+	return file_lab_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetLabLinkRequest) GetLab() string {
@@ -2291,7 +2365,7 @@ type PingLabRequest struct {
 
 func (x *PingLabRequest) Reset() {
 	*x = PingLabRequest{}
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2377,7 @@ func (x *PingLabRequest) String() string {
 func (*PingLabRequest) ProtoMessage() {}
 
 func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2390,7 @@ func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabRequest.ProtoReflect.Descriptor instead.
 func (*PingLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{32}
+	return file_lab_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PingLabRequest) GetLab() string {
@@ -2381,7 +2455,7 @@ type PingLabResponse struct {
 
 func (x *PingLabResponse) Reset() {
 	*x = PingLabResponse{}
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2467,7 @@ func (x *PingLabResponse) String() string {
 func (*PingLabResponse) ProtoMessage() {}
 
 func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2480,7 @@ func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabResponse.ProtoReflect.Descriptor instead.
 func (*PingLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{33}
+	return file_lab_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PingLabResponse) GetFrom() string {
@@ -2493,7 +2567,7 @@ type IperfLabRequest struct {
 
 func (x *IperfLabRequest) Reset() {
 	*x = IperfLabRequest{}
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2579,7 @@ func (x *IperfLabRequest) String() string {
 func (*IperfLabRequest) ProtoMessage() {}
 
 func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2592,7 @@ func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabRequest.ProtoReflect.Descriptor instead.
 func (*IperfLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{34}
+	return file_lab_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *IperfLabRequest) GetLab() string {
@@ -2588,7 +2662,7 @@ type IperfLabResponse struct {
 
 func (x *IperfLabResponse) Reset() {
 	*x = IperfLabResponse{}
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2600,7 +2674,7 @@ func (x *IperfLabResponse) String() string {
 func (*IperfLabResponse) ProtoMessage() {}
 
 func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2613,7 +2687,7 @@ func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabResponse.ProtoReflect.Descriptor instead.
 func (*IperfLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{35}
+	return file_lab_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *IperfLabResponse) GetFrom() string {
@@ -2687,7 +2761,7 @@ type RunLabTrafficRequest struct {
 
 func (x *RunLabTrafficRequest) Reset() {
 	*x = RunLabTrafficRequest{}
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +2773,7 @@ func (x *RunLabTrafficRequest) String() string {
 func (*RunLabTrafficRequest) ProtoMessage() {}
 
 func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +2786,7 @@ func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficRequest.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{36}
+	return file_lab_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RunLabTrafficRequest) GetLab() string {
@@ -2755,7 +2829,7 @@ type LabFlow struct {
 
 func (x *LabFlow) Reset() {
 	*x = LabFlow{}
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2841,7 @@ func (x *LabFlow) String() string {
 func (*LabFlow) ProtoMessage() {}
 
 func (x *LabFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2854,7 @@ func (x *LabFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlow.ProtoReflect.Descriptor instead.
 func (*LabFlow) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{37}
+	return file_lab_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LabFlow) GetFrom() string {
@@ -2829,7 +2903,7 @@ type RunLabTrafficResponse struct {
 
 func (x *RunLabTrafficResponse) Reset() {
 	*x = RunLabTrafficResponse{}
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +2915,7 @@ func (x *RunLabTrafficResponse) String() string {
 func (*RunLabTrafficResponse) ProtoMessage() {}
 
 func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +2928,7 @@ func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficResponse.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{38}
+	return file_lab_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RunLabTrafficResponse) GetFlows() []*LabFlowResult {
@@ -2891,7 +2965,7 @@ type LabFlowResult struct {
 
 func (x *LabFlowResult) Reset() {
 	*x = LabFlowResult{}
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2977,7 @@ func (x *LabFlowResult) String() string {
 func (*LabFlowResult) ProtoMessage() {}
 
 func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +2990,7 @@ func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlowResult.ProtoReflect.Descriptor instead.
 func (*LabFlowResult) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{39}
+	return file_lab_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LabFlowResult) GetFrom() string {
@@ -2993,7 +3067,7 @@ type GetLabUsageRequest struct {
 
 func (x *GetLabUsageRequest) Reset() {
 	*x = GetLabUsageRequest{}
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3079,7 @@ func (x *GetLabUsageRequest) String() string {
 func (*GetLabUsageRequest) ProtoMessage() {}
 
 func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3092,7 @@ func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetLabUsageRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{40}
+	return file_lab_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetLabUsageRequest) GetLab() string {
@@ -3047,7 +3121,7 @@ type LabUsage struct {
 
 func (x *LabUsage) Reset() {
 	*x = LabUsage{}
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3133,7 @@ func (x *LabUsage) String() string {
 func (*LabUsage) ProtoMessage() {}
 
 func (x *LabUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3146,7 @@ func (x *LabUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabUsage.ProtoReflect.Descriptor instead.
 func (*LabUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{41}
+	return file_lab_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LabUsage) GetNodes() []*LabNodeUsage {
@@ -3129,7 +3203,7 @@ type LabNodeUsage struct {
 
 func (x *LabNodeUsage) Reset() {
 	*x = LabNodeUsage{}
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3215,7 @@ func (x *LabNodeUsage) String() string {
 func (*LabNodeUsage) ProtoMessage() {}
 
 func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3228,7 @@ func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabNodeUsage.ProtoReflect.Descriptor instead.
 func (*LabNodeUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{42}
+	return file_lab_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LabNodeUsage) GetNode() string {
@@ -3211,7 +3285,7 @@ type OpenLabConsoleRequest struct {
 
 func (x *OpenLabConsoleRequest) Reset() {
 	*x = OpenLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3297,7 @@ func (x *OpenLabConsoleRequest) String() string {
 func (*OpenLabConsoleRequest) ProtoMessage() {}
 
 func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3310,7 @@ func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*OpenLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{43}
+	return file_lab_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OpenLabConsoleRequest) GetLab() string {
@@ -3305,7 +3379,7 @@ type LabConsole struct {
 
 func (x *LabConsole) Reset() {
 	*x = LabConsole{}
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3317,7 +3391,7 @@ func (x *LabConsole) String() string {
 func (*LabConsole) ProtoMessage() {}
 
 func (x *LabConsole) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3330,7 +3404,7 @@ func (x *LabConsole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabConsole.ProtoReflect.Descriptor instead.
 func (*LabConsole) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{44}
+	return file_lab_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LabConsole) GetConsole() string {
@@ -3421,7 +3495,7 @@ type ListLabConsolesRequest struct {
 
 func (x *ListLabConsolesRequest) Reset() {
 	*x = ListLabConsolesRequest{}
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3507,7 @@ func (x *ListLabConsolesRequest) String() string {
 func (*ListLabConsolesRequest) ProtoMessage() {}
 
 func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3520,7 @@ func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesRequest.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{45}
+	return file_lab_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListLabConsolesRequest) GetLab() string {
@@ -3467,7 +3541,7 @@ type ListLabConsolesResponse struct {
 
 func (x *ListLabConsolesResponse) Reset() {
 	*x = ListLabConsolesResponse{}
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3479,7 +3553,7 @@ func (x *ListLabConsolesResponse) String() string {
 func (*ListLabConsolesResponse) ProtoMessage() {}
 
 func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3492,7 +3566,7 @@ func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesResponse.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{46}
+	return file_lab_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListLabConsolesResponse) GetConsoles() []*LabConsole {
@@ -3513,7 +3587,7 @@ type AttachLabConsoleRequest struct {
 
 func (x *AttachLabConsoleRequest) Reset() {
 	*x = AttachLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[47]
+	mi := &file_lab_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3599,7 @@ func (x *AttachLabConsoleRequest) String() string {
 func (*AttachLabConsoleRequest) ProtoMessage() {}
 
 func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[47]
+	mi := &file_lab_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3612,7 @@ func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{47}
+	return file_lab_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AttachLabConsoleRequest) GetConsole() string {
@@ -3557,7 +3631,7 @@ type AttachLabConsoleResponse struct {
 
 func (x *AttachLabConsoleResponse) Reset() {
 	*x = AttachLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[48]
+	mi := &file_lab_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +3643,7 @@ func (x *AttachLabConsoleResponse) String() string {
 func (*AttachLabConsoleResponse) ProtoMessage() {}
 
 func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[48]
+	mi := &file_lab_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +3656,7 @@ func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{48}
+	return file_lab_proto_rawDescGZIP(), []int{49}
 }
 
 // For Lab.CloseLabConsole.
@@ -3596,7 +3670,7 @@ type CloseLabConsoleRequest struct {
 
 func (x *CloseLabConsoleRequest) Reset() {
 	*x = CloseLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[49]
+	mi := &file_lab_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3682,7 @@ func (x *CloseLabConsoleRequest) String() string {
 func (*CloseLabConsoleRequest) ProtoMessage() {}
 
 func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[49]
+	mi := &file_lab_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3695,7 @@ func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{49}
+	return file_lab_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CloseLabConsoleRequest) GetConsole() string {
@@ -3642,7 +3716,7 @@ type CloseLabConsoleResponse struct {
 
 func (x *CloseLabConsoleResponse) Reset() {
 	*x = CloseLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[50]
+	mi := &file_lab_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3728,7 @@ func (x *CloseLabConsoleResponse) String() string {
 func (*CloseLabConsoleResponse) ProtoMessage() {}
 
 func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[50]
+	mi := &file_lab_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3741,7 @@ func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{50}
+	return file_lab_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CloseLabConsoleResponse) GetClosed() bool {
@@ -3696,7 +3770,7 @@ type CaptureLabRequest struct {
 
 func (x *CaptureLabRequest) Reset() {
 	*x = CaptureLabRequest{}
-	mi := &file_lab_proto_msgTypes[51]
+	mi := &file_lab_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3782,7 @@ func (x *CaptureLabRequest) String() string {
 func (*CaptureLabRequest) ProtoMessage() {}
 
 func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[51]
+	mi := &file_lab_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3795,7 @@ func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabRequest.ProtoReflect.Descriptor instead.
 func (*CaptureLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{51}
+	return file_lab_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CaptureLabRequest) GetLab() string {
@@ -3768,7 +3842,7 @@ type CaptureLabResponse struct {
 
 func (x *CaptureLabResponse) Reset() {
 	*x = CaptureLabResponse{}
-	mi := &file_lab_proto_msgTypes[52]
+	mi := &file_lab_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +3854,7 @@ func (x *CaptureLabResponse) String() string {
 func (*CaptureLabResponse) ProtoMessage() {}
 
 func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[52]
+	mi := &file_lab_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +3867,7 @@ func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabResponse.ProtoReflect.Descriptor instead.
 func (*CaptureLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{52}
+	return file_lab_proto_rawDescGZIP(), []int{53}
 }
 
 var File_lab_proto protoreflect.FileDescriptor
@@ -3917,7 +3991,7 @@ const file_lab_proto_rawDesc = "" +
 	"\vcontrollers\x18\a \x03(\tR\vcontrollers\"Z\n" +
 	"\bLabGraph\x12&\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x10.weft.v1.LabNodeR\x05nodes\x12&\n" +
-	"\x05links\x18\x02 \x03(\v2\x10.weft.v1.LabLinkR\x05links\"\x8e\x02\n" +
+	"\x05links\x18\x02 \x03(\v2\x10.weft.v1.LabLinkR\x05links\"\xbf\x02\n" +
 	"\aLabNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -3930,7 +4004,15 @@ const file_lab_proto_rawDesc = "" +
 	"\x03own\x18\t \x01(\bR\x03own\x12/\n" +
 	"\bprograms\x18\n" +
 	" \x03(\v2\x13.weft.v1.LabProgramR\bprograms\x12\x18\n" +
-	"\acontrol\x18\v \x01(\tR\acontrol\"P\n" +
+	"\acontrol\x18\v \x01(\tR\acontrol\x12/\n" +
+	"\bsessions\x18\f \x03(\v2\x13.weft.v1.LabSessionR\bsessions\"^\n" +
+	"\n" +
+	"LabSession\x12\x1e\n" +
+	"\n" +
+	"controller\x18\x01 \x01(\tR\n" +
+	"controller\x12\x1c\n" +
+	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\"P\n" +
 	"\n" +
 	"LabProgram\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -4114,7 +4196,7 @@ func file_lab_proto_rawDescGZIP() []byte {
 	return file_lab_proto_rawDescData
 }
 
-var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_lab_proto_goTypes = []any{
 	(*GetLabServiceRequest)(nil),     // 0: weft.v1.GetLabServiceRequest
 	(*LabServiceInfo)(nil),           // 1: weft.v1.LabServiceInfo
@@ -4145,30 +4227,31 @@ var file_lab_proto_goTypes = []any{
 	(*LabDetails)(nil),               // 26: weft.v1.LabDetails
 	(*LabGraph)(nil),                 // 27: weft.v1.LabGraph
 	(*LabNode)(nil),                  // 28: weft.v1.LabNode
-	(*LabProgram)(nil),               // 29: weft.v1.LabProgram
-	(*LabLink)(nil),                  // 30: weft.v1.LabLink
-	(*SetLabLinkRequest)(nil),        // 31: weft.v1.SetLabLinkRequest
-	(*PingLabRequest)(nil),           // 32: weft.v1.PingLabRequest
-	(*PingLabResponse)(nil),          // 33: weft.v1.PingLabResponse
-	(*IperfLabRequest)(nil),          // 34: weft.v1.IperfLabRequest
-	(*IperfLabResponse)(nil),         // 35: weft.v1.IperfLabResponse
-	(*RunLabTrafficRequest)(nil),     // 36: weft.v1.RunLabTrafficRequest
-	(*LabFlow)(nil),                  // 37: weft.v1.LabFlow
-	(*RunLabTrafficResponse)(nil),    // 38: weft.v1.RunLabTrafficResponse
-	(*LabFlowResult)(nil),            // 39: weft.v1.LabFlowResult
-	(*GetLabUsageRequest)(nil),       // 40: weft.v1.GetLabUsageRequest
-	(*LabUsage)(nil),                 // 41: weft.v1.LabUsage
-	(*LabNodeUsage)(nil),             // 42: weft.v1.LabNodeUsage
-	(*OpenLabConsoleRequest)(nil),    // 43: weft.v1.OpenLabConsoleRequest
-	(*LabConsole)(nil),               // 44: weft.v1.LabConsole
-	(*ListLabConsolesRequest)(nil),   // 45: weft.v1.ListLabConsolesRequest
-	(*ListLabConsolesResponse)(nil),  // 46: weft.v1.ListLabConsolesResponse
-	(*AttachLabConsoleRequest)(nil),  // 47: weft.v1.AttachLabConsoleRequest
-	(*AttachLabConsoleResponse)(nil), // 48: weft.v1.AttachLabConsoleResponse
-	(*CloseLabConsoleRequest)(nil),   // 49: weft.v1.CloseLabConsoleRequest
-	(*CloseLabConsoleResponse)(nil),  // 50: weft.v1.CloseLabConsoleResponse
-	(*CaptureLabRequest)(nil),        // 51: weft.v1.CaptureLabRequest
-	(*CaptureLabResponse)(nil),       // 52: weft.v1.CaptureLabResponse
+	(*LabSession)(nil),               // 29: weft.v1.LabSession
+	(*LabProgram)(nil),               // 30: weft.v1.LabProgram
+	(*LabLink)(nil),                  // 31: weft.v1.LabLink
+	(*SetLabLinkRequest)(nil),        // 32: weft.v1.SetLabLinkRequest
+	(*PingLabRequest)(nil),           // 33: weft.v1.PingLabRequest
+	(*PingLabResponse)(nil),          // 34: weft.v1.PingLabResponse
+	(*IperfLabRequest)(nil),          // 35: weft.v1.IperfLabRequest
+	(*IperfLabResponse)(nil),         // 36: weft.v1.IperfLabResponse
+	(*RunLabTrafficRequest)(nil),     // 37: weft.v1.RunLabTrafficRequest
+	(*LabFlow)(nil),                  // 38: weft.v1.LabFlow
+	(*RunLabTrafficResponse)(nil),    // 39: weft.v1.RunLabTrafficResponse
+	(*LabFlowResult)(nil),            // 40: weft.v1.LabFlowResult
+	(*GetLabUsageRequest)(nil),       // 41: weft.v1.GetLabUsageRequest
+	(*LabUsage)(nil),                 // 42: weft.v1.LabUsage
+	(*LabNodeUsage)(nil),             // 43: weft.v1.LabNodeUsage
+	(*OpenLabConsoleRequest)(nil),    // 44: weft.v1.OpenLabConsoleRequest
+	(*LabConsole)(nil),               // 45: weft.v1.LabConsole
+	(*ListLabConsolesRequest)(nil),   // 46: weft.v1.ListLabConsolesRequest
+	(*ListLabConsolesResponse)(nil),  // 47: weft.v1.ListLabConsolesResponse
+	(*AttachLabConsoleRequest)(nil),  // 48: weft.v1.AttachLabConsoleRequest
+	(*AttachLabConsoleResponse)(nil), // 49: weft.v1.AttachLabConsoleResponse
+	(*CloseLabConsoleRequest)(nil),   // 50: weft.v1.CloseLabConsoleRequest
+	(*CloseLabConsoleResponse)(nil),  // 51: weft.v1.CloseLabConsoleResponse
+	(*CaptureLabRequest)(nil),        // 52: weft.v1.CaptureLabRequest
+	(*CaptureLabResponse)(nil),       // 53: weft.v1.CaptureLabResponse
 }
 var file_lab_proto_depIdxs = []int32{
 	4,  // 0: weft.v1.ListLabsResponse.labs:type_name -> weft.v1.LabSummary
@@ -4182,58 +4265,59 @@ var file_lab_proto_depIdxs = []int32{
 	24, // 8: weft.v1.LabJob.steps:type_name -> weft.v1.LabStep
 	27, // 9: weft.v1.LabDetails.graph:type_name -> weft.v1.LabGraph
 	28, // 10: weft.v1.LabGraph.nodes:type_name -> weft.v1.LabNode
-	30, // 11: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
-	29, // 12: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
-	37, // 13: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
-	39, // 14: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
-	42, // 15: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
-	42, // 16: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
-	44, // 17: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
-	0,  // 18: weft.v1.Lab.GetLabService:input_type -> weft.v1.GetLabServiceRequest
-	2,  // 19: weft.v1.Lab.ListLabs:input_type -> weft.v1.ListLabsRequest
-	5,  // 20: weft.v1.Lab.CheckLab:input_type -> weft.v1.CheckLabRequest
-	8,  // 21: weft.v1.Lab.MapLabTestbed:input_type -> weft.v1.MapLabTestbedRequest
-	14, // 22: weft.v1.Lab.UpLab:input_type -> weft.v1.UpLabRequest
-	16, // 23: weft.v1.Lab.ApplyLab:input_type -> weft.v1.ApplyLabRequest
-	18, // 24: weft.v1.Lab.DownLab:input_type -> weft.v1.DownLabRequest
-	20, // 25: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
-	21, // 26: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
-	25, // 27: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
-	31, // 28: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
-	32, // 29: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
-	34, // 30: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
-	36, // 31: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
-	40, // 32: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
-	43, // 33: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
-	45, // 34: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
-	47, // 35: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
-	49, // 36: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
-	51, // 37: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
-	1,  // 38: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
-	3,  // 39: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
-	6,  // 40: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
-	9,  // 41: weft.v1.Lab.MapLabTestbed:output_type -> weft.v1.MapLabTestbedResponse
-	15, // 42: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
-	17, // 43: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
-	19, // 44: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
-	23, // 45: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
-	22, // 46: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
-	26, // 47: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
-	30, // 48: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
-	33, // 49: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
-	35, // 50: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
-	38, // 51: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
-	41, // 52: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
-	44, // 53: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
-	46, // 54: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
-	48, // 55: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
-	50, // 56: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
-	52, // 57: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
-	38, // [38:58] is the sub-list for method output_type
-	18, // [18:38] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	31, // 11: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
+	30, // 12: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
+	29, // 13: weft.v1.LabNode.sessions:type_name -> weft.v1.LabSession
+	38, // 14: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
+	40, // 15: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
+	43, // 16: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
+	43, // 17: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
+	45, // 18: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
+	0,  // 19: weft.v1.Lab.GetLabService:input_type -> weft.v1.GetLabServiceRequest
+	2,  // 20: weft.v1.Lab.ListLabs:input_type -> weft.v1.ListLabsRequest
+	5,  // 21: weft.v1.Lab.CheckLab:input_type -> weft.v1.CheckLabRequest
+	8,  // 22: weft.v1.Lab.MapLabTestbed:input_type -> weft.v1.MapLabTestbedRequest
+	14, // 23: weft.v1.Lab.UpLab:input_type -> weft.v1.UpLabRequest
+	16, // 24: weft.v1.Lab.ApplyLab:input_type -> weft.v1.ApplyLabRequest
+	18, // 25: weft.v1.Lab.DownLab:input_type -> weft.v1.DownLabRequest
+	20, // 26: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
+	21, // 27: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
+	25, // 28: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
+	32, // 29: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
+	33, // 30: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
+	35, // 31: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
+	37, // 32: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
+	41, // 33: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
+	44, // 34: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
+	46, // 35: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
+	48, // 36: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
+	50, // 37: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
+	52, // 38: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
+	1,  // 39: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
+	3,  // 40: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
+	6,  // 41: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
+	9,  // 42: weft.v1.Lab.MapLabTestbed:output_type -> weft.v1.MapLabTestbedResponse
+	15, // 43: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
+	17, // 44: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
+	19, // 45: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
+	23, // 46: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
+	22, // 47: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
+	26, // 48: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
+	31, // 49: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
+	34, // 50: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
+	36, // 51: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
+	39, // 52: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
+	42, // 53: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
+	45, // 54: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
+	47, // 55: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
+	49, // 56: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
+	51, // 57: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
+	53, // 58: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
+	39, // [39:59] is the sub-list for method output_type
+	19, // [19:39] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lab_proto_init() }
@@ -4242,14 +4326,14 @@ func file_lab_proto_init() {
 		return
 	}
 	file_options_proto_init()
-	file_lab_proto_msgTypes[31].OneofWrappers = []any{}
+	file_lab_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lab_proto_rawDesc), len(file_lab_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

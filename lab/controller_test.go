@@ -4,6 +4,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,8 +54,25 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	port := freePort(t)
 	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
 	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
+	want := func(is Session) {
+		t.Helper()
+		is.Controller = "tcp:127.0.0.1:" + port
+		var got map[string][]Session
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // Open vSwitch tells every 5 s
+			var err error
+			if got, err = l.Sessions(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 3 && slices.Equal(got["s1"], []Session{is}) {
+				return
+			}
+		}
+		t.Errorf("sessions are %v, want %v of s1", got, is)
+	}
+	want(Session{})
 	c := startTestController(t, "ptcp:"+port+":127.0.0.1")
 	wantAllPing(t, l, 30*time.Second)
+	want(Session{Connected: true, Role: "equal"})
 	c.Process.Kill()
 	c.Wait()
 	startTestController(t, "ptcp:"+port+":127.0.0.1")

@@ -2,9 +2,7 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -54,8 +52,8 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
 			all[i] = s.nodeStatus(ctx, &s.Nodes[i])
-			if c, ok := control[all[i].Name]; ok {
-				all[i].Control = c
+			if c := control[all[i].Name]; len(c) > 0 {
+				all[i].Control = Connected(c)
 			}
 			return nil
 		})
@@ -118,74 +116,4 @@ func (s *state) inSegment(name string, of *nodePort) bool {
 		}
 	}
 	return false
-}
-
-// Control returns, by the names of those switches that have controllers, whether
-// they are connected to one: "connected" or "disconnected".
-func (l *Lab) Control(ctx context.Context) (map[string]string, error) { return l.state.sessions(ctx) }
-
-// sessions returns, by the names of those switches that have controllers,
-// whether they are connected to one.
-func (s *state) sessions(ctx context.Context) (map[string]string, error) {
-	is := map[string]string{}
-	name := map[string]string{}
-	for sw, bridge := range s.Bridges {
-		name[bridge] = sw
-	}
-	for i := range s.Nodes {
-		name[s.Nodes[i].Short] = s.Nodes[i].Name
-	}
-	for _, o := range s.allOVS() {
-		var rows struct{ Data [][]any }
-		list := func(columns, table string) error {
-			out, err := o.vsctl(ctx, "--format=json", "--columns="+columns, "list", table)
-			if err != nil {
-				return err
-			}
-			rows.Data = nil
-			if err := json.Unmarshal(out, &rows); err != nil {
-				return fmt.Errorf("read the table %s from ovs-vsctl: %w", table, err)
-			}
-			return nil
-		}
-		if err := list("_uuid,is_connected", "Controller"); err != nil {
-			return nil, err
-		}
-		connected := map[string]bool{}
-		for _, row := range rows.Data {
-			for _, id := range uuids(row[0]) {
-				connected[id], _ = row[1].(bool)
-			}
-		}
-		if err := list("name,controller", "Bridge"); err != nil {
-			return nil, err
-		}
-		for _, row := range rows.Data {
-			bridge, _ := row[0].(string)
-			for _, id := range uuids(row[1]) {
-				if n := name[bridge]; connected[id] {
-					is[n] = "connected"
-				} else if is[n] == "" {
-					is[n] = "disconnected"
-				}
-			}
-		}
-	}
-	return is, nil
-}
-
-// uuids returns the identifiers in a value of OVSDB (RFC 7047, section 5.1): one, or a set.
-func uuids(v any) (ids []string) {
-	pair, _ := v.([]any)
-	if len(pair) != 2 {
-		return nil
-	}
-	if id, ok := pair[1].(string); ok && pair[0] == "uuid" {
-		return []string{id}
-	}
-	set, _ := pair[1].([]any)
-	for _, x := range set {
-		ids = append(ids, uuids(x)...)
-	}
-	return ids
 }

@@ -121,9 +121,9 @@ func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDe
 		Name: l.Name(), State: l.State(), Created: stamp(l.Created()), File: string(text), Revision: revision,
 		Graph: graphOf(g), Controllers: l.Topology().Controllers,
 	}
-	control, err := l.Control(ctx)
+	sessions, err := l.Sessions(ctx)
 	if err != nil {
-		control = nil // of a lab that is broken: its state says so
+		sessions = nil // of a lab that is broken: its state says so
 	}
 	programs := l.Programs(ctx)
 	for _, n := range d.Graph.GetNodes() {
@@ -131,7 +131,10 @@ func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDe
 		if err != nil {
 			return nil, err
 		}
-		n.Namespace, n.Own, n.Control = place.Namespace, place.Own, control[n.Name]
+		n.Namespace, n.Own, n.Control = place.Namespace, place.Own, lab.Connected(sessions[n.Name])
+		for _, c := range sessions[n.Name] {
+			n.Sessions = append(n.Sessions, &api.LabSession{Controller: c.Controller, Connected: c.Connected, Role: c.Role})
+		}
 		for _, p := range programs {
 			for _, q := range n.Programs {
 				if p.Host == n.Name && p.Name == q.Name {

@@ -104,6 +104,23 @@ export const lab = [
     },
   },
   {
+    name: "each switch's session with its controller is shown, with its role, and one that is drawn is written to the file",
+    async run(rig) {
+      const page = await running(rig, "controllers");
+      await page.getByLabel("View", { exact: true }).selectOption("Controllers of each node");
+      const table = page.getByRole("table", { name: "Controllers of each node" });
+      await until("four sessions, connected, of a master", async () => (await table.getByRole("row", { name: /connected\s+master/ }).count()) === 4, 20);
+      await page.getByTestId("add-controller").click();
+      await page.getByTestId("controller-address").fill("tcp:10.0.0.9:6653");
+      await page.getByTestId("controller-address").blur();
+      await page.getByRole("button", { name: "Text", exact: true }).click();
+      await page.locator(".cm-content").getByText("tcp:10.0.0.9:6653").first().waitFor();
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/controllers.png` });
+      await page.getByRole("button", { name: "Undo", exact: true }).click();
+      await page.getByRole("button", { name: "Undo", exact: true }).click();
+    },
+  },
+  {
     name: "a VLL that is drawn is set, carries pings, and goes when it is deleted from the drawing",
     async run(rig) {
       const page = await open(rig, "#/lab");

@@ -83,6 +83,26 @@ test("services are drawn between customer edges alone", () => {
   expect(d.lab.text).not.toContain("x-services");
 });
 
+test("controllers are added, moved, deleted and joined to a node in band", () => {
+  const d = drawn();
+  d.view = "controllers";
+  d.addController();
+  expect(d.lab.controllers).toEqual(["tcp:127.0.0.1:6653", "tcp:127.0.0.1:6654"]);
+  expect(d.moveController("tcp:127.0.0.1:6654", "nonsense")).toContain("is no controller's address");
+  expect(d.moveController("tcp:127.0.0.1:6654", "tcp:127.0.0.1:6653")).toContain("already");
+  expect(d.moveController("tcp:127.0.0.1:6654", "ssl:10.0.0.1:6653")).toBe("");
+  expect(d.chosen).toEqual(new Set(["controller/ssl:10.0.0.1:6653"]));
+  d.remove();
+  expect(d.lab.controllers).toEqual(["tcp:127.0.0.1:6653"]);
+  d.connect("controller/tcp:127.0.0.1:6653", "s1");
+  expect(d.said).toContain("connects to all controllers by itself");
+  d.set(d.node("s1")!, { kind: "hybrid" }, "kind");
+  d.connect("s1", "controller/tcp:127.0.0.1:6653");
+  expect(d.lab.text).toContain("control: {mode: in-band, at: s1}");
+  d.controlAt("");
+  expect(d.lab.text).not.toContain("control:");
+});
+
 test("a draft is there again, and no room for it is said", () => {
   const d = drawn();
   d.keep();

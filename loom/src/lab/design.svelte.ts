@@ -1,5 +1,6 @@
 // What the page Lab shows: a text, what is drawn of it, and what is chosen.
 
+import { addressProblem, controllersOf, unusedAddress } from "./controllers";
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
 import { add, addTo, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Lab, type Link, type Node, type Problem, type Service } from "./document";
 import { forget, load, save, type Draft } from "./drafts";
@@ -152,7 +153,7 @@ export class Design {
     this.redoes = this.history.redoes;
   }
   private prune() {
-    const there = new Set([...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id), ...this.lab.services.map((s) => `service/${s.name}`)]);
+    const there = new Set([...controllersOf(this.lab).map((c) => `controller/${c}`), ...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id), ...this.lab.services.map((s) => `service/${s.name}`)]);
     if ([...this.chosen].some((id) => !there.has(id))) this.chosen = new Set([...this.chosen].filter((id) => there.has(id)));
   }
 
@@ -189,6 +190,7 @@ export class Design {
   }
 
   connect(from: string, to: string) {
+    if (this.current.controllers && (from.startsWith("controller/") || to.startsWith("controller/"))) return this.controlAt(from.startsWith("controller/") ? to : from);
     const [a, b] = [this.node(from), this.node(to)];
     if (!a || !b || !this.may()) return;
     const of = this.current.service;
@@ -199,6 +201,38 @@ export class Design {
     if (host) this.edit(set(this.lab, host, { switch: host === a ? b.name : a.name }), `connecting ${a.name} and ${b.name}`);
     else this.insert({ links: [{ a: a.name, b: b.name }] }, `connecting ${a.name} and ${b.name}`);
     this.tell(`${a.name} and ${b.name} connected`);
+  }
+
+  /** setControllers names the lab's controllers anew: none of them is what is so without the key. */
+  private setControllers(all: string[], what: string) {
+    if (this.may()) this.edit(setTop(this.lab, "controller", all.length > 1 ? all : all[0]), what);
+  }
+
+  addController() {
+    const now = controllersOf(this.lab).filter((c) => c !== "none");
+    const address = unusedAddress(now);
+    this.setControllers([...now, address], `adding the controller ${address}`);
+    this.chosen = new Set([`controller/${address}`]);
+    this.tell(`controller ${address} added; its address can be changed beside the drawing`);
+  }
+
+  /** moveController gives a controller another address, or none; it returns what is wrong with that. */
+  moveController(from: string, to: string): string {
+    const all = controllersOf(this.lab);
+    if (to === from) return "";
+    if (to && all.includes(to)) return `${to} is a controller of this lab already`;
+    if (to && addressProblem(to)) return addressProblem(to);
+    this.setControllers(to ? all.map((c) => (c === from ? to : c)) : all.filter((c) => c !== from), to ? `moving the controller ${from}` : `deleting the controller ${from}`);
+    this.chosen = new Set(to ? [`controller/${to}`] : []);
+    return "";
+  }
+
+  /** controlAt has hybrid nodes reach their controllers in band, by one of them; "" ends that. */
+  controlAt(name: string) {
+    const node = this.node(name);
+    if (name && node?.kind !== "hybrid") return this.tell(`${name} connects to all controllers by itself: what is joined to a controller is the hybrid node by which the others reach it in band`, true);
+    this.setTop("control", name ? { mode: "in-band", at: name } : undefined, name ? `control in band by ${name}` : "control out of band");
+    this.tell(name ? `hybrid nodes reach their controllers in band, by ${name}` : "switches reach their controllers out of band");
   }
 
   /** serve adds a service between nodes. */
@@ -236,6 +270,7 @@ export class Design {
 
   remove() {
     if (this.chosen.size === 0 || !this.may()) return;
+    for (const id of this.chosen) if (this.lab.controllers.some((c) => id === `controller/${c}`)) return void this.moveController(id.slice("controller/".length), "");
     const n = this.chosen.size;
     this.edit(remove(this.lab, this.chosen), "deleting");
     this.chosen = new Set();

@@ -2,6 +2,7 @@
 
 import type { Core, ElementDefinition, StylesheetJson } from "cytoscape";
 
+import { controllersOf, sessions } from "./controllers";
 import type { Design } from "./design.svelte";
 import type { Link, Node } from "./document";
 import type { Live } from "./live.svelte";
@@ -97,7 +98,7 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
   }
   if (current.service) services(design, live, shown, out);
   else links(design, live, running, wrong, shown, out);
-  if (current.controllers) controllers(design, shown, out);
+  if (current.controllers) controllers(design, live, shown, out);
   return out;
 }
 
@@ -139,20 +140,18 @@ function services(design: Design, live: Live, shown: Map<string, Node>, out: Ele
   }
 }
 
-function controllers(design: Design, shown: Map<string, Node>, out: ElementDefinition[]) {
-  const all = design.lab.controllers.length > 0 ? design.lab.controllers : ["tcp:127.0.0.1:6653"];
+function controllers(design: Design, live: Live, shown: Map<string, Node>, out: ElementDefinition[]) {
+  const running = live.lab?.name === design.lab.name ? live.lab : null;
+  const drawn = sessions(design.lab, running).filter((s) => shown.has(s.node));
   const at = [...shown.values()].map((n) => design.at(n));
-  if (at.length === 0) return;
-  const [left, right, top] = [Math.min(...at.map((p) => p[0])), Math.max(...at.map((p) => p[0])), Math.min(...at.map((p) => p[1]))];
-  all.forEach((address, i) => {
-    const id = `controller/${address}`;
-    out.push({ group: "nodes", data: { id, label: address, shape: "round-tag" }, position: { x: left + ((right - left) * (i + 1)) / (all.length + 1), y: top - 140 }, classes: "controller", grabbable: false });
-    for (const n of shown.values()) {
-      if (n.kind !== "openflow" && n.kind !== "hybrid") continue;
-      if (design.lab.at && n.kind === "hybrid" && n.name !== design.lab.at) continue;
-      out.push({ group: "edges", data: { id: `${id}/${n.id}`, source: id, target: n.id, label: design.lab.at === n.name ? "in band, by this node" : "" }, classes: "rules straight" });
-    }
-  });
+  const all = [...new Set([...drawn.map((s) => s.controller), ...controllersOf(design.lab)])];
+  const [left, right, top] = at.length > 0 ? [Math.min(...at.map((p) => p[0])), Math.max(...at.map((p) => p[0])), Math.min(...at.map((p) => p[1]))] : [0, 300, 140];
+  const [middle, wide] = [(left + right) / 2, Math.max(right - left, 220 * all.length)];
+  all.forEach((address, i) => out.push({ group: "nodes", data: { id: `controller/${address}`, label: address, shape: "round-tag" }, position: { x: middle + wide * ((i + 1) / (all.length + 1) - 0.5), y: top - 140 }, classes: `controller ${design.mode.does === "connect" && design.mode.from === `controller/${address}` ? "from" : ""}`, grabbable: false }));
+  for (const s of drawn) {
+    const label = [s.how.startsWith("in band, linked") ? "in band" : "", s.role].filter(Boolean).join(", ");
+    out.push({ group: "edges", data: { id: `controller/${s.controller}/${s.node}`, source: `controller/${s.controller}`, target: s.node, label }, classes: `rules ${s.state === "disconnected" ? "down" : s.role === "slave" ? "" : s.state ? "carries" : ""}` });
+  }
 }
 
 export type { Core };

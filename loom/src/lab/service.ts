@@ -20,6 +20,7 @@ export interface LiveNode {
   ipv6?: string;
   vlan?: number;
   control?: string;
+  sessions?: Array<{ controller?: string; connected?: boolean; role?: string }>;
   own?: boolean;
   programs?: Array<{ name?: string; command?: string; state?: string }>;
 }

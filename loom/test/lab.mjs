@@ -121,6 +121,26 @@ export const lab = [
     },
   },
   {
+    name: "a lab is mapped to two machines, a node placed by hand, and what a wrong resource file lacks is told",
+    async run(rig) {
+      const page = await running(rig, "testbed");
+      await page.getByTestId("machines").fill("machines: [{name: m1}]");
+      await page.getByTestId("map").click();
+      await page.getByText(/the machines, line 1/).first().waitFor();
+      await page.getByTestId("machines").fill("machines:\n  - {name: m1, ssh: root@192.0.2.1}\n  - {name: m2, ssh: root@192.0.2.2}\n");
+      await page.getByTestId("map").click();
+      const mapping = page.getByTestId("mapping");
+      await mapping.getByRole("row", { name: /^s1/ }).waitFor();
+      const other = (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes("m1\t") ? "m2" : "m1";
+      await page.getByLabel("Place s1").selectOption(other);
+      await until("s1 on the other machine", async () => (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes(`${other}\t`), 20);
+      expect((await page.getByTestId("machines").inputValue()).includes("nodes: [s1]"), "the resource file does not say so");
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/testbed.png` });
+      await page.getByLabel("Place s1").selectOption("automatically");
+      await until("s1 left to the mapping", async () => !(await page.getByTestId("machines").inputValue()).includes("nodes"), 20);
+    },
+  },
+  {
     name: "a VLL that is drawn is set, carries pings, and goes when it is deleted from the drawing",
     async run(rig) {
       const page = await open(rig, "#/lab");

@@ -6,6 +6,7 @@ import { add, addTo, move, nameProblem, read, remove, removeFrom, rename, set, s
 import { forget, load, save, type Draft } from "./drafts";
 import { History } from "./history";
 import { lay, type Layout, type Position } from "./layout";
+import type { Mapped } from "./testbed";
 import { modelNamed, modelOf, Types, type Model, type NodeType } from "./models";
 
 const empty = "name: my-lab\n";
@@ -27,6 +28,9 @@ export class Design {
   bad = $state(false);
   /** checked are the problems that the lab service found in the text. */
   checked = $state.raw<Problem[]>([]);
+  /** mapped says on which machine of a testbed each node would run, and spread whether the drawing shows it. */
+  mapped = $state.raw<Mapped | null>(null);
+  spread = $state(false);
   undoes = $state("");
   redoes = $state("");
   draft = $state.raw<Draft>(fresh());
@@ -81,6 +85,7 @@ export class Design {
     this.model = modelOf(this.lab, model || String(this.top("x-model") ?? ""));
     this.view = "all";
     this.chosen = new Set();
+    this.mapped = null;
     this.checked = [];
     this.mode = { does: "select" };
     this.tell("");
@@ -115,6 +120,13 @@ export class Design {
   /** madeFrom notes which running lab, at which revision, the text is of. */
   madeFrom(lab: string, revision: string) {
     this.draft = { ...this.draft, lab, revision };
+    this.later();
+  }
+
+  /** setMachines keeps the resource file of the draft. */
+  setMachines(text: string) {
+    this.draft = { ...this.draft, machines: text };
+    this.mapped = null;
     this.later();
   }
 

@@ -10,6 +10,8 @@ export interface Draft {
   /** lab and revision say which running lab it was made from. */
   lab: string;
   revision: string;
+  /** machines is the resource file of the testbed that it is for. */
+  machines?: string;
 }
 
 const key = "loom.lab.drafts";

@@ -28,12 +28,16 @@ export function colours(at: Element): Colours {
 
 const fills: Record<string, [string, string]> = { switch: ["#bcd7f5", "#24507f"], edge: ["#c9e7cf", "#23603a"], bridge: ["#e3ddf3", "#4b4173"], host: ["#eceef1", "#3a424c"], program: ["#fbe3c4", "#70511d"] };
 
+/** machines are the colours of a testbed's, as Testbed.svelte has them. */
+const machines = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f"];
+
 /** sheet is the style of the drawing. */
 export function sheet(c: Colours): StylesheetJson {
   const fill = (name: string) => (fills[name] ?? fills.host)[c.dark ? 1 : 0];
   return [
     { selector: "node", style: { label: "data(label)", shape: "data(shape)" as never, width: 44, height: 34, "font-size": 12, "min-zoomed-font-size": 7, color: c.text, "text-valign": "center", "text-halign": "center", "background-color": fill("host"), "border-width": 1, "border-color": c.dim, "text-outline-color": c.ground, "text-outline-width": 1 } },
     ...Object.keys(fills).map((name) => ({ selector: `node.${name}`, style: { "background-color": fill(name) } })),
+    ...machines.map((colour, i) => ({ selector: `node.m${i}`, style: { "background-color": colour } })),
     { selector: "node.small", style: { width: 30, height: 30 } },
     { selector: "node.controller", style: { shape: "round-tag", "background-color": c.accent, "text-valign": "top" } },
     { selector: "node.service", style: { shape: "ellipse", width: 20, height: 20, "background-color": c.accent, "text-valign": "bottom" } },
@@ -80,6 +84,8 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
   const running = lab.name !== "" && live.lab?.name === lab.name;
   const wrong = new Set(problems.map((p) => p.of));
   const wanted = current.service ? design.model.services.find((s) => s.type === current.service)?.ends : current.types;
+  const loads = new Map((design.spread ? (design.mapped?.loads ?? []) : []).map((l, i) => [l.machine, `m${i % machines.length}`]));
+  const machine = new Map((loads.size > 0 ? (design.mapped?.mapping ?? []) : []).map((m) => [m.node, loads.get(m.machine) ?? ""]));
   const out: ElementDefinition[] = [];
   const shown = new Map<string, Node>();
   for (const n of lab.nodes) {
@@ -88,6 +94,7 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
     shown.set(n.id, n);
     const [x, y] = design.at(n);
     const classes = [type?.colour ?? "host", n.kind === "host" ? "small" : ""];
+    classes.push(machine.get(n.name) ?? "");
     if (wrong.has(n.id)) classes.push("wrong");
     if (mode.does === "connect" && mode.from === n.id) classes.push("from");
     const step = live.steps.get(n.name);

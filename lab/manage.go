@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -217,8 +218,10 @@ const noAddrGen = 1
 // switches, and the second interface of a host. A socket may keep the namespace for longer.
 func detach(ns string) error {
 	err := withLinks(ns, func(h *netlink.Handle) error {
-		if err := untunnel(h); err != nil {
-			return err
+		if !strings.Contains(ns, ".") { // that of the switches: only there are tunnels
+			if err := untunnel(h); err != nil {
+				return err
+			}
 		}
 		l, err := h.LinkByName(manageIface)
 		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {

@@ -183,16 +183,25 @@ func (s *state) joinTunnel(w *wire) error {
 
 // untunnel removes the VXLAN devices from a namespace, if there are any: their network
 // identifiers are free when it returns, and not when the kernel is done with the namespace.
+// A list that other changes interrupt is asked for again; what it still lacks then, goes
+// with the namespace.
 func untunnel(h *netlink.Handle) error {
-	links, err := h.LinkList()
-	if err != nil {
-		return err
-	}
-	for _, l := range links {
-		if l.Type() == "vxlan" {
-			if err := h.LinkDel(l); err != nil {
+	for range 20 {
+		links, err := h.LinkList()
+		again := errors.Is(err, netlink.ErrDumpInterrupted)
+		if err != nil && !again {
+			return fmt.Errorf("list the tunnels: %w", err)
+		}
+		for _, l := range links {
+			if l.Type() != "vxlan" {
+				continue
+			}
+			if err := h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
 				return fmt.Errorf("remove the tunnel %s: %w", l.Attrs().Name, err)
 			}
+		}
+		if !again {
+			return nil
 		}
 	}
 	return nil

@@ -926,8 +926,8 @@ type UpLabRequest struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Where the switches connect instead of what the file says, if not empty.
 	Controllers []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
-	// The text of a resource file, at most 64 KiB: the machines, reached by ssh as the lab service's
-	// user, over which the lab is spread; empty: the machine of the service.
+	// Has to be empty: the lab comes up on the machine of the service. Unimplemented for the text of a
+	// resource file, as Lab.MapLabTestbed takes it.
 	Machines      string `protobuf:"bytes,4,opt,name=machines,proto3" json:"machines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -185,7 +185,7 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 		return nil, err
 	}
 	if req.GetMachines() != "" {
-		return nil, api.Errorf(codes.Unimplemented, "this service brings labs up on its own machine only: leave machines out, and spread a lab with `weft lab up --machines`")
+		return nil, api.Errorf(codes.Unimplemented, "this service brings labs up on its own machine only: leave machines out")
 	}
 	t, err := s.made(req.GetFile())
 	if err != nil {

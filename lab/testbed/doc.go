@@ -1,12 +1,7 @@
-// Package testbed spreads a lab over machines that are reached by ssh: it reads
-// the file that names them (Parse), says which node runs where (Map), cuts the
-// lab into one lab file for each machine, whose links to others are tunnels
-// (lab.Tunnel), and has weft on each machine bring its part up.
+// Package testbed says how a lab would be spread over machines: it reads the file
+// that names them (Parse) and places the nodes (Map). It asks no machine, and makes
+// nothing.
 //
-// Machines are reached by OpenSSH's own client, so that its configuration, agents
-// and jump hosts count; host keys are always checked. What is known of a lab that
-// is up, and which of its nodes is where, is kept on this machine.
-//
-// Package lab knows nothing of it: a part is an ordinary lab. cmd/weft and
-// lab/serve may import it.
+// Package lab knows nothing of it: a part is an ordinary lab, whose links to others
+// are tunnels (lab.Tunnel). cmd/weft and lab/serve may import it.
 package testbed

@@ -13,8 +13,9 @@ func labMapCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map TOPOLOGY --machines FILE",
 		Short: "Show on which machine each node of a lab would run",
-		Long: `Show on which machine each node of a lab would run that weft lab up spreads over
-machines, which links go between machines, and what each machine gets. Nodes that
+		Long: `Show on which machine each node of a lab would run if it were spread over machines,
+which links would go between machines, and what each machine would get. No lab is
+brought up so yet: a part of one is a lab file whose links have tunnel:. Nodes that
 the resource file places are there; the others are placed so that few links are
 cut and machines get nodes by their cores. No machine is asked, and nothing is made.
 

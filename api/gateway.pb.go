@@ -465,9 +465,12 @@ func (x *WorkerService) GetRole() string {
 	return ""
 }
 
-// What GetPlan is asked.
+// What GetPlan is asked. NotFound if it is not in the history; FailedPrecondition if the
+// controller runs without a plan.
 type GetPlanRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the plan; 0: the one in force.
+	Generation    uint64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,13 +505,29 @@ func (*GetPlanRequest) Descriptor() ([]byte, []int) {
 	return file_gateway_proto_rawDescGZIP(), []int{5}
 }
 
+func (x *GetPlanRequest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
 // A plan: which service runs in which process.
 type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// YAML.
+	// YAML; of one of the history, without the configuration, which has a history of its own.
+	// Left out of lists.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// Counts the plans that have been in force.
-	Generation    uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Of the plan. This and what follows is said of those of the history.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// in-force, or former.
+	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	// Where it came from: the northbound, roll-back to 3, or the start.
+	Source string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	// RFC 3339; empty: not known.
+	Applied       string `protobuf:"bytes,6,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -557,6 +576,174 @@ func (x *Plan) GetGeneration() uint64 {
 	return 0
 }
 
+func (x *Plan) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Plan) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Plan) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Plan) GetApplied() string {
+	if x != nil {
+		return x.Applied
+	}
+	return ""
+}
+
+// What ListPlans is asked.
+type ListPlansRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlansRequest) Reset() {
+	*x = ListPlansRequest{}
+	mi := &file_gateway_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlansRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlansRequest) ProtoMessage() {}
+
+func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
+func (*ListPlansRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{7}
+}
+
+// The answer of ListPlans.
+type ListPlansResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first, without their texts.
+	Plans         []*Plan `protobuf:"bytes,1,rep,name=plans,proto3" json:"plans,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlansResponse) Reset() {
+	*x = ListPlansResponse{}
+	mi := &file_gateway_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlansResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlansResponse) ProtoMessage() {}
+
+func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
+func (*ListPlansResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListPlansResponse) GetPlans() []*Plan {
+	if x != nil {
+		return x.Plans
+	}
+	return nil
+}
+
+// What RollbackPlan is asked. NotFound if that plan is not in the history; InvalidArgument
+// if it does not suit this build; FailedPrecondition if the configuration does not fit it,
+// if there is none before the one in force, or the controller runs without a plan.
+type RollbackPlanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the plan; 0: the one before the one in force.
+	Generation uint64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Only says what would change.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackPlanRequest) Reset() {
+	*x = RollbackPlanRequest{}
+	mi := &file_gateway_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackPlanRequest) ProtoMessage() {}
+
+func (x *RollbackPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackPlanRequest.ProtoReflect.Descriptor instead.
+func (*RollbackPlanRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RollbackPlanRequest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *RollbackPlanRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // What ApplyPlan is asked. InvalidArgument, with the lines, if something in it is wrong;
 // Aborted if made_from is not in force any more; FailedPrecondition if the controller runs
 // without a plan.
@@ -575,7 +762,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +774,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +787,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{7}
+	return file_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyPlanRequest) GetText() string {
@@ -637,7 +824,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +836,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +849,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{8}
+	return file_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ApplyPlanResponse) GetChanges() []string {
@@ -688,7 +875,7 @@ type GetInfoRequest struct {
 
 func (x *GetInfoRequest) Reset() {
 	*x = GetInfoRequest{}
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +887,7 @@ func (x *GetInfoRequest) String() string {
 func (*GetInfoRequest) ProtoMessage() {}
 
 func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +900,7 @@ func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetInfoRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{9}
+	return file_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 // What is running.
@@ -737,7 +924,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +936,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +949,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{10}
+	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Info) GetVersion() string {
@@ -836,7 +1023,7 @@ type ServiceInfo struct {
 
 func (x *ServiceInfo) Reset() {
 	*x = ServiceInfo{}
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +1035,7 @@ func (x *ServiceInfo) String() string {
 func (*ServiceInfo) ProtoMessage() {}
 
 func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +1048,7 @@ func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
 func (*ServiceInfo) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{11}
+	return file_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ServiceInfo) GetName() string {
@@ -954,7 +1141,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1153,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1166,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{12}
+	return file_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -1031,7 +1218,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1230,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1243,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{13}
+	return file_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Token) GetName() string {
@@ -1110,7 +1297,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1309,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1322,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{14}
+	return file_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 // The answer of ListTokens.
@@ -1149,7 +1336,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1348,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1361,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{15}
+	return file_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -1195,7 +1382,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1394,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1407,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{16}
+	return file_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevokeTokenRequest) GetName() string {
@@ -1241,7 +1428,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1440,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1453,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{17}
+	return file_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RevokeTokenResponse) GetRevoked() bool {
@@ -1293,7 +1480,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1492,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1505,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{18}
+	return file_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAuditRequest) GetWho() string {
@@ -1377,7 +1564,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1576,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1589,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{19}
+	return file_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AuditRecord) GetTime() string {
@@ -1479,7 +1666,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1678,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1691,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{20}
+	return file_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1529,7 +1716,7 @@ type EventPosition struct {
 
 func (x *EventPosition) Reset() {
 	*x = EventPosition{}
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1728,7 @@ func (x *EventPosition) String() string {
 func (*EventPosition) ProtoMessage() {}
 
 func (x *EventPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1741,7 @@ func (x *EventPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
 func (*EventPosition) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{21}
+	return file_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EventPosition) GetEpoch() uint64 {
@@ -1593,7 +1780,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1792,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1805,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{22}
+	return file_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReadEventsRequest) GetPosition() *EventPosition {
@@ -1658,7 +1845,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1857,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1870,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{23}
+	return file_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadEventsResponse) GetPosition() *EventPosition {
@@ -1726,7 +1913,7 @@ type LoggedEvent struct {
 
 func (x *LoggedEvent) Reset() {
 	*x = LoggedEvent{}
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1925,7 @@ func (x *LoggedEvent) String() string {
 func (*LoggedEvent) ProtoMessage() {}
 
 func (x *LoggedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1938,7 @@ func (x *LoggedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoggedEvent.ProtoReflect.Descriptor instead.
 func (*LoggedEvent) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{24}
+	return file_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LoggedEvent) GetNumber() uint64 {
@@ -1836,13 +2023,28 @@ const file_gateway_proto_rawDesc = "" +
 	"\rWorkerService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
-	"\x04role\x18\x03 \x01(\tR\x04role\"\x10\n" +
-	"\x0eGetPlanRequest\":\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\"0\n" +
+	"\x0eGetPlanRequest\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\"\x96\x01\n" +
 	"\x04Plan\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\"\\\n" +
+	"generation\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\x12\x18\n" +
+	"\aapplied\x18\x06 \x01(\tR\aapplied\"\x12\n" +
+	"\x10ListPlansRequest\"8\n" +
+	"\x11ListPlansResponse\x12#\n" +
+	"\x05plans\x18\x01 \x03(\v2\r.weft.v1.PlanR\x05plans\"N\n" +
+	"\x13RollbackPlanRequest\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"\\\n" +
 	"\x10ApplyPlanRequest\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1b\n" +
@@ -1930,15 +2132,17 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\x9b\x16\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xa9\x18\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
 	"ReadEvents\x12\x1a.weft.v1.ReadEventsRequest\x1a\x1b.weft.v1.ReadEventsResponse\"\x1c\xea\xe0\x18\x18\b\x01*\x14POST /v1/events:read\x12n\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"$\xea\xe0\x18 \b\x01\"\vget workers*\x0fGET /v1/workers\x12\x7f\n" +
-	"\rReadWorkerLog\x12\x1d.weft.v1.ReadWorkerLogRequest\x1a\x1e.weft.v1.ReadWorkerLogResponse\"/\xea\xe0\x18+\b\x02\"\bget logs*\x1dGET /v1/workers/{worker}/logs\x12R\n" +
-	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x1f\xea\xe0\x18\x1b\b\x03\"\tplan show*\fGET /v1/plan\x12b\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12\\\n" +
+	"\rReadWorkerLog\x12\x1d.weft.v1.ReadWorkerLogRequest\x1a\x1e.weft.v1.ReadWorkerLogResponse\"/\xea\xe0\x18+\b\x02\"\bget logs*\x1dGET /v1/workers/{worker}/logs\x12u\n" +
+	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"B\xea\xe0\x18>\b\x03\"\tplan show*\fGET /v1/plan*!GET /v1/plan/history/{generation}\x12b\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12n\n" +
+	"\tListPlans\x12\x19.weft.v1.ListPlansRequest\x1a\x1a.weft.v1.ListPlansResponse\"*\xea\xe0\x18&\b\x03\"\fplan history*\x14GET /v1/plan/history\x12y\n" +
+	"\fRollbackPlan\x12\x1c.weft.v1.RollbackPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"/\xea\xe0\x18+\b\x03\x10\x01\"\rplan rollback*\x16POST /v1/plan:rollback\x12\\\n" +
 	"\bShowPlan\x12\x18.weft.v1.ShowPlanRequest\x1a\x19.weft.v1.ShowPlanResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:show\x12`\n" +
 	"\tCheckPlan\x12\x19.weft.v1.CheckPlanRequest\x1a\x1a.weft.v1.CheckPlanResponse\"\x1c\xea\xe0\x18\x18\b\x03*\x14POST /v1/plans:check\x12_\n" +
 	"\tDiffPlans\x12\x19.weft.v1.DiffPlansRequest\x1a\x1a.weft.v1.DiffPlansResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:diff\x12\x84\x01\n" +
@@ -1975,7 +2179,7 @@ func file_gateway_proto_rawDescGZIP() []byte {
 	return file_gateway_proto_rawDescData
 }
 
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_gateway_proto_goTypes = []any{
 	(*ListWorkersRequest)(nil),    // 0: weft.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil),   // 1: weft.v1.ListWorkersResponse
@@ -1984,131 +2188,139 @@ var file_gateway_proto_goTypes = []any{
 	(*WorkerService)(nil),         // 4: weft.v1.WorkerService
 	(*GetPlanRequest)(nil),        // 5: weft.v1.GetPlanRequest
 	(*Plan)(nil),                  // 6: weft.v1.Plan
-	(*ApplyPlanRequest)(nil),      // 7: weft.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),     // 8: weft.v1.ApplyPlanResponse
-	(*GetInfoRequest)(nil),        // 9: weft.v1.GetInfoRequest
-	(*Info)(nil),                  // 10: weft.v1.Info
-	(*ServiceInfo)(nil),           // 11: weft.v1.ServiceInfo
-	(*CreateTokenRequest)(nil),    // 12: weft.v1.CreateTokenRequest
-	(*Token)(nil),                 // 13: weft.v1.Token
-	(*ListTokensRequest)(nil),     // 14: weft.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 15: weft.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),    // 16: weft.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),   // 17: weft.v1.RevokeTokenResponse
-	(*ListAuditRequest)(nil),      // 18: weft.v1.ListAuditRequest
-	(*AuditRecord)(nil),           // 19: weft.v1.AuditRecord
-	(*ListAuditResponse)(nil),     // 20: weft.v1.ListAuditResponse
-	(*EventPosition)(nil),         // 21: weft.v1.EventPosition
-	(*ReadEventsRequest)(nil),     // 22: weft.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),    // 23: weft.v1.ReadEventsResponse
-	(*LoggedEvent)(nil),           // 24: weft.v1.LoggedEvent
-	nil,                           // 25: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                   // 26: weft.v1.App
-	(*anypb.Any)(nil),             // 27: google.protobuf.Any
-	(*ReadWorkerLogRequest)(nil),  // 28: weft.v1.ReadWorkerLogRequest
-	(*ShowPlanRequest)(nil),       // 29: weft.v1.ShowPlanRequest
-	(*CheckPlanRequest)(nil),      // 30: weft.v1.CheckPlanRequest
-	(*DiffPlansRequest)(nil),      // 31: weft.v1.DiffPlansRequest
-	(*GetConfigRequest)(nil),      // 32: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 33: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 34: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 35: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 36: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 37: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 38: weft.v1.RepairStoreRequest
-	(*GetWorkRequest)(nil),        // 39: weft.v1.GetWorkRequest
-	(*GetScalingRequest)(nil),     // 40: weft.v1.GetScalingRequest
-	(*ListCrossingsRequest)(nil),  // 41: weft.v1.ListCrossingsRequest
-	(*TakeProfileRequest)(nil),    // 42: weft.v1.TakeProfileRequest
-	(*TracePacketRequest)(nil),    // 43: weft.v1.TracePacketRequest
-	(*WatchPacketsRequest)(nil),   // 44: weft.v1.WatchPacketsRequest
-	(*ReadWorkerLogResponse)(nil), // 45: weft.v1.ReadWorkerLogResponse
-	(*ShowPlanResponse)(nil),      // 46: weft.v1.ShowPlanResponse
-	(*CheckPlanResponse)(nil),     // 47: weft.v1.CheckPlanResponse
-	(*DiffPlansResponse)(nil),     // 48: weft.v1.DiffPlansResponse
-	(*Configuration)(nil),         // 49: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 50: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 51: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 52: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 53: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 54: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 55: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 56: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 57: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 58: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 59: weft.v1.PacketTrace
-	(*WatchPacketsResponse)(nil),  // 60: weft.v1.WatchPacketsResponse
+	(*ListPlansRequest)(nil),      // 7: weft.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),     // 8: weft.v1.ListPlansResponse
+	(*RollbackPlanRequest)(nil),   // 9: weft.v1.RollbackPlanRequest
+	(*ApplyPlanRequest)(nil),      // 10: weft.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),     // 11: weft.v1.ApplyPlanResponse
+	(*GetInfoRequest)(nil),        // 12: weft.v1.GetInfoRequest
+	(*Info)(nil),                  // 13: weft.v1.Info
+	(*ServiceInfo)(nil),           // 14: weft.v1.ServiceInfo
+	(*CreateTokenRequest)(nil),    // 15: weft.v1.CreateTokenRequest
+	(*Token)(nil),                 // 16: weft.v1.Token
+	(*ListTokensRequest)(nil),     // 17: weft.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),    // 18: weft.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),    // 19: weft.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),   // 20: weft.v1.RevokeTokenResponse
+	(*ListAuditRequest)(nil),      // 21: weft.v1.ListAuditRequest
+	(*AuditRecord)(nil),           // 22: weft.v1.AuditRecord
+	(*ListAuditResponse)(nil),     // 23: weft.v1.ListAuditResponse
+	(*EventPosition)(nil),         // 24: weft.v1.EventPosition
+	(*ReadEventsRequest)(nil),     // 25: weft.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),    // 26: weft.v1.ReadEventsResponse
+	(*LoggedEvent)(nil),           // 27: weft.v1.LoggedEvent
+	nil,                           // 28: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                   // 29: weft.v1.App
+	(*anypb.Any)(nil),             // 30: google.protobuf.Any
+	(*ReadWorkerLogRequest)(nil),  // 31: weft.v1.ReadWorkerLogRequest
+	(*ShowPlanRequest)(nil),       // 32: weft.v1.ShowPlanRequest
+	(*CheckPlanRequest)(nil),      // 33: weft.v1.CheckPlanRequest
+	(*DiffPlansRequest)(nil),      // 34: weft.v1.DiffPlansRequest
+	(*GetConfigRequest)(nil),      // 35: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 36: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 37: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 38: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),       // 39: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 40: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 41: weft.v1.RepairStoreRequest
+	(*GetWorkRequest)(nil),        // 42: weft.v1.GetWorkRequest
+	(*GetScalingRequest)(nil),     // 43: weft.v1.GetScalingRequest
+	(*ListCrossingsRequest)(nil),  // 44: weft.v1.ListCrossingsRequest
+	(*TakeProfileRequest)(nil),    // 45: weft.v1.TakeProfileRequest
+	(*TracePacketRequest)(nil),    // 46: weft.v1.TracePacketRequest
+	(*WatchPacketsRequest)(nil),   // 47: weft.v1.WatchPacketsRequest
+	(*ReadWorkerLogResponse)(nil), // 48: weft.v1.ReadWorkerLogResponse
+	(*ShowPlanResponse)(nil),      // 49: weft.v1.ShowPlanResponse
+	(*CheckPlanResponse)(nil),     // 50: weft.v1.CheckPlanResponse
+	(*DiffPlansResponse)(nil),     // 51: weft.v1.DiffPlansResponse
+	(*Configuration)(nil),         // 52: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 53: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 54: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 55: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 56: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 57: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 58: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 59: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 60: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 61: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 62: weft.v1.PacketTrace
+	(*WatchPacketsResponse)(nil),  // 63: weft.v1.WatchPacketsResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
 	2,  // 1: weft.v1.ListWorkersResponse.store:type_name -> weft.v1.StoreState
 	4,  // 2: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
-	25, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	26, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
-	11, // 5: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
-	13, // 6: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
-	19, // 7: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
-	21, // 8: weft.v1.ReadEventsRequest.position:type_name -> weft.v1.EventPosition
-	21, // 9: weft.v1.ReadEventsResponse.position:type_name -> weft.v1.EventPosition
-	24, // 10: weft.v1.ReadEventsResponse.events:type_name -> weft.v1.LoggedEvent
-	27, // 11: weft.v1.LoggedEvent.event:type_name -> google.protobuf.Any
-	9,  // 12: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	22, // 13: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
-	0,  // 14: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	28, // 15: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
-	5,  // 16: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	7,  // 17: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	29, // 18: weft.v1.Gateway.ShowPlan:input_type -> weft.v1.ShowPlanRequest
-	30, // 19: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
-	31, // 20: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
-	32, // 21: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	33, // 22: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	34, // 23: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	35, // 24: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	36, // 25: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	37, // 26: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	38, // 27: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	12, // 28: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	14, // 29: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	16, // 30: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	18, // 31: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	39, // 32: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
-	40, // 33: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
-	41, // 34: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
-	42, // 35: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	43, // 36: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	44, // 37: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
-	10, // 38: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	23, // 39: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 40: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	45, // 41: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
-	6,  // 42: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 43: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	46, // 44: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
-	47, // 45: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
-	48, // 46: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
-	49, // 47: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	50, // 48: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	51, // 49: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	50, // 50: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	52, // 51: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	53, // 52: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	54, // 53: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 54: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 55: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 56: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 57: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	55, // 58: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	56, // 59: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	57, // 60: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	58, // 61: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	59, // 62: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	60, // 63: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
-	38, // [38:64] is the sub-list for method output_type
-	12, // [12:38] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	28, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
+	29, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
+	6,  // 5: weft.v1.ListPlansResponse.plans:type_name -> weft.v1.Plan
+	14, // 6: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
+	16, // 7: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
+	22, // 8: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
+	24, // 9: weft.v1.ReadEventsRequest.position:type_name -> weft.v1.EventPosition
+	24, // 10: weft.v1.ReadEventsResponse.position:type_name -> weft.v1.EventPosition
+	27, // 11: weft.v1.ReadEventsResponse.events:type_name -> weft.v1.LoggedEvent
+	30, // 12: weft.v1.LoggedEvent.event:type_name -> google.protobuf.Any
+	12, // 13: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	25, // 14: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
+	0,  // 15: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	31, // 16: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
+	5,  // 17: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	10, // 18: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	7,  // 19: weft.v1.Gateway.ListPlans:input_type -> weft.v1.ListPlansRequest
+	9,  // 20: weft.v1.Gateway.RollbackPlan:input_type -> weft.v1.RollbackPlanRequest
+	32, // 21: weft.v1.Gateway.ShowPlan:input_type -> weft.v1.ShowPlanRequest
+	33, // 22: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
+	34, // 23: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
+	35, // 24: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	36, // 25: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	37, // 26: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	38, // 27: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	39, // 28: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	40, // 29: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	41, // 30: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	15, // 31: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	17, // 32: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	19, // 33: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	21, // 34: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	42, // 35: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
+	43, // 36: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
+	44, // 37: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
+	45, // 38: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	46, // 39: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	47, // 40: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
+	13, // 41: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	26, // 42: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 43: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	48, // 44: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 45: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	11, // 46: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	8,  // 47: weft.v1.Gateway.ListPlans:output_type -> weft.v1.ListPlansResponse
+	11, // 48: weft.v1.Gateway.RollbackPlan:output_type -> weft.v1.ApplyPlanResponse
+	49, // 49: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
+	50, // 50: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
+	51, // 51: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
+	52, // 52: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	53, // 53: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	54, // 54: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	53, // 55: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	55, // 56: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	56, // 57: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	57, // 58: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	16, // 59: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	18, // 60: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	20, // 61: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	23, // 62: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	58, // 63: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	59, // 64: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	60, // 65: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	61, // 66: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	62, // 67: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	63, // 68: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
+	41, // [41:69] is the sub-list for method output_type
+	13, // [13:41] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -2133,7 +2345,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

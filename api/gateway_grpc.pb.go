@@ -25,6 +25,8 @@ const (
 	Gateway_ReadWorkerLog_FullMethodName  = "/weft.v1.Gateway/ReadWorkerLog"
 	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
 	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
+	Gateway_ListPlans_FullMethodName      = "/weft.v1.Gateway/ListPlans"
+	Gateway_RollbackPlan_FullMethodName   = "/weft.v1.Gateway/RollbackPlan"
 	Gateway_ShowPlan_FullMethodName       = "/weft.v1.Gateway/ShowPlan"
 	Gateway_CheckPlan_FullMethodName      = "/weft.v1.Gateway/CheckPlan"
 	Gateway_DiffPlans_FullMethodName      = "/weft.v1.Gateway/DiffPlans"
@@ -63,10 +65,14 @@ type GatewayClient interface {
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 	// The last lines that a process of the controller has logged.
 	ReadWorkerLog(ctx context.Context, in *ReadWorkerLogRequest, opts ...grpc.CallOption) (*ReadWorkerLogResponse, error)
-	// The plan in force.
+	// The plan in force, or one of the history.
 	GetPlan(ctx context.Context, in *GetPlanRequest, opts ...grpc.CallOption) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opts ...grpc.CallOption) (*ApplyPlanResponse, error)
+	// The plans that are remembered, which are the last fifty that were applied.
+	ListPlans(ctx context.Context, in *ListPlansRequest, opts ...grpc.CallOption) (*ListPlansResponse, error)
+	// Applies a plan of the history anew. The configuration stays as it is.
+	RollbackPlan(ctx context.Context, in *RollbackPlanRequest, opts ...grpc.CallOption) (*ApplyPlanResponse, error)
 	// A plan, of a text or in force, as it can be drawn.
 	ShowPlan(ctx context.Context, in *ShowPlanRequest, opts ...grpc.CallOption) (*ShowPlanResponse, error)
 	// What is wrong with a plan. Nothing is started.
@@ -178,6 +184,26 @@ func (c *gatewayClient) ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ApplyPlanResponse)
 	err := c.cc.Invoke(ctx, Gateway_ApplyPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ListPlans(ctx context.Context, in *ListPlansRequest, opts ...grpc.CallOption) (*ListPlansResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPlansResponse)
+	err := c.cc.Invoke(ctx, Gateway_ListPlans_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) RollbackPlan(ctx context.Context, in *RollbackPlanRequest, opts ...grpc.CallOption) (*ApplyPlanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyPlanResponse)
+	err := c.cc.Invoke(ctx, Gateway_RollbackPlan_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -400,10 +426,14 @@ type GatewayServer interface {
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	// The last lines that a process of the controller has logged.
 	ReadWorkerLog(context.Context, *ReadWorkerLogRequest) (*ReadWorkerLogResponse, error)
-	// The plan in force.
+	// The plan in force, or one of the history.
 	GetPlan(context.Context, *GetPlanRequest) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error)
+	// The plans that are remembered, which are the last fifty that were applied.
+	ListPlans(context.Context, *ListPlansRequest) (*ListPlansResponse, error)
+	// Applies a plan of the history anew. The configuration stays as it is.
+	RollbackPlan(context.Context, *RollbackPlanRequest) (*ApplyPlanResponse, error)
 	// A plan, of a text or in force, as it can be drawn.
 	ShowPlan(context.Context, *ShowPlanRequest) (*ShowPlanResponse, error)
 	// What is wrong with a plan. Nothing is started.
@@ -478,6 +508,12 @@ func (UnimplementedGatewayServer) GetPlan(context.Context, *GetPlanRequest) (*Pl
 }
 func (UnimplementedGatewayServer) ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ApplyPlan not implemented")
+}
+func (UnimplementedGatewayServer) ListPlans(context.Context, *ListPlansRequest) (*ListPlansResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPlans not implemented")
+}
+func (UnimplementedGatewayServer) RollbackPlan(context.Context, *RollbackPlanRequest) (*ApplyPlanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollbackPlan not implemented")
 }
 func (UnimplementedGatewayServer) ShowPlan(context.Context, *ShowPlanRequest) (*ShowPlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ShowPlan not implemented")
@@ -664,6 +700,42 @@ func _Gateway_ApplyPlan_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).ApplyPlan(ctx, req.(*ApplyPlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ListPlans_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPlansRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ListPlans(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ListPlans_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ListPlans(ctx, req.(*ListPlansRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_RollbackPlan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackPlanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).RollbackPlan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_RollbackPlan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).RollbackPlan(ctx, req.(*RollbackPlanRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1058,6 +1130,14 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ApplyPlan",
 			Handler:    _Gateway_ApplyPlan_Handler,
+		},
+		{
+			MethodName: "ListPlans",
+			Handler:    _Gateway_ListPlans_Handler,
+		},
+		{
+			MethodName: "RollbackPlan",
+			Handler:    _Gateway_RollbackPlan_Handler,
 		},
 		{
 			MethodName: "ShowPlan",

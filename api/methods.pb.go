@@ -138,10 +138,14 @@ var (
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
 	// The last lines that a process of the controller has logged.
 	ReadWorkerLog = Method[ReadWorkerLogRequest, ReadWorkerLogResponse]{"gateway.ReadWorkerLog"}
-	// The plan in force.
+	// The plan in force, or one of the history.
 	GetPlan = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
+	// The plans that are remembered, which are the last fifty that were applied.
+	ListPlans = Method[ListPlansRequest, ListPlansResponse]{"gateway.ListPlans"}
+	// Applies a plan of the history anew. The configuration stays as it is.
+	RollbackPlan = Method[RollbackPlanRequest, ApplyPlanResponse]{"gateway.RollbackPlan"}
 	// A plan, of a text or in force, as it can be drawn.
 	ShowPlan = Method[ShowPlanRequest, ShowPlanResponse]{"gateway.ShowPlan"}
 	// What is wrong with a plan. Nothing is started.
@@ -458,6 +462,8 @@ var methods = []AnyMethod{
 	ReadWorkerLog,
 	GetPlan,
 	ApplyPlan,
+	ListPlans,
+	RollbackPlan,
 	ShowPlan,
 	CheckPlan,
 	DiffPlans,

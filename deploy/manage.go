@@ -142,8 +142,17 @@ func (n *Node) place(service string) int {
 	return slices.IndexFunc(n.config.Specs, func(s weft.Spec) bool { return s.Name == service })
 }
 
-// GetPlan returns the plan in force.
-func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
+// GetPlan returns the plan in force, or one of the history.
+func (n *Node) GetPlan(ctx context.Context, req *api.GetPlanRequest) (*api.Plan, error) {
+	if req.GetGeneration() != 0 {
+		_, former, place, err := n.ofHistory(ctx, req.Generation)
+		if err != nil {
+			return nil, err
+		}
+		m := formerPlan(former, place == 0)
+		m.Text = former.Plan
+		return m, nil
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current == nil {
@@ -155,11 +164,12 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 // ApplyPlan brings another plan into force. It returns when the plan is
 // written; the processes then apply it, and ListWorkers shows their progress.
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
-	return n.applyPlan(ctx, req, "")
+	return n.applyPlan(ctx, req, "the northbound", "")
 }
 
-// applyPlan is ApplyPlan for a reason, which the directory keeps.
-func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, why string) (*api.ApplyPlanResponse, error) {
+// applyPlan is ApplyPlan of a plan from somewhere, which the history keeps unless
+// that is empty, and for a reason, which the directory keeps.
+func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source, why string) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -206,6 +216,11 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, why str
 	next.Why = why
 	if err := n.directory.Put(ctx, next, revision); err != nil {
 		return nil, api.Errorf(codes.Aborted, "%w", err)
+	}
+	if source != "" {
+		if err := n.record(ctx, old, next, source); err != nil {
+			n.log.Warn("the plan is not in the history", "error", err)
+		}
 	}
 	n.log.Info("plan is applied", "plan", p.Name, "generation", next.Generation, "configuration", chosen.Why)
 	if err := n.configs.Start(ctx, chosen, n.now()); err != nil {

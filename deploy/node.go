@@ -85,6 +85,7 @@ type Node struct {
 	worker        *local.Worker
 	directory     *members.Directory
 	configs       *config.Store
+	history       *members.History
 	links         members.Links
 	configMetrics *configMetrics
 	trials        sync.WaitGroup // of configurations
@@ -143,6 +144,10 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	history, err := members.OpenHistory(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
 	self := uint64(time.Now().UnixNano())
 	entries, err := d.Entries(ctx)
 	if err != nil {
@@ -154,7 +159,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		}
 	}
 	n := &Node{
-		config: c, directory: d, configs: configs, log: c.Log, self: self,
+		config: c, directory: d, configs: configs, history: history, log: c.Log, self: self,
 		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, senders: map[string]*sender{},
 		changed: local.NewSignal(), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}

@@ -59,6 +59,14 @@ func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api
 	return l.node.ApplyPlan(ctx, r)
 }
 
+func (l *lateNode) ListPlans(ctx context.Context, r *api.ListPlansRequest) (*api.ListPlansResponse, error) {
+	return l.node.ListPlans(ctx, r)
+}
+
+func (l *lateNode) RollbackPlan(ctx context.Context, r *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
+	return l.node.RollbackPlan(ctx, r)
+}
+
 // partitioned runs a plan like the built-in multi: partitions by name, each
 // with its switches as a plan writes them. beside are services in a worker of
 // no partition.

@@ -30,6 +30,16 @@ func (o onePlan) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	return nil, err
 }
 
+func (o onePlan) ListPlans(context.Context, *api.ListPlansRequest) (*api.ListPlansResponse, error) {
+	_, err := o.GetPlan(context.Background(), nil)
+	return nil, err
+}
+
+func (o onePlan) RollbackPlan(context.Context, *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
+	_, err := o.GetPlan(context.Background(), nil)
+	return nil, err
+}
+
 // noPlanner is Planner where no process can look at plans.
 type noPlanner struct{}
 

@@ -46,6 +46,8 @@ type Plans interface {
 	ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error)
 	GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error)
 	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
+	ListPlans(context.Context, *api.ListPlansRequest) (*api.ListPlansResponse, error)
+	RollbackPlan(context.Context, *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error)
 }
 
 // Planner looks at plans that clients show, and at the one in force.
@@ -200,6 +202,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	}
 	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ReadEvents, events.read), itself(api.ListWorkers, plans.ListWorkers),
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
+		itself(api.ListPlans, plans.ListPlans), itself(api.RollbackPlan, plans.RollbackPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
 		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling), itself(api.WatchPackets, s.watch.next),

@@ -102,6 +102,14 @@ func (fakePlans) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	return &api.ApplyPlanResponse{Generation: 4}, nil
 }
 
+func (fakePlans) ListPlans(context.Context, *api.ListPlansRequest) (*api.ListPlansResponse, error) {
+	return &api.ListPlansResponse{}, nil
+}
+
+func (fakePlans) RollbackPlan(context.Context, *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
+	return &api.ApplyPlanResponse{}, nil
+}
+
 func (fakePlans) ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
 	return &api.ShowPlanResponse{}, nil
 }

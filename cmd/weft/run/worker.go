@@ -387,6 +387,14 @@ func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api
 	return (*l.node).ApplyPlan(ctx, r)
 }
 
+func (l *lateNode) ListPlans(ctx context.Context, r *api.ListPlansRequest) (*api.ListPlansResponse, error) {
+	return (*l.node).ListPlans(ctx, r)
+}
+
+func (l *lateNode) RollbackPlan(ctx context.Context, r *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
+	return (*l.node).RollbackPlan(ctx, r)
+}
+
 func (l *lateNode) GetConfig(ctx context.Context, r *api.GetConfigRequest) (*api.Configuration, error) {
 	return (*l.node).GetConfig(ctx, r)
 }

@@ -193,6 +193,15 @@ func TestUpPlan(t *testing.T) {
 	if out := must(t, "plan show --running"); !strings.HasPrefix(out, fmt.Sprintf("scale: %d services in 6 processes", len(usualSpecs()))) {
 		t.Errorf("weft plan show --running after weft apply scale:\n%s", out)
 	}
+	if out := must(t, "plan history"); !regexp.MustCompile(`(?s)2 +in-force +scale +\S+ +the northbound.*1 +former +split +- +the start`).MatchString(out) {
+		t.Errorf("weft plan history:\n%s", out)
+	}
+	if out := must(t, "plan rollback 1 --dry-run"); !strings.Contains(out, "~ name: scale -> split") {
+		t.Errorf("weft plan rollback: %s", out)
+	}
+	if out := must(t, "plan show --number 1"); !strings.HasPrefix(out, "split: ") {
+		t.Errorf("weft plan show --number 1:\n%s", out)
+	}
 
 	// One supervisor per directory.
 	second := startWeft(t, "up", "split", "--data-dir", dir, "--listen", freeAddress(t), "--http", freeAddress(t))

@@ -46,31 +46,12 @@ in the new plan.`,
 			if err != nil {
 				return err
 			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.ApplyPlan(c.Ctx, &api.ApplyPlanRequest{Text: string(text), DryRun: dry})
-			if err != nil {
-				return err
-			}
-			err = out.Print(cmd, m, func(t *cli.Table) {
-				for _, change := range m.Changes {
-					fmt.Fprintln(t, change)
-				}
-				if len(m.Changes) == 0 {
-					fmt.Fprintln(t, "nothing changes: this is the plan in force")
-				}
+			return applied(cmd, &r, &out, dry, wait, func(c *cli.Controller) (*api.ApplyPlanResponse, error) {
+				return c.ApplyPlan(c.Ctx, &api.ApplyPlanRequest{Text: string(text), DryRun: dry})
 			})
-			if err != nil || dry || len(m.Changes) == 0 {
-				return err
-			}
-			return AwaitPlan(cmd.Context(), c, m.Generation, wait, cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
-	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait until all processes have carried it out")
+	applyFlags(cmd, &dry, &wait)
 	r.Flags(cmd)
 	out.Flag(cmd)
 	return cmd

@@ -22,9 +22,10 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
 		Example: `  weft plan list
   weft plan show scale
   weft plan show --running
+  weft plan history
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
-	cmd.AddCommand(planListCommand(), planShowCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand())
+	cmd.AddCommand(planListCommand(), planShowCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand(), planHistoryCommand(), planRollbackCommand())
 	cmd.AddCommand(more...)
 	return cmd
 }

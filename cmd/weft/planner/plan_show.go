@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,8 +21,9 @@ func planShowCommand() *cobra.Command {
 	var r cli.Remote
 	var format string
 	var running bool
+	var number uint64
 	cmd := &cobra.Command{
-		Use:   "show PLAN | --running",
+		Use:   "show PLAN | --running | --number N",
 		Short: "Draw a plan",
 		Long: `Draw a plan, a built-in one, that of a file, or that which a running controller
 carries out: the workers with their services, the way of a packet-in through
@@ -30,13 +32,20 @@ packet-in have their number in it. With -o yaml and -o json the plan itself is
 printed, in full: to edit, and for programs.`,
 		Example: `  weft plan show split
   weft plan show --running
+  weft plan show --number 3 -o yaml
   weft plan show mine.yaml -o svg > plan.svg
   weft plan show scale -o yaml > mine.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if running && number > 0 {
+				return errors.New("--running is the plan in force; leave --number out")
+			}
+			if number > 0 && len(args) > 0 {
+				return fmt.Errorf("--number is a plan of the history; leave %s out", args[0])
+			}
 			if running && len(args) > 0 {
 				return fmt.Errorf("--running is the plan in force; leave %s out", args[0])
 			}
-			if !running {
+			if !running && number == 0 {
 				return cobra.ExactArgs(1)(cmd, args)
 			}
 			return nil
@@ -53,8 +62,8 @@ printed, in full: to edit, and for programs.`,
 			}
 			var p *plan.Plan
 			var err error
-			if running {
-				p, err = fetchPlan(&r, cmd)
+			if running || number > 0 {
+				p, err = fetchPlan(&r, cmd, number)
 			} else if p, err = ReadPlan(args[0]); err == nil {
 				err = p.Check(AllSpecs())
 			}
@@ -70,24 +79,26 @@ printed, in full: to edit, and for programs.`,
 		},
 	}
 	cmd.Flags().BoolVar(&running, "running", false, "the plan that a running controller carries out")
+	cmd.Flags().Uint64Var(&number, "number", 0, "one of the history of a running controller, as weft plan history lists them")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", strings.Join(planFormats[:3], ", ")+" or yaml")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
 	r.Flags(cmd)
 	return cmd
 }
 
-// fetchPlan returns the plan that the controller carries out.
-func fetchPlan(r *cli.Remote, cmd *cobra.Command) (*plan.Plan, error) {
+// fetchPlan returns the plan that the controller carries out, or one of its
+// history.
+func fetchPlan(r *cli.Remote, cmd *cobra.Command, number uint64) (*plan.Plan, error) {
 	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	m, err := c.GetPlan(c.Ctx, &api.GetPlanRequest{})
+	m, err := c.GetPlan(c.Ctx, &api.GetPlanRequest{Generation: number})
 	if err != nil {
 		return nil, err
 	}
-	return plan.Parse("plan in force", []byte(m.Text))
+	return plan.Parse("plan of the controller", []byte(m.Text))
 }
 
 // drawPlan returns a plan in one of planFormats.

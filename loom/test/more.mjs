@@ -46,6 +46,29 @@ export const more = [
     },
   },
   {
+    name: "the plan before is compared with the one in force, and put back",
+    async run(rig) {
+      const before = Number((await rig.get("/v1/plan")).generation);
+      await rig.post("/v1/plan", { text: (await rig.get("/v1/plan")).text.replace(/^name: .*$/m, "name: other") });
+      const page = await open(rig, "#/changes?tab=plan");
+      const history = page.getByRole("table", { name: "History of the plan" });
+      await history.getByRole("row", { name: /in-force .*other/ }).waitFor();
+      const former = (await rig.get("/v1/plan/history")).plans[1];
+      expect(Number(former.generation) <= before, `the plan before: ${JSON.stringify(former)}`);
+      await page.getByLabel("Before").selectOption(String(former.generation));
+      await page.getByLabel("After").selectOption(String(before + 1));
+      await page.getByRole("table", { name: /^From/ }).getByText("name: other").waitFor();
+      await page.getByRole("button", { name: /Go back to/ }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText(`~ name: other -> ${former.name}`).waitFor();
+      await dialog.getByRole("button", { name: "Go back" }).click();
+      await history.getByRole("row", { name: /in-force roll-back/ }).waitFor();
+      const plan = await rig.get("/v1/plan");
+      expect(plan.text.includes(`name: ${former.name}`), `the plan in force: ${plan.text}`);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
+    },
+  },
+  {
     name: "packets are watched as they walk through the processes",
     async run(rig) {
       const page = await open(rig, "#/services?tab=packets");

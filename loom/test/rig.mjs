@@ -109,6 +109,13 @@ export class Rig {
     return r.json();
   }
 
+  /** post tells the controller, as the machine's user. */
+  async post(path, body) {
+    const r = await fetch(this.origin + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    if (!r.ok) throw new Error(`${path}: ${r.status} ${await r.text()}`);
+    return r.json();
+  }
+
   /** command runs weft to its end. */
   command(...args) {
     const r = spawnSync(this.weft, args, { encoding: "utf8", timeout: 120000 });

@@ -141,6 +141,35 @@ export const lab = [
     },
   },
   {
+    name: "nodes are grouped and a note is written, by the keyboard, and both are in the file",
+    async run(rig) {
+      const page = await running(rig);
+      const canvas = page.getByTestId("canvas");
+      await canvas.focus();
+      await page.keyboard.press("Control+a");
+      await page.keyboard.press("g");
+      await page.getByTestId("group-name").fill("Site A");
+      await page.getByTestId("group-name").blur();
+      await canvas.focus();
+      await page.keyboard.press("t");
+      await page.getByTestId("note-text").fill("ring of the north <b>");
+      await page.getByTestId("note-text").blur();
+      const marks = page.getByRole("table", { name: "Groups and notes" });
+      await marks.getByText("Site A").waitFor();
+      await marks.getByText("ring of the north <b>").waitFor();
+      await page.getByRole("button", { name: "Text", exact: true }).click();
+      await page.locator(".cm-content").getByText("Site A").first().waitFor();
+      await page.getByRole("button", { name: "Show all" }).click();
+      await sleep(500);
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/groups.png` });
+      await page.getByTestId("deploy-button").click();
+      await page.getByRole("dialog").getByText("The running lab is as the text says.").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+      for (let i = 0; i < 4; i++) await page.getByRole("button", { name: "Undo", exact: true }).click();
+      await until("both undone", async () => (await marks.count()) === 0, 10);
+    },
+  },
+  {
     name: "a VLL that is drawn is set, carries pings, and goes when it is deleted from the drawing",
     async run(rig) {
       const page = await open(rig, "#/lab");

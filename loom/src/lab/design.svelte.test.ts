@@ -83,6 +83,40 @@ test("services are drawn between customer edges alone", () => {
   expect(d.lab.text).not.toContain("x-services");
 });
 
+test("groups and notes are kept in the file, follow their nodes, and are undone", () => {
+  const d = drawn();
+  d.chosen = new Set();
+  d.group();
+  expect(d.bad).toBe(true);
+  d.chosen = new Set(["s1", "h1"]);
+  d.group();
+  expect(d.lab.text).toContain("x-groups:\n  - {name: group1, colour: blue, nodes: [s1, h1]}");
+  d.chosen = new Set(["h1", "s2"]);
+  d.group();
+  expect(d.lab.groups.map((g) => [g.name, g.nodes])).toEqual([["group1", ["s1"]], ["group2", ["s2", "h1"]]]);
+  d.putIn(d.node("h1")!, "group/0");
+  d.rename(d.node("s1")!, "rome");
+  expect(d.lab.groups[0].nodes).toEqual(["rome", "h1"]);
+  d.setMark(d.lab.groups[0], { name: "Site: A", colour: "green" });
+  expect(d.lab.groups[0]).toMatchObject({ name: "Site: A", colour: "green" });
+  d.addNote([10.4, 20]);
+  d.setMark(d.lab.notes[0], { text: "<b>two</b>\nlines" });
+  d.nudge(5, 0);
+  expect(d.lab.notes).toMatchObject([{ text: "<b>two</b>\nlines", at: [15, 20] }]);
+  d.chosen = new Set(["group/0"]);
+  d.nudge(7, 0);
+  expect([d.node("rome")!.at, d.node("h1")!.at, d.node("s2")!.at]).toEqual([[7, 0], [7, 100], [100, 0]]);
+  d.chosen = new Set(["rome", "group/1"]);
+  d.remove();
+  expect(d.lab.groups.map((g) => g.nodes)).toEqual([["h1"]]);
+  d.chosen = new Set(["group/0", "note/0"]);
+  d.remove();
+  expect(d.lab.text).not.toMatch(/x-groups|x-notes/);
+  for (let i = 0; i < 2; i++) d.undo();
+  expect(d.lab.groups.length).toBe(2);
+  expect(d.problems).toEqual([]);
+});
+
 test("controllers are added, moved, deleted and joined to a node in band", () => {
   const d = drawn();
   d.view = "controllers";

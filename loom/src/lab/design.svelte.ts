@@ -2,7 +2,7 @@
 
 import { addressProblem, controllersOf, unusedAddress } from "./controllers";
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
-import { add, addTo, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Lab, type Link, type Node, type Problem, type Service } from "./document";
+import { add, addTo, mostMarks, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Group, type Lab, type Link, type Node, type Note, type Problem, type Service } from "./document";
 import { forget, load, save, type Draft } from "./drafts";
 import { History } from "./history";
 import { lay, type Layout, type Position } from "./layout";
@@ -15,7 +15,7 @@ const empty = "name: my-lab\n";
 const identity = ["dpid", "loopback", "loopback6", "mac", "ipv4", "ipv6", "gateway4", "gateway6", "port"];
 
 /** Mode is what a click on the canvas does. */
-export type Mode = { does: "select" } | { does: "connect"; from: string } | { does: "add"; type: NodeType };
+export type Mode = { does: "select" } | { does: "connect"; from: string } | { does: "add"; type: NodeType } | { does: "note" };
 
 export class Design {
   lab = $state.raw<Lab>(read(empty));
@@ -165,7 +165,7 @@ export class Design {
     this.redoes = this.history.redoes;
   }
   private prune() {
-    const there = new Set([...controllersOf(this.lab).map((c) => `controller/${c}`), ...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id), ...this.lab.services.map((s) => `service/${s.name}`)]);
+    const there = new Set([...controllersOf(this.lab).map((c) => `controller/${c}`), ...this.lab.nodes.map((n) => n.id), ...this.lab.links.map((l) => l.id), ...this.lab.groups.map((g) => g.id), ...this.lab.notes.map((n) => n.id), ...this.lab.services.map((s) => `service/${s.name}`)]);
     if ([...this.chosen].some((id) => !there.has(id))) this.chosen = new Set([...this.chosen].filter((id) => there.has(id)));
   }
 
@@ -273,7 +273,9 @@ export class Design {
 
   /** nudge moves what is chosen. */
   nudge(dx: number, dy: number) {
-    this.move(new Map(this.chosenNodes().map((n) => [n.id, [(n.at?.[0] ?? 0) + dx, (n.at?.[1] ?? 0) + dy]])));
+    const inside = new Set(this.lab.groups.filter((g) => this.chosen.has(g.id)).flatMap((g) => g.nodes));
+    const some = [...this.lab.nodes.filter((n) => this.chosen.has(n.id) || inside.has(n.name)), ...this.lab.notes.filter((n) => this.chosen.has(n.id))];
+    this.move(new Map(some.map((n) => [n.id, [(n.at?.[0] ?? 0) + dx, (n.at?.[1] ?? 0) + dy]])));
   }
 
   chosenNodes(): Node[] {
@@ -287,6 +289,49 @@ export class Design {
     this.edit(remove(this.lab, this.chosen), "deleting");
     this.chosen = new Set();
     this.tell(n === 1 ? "deleted" : `${n} deleted`);
+  }
+
+  /** group frames what is chosen; a node is in one group at most. */
+  group() {
+    const nodes = this.chosenNodes().map((n) => n.name);
+    if (nodes.length === 0) return this.tell("choose the nodes of the group first", true);
+    if (!this.may()) return;
+    if (this.lab.groups.length >= mostMarks) return this.tell(`a lab has at most ${mostMarks} groups`, true);
+    let now = this.lab;
+    for (const g of this.lab.groups) {
+      const left = g.nodes.filter((n) => !nodes.includes(n));
+      if (left.length < g.nodes.length) now = read(setIn(now, "x-groups", g.index, { nodes: left }));
+    }
+    const name = unused(new Set(this.lab.groups.map((g) => g.name)), "group");
+    this.edit(addTo(now, "x-groups", [{ name, colour: "blue", nodes }]), `grouping as ${name}`);
+    this.chosen = new Set([this.lab.groups.at(-1)!.id]);
+    this.tell(`${name} has ${nodes.length === 1 ? "a node" : `${nodes.length} nodes`}; name and colour stand beside the drawing`);
+  }
+
+  /** putIn has a node in a group, and in no other; "" in none. */
+  putIn(node: Node, id: string) {
+    if (!this.may()) return;
+    let now = this.lab;
+    for (const g of this.lab.groups) {
+      const left = g.nodes.filter((n) => n !== node.name);
+      if (g.id === id) left.push(node.name);
+      if (left.join() !== g.nodes.join()) now = read(setIn(now, "x-groups", g.index, { nodes: left }));
+    }
+    this.edit(now.text, `the group of ${node.name}`);
+  }
+
+  addNote(at: Position) {
+    if (!this.may()) return;
+    if (this.lab.notes.length >= mostMarks) return this.tell(`a lab has at most ${mostMarks} notes`, true);
+    this.edit(addTo(this.lab, "x-notes", [{ text: "Note", "x-position": at.map(Math.round) }]), "adding a note");
+    this.chosen = new Set([this.lab.notes.at(-1)!.id]);
+    this.mode = { does: "select" };
+    this.tell("note added; its text stands beside the drawing");
+  }
+
+  /** setMark changes what the file says of a group or note. */
+  setMark(mark: Group | Note, fields: Fields) {
+    if (this.may()) this.edit(setIn(this.lab, mark.id.startsWith("group/") ? "x-groups" : "x-notes", mark.index, fields), mark.id.startsWith("group/") ? "changing a group" : "changing a note");
   }
 
   /** rename returns what is wrong with the name; empty if it was taken. */

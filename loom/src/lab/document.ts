@@ -10,6 +10,9 @@ export const mostOctets = 1 << 20;
 /** mostNodes is how many nodes are drawn. */
 export const mostNodes = 5000;
 
+/** mostMarks is how many groups, and how many notes, are drawn. */
+export const mostMarks = 500;
+
 export type Fields = Record<string, unknown>;
 export type List = "switches" | "hosts" | "links";
 
@@ -57,6 +60,23 @@ export interface Service {
   fields: Fields;
 }
 
+/** Group is nodes that are drawn in one frame. */
+export interface Group {
+  id: string;
+  index: number;
+  name: string;
+  colour: string;
+  nodes: string[];
+}
+
+/** Note is a text on the drawing. */
+export interface Note {
+  id: string;
+  index: number;
+  text: string;
+  at: [number, number];
+}
+
 export interface Lab {
   text: string;
   name: string;
@@ -66,6 +86,8 @@ export interface Lab {
   nodes: Node[];
   links: Link[];
   services: Service[];
+  groups: Group[];
+  notes: Note[];
   problems: Problem[];
   /** broken says that the text cannot be read: nothing of it can be edited by drawing. */
   broken: boolean;
@@ -100,9 +122,15 @@ function has(map: YAMLMap, key: string): string {
   return textOf(find(map, key)?.value);
 }
 
+/** position returns where something stands; undefined if it does not say. */
+function position(item: YAMLMap): [number, number] | undefined {
+  const at = plain(find(item, "x-position")?.value);
+  return Array.isArray(at) && at.length === 2 && at.every((v) => typeof v === "number" && Math.abs(v) <= 1e6) ? [at[0] as number, at[1] as number] : undefined;
+}
+
 /** read reads the text of a lab file. It never fails: what is wrong is in problems. */
 export function read(text: string): Lab {
-  const lab: Lab = { text, name: "", controllers: [], at: "", nodes: [], links: [], services: [], problems: [], broken: true, root: null };
+  const lab: Lab = { text, name: "", controllers: [], at: "", nodes: [], links: [], services: [], groups: [], notes: [], problems: [], broken: true, root: null };
   if (text.length > mostOctets) {
     lab.problems.push({ line: 0, text: `the text has ${text.length.toLocaleString("en")} characters: a lab file in the browser has at most ${mostOctets.toLocaleString("en")}; bring it up by weft lab up` });
     return lab;
@@ -160,6 +188,19 @@ class Reader {
       const ends = find(item, "ends")?.value;
       lab.services.push({ index, name: has(item, "name"), type: has(item, "type"), ends: isSeq(ends) ? ends.items.map(textOf) : [], fields: plain(item) as Fields });
     }
+    this.marks();
+  }
+
+  /** marks reads what is drawn around nodes: groups and notes. */
+  private marks() {
+    const { lab } = this;
+    for (const [index, item] of this.list("x-groups").slice(0, mostMarks).entries()) {
+      const nodes = isMap(item) ? find(item, "nodes")?.value : null;
+      if (isMap(item)) lab.groups.push({ id: `group/${index}`, index, name: has(item, "name"), colour: has(item, "colour"), nodes: isSeq(nodes) ? nodes.items.map(textOf) : [] });
+    }
+    for (const [index, item] of this.list("x-notes").slice(0, mostMarks).entries()) {
+      if (isMap(item)) lab.notes.push({ id: `note/${index}`, index, text: has(item, "text").slice(0, 1000), at: position(item) ?? [0, 0] });
+    }
   }
 
   private line(node: { range?: [number, number, number] | null }): number {
@@ -185,9 +226,9 @@ class Reader {
     const wrong = nameProblem(name, this.names.has(name) ? [name] : []);
     const id = this.names.has(name) ? `${name}\n${list}${index}` : name;
     if (wrong) this.lab.problems.push({ line, text: wrong, of: id });
-    const at = plain(find(item, "x-position")?.value);
+    const at = position(item);
     const node: Node = { id, name, kind: list === "hosts" ? "host" : has(item, "kind") || "openflow", list, index, line, fields: plain(item) as Fields };
-    if (Array.isArray(at) && at.length === 2 && at.every((v) => typeof v === "number" && Math.abs(v) <= 1e6)) node.at = [at[0] as number, at[1] as number];
+    if (at) node.at = at;
     this.lab.nodes.push(node);
     if (!this.names.has(name)) this.names.set(name, node);
     if (list === "switches") return;
@@ -266,12 +307,12 @@ export function add(lab: Lab, more: Added): string {
   return text;
 }
 
-/** move returns the text with other positions of nodes. */
+/** move returns the text with other positions of nodes and notes. */
 export function move(lab: Lab, to: Map<string, [number, number]>): string {
   const splices: Splice[] = [];
-  for (const n of lab.nodes) {
+  for (const n of [...lab.nodes, ...lab.notes]) {
     const at = to.get(n.id);
-    const map = at && item(lab, n.list, n.index);
+    const map = at && item(lab, "list" in n ? n.list : "x-notes", n.index);
     if (!at || !map) continue;
     const rounded = [Math.round(at[0]) + 0, Math.round(at[1]) + 0];
     if (n.at && n.at[0] === rounded[0] && n.at[1] === rounded[1]) continue;
@@ -298,7 +339,7 @@ function start(text: string, key: string, value: unknown): Splice[] {
   return [{ from: text.length, to: text.length, text: `${fresh}${key}: ${flow(value)}\n` }];
 }
 
-/** remove returns the text without some nodes and links, nor the links of those nodes. */
+/** remove returns the text without some nodes, links, groups and notes, nor the links of those nodes. */
 export function remove(lab: Lab, ids: Set<string>): string {
   const gone = { switches: new Set<number>(), hosts: new Set<number>(), links: new Set<number>() };
   const names = new Set<string>();
@@ -308,6 +349,18 @@ export function remove(lab: Lab, ids: Set<string>): string {
     if (n.id === n.name) names.add(n.name);
   }
   const splices: Splice[] = [];
+  for (const g of lab.groups) {
+    const left = g.nodes.filter((n) => !names.has(n));
+    const map = left.length < g.nodes.length && !ids.has(g.id) && item(lab, "x-groups", g.index);
+    if (map) splices.push(setKey(lab.text, map, "nodes", left));
+  }
+  for (const [list, all] of [["x-groups", lab.groups], ["x-notes", lab.notes]] as const) {
+    const seq = lab.root && find(lab.root, list)?.value;
+    const some = all.filter((m) => ids.has(m.id)).map((m) => m.index);
+    if (!isSeq(seq) || some.length === 0) continue;
+    if (some.length === seq.items.length) splices.push(...deleteKey(lab.text, lab.root!, list));
+    else splices.push(...deleteItems(lab.text, seq as YAMLSeq, some));
+  }
   for (const l of lab.links) {
     if (l.of === "link") {
       if (ids.has(l.id) || names.has(l.a) || names.has(l.b)) gone.links.add(l.index);
@@ -346,11 +399,11 @@ export function rename(lab: Lab, node: Node, to: string): string {
     }
     const control = lab.root && find(lab.root, "control")?.value;
     if (isMap(control) && has(control, "at") === node.name) set(control, "at");
-    const services = lab.root && find(lab.root, "x-services")?.value;
-    if (isSeq(services)) {
-      for (const s of services.items) {
-        const ends = isMap(s) ? plain(find(s, "ends")?.value) : null;
-        if (isMap(s) && Array.isArray(ends) && ends.includes(node.name)) splices.push(setKey(lab.text, s, "ends", ends.map((e) => (e === node.name ? to : e))));
+    for (const [list, key] of [["x-services", "ends"], ["x-groups", "nodes"]]) {
+      const seq = lab.root && find(lab.root, list)?.value;
+      for (const s of isSeq(seq) ? seq.items : []) {
+        const all = isMap(s) ? plain(find(s, key)?.value) : null;
+        if (isMap(s) && Array.isArray(all) && all.includes(node.name)) splices.push(setKey(lab.text, s, key, all.map((e) => (e === node.name ? to : e))));
       }
     }
   }

@@ -28,6 +28,9 @@ export function colours(at: Element): Colours {
 
 const fills: Record<string, [string, string]> = { switch: ["#bcd7f5", "#24507f"], edge: ["#c9e7cf", "#23603a"], bridge: ["#e3ddf3", "#4b4173"], host: ["#eceef1", "#3a424c"], program: ["#fbe3c4", "#70511d"] };
 
+/** frames are the colours of groups. */
+export const frames: Record<string, string> = { grey: "#888888", blue: "#4e79a7", green: "#59a14f", orange: "#f28e2b", red: "#e15759", purple: "#b07aa1" };
+
 /** machines are the colours of a testbed's, as Testbed.svelte has them. */
 const machines = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f"];
 
@@ -39,6 +42,9 @@ export function sheet(c: Colours): StylesheetJson {
     ...Object.keys(fills).map((name) => ({ selector: `node.${name}`, style: { "background-color": fill(name) } })),
     ...machines.map((colour, i) => ({ selector: `node.m${i}`, style: { "background-color": colour } })),
     { selector: "node.small", style: { width: 30, height: 30 } },
+    { selector: "node.group", style: { "background-opacity": 0.12, "border-width": 1, "border-style": "dashed", "text-valign": "top", "font-size": 13, padding: "18px" } },
+    ...Object.entries(frames).map(([name, colour]) => ({ selector: `node.group.${name}`, style: { "background-color": colour, "border-color": colour } })),
+    { selector: "node.note", style: { shape: "round-rectangle", width: "label", height: "label", padding: "6px", "background-color": c.dark ? "#4a4420" : "#fdf6c9", "border-color": c.line, "text-wrap": "wrap", "text-max-width": "180px", "text-outline-width": 0 } as never },
     { selector: "node.controller", style: { shape: "round-tag", "background-color": c.accent, "text-valign": "top" } },
     { selector: "node.service", style: { shape: "ellipse", width: 20, height: 20, "background-color": c.accent, "text-valign": "bottom" } },
     { selector: "edge", style: { width: 2, "line-color": c.dim, "curve-style": "bezier", label: "data(label)", "font-size": 10, "min-zoomed-font-size": 8, color: c.text, "text-background-color": c.ground, "text-background-opacity": 0.8, "text-background-padding": "1px" } },
@@ -87,6 +93,7 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
   const loads = new Map((design.spread ? (design.mapped?.loads ?? []) : []).map((l, i) => [l.machine, `m${i % machines.length}`]));
   const machine = new Map((loads.size > 0 ? (design.mapped?.mapping ?? []) : []).map((m) => [m.node, loads.get(m.machine) ?? ""]));
   const out: ElementDefinition[] = [];
+  const within = new Map<string, string>();
   const shown = new Map<string, Node>();
   for (const n of lab.nodes) {
     const type = types.of(n);
@@ -103,6 +110,14 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
     else if (is) classes.push(is.control || "up");
     out.push({ group: "nodes", data: { id: n.id, label: n.name, shape: type?.shape ?? "ellipse" }, position: { x, y }, classes: classes.join(" ") });
   }
+  for (const g of lab.groups) {
+    const inside = g.nodes.filter((n) => shown.has(n));
+    if (inside.length === 0) continue;
+    out.unshift({ group: "nodes", data: { id: g.id, label: g.name, shape: "round-rectangle" }, classes: `group ${frames[g.colour] ? g.colour : "grey"}` });
+    for (const n of inside) within.set(n, g.id);
+  }
+  for (const e of out) if (within.has(e.data.id!)) e.data.parent = within.get(e.data.id!);
+  for (const n of lab.notes) out.push({ group: "nodes", data: { id: n.id, label: n.text, shape: "rectangle" }, position: { x: n.at[0], y: n.at[1] }, classes: "note" });
   if (current.service) services(design, live, shown, out);
   else links(design, live, running, wrong, shown, out);
   if (current.controllers) controllers(design, live, shown, out);

@@ -224,7 +224,7 @@ export function generate(model: Model, wanted: Wanted, taken: Iterable<string> =
     return { type, name: name(type.prefix, h.name), of: nodes[h.at].name };
   });
   const links = skeleton.links.map(([a, b]): [string, string] => [nodes[a].name, nodes[b].name]);
-  const at = positions(wanted.generator.layout, nodes, attached, links, wanted.parameters.seed ?? 1);
+  const at = positions(wanted.generator.layout, nodes, attached, links);
   const fields = (n: { name: string; type: NodeType }, more: Fields): Fields => ({ name: n.name, ...more, ...n.type.set, "x-position": at.get(n.name) });
   return {
     switches: nodes.map((n) => fields(n, {})),
@@ -233,9 +233,9 @@ export function generate(model: Model, wanted: Wanted, taken: Iterable<string> =
   };
 }
 
-function positions(layout: Layout, nodes: Array<{ name: string; at?: Position }>, hosts: Array<{ name: string; of: string }>, links: Array<[string, string]>, seed: number): Map<string, Position> {
+function positions(layout: Layout, nodes: Array<{ name: string; at?: Position }>, hosts: Array<{ name: string; of: string }>, links: Array<[string, string]>): Map<string, Position> {
   const drawn = { nodes: [...nodes, ...hosts].map((n) => n.name), links: [...links, ...hosts.map((h): [string, string] => [h.of, h.name])], small: new Set(hosts.map((h) => h.name)) };
-  if (nodes.some((n) => !n.at)) return lay(layout === "grid" ? "force" : layout, drawn, seed);
+  if (nodes.some((n) => !n.at)) return lay(layout === "grid" ? "force" : layout, drawn);
   const at = new Map<string, Position>(nodes.map((n) => [n.name, [Math.round(n.at![0]), Math.round(n.at![1])]]));
   const count = new Map<string, number>();
   for (const h of hosts) count.set(h.of, (count.get(h.of) ?? 0) + 1);

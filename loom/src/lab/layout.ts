@@ -1,6 +1,6 @@
 // Where nodes stand.
 
-import { Random } from "./random";
+import { arrange, side } from "../network/layout";
 
 export type Position = [number, number];
 export interface Drawn {
@@ -16,14 +16,14 @@ export type Layout = (typeof layouts)[number];
 const gap = 110;
 
 /** lay returns a position for each node. */
-export function lay(how: Layout, drawn: Drawn, seed = 1): Map<string, Position> {
+export function lay(how: Layout, drawn: Drawn): Map<string, Position> {
   const big = drawn.nodes.filter((n) => !drawn.small?.has(n));
   const main = big.length > 0 && how !== "grid" ? big : drawn.nodes;
   const at = new Map<string, Position>();
   if (how === "circle") circle(main, drawn.links).forEach((p, n) => at.set(n, p));
   else if (how === "grid") grid(main).forEach((p, n) => at.set(n, p));
   else if (how === "layered") layered(main, drawn.links).forEach((p, n) => at.set(n, p));
-  else force(main, drawn.links, seed).forEach((p, n) => at.set(n, p));
+  else force(main, drawn.links).forEach((p, n) => at.set(n, p));
   if (main !== drawn.nodes) around(drawn, at);
   for (const [n, [x, y]] of at) at.set(n, [Math.round(x) + 0, Math.round(y) + 0]);
   return at;
@@ -91,68 +91,10 @@ function layered(nodes: string[], links: Array<[string, string]>): Map<string, P
   return at;
 }
 
-/** force has links pull and nodes push, those near by as neighbours in a grid of cells. */
-function force(nodes: string[], links: Array<[string, string]>, seed: number): Map<string, Position> {
-  const r = new Random(seed);
-  const n = nodes.length;
-  const index = new Map(nodes.map((name, i) => [name, i]));
-  const start = circle(nodes, links);
-  const x = new Float64Array(n);
-  const y = new Float64Array(n);
-  nodes.forEach((name, i) => {
-    const p = start.get(name)!;
-    x[i] = p[0] * 0.6 + r.next() * 10;
-    y[i] = p[1] * 0.6 + r.next() * 10;
-  });
-  const pairs = links.map(([a, b]) => [index.get(a), index.get(b)]).filter((p): p is [number, number] => p[0] !== undefined && p[1] !== undefined && p[0] !== p[1]);
-  const rounds = n > 1000 ? 60 : n > 200 ? 150 : 300;
-  const reach = gap * 3;
-  const dx = new Float64Array(n);
-  const dy = new Float64Array(n);
-  for (let round = 0; round < rounds; round++) {
-    dx.fill(0);
-    dy.fill(0);
-    const cells = new Map<string, number[]>();
-    for (let i = 0; i < n; i++) {
-      const key = `${Math.floor(x[i] / reach)},${Math.floor(y[i] / reach)}`;
-      const c = cells.get(key);
-      if (c) c.push(i);
-      else cells.set(key, [i]);
-    }
-    for (let i = 0; i < n; i++) {
-      const [cx, cy] = [Math.floor(x[i] / reach), Math.floor(y[i] / reach)];
-      for (let ox = -1; ox <= 1; ox++) {
-        for (let oy = -1; oy <= 1; oy++) {
-          const near = cells.get(`${cx + ox},${cy + oy}`) ?? [];
-          for (let k = 0; k < Math.min(near.length, 200); k++) {
-            const j = near[k];
-            if (j === i) continue;
-            const [vx, vy] = [x[i] - x[j], y[i] - y[j]];
-            const d2 = Math.max(vx * vx + vy * vy, 1);
-            if (d2 > reach * reach) continue;
-            const f = (gap * gap) / d2;
-            dx[i] += vx * f;
-            dy[i] += vy * f;
-          }
-        }
-      }
-    }
-    for (const [i, j] of pairs) {
-      const [vx, vy] = [x[i] - x[j], y[i] - y[j]];
-      const f = Math.hypot(vx, vy) / gap;
-      dx[i] -= vx * f;
-      dy[i] -= vy * f;
-      dx[j] += vx * f;
-      dy[j] += vy * f;
-    }
-    const most = gap * (1 - round / rounds) * 0.5 + 1;
-    for (let i = 0; i < n; i++) {
-      const d = Math.hypot(dx[i], dy[i]) || 1;
-      x[i] += (dx[i] / d) * Math.min(d, most);
-      y[i] += (dy[i] / d) * Math.min(d, most);
-    }
-  }
-  return new Map(nodes.map((name, i) => [name, [x[i], y[i]]]));
+/** force is the map's layout, at the distances of a drawing. */
+function force(nodes: string[], links: Array<[string, string]>): Map<string, Position> {
+  const scale = gap / side;
+  return new Map([...arrange(nodes, links)].map(([n, p]) => [n, [p.x * scale, p.y * scale]]));
 }
 
 /** around stands small nodes at those they are joined to, away from the middle. */

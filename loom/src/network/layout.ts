@@ -6,7 +6,8 @@ export interface Point {
   y: number;
 }
 
-const side = 90; // the wanted length of a link
+/** side is the wanted length of a link. */
+export const side = 90;
 
 /**
  * arrange places nodes such that linked ones are near each other and none lie on

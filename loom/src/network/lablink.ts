@@ -1,4 +1,4 @@
-import type { LabDetails, ListLabsResponse } from "../api/types.gen";
+import type { LabDetails, ListLabsResponse, ListSwitchesResponse } from "../api/types.gen";
 
 /** LabLinkOf is a link of a lab. */
 export interface LabLinkOf {
@@ -18,11 +18,25 @@ export function find(lab: LabDetails, cable: string): LabLinkOf | undefined {
   return undefined;
 }
 
-/** labLinkOf asks the lab service for the link that a cable of the network is. */
+/** isHere reports whether a lab may be the network of this controller: no switch of it is connected that is not connected here. */
+export function isHere(lab: LabDetails, connected: Set<string>): boolean {
+  return (lab.graph?.nodes ?? []).every((n) => n.control !== "connected" || connected.has(n.dpid ?? ""));
+}
+
+/**
+ * labLinkOf asks the lab service for the link that a cable of the network is. Labs of other
+ * controllers may have switches of the same numbers: where two labs could be meant, it is none.
+ */
 export async function labLinkOf(get: <T>(path: string) => Promise<T>, cable: string): Promise<LabLinkOf | undefined> {
-  for (const summary of (await get<ListLabsResponse>("v1/lab/labs")).labs ?? []) {
-    const found = find(await get<LabDetails>(`v1/lab/labs/${encodeURIComponent(summary.name ?? "")}`), cable);
-    if (found) return found;
+  const found: LabLinkOf[] = [];
+  const { labs } = await get<ListLabsResponse>("v1/lab/labs");
+  if (!labs?.length) return undefined;
+  const connected = new Set(((await get<ListSwitchesResponse>("v1/switches")).switches ?? []).filter((s) => s.connected).map((s) => s.dpid ?? ""));
+  for (const summary of labs) {
+    const lab = await get<LabDetails>(`v1/lab/labs/${encodeURIComponent(summary.name ?? "")}`);
+    const link = isHere(lab, connected) ? find(lab, cable) : undefined;
+    if (link) found.push(link);
   }
-  return undefined;
+  if (found.length > 1) throw new Error(`labs ${found.map((l) => l.lab).join(" and ")} both have this link by its numbers: cut it on the page Lab`);
+  return found[0];
 }

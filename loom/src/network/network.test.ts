@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { apply, empty, subjectText } from "../api/known";
-import { find } from "./lablink";
+import { find, labLinkOf } from "./lablink";
 import { cablesOf, dpidsOf, Reroute } from "./reroute";
 
 const [s1, s2] = ["0000000000000001", "0000000000000002"];
@@ -58,4 +58,17 @@ test("a reroute says how long it took", () => {
   const text = r.seen("forwarding.RouteChanged", { change: "rerouted", took_us: "2500" }, 1040);
   expect(text).toContain("2.5 ms");
   expect(text).toContain("40 ms after the cut");
+});
+
+test("a link of another controller's lab is not taken for one of this network", async () => {
+  const links = [{ link: "s1:1-s2:2", a: "s1", a_port: 1, b: "s2", b_port: 2, state: "up" }];
+  const nodes = [{ name: "s1", dpid: s1, control: "connected" }, { name: "s2", dpid: s2, control: "connected" }];
+  const labs: Record<string, object> = {
+    demo: { name: "demo", graph: { links, nodes: [...nodes, { name: "s3", dpid: "0000000000000003", control: "connected" }] } },
+    mine: { name: "mine", graph: { links, nodes } },
+  };
+  const get = async <T>(path: string) => (path === "v1/switches" ? { switches: [s1, s2].map((dpid) => ({ dpid, connected: true })) } : (labs[path.split("/")[3]] ?? { labs: Object.keys(labs).map((name) => ({ name })) })) as T;
+  expect((await labLinkOf(get, `${s1}:1-${s2}:2`))?.lab).toBe("mine");
+  labs.same = { name: "same", graph: { links, nodes } };
+  await expect(labLinkOf(get, `${s1}:1-${s2}:2`)).rejects.toThrow("labs mine and same both have this link");
 });

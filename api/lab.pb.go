@@ -925,10 +925,7 @@ type UpLabRequest struct {
 	// The lab's name; empty: the file's.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Where the switches connect instead of what the file says, if not empty.
-	Controllers []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
-	// Has to be empty: the lab comes up on the machine of the service. Unimplemented for the text of a
-	// resource file, as Lab.MapLabTestbed takes it.
-	Machines      string `protobuf:"bytes,4,opt,name=machines,proto3" json:"machines,omitempty"`
+	Controllers   []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -982,13 +979,6 @@ func (x *UpLabRequest) GetControllers() []string {
 		return x.Controllers
 	}
 	return nil
-}
-
-func (x *UpLabRequest) GetMachines() string {
-	if x != nil {
-		return x.Machines
-	}
-	return ""
 }
 
 // Returned by Lab.UpLab.
@@ -3933,12 +3923,11 @@ const file_lab_proto_rawDesc = "" +
 	"\x02of\x18\x01 \x01(\tR\x02of\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\rR\x04line\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
-	"\aallowed\x18\x04 \x01(\tR\aallowed\"t\n" +
+	"\aallowed\x18\x04 \x01(\tR\aallowed\"X\n" +
 	"\fUpLabRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
-	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12\x1a\n" +
-	"\bmachines\x18\x04 \x01(\tR\bmachines\"3\n" +
+	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\"3\n" +
 	"\rUpLabResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03lab\x18\x02 \x01(\tR\x03lab\"m\n" +

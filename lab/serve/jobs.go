@@ -184,9 +184,6 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	if err := s.allowed(AllowUp); err != nil {
 		return nil, err
 	}
-	if req.GetMachines() != "" {
-		return nil, api.Errorf(codes.Unimplemented, "this service brings labs up on its own machine only: leave machines out")
-	}
 	t, err := s.made(req.GetFile())
 	if err != nil {
 		return nil, err

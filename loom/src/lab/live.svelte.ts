@@ -99,8 +99,8 @@ export class Live {
     void this.look();
   }
 
-  /** deploy checks the text and brings its lab up, on the machines of a resource file if there is one, or shows what applying it would change. */
-  async deploy(controllers: string[], machines = "") {
+  /** deploy checks the text and brings its lab up, or shows what applying it would change. */
+  async deploy(controllers: string[]) {
     const { design } = this;
     this.error = "";
     this.busy = "checking";
@@ -124,7 +124,7 @@ export class Live {
         design.edit(own, "numbers and addresses that no running lab has");
         design.tell("switches and hosts got numbers and addresses that no running lab has");
       }
-      const begun = await service.up(own, controllers, machines);
+      const begun = await service.up(own, controllers);
       await this.work(begun.job ?? "", begun.lab ?? checked.name);
     } catch (err) {
       this.fail(err);

@@ -143,7 +143,7 @@ export const service = {
     const r = await post<{ problems?: Array<Partial<Problem>>; remarks?: string[]; name?: string; graph?: { nodes?: Numbered[] } }>(`${base}/labs:check`, { file });
     return { problems: (r.problems ?? []).map((p) => ({ line: p.line ?? 0, text: p.text ?? "", allowed: p.allowed })), remarks: r.remarks ?? [], name: r.name ?? "", nodes: r.graph?.nodes ?? [] };
   },
-  up: (file: string, controllers: string[], machines: string) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers, machines }),
+  up: (file: string, controllers: string[]) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers }),
   map: (file: string, machines: string) => post<Mapped>(`${base}/testbeds:map`, { file, machines }),
   apply: (file: string, lab: string, madeFrom: string, dryRun: boolean) => post<Difference>(`${base}/labs:apply`, { file, lab, made_from: madeFrom, dry_run: dryRun }),
   job: (job: string) => get<Job>(`${base}/jobs/${encodeURIComponent(job)}`),

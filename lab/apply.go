@@ -29,8 +29,8 @@ type Step struct {
 // Apply makes a running lab what a changed lab file says, and returns what
 // differed. Only that is touched: other links carry on without loss. What the
 // file leaves open stays as it is in the lab, and so do links that have been
-// unplugged. What cannot be changed in a running lab is refused before anything
-// is touched. If Apply fails, or is killed, another one completes it.
+// unplugged. A switch that cannot become what the file says, such as one of another
+// kind, is made anew alone. What this machine lacks is said before anything is touched. If Apply fails, or is killed, another one completes it.
 func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Difference, error) {
 	if opt.Name == "" {
 		t, err := Parse(file, text)
@@ -109,44 +109,32 @@ func (s *state) differs(to *Topology) *Difference {
 		case t.Do == doDelete && !slices.Contains(d.Deleted, t.Item):
 			d.Deleted = append(d.Deleted, t.Item)
 		case t.Do == doChange && !slices.ContainsFunc(d.Changed, func(e Edit) bool { return e.Item == t.Item }):
-			d.Changed = append(d.Changed, Edit{t.Item, "state", "half made", "up"})
+			d.Changed = append(d.Changed, Edit{Item: t.Item, What: "state", From: "half made", To: "up"})
 		}
 	}
 	return d
 }
 
-// refuse says what of a difference cannot be made in a running lab.
+// refuse says what of a changed lab this machine cannot make.
 func (s *state) refuse(to *Topology, d *Difference) error {
 	if d.None() {
 		return nil
 	}
-	again := fmt.Sprintf("; allowed: take the lab down and up again with the changed file (weft lab down %s)", s.Name)
-	for _, e := range d.Changed {
-		if e.Kind == kindLab || e.Kind == kindSwitch && e.What == "kind" {
-			return fmt.Errorf("%s cannot be changed from %s to %s while the lab is up%s", strings.TrimSpace(e.What+" of "+e.Item.String()), e.From, e.To, again)
-		}
-	}
 	if s.Topology.tunnels() || to.tunnels() {
-		return fmt.Errorf("a lab with tunnels cannot be changed while it is up%s", again)
+		return fmt.Errorf("a lab with tunnels cannot be changed while it is up; allowed: take the lab down and up again with the changed file (weft lab down %s)", s.Name)
 	}
-	if !s.Topology.hasNodes() && !to.hasNodes() {
-		return errors.Join(s.withTopology(to).checkPrograms(), s.withTopology(to).checkCPUs(), s.needLoss(to))
+	laid := layOut(to, s)
+	laid.Weft, laid.TLS, laid.Directory = s.Weft, s.TLS, s.Directory
+	if err := laid.needRouting(); err != nil {
+		return err
 	}
-	for _, i := range slices.Concat(d.Added, d.Deleted) {
-		return fmt.Errorf("%s cannot be added or deleted while a lab with hybrid nodes, routers or bridges is up%s", i, again)
-	}
-	for _, e := range d.Changed {
-		if !slices.Contains([]string{"rate", "delay", "jitter", "loss", "cpus"}, e.What) && !strings.HasPrefix(e.What, "program ") {
-			return fmt.Errorf("%s cannot be changed from %s to %s while a lab with hybrid nodes, routers or bridges is up%s", e.What+" of "+e.Item.String(), e.From, e.To, again)
+	s.Weft = laid.Weft
+	if s.TLS == nil {
+		if err := laid.checkTLS(); err != nil {
+			return err
 		}
 	}
-	return errors.Join(s.withTopology(to).checkPrograms(), s.withTopology(to).checkCPUs(), s.needLoss(to))
-}
-
-func (s *state) withTopology(t *Topology) *state {
-	c := *s
-	c.Topology = t
-	return &c
+	return errors.Join(laid.checkPrograms(), laid.checkCPUs(), s.needLoss(to))
 }
 
 // needLoss reports whether what makes links lose packets is not installed and needed.

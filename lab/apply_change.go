@@ -15,6 +15,7 @@ type task struct {
 	Wire *wire    `json:"wire,omitempty"` // to be removed
 	ID   int      `json:"id,omitempty"`   // of the wire to be made or changed
 	Of   string   `json:"of,omitempty"`   // the bridge to be removed
+	Gone []string `json:"gone,omitempty"` // internal ports to be removed
 }
 
 const (
@@ -31,10 +32,13 @@ const (
 	workDeleteHost
 	workDeleteSwitch
 	workAddSwitch
+	workControl
 	workSetSwitch
+	workControllers
 	workAddHost
 	workWire
 	workShape
+	workNode
 	workAddresses
 	workManage
 )
@@ -62,8 +66,10 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
-	if _, err := ask(ctx, s.Name, order{Programs: true, End: true}); err != nil {
-		return err
+	for _, o := range []order{{Programs: true, End: true}, {Nodes: true}} {
+		if _, err := ask(ctx, s.Name, o); err != nil {
+			return err
+		}
 	}
 	home, err := findHome()
 	if err != nil {
@@ -93,6 +99,12 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 			return err
 		}
 	}
+	if err := s.writeNodes(); err != nil {
+		return err
+	}
+	if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {
+		return err
+	}
 	return s.startPrograms(ctx)
 }
 
@@ -101,16 +113,9 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 func (s *state) become(to *Topology) []task {
 	d := Compare(s.now(), to)
 	was := *s
-	if to.hasNodes() {
-		s.Topology, s.Wires = s.Topology.with(to), slices.Clone(s.Wires)
-		for i := range s.Wires {
-			s.Wires[i].Shape = s.shapeOf(i)
-		}
-	} else {
-		laid := layOut(to, &was)
-		s.Topology, s.Bridges, s.Wires = to, laid.Bridges, laid.Wires
-	}
-	todo := s.wireTasks(&was)
+	laid := layOut(to, &was)
+	s.Topology, s.Bridges, s.Wires, s.Nodes = to, laid.Bridges, laid.Wires, laid.Nodes
+	todo := append(s.wireTasks(&was, d.anew()), s.nodeTasks(&was, d)...)
 	for _, i := range d.Deleted {
 		switch i.Kind {
 		case kindHost:
@@ -130,7 +135,7 @@ func (s *state) become(to *Topology) []task {
 	for _, e := range d.Changed {
 		t := task{Item: e.Item, Do: doChange}
 		switch {
-		case e.Kind == kindSwitch:
+		case e.Kind == kindSwitch && slices.Contains([]string{"dpid", "protocols", "fail_mode"}, e.What):
 			t.Work = workSetSwitch
 		case e.Kind == kindHost && e.What == "manage":
 			t.Work = workManage
@@ -148,7 +153,7 @@ func (s *state) become(to *Topology) []task {
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(todo, func(t task) bool {
-		key := fmt.Sprint(t.Work, t.Item, t.ID, t.Of)
+		key := fmt.Sprint(t.Work, t.Item, t.ID, t.Of, t.Gone)
 		if t.Wire != nil {
 			key += fmt.Sprint(t.Wire.ID)
 		}
@@ -168,18 +173,20 @@ func (s *state) still(t *task) bool {
 	case workDeleteHost:
 		return !hasHost
 	case workDeleteSwitch:
-		return !hasSwitch
+		return hasSwitch == (t.Do == doChange)
+	case workControl:
+		return true
 	case workWire, workShape:
 		return s.wireByID(t.ID) != nil
-	case workAddSwitch, workSetSwitch:
+	case workAddSwitch, workSetSwitch, workControllers, workNode:
 		return hasSwitch
 	}
 	return hasHost && host != nil
 }
 
 // wireTasks takes over the wires that are there already, and returns what is to
-// be done to others.
-func (s *state) wireTasks(was *state) (todo []task) {
+// be done to others, and to those at switches that are made anew.
+func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 	old := map[string]*wire{}
 	for i := range was.Wires {
 		old[was.Wires[i].key()] = &was.Wires[i]
@@ -205,8 +212,12 @@ func (s *state) wireTasks(was *state) (todo []task) {
 		if w.B.Host && w.B.Iface == hostIface {
 			w.B.MAC = mac
 		}
+		moved := anew[w.A.Node] || anew[w.B.Node]
+		if moved {
+			w.A, w.B = wanted.A, wanted.B
+		}
 		switch {
-		case w.mtu() != there.mtu(), w.VLAN != there.VLAN, w.Cable != there.Cable, w.B.MAC != there.B.MAC:
+		case moved, w.mtu() != there.mtu(), w.VLAN != there.VLAN, w.Cable != there.Cable, w.B.MAC != there.B.MAC:
 			todo = append(todo, task{Item: item, Do: do, Work: workUnwire, Wire: there}, task{Item: item, Do: do, Work: workWire, ID: w.ID})
 		case w.Shape != there.Shape:
 			todo = append(todo, task{Item: item, Do: do, Work: workShape, ID: w.ID})
@@ -249,34 +260,4 @@ func (s *state) wireByID(id int) *wire {
 		return nil
 	}
 	return &s.Wires[i]
-}
-
-// shapeOf is what the topology says of the ith wire.
-func (s *state) shapeOf(i int) Shape {
-	hosts := len(s.Topology.Hosts)
-	switch {
-	case i < hosts:
-		return s.Topology.Hosts[i].Shape
-	case i < hosts+len(s.Topology.Links):
-		return s.Topology.Links[i-hosts].Shape
-	}
-	return s.Wires[i].Shape
-}
-
-// with is the topology with the properties of another that has the same parts.
-func (t *Topology) with(to *Topology) *Topology {
-	c := t.clone()
-	for i := range c.Hosts {
-		if h, ok := to.HostByName(c.Hosts[i].Name); ok {
-			c.Hosts[i] = *h
-		}
-	}
-	shapes := map[string]Shape{}
-	for _, l := range straight(to.Links) {
-		shapes[l.String()] = l.Shape
-	}
-	for i, l := range straight(c.Links) {
-		c.Links[i].Shape = shapes[l.String()]
-	}
-	return c
 }

@@ -19,10 +19,15 @@ func (s *state) do(ctx context.Context, home home, t *task) error {
 	case workDeleteHost:
 		return s.deleteHost(ctx, home, t.Name)
 	case workDeleteSwitch:
-		_, err := s.ovs().vsctl(ctx, "--if-exists", "del-br", t.Of)
-		return err
-	case workAddSwitch, workSetSwitch:
-		return s.makeSwitch(ctx, t.Name, t.Work == workAddSwitch)
+		return s.deleteSwitch(ctx, home, t.Name, t.Of)
+	case workAddSwitch:
+		return s.addSwitch(ctx, home, t.Name)
+	case workSetSwitch, workControllers:
+		return s.setSwitch(ctx, t.Name, t.Work == workControllers)
+	case workControl:
+		return s.tendControl(ctx, home)
+	case workNode:
+		return s.tendNode(ctx, t.Name, t.Gone)
 	case workAddHost:
 		return s.addHost(ctx, home, t.Name)
 	case workWire:
@@ -42,6 +47,9 @@ func (s *state) do(ctx context.Context, home home, t *task) error {
 // removeWire removes what there is of a wire.
 func (s *state) removeWire(ctx context.Context, w *wire) error {
 	err := s.changePorts(ctx, w, func(_ string, e *end) []string {
+		if _, err := os.Stat(filepath.Join(s.ovsOf(e.Node).dir, "db.sock")); err != nil {
+			return nil // its Open vSwitch is not made yet
+		}
 		return []string{"--", "--if-exists", "del-port", e.Iface}
 	})
 	if err != nil {
@@ -140,12 +148,7 @@ func (s *state) applyShape(ctx context.Context, w *wire) error {
 // wires are gone.
 func (s *state) deleteHost(ctx context.Context, home home, name string) error {
 	ns := hostNetns(s.Name, name)
-	inside := belongs{spaces: map[inode]bool{}}
-	here, _ := inodeOf("/proc/self/ns/net")
-	if in, ok := inodeOf(netnsPath(ns)); ok && in != here {
-		inside.spaces[in] = true
-	}
-	if err := inside.end(ctx); err != nil {
+	if err := endIn(ctx, ns); err != nil {
 		return err
 	}
 	if err := errors.Join(detach(ns), home.deleteNetns(ns)); err != nil {
@@ -153,6 +156,16 @@ func (s *state) deleteHost(ctx context.Context, home home, name string) error {
 	}
 	delete(s.Manage, name)
 	return os.RemoveAll(filepath.Join(s.dir(), "logs", name))
+}
+
+// endIn ends what runs in a namespace.
+func endIn(ctx context.Context, ns string) error {
+	inside := belongs{spaces: map[inode]bool{}}
+	here, _ := inodeOf("/proc/self/ns/net")
+	if in, ok := inodeOf(netnsPath(ns)); ok && in != here {
+		inside.spaces[in] = true
+	}
+	return inside.end(ctx)
 }
 
 // addHost makes a host without its wires.
@@ -225,14 +238,17 @@ func (s *state) readdress(name string) error {
 	return nil
 }
 
-// makeSwitch makes a switch without its ports, or has one be as the topology says.
-func (s *state) makeSwitch(ctx context.Context, name string, anew bool) error {
+// setSwitch has a switch be as the topology says, or connect to its controllers.
+func (s *state) setSwitch(ctx context.Context, name string, controllers bool) error {
 	sw, _ := s.Topology.SwitchByName(name)
 	br := s.Bridges[name]
-	if !anew {
-		_, err := s.ovsOf(name).vsctl(ctx, append([]string{"set", "bridge", br}, sw.settings()...)...)
-		return err
+	if !sw.controlled() {
+		return nil
 	}
-	_, err := s.ovsOf(name).vsctl(ctx, append([]string{"--if-exists", "del-br", br}, s.addBridge(sw, "@c")...)...)
+	args := append([]string{"set", "bridge", br}, sw.settings()...)
+	if controllers {
+		args = setControllers(br, "@c", s.targets(sw))
+	}
+	_, err := s.ovsOf(name).vsctl(ctx, args...)
 	return err
 }

@@ -48,8 +48,8 @@ func (c *checker) nodesAndBridges() {
 		c.add(c.t.line, fmt.Sprintf("at most %d", mostNodeLinks), "there are %d links between nodes", between)
 	}
 	c.segments(kind)
-	if len(c.problems) == 0 {
-		c.prefixes()
+	if len(c.problems) == 0 && c.t.hasNodes() {
+		c.prefixes(newState(c.t))
 	}
 }
 
@@ -204,11 +204,9 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// prefixes checks that no two networks of the nodes have an address in common.
-func (c *checker) prefixes() {
-	if !c.t.hasNodes() {
-		return
-	}
+// prefixes checks that no two networks of the nodes, as they are laid out, have an
+// address in common.
+func (c *checker) prefixes(s *state) {
 	type prefix struct {
 		netip.Prefix
 		line int
@@ -241,17 +239,17 @@ func (c *checker) prefixes() {
 		c.add(c.t.line, fmt.Sprintf("at most %d", mostGateways), "there are %d hosts with a gateway", gateways)
 		return
 	}
-	s := newState(c.t)
+	segments := map[netip.Prefix]bool{}
 	for i := range s.Nodes {
 		for _, p := range s.Nodes[i].routed() {
-			if w := &s.Wires[p.Wire]; p.Role == roleLink && w.A.Node == s.Nodes[i].Name {
+			switch w := &s.Wires[p.Wire]; {
+			case p.Role == roleLink && w.A.Node == s.Nodes[i].Name:
 				add(c.t.line, fmt.Sprintf("the link %s to %s", &w.A, &w.B), p.IPv4, p.IPv6)
+			case p.Role == roleSegment && !segments[p.IPv4.Masked()]:
+				segments[p.IPv4.Masked()] = true
+				add(c.t.line, "a network of bridges", p.IPv4, p.IPv6)
 			}
 		}
-	}
-	for k := range c.t.segments() {
-		v4, v6 := segmentPrefixes(k)
-		add(c.t.line, "a network of bridges", v4, v6)
 	}
 	if c.t.Control.Mode == ControlInBand {
 		add(c.t.line, "the controllers' machine", controlPrefix())

@@ -30,13 +30,19 @@ type Edit struct {
 	What string `json:"what"` // as in a lab file; "program NAME" for one of those of run
 	From string `json:"from"` // Absent where it is not said
 	To   string `json:"to"`
+	// Anew, if not empty, is why the part is deleted and made anew for that.
+	Anew string `json:"anew,omitempty"`
 }
 
 // Absent is what Edit says of what is not there: "none".
 const Absent = "none"
 
 func (e Edit) String() string {
-	return fmt.Sprintf("%s: %s from %s to %s", e.Item, e.What, e.From, e.To)
+	text := fmt.Sprintf("%s: %s from %s to %s", e.Item, e.What, e.From, e.To)
+	if e.Anew != "" {
+		text += ": made anew, for " + e.Anew
+	}
+	return text
 }
 
 // None reports whether nothing differs.
@@ -57,6 +63,7 @@ func Compare(from, to *Topology) *Difference {
 	d.compare(lab, properties(wholeLab(from)), properties(wholeLab(to)))
 	compareAll(d, kindSwitch, from.Switches, to.Switches, func(s *Switch) string { return s.Name })
 	compareAll(d, kindHost, from.Hosts, to.Hosts, func(h *Host) string { return h.Name })
+	d.sayAnew(from, to)
 	compareAll(d, kindLink, straight(from.Links), straight(to.Links), func(l *Link) string { return l.String() })
 	return d
 }
@@ -69,6 +76,34 @@ func wholeLab(t *Topology) any {
 		Control     Control  `json:"control,omitzero"`
 		OVS         string   `json:"ovs,omitempty"`
 	}{t.Controllers, t.Routing, t.Control, t.OVS}
+}
+
+// sayAnew says of switches which cannot become what they are to be.
+func (d *Difference) sayAnew(from, to *Topology) {
+	for i := range d.Changed {
+		if e := &d.Changed[i]; e.Kind == kindSwitch && e.What == "kind" {
+			e.Anew = "a switch of another kind is another device"
+		}
+	}
+	if from.OVS == to.OVS || !from.hasNodes() || !to.hasNodes() {
+		return
+	}
+	for _, sw := range to.Switches {
+		if old, ok := from.SwitchByName(sw.Name); ok && sw.Kind == KindHybrid && old.Kind == KindHybrid {
+			d.Changed = append(d.Changed, Edit{Item{kindSwitch, sw.Name}, "ovs", from.OVS, to.OVS, "it gets another Open vSwitch"})
+		}
+	}
+}
+
+// anew is the switches that are made anew.
+func (d *Difference) anew() map[string]bool {
+	names := map[string]bool{}
+	for _, e := range d.Changed {
+		if e.Anew != "" {
+			names[e.Name] = true
+		}
+	}
+	return names
 }
 
 // straight returns links whose ends are in order, so that one that is written

@@ -100,29 +100,67 @@ func TestCompareKeepsGivenControllers(t *testing.T) {
 	}
 }
 
-// What cannot be changed in a running lab is refused, and it is said how to.
+// What this machine cannot make is refused before anything is touched, and nothing else.
 func TestApplyRefuses(t *testing.T) {
 	running := newState(parsed(t, comparedLab, nil))
-	hybridText := strings.ReplaceAll(comparedLab, "{name: s", "{kind: hybrid, name: s")
-	hybrid := newState(parsed(t, hybridText, nil))
-	for _, test := range []struct {
-		running  *state
-		old, new string
-		want     string
-	}{
-		{running, "switches:", "controller: none\nswitches:", "controller of lab compared cannot be changed from tcp:127.0.0.1:6653 to none while the lab is up; allowed: take"},
-		{running, comparedLab, hybridText, "cannot be changed"},
-		{hybrid, "  - {a: s1, b: s2, rate: 10mbit}\n", "", "cannot be added or deleted while a lab with hybrid nodes"},
-		{running, "sleep 9", "no-such-program", "there is no program no-such-program"},
+	for _, test := range []struct{ old, new, want string }{
+		{"switches:", "controller: ssl:127.0.0.1:6653\nswitches:", "the switches need a certificate"},
+		{"sleep 9", "no-such-program", "there is no program no-such-program"},
+		{"switches:", "controller: none\nswitches:", ""},
 	} {
-		text := comparedLab
-		if test.running == hybrid {
-			text = hybridText
-		}
-		text = strings.Replace(text, test.old, test.new, 1)
-		to := parsed(t, text, test.running)
-		if err := test.running.refuse(to, test.running.differs(to)); err == nil || !strings.Contains(err.Error(), test.want) {
+		to := parsed(t, strings.Replace(comparedLab, test.old, test.new, 1), running)
+		if err := running.refuse(to, running.differs(to)); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
+		}
+	}
+}
+
+// Nodes keep their addresses and numbers when others come and go.
+func TestNodesKeep(t *testing.T) {
+	running := newState(parsed(t, nodesFile, nil))
+	text := strings.Replace(nodesFile, "switches:\n", "switches:\n  - {name: r0, kind: router}\n", 1)
+	text = strings.Replace(text, "links:\n", "links:\n  - {a: r0, b: b1}\n  - {a: r0, b: cr1}\n", 1)
+	text = strings.Replace(text, "  - {a: pe1, b: b1}\n", "", 1)
+	laid := layOut(parsed(t, text, running), running)
+	for _, n := range running.Nodes {
+		now := laid.node(n.Name)
+		if now == nil || now.Number != n.Number || now.Loopback != n.Loopback {
+			t.Fatalf("%s was %+v, and is %+v", n.Name, n, now)
+		}
+		for _, p := range n.Ports {
+			q := now.port(p.Port)
+			switch {
+			case n.Name == "pe1" && p.Role == roleSegment:
+				if q != nil {
+					t.Errorf("pe1 has %+v", q)
+				}
+			case q == nil || q.IPv4 != p.IPv4 || q.IPv6 != p.IPv6 || q.InternalInterface != p.InternalInterface || q.Interface != p.Interface:
+				t.Errorf("%s had %+v, and has %+v", n.Name, p, q)
+			}
+		}
+	}
+	if r0 := laid.node("r0"); r0.Number != 3 || r0.port(1).IPv4.String() != "10.253.0.1/24" || r0.port(2).IPv4.String() != "10.254.0.2/31" {
+		t.Errorf("r0 is %+v", r0)
+	}
+}
+
+// A daemon of FRR is told what has changed alone, and is started again where that does not do.
+func TestFRRChange(t *testing.T) {
+	const was = "hostname a\ninterface e1\n ip ospf area 0\n ip ospf hello-interval 1\n ip ospf bfd\n ip ospf bfd profile lab\ninterface e2\n ip ospf area 0\nrouter ospf\n ospf router-id 1.1.1.1\n"
+	for _, test := range []struct {
+		is   string
+		want string
+		ok   bool
+	}{
+		{was, "", true},
+		{strings.Replace(was, "interval 1", "interval 2", 1), "interface e1|ip ospf hello-interval 2|exit", true},
+		{strings.Replace(was, " ip ospf bfd\n ip ospf bfd profile lab\n", " ip ospf passive\n", 1), "interface e1|no ip ospf bfd profile lab|no ip ospf bfd|exit|interface e1|ip ospf passive|exit", true},
+		{strings.Replace(was, "interface e2\n", "interface e3\n", 1), "interface e2|no ip ospf area 0|exit|interface e3|ip ospf area 0|exit", true},
+		{strings.Replace(was, "1.1.1.1", "1.1.1.2", 1), "", false},
+	} {
+		got, ok := frrChange("ospfd", was, test.is)
+		if strings.Join(got, "|") != test.want || ok != test.ok {
+			t.Errorf("to\n%s: %v, %q", test.is, ok, got)
 		}
 	}
 }

@@ -89,45 +89,70 @@ func (s *state) nodeTargets(name string) []string {
 		}
 		at := controllerAt(k)
 		if s.Topology.OVS != OVSOwn {
-			at = sharedAt(n, k)
+			at = sharedAt(s.Nodes[n].Number, k)
 		}
 		targets = append(targets, scheme+at)
 	}
 	return targets
 }
 
-// relayNodes starts the relays of the hybrid nodes and of the controllers' machine.
-func (k *keeper) relayNodes(ctx context.Context, s *state) error {
-	if !s.inBand() {
-		return nil
+// post is where the keeper waits for switches, or for nodes in band, and where to
+// it goes on.
+type post struct {
+	key    string // one with the same is the same
+	listen func() (net.Listener, error)
+	to     func(context.Context) (net.Conn, error)
+}
+
+// posts lists those of the lab.
+func (s *state) posts() (all []post) {
+	for i, socket := range s.controllerSockets() {
+		if c := s.Topology.Controllers[i]; c != ControllerDirect {
+			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
+		}
 	}
-	listen := func(ns, at string) (l net.Listener, err error) {
-		err = inNetns(ns, func() error {
-			l, err = net.Listen("tcp", at)
-			return err
-		})
-		return l, err
+	if !s.inBand() {
+		return all
+	}
+	in := func(ns, at, to string, dial func(context.Context) (net.Conn, error)) {
+		is, _ := inodeOf(netnsPath(ns))
+		all = append(all, post{fmt.Sprint(ns, is, " ", at, " ", to), func() (l net.Listener, err error) {
+			err = inNetns(ns, func() error {
+				l, err = net.Listen("tcp", at)
+				return err
+			})
+			return l, err
+		}, dial})
 	}
 	for c, controller := range s.Topology.Controllers {
-		l, err := listen(controlNetns(s.Name), controllerAt(c))
-		if err != nil {
-			return fmt.Errorf("listen for nodes: %w", err)
+		in(controlNetns(s.Name), controllerAt(c), controller, dialController(controller))
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Kind == KindHybrid && s.Topology.OVS != OVSOwn {
+				in(switchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
+			}
 		}
-		k.relays = append(k.relays, newRelay(ctx, l, controller))
-		if s.Topology.OVS == OVSOwn {
+	}
+	return all
+}
+
+// relay has the lab's relays, and no others, run.
+func (k *keeper) relay(ctx context.Context, s *state) error {
+	all := s.posts()
+	for key, r := range k.relays {
+		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
+			r.close()
+			delete(k.relays, key)
+		}
+	}
+	for _, p := range all {
+		if k.relays[p.key] != nil {
 			continue
 		}
-		for i := range s.Nodes {
-			n := &s.Nodes[i]
-			if n.Kind != KindHybrid {
-				continue
-			}
-			l, err := listen(switchNetns(s.Name), sharedAt(i, c))
-			if err != nil {
-				return fmt.Errorf("listen for node %s: %w", n.Name, err)
-			}
-			k.relays = append(k.relays, newRelayBy(ctx, l, s.dialFrom(n, controllerAt(c))))
+		l, err := p.listen()
+		if err != nil {
+			return fmt.Errorf("listen for switches: %w", err)
 		}
+		k.relays[p.key] = newRelay(ctx, l, p.to)
 	}
 	return nil
 }

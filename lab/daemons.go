@@ -37,12 +37,18 @@ type daemon struct {
 func (s *state) daemons() []*daemon {
 	var all []*daemon
 	for _, o := range s.allOVS() {
+		if o.node != "" && s.pending(o.node) {
+			continue
+		}
 		all = append(all,
 			&daemon{name: "ovsdb-server", pidfile: filepath.Join(o.dir, "ovsdb-server.pid"), start: o.serveDatabase},
 			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return s.restoreRates(o) }})
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
+		if s.pending(n.Name) {
+			continue
+		}
 		for _, d := range s.frrDaemons() {
 			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(s.routingDir(n), d+".pid"),
 				start: func(ctx context.Context) error { return s.startFRR(ctx, n, d) }})
@@ -165,11 +171,11 @@ func (s *state) writeNodes() error {
 		}
 	}
 	if c.Nodes == nil {
-		return nil
+		return os.RemoveAll(s.nodesFile())
 	}
 	b, err := json.MarshalIndent(&c, "", " ")
 	if err == nil {
-		err = os.WriteFile(s.nodesFile(), b, 0o644)
+		err = replaceFile(s.nodesFile(), b)
 	}
 	if err != nil {
 		return fmt.Errorf("write the nodes: %w", err)
@@ -243,8 +249,8 @@ func (s *state) keepNodes(ctx context.Context, out io.Writer) {
 	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
 		began := time.Now()
 		args := []string{"node", "run", s.nodesFile()}
-		if slices.Contains(s.Topology.Controllers, ControllerNone) {
-			args = append(args, "--alone")
+		if o := s.nodeOptions(); o != "" {
+			args = append(args, o)
 		}
 		cmd := exec.CommandContext(ctx, s.Weft, args...)
 		cmd.Dir, cmd.Env = "/", marked(withoutKeeperMark(os.Environ()), s.Name)

@@ -38,9 +38,15 @@ func (t *Topology) keepSwitches(was *Topology) {
 		if !ok {
 			continue
 		}
-		keepValue(&s.DPID, old.DPID, dpids)
-		keepValue(&s.Loopback, old.Loopback, loopbacks)
-		keepValue(&s.Loopback6, old.Loopback6, loopbacks)
+		if s.Kind == "" || s.controlled() {
+			keepValue(&s.DPID, old.DPID, dpids)
+		}
+		if s.routes() {
+			keepValue(&s.Loopback, old.Loopback, loopbacks)
+		}
+		if s.routes() && !t.Routing.IPv4Only {
+			keepValue(&s.Loopback6, old.Loopback6, loopbacks)
+		}
 	}
 }
 

@@ -99,11 +99,11 @@ func startKeeper(ctx context.Context, s *state, command []string) error {
 // keeper is the inside of the keeper process.
 type keeper struct {
 	lab      string
-	relays   []*relay
+	relays   map[string]*relay
 	cables   *cables
 	programs programs
 	orders   net.Listener
-	nodes    bool // their daemons are kept
+	nodes    nodeKeeping
 	wg       sync.WaitGroup
 }
 
@@ -112,7 +112,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{lab: name}
+	k := &keeper{lab: name, relays: map[string]*relay{}}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -128,18 +128,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 			}
 		}
 	}
-	for i, sock := range s.controllerSockets() {
-		if s.Topology.Controllers[i] == ControllerDirect {
-			continue
-		}
-		l, err := s.listenFor(i, sock)
-		if err != nil {
-			return nil, fmt.Errorf("listen for switches: %w", err)
-		}
-		r := newRelay(ctx, l, s.Topology.Controllers[i])
-		k.relays = append(k.relays, r)
-	}
-	if err := k.relayNodes(ctx, s); err != nil {
+	if err := k.relay(ctx, s); err != nil {
 		return nil, err
 	}
 	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {
@@ -160,6 +149,7 @@ func (k *keeper) close() {
 		k.cables.close()
 	}
 	k.wg.Wait()
+	k.nodes.close()
 	k.programs.wg.Wait()
 }
 
@@ -169,7 +159,8 @@ type order struct {
 	Programs bool  `json:"programs,omitempty"` // what became of them
 	Start    bool  `json:"start,omitempty"`    // having started those that the state names, and ended others
 	End      bool  `json:"end,omitempty"`      // having ended those that the state does not name
-	Nodes    bool  `json:"nodes,omitempty"`    // keep the daemons of nodes from now on
+	Nodes    bool  `json:"nodes,omitempty"`    // keep the daemons of those nodes that the state names
+	Relays   bool  `json:"relays,omitempty"`   // to the controllers that the state names
 	Wire     int   `json:"wire"`
 	Lay      bool  `json:"lay,omitempty"`    // make the cable the state describes
 	Remove   bool  `json:"remove,omitempty"` // the cable, if there is one
@@ -215,7 +206,7 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 		k.cables.remove(o.Wire)
 		return nil
 	}
-	if !o.Programs && !o.Lay && !o.Nodes {
+	if !o.Programs && !o.Lay && !o.Nodes && !o.Relays {
 		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
 	}
 	s, err := loadState(k.lab)
@@ -229,6 +220,9 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if o.Start {
 		return k.programs.start(ctx, s)
 	}
+	if o.Relays {
+		return k.relay(ctx, s)
+	}
 	if o.Nodes {
 		return k.keepNodes(ctx, s)
 	}
@@ -237,26 +231,6 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}
 	return k.cables.lay(&s.Wires[i])
-}
-
-// keepNodes has the daemons of nodes started again when they end, from now on.
-func (k *keeper) keepNodes(ctx context.Context, s *state) error {
-	if k.nodes {
-		return nil
-	}
-	log, err := openLog(filepath.Join(s.dir(), "node.log"))
-	if err != nil {
-		return err
-	}
-	k.nodes = true
-	k.wg.Go(func() { keepDaemons(ctx, s.daemons()) })
-	k.wg.Go(func() {
-		defer log.Close()
-		if s.hasHybrid() {
-			s.keepNodes(ctx, log)
-		}
-	})
-	return nil
 }
 
 // ask sends an order to a lab's keeper.

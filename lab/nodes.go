@@ -11,7 +11,8 @@ import (
 // labNode is a hybrid node or router as it is made on this machine.
 type labNode struct {
 	Name      string     `json:"name"`
-	Short     string     `json:"short"` // of its bridge, and of its files
+	Number    int        `json:"number"` // for good, and of no other
+	Short     string     `json:"short"`  // of its bridge, and of its files
 	Kind      Kind       `json:"kind"`
 	Loopback  netip.Addr `json:"loopback"`
 	Loopback6 netip.Addr `json:"loopback6,omitzero"`
@@ -111,10 +112,14 @@ func (g *segment) other(l *Link) string {
 	return l.A
 }
 
-// layNodes lays the hybrid nodes and routers out, once the wires are.
-func (s *state) layNodes(name func(wanted, short string) string) {
+// layNodes lays the hybrid nodes and routers out, once the wires are. Those that
+// there are keep what they have.
+func (s *state) layNodes(there []labNode, name func(wanted, short string) string) {
 	t := s.Topology
-	at := map[string]*labNode{}
+	at, was := map[string]*labNode{}, map[string]*labNode{}
+	for i := range there {
+		was[there[i].Name] = &there[i]
+	}
 	s.Nodes = make([]labNode, 0, len(t.Switches))
 	for i := range t.Switches {
 		if sw := &t.Switches[i]; sw.routes() {
@@ -124,6 +129,15 @@ func (s *state) layNodes(name func(wanted, short string) string) {
 			at[sw.Name] = &s.Nodes[len(s.Nodes)-1]
 		}
 	}
+	numbers := newNumbered()
+	for i := range s.Nodes {
+		if old := was[s.Nodes[i].Name]; old != nil {
+			numbers.keep(i, old.Number)
+		}
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Number = numbers.give(i, 0)
+	}
 	add := func(n *labNode, wire int, p nodePort) {
 		w := &s.Wires[wire]
 		e := &w.A
@@ -131,9 +145,12 @@ func (s *state) layNodes(name func(wanted, short string) string) {
 			e = &w.B
 		}
 		p.Wire, p.Port = wire, e.Port
+		old := was[n.Name].port(p.Port)
 		switch {
 		case n.Kind == KindRouter:
 			p.Interface, p.MAC = e.Iface, e.MAC
+		case p.Role != roleAccess && old != nil && old.InternalInterface != "":
+			p.Interface, p.MAC, p.Internal, p.InternalInterface = old.Interface, old.MAC, old.Internal, old.InternalInterface
 		case p.Role != roleAccess:
 			p.Interface, p.MAC = fmt.Sprintf("vi%d", p.Port), portMAC()
 			p.Internal = internalPorts + p.Port
@@ -163,43 +180,52 @@ func (s *state) layNodes(name func(wanted, short string) string) {
 		add(n, i, p)
 	}
 	wireOf := func(link int) int { return len(t.Hosts) + link }
-	between := 0
+	links, turned := t.linkNumbers(at, was)
 	for i := range t.Links {
 		l := &t.Links[i]
 		a, b := at[l.A], at[l.B]
 		if a == nil || b == nil {
 			continue
 		}
-		v4, v6 := linkPrefixes(between)
-		between++
+		v4, v6 := linkPrefixes(links.of[i])
 		mtu := min(nodeMTU, s.Wires[wireOf(i)].mtu())
-		add(a, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{b.Name}})
-		add(b, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: netip.PrefixFrom(v4.Addr().Next(), v4.Bits()),
-			IPv6: netip.PrefixFrom(v6.Addr().Next(), v6.Bits()), Neighbours: []string{a.Name}})
+		first, second := a, b
+		if turned[i] {
+			first, second = b, a
+		}
+		add(first, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{second.Name}})
+		add(second, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: nth(v4, 1), IPv6: nth(v6, 1), Neighbours: []string{first.Name}})
 	}
-	for k, g := range t.segments() {
-		s.laySegment(k, &g, at, add)
+	all := t.segments()
+	segments := t.segmentNumbers(all, was)
+	for k := range all {
+		s.laySegment(segments.of[k], &all[k], at, was, add)
 	}
 }
 
-// laySegment gives the nodes of the kth segment their ports into it.
-func (s *state) laySegment(k int, g *segment, at map[string]*labNode, add func(*labNode, int, nodePort)) {
-	v4, v6 := segmentPrefixes(k)
+// laySegment gives the nodes of the segment with a number their ports into it.
+func (s *state) laySegment(number int, g *segment, at, was map[string]*labNode, add func(*labNode, int, nodePort)) {
+	v4, v6 := segmentPrefixes(number)
 	mtu := nodeMTU
 	for i := len(s.Topology.Hosts); i < len(s.Wires); i++ {
 		if w := &s.Wires[i]; slices.Contains(g.bridges, w.A.Node) || slices.Contains(g.bridges, w.B.Node) {
 			mtu = min(mtu, w.mtu())
 		}
 	}
-	a4, a6 := v4.Addr(), v6.Addr()
+	numbers := newNumbered()
+	for _, i := range g.links {
+		if p := g.portAt(&s.Topology.Links[i], was); p != nil && p.IPv4.Masked() == v4 {
+			numbers.keep(i, int(p.IPv4.Addr().As4()[3]))
+		}
+	}
 	for _, i := range g.links {
 		l := &s.Topology.Links[i]
 		n := at[g.other(l)]
 		if n == nil {
 			continue
 		}
-		a4, a6 = a4.Next(), a6.Next()
-		p := nodePort{Role: roleSegment, MTU: mtu, IPv4: netip.PrefixFrom(a4, v4.Bits()), IPv6: netip.PrefixFrom(a6, v6.Bits())}
+		h := numbers.give(i, 1)
+		p := nodePort{Role: roleSegment, MTU: mtu, IPv4: nth(v4, h), IPv6: nth(v6, h)}
 		for _, j := range g.links {
 			if o := g.other(&s.Topology.Links[j]); j != i && at[o] != nil {
 				p.Neighbours = append(p.Neighbours, o)

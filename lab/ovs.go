@@ -21,7 +21,8 @@ type ovs struct {
 	lab    string
 	dir    string
 	netns  string
-	urgent bool // before other processes: a node's neighbours give it up if it does not forward for seconds
+	node   string // whose own it is
+	urgent bool   // before other processes: a node's neighbours give it up if it does not forward for seconds
 }
 
 // ovs is that of all switches but hybrid nodes that have their own.
@@ -35,7 +36,7 @@ func (s *state) ovsOf(name string) ovs {
 		return s.ovs()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == KindHybrid {
-		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name), urgent: true}
+		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name), node: name, urgent: true}
 	}
 	return s.ovs()
 }
@@ -171,10 +172,7 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 // addresses. Hybrid nodes may be in band (control.go). A bridge that is given a
 // controller later than its making loses its entries.
 func (s *state) transaction(o ovs) []string {
-	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
-	if s.TLS != nil {
-		args = append(args, s.TLS.setSSL()...)
-	}
+	args := s.initOVS()
 	ports := map[string][]*end{}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].ends() {
@@ -203,6 +201,15 @@ func (s *state) transaction(o ovs) []string {
 	return args
 }
 
+// initOVS is the arguments of ovs-vsctl that come first in a database.
+func (s *state) initOVS() []string {
+	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
+	if s.TLS != nil {
+		args = append(args, s.TLS.setSSL()...)
+	}
+	return args
+}
+
 // addBridge is the arguments of ovs-vsctl that make a switch without its ports;
 // id begins those of its controllers in the transaction.
 func (s *state) addBridge(sw *Switch, id string) []string {
@@ -214,17 +221,25 @@ func (s *state) addBridge(sw *Switch, id string) []string {
 	} else {
 		args = append(args, "fail_mode="+FailStandalone)
 	}
+	if targets := s.targets(sw); targets != nil {
+		args = append(args, setControllers(br, id, targets)...)
+	}
+	return args
+}
+
+// setControllers is the arguments of ovs-vsctl that have a bridge connect there.
+func setControllers(br, id string, targets []string) (args []string) {
 	var refs []string
-	for k, target := range s.targets(sw) {
+	for k, target := range targets {
 		ref := fmt.Sprintf("%s_%d", id, k)
 		refs = append(refs, ref)
 		args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", target),
 			"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
 	}
-	if refs != nil {
-		args = append(args, "--", "set", "bridge", br, "controller="+strings.Join(refs, ","))
+	if refs == nil {
+		return []string{"--", "clear", "bridge", br, "controller"}
 	}
-	return args
+	return append(args, "--", "set", "bridge", br, "controller="+strings.Join(refs, ","))
 }
 
 // settings is what a file says of a switch that has controllers, as columns of its bridge.

@@ -25,16 +25,17 @@ type relay struct {
 // dialTimeout is how long a switch waits for the controller to be reached.
 const dialTimeout = 2 * time.Second
 
-func newRelay(ctx context.Context, l net.Listener, controller string) *relay {
+// dialController returns what connects to a controller.
+func dialController(controller string) func(context.Context) (net.Conn, error) {
 	network, address, _ := strings.Cut(controller, ":")
 	if network+":" == sslPrefix {
 		network = "tcp" // the relay passes on what it cannot read
 	}
 	d := net.Dialer{Timeout: dialTimeout}
-	return newRelayBy(ctx, l, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) })
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) }
 }
 
-func newRelayBy(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
+func newRelay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &relay{listener: l, dial: dial, cancel: cancel}
 	r.wg.Go(func() { r.accept(ctx) })

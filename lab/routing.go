@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -59,36 +57,13 @@ func (s *state) startRouting(ctx context.Context) error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
-	frr, err := user.Lookup("frr")
-	if err != nil {
-		return fmt.Errorf("find the user that FRR runs as: %w", err)
-	}
-	uid, _ := strconv.Atoi(frr.Uid)
-	gid, _ := strconv.Atoi(frr.Gid)
 	list := make([]*labNode, len(s.Nodes))
 	for i := range s.Nodes {
 		list[i] = &s.Nodes[i]
 	}
 	return forEach(ctx, list, func(n *labNode, ctx context.Context) error {
-		dir := s.routingDir(n)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := s.routeNode(ctx, n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
-		}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
-		}
-		for _, d := range s.frrDaemons() {
-			path := filepath.Join(dir, d+".conf")
-			err := os.WriteFile(path, []byte(s.frrConfig(n, d)), 0o640)
-			if err == nil {
-				err = os.Chown(path, uid, gid)
-			}
-			if err == nil {
-				err = s.startFRR(ctx, n, d)
-			}
-			if err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
-			}
 		}
 		return nil
 	})

@@ -53,14 +53,19 @@ func (s *state) save() error {
 	if err != nil {
 		return fmt.Errorf("encode the state of lab %s: %w", s.Name, err)
 	}
-	path := filepath.Join(s.dir(), "lab.json")
-	if err := os.WriteFile(path+".new", b, 0o644); err != nil {
-		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := replaceFile(filepath.Join(s.dir(), "lab.json"), b); err != nil {
 		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// replaceFile writes a file that others read: they see the one that was, or the whole new one.
+func replaceFile(path string, b []byte) error {
+	if err := os.WriteFile(path+".new", b, 0o644); err != nil {
+		os.Remove(path + ".new")
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // errNoLab is wrapped by errors about a lab that is not up.

@@ -99,7 +99,7 @@ func (s *state) dressNode(n *labNode) error {
 			return err
 		}
 		for _, p := range n.routed() {
-			if p.InternalInterface != "" {
+			if _, err := h.LinkByName(p.Interface); p.InternalInterface != "" && err != nil {
 				attrs := netlink.NewLinkAttrs()
 				attrs.Name, attrs.MTU, attrs.HardwareAddr = p.Interface, p.MTU, net.HardwareAddr(p.MAC[:])
 				v := &netlink.Veth{LinkAttrs: attrs, PeerName: p.InternalInterface, PeerNamespace: netlink.NsFd(int(switches.Fd()))}

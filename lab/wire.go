@@ -100,7 +100,7 @@ func layOut(t *Topology, was *state) *state {
 		return wanted
 	}
 	for i, sw := range t.Switches {
-		if bridge, ok := was.Bridges[sw.Name]; ok {
+		if bridge, ok := was.Bridges[sw.Name]; ok && !(sw.Kind == KindHybrid && nodeInterface.MatchString(bridge)) {
 			s.Bridges[sw.Name] = bridge
 			continue
 		}
@@ -119,13 +119,15 @@ func layOut(t *Topology, was *state) *state {
 		e := end{Node: sw, Port: port, Netns: switchNetns(t.Name), MAC: portMAC()}
 		if t.Switches[i].Kind == KindRouter {
 			e.Routed, e.Netns, e.Iface = true, hostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
-			return e
 		}
 		if t.Switches[i].Kind == KindHybrid && t.OVS == OVSOwn {
 			e.Netns = hostNetns(t.Name, sw)
 		}
-		if was, ok := kept[fmt.Sprintf("%s:%d", sw, port)]; ok {
+		if was, ok := kept[e.String()]; ok && was.Routed == e.Routed && was.Netns == e.Netns {
 			return was
+		}
+		if e.Routed {
+			return e
 		}
 		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
 		return e
@@ -162,7 +164,10 @@ func layOut(t *Topology, was *state) *state {
 		s.Wires[i].ID = next + i
 		s.Wires[i].State = LinkIsUp
 	}
-	s.layNodes(name)
+	s.layNodes(was.Nodes, name)
+	if len(was.Nodes) > 0 && s.overlap() != nil { // with what the file says now
+		s.layNodes(nil, name)
+	}
 	return s
 }
 
@@ -179,8 +184,15 @@ func (s *state) names(used map[string]bool) (ends map[string]end, next int) {
 		for _, e := range w.ends() {
 			if e.bridged() {
 				used[e.Iface] = true
+			}
+			if !e.Host {
 				ends[e.String()] = *e
 			}
+		}
+	}
+	for i := range s.Nodes {
+		for _, p := range s.Nodes[i].Ports {
+			used[p.InternalInterface] = true
 		}
 	}
 	return ends, next

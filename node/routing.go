@@ -78,3 +78,9 @@ func askFRR(ctx context.Context, socket string, commands ...string) ([]byte, err
 	}
 	return answer[:len(answer)-4], nil
 }
+
+// Configure has a daemon of FRR, by its socket, take commands of its configuration.
+func Configure(ctx context.Context, socket string, commands ...string) error {
+	_, err := askFRR(ctx, socket, append([]string{"configure terminal"}, commands...)...)
+	return err
+}

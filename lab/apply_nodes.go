@@ -1,0 +1,305 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// nodeTasks returns what is to be done to switches that stay: to make them anew, to
+// have nodes be as they are laid out, and to have them connect elsewhere.
+func (s *state) nodeTasks(was *state, d *Difference) (todo []task) {
+	anew := d.anew()
+	for _, sw := range s.Topology.Switches {
+		old, there := was.Topology.SwitchByName(sw.Name)
+		t := task{Item: Item{kindSwitch, sw.Name}, Do: doChange, Of: was.Bridges[sw.Name]}
+		add := func(work workKind) { t.Work = work; todo = append(todo, t) }
+		if !there || slices.Contains(d.Added, t.Item) {
+			if t.Do = doAdd; sw.routes() {
+				add(workNode)
+			}
+			continue
+		}
+		if anew[sw.Name] {
+			add(workDeleteSwitch)
+			add(workAddSwitch)
+			if sw.routes() {
+				add(workNode)
+			}
+			continue
+		}
+		if sw.controlled() && !slices.Equal(was.targets(old), s.targets(&sw)) {
+			add(workControllers)
+		}
+		if n := s.node(sw.Name); n != nil && s.nodeText(n) != was.nodeText(was.node(sw.Name)) {
+			for _, p := range was.node(sw.Name).routed() {
+				if now := n.port(p.Port); now == nil || now.InternalInterface != p.InternalInterface {
+					t.Gone = append(t.Gone, p.InternalInterface)
+				}
+			}
+			add(workNode)
+		}
+	}
+	if at := s.Topology.Control.At; was.controlText() != s.controlText() || anew[at] {
+		todo = append(todo, task{Item: Item{kindLab, s.Name}, Do: doChange, Work: workControl})
+	}
+	return todo
+}
+
+// nodeText is all that a node has and does, to see whether it is another.
+func (s *state) nodeText(n *labNode) string {
+	if n == nil {
+		return ""
+	}
+	c := *n
+	c.Ports = slices.Clone(n.Ports)
+	for i := range c.Ports {
+		c.Ports[i].Wire = 0
+	}
+	b, _ := json.Marshal(&c)
+	text := string(b) + s.description(n.Name)
+	for _, d := range s.frrDaemons() {
+		text += s.frrConfig(n, d)
+	}
+	return text
+}
+
+// controlText is how the switches reach controllers, to see whether it is another.
+func (s *state) controlText() string {
+	text := fmt.Sprint(s.inBand(), s.Topology.Control, s.secure())
+	for _, p := range s.posts() {
+		text += "\n" + p.key
+	}
+	return text
+}
+
+// addSwitch makes a switch without its ports.
+func (s *state) addSwitch(ctx context.Context, home home, name string) error {
+	br := s.Bridges[name]
+	if err := s.deleteSwitch(ctx, home, name, br); err != nil {
+		return err
+	}
+	sw, _ := s.Topology.SwitchByName(name)
+	if sw.routes() {
+		err := home.createNetns(hostNetns(s.Name, name), func() error { return withHandle(prepareNodeNetns) })
+		if err != nil || sw.Kind == KindRouter {
+			return err
+		}
+	}
+	o := s.ovsOf(name)
+	if o.node != "" {
+		if err := o.startDatabase(ctx); err != nil {
+			return err
+		}
+		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.initOVS()...)...); err != nil {
+			return err
+		}
+		if err := o.startSwitching(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := o.vsctl(ctx, s.addBridge(sw, "@c")...)
+	return err
+}
+
+// deleteSwitch removes a switch, of whatever kind it was.
+func (s *state) deleteSwitch(ctx context.Context, home home, name, bridge string) error {
+	if _, err := s.ovs().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
+		return err
+	}
+	ns := hostNetns(s.Name, name)
+	if _, err := os.Stat(netnsPath(ns)); err == nil {
+		if err := endIn(ctx, ns); err != nil {
+			return err
+		}
+		if err := emptyNetns(ns); err != nil { // the keeper may still have a connection from there
+			return err
+		}
+	}
+	if err := home.deleteNetns(ns); err != nil {
+		return err
+	}
+	own := filepath.Join(s.dir(), bridge)
+	if _, err := os.Stat(filepath.Join(own, "conf.db")); err == nil {
+		if err := os.RemoveAll(own); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(filepath.Join(s.dir(), "frr", bridge))
+}
+
+// emptyNetns removes the interfaces of a namespace.
+func emptyNetns(ns string) error {
+	return withLinks(ns, func(h *netlink.Handle) error {
+		links, err := h.LinkList()
+		if err != nil {
+			return fmt.Errorf("list the interfaces of %s: %w", ns, err)
+		}
+		for _, l := range links {
+			if _, virtual := l.(*netlink.Veth); !virtual {
+				continue
+			}
+			if err := h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) { // with its other end
+				return fmt.Errorf("remove %s: %w", l.Attrs().Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// tendNode has a node's ports, addresses and routing be as it is laid out,
+// whatever they are.
+func (s *state) tendNode(ctx context.Context, name string, gone []string) error {
+	n := s.node(name)
+	if n == nil {
+		return nil
+	}
+	if err := s.undressNode(n); err != nil {
+		return err
+	}
+	if err := s.dressNode(n); err != nil {
+		return err
+	}
+	if n.Kind == KindHybrid {
+		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.description(name))}
+		for _, iface := range gone {
+			args = append(args, "--", "--if-exists", "del-port", iface)
+		}
+		for _, p := range n.routed() {
+			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
+				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
+		}
+		if _, err := s.ovsOf(name).vsctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return s.routeNode(ctx, n)
+}
+
+// undressNode removes the internal ports and the addresses that a node is not to have.
+func (s *state) undressNode(n *labNode) error {
+	return withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
+		links, err := h.LinkList()
+		if err != nil {
+			return fmt.Errorf("list the interfaces: %w", err)
+		}
+		for _, l := range links {
+			name := l.Attrs().Name
+			i := slices.IndexFunc(n.Ports, func(p nodePort) bool { return p.Interface == name && p.Role != roleAccess })
+			var wanted []netip.Prefix
+			switch {
+			case name == "lo":
+				wanted = []netip.Prefix{netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)}
+			case i >= 0:
+				p := &n.Ports[i]
+				if wanted = []netip.Prefix{p.IPv4, p.IPv6}; l.Attrs().MTU != p.MTU {
+					if err := h.LinkSetMTU(l, p.MTU); err != nil {
+						return fmt.Errorf("set the MTU of %s: %w", name, err)
+					}
+				}
+			case n.Kind == KindHybrid && nodeInterface.MatchString(name) && name != controlIface:
+				if err := h.LinkDel(l); err != nil {
+					return fmt.Errorf("remove %s: %w", name, err)
+				}
+				continue
+			default:
+				continue
+			}
+			if err := haveAddresses(h, l, wanted); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// haveAddresses gives an interface those addresses that are valid, and no other
+// of more than its link or machine.
+func haveAddresses(h *netlink.Handle, l netlink.Link, wanted []netip.Prefix) error {
+	has, err := h.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
+	}
+	for _, a := range has {
+		if a.IP.IsLinkLocalUnicast() || a.IP.IsLoopback() || slices.ContainsFunc(wanted, func(p netip.Prefix) bool {
+			return p.IsValid() && ipNet(p.Addr().AsSlice(), p.Bits()).String() == a.IPNet.String()
+		}) {
+			continue
+		}
+		if err := h.AddrDel(l, &a); err != nil {
+			return fmt.Errorf("remove %v from %s: %w", a.IPNet, l.Attrs().Name, err)
+		}
+	}
+	for _, p := range wanted {
+		if !p.IsValid() {
+			continue
+		}
+		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(p.Addr().AsSlice(), p.Bits())}); err != nil {
+			return fmt.Errorf("set %s on %s: %w", p, l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+// tendControl has the way from the switches to the controllers be as the file says.
+func (s *state) tendControl(ctx context.Context, home home) error {
+	machine := controlNetns(s.Name)
+	_, none := os.Stat(netnsPath(machine))
+	if s.secure() || s.inBand() {
+		if err := withLinks(switchNetns(s.Name), loopbackUp); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !s.inBand() && none == nil:
+		if err := errors.Join(emptyNetns(machine), home.deleteNetns(machine)); err != nil {
+			return err
+		}
+	case s.inBand():
+		if none != nil {
+			if err := home.createNetns(machine, func() error { return withHandle(prepareHostNetns) }); err != nil {
+				return err
+			}
+		}
+		if err := s.moveControllers(machine); err != nil {
+			return err
+		}
+	}
+	_, err := ask(ctx, s.Name, order{Relays: true})
+	return err
+}
+
+// moveControllers links the controllers' machine to its node, and to no other.
+func (s *state) moveControllers(machine string) error {
+	linked := false
+	at := hostNetns(s.Name, s.Topology.Control.At)
+	err := withLinks(at, func(h *netlink.Handle) error {
+		l, err := h.LinkByName(controlIface)
+		linked = err == nil && l.Attrs().OperState == netlink.OperUp
+		return nil
+	})
+	if err != nil || linked {
+		return err
+	}
+	for _, ns := range []string{machine, at} {
+		err := withLinks(ns, func(h *netlink.Handle) error {
+			l, err := h.LinkByName(controlIface)
+			if err != nil {
+				return nil // it is gone
+			}
+			return h.LinkDel(l)
+		})
+		if err != nil {
+			return fmt.Errorf("unlink the controllers' machine: %w", err)
+		}
+	}
+	return withLinks(at, s.linkControllers)
+}

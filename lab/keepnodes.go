@@ -1,0 +1,87 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// nodeKeeping is what the keeper does for nodes now.
+type nodeKeeping struct {
+	daemons, entity under
+	config          []byte // what `weft node run` was started with
+	log             *programLog
+}
+
+// under is something under way that can be ended.
+type under struct {
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+func (u *under) begin(ctx context.Context, do func(context.Context)) {
+	ctx, u.stop = context.WithCancel(ctx)
+	u.wg.Go(func() { do(ctx) })
+}
+
+func (u *under) end() {
+	if u.stop != nil {
+		u.stop()
+		u.wg.Wait()
+		u.stop = nil
+	}
+}
+
+// keepNodes has the daemons of nodes started again when they end, from now on:
+// not of those that an apply is at work on.
+func (k *keeper) keepNodes(ctx context.Context, s *state) error {
+	n := &k.nodes
+	n.daemons.end()
+	if len(s.Nodes) == 0 {
+		n.entity.end()
+		return nil
+	}
+	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, s.daemons()) })
+	config, err := os.ReadFile(s.nodesFile())
+	if err != nil || !s.hasHybrid() {
+		n.entity.end()
+		return nil // there is no hybrid node, or it is not made yet
+	}
+	config = append(config, s.nodeOptions()...)
+	if n.entity.stop != nil && bytes.Equal(config, n.config) {
+		return nil
+	}
+	n.entity.end()
+	if n.log == nil {
+		if n.log, err = openLog(filepath.Join(s.dir(), "node.log")); err != nil {
+			return err
+		}
+	}
+	n.config = config
+	n.entity.begin(ctx, func(ctx context.Context) { s.keepNodes(ctx, n.log) })
+	return nil
+}
+
+func (n *nodeKeeping) close() {
+	n.daemons.end()
+	n.entity.end()
+	if n.log != nil {
+		n.log.Close()
+	}
+}
+
+// nodeOptions is that of `weft node run`.
+func (s *state) nodeOptions() string {
+	if slices.Contains(s.Topology.Controllers, ControllerNone) {
+		return "--alone"
+	}
+	return ""
+}
+
+// pending reports whether an apply is at work on a switch.
+func (s *state) pending(name string) bool {
+	return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Item == Item{kindSwitch, name} })
+}

@@ -1,0 +1,123 @@
+package lab
+
+import "net/netip"
+
+// numbered is the numbers from which addresses are made: what a running lab has
+// keeps its own, and others get the least that are free.
+type numbered struct {
+	of   map[int]int // by index
+	used map[int]bool
+}
+
+func newNumbered() *numbered { return &numbered{map[int]int{}, map[int]bool{}} }
+
+// keep gives the ith a number, unless it has one or another has that.
+func (n *numbered) keep(i, number int) bool {
+	if _, has := n.of[i]; has || n.used[number] {
+		return false
+	}
+	n.of[i], n.used[number] = number, true
+	return true
+}
+
+// give gives the ith the least free number from one on, unless it has one.
+func (n *numbered) give(i, from int) int {
+	for _, has := n.of[i]; !has; from++ {
+		has = n.keep(i, from)
+	}
+	return n.of[i]
+}
+
+// node finds a hybrid node or router.
+func (s *state) node(name string) *labNode {
+	for i := range s.Nodes {
+		if s.Nodes[i].Name == name {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// port finds a port of a node, if there is the node.
+func (n *labNode) port(number uint16) *nodePort {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Ports {
+		if n.Ports[i].Port == number {
+			return &n.Ports[i]
+		}
+	}
+	return nil
+}
+
+// linkNumbers returns the numbers of the links between nodes, and those of which
+// end B has the first address. In was are the nodes that are there.
+func (t *Topology) linkNumbers(at, was map[string]*labNode) (numbers *numbered, turned map[int]bool) {
+	numbers, turned = newNumbered(), map[int]bool{}
+	for i := range t.Links {
+		l := &t.Links[i]
+		a, b := was[l.A].port(l.APort), was[l.B].port(l.BPort)
+		if a == nil || b == nil || a.Role != roleLink || b.Role != roleLink || a.IPv4.Masked() != b.IPv4.Masked() || at[l.A] == nil || at[l.B] == nil {
+			continue
+		}
+		octets := a.IPv4.Addr().As4()
+		if numbers.keep(i, int(octets[2])<<7|int(octets[3])>>1) {
+			turned[i] = b.IPv4.Addr().Less(a.IPv4.Addr())
+		}
+	}
+	next := 0
+	for i := range t.Links {
+		if at[t.Links[i].A] != nil && at[t.Links[i].B] != nil {
+			numbers.give(i, next)
+		}
+		for numbers.used[next] {
+			next++
+		}
+	}
+	return numbers, turned
+}
+
+// segmentNumbers returns the numbers of the segments of bridges.
+func (t *Topology) segmentNumbers(all []segment, was map[string]*labNode) *numbered {
+	numbers := newNumbered()
+	for k := range all {
+		for _, i := range all[k].links {
+			if p := all[k].portAt(&t.Links[i], was); p != nil && numbers.keep(k, int(p.IPv4.Addr().As4()[2])) {
+				break
+			}
+		}
+	}
+	for k := range all {
+		numbers.give(k, 0)
+	}
+	return numbers
+}
+
+// portAt is the port into the segment by a link of a node that is there.
+func (g *segment) portAt(l *Link, was map[string]*labNode) *nodePort {
+	number := l.BPort
+	if g.other(l) == l.A {
+		number = l.APort
+	}
+	if p := was[g.other(l)].port(number); p != nil && p.Role == roleSegment {
+		return p
+	}
+	return nil
+}
+
+// overlap returns what is wrong with the addresses of nodes that kept theirs.
+func (s *state) overlap() error {
+	c := checker{t: s.Topology}
+	c.prefixes(s)
+	return c.problems.err()
+}
+
+// nth returns the nth address from that of a prefix on, with its length.
+func nth(p netip.Prefix, n int) netip.Prefix {
+	a := p.Addr()
+	for range n {
+		a = a.Next()
+	}
+	return netip.PrefixFrom(a, p.Bits())
+}

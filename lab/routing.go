@@ -130,7 +130,8 @@ func (s *state) frrConfig(n *labNode, daemon string) string {
 	return b.String()
 }
 
-// ospfInterfaces writes the interfaces of a node for a version of OSPF. Those of
+// ospfInterfaces writes the interfaces of a node for a version of OSPF, each with the
+// area last: one that is told so begins with the timers that it has then. Those of
 // hosts and of the controllers' machine are passive: nothing that comes in there
 // is OSPF's.
 func (s *state) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area string) {
@@ -144,7 +145,7 @@ func (s *state) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area
 			passive = append(passive, p.Interface)
 			continue
 		}
-		line("interface %s\n %s %s", p.Interface, ospf, area)
+		line("interface %s", p.Interface)
 		line(" %s hello-interval %d\n %[1]s dead-interval %[3]d\n %[1]s retransmit-interval 1", ospf,
 			int(time.Duration(r.Hello).Seconds()), int(time.Duration(r.Dead).Seconds()))
 		if p.Role == roleLink {
@@ -153,8 +154,9 @@ func (s *state) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area
 		if r.BFD != 0 {
 			line(" %s bfd\n %[1]s bfd profile lab", ospf)
 		}
+		line(" %s %s", ospf, area)
 	}
 	for _, iface := range passive {
-		line("interface %s\n %s %s\n %[2]s passive", iface, ospf, area)
+		line("interface %s\n %s passive\n %[2]s %s", iface, ospf, area)
 	}
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -52,7 +51,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 		resp.Deleted = append(resp.Deleted, i.String())
 	}
 	for _, e := range d.Changed {
-		resp.Changed = append(resp.Changed, fmt.Sprintf("%s: %s from %s to %s", e.Item, e.What, e.From, e.To))
+		resp.Changed = append(resp.Changed, e.String())
 	}
 	if req.GetDryRun() {
 		return resp, nil

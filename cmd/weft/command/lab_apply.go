@@ -21,10 +21,10 @@ touched: nodes, hosts and links that are added, deleted or changed; other links 
 on without loss. What the file leaves open, such as ports and addresses, stays as
 it is in the lab.
 
-The lab's controllers, and routing:, control:, ovs: and the kind of a switch, cannot be
-changed while it is up, nor nodes and links of a lab with hybrid nodes, routers or
-bridges, but for rates, delays, loss and programs. That is refused before anything is
-touched. If it fails, or is ended, apply the file again: that completes it.`,
+Routers and hybrid nodes are told what changes of their routing while they run. A
+switch that cannot become what the file says, as one of another kind, is deleted and
+made anew alone; what is printed says so. What this machine lacks is said before
+anything is touched. If it fails, or is ended, apply the file again: that completes it.`,
 		Example: `  weft lab apply triangle.yaml --dry-run
   weft lab apply triangle.yaml
   weft lab apply changed.yaml --name triangle -o json`,
@@ -74,6 +74,10 @@ func labDifference(w *labTable, d *lab.Difference, dryRun bool) {
 		fmt.Fprintf(w, "%s %s: %sadded\n", i.Kind, i.Name, will)
 	}
 	for _, e := range d.Changed {
-		fmt.Fprintf(w, "%s %s: %s %schanged from %s to %s\n", e.Kind, e.Name, e.What, will, e.From, e.To)
+		fmt.Fprintf(w, "%s %s: %s %schanged from %s to %s", e.Kind, e.Name, e.What, will, e.From, e.To)
+		if e.Anew != "" {
+			fmt.Fprintf(w, ", for which it is %smade anew: %s", will, e.Anew)
+		}
+		fmt.Fprintln(w)
 	}
 }

@@ -46,7 +46,7 @@ links:
   - {a: pe3, b: pe1}
   - {a: pe1, b: cr1}
   - {a: pe2, b: cr1}
-routing: {dead: 5s, bfd: 100ms}
+routing: {dead: 5s, bfd: 1s}
 `
 
 // Hybrid nodes, routers, bridges, their routing and the way to controllers change in a
@@ -116,5 +116,41 @@ func TestApplyNodes(t *testing.T) {
 			}
 		}
 		t.Logf("%s: routed after %v", step.what, time.Since(began))
+	}
+}
+
+// Killed among its nodes, an apply is completed by another, to the same or another file.
+func TestApplyNodesCompletes(t *testing.T) {
+	l := upForTest(t, parsed(t, appliedNodes, nil), Options{Weft: testprogram.Weft(t)})
+	router := strings.Replace(moreNodes, "name: pe3, kind: hybrid", "name: pe3, kind: router", 1)
+	for _, step := range []struct {
+		at          int
+		cut, text   string
+		three, kill bool
+	}{
+		{3, moreNodes, moreNodes, true, true},
+		{2, router, router, true, true},
+		{7, moreNodes, router, true, false},
+		{5, appliedNodes, moreNodes, true, true},
+		{9, router, appliedNodes, false, true},
+	} {
+		if err := applyUntil(t, l.Name(), step.cut, step.at, step.kill); err == nil {
+			t.Fatalf("%+v: nothing was cut off", step)
+		}
+		for _, dry := range []bool{false, true} {
+			d, err := Apply(t.Context(), "f.yaml", []byte(step.text), ApplyOptions{Name: l.Name(), DryRun: dry})
+			if err != nil || d.None() != dry {
+				t.Fatalf("after %d steps, dry run %v: %+v, %v", step.at, dry, d, err)
+			}
+		}
+		now, err := Open(l.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitNodes(t, now, "routed", routed)
+		awaitPing(t, now, "ce1", "ce2", true)
+		if step.three {
+			awaitPing(t, now, "ce3", "ce2", false)
+		}
 	}
 }

@@ -2741,7 +2741,7 @@ type RunLabTrafficRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the lab.
 	Lab string `protobuf:"bytes,1,opt,name=lab,proto3" json:"lab,omitempty"`
-	// The pairs, at most 64, which all begin at once; a host takes in one of them.
+	// The pairs, at most 64, which all begin at once; a host may be in several.
 	Flows []*LabFlow `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
 	// At most 20; 0: 1.
 	Seconds       uint32 `protobuf:"varint,3,opt,name=seconds,proto3" json:"seconds,omitempty"`

@@ -15,7 +15,7 @@ import (
 
 const (
 	trafficMagic = 0x77656674_75647031 // "weftudp1"
-	trafficPort  = 5000                // of the sink
+	trafficPort  = 5000                // of the sink, unless another is said
 	firstFlow    = 10000               // source port of the first flow
 )
 
@@ -45,7 +45,7 @@ func openSource(netns string, h Host, to netip.Addr, o TrafficOptions) (*traffic
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
 	copy(p[12:], from[:])
 	copy(p[16:], s.to[:])
-	binary.BigEndian.PutUint16(p[ipHeader+2:], trafficPort)
+	binary.BigEndian.PutUint16(p[ipHeader+2:], o.Port)
 	binary.BigEndian.PutUint16(p[ipHeader+4:], uint16(o.Size-ipHeader)) // and no checksum of UDP
 	binary.BigEndian.PutUint64(p[ipHeader+udpHeader:], trafficMagic)
 	for i := leastTraffic; i < len(p); i++ {
@@ -250,7 +250,7 @@ func openSink(netns string, cpus []int, o TrafficOptions) (*trafficSink, error) 
 		wake := unix.NsecToTimeval(int64(sinkWake))
 		return errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE),
 			buffers(s.fd, unix.SO_RCVBUF, unix.SO_RCVBUFFORCE), unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wake),
-			unix.Bind(s.fd, &unix.SockaddrInet4{Port: trafficPort}))
+			unix.Bind(s.fd, &unix.SockaddrInet4{Port: int(o.Port)}))
 	})
 	return s, err
 }

@@ -26,7 +26,8 @@ type TrafficOptions struct {
 	Flows    int // source ports from 10000 on: each has one packet of as many, at a random place
 	Seed     uint64
 	Duration time.Duration
-	Count    int // packets; 0: what Rate and Duration give
+	Port     uint16 // of the sink: a host takes in as many at once as have ports of their own; 0: 5000
+	Count    int    // packets; 0: what Rate and Duration give
 	// Words are put into payloads, after each other, each drawn at random: into
 	// each packet a number that is geometric from 0 with the mean MeanWords.
 	Words     []string
@@ -51,7 +52,7 @@ const (
 func (o *TrafficOptions) check() error {
 	d := DefaultTraffic()
 	o.Rate, o.Arrivals, o.Size = cmp.Or(o.Rate, d.Rate), cmp.Or(o.Arrivals, d.Arrivals), cmp.Or(o.Size, d.Size)
-	o.Flows, o.Duration = cmp.Or(o.Flows, d.Flows), cmp.Or(o.Duration, d.Duration)
+	o.Flows, o.Duration, o.Port = cmp.Or(o.Flows, d.Flows), cmp.Or(o.Duration, d.Duration), cmp.Or(o.Port, trafficPort)
 	if o.Count == 0 && o.Rate > 0 {
 		o.Count = int(math.Min(mostPackets+1, o.Rate*o.Duration.Seconds()+0.5))
 	}

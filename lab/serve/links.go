@@ -187,17 +187,13 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.I
 
 // RunLabTraffic sends packets between pairs of hosts (api.LabServer).
 func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficRequest) (*api.RunLabTrafficResponse, error) {
-	const mostFlows, mostRate, most = 64, 100_000, 2_000_000
+	const mostFlows, mostRate, most, firstPort = 64, 100_000, 2_000_000, 5000
 	seconds := max(req.GetSeconds(), 1)
-	total, sinks := 0.0, map[string]bool{}
+	total, sinks := 0.0, map[string]uint16{} // how many flows a host takes in
 	for i, f := range req.GetFlows() {
 		if !(f.GetRate() >= 0 && f.GetRate() <= mostRate) {
 			return nil, api.Errorf(codes.InvalidArgument, "flow %d: %v packets a second; allowed: at most %d", i+1, f.GetRate(), mostRate)
 		}
-		if sinks[f.GetTo()] {
-			return nil, api.Errorf(codes.InvalidArgument, "flow %d: host %s takes in an earlier flow, and one at a time: send this one in another call", i+1, f.GetTo())
-		}
-		sinks[f.GetTo()] = true
 		total += f.GetRate() * float64(seconds)
 	}
 	switch {
@@ -216,16 +212,18 @@ func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficReques
 	resp := &api.RunLabTrafficResponse{Flows: make([]*api.LabFlowResult, len(req.GetFlows()))}
 	var g errgroup.Group
 	for i, f := range req.GetFlows() {
+		port := firstPort + sinks[f.GetTo()]
+		sinks[f.GetTo()]++
 		g.Go(func() error {
-			resp.Flows[i] = flow(ctx, l, f, time.Duration(seconds)*time.Second, uint64(i+1))
+			resp.Flows[i] = flow(ctx, l, f, time.Duration(seconds)*time.Second, uint64(i+1), port)
 			return nil
 		})
 	}
 	return resp, g.Wait()
 }
 
-func flow(ctx context.Context, l *lab.Lab, f *api.LabFlow, d time.Duration, seed uint64) *api.LabFlowResult {
-	o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: d, Seed: seed, Arrivals: lab.PoissonArrivals}
+func flow(ctx context.Context, l *lab.Lab, f *api.LabFlow, d time.Duration, seed uint64, port uint16) *api.LabFlowResult {
+	o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: d, Seed: seed, Port: port, Arrivals: lab.PoissonArrivals}
 	if o.Rate == 0 {
 		o.Rate = 100
 	}

@@ -60,8 +60,8 @@ func TestLab(t *testing.T) {
 	c.refused(400, "has no link", "POST", at+"/links:set", &api.SetLabLinkRequest{Link: "s1-s9", Down: proto.Bool(true)})
 	c.refused(400, "delay_ms", "POST", at+"/links:set", &api.SetLabLinkRequest{Link: "s1 s2", DelayMs: proto.Float64(-1)})
 	traffic := &api.RunLabTrafficResponse{}
-	c.call("POST", at+"/traffic", &api.RunLabTrafficRequest{Flows: []*api.LabFlow{{From: "h1", To: "h2"}, {From: "h2", To: "h1"}}}, traffic)
-	if f := traffic.GetFlows(); len(f) != 2 || f[0].GetReceived() == 0 || f[1].GetReceived() == 0 || f[0].GetMeanMs() < 20 {
+	c.call("POST", at+"/traffic", &api.RunLabTrafficRequest{Flows: []*api.LabFlow{{From: "h1", To: "h2"}, {From: "h2", To: "h1"}, {From: "h1", To: "h2", Rate: 50}}}, traffic)
+	if f := traffic.GetFlows(); len(f) != 3 || f[0].GetReceived() == 0 || f[1].GetReceived() == 0 || f[2].GetReceived() == 0 || f[2].GetReceived() >= f[0].GetReceived() || f[0].GetMeanMs() < 20 {
 		t.Errorf("traffic: %v", traffic)
 	}
 	use := &api.LabUsage{}

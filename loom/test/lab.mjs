@@ -170,6 +170,19 @@ export const lab = [
     },
   },
   {
+    name: "a traffic matrix sends between all pairs at once",
+    async run(rig) {
+      const page = await running(rig, "measure");
+      await page.getByLabel("Packets/s of a pair").fill("20");
+      await page.getByLabel("Seconds").fill("1");
+      await page.getByRole("button", { name: /^Traffic matrix/ }).click();
+      const rows = page.getByRole("table", { name: "Traffic" }).locator("tbody tr");
+      await until("twelve pairs", async () => (await rows.count()) >= 12, 40);
+      const texts = await rows.allInnerTexts();
+      expect(texts.every((t) => Number(t.split("\t")[3]) > 0), `some pair received nothing: ${texts.join("; ")}`);
+    },
+  },
+  {
     name: "a VLL that is drawn is set, carries pings, and goes when it is deleted from the drawing",
     async run(rig) {
       const page = await open(rig, "#/lab");

@@ -25,7 +25,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-quick loom-test demo test system labs aside schedules pure vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-quick loom-test demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -44,18 +44,17 @@ demo: setup build
 # Real switches share a few processors with everything else: a test that fails
 # runs again, up to twice, when the machine is quieter, and all runs are shown. What
 # fails three times fails, and so do more than ten at once.
-system labs pure test-long: export WEFT_PROGRAM = $(CURDIR)/bin/weft
-TEST = go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=10 --packages
+TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=10 --packages
 
-# The tests of the whole system wait more than they work and count lost packets: they have
-# the processors first, and beside them, at a lower priority, runs what makes no
-# network: as many schedules in virtual time as fit (make test-long has 300, and builds
-# Go's runtime for them), and the packages that are not of LAB. Those are last.
+# As many schedules in virtual time as fit (make test-long has 300, and builds Go's
+# runtime for them), then everything else once. Tests wait more than they work, so
+# six of a package run at once, and three packages; those of the whole system, which count
+# lost packets, come first and have the processors for themselves.
 test: setup generated format build
+	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
 	$(MAKE) --no-print-directory loom-check
 	$(MAKE) --no-print-directory loom-quick || { echo "once more:"; $(MAKE) --no-print-directory loom-quick; }
-	$(MAKE) --no-print-directory -j 4 -O system aside
-	$(MAKE) --no-print-directory labs
+	$(MAKE) --no-print-directory -j 2 -O vet suite
 
 # Loom's types and unit tests.
 loom-check:
@@ -71,19 +70,9 @@ loom-test: setup build
 	loom/build --packages
 	node loom/test/browser.mjs bin/weft
 
-system:
+suite:
 	$(TEST) ./test -- -vet=all -timeout 15m -parallel 6
-
-labs:
-	$(TEST) "$(filter-out ./test,$(LAB))" -- -vet=all -timeout 15m -p 3 -parallel 6
-
-aside: schedules pure vet
-
-schedules:
-	nice -n 19 go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
-
-pure: schedules
-	nice -n 10 $(TEST) "$(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))" -- -vet=all -timeout 15m -p 3 -parallel 6
+	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=all -timeout 15m -p 3 -parallel 6
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.

@@ -1,6 +1,7 @@
-// Package planning looks at plans for those who decide about them: it checks and
-// shows one, and says what would become of every process if another took its
-// place. Nothing is changed.
+// Package planning looks at plans for those who decide about them: it checks, shows,
+// compares and explains them, and says what would become of every process if another
+// took the place of the one in force. The northbound and the command both call it.
+// Nothing is changed.
 package planning
 
 import (

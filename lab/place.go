@@ -161,10 +161,7 @@ func (s *state) keepText(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := replaceFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
 	}
 	for _, old := range before {

@@ -55,7 +55,7 @@ func removeIfEmpty(dir string) {
 
 // DownAll takes every lab down and returns their names.
 func DownAll(ctx context.Context) ([]string, error) {
-	names, err := labNames()
+	names, err := Names()
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func Exists(name string) bool {
 // OpenOnly returns a handle on the one lab that is up; if there is none or
 // several the error says so.
 func OpenOnly() (*Lab, error) {
-	names, err := labNames()
+	names, err := Names()
 	switch {
 	case err != nil:
 		return nil, err
@@ -186,7 +186,7 @@ type Status struct {
 
 // List is every lab of this machine, half made and broken ones included.
 func List(ctx context.Context) ([]Status, error) {
-	names, err := labNames()
+	names, err := Names()
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func raiseNeighbourLimits(hosts int) error {
 
 // restoreNeighbourLimits puts the limits back if no lab is left.
 func restoreNeighbourLimits() error {
-	names, err := labNames()
+	names, err := Names()
 	if err != nil || len(names) > 0 {
 		return err
 	}

@@ -48,15 +48,18 @@ func (r PingResult) Lost() int { return r.Sent - r.Received }
 // Pair is two hosts by name.
 type Pair struct{ From, To string }
 
-// AllPairs is every ordered pair of hosts of the lab that have an address of
-// the family, in the same VLAN.
-func (l *Lab) AllPairs(ipv6 bool) []Pair {
+// AllPairs is Topology.AllPairs of the lab.
+func (l *Lab) AllPairs(ipv6 bool) []Pair { return l.state.Topology.AllPairs(ipv6) }
+
+// AllPairs is every ordered pair of hosts that have an address of the family, in the
+// same VLAN.
+func (t *Topology) AllPairs(ipv6 bool) []Pair {
 	has := (*Host).HasIPv4
 	if ipv6 {
 		has = (*Host).HasIPv6
 	}
 	var pairs []Pair
-	hosts := l.state.Topology.Hosts
+	hosts := t.Hosts
 	for i := range hosts {
 		for j := range hosts {
 			if i != j && has(&hosts[i]) && has(&hosts[j]) && hosts[i].VLAN == hosts[j].VLAN {
@@ -67,14 +70,36 @@ func (l *Lab) AllPairs(ipv6 bool) []Pair {
 	return pairs
 }
 
-// Ping pings one host from another. Lost packets are no error.
+// target returns the address to ping of a host, or of one of the topology's Names; zero if it
+// has none of the family.
+func (l *Lab) target(name string, ipv6 bool) (netip.Addr, error) {
+	for _, n := range l.state.Topology.Names {
+		if n.Name != name {
+			continue
+		}
+		for _, a := range n.Addresses {
+			if a.Is6() == ipv6 {
+				return a, nil
+			}
+		}
+		return netip.Addr{}, nil
+	}
+	h, err := l.Host(name)
+	if ipv6 {
+		return h.IPv6.Addr(), err
+	}
+	return h.IPv4.Addr(), err
+}
+
+// Ping pings one host from another, or one that the topology's Names have. Lost packets
+// are no error.
 func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingResult, error) {
 	r := PingResult{From: from, To: to, IPv6: opt.IPv6}
 	src, err := l.Host(from)
 	if err != nil {
 		return r, err
 	}
-	dst, err := l.Host(to)
+	da, err := l.target(to, opt.IPv6)
 	if err != nil {
 		return r, err
 	}
@@ -91,9 +116,9 @@ func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingR
 	if opt.Size == 0 {
 		opt.Size = 56
 	}
-	sa, da := src.IPv4.Addr(), dst.IPv4.Addr()
+	sa := src.IPv4.Addr()
 	if opt.IPv6 {
-		sa, da = src.IPv6.Addr(), dst.IPv6.Addr()
+		sa = src.IPv6.Addr()
 	}
 	for _, a := range []struct {
 		host string

@@ -34,7 +34,7 @@ func Orphans() ([]Orphan, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := labNames()
+	names, err := Names()
 	if err != nil {
 		return nil, err
 	}

@@ -412,8 +412,8 @@ func allNetns() map[string][]string {
 	return names
 }
 
-// labNames lists the labs that have a directory.
-func labNames() ([]string, error) {
+// Names lists the labs of this machine, half made and broken ones included.
+func Names() ([]string, error) {
 	entries, err := os.ReadDir(runDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -94,6 +94,12 @@ func (p *placing) add(line int, format string, args ...any) {
 // check says what can be placed nowhere, or not so.
 func (p *placing) check() {
 	known := map[string]bool{}
+	for _, l := range p.t.Links {
+		if l.Tunnel != nil {
+			p.add(0, "the link %s has a tunnel: a part of a lab cannot be spread again", l)
+			return
+		}
+	}
 	for _, s := range p.t.Switches {
 		known[s.Name] = true
 		if (s.Kind == lab.KindHybrid || s.Kind == lab.KindRouter) && len(p.m.List) > 1 {
@@ -103,6 +109,10 @@ func (p *placing) check() {
 	}
 	for _, h := range p.t.Hosts {
 		known[h.Name] = true
+		if h.Tunnel != nil {
+			p.add(0, "host %s has a tunnel: a part of a lab cannot be spread again", h.Name)
+			return
+		}
 		if h.Eth1 == nil {
 			continue
 		}

@@ -66,6 +66,7 @@ func TestMapRefused(t *testing.T) {
 	for want, topo := range map[string]*lab.Topology{
 		"has no node \"s1\"": {Name: "x", Switches: []lab.Switch{{Name: "a"}}},
 		"cannot be spread":   lab.OSHI(),
+		"h1 has a tunnel":    {Name: "x", Switches: []lab.Switch{{Name: "a"}}, Hosts: []lab.Host{{Name: "h1", Switch: "b", Tunnel: &lab.Tunnel{}}}},
 	} {
 		topo.Complete()
 		if _, err := Map(topo, parse(t, three)); err == nil || !strings.Contains(err.Error(), want) {

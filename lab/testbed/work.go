@@ -1,0 +1,274 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weft-sdn/weft/lab"
+)
+
+// linkTime bounds what is asked of a machine about links, and the list of its labs.
+const linkTime = 30 * time.Second
+
+// Status says how the lab is, having asked its machines.
+func (l *Lab) Status(ctx context.Context) lab.Status {
+	t := l.Topology
+	s := lab.Status{
+		Name: l.Name, State: "up", Created: l.Created, Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links), Controllers: l.Controllers(),
+	}
+	if !l.Ready {
+		s.State = "half made"
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	states := make([]lab.Status, len(l.Machines.List))
+	err := l.each(func(at int, k *Machine) error {
+		var labs []lab.Status
+		if err := l.ask(ctx, k, &labs, nil, "list"); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(labs, func(s lab.Status) bool { return s.Name == PartName(l.Name, k.Name) })
+		if i < 0 {
+			return k.failed(errors.New("its part of the lab is not up"))
+		}
+		if states[at] = labs[i]; labs[i].State != "up" {
+			return k.failed(errors.New(labs[i].State))
+		}
+		return nil
+	})
+	for _, p := range states {
+		s.Programs += p.Programs
+		s.Running += p.Running
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		s.State = "broken: " + first
+	}
+	return s
+}
+
+// Controllers are where the switches connect.
+func (l *Lab) Controllers() []string {
+	if l.Machines.Controller != "" {
+		return []string{l.Machines.Controller}
+	}
+	return l.Topology.Controllers
+}
+
+// Links is every link as it is now, those of hosts first, of their eth1 last.
+func (l *Lab) Links(ctx context.Context) ([]lab.LinkStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	found := make([][]lab.LinkStatus, len(l.Machines.List))
+	err := l.each(func(at int, k *Machine) error {
+		return l.ask(ctx, k, &found[at], nil, "link", "--name", PartName(l.Name, k.Name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := map[string]lab.LinkStatus{}
+	for at, links := range found {
+		for _, is := range links {
+			if was, ok := now[is.A+" "+is.B]; ok { // cut: the other part's end of it
+				is = joined(was, is)
+			}
+			now[is.A+" "+is.B], now[is.B+" "+is.A] = is, is
+			if len(now) > 4*(len(l.Topology.Links)+2*len(l.Topology.Hosts)) {
+				return nil, l.Machines.List[at].failed(errors.New("it has links that are not of the lab"))
+			}
+		}
+	}
+	all := lab.GraphOf(l.Topology).Links
+	for i, is := range all {
+		k, ok := now[is.A+" "+is.B]
+		if !ok {
+			return nil, fmt.Errorf("lab %s: no machine knows the link %s to %s", l.Name, is.A, is.B)
+		}
+		all[i].State, all[i].Shape, all[i].Made = k.State, k.Shape, k.Made
+	}
+	return all, nil
+}
+
+// joined is one link of what its two ends in different parts are.
+func joined(a, b lab.LinkStatus) lab.LinkStatus {
+	if a.State == lab.LinkIsUp {
+		a.State = b.State
+	}
+	if a.Rate == 0 && a.Delay == 0 && a.Jitter == 0 && a.Loss == 0 {
+		a.Shape = b.Shape
+	}
+	return a
+}
+
+// Link is the link between a and b as it is now; see lab.Lab.LinkDown for what a and b are.
+func (l *Lab) Link(ctx context.Context, a, b string) (lab.LinkStatus, error) {
+	links, err := l.Links(ctx)
+	if err != nil {
+		return lab.LinkStatus{}, err
+	}
+	i, err := find(links, a, b)
+	if err != nil {
+		return lab.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
+	}
+	return links[i], nil
+}
+
+// find returns the index of the one link between a and b.
+func find(links []lab.LinkStatus, a, b string) (int, error) {
+	is := func(end, ref string) bool {
+		node, _, _ := strings.Cut(end, ":")
+		return end == ref || node == ref
+	}
+	found, names := -1, []string{}
+	for i, k := range links {
+		if is(k.A, a) && is(k.B, b) || is(k.A, b) && is(k.B, a) {
+			found = i
+			names = append(names, k.A+" "+k.B)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return 0, fmt.Errorf("no link joins %s and %s; `weft lab link` shows those there are", a, b)
+	case 1:
+		return found, nil
+	}
+	return 0, fmt.Errorf("%d links join %s and %s: name one by its ports; allowed: %s", len(names), a, b, strings.Join(names, ", "))
+}
+
+// SetLink does to a link what `weft lab link A B` does with the action and flags: at both
+// ends if its carrier is concerned, else where its rate, delay and loss are.
+func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string) (lab.LinkStatus, error) {
+	links := lab.GraphOf(l.Topology).Links
+	i, err := find(links, a, b)
+	if err != nil {
+		return lab.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	first, second := links[i].A, links[i].B
+	if _, ok := l.Topology.HostByName(second); ok { // a host has what its link does
+		first, second = second, first
+	}
+	var at []*Machine
+	for _, end := range []string{first, second} {
+		node, _, _ := strings.Cut(end, ":")
+		k, err := l.machine(node)
+		if err != nil {
+			return lab.LinkStatus{}, err
+		}
+		if len(at) == 0 || at[0].Name != k.Name && action != "set" {
+			at = append(at, k)
+		}
+	}
+	for _, k := range at {
+		args := append([]string{"link", first, second, action, "--name", PartName(l.Name, k.Name)}, flags...)
+		if err := l.ask(ctx, k, new(lab.LinkStatus), nil, args...); err != nil {
+			return lab.LinkStatus{}, err
+		}
+	}
+	return l.Link(ctx, first, second)
+}
+
+// Ping pings pairs of hosts from the machines that have the first of each. Lost packets are no
+// error.
+func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) ([]lab.PingResult, error) {
+	if opt.Count < 0 {
+		return nil, errors.New("pinging until interrupted does not go over several machines: give a number by -c")
+	}
+	for _, p := range pairs {
+		for _, h := range []string{p.From, p.To} {
+			if _, ok := l.Topology.HostByName(h); !ok {
+				return nil, fmt.Errorf("lab %s has no host %q", l.Name, h)
+			}
+		}
+	}
+	rounds := time.Duration(len(pairs)/max(1, opt.Parallel) + 1)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*rounds*(time.Duration(opt.Count)*opt.Interval+opt.Timeout))
+	defer cancel()
+	found := map[lab.Pair]lab.PingResult{}
+	answers := make([][]lab.PingResult, len(l.Machines.List))
+	err := l.each(func(at int, k *Machine) error {
+		var lines strings.Builder
+		for _, p := range pairs {
+			if l.Mapping.MachineOf(p.From) == k.Name {
+				fmt.Fprintln(&lines, p.From, p.To)
+			}
+		}
+		if lines.Len() == 0 {
+			return nil
+		}
+		args := []string{
+			"ping", "--pairs", "--name", PartName(l.Name, k.Name), "-c", strconv.Itoa(opt.Count), "-i", opt.Interval.String(),
+			"-W", opt.Timeout.String(), "--size", strconv.Itoa(opt.Size), "--parallel", strconv.Itoa(opt.Parallel),
+		}
+		if opt.IPv6 {
+			args = append(args, "-6")
+		}
+		err := l.ask(ctx, k, &answers[at], []byte(lines.String()), args...)
+		if lab.AnyLost(answers[at]) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range answers {
+		for _, r := range a {
+			found[lab.Pair{From: r.From, To: r.To}] = r
+		}
+	}
+	results := make([]lab.PingResult, len(pairs))
+	for i, p := range pairs {
+		r, ok := found[p]
+		if !ok {
+			return nil, fmt.Errorf("the machine of %s did not say how %s answered", p.From, p.To)
+		}
+		results[i] = r
+	}
+	return results, nil
+}
+
+// Become replaces this process by `weft lab ARGS` on the machine that has a node, terminal
+// and all; it returns only if that fails.
+func (l *Lab) Become(node string, args func(part string) []string) error {
+	k, err := l.machine(node)
+	if err != nil {
+		return err
+	}
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		return errors.New("ssh is not installed: apt install openssh-client")
+	}
+	about, err := os.Stdin.Stat()
+	terminal := err == nil && about.Mode()&os.ModeCharDevice != 0
+	out, err := os.Stdout.Stat()
+	terminal = terminal && err == nil && out.Mode()&os.ModeCharDevice != 0
+	argv := l.Machines.argv(k, terminal, append([]string{l.Programs[k.Name], "lab"}, args(PartName(l.Name, k.Name))...)...)
+	return k.failed(syscall.Exec(ssh, argv, os.Environ()))
+}
+
+// Together returns a node of two that are on one machine; the error says that they are not.
+func (l *Lab) Together(a, b string) (string, error) {
+	one, err := l.machine(a)
+	if err != nil {
+		return "", err
+	}
+	two, err := l.machine(b)
+	if err != nil {
+		return "", err
+	}
+	if one.Name != two.Name {
+		return "", fmt.Errorf("%s is on machine %s and %s on machine %s: this works within a machine only; run programs of your own there with `weft lab exec`", a, one.Name, b, two.Name)
+	}
+	return a, nil
+}

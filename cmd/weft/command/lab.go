@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 // labCommand is `weft lab`: networks of real switches on this machine.
@@ -36,7 +40,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
 func labUpCommand() *cobra.Command {
 	var name, output string
 	var controllers []string
-	var certsDir, certName string
+	var certsDir, certName, machines string
 	var hybrid bool
 	cmd := &cobra.Command{
 		Use:   "up TOPOLOGY",
@@ -50,7 +54,13 @@ The programs of hosts (run:) are started and watched until the lab is taken
 down: see weft lab show and weft lab logs. If one of them dies within its first
 second, the exit status is 1, and the lab is up all the same.
 
-TOPOLOGY is one of
+With --machines the lab is spread over machines that are reached by ssh, with tunnels
+(VXLAN) between them: see weft lab map for the file and for which node goes where. This
+program is copied to them, into /var/cache/weft; they need root (or sudo without a
+password), sshd, and openvswitch-switch and nftables. If it fails on one, it is taken
+down on all. The part on machine M is a lab there, named NAME-M.
+
+TOPOLOGY is - for a file on standard input, or one of
   ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
 
 Switches of kind hybrid, router and bridge, hosts with gateway: true, and routing:,
@@ -76,6 +86,7 @@ A topology file, every key but name, a, b and switch being optional:
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
   weft lab up oshi                      # seven hybrid nodes and their customers
   weft lab up graphml:Colt.graphml --hybrid
+  weft lab up fattree:4 --machines machines.yaml --controller tcp:192.0.2.9:6653
   weft lab up 5gc:3                     # an NRF, and three each of AMF, SMF, AUSF, UDM and PCF
   weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
   weft certs switch 1 2 3 --together ring
@@ -96,9 +107,26 @@ A topology file, every key but name, a, b and switch being optional:
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
+			start := time.Now()
+			up := labUpResult{Name: cmp.Or(name, topo.Name)}
+			if machines != "" {
+				if certsDir != "" {
+					return errors.New("--certs does not go with --machines: their labs reach controllers by tcp: only")
+				}
+				topo.Name = up.Name
+				l, err := labFarUp(ctx, cmd, topo, machines, testbed.Options{Controllers: controllers, Program: exe})
+				if err != nil {
+					return err
+				}
+				up.of(l.Topology, start)
+				up.Controllers, up.Mapping = l.Controllers(), l.Mapping
+				return errors.Join(append(l.Died, labPrintUp(cmd, output, up))...)
+			}
+			if testbed.Exists(up.Name) {
+				return fmt.Errorf("lab %s is up already, on several machines: take it down with `weft lab down %s`, or give this one another name by --name", up.Name, up.Name)
+			}
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
-			start := time.Now()
 			l, err := lab.Up(ctx, topo, lab.Options{
 				Name: name, Controllers: controllers, TLS: labTLS(certsDir, certName),
 				KeeperCommand: []string{exe, "lab", "keeper"}, Weft: exe,
@@ -108,17 +136,9 @@ A topology file, every key but name, a, b and switch being optional:
 				return err
 			}
 			progress.Stop()
-			t := l.Topology()
-			up := labUpResult{
-				Name: l.Name(), Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
-				Controllers: t.Controllers, ControllerSocket: l.ControllerSocket(), Seconds: time.Since(start).Seconds(),
-			}
-			err = labPrint(cmd.OutOrStdout(), output, up, func(w *labTable) {
-				fmt.Fprintf(w, "lab %s is up: %d switches, %d hosts, %d links between switches, in %.1f s\n",
-					up.Name, up.Switches, up.Hosts, up.Links, up.Seconds)
-				fmt.Fprintf(w, "controller: %s\n", strings.Join(up.Controllers, ", "))
-			})
-			if err != nil {
+			up.of(l.Topology(), start)
+			up.ControllerSocket = l.ControllerSocket()
+			if err := labPrintUp(cmd, output, up); err != nil {
 				return err
 			}
 			return labDied(ctx, l)
@@ -128,6 +148,7 @@ A topology file, every key but name, a, b and switch being optional:
 	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
 		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
 	labHybridFlag(cmd, &hybrid)
+	labMachinesFlag(cmd, &machines)
 	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
 	cmd.Flags().StringVar(&certName, "cert", "lab", "name of the certificate in --certs, for all of the lab's switches")
 	cmd.MarkFlagDirname("certs")
@@ -141,6 +162,13 @@ func labHybridFlag(cmd *cobra.Command, hybrid *bool) {
 
 // labTopology returns the topology named by a spec.
 func labTopology(spec string, hybrid bool) (*lab.Topology, error) {
+	if spec == "-" {
+		text, err := document.ReadFrom(os.Stdin, "standard input")
+		if err != nil {
+			return nil, err
+		}
+		return lab.Parse("standard input", text)
+	}
 	topo, err := lab.Resolve(spec)
 	if err != nil || !hybrid {
 		return topo, err
@@ -173,16 +201,37 @@ type labUpResult struct {
 	Controllers      []string `json:"controllers"`
 	ControllerSocket string   `json:"controller_socket"`
 	Seconds          float64  `json:"seconds"`
+	*testbed.Mapping          // of a lab on several machines
+}
+
+func (r *labUpResult) of(t *lab.Topology, start time.Time) {
+	r.Name, r.Switches, r.Hosts, r.Links = t.Name, len(t.Switches), len(t.Hosts), len(t.Links)
+	r.Controllers, r.Seconds = t.Controllers, time.Since(start).Seconds()
+}
+
+func labPrintUp(cmd *cobra.Command, output string, up labUpResult) error {
+	return labPrint(cmd.OutOrStdout(), output, up, func(w *labTable) {
+		fmt.Fprintf(w, "lab %s is up: %d switches, %d hosts, %d links between switches, in %.1f s\n",
+			up.Name, up.Switches, up.Hosts, up.Links, up.Seconds)
+		fmt.Fprintf(w, "controller: %s\n", strings.Join(up.Controllers, ", "))
+		if up.Mapping != nil {
+			for _, l := range up.Loads {
+				fmt.Fprintf(w, "machine %s: %d nodes, %d links to others\n", l.Machine, l.Nodes, l.Cut)
+			}
+		}
+	})
 }
 
 func labDownCommand() *cobra.Command {
-	var all bool
+	var all, forget bool
 	var output string
 	cmd := &cobra.Command{
 		Use:   "down [NAME]",
 		Short: "Take a lab down, leaving nothing of it",
 		Long: `Take a lab down: its switches, its hosts with whatever runs in them, its files.
-Works on labs half made, too, and on those whose maker was killed.`,
+Works on labs half made, too, and on those whose maker was killed. A lab on several
+machines is taken down on each; one that cannot be reached keeps the lab known, for
+another try.`,
 		Example: `  weft lab down ring-10
   weft lab down --all`,
 		Args: cobra.MaximumNArgs(1),
@@ -202,12 +251,12 @@ Works on labs half made, too, and on those whose maker was killed.`,
 			var err error
 			switch {
 			case all:
-				result.Down, err = lab.DownAll(ctx)
-			case lab.Exists(args[0]):
-				result.Down = args
-				err = lab.Down(ctx, args[0])
+				result.Down, err = labDownAll(ctx, forget)
 			default:
-				err = lab.Down(ctx, args[0]) // checks the name, finds processes without files
+				if lab.Exists(args[0]) || testbed.Exists(args[0]) {
+					result.Down = args
+				}
+				err = labDownAny(ctx, args[0], forget)
 			}
 			if err != nil {
 				return err
@@ -225,6 +274,7 @@ Works on labs half made, too, and on those whose maker was killed.`,
 	}
 	labOutputFlag(cmd, &output)
 	cmd.Flags().BoolVar(&all, "all", false, "take every lab down")
+	cmd.Flags().BoolVar(&forget, "forget", false, "of a lab on several machines: know it no more, even if a machine cannot be reached")
 	return cmd
 }
 
@@ -240,7 +290,7 @@ func labListCommand() *cobra.Command {
 		Example: "  weft lab list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			labs, err := lab.List(cmd.Context())
+			labs, err := labListAll(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -275,14 +325,6 @@ func labKeeperCommand() *cobra.Command {
 			return lab.Keeper(ctx, args[0])
 		},
 	}
-}
-
-// labNamed returns the lab of the --name flag, or the only one that is up.
-func labNamed(name string) (*lab.Lab, error) {
-	if name == "" {
-		return lab.OpenOnly()
-	}
-	return lab.Open(name)
 }
 
 func labNameFlag(cmd *cobra.Command, name *string) {

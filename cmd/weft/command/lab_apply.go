@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 func labApplyCommand() *cobra.Command {
@@ -46,6 +48,9 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 					progress.Doing(s.Item.String())
 				}
 			}})
+			if t, bad := lab.Parse(args[0], text); err != nil && bad == nil && testbed.Exists(cmp.Or(name, t.Name)) {
+				return fmt.Errorf("lab %s is on several machines, and cannot be changed: take it down, and bring it up again", cmp.Or(name, t.Name))
+			}
 			if err != nil {
 				return err
 			}

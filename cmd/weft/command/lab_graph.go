@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: labForms,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := labGraph(name, args, hybrid)
+			g, err := labGraph(cmd.Context(), name, args, hybrid)
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 	return cmd
 }
 
-func labGraph(name string, args []string, hybrid bool) (lab.Graph, error) {
+func labGraph(ctx context.Context, name string, args []string, hybrid bool) (lab.Graph, error) {
 	if len(args) == 1 {
 		t, err := labTopology(args[0], hybrid)
 		if err != nil {
@@ -56,9 +57,13 @@ func labGraph(name string, args []string, hybrid bool) (lab.Graph, error) {
 		}
 		return lab.GraphOf(t), nil
 	}
-	l, err := labNamed(name)
+	l, far, err := labAnywhere(name)
 	if err != nil {
 		return lab.Graph{}, err
+	}
+	if far != nil {
+		links, err := far.Links(ctx)
+		return lab.Graph{Topology: far.Topology, Links: links}, err
 	}
 	return l.Graph()
 }

@@ -39,12 +39,15 @@ host, or SWITCH:PORT where two switches have several links):
 	labNameFlag(cmd, &name)
 	labOutputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		l, err := labNamed(name)
+		l, far, err := labAnywhere(name)
 		if err != nil {
 			return err
 		}
 		if err := labCheckOutput(output); err != nil {
 			return err
+		}
+		if far != nil {
+			return labFarLink(cmd, far, args, output)
 		}
 		if len(args) == 0 {
 			links, err := l.Links()

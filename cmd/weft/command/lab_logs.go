@@ -34,9 +34,15 @@ last megabyte is kept. Lines that begin with [weft lab] say how a program ended.
 			if tail < -1 {
 				return cli.Usagef(cmd, "%d lines cannot be shown: give 0 or more, or -1 for all", tail)
 			}
-			l, err := labNamed(name)
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
+			}
+			if host, _, _ := strings.Cut(append(args, "")[0], "/"); far != nil && host != "" {
+				return far.Become(host, func(part string) []string { return labAgain(cmd, part, args) })
+			}
+			if far != nil {
+				return labHere(far)
 			}
 			logs, err := labLogsOf(l, append(args, "")[0])
 			if err != nil {

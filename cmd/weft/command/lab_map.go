@@ -13,10 +13,9 @@ func labMapCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map TOPOLOGY --machines FILE",
 		Short: "Show on which machine each node of a lab would run",
-		Long: `Show on which machine each node of a lab would run if it were spread over machines,
-which links would go between machines, and what each machine would get. No lab is
-brought up so yet: a part of one is a lab file whose links have tunnel:. Nodes that
-the resource file places are there; the others are placed so that few links are
+		Long: `Show on which machine each node of a lab would run if weft lab up --machines spread it
+over machines, which links would go between machines, and what each machine would get.
+Nodes that the resource file places are there; the others are placed so that few links are
 cut and machines get nodes by their cores. No machine is asked, and nothing is made.
 
 A resource file, every key but name, ssh and address being optional:

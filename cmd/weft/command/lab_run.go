@@ -1,8 +1,11 @@
 package command
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -23,9 +26,14 @@ becomes weft's.`,
   weft lab exec h2 --name dc -- tcpdump -ni eth0 arp`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			l, err := labNamed(name)
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
+			}
+			if far != nil {
+				return far.Become(args[0], func(part string) []string {
+					return append([]string{"exec", args[0], "--name", part, "--"}, args[1:]...)
+				})
 			}
 			return l.Become(args[0], args[1:]...)
 		},
@@ -39,7 +47,7 @@ var errLabLoss = errors.New("packets were lost")
 
 func labPingCommand() *cobra.Command {
 	var name, output string
-	var all, six, four bool
+	var all, six, four, given bool
 	var opt lab.PingOptions
 	cmd := &cobra.Command{
 		Use:   "ping [A B]",
@@ -49,18 +57,32 @@ what was sent and received, the round-trip times, and the longest outage. The
 exit status is not zero if a packet was lost. Interrupt ends it early.`,
 		Example: `  weft lab ping h1 h2 -c 10
   weft lab ping --all -4 -6
+  weft lab ping h1 h2 --size 1472       # packets of 1,500 bytes
   weft lab ping h1 h8 -c -1 -i 10ms     # until interrupted`,
 		Args: cobra.RangeArgs(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			if all == (len(args) == 2) || len(args) == 1 {
+			if (all || given) == (len(args) == 2) || len(args) == 1 {
 				return cli.Usagef(cmd, "name two hosts, or every pair by --all")
 			}
-			l, err := labNamed(name)
+			if opt.Size < 1 || opt.Size > maxPingSize {
+				return cli.Usagef(cmd, "--size %d: a packet has 1 to %d bytes of payload", opt.Size, maxPingSize)
+			}
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
+			}
+			ping := func(ctx context.Context, pairs []lab.Pair) ([]lab.PingResult, error) {
+				return l.PingAll(ctx, pairs, opt)
+			}
+			allPairs := func(six bool) []lab.Pair { return l.AllPairs(six) }
+			if far != nil {
+				ping = func(ctx context.Context, pairs []lab.Pair) ([]lab.PingResult, error) {
+					return far.Ping(ctx, pairs, opt)
+				}
+				allPairs = far.Topology.AllPairs
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
@@ -73,13 +95,18 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				}
 				opt.IPv6 = v6
 				pairs := []lab.Pair{}
-				if all {
-					pairs = l.AllPairs(v6)
-				} else {
+				switch {
+				case given:
+					if pairs, err = labPairs(cmd.InOrStdin()); err != nil {
+						return err
+					}
+				case all:
+					pairs = allPairs(v6)
+				default:
 					pairs = append(pairs, lab.Pair{From: args[0], To: args[1]})
 				}
 				progress.Doing(fmt.Sprintf("pinging %s over IPv%d", cli.Number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
-				rs, err := l.PingAll(ctx, pairs, opt)
+				rs, err := ping(ctx, pairs)
 				results = append(results, rs...)
 				if err != nil && ctx.Err() == nil {
 					return err
@@ -103,7 +130,29 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 	f.DurationVarP(&opt.Interval, "interval", "i", 200*time.Millisecond, "time between packets")
 	f.DurationVarP(&opt.Timeout, "timeout", "W", time.Second, "time to wait for an answer after the last packet")
 	f.IntVar(&opt.Parallel, "parallel", 16, "pairs at a time")
+	f.IntVarP(&opt.Size, "size", "s", 56, "bytes of payload of a packet")
+	f.BoolVar(&given, "pairs", false, "the pairs on standard input, a line for each")
+	f.MarkHidden("pairs") // of parts of labs on several machines
 	return cmd
+}
+
+const (
+	maxPingSize = 65_000
+	maxPairs    = 1 << 20
+)
+
+// labPairs reads pairs of hosts, a line for each.
+func labPairs(r io.Reader) ([]lab.Pair, error) {
+	var pairs []lab.Pair
+	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
+	for lines.Scan() {
+		ends := strings.Fields(lines.Text())
+		if len(ends) != 2 || len(pairs) == maxPairs {
+			return nil, fmt.Errorf("%.60q: a line is not two hosts, or there are more than %d", lines.Text(), maxPairs)
+		}
+		pairs = append(pairs, lab.Pair{From: ends[0], To: ends[1]})
+	}
+	return pairs, lines.Err()
 }
 
 func labPingTable(w *labTable, results []lab.PingResult) {
@@ -146,9 +195,16 @@ iperf3): TCP with CUBIC, or UDP.`,
 					return err
 				}
 			}
-			l, err := labNamed(name)
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
+			}
+			if far != nil {
+				at, err := far.Together(args[0], args[1])
+				if err != nil {
+					return err
+				}
+				return far.Become(at, func(part string) []string { return labAgain(cmd, part, args) })
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()

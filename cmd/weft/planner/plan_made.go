@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weft-sdn/weft/plan"
+)
+
+// madePlan is a plan that weft plan make has written, with what its head says.
+type madePlan struct {
+	path    string
+	plan    *plan.Plan
+	options makeOptions
+	where   map[string]string // the servers of workers
+	given   bool              // the head says how it was made
+}
+
+// The beginnings of the lines of a head.
+const (
+	madeByLine = "# Made by: weft plan make"
+	serverLine = "# Server "
+)
+
+// readMade reads a plan and its head. Flags that were given to cmd, and are
+// those of weft plan make, count instead of what the head says.
+func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
+	path, text, err := planText(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &madePlan{path: path, where: map[string]string{}}
+	if m.plan, err = plan.Parse(path, text); err != nil {
+		return nil, err
+	}
+	flags := pflag.NewFlagSet(path, pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	m.options.flags(flags)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "#") {
+			break
+		}
+		if words, ok := strings.CutPrefix(line, madeByLine); ok {
+			args, err := splitQuoted(words)
+			if err == nil {
+				err = flags.Parse(args)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: the line %q cannot be read: %w", path, madeByLine+" …", err)
+			}
+			m.given = true
+		}
+		if rest, ok := strings.CutPrefix(line, serverLine); ok {
+			server, workers, ok := strings.Cut(rest, ":")
+			for _, w := range strings.Fields(workers) {
+				if ok {
+					m.where[w] = server
+				}
+			}
+		}
+	}
+	var wrong error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if own := flags.Lookup(f.Name); own != nil && wrong == nil {
+			if list, ok := f.Value.(pflag.SliceValue); ok {
+				wrong = own.Value.(pflag.SliceValue).Replace(list.GetSlice())
+			} else {
+				wrong = own.Value.Set(f.Value.String())
+			}
+		}
+	})
+	if wrong != nil {
+		return nil, wrong
+	}
+	for _, w := range m.plan.Workers {
+		if w.Machine != "" {
+			m.where[w.Name] = w.Machine
+		}
+	}
+	if m.options.cut.network == "" {
+		return nil, fmt.Errorf("%s: its head does not say by which command of weft plan make it was made; give the flags again: --network, and --profile and --servers if they were given", path)
+	}
+	return m, nil
+}
+
+// splitQuoted splits --name="value" words.
+func splitQuoted(s string) (list []string, err error) {
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		name, rest, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("want --FLAG=\"VALUE\", not %q", s)
+		}
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return nil, fmt.Errorf("want a value in quotes after %s=", name)
+		}
+		value, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, fmt.Errorf("value of %s: %w", name, err)
+		}
+		list, s = append(list, name+"="+value), rest[len(quoted):]
+	}
+	return list, nil
+}
+
+// model makes the plan anew by its head, and says what that model thinks of the
+// plan in the file, which somebody may have changed.
+func (m *madePlan) model(cmd *cobra.Command) (best, is *plan.Made, broken []string, err error) {
+	if best, err = m.options.make(cmd); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: make it anew: %w", m.path, err)
+	}
+	if len(best.Servers) == 1 {
+		for _, w := range m.plan.Workers {
+			m.where[w.Name] = best.Servers[0].Name
+		}
+	}
+	is, violations, err := best.As(m.plan, m.where)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	for _, v := range violations {
+		broken = append(broken, v.Text)
+	}
+	return best, is, broken, nil
+}
+
+// currentPlaces returns where the shards of a plan are that runs now.
+func currentPlaces(cmd *cobra.Command, path string) (map[string]string, error) {
+	m, err := readMade(&cobra.Command{}, path)
+	if err != nil {
+		return nil, fmt.Errorf("--current: %w", err)
+	}
+	m.options.current = ""
+	_, is, _, err := m.model(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("--current: %w", err)
+	}
+	return is.Places(), nil
+}

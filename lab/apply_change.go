@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -57,7 +56,13 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 	todo := s.become(to)
 	slices.SortStableFunc(todo, func(a, b task) int { return int(a.Work) - int(b.Work) })
 	s.Todo = todo
-	if err := errors.Join(s.save(), s.keepText(c.text)); err != nil {
+	if err := s.room(len(c.text) + len(s.hostNames())); err != nil {
+		return err
+	}
+	if err := s.save(); err != nil {
+		return err
+	}
+	if err := s.keepText(c.text); err != nil {
 		return err
 	}
 	if err := s.writeNames(); err != nil {

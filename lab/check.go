@@ -31,6 +31,10 @@ func Check(t *Topology) error {
 		c.add(t.line, fmt.Sprintf("at most %d", mostNodes), "the topology has %d hosts", n)
 		return c.problems.err()
 	}
+	if n := len(t.Switches); n > mostNodes {
+		c.add(t.line, fmt.Sprintf("at most %d", mostNodes), "the topology has %d switches", n)
+		return c.problems.err()
+	}
 	c.topology()
 	c.switches()
 	c.hosts()

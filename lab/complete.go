@@ -19,7 +19,7 @@ import (
 // the Nth host with a gateway 10.64.N.2/24 and fd00:64:0:N::2/64, and OSPF says
 // hello every second and gives a neighbour up after four.
 func (t *Topology) Complete() {
-	if len(t.Hosts) > mostNodes {
+	if len(t.Hosts) > mostNodes || len(t.Switches) > mostNodes {
 		return
 	}
 	if len(t.Controllers) == 0 {

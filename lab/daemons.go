@@ -175,7 +175,7 @@ func (s *state) writeNodes() error {
 	}
 	b, err := json.MarshalIndent(&c, "", " ")
 	if err == nil {
-		err = replaceFile(s.nodesFile(), b)
+		err = replaceFile(s.nodesFile(), b, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write the nodes: %w", err)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,5 +44,42 @@ func TestHostileFiles(t *testing.T) {
 		if err == nil || strings.Count(err.Error(), "\n") > maxProblems || !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("%.40q…: %.300v", text, err)
 		}
+	}
+}
+
+// A million nodes are refused at once, with the bound, in little memory.
+func TestMillionNodes(t *testing.T) {
+	const million = 1_000_000
+	list := func(begin, each, end string, n int) string {
+		var b strings.Builder
+		b.WriteString(begin)
+		for i := range n {
+			fmt.Fprintf(&b, each, i)
+		}
+		b.WriteString(end)
+		return b.String()
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"switches":     {list("switches: [", "{name: s%d},", "]\n", million), "a lab file has at most 1000000"},
+		"lines":        {list("switches:\n", "- name: s%x\n", "", million), "a lab file has at most"},
+		"hosts":        {list("switches: [{name: s}]\nhosts: [", "{name: %x,switch: s},", "]\n", million*7/10), "a lab file has at most 1000000"},
+		"links":        {list("switches: [{name: s}, {name: t}]\nlinks: [", "{a: s,b: t,mtu: %d}", "]\n", million/2), "a lab file has at most 1000000"},
+		"JSON":         {list(`{"switches":[`, "{\"name\":\"%x\"},", "]}", million*9/10), "a lab file has at most 1000000"},
+		"too many yet": {list("switches: [", "{name: s%d},", "]\n", 66_000), "the topology has 66000 switches; allowed: at most 65534"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := cputime.Used()
+			_, err := Parse("f", []byte(test.text))
+			took := cputime.Used() - start
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%.200v, want %s", err, test.want)
+			}
+			if alloc := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 5*time.Second || alloc > 600 {
+				t.Errorf("it took %v and %d MiB", took, alloc)
+			}
+		})
 	}
 }

@@ -239,6 +239,9 @@ func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
 	if err != nil {
 		return err
 	}
+	if err := s.room(0); err != nil {
+		return err
+	}
 	if err := change(s, w); err != nil {
 		if errors.Is(err, unix.ENODEV) {
 			err = fmt.Errorf("%w: an interface of the link is gone", err)

@@ -16,8 +16,16 @@ import (
 
 func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
 
-// writeNames writes the file that is /etc/hosts in the lab's hosts.
+// writeNames writes the file that is /etc/hosts in the lab's hosts: in place, because
+// it lies there already in the hosts whose programs run.
 func (s *state) writeNames() error {
+	if err := os.WriteFile(s.namesFile(), s.hostNames(), 0o644); err != nil {
+		return fmt.Errorf("write the names of the lab's hosts: %w", noRoom(s.namesFile(), err))
+	}
+	return nil
+}
+
+func (s *state) hostNames() []byte {
 	b := bytes.NewBufferString("127.0.0.1 localhost\n::1 localhost\n")
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
@@ -40,10 +48,7 @@ func (s *state) writeNames() error {
 			fmt.Fprintln(b, a, n.Name)
 		}
 	}
-	if err := os.WriteFile(s.namesFile(), b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the names of the lab's hosts: %w", err)
-	}
-	return nil
+	return b.Bytes()
 }
 
 // enter moves this thread, which must be locked and do nothing else any more,

@@ -11,9 +11,13 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
+// mostItems is how many values a lab file may have: several of each of some ten
+// thousand nodes and links.
+const mostItems = 1_000_000
+
 // limits are those of lab files.
 func limits() document.Limits {
-	return document.Limits{What: "lab file", Octets: 16 << 20, Lines: 1_000_000, Aliases: 100_000}
+	return document.Limits{What: "lab file", Octets: 16 << 20, Lines: 1_000_000, Items: mostItems, Aliases: 100_000}
 }
 
 // Load reads a lab file, completes and checks it. What is wrong with it comes

@@ -50,44 +50,67 @@ func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
 	if !ok {
 		h = &Host{Name: node}
 	}
-	cmd.Env = l.state.environment(cmd.Environ(), h)
+	cmd.Env = append(l.state.environment(cmd.Environ(), h), l.state.switchEnvironment(node)...)
 	if err := l.state.inSpace(namespace, node, cmd.Start); err != nil {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil
 }
 
-// InterfaceOf returns the network namespace and the name of the interface that is
-// a port of a switch, or of a host, whose port is 0: its eth0.
-func (l *Lab) InterfaceOf(node string, port uint16) (namespace, iface string, err error) {
+// switchEnvironment is what a process at a switch is told of it: with it the tools of
+// Open vSwitch reach the lab's own, and vtysh the node's routing.
+func (s *state) switchEnvironment(name string) (env []string) {
+	if bridge, ok := s.Bridges[name]; ok {
+		o := s.ovsOf(name)
+		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir)
+	}
+	if n := s.node(name); n != nil {
+		env = append(env, "WEFT_LAB_ROUTING="+s.routingDir(n))
+	}
+	return env
+}
+
+// mostInterfaces is how many interfaces are followed at once.
+const mostInterfaces = 64
+
+// InterfacesOf returns the network namespace and the names of the interfaces that
+// are a port of a switch, or all of its ports if port is 0, or of a host, whose
+// port is 0: its eth0. Of what routes, 0 is all of its namespace: any.
+func (l *Lab) InterfacesOf(node string, port uint16) (namespace string, ifaces []string, err error) {
 	place, err := l.PlaceOf(node)
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	s, err := loadState(l.state.Name) // cables replace interfaces, and nodes come and go
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
-	var ports []string
+	var ports, all []string
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].ends() {
 			switch {
 			case e.Node != node:
-			case e.Host && port == 0 && e.Iface == hostIface, !e.Host && e.Port == port:
-				return e.Netns, e.Iface, nil
+			case e.Host && port == 0 && e.Iface == hostIface, !e.Host && port != 0 && e.Port == port:
+				return e.Netns, []string{e.Iface}, nil
 			case !e.Host:
-				ports = append(ports, fmt.Sprint(e.Port))
+				ports, all, namespace = append(ports, fmt.Sprint(e.Port)), append(all, e.Iface), e.Netns
 			}
 		}
 	}
-	if port == 0 {
-		return place.Namespace, "any", nil
+	switch _, host := s.Topology.HostByName(node); {
+	case port != 0 && host:
+		return "", nil, fmt.Errorf("host %s has no port %d: leave the port out", node, port)
+	case port != 0:
+		slices.Sort(ports)
+		return "", nil, fmt.Errorf("switch %s has no port %d; allowed: %s", node, port, strings.Join(ports, ", "))
+	case host || s.node(node) != nil:
+		return place.Namespace, []string{"any"}, nil
+	case len(all) == 0:
+		return "", nil, fmt.Errorf("switch %s has no ports", node)
+	case len(all) > mostInterfaces:
+		return "", nil, fmt.Errorf("switch %s has %d ports, and at most %d can be followed at once: say which port", node, len(all), mostInterfaces)
 	}
-	if _, ok := s.Topology.HostByName(node); ok {
-		return "", "", fmt.Errorf("host %s has no port %d: leave the port out", node, port)
-	}
-	slices.Sort(ports)
-	return "", "", fmt.Errorf("switch %s has no port %d; allowed: %s", node, port, strings.Join(ports, ", "))
+	return namespace, all, nil
 }
 
 // Revision changes with every change of what the lab is made of, not with the
@@ -138,10 +161,7 @@ func (s *state) keepText(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := replaceFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
 	}
 	for _, old := range before {

@@ -67,7 +67,7 @@ func (s *state) routeBy(ctx context.Context, n *labNode, name string, uid, gid i
 			s.stopFRR(n, name)
 		}
 	}
-	if err := replaceFile(path, []byte(text)); err != nil {
+	if err := replaceFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
 	if err := os.Chmod(path, 0o640); err != nil {

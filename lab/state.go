@@ -48,24 +48,72 @@ func (s *state) did(node, what string) {
 
 func (s *state) dir() string { return dirOf(s.Name) }
 
-func (s *state) save() error {
+func (s *state) encode() ([]byte, error) {
 	b, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
-		return fmt.Errorf("encode the state of lab %s: %w", s.Name, err)
+		return nil, fmt.Errorf("encode the state of lab %s: %w", s.Name, err)
 	}
-	if err := replaceFile(filepath.Join(s.dir(), "lab.json"), b); err != nil {
+	return b, nil
+}
+
+func (s *state) save() error {
+	b, err := s.encode()
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(s.dir(), "lab.json"), b, 0o644); err != nil {
 		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
 	}
 	return nil
 }
 
-// replaceFile writes a file that others read: they see the one that was, or the whole new one.
-func replaceFile(path string, b []byte) error {
-	if err := os.WriteFile(path+".new", b, 0o644); err != nil {
-		os.Remove(path + ".new")
+// room returns an error if there is no room to save the state, changed a little,
+// and so many bytes more. It is asked before something is done that has to be remembered.
+func (s *state) room(more int) error {
+	b, err := s.encode()
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	path := filepath.Join(s.dir(), "room")
+	defer os.Remove(path)
+	if err := writeSynced(path, make([]byte, 2*len(b)+more+4096), 0o600); err != nil {
+		return fmt.Errorf("the state of lab %s could not be written, so nothing was done: %w", s.Name, err)
+	}
+	return nil
+}
+
+// replaceFile writes a file that others read: they see the one that was, or the
+// whole new one. The one that was stays if it fails.
+func replaceFile(path string, b []byte, mode os.FileMode) error {
+	err := writeSynced(path+".new", b, mode)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		os.Remove(path + ".new")
+	}
+	return err
+}
+
+// writeSynced writes a file, and returns once it is stored.
+func writeSynced(path string, b []byte, mode os.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return noRoom(path, err)
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return noRoom(path, errors.Join(err, f.Close()))
+}
+
+// noRoom says of an error that a file was not written by whether there is no room.
+func noRoom(path string, err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: make room where %s is", err, filepath.Dir(path))
+	}
+	return err
 }
 
 // errNoLab is wrapped by errors about a lab that is not up.

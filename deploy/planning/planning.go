@@ -1,21 +1,19 @@
-// Package planning looks at plans for those who decide about them: it checks and
-// shows one, and says what would become of every process if another took its
-// place. Nothing is changed.
+// Package planning looks at plans for those who decide about them: it checks, shows,
+// compares and explains them, and says what would become of every process if another
+// took the place of the one in force. The northbound and the command both call it.
+// Nothing is changed.
 package planning
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -26,6 +24,9 @@ type Planner struct {
 	// InForce returns the plan in force; nil: there is none.
 	InForce func(context.Context, *api.GetPlanRequest) (*api.Plan, error)
 }
+
+// source is what a plan that a client gives is called in errors.
+const source = "plan"
 
 // given returns the plan of a text, or the one in force, if nothing is wrong with
 // it.
@@ -44,52 +45,23 @@ func (p *Planner) given(ctx context.Context, text string) (*plan.Plan, error) {
 		}
 		return read, nil
 	}
-	read, err := parsed(text, p.Specs)
+	read, err := Read(source, []byte(text), p.Specs)
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return read, nil
 }
 
-// parsed reads a plan and checks it.
-func parsed(text string, specs []weft.Spec) (*plan.Plan, error) {
-	p, err := plan.Parse("plan", []byte(text))
-	if p == nil {
-		return nil, err
-	}
-	return p, errors.Join(err, config.CheckPlan(p, specs))
-}
-
 // CheckPlan reports what is wrong with a plan.
 func (p *Planner) CheckPlan(_ context.Context, r *api.CheckPlanRequest) (*api.CheckPlanResponse, error) {
-	_, err := parsed(r.GetText(), p.Specs)
+	_, err := Read(source, []byte(r.GetText()), p.Specs)
 	m := &api.CheckPlanResponse{Ok: err == nil}
 	if err != nil {
-		m.Problems = problems(err.Error())
+		for _, one := range Problems(source, err) {
+			m.Problems = append(m.Problems, &api.PlanProblem{Line: uint32(one.Line), Message: one.Message})
+		}
 	}
 	return m, nil
-}
-
-// problems splits an error of several lines, each with its place: plan:LINE.
-func problems(text string) (list []*api.PlanProblem) {
-	seen := map[string]bool{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(strings.TrimSpace(line), ";")
-		if line == "" || seen[line] { // reading and checking find some alike
-			continue
-		}
-		seen[line] = true
-		one := &api.PlanProblem{Message: strings.TrimPrefix(line, "plan: ")}
-		if rest, ok := strings.CutPrefix(line, "plan:"); ok {
-			number, message, _ := strings.Cut(rest, ": ")
-			if n, err := strconv.ParseUint(number, 10, 32); err == nil {
-				one = &api.PlanProblem{Line: uint32(n), Message: message}
-			}
-		}
-		list = append(list, one)
-	}
-	slices.SortStableFunc(list, func(a, b *api.PlanProblem) int { return int(a.Line) - int(b.Line) })
-	return list
 }
 
 // ShowPlan returns a plan as it can be drawn.

@@ -53,7 +53,7 @@ var table = []row{
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
-	{"deploy/planning", []string{".", "api", "plan", "deploy/config", "deploy/members"}, []string{codes}},
+	{"deploy/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/document", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only

@@ -16,6 +16,9 @@ type Limits struct {
 	Syntax string // as messages call it; YAML if empty
 	Octets int    // at most
 	Lines  int    // at most
+	// Items is how many values and keys there may be at most, by what parts them, so
+	// that a text with more is refused before it takes memory; 0: any number.
+	Items int
 	// Aliases is how many values all aliases may stand for. With 0 there may be
 	// neither anchors nor aliases nor tags, else tags are passed over.
 	Aliases int
@@ -51,6 +54,9 @@ func ReadAll(src []byte, l Limits) ([]Value, []Mistake, bool) {
 	if n := bytes.Count(src, []byte("\n")); n > l.Lines {
 		return alone(0, "%d lines; a %s has at most %d", n, l.What, l.Lines)
 	}
+	if n := items(src); l.Items > 0 && n > l.Items {
+		return alone(0, "about %d items; a %s has at most %d", n, l.What, l.Items)
+	}
 	if !utf8.Valid(src) {
 		return alone(invalidLine(src), "not text in UTF-8; write it so")
 	}
@@ -67,6 +73,16 @@ func ReadAll(src []byte, l Limits) ([]Value, []Mistake, bool) {
 		return alone(c.deep, "%s", deep)
 	}
 	return list, c.mistakes, true
+}
+
+// items is how many values a text may have.
+func items(src []byte) (n int) {
+	for _, b := range src {
+		if b == '\n' || b == ',' || b == '{' || b == '[' {
+			n++
+		}
+	}
+	return n
 }
 
 // invalidLine returns the first line that is not UTF-8.

@@ -68,7 +68,7 @@ func captureRequest(r *http.Request, fields map[string]string) (*api.CaptureLabR
 	return req, nil
 }
 
-// capture answers with what passes an interface.
+// capture answers with what passes interfaces.
 func (s *server) capture(w http.ResponseWriter, r *http.Request, fields map[string]string) {
 	if err := s.doCapture(w, r, fields); err != nil {
 		machineservice.Refuse(w, err)
@@ -88,7 +88,7 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	if err != nil {
 		return err
 	}
-	space, iface, err := l.InterfaceOf(req.GetNode(), uint16(req.GetPort()))
+	space, ifaces, err := l.InterfacesOf(req.GetNode(), uint16(req.GetPort()))
 	if err != nil {
 		return api.Errorf(codes.NotFound, "%w", err)
 	}
@@ -99,7 +99,7 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	defer release()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c, err := startCapture(ctx, l, req, space, iface)
+	c, err := startCapture(ctx, l, req, space, ifaces)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	if err != nil {
 		cancel()
 		c.wait()
-		return api.Errorf(codes.InvalidArgument, "capture at %s of %s: %s", iface, req.GetNode(), c.why(req.GetFilter(), err))
+		return api.Errorf(codes.InvalidArgument, "capture at %s of %s: %s", strings.Join(ifaces, ", "), req.GetNode(), c.why(req.GetFilter(), err))
 	}
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Cache-Control", "no-store")
@@ -145,15 +145,18 @@ type capturing struct {
 	done bool
 }
 
-func startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space, iface string) (*capturing, error) {
+func startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space string, ifaces []string) (*capturing, error) {
 	const program = "dumpcap"
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil, api.Errorf(codes.FailedPrecondition, "captures need %s on the machine: install the Debian package tshark", program)
 	}
-	args := []string{"-n", "-q", "-i", iface, "-s", fmt.Sprint(snapLength), "-w", "-"}
+	args := []string{"-n", "-q", "-s", fmt.Sprint(snapLength), "-w", "-"}
 	if req.GetFilter() != "" {
-		args = append(args, "-f", req.GetFilter())
+		args = append(args, "-f", req.GetFilter()) // before all interfaces: of each
+	}
+	for _, i := range ifaces {
+		args = append(args, "-i", i)
 	}
 	c := &capturing{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // words, not a shell's
 	c.cmd.Env = append(os.Environ(), "LC_ALL=C")

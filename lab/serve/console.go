@@ -47,6 +47,7 @@ func openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
 	c.cmd = exec.Command(is.Command[0], is.Command[1:]...) //nolint:gosec // this is what it is for
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
 	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	c.cmd.Env = append(c.cmd.Env, prompt(is.Node, is.Lab)...)
 	c.cmd.Dir = "/"
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := l.StartAt(is.Node, c.cmd); err != nil {
@@ -55,6 +56,13 @@ func openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
 	go c.read()
 	go c.wait()
 	return c, nil
+}
+
+// prompt has shells say where they are: bash sets PS1 by its own files, and then runs
+// PROMPT_COMMAND.
+func prompt(node, lab string) []string {
+	ps1 := fmt.Sprintf("%s (lab %s)# ", node, lab)
+	return []string{"PS1=" + ps1, "PROMPT_COMMAND=PS1='" + ps1 + "'; unset PROMPT_COMMAND"}
 }
 
 // read takes in what the terminal says, until it is closed.

@@ -115,6 +115,11 @@ func TestConsole(t *testing.T) {
 	}
 	c.call("POST", at, &api.OpenLabConsoleRequest{Node: "s1"}, one)
 	e := c.attach(one.GetConsole())
+	e.until("s1 (lab " + name + ")# ")
+	e.send(websocket.MessageBinary, "ovs-vsctl list-ports $WEFT_LAB_BRIDGE; ovs-ofctl -O OpenFlow13 show $WEFT_LAB_BRIDGE | grep -c eth; echo do''ne\n")
+	if said := e.until("\ndone"); !strings.Contains(said, "s1-eth1\r\n") {
+		t.Errorf("at a switch: %q", said)
+	}
 	if err := lab.Down(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}

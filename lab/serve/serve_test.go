@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,8 @@ func TestCapture(t *testing.T) {
 	}
 	endless := get(url.Values{"node": {"s1"}})
 	defer endless.Body.Close()
+	whole := get(url.Values{"node": {"s2"}, "filter": {"icmp"}, "octets": {"3000"}}) // of its ports alone
+	defer whole.Body.Close()
 	resp := get(url.Values{"node": {"s1"}, "port": {"2"}, "filter": {"icmp[icmptype] = icmp-echo"}, "octets": {"900"}})
 	defer resp.Body.Close()
 	r := &api.PingLabResponse{}
@@ -167,6 +170,17 @@ func TestCapture(t *testing.T) {
 	out, err := exec.Command("tshark", "-r", file, "-T", "fields", "-e", "ip.src", "-e", "icmp.type").Output()
 	if text := strings.TrimSpace(string(out)); err != nil || len(strings.Split(text, "\n")) < 3 || strings.Trim(text, "10.\t8\n") != "" {
 		t.Errorf("captured %q, %v", out, err)
+	}
+	if b, err = io.ReadAll(whole.Body); err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = exec.Command("tshark", "-r", file, "-T", "fields", "-e", "frame.interface_name").Output()
+	if at := strings.Fields(string(out)); err != nil || !slices.Contains(at, "s2-eth1") || !slices.Contains(at, "s2-eth2") ||
+		slices.ContainsFunc(at, func(i string) bool { return !strings.HasPrefix(i, "s2-") }) {
+		t.Errorf("captured without a port at %q, %v", at, err)
 	}
 	cancel()
 	for i := 0; ; i++ {

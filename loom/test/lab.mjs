@@ -38,6 +38,10 @@ export const lab = [
       await page.keyboard.type("echo $((6*7))-$(hostname -I | wc -w)\n");
       const text = () => page.getByTestId("terminal").first().innerText();
       await until("an answer at the console", async () => /42-\d/.test(await text()));
+      // Colours that are set in place count, by the page's policy.
+      await page.keyboard.type("printf '\\033[38;2;255;0;255mPI%s\\033[0m\\n' NK\n");
+      const pink = page.getByTestId("terminal").first().locator("span", { hasText: /^PINK/ });
+      await until("a text in its colour", async () => (await pink.first().evaluate((e) => getComputedStyle(e).color)) === "rgb(255, 0, 255)");
       await page.keyboard.type("echo kept-$((1+1))\n");
       await until("a second answer", async () => (await text()).includes("kept-2"));
       await page.context().close();

@@ -1,15 +1,20 @@
 package gateway
 
 import (
+	"crypto/rand"
 	"io"
 	"io/fs"
 	"net/http"
 	"strings"
 )
 
-// pagePolicy is the Content-Security-Policy of Loom: scripts and connections from
-// here alone. Style elements are needed by its terminals.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// pagePolicy is the Content-Security-Policy of Loom: scripts, styles and
+// connections from here alone. Behind it stands the nonce of a page, by which the
+// styles count that its editor and terminals make.
+const pagePolicy = "default-src 'none'; script-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'self'"
+
+// nonceMark is where Loom's page has its nonce.
+const nonceMark = "{{nonce}}"
 
 // pagePrefix begins the paths of Loom's parts; their names change with what is in
 // them.
@@ -23,8 +28,15 @@ func pages(mux *http.ServeMux, files fs.FS, built bool) {
 	}
 	server := http.FileServerFS(files)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", pagePolicy)
-		server.ServeHTTP(w, r)
+		text, err := fs.ReadFile(files, "index.html")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		nonce := rand.Text()
+		w.Header().Set("Content-Security-Policy", pagePolicy+" 'nonce-"+nonce+"'")
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, strings.ReplaceAll(string(text), nonceMark, nonce))
 	})
 	mux.HandleFunc("GET "+pagePrefix, func(w http.ResponseWriter, r *http.Request) {
 		if info, err := fs.Stat(files, strings.TrimPrefix(r.URL.Path, "/")); err != nil || info.IsDir() {

@@ -95,14 +95,15 @@ func TestEndedCookieOnLoopback(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	files := fstest.MapFS{"index.html": {Data: []byte("<!doctype html>loom")}, "assets/a.js": {Data: []byte("1")}, ".gitignore": {Data: []byte("*")}}
+	files := fstest.MapFS{"index.html": {Data: []byte("<!doctype html>loom {{nonce}}")}, "assets/a.js": {Data: []byte("1")}, ".gitignore": {Data: []byte("*")}}
+	nonces := map[string]bool{}
 	for _, test := range []struct {
 		path  string
 		built bool
 		code  int
 		text  string
 	}{
-		{"/", true, 200, "loom"}, {"/assets/a.js", true, 200, "1"}, {"/assets/b.js", true, 404, "load the page again"},
+		{"/", true, 200, "loom"}, {"/", true, 200, "loom"}, {"/assets/a.js", true, 200, "1"}, {"/assets/b.js", true, 404, "load the page again"},
 		{"/assets/", true, 404, ""}, {"/.gitignore", true, 404, ""}, {"/", false, 200, "not built"},
 	} {
 		mux := http.NewServeMux()
@@ -112,7 +113,15 @@ func TestPages(t *testing.T) {
 		if w.Code != test.code || !strings.Contains(w.Body.String(), test.text) {
 			t.Errorf("%s, built %v: %d %s", test.path, test.built, w.Code, w.Body)
 		}
-		if policy := w.Header().Get("Content-Security-Policy"); test.built && test.code == 200 && policy != pagePolicy {
+		policy, nonce := w.Header().Get("Content-Security-Policy"), ""
+		if test.path == "/" && test.built {
+			policy, nonce, _ = strings.Cut(policy, " 'nonce-")
+			if nonce, _ = strings.CutSuffix(nonce, "'"); nonces[nonce] || len(nonce) < 20 || !strings.Contains(w.Body.String(), nonce) {
+				t.Errorf("nonce %q; page %s", nonce, w.Body)
+			}
+			nonces[nonce] = true
+		}
+		if test.built && test.code == 200 && (policy != pagePolicy || strings.Contains(policy, "unsafe")) {
 			t.Errorf("%s: policy %q", test.path, policy)
 		}
 	}

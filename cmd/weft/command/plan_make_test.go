@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/deploy/planning"
 )
 
 // madeFile puts text into a file of a name in a directory of the test.
@@ -53,7 +53,7 @@ func TestPlansAreMadeExplainedAndCompared(t *testing.T) {
 		t.Errorf("made again it is another:\n%s\n%s", two, again)
 	}
 
-	var e planner.Explained
+	var e planning.Explained
 	if err := json.Unmarshal([]byte(mustWeft(t, "plan", "explain", second, "-o", "json")), &e); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestPlansAreMadeExplainedAndCompared(t *testing.T) {
 		}
 	}
 
-	var u planner.PlanUpdate
+	var u planning.Update
 	pinned := madeFile(t, dir, "pinned.yaml", mustWeft(t, append([]string{"plan", "make", "--servers", "2", "--pin", "gateway=s2", "--pin", "discovery=s1", "--isolate", "process"}, quick...)...))
 	if err := json.Unmarshal([]byte(mustWeft(t, "plan", "diff", first, pinned, "-o", "json")), &u); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -161,12 +162,12 @@ func TestNetworkSwitches(t *testing.T) {
 	for word, want := range map[string][]flow.DPID{
 		"c1": {1}, "a1-1": {5}, "c*": {1, 2, 3, 4}, "e1-*": {7, 8}, "1-3": {1, 2, 3}, "14": {20}, " c2 ": {2}, "0000000000000003": {3},
 	} {
-		if got, err := planner.NetworkSwitches(g, []string{word}); err != nil || !slices.Equal(got, want) {
+		if got, err := planning.NetworkSwitches(g, []string{word}); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v, want %v", word, got, err, want)
 		}
 	}
 	for _, word := range []string{"", "x9", "ff", "[", "1-"} {
-		if got, err := planner.NetworkSwitches(g, []string{word}); err == nil {
+		if got, err := planning.NetworkSwitches(g, []string{word}); err == nil {
 			t.Errorf("%q: %v, want an error", word, got)
 		}
 	}

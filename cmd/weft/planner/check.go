@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -25,19 +25,13 @@ import (
 
 // CheckResult is the result of checking one file.
 type CheckResult struct {
-	File     string    `json:"file"`
-	Kind     string    `json:"kind"` // configuration, plan or topology
-	OK       bool      `json:"ok"`
-	Problems []problem `json:"problems"`
-	Remarks  []string  `json:"remarks,omitempty"` // what is odd about a topology
+	File     string             `json:"file"`
+	Kind     string             `json:"kind"` // configuration, plan or topology
+	OK       bool               `json:"ok"`
+	Problems []planning.Problem `json:"problems"`
+	Remarks  []string           `json:"remarks,omitempty"` // what is odd about a topology
 
 	size string // of a topology, in words
-}
-
-// problem is one mistake in a file.
-type problem struct {
-	Line    int    `json:"line"` // 0 if it is of no line
-	Message string `json:"message"`
 }
 
 func CheckCommand() *cobra.Command {
@@ -88,17 +82,10 @@ odd: parts that no link joins, parallel links, links from a node to itself.`,
 	return cmd
 }
 
-func (p problem) In(file string) string {
-	if p.Line == 0 {
-		return file + ": " + p.Message
-	}
-	return fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
-}
-
 // CheckFile checks one file, or a topology that needs none; the error is of
 // reading it.
 func CheckFile(path string) (CheckResult, error) {
-	r := CheckResult{File: path, Kind: "configuration", Problems: []problem{}}
+	r := CheckResult{File: path, Kind: "configuration", Problems: []planning.Problem{}}
 	var topo *lab.Topology
 	text, err := document.ReadFile(path)
 	switch {
@@ -115,7 +102,7 @@ func CheckFile(path string) (CheckResult, error) {
 		topo, err = lab.LoadFile(path)
 	case isPlan(text):
 		r.Kind = "plan"
-		err = checkPlan(path, text)
+		_, err = planning.Read(path, text, AllSpecs())
 	case isTopology(text):
 		r.Kind = "topology"
 		topo, err = lab.Parse(path, text)
@@ -128,8 +115,7 @@ func CheckFile(path string) (CheckResult, error) {
 	}
 	r.OK = err == nil
 	if err != nil {
-		r.Problems = problemsOf(path, err)
-		slices.SortStableFunc(r.Problems, func(a, b problem) int { return a.Line - b.Line })
+		r.Problems = planning.Problems(path, err)
 	}
 	return r, nil
 }
@@ -137,37 +123,8 @@ func CheckFile(path string) (CheckResult, error) {
 // AllSpecs returns the declarations of all services, to look at, not to run.
 func AllSpecs() []weft.Spec { return services.All(gateway.Process{}) }
 
-// checkPlan reports everything that is wrong with a plan, the settings of its
-// services included.
-func checkPlan(path string, text []byte) error {
-	p, err := plan.Parse(path, text)
-	if p == nil {
-		return err
-	}
-	return errors.Join(err, Fits(p))
-}
-
 // Fits reports what is wrong with a plan for the services of this build.
 func Fits(p *plan.Plan) error { return config.CheckPlan(p, AllSpecs()) }
-
-// problemsOf splits an error of several lines, each with the place.
-func problemsOf(path string, err error) (list []problem) {
-	for line := range strings.Lines(err.Error()) {
-		p := problem{Message: strings.TrimSuffix(strings.TrimRight(line, "\n"), ";")}
-		p.Message = strings.TrimPrefix(p.Message, path+": ")
-		if rest, ok := strings.CutPrefix(p.Message, path+":"); ok {
-			if number, text, ok := strings.Cut(rest, ": "); ok {
-				if n, err := strconv.Atoi(number); err == nil {
-					p = problem{n, text}
-				}
-			}
-		}
-		if !slices.Contains(list, p) { // reading and checking find some alike
-			list = append(list, p)
-		}
-	}
-	return list
-}
 
 // workersKey is the beginning of a line that only a plan has.
 var workersKey = regexp.MustCompile(`(?m)^["']?(workers|partitions)["']?\s*:`)

@@ -6,24 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/deploy/planning"
 )
 
-// PlanUpdate is what weft plan diff prints.
-type PlanUpdate struct {
-	Old      string        `json:"old"`
-	New      string        `json:"new"`
-	Changes  []plan.Change `json:"changes"`
-	Weighed  bool          `json:"weighed"` // both were made by weft plan make, so that what follows is known
-	Why      string        `json:"why_not,omitempty"`
-	Update   *plan.Update  `json:"update,omitempty"`
-	Gain     float64       `json:"gain"`              // µs of latency a second
-	PaysBack float64       `json:"pays_back_seconds"` // -1: never
-	OldBreak []string      `json:"old_breaks,omitempty"`
-}
-
 func planDiffCommand() *cobra.Command {
-	var o makeOptions
+	var o planning.Options
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
@@ -42,65 +29,30 @@ flags, which are those of weft plan make.`,
   weft plan diff plan.yaml next.yaml --packet-ins 50000 -o json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := o.diff(cmd, args[0], args[1])
+			var texts [2]planning.Text
+			for i, name := range args {
+				var err error
+				if texts[i].Source, texts[i].Text, err = planText(name); err != nil {
+					return err
+				}
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			u, err := planning.Diff(ctx, sources(cmd), texts[0], texts[1], cmd.Flags())
 			if err != nil {
-				return err
+				return wronglyCalled(cmd, err)
 			}
 			return out.Print(cmd, u, func(t *cli.Table) { diffTable(t, u) })
 		},
 	}
-	o.flags(cmd.Flags())
+	o.Flags(cmd.Flags())
+	sayNetworks(cmd)
 	out.Flag(cmd)
 	return cmd
 }
 
-// diff compares two plans.
-func (o *makeOptions) diff(cmd *cobra.Command, oldPath, newPath string) (*PlanUpdate, error) {
-	oldPlan, err := ReadPlan(oldPath)
-	if err != nil {
-		return nil, err
-	}
-	newPlan, err := ReadPlan(newPath)
-	if err != nil {
-		return nil, err
-	}
-	u := &PlanUpdate{Old: oldPlan.Name, New: newPlan.Name, Changes: plan.Diff(oldPlan, newPlan), PaysBack: -1}
-	if u.Changes == nil {
-		u.Changes = []plan.Change{}
-	}
-	after, err := readMade(cmd, newPath)
-	if err != nil {
-		u.Why = err.Error()
-		return u, nil
-	}
-	before, err := readMade(cmd, oldPath)
-	if err != nil {
-		u.Why = err.Error()
-		return u, nil
-	}
-	// One load for both: that of the new plan.
-	before.options.cut.network, before.options.profile, before.options.servers = after.options.cut.network, after.options.profile, after.options.servers
-	before.options.packetIns, before.options.changes, before.options.delay = after.options.packetIns, after.options.changes, after.options.delay
-	before.options.current, after.options.current = "", ""
-	_, is, _, err := after.model(cmd)
-	if err != nil {
-		return nil, err
-	}
-	_, was, broken, err := before.model(cmd)
-	if err != nil {
-		return nil, err
-	}
-	u.Weighed, u.OldBreak = true, broken
-	u.Update = plan.Moves(was, is, after.options.move())
-	u.Gain = u.Update.Gain()
-	if seconds, ever := u.Update.PaysBack(); ever {
-		u.PaysBack = seconds
-	}
-	return u, nil
-}
-
 // diffTable writes an update for people.
-func diffTable(t *cli.Table, u *PlanUpdate) {
+func diffTable(t *cli.Table, u *planning.Update) {
 	if len(u.Changes) == 0 {
 		fmt.Fprintln(t, "both plans say the same")
 	}

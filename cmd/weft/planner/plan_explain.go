@@ -8,26 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/plan"
 )
 
-// Explained is what weft plan explain prints.
-type Explained struct {
-	Plan   string             `json:"plan"`
-	Cost   float64            `json:"cost"` // µs of latency a second
-	Bound  float64            `json:"bound"`
-	Gap    float64            `json:"gap"` // share of the cost
-	Proven bool               `json:"proven"`
-	Best   float64            `json:"best"` // cost of the plan that would be made now
-	Within float64            `json:"within_servers"`
-	Broken []string           `json:"broken,omitempty"`
-	Loads  []plan.Load        `json:"servers"`
-	Shards []plan.Explanation `json:"shards"`
-	Notes  []string           `json:"notes,omitempty"`
-}
-
 func planExplainCommand() *cobra.Command {
-	var o makeOptions
+	var o planning.Options
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "explain PLAN [SHARD]",
@@ -46,42 +32,35 @@ plan can be seen under another load, or on other servers.`,
   weft plan explain plan.yaml southbound/p2 --packet-ins 50000 -o json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := readMade(cmd, args[0])
+			source, text, err := planText(args[0])
 			if err != nil {
 				return err
 			}
-			best, is, broken, err := m.model(cmd)
+			m, err := planning.ReadMade(source, text, cmd.Flags())
 			if err != nil {
 				return err
 			}
-			e := Explained{
-				Plan: m.plan.Name, Cost: is.Solution.Cost, Bound: is.Solution.Bound, Gap: is.Solution.Gap(), Proven: is.Solution.Proven,
-				Best: best.Solution.Cost, Within: is.Within(), Broken: broken, Loads: is.Loads(), Notes: is.Notes,
-			}
-			shards := make([]int, len(is.Shards))
-			for i := range shards {
-				shards[i] = i
-			}
+			shard := ""
 			if len(args) == 2 {
-				i, err := is.Find(args[1])
-				if err != nil {
-					return err
-				}
-				shards = []int{i}
+				shard = args[1]
 			}
-			for _, i := range shards {
-				e.Shards = append(e.Shards, is.Explain(i))
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			e, err := m.Explain(ctx, sources(cmd), shard)
+			if err != nil {
+				return wronglyCalled(cmd, err)
 			}
-			return out.Print(cmd, e, func(t *cli.Table) { explainTable(t, &e, len(args) == 2) })
+			return out.Print(cmd, e, func(t *cli.Table) { explainTable(t, e, len(args) == 2) })
 		},
 	}
-	o.flags(cmd.Flags())
+	o.Flags(cmd.Flags())
+	sayNetworks(cmd)
 	out.Flag(cmd)
 	return cmd
 }
 
 // explainTable writes an explanation for people.
-func explainTable(t *cli.Table, e *Explained, one bool) {
+func explainTable(t *cli.Table, e *planning.Explained, one bool) {
 	if !one {
 		gap := fmt.Sprintf("at most %.1f %% above the least: bound %.6g", 100*e.Gap, e.Bound)
 		if e.Proven {

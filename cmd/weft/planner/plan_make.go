@@ -1,91 +1,26 @@
 package planner
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/profiler"
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/plan/partition"
 )
 
-// makeOptions are the flags of weft plan make, which explain and diff have, too.
-type makeOptions struct {
-	cut                     partitionFlags // its together and apart are of switches
-	profile, servers        string
-	runs, steps             int
-	name                    string
-	services                []string
-	packetIns, changes      float64
-	isolate, transport      string
-	headroom                float64
-	delay                   string
-	heartbeat, probe        string
-	replicas, pins, domains []string
-	perPartition            []string
-	plain                   bool
-	apart, together         []string
-	current                 string
-	pause, session, horizon float64
-	bandwidth               float64
-}
-
-func (o *makeOptions) flags(f *pflag.FlagSet) {
-	move := plan.DefaultMoveCost()
-	p := &o.cut
-	f.StringVar(&p.network, "network", "", "the network: "+cli.NetworkForms())
-	f.StringVar(&o.profile, "profile", "", "profile written by weft profile (default one that was measured with the simulated network, not with yours)")
-	f.StringVar(&o.servers, "servers", "1", "file with the servers, or a number of equal shares of this machine")
-	f.StringVar(&p.partitions, "partitions", "1", "how many partitions, or auto: as few as converge about as fast as any number, which is measured")
-	f.StringVar(&p.method, "method", partition.Auto, "how the network is cut: structure (whole pods, whole spokes), cut (little weight between partitions), or auto")
-	f.StringArrayVar(&p.together, "switches-together", nil, "switches that have to share a partition, as s1,s2; may be repeated")
-	f.StringArrayVar(&p.apart, "switches-apart", nil, "switches no two of which may share a partition; may be repeated")
-	f.StringSliceVar(&p.borders, "borders", nil, "the only switches that may join partitions, as 'c*' (default any)")
-	f.StringArrayVar(&p.fix, "fix", nil, "switches that have to be in a partition, as east=s1,s2; may be repeated")
-	f.StringSliceVar(&p.names, "names", nil, "names of the partitions (default p1, p2, …)")
-	f.Float64Var(&p.tolerance, "tolerance", 0.05, "share by which the heaviest partition may be above the mean load")
-	f.Uint64Var(&p.seed, "seed", 1, "picks one of many searches; the same gives the same plan")
-	p.choose.flags(f)
-	f.IntVar(&o.runs, "runs", 0, "independent searches for a placement (default by the size)")
-	f.IntVar(&o.steps, "steps", 0, "moves tried in each (default by the size)")
-	f.StringVar(&o.name, "name", "made", "name of the plan")
-	f.StringSliceVar(&o.services, "services", nil, "services that are to run (default those of the built-in plan single)")
-	f.Float64Var(&o.packetIns, "packet-ins", -1, "packet-ins per second of the whole network (default as many as the profile was measured with)")
-	f.Float64Var(&o.changes, "changes", -1, fmt.Sprintf("changes of the topology per second (default %g)", plan.DefaultChanges))
-	f.Lookup("changes").DefValue, f.Lookup("packet-ins").DefValue = "0", "0" // shows none: their texts say it
-	f.StringVar(&o.isolate, "isolate", "", "how compute-class services are kept from others: server, process or none (default server, with one server process)")
-	f.StringVar(&o.transport, "transport", "", "transport between workers: grpc, ws, rest, shm or nats (default grpc)")
-	f.Float64Var(&o.headroom, "headroom", plan.DefaultHeadroom, "share of every server that is left free")
-	f.StringVar(&o.delay, "delay", "", "time of a request between machines, there and back, such as 300us, if the profile does not say it")
-	f.StringVar(&o.heartbeat, "heartbeat-deadline", "10ms", "what crossing servers may add to a heartbeat")
-	f.StringVar(&o.probe, "probe-deadline", "50ms", "what crossing servers may add to a probe of a link")
-	f.StringSliceVar(&o.replicas, "replicas", nil, "replicas of a service, each on its own server, as forwarding=2")
-	f.StringArrayVar(&o.pins, "pin", nil, "server of a service or shard, as discovery=s1 or southbound/p2=s2; may be repeated")
-	f.StringArrayVar(&o.apart, "apart", nil, "services or shards that share no server, as stats,gateway; may be repeated")
-	f.StringArrayVar(&o.together, "together", nil, "services or shards that share a server; may be repeated")
-	f.StringSliceVar(&o.perPartition, "per-partition", nil, "services that each partition is to have for itself, such as firewall, besides southbound and heartbeat")
-	f.BoolVar(&o.plain, "plain", false, "switches connect without TLS to servers that have an address, for networks that are yours alone")
-	f.StringArrayVar(&o.domains, "power", nil, "power domain of a partition's switches, as p1=A; may be repeated")
-	f.StringVar(&o.current, "current", "", "plan that runs now, made by weft plan make: moves away from it cost")
-	f.Float64Var(&o.pause, "move-pause", move.Pause, "how long, in seconds, a service is away that moves (an assumption)")
-	f.Float64Var(&o.session, "move-session", move.Session, "how much longer for each switch that connects anew (an assumption)")
-	f.Float64Var(&o.bandwidth, "move-bandwidth", move.Bandwidth, "octets of state per second from server to server (an assumption)")
-	f.Float64Var(&o.horizon, "move-horizon", move.Horizon, "seconds in which a new placement has to pay its moves back")
-}
-
 func planMakeCommand() *cobra.Command {
-	var o makeOptions
+	var o planning.Options
 	cmd := &cobra.Command{
 		Use:   "make --network NETWORK",
 		Short: "Compute a plan: partitions of a network, and which service runs where",
@@ -115,9 +50,11 @@ its workers are: weft plan explain and weft plan diff read them.`,
   weft plan make --network site.yaml --profile all.yaml --servers servers.yaml --partitions auto --pin gateway=s1 > plan.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			made, err := o.make(cmd)
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			made, err := o.Make(ctx, sources(cmd))
 			if err != nil {
-				return err
+				return wronglyCalled(cmd, err)
 			}
 			text, err := made.Plan.YAML()
 			if err != nil {
@@ -133,207 +70,41 @@ its workers are: weft plan explain and weft plan diff read them.`,
 			return nil
 		},
 	}
-	o.flags(cmd.Flags())
+	o.Flags(cmd.Flags())
+	sayNetworks(cmd)
 	cmd.MarkFlagRequired("network")
 	cmd.MarkFlagFilename("profile", "yaml", "yml")
 	return cmd
 }
 
-// make computes the plan that the flags ask for, and tells on stderr what it
-// assumes.
-func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
-	network, err := cli.ReadNetwork(o.cut.network)
-	if err != nil {
-		return nil, err
-	}
-	profile, err := o.readProfile(cmd)
-	if err != nil {
-		return nil, err
-	}
-	servers, err := o.readServers()
-	if err != nil {
-		return nil, err
-	}
-	options := plan.MakeOptions{
-		Name: o.name, Services: o.services, PerPartition: o.perPartition, Plain: o.plain, Seed: o.cut.seed, Runs: o.runs, Steps: o.steps, PacketIns: o.packetIns, Changes: o.changes,
-		Isolate: o.isolate, Transport: o.transport, Headroom: o.headroom, Move: o.move(),
-		Pins: map[string]string{}, Domains: map[string]string{}, Replicas: map[string]int{},
-	}
-	if err := o.read(&options); err != nil {
-		return nil, cli.Usagef(cmd, "%v", err)
-	}
-	if len(o.services) == 0 {
-		usual, err := ReadPlan("single")
-		if err != nil {
-			return nil, err
-		}
-		options.Services = usual.Services()
-	}
-	if options.Cut, err = o.partition(cmd, network); err != nil {
-		return nil, err
-	}
-	if o.current != "" {
-		if options.Current, err = currentPlaces(cmd, o.current); err != nil {
-			return nil, err
-		}
-	}
-	ctx, stop := cli.Signals(cmd)
-	defer stop()
-	return plan.Make(ctx, AllSpecs(), network, profile, servers, options)
-}
-
-func (o *makeOptions) move() plan.MoveCost {
-	return plan.MoveCost{Pause: o.pause, Session: o.session, Bandwidth: o.bandwidth, Horizon: o.horizon}
-}
-
-// read reads the flags that are texts of a form.
-func (o *makeOptions) read(to *plan.MakeOptions) error {
-	pairs := func(flag string, list []string, set func(name, value string) error) error {
-		for _, pair := range list {
-			name, value, ok := strings.Cut(pair, "=")
-			if !ok || name == "" || value == "" {
-				return fmt.Errorf("--%s %q: want NAME=VALUE", flag, pair)
+// sources reads what a command names: built-in plans, files, and generators of
+// networks. What is assumed it writes on stderr.
+func sources(cmd *cobra.Command) planning.Sources {
+	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	return planning.Sources{
+		Specs: AllSpecs(), Network: cli.ReadNetwork, File: document.ReadFile, Plan: planText,
+		Partitions: func(ctx context.Context, g *partition.Graph, o partition.Options, c planning.Choose) (int, error) {
+			choice, err := choosePartitions(ctx, g, o, c, say)
+			if err != nil {
+				return 0, err
 			}
-			if err := set(name, value); err != nil {
-				return fmt.Errorf("--%s %q: %w", flag, pair, err)
-			}
-		}
-		return nil
+			return choice.Partitions, nil
+		},
+		Assumed: func(line string) { say("%s", line) },
 	}
-	into := func(m map[string]string) func(name, value string) error {
-		return func(name, value string) error {
-			if old, ok := m[name]; ok && old != value {
-				return fmt.Errorf("it is %s already; give it once", old)
-			}
-			m[name] = value
-			return nil
-		}
-	}
-	if err := pairs("pin", o.pins, into(to.Pins)); err != nil {
-		return err
-	}
-	if err := pairs("power", o.domains, into(to.Domains)); err != nil {
-		return err
-	}
-	if err := pairs("replicas", o.replicas, func(name, value string) error {
-		n, err := strconv.Atoi(value)
-		to.Replicas[name] = n
-		return err
-	}); err != nil {
-		return err
-	}
-	for _, set := range o.apart {
-		to.Apart = append(to.Apart, strings.Split(set, ","))
-	}
-	for _, set := range o.together {
-		to.Together = append(to.Together, strings.Split(set, ","))
-	}
-	for _, d := range []struct {
-		flag, text string
-		to         *float64
-	}{{"heartbeat-deadline", o.heartbeat, &to.HeartbeatDeadline}, {"probe-deadline", o.probe, &to.ProbeDeadline}} {
-		span, err := time.ParseDuration(d.text)
-		if err != nil || span <= 0 {
-			return fmt.Errorf("--%s %q: want a time above 0, such as 10ms", d.flag, d.text)
-		}
-		*d.to = float64(span) / float64(time.Microsecond)
-	}
-	return nil
 }
 
-// readProfile reads the profile, or that which is built in.
-func (o *makeOptions) readProfile(cmd *cobra.Command) (*plan.Profile, error) {
-	var p *plan.Profile
-	var err error
-	if o.profile == "" {
-		p, err = plan.DefaultProfile()
-		fmt.Fprintf(cmd.ErrOrStderr(), "no --profile: using the built-in one, measured with %v; weft profile measures your controller\n", p)
-	} else {
-		p, err = profiler.ReadProfile(o.profile)
+// wronglyCalled returns an error, as that of a command called wrongly if an
+// option is wrong.
+func wronglyCalled(cmd *cobra.Command, err error) error {
+	if wrong := (planning.OptionError{}); errors.As(err, &wrong) {
+		return cli.Usagef(cmd, "%w", err)
 	}
-	if err != nil || o.delay == "" {
-		return p, err
-	}
-	span, err := time.ParseDuration(o.delay)
-	if err != nil || span < 0 {
-		return nil, cli.Usagef(cmd, "--delay %q: want a time such as 300us", o.delay)
-	}
-	for _, name := range plan.Transports() {
-		i := slices.IndexFunc(p.Delays, func(d plan.Delay) bool { return d.Transport == name })
-		if i < 0 {
-			p.Delays = append(p.Delays, plan.Delay{Transport: name})
-			i = len(p.Delays) - 1
-		}
-		p.Delays[i].Remote = plan.Measured(span.Seconds())
-	}
-	return p, nil
-}
-
-// readServers reads the servers of a file, or makes shares of this machine.
-func (o *makeOptions) readServers() ([]plan.Server, error) {
-	if n, err := strconv.Atoi(o.servers); err == nil {
-		memory, err := machineMemory()
-		if err != nil {
-			return nil, fmt.Errorf("%w; write the servers into a file instead", err)
-		}
-		return plan.LocalServers(n, float64(runtime.NumCPU()), memory)
-	}
-	text, err := document.ReadFile(o.servers)
-	if err != nil {
-		return nil, fmt.Errorf("read the servers: %w", err)
-	}
-	return plan.ParseServers(o.servers, text)
-}
-
-// machineMemory returns how much memory this machine has.
-func machineMemory() (plan.Bytes, error) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, fmt.Errorf("the memory of this machine is not known: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
-			if kib, err := strconv.ParseUint(f[1], 10, 50); err == nil {
-				return plan.Bytes(kib) << 10, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("the memory of this machine is not known: /proc/meminfo has no MemTotal")
-}
-
-// partition cuts the network into partitions. A number that was chosen stands in
-// the flags afterwards.
-func (o *makeOptions) partition(cmd *cobra.Command, g *partition.Graph) (*partition.Result, error) {
-	p := &o.cut
-	options, err := p.options(g)
-	if err != nil {
-		return nil, cli.Usagef(cmd, "%v", err)
-	}
-	if p.partitions == "auto" {
-		ctx, stop := cli.Signals(cmd)
-		defer stop()
-		say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-		choice, err := choosePartitions(ctx, g, options, p.choose, say)
-		if err != nil {
-			return nil, err
-		}
-		p.partitions = strconv.Itoa(choice.Partitions)
-	}
-	if options.Partitions, err = strconv.Atoi(p.partitions); err != nil {
-		return nil, cli.Usagef(cmd, "--partitions %q: want a number, or auto", p.partitions)
-	}
-	cut, err := partition.Partition(g, options)
-	if err != nil {
-		return nil, err
-	}
-	if err := partition.Check(g, options, cut); err != nil {
-		return nil, fmt.Errorf("the partitions are not what was asked for, which is a mistake in weft: %w", err)
-	}
-	return &cut, nil
+	return err
 }
 
 // madeHead returns the comments at the head of a plan that was made.
-func madeHead(cmd *cobra.Command, o *makeOptions, made *plan.Made) string {
+func madeHead(cmd *cobra.Command, o *planning.Options, made *plan.Made) string {
 	var b strings.Builder
 	b.WriteString("# Made by: " + madeCommand(cmd, o) + "\n")
 	for _, s := range made.Servers {
@@ -353,7 +124,7 @@ func madeHead(cmd *cobra.Command, o *makeOptions, made *plan.Made) string {
 
 // madeCommand returns the command line with the flags that were given; for
 // auto it has the number of partitions that was chosen.
-func madeCommand(cmd *cobra.Command, o *makeOptions) string {
+func madeCommand(cmd *cobra.Command, o *planning.Options) string {
 	words := []string{"weft plan make"}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -367,7 +138,7 @@ func madeCommand(cmd *cobra.Command, o *makeOptions) string {
 					v = abs
 				}
 			case "partitions":
-				v = o.cut.partitions
+				v = o.Cut.Partitions
 			}
 			words = append(words, "--"+f.Name+"="+strconv.Quote(v))
 		}

@@ -6,32 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/pflag"
-
+	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	"github.com/weft-sdn/weft/plan/converge"
 	"github.com/weft-sdn/weft/plan/partition"
-)
-
-// chooseOptions say how the number of partitions is chosen.
-type chooseOptions struct {
-	max      int
-	failures int
-	after    string
-	slack    float64
-}
-
-func (c *chooseOptions) flags(f *pflag.FlagSet) {
-	f.IntVar(&c.max, "max", 32, "largest number of partitions that auto looks at")
-	f.IntVar(&c.failures, "failures", 30, "links that auto takes down for each number of partitions that it measures; 0 measures nothing and goes by the paper's cost alone")
-	f.StringVar(&c.after, "after", afterFailure, "what auto looks at: failure, of a random link, or start, all computed from nothing")
-	f.Float64Var(&c.slack, "slack", 0.05, "auto takes the smallest number that is by this share slower than the best")
-}
-
-// What the time is measured after.
-const (
-	afterFailure = "failure"
-	afterStart   = "start"
 )
 
 // convergence is the choice of a number of partitions.
@@ -66,22 +44,22 @@ const measuredMost = 8
 
 // choosePartitions chooses how many partitions a network is to have. What o says
 // of their number does not count.
-func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Options, c chooseOptions, say func(string, ...any)) (*convergence, error) {
+func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Options, c planning.Choose, say func(string, ...any)) (*convergence, error) {
 	switch {
-	case c.max < 1 || c.max > 256:
-		return nil, fmt.Errorf("--max %d: want 1 to 256", c.max)
-	case c.failures < 0 || c.failures > 100_000:
-		return nil, fmt.Errorf("--failures %d: want 0 to 100000", c.failures)
+	case c.Max < 1 || c.Max > 256:
+		return nil, fmt.Errorf("--max %d: want 1 to 256", c.Max)
+	case c.Failures < 0 || c.Failures > 100_000:
+		return nil, fmt.Errorf("--failures %d: want 0 to 100000", c.Failures)
 	}
-	if c.after != afterFailure && c.after != afterStart {
-		return nil, fmt.Errorf("--after %q: want %s or %s", c.after, afterFailure, afterStart)
+	if c.After != planning.AfterFailure && c.After != planning.AfterStart {
+		return nil, fmt.Errorf("--after %q: want %s or %s", c.After, planning.AfterFailure, planning.AfterStart)
 	}
-	x := &convergence{Slack: c.slack, After: c.after, Failures: c.failures}
-	if err := x.cuts(ctx, g, o, c.max, say); err != nil {
+	x := &convergence{Slack: c.Slack, After: c.After, Failures: c.Failures}
+	if err := x.cuts(ctx, g, o, c.Max, say); err != nil {
 		return nil, err
 	}
 	constants := converge.Constants{Intra: 1, Border: 1, External: 1} // the paper's cost
-	if c.failures > 0 && len(g.Links) > 0 && len(x.Curve) > 1 {
+	if c.Failures > 0 && len(g.Links) > 0 && len(x.Curve) > 1 {
 		fitted, err := x.measure(ctx, g, o.Seed, say)
 		if err != nil {
 			return nil, err
@@ -101,7 +79,7 @@ func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Optio
 			curve[i].Time = p.Measured // which is better than any prediction
 		}
 	}
-	choice, err := converge.Choose(curve, c.slack)
+	choice, err := converge.Choose(curve, c.Slack)
 	if err != nil {
 		return nil, fmt.Errorf("--slack: %w", err)
 	}
@@ -142,7 +120,7 @@ func (x *convergence) cuts(ctx context.Context, g *partition.Graph, o partition.
 			return err
 		}
 		s := converge.ShapeOf(g, cut).LinkFailures(g, cut)
-		if x.After == afterStart {
+		if x.After == planning.AfterStart {
 			s.Failures = 1 // all steps of eq. 1
 		}
 		x.Curve = append(x.Curve, convergencePoint{Partitions: p, Borders: len(cut.Borders), Symmetric: cut.Symmetric, Cost: s.Expected().Cost(), shape: s, cut: cut})
@@ -167,7 +145,7 @@ func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint
 		p := &x.Curve[j]
 		var m *hydra.Partitioned
 		var err error
-		if x.After == afterStart {
+		if x.After == planning.AfterStart {
 			m, err = hydra.MeasureStart(ctx, g, p.cut)
 		} else {
 			m, err = hydra.MeasureFailures(ctx, g, p.cut, x.Failures, seed)
@@ -176,7 +154,7 @@ func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint
 			return converge.Constants{}, err
 		}
 		say("%s: %.3f ms after %s: inside %.3f, messages %.3f, outside %.3f", partitionCount(p.Partitions), m.Mean,
-			map[string]string{afterFailure: fmt.Sprintf("a failure, mean of %d", m.Failures), afterStart: "the start"}[x.After], m.Inside, m.Messages, m.Outside)
+			map[string]string{planning.AfterFailure: fmt.Sprintf("a failure, mean of %d", m.Failures), planning.AfterStart: "the start"}[x.After], m.Inside, m.Messages, m.Outside)
 		p.Measured = m.Mean
 		if i%2 == 0 || i == n-1 || n < 4 {
 			p.Fitted = true

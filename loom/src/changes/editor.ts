@@ -6,6 +6,8 @@ import { Annotation, Compartment, EditorState } from "@codemirror/state";
 import { tags } from "@lezer/highlight";
 import { basicSetup, EditorView } from "codemirror";
 
+import { nonce } from "../ui/nonce";
+
 const outside = Annotation.define<boolean>();
 
 const look = EditorView.theme({
@@ -36,11 +38,12 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
     doc: text,
     extensions: [
       basicSetup,
+      EditorView.cspNonce.of(nonce()),
       yaml(),
       look,
       syntaxHighlighting(highlight),
       locks.of([]),
-      EditorView.contentAttributes.of({ "aria-label": label }),
+      EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       EditorView.updateListener.of((u) => {
         if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
       }),

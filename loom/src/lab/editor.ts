@@ -8,6 +8,7 @@ import { keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup, EditorView } from "codemirror";
 
+import { nonce } from "../ui/nonce";
 import type { Problem } from "./document";
 
 const outside = Annotation.define<boolean>();
@@ -55,11 +56,12 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
         ]),
       ),
       basicSetup,
+      EditorView.cspNonce.of(nonce()),
       yaml(),
       lintGutter(),
       look,
       syntaxHighlighting(highlight),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the lab file" }),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the lab file", tabindex: "0" }),
       EditorView.updateListener.of((u) => {
         if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
       }),

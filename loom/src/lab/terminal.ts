@@ -4,6 +4,10 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 
+import { lend } from "../ui/nonce";
+
+lend();
+
 export interface Console {
   /** send types into the console. */
   send(octets: Uint8Array): void;

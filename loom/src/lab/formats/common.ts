@@ -10,7 +10,7 @@ export interface LabFields extends Fields {
   links?: Fields[];
 }
 
-/** most is how long a file may be that is read, in characters. */
+/** most is how long a file may be that is read, in octets. */
 export const most = 8 << 20;
 
 /** labName makes a lab's name of any text. */

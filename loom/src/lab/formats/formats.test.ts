@@ -6,7 +6,7 @@ import { generate, generators } from "../generate";
 import { models } from "../models";
 import { Random } from "../random";
 import { readClab, writeClab } from "./clab";
-import { formats, readFile } from "./formats";
+import { bounded, formats, readFile } from "./formats";
 import { readGraphML, writeGraphML } from "./graphml";
 import { readT3D, writeT3D } from "./t3d";
 import { readXML } from "./xml";
@@ -148,4 +148,7 @@ test("bad files are refused with what is wrong", () => {
   ]) expect(() => readFile("x", text), text).toThrow(want);
   expect(readXML("<a b='&lt;&#65;'><![CDATA[<&]]><!-- c --></a>")).toEqual({ name: "a", attributes: { b: "<A" }, children: [], text: "<&" });
   expect(() => readFile("x", "x".repeat(9 << 20))).toThrow("at most");
+  expect(() => bounded(9 << 20)).toThrow("at most 8,388,608");
+  const many = Array.from({ length: 60_000 }, (_, i) => `<node id="n${i}"/>`).join("");
+  expect(() => readFile("x", `<graphml><graph>${many}</graph></graphml>`)).toThrow("nodes: at most 5,000 are drawn");
 });

@@ -1,6 +1,6 @@
 // Reading and writing files of labs, by format.
 
-import { fresh, json, read, type Lab } from "../document";
+import { fresh, json, mostNodes, read, type Lab } from "../document";
 import { readClab, writeClab } from "./clab";
 import { most, type LabFields } from "./common";
 import { readGraphML, writeGraphML } from "./graphml";
@@ -20,9 +20,14 @@ export const formats: Format[] = [
   { name: "clab", title: "containerlab (YAML)", extension: "clab.yaml", write: (lab) => writeClab(json(lab)) },
 ];
 
+/** bounded refuses a file that is too large, before it is read. */
+export function bounded(octets: number) {
+  if (octets > most) throw new Error(`it has ${octets.toLocaleString("en")} octets, and at most ${most.toLocaleString("en")} are read here; weft lab up takes a larger lab`);
+}
+
 /** readFile returns the text of a lab file from a file of any of the formats; what it is not says its error. */
 export function readFile(name: string, text: string): string {
-  if (text.length > most) throw new Error(`the file has ${text.length.toLocaleString("en")} characters: at most ${most.toLocaleString("en")} are read`);
+  bounded(text.length);
   const base = name.replace(/^.*[\\/]/, "").replace(/(\.clab)?\.[a-z0-9]+$/i, "");
   const begin = text.slice(0, 2000).trimStart();
   let fields: LabFields;
@@ -34,5 +39,7 @@ export function readFile(name: string, text: string): string {
     if (lab.broken) throw new Error(lab.problems[0]?.text ?? "it cannot be read");
     return text;
   }
+  const nodes = (fields.switches?.length ?? 0) + (fields.hosts?.length ?? 0);
+  if (nodes > mostNodes) throw new Error(`it has ${nodes.toLocaleString("en")} nodes: at most ${mostNodes.toLocaleString("en")} are drawn`);
   return fresh(fields);
 }

@@ -1,24 +1,23 @@
-package planner
+package planning
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/weft-sdn/weft/plan"
 )
 
-// madePlan is a plan that weft plan make has written, with what its head says.
-type madePlan struct {
-	path    string
+// MadePlan is a plan that weft plan make has written, with what its head says.
+type MadePlan struct {
+	source  string
 	plan    *plan.Plan
-	options makeOptions
+	options Options
 	where   map[string]string // the servers of workers
-	given   bool              // the head says how it was made
 }
 
 // The beginnings of the lines of a head.
@@ -27,20 +26,17 @@ const (
 	serverLine = "# Server "
 )
 
-// readMade reads a plan and its head. Flags that were given to cmd, and are
-// those of weft plan make, count instead of what the head says.
-func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
-	path, text, err := planText(path)
-	if err != nil {
+// ReadMade reads a plan and its head. Flags that are set in given, and are those
+// of weft plan make, count instead of what the head says.
+func ReadMade(source string, text []byte, given *pflag.FlagSet) (*MadePlan, error) {
+	m := &MadePlan{source: source, where: map[string]string{}}
+	var err error
+	if m.plan, err = plan.Parse(source, text); err != nil {
 		return nil, err
 	}
-	m := &madePlan{path: path, where: map[string]string{}}
-	if m.plan, err = plan.Parse(path, text); err != nil {
-		return nil, err
-	}
-	flags := pflag.NewFlagSet(path, pflag.ContinueOnError)
+	flags := pflag.NewFlagSet(source, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	m.options.flags(flags)
+	m.options.Flags(flags)
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "#") {
@@ -52,9 +48,8 @@ func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
 				err = flags.Parse(args)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: the line %q cannot be read: %w", path, madeByLine+" …", err)
+				return nil, fmt.Errorf("%s: the line %q cannot be read: %w", source, madeByLine+" …", err)
 			}
-			m.given = true
 		}
 		if rest, ok := strings.CutPrefix(line, serverLine); ok {
 			server, workers, ok := strings.Cut(rest, ":")
@@ -66,7 +61,7 @@ func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
 		}
 	}
 	var wrong error
-	cmd.Flags().Visit(func(f *pflag.Flag) {
+	given.Visit(func(f *pflag.Flag) {
 		if own := flags.Lookup(f.Name); own != nil && wrong == nil {
 			if list, ok := f.Value.(pflag.SliceValue); ok {
 				wrong = own.Value.(pflag.SliceValue).Replace(list.GetSlice())
@@ -83,8 +78,8 @@ func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
 			m.where[w.Name] = w.Machine
 		}
 	}
-	if m.options.cut.network == "" {
-		return nil, fmt.Errorf("%s: its head does not say by which command of weft plan make it was made; give the flags again: --network, and --profile and --servers if they were given", path)
+	if m.options.Cut.Network == "" {
+		return nil, fmt.Errorf("%s: its head does not say by which command of weft plan make it was made; give the flags again: --network, and --profile and --servers if they were given", source)
 	}
 	return m, nil
 }
@@ -111,9 +106,9 @@ func splitQuoted(s string) (list []string, err error) {
 
 // model makes the plan anew by its head, and says what that model thinks of the
 // plan in the file, which somebody may have changed.
-func (m *madePlan) model(cmd *cobra.Command) (best, is *plan.Made, broken []string, err error) {
-	if best, err = m.options.make(cmd); err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: make it anew: %w", m.path, err)
+func (m *MadePlan) model(ctx context.Context, from Sources) (best, is *plan.Made, broken []string, err error) {
+	if best, err = m.options.Make(ctx, from); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: make it anew: %w", m.source, err)
 	}
 	if len(best.Servers) == 1 {
 		for _, w := range m.plan.Workers {
@@ -122,7 +117,7 @@ func (m *madePlan) model(cmd *cobra.Command) (best, is *plan.Made, broken []stri
 	}
 	is, violations, err := best.As(m.plan, m.where)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", m.path, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", m.source, err)
 	}
 	for _, v := range violations {
 		broken = append(broken, v.Text)
@@ -131,13 +126,17 @@ func (m *madePlan) model(cmd *cobra.Command) (best, is *plan.Made, broken []stri
 }
 
 // currentPlaces returns where the shards of a plan are that runs now.
-func currentPlaces(cmd *cobra.Command, path string) (map[string]string, error) {
-	m, err := readMade(&cobra.Command{}, path)
+func currentPlaces(ctx context.Context, from Sources, name string) (map[string]string, error) {
+	source, text, err := from.Plan(name)
+	if err != nil {
+		return nil, fmt.Errorf("--current: %w", err)
+	}
+	m, err := ReadMade(source, text, &pflag.FlagSet{})
 	if err != nil {
 		return nil, fmt.Errorf("--current: %w", err)
 	}
 	m.options.current = ""
-	_, is, _, err := m.model(cmd)
+	_, is, _, err := m.model(ctx, from)
 	if err != nil {
 		return nil, fmt.Errorf("--current: %w", err)
 	}

@@ -25,7 +25,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-quick loom-test demo test suite vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-quick loom-test demo test system packages aside schedules vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -46,15 +46,20 @@ demo: setup build
 # fails three times fails, and so do more than ten at once.
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=10 --packages
 
-# As many schedules in virtual time as fit (make test-long has 300, and builds Go's
-# runtime for them), then everything else once. Tests wait more than they work, so
-# six of a package run at once, and three packages; those of the whole system, which count
-# lost packets, come first and have the processors for themselves.
+# The tests of the whole system count lost packets and need the processors when they
+# want them; half of the time they only wait. What only computes runs beside them in that half:
+# as many schedules in virtual time as fit (make test-long has 300, and builds Go's
+# runtime for them), Loom's unit tests, vet. The other packages wait more than they work, so
+# six run at once, three tests of each, and the browser.
 test: setup generated format build
+	$(MAKE) --no-print-directory -j 2 -O system aside
+	$(MAKE) --no-print-directory -j 2 -O packages loom-quick
+
+aside:
+	.ci/aside $(MAKE) --no-print-directory schedules loom-check vet
+
+schedules:
 	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
-	$(MAKE) --no-print-directory loom-check
-	$(MAKE) --no-print-directory loom-quick || { echo "once more:"; $(MAKE) --no-print-directory loom-quick; }
-	$(MAKE) --no-print-directory -j 2 -O vet suite
 
 # Loom's types and unit tests.
 loom-check:
@@ -63,16 +68,18 @@ loom-check:
 
 # Three workflows of Loom in a real Chromium, against a real controller and lab.
 loom-quick:
-	node loom/test/browser.mjs bin/weft --quick
+	node loom/test/browser.mjs bin/weft --quick || { echo "once more:"; node loom/test/browser.mjs bin/weft --quick; }
 
 # All workflows of Loom; the report on standard output is JSON.
 loom-test: setup build
 	loom/build --packages
 	node loom/test/browser.mjs bin/weft
 
-suite:
+system:
 	$(TEST) ./test -- -vet=all -timeout 15m -parallel 6
-	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=all -timeout 15m -p 3 -parallel 6
+
+packages:
+	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=all -timeout 15m -p 6 -parallel 3
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
@@ -125,9 +132,9 @@ check: generated format vet lint
 format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
-# The suite vets what has tests.
+# Tests are vetted as they are built.
 vet:
-	nice -n 19 go vet $$(go list -f '{{if not (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}' ./...)
+	go vet $$(go list -f '{{if not (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}' ./...)
 
 lint:
 	nice -n 19 go tool staticcheck ./...

@@ -88,6 +88,16 @@ export const more = [
     async run(rig) {
       const page = await open(rig, "#/services?tab=crossings");
       await page.getByRole("table", { name: "Messages between services" }).getByText("grpc").first().waitFor();
+      const board = await open(rig, "#/services");
+      const over = board.getByRole("img", { name: "Messages between services" });
+      await over.getByText(/\/s/).first().waitFor({ timeout: 30000 });
+      await board.getByRole("checkbox", { name: "packets on their way" }).check();
+      const lab = [...rig.labs][0];
+      await until("a packet on the board", async () => {
+        rig.command("lab", "exec", "--name", lab, "h1", "--", "ip", "neigh", "flush", "dev", "eth0");
+        rig.command("lab", "ping", "--name", lab, "h1", "h3", "-c", "1");
+        return (await over.locator("circle").count()) > 0;
+      }, 40);
     },
   },
   {

@@ -62,6 +62,9 @@ func TestDecisionRoundTrip(t *testing.T) {
 	var d, got Decision
 	for range 3000 {
 		randomDecision(r, &d)
+		if d.Trace = 0; r.IntN(2) == 0 {
+			d.Trace = r.Uint64()
+		}
 		for _, encode := range []func([]byte) ([]byte, error){d.AppendBinary, d.AppendRecords} {
 			b, err := encode(nil)
 			if err != nil {
@@ -72,6 +75,9 @@ func TestDecisionRoundTrip(t *testing.T) {
 			}
 			clearAll(b) // nothing may alias the input
 			same(t, &d, &got)
+			if got.Trace != d.Trace {
+				t.Fatalf("trace %d became %d", d.Trace, got.Trace)
+			}
 		}
 	}
 }

@@ -10,6 +10,10 @@ import (
 // same switch as the one before.
 const opSame = 0x80
 
+// traceOf, in the place of the kind of an operation, says that the number of the
+// packet's trace follows.
+const traceOf = 0x60
+
 // AppendBinary appends the encoding of d (encoding.BinaryAppender): its
 // operations in order, each with its operand; it leaves out what no operation
 // refers to.
@@ -17,6 +21,9 @@ func (d *Decision) AppendBinary(b []byte) ([]byte, error) { return d.append(b, f
 
 func (d *Decision) append(b []byte, records bool) ([]byte, error) {
 	b = append(b, wireDecision)
+	if d.Trace != 0 {
+		b = binary.LittleEndian.AppendUint64(append(b, traceOf), d.Trace)
+	}
 	var last DPID
 	for i, op := range d.Ops {
 		kind, n := uint8(op.Kind), uint64(op.Index)
@@ -68,6 +75,10 @@ func (d *Decision) UnmarshalBinary(b []byte) error {
 	var sw DPID
 	for len(r.b) > 0 {
 		kind := r.uint8()
+		if kind == traceOf {
+			d.Trace = r.uint64()
+			continue
+		}
 		if kind&opSame == 0 {
 			sw = DPID(r.uint64())
 		}

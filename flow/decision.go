@@ -1,5 +1,10 @@
 package flow
 
+import (
+	"slices"
+	"time"
+)
+
 // OpKind is the kind of one operation of a Decision.
 type OpKind uint8
 
@@ -11,6 +16,9 @@ const (
 	OpPacketOut
 	OpFence // wait: everything before it, on every switch, is confirmed by barrier before anything after it is sent
 )
+
+// Programs reports whether operations of the kind change what a switch has.
+func (k OpKind) Programs() bool { return k <= OpMeter }
 
 // Op is one operation on one switch; Index numbers it among those of its kind
 // in the Decision.
@@ -30,6 +38,8 @@ type Decision struct {
 	Groups []GroupMod
 	Meters []MeterMod
 	Outs   []PacketOut
+	Trace  uint64 // of the packet, if somebody watches it: switches confirm what the decision changes; 0 otherwise
+	Kept   bool   // by a stage: it decides later, and sends what it then does with Trace; does not cross to other processes
 
 	actions []Action
 	buckets []Bucket // decoded by UnmarshalBinary, as are bands and data
@@ -37,9 +47,18 @@ type Decision struct {
 	data    []byte
 }
 
+// Confirmation is what became, at one switch, of a decision with a Trace.
+type Confirmation struct {
+	Decision *Decision
+	Switch   DPID
+	Ended    time.Time
+	Failed   map[int]error // by the number of the operation: why it is not confirmed
+}
+
 // Reset empties the decision.
 func (d *Decision) Reset() {
-	d.Ops, d.Flows, d.Groups, d.Meters, d.Outs = d.Ops[:0], d.Flows[:0], d.Groups[:0], d.Meters[:0], d.Outs[:0]
+	d.Ops, d.Flows, d.Groups, d.Meters, d.Outs, d.Trace = d.Ops[:0], d.Flows[:0], d.Groups[:0], d.Meters[:0], d.Outs[:0], 0
+	d.Kept = false
 	d.actions, d.buckets, d.bands, d.data = d.actions[:0], d.buckets[:0], d.bands[:0], d.data[:0]
 }
 
@@ -61,6 +80,17 @@ func (d *Decision) Solely(sw DPID) bool {
 		}
 	}
 	return true
+}
+
+// Programs returns the switches whose entries, groups or meters the operations
+// from one on change, in the order of their first.
+func (d *Decision) Programs(from int) (list []DPID) {
+	for i := min(from, len(d.Ops)); i < len(d.Ops); i++ {
+		if op := &d.Ops[i]; op.Kind.Programs() && !slices.Contains(list, op.Switch) {
+			list = append(list, op.Switch)
+		}
+	}
+	return list
 }
 
 // Empty reports whether the decision has no operations.

@@ -60,14 +60,15 @@ func (q *deferral) behind(p pair) bool {
 	return waits
 }
 
-// postpone keeps a packet of a pair until its path is known.
-func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) {
+// postpone keeps a packet of a pair until its path is known; false if there is no
+// room.
+func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool {
 	q := &e.deferral
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.packets.Load() >= deferredMost || q.octets+len(in.Data) > deferredOctets {
 		e.count.pathFull.Add(1)
-		return
+		return false
 	}
 	e.count.deferred.Add(1)
 	kept := deferred{*in, rewrite}
@@ -81,13 +82,14 @@ func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) {
 	q.packets.Add(1)
 	q.octets += len(in.Data)
 	if waits {
-		return
+		return true
 	}
 	q.queue = append(q.queue, p)
 	if q.running < deferredWorkers {
 		q.running++
 		q.working.Go(e.connectDeferred)
 	}
+	return true
 }
 
 // connectDeferred connects pairs until none is waiting.
@@ -116,8 +118,20 @@ func (e *engine) connectDeferred() {
 // connectAll connects a pair, and releases its packets.
 func (e *engine) connectAll(p pair, list []deferred) {
 	d := &flow.Decision{}
+	send := func() {
+		if d.Empty() && d.Trace == 0 {
+			return
+		}
+		if err := e.execute(e.deferral.send, d); err != nil {
+			e.log.Error("routes not programmed", "packets", len(list), "error", err)
+		}
+	}
 	for i := range list {
 		x := &list[i]
+		if x.in.Trace != 0 || d.Trace != 0 { // by itself, so that those who watch see what becomes of it
+			send()
+			d = &flow.Decision{Trace: x.in.Trace}
+		}
 		now := e.now().UnixNano()
 		if now-x.in.Time > int64(deferredFor) {
 			e.count.pathLate.Add(1)
@@ -128,12 +142,7 @@ func (e *engine) connectAll(p pair, list []deferred) {
 			e.count.unreachable.Add(1)
 		}
 	}
-	if d.Empty() {
-		return
-	}
-	if err := e.execute(e.deferral.send, d); err != nil {
-		e.log.Error("routes not programmed", "packets", len(list), "error", err)
-	}
+	send()
 }
 
 // drain lets waiting packets be connected and refuses new ones; after a second

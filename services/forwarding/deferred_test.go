@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -85,6 +86,36 @@ func TestPathElsewhere(t *testing.T) {
 	}
 	if len(f.deferral.pairs) != 0 || f.deferral.packets.Load() != 0 || f.deferral.octets != 0 {
 		t.Errorf("left behind: %d pairs, %d packets, %d octets", len(f.deferral.pairs), f.deferral.packets.Load(), f.deferral.octets)
+	}
+}
+
+// TestPathElsewhereWatched: a packet that somebody watches says that it is kept, and
+// has a decision by itself with its trace, between those of the others, even if there
+// is nothing to do about it.
+func TestPathElsewhereWatched(t *testing.T) {
+	f, a, b := newFarPaths(t)
+	var in *flow.PacketIn
+	for n := range 5 {
+		in = packetIn(a, &b, numbered(a, b, n), time.Now().UnixNano())
+		if n == 4 {
+			in.Time -= 2 * int64(deferredFor) // too late
+		}
+		if n >= 2 {
+			in.Trace = uint64(n)
+		}
+		d := &flow.Decision{}
+		if f.open(a.at.Switch)(in, d); !d.Kept {
+			t.Errorf("packet %d: nobody says that it is kept", n)
+		}
+	}
+	close(f.answer)
+	f.deferral.drain(func() { t.Error("packets still wait") })
+	got := map[uint64]int{} // packet-outs
+	for _, d := range f.sent {
+		got[d.Trace] += len(d.Outs)
+	}
+	if want := map[uint64]int{0: 2, 2: 1, 3: 1, 4: 0}; !maps.Equal(got, want) {
+		t.Errorf("packet-outs by trace %v, want %v", got, want)
 	}
 }
 

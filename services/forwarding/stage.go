@@ -100,7 +100,7 @@ const recently = int64(time.Second)
 // this. What was just done it notes in just, unless that is nil.
 func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *lately) {
 	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite, just) != nil {
-		e.postpone(in, p, rewrite)
+		d.Kept = e.postpone(in, p, rewrite)
 	}
 }
 

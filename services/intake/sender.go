@@ -44,7 +44,7 @@ type queue struct {
 type batch struct {
 	flow.Decision
 	octets, decisions int
-	fenced            bool // sent by itself
+	alone             bool // sent by itself: it has fences, or somebody watches its packet
 }
 
 func newSender(send func(context.Context, *flow.Decision) (*api.ApplyResult, error), log *slog.Logger) *sender {
@@ -90,13 +90,14 @@ func (l *queue) put(d *flow.Decision) bool {
 	for i := range d.Outs {
 		n += len(d.Outs[i].Data)
 	}
-	fenced := d.Fenced()
+	alone := d.Trace != 0 || d.Fenced()
 	var last *batch
 	if len(l.batches) > 0 {
 		last = l.batches[len(l.batches)-1]
 	}
-	if last == nil || fenced || last.fenced || last.octets+n > joinMost {
-		last = &batch{fenced: fenced}
+	if last == nil || alone || last.alone || last.octets+n > joinMost {
+		last = &batch{alone: alone}
+		last.Trace = d.Trace
 		l.batches = append(l.batches, last)
 	}
 	last.Append(d)

@@ -105,6 +105,10 @@ func OpenPipeline(env *Env, sw flow.DPID, later Later) Pipeline {
 	return env.runtime.Pipeline(sw, later)
 }
 
+// Confirmed tells those who watch packets what a switch has confirmed of a
+// decision that has a Trace.
+func Confirmed(env *Env, c *flow.Confirmation) { env.runtime.Confirmed(c) }
+
 // Replicas returns the number of this instance among those of its service that
 // run, from 0, and how many they are. Instances agree on it, after a moment.
 func Replicas(env *Env) (index, count int) { return env.runtime.Replicas() }

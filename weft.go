@@ -136,6 +136,8 @@ type Runtime interface {
 	Stage(open func(flow.DPID) StageFunc)
 	// Pipeline opens the pipeline for one session of a switch.
 	Pipeline(sw flow.DPID, later Later) Pipeline
+	// Confirmed tells those who watch packets what a switch has confirmed.
+	Confirmed(c *flow.Confirmation)
 	// Bucket opens durable state.
 	Bucket(name string) (Bucket, error)
 	// Scratch returns memory of this service's that outlives the process. With an

@@ -171,7 +171,10 @@ type WatchedPacket struct {
 	// to an end in time.
 	Verdict string `protobuf:"bytes,7,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	// From when it was read to the decision, microseconds.
-	DurationUs    float64 `protobuf:"fixed64,8,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
+	DurationUs float64 `protobuf:"fixed64,8,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
+	// What the switches have confirmed of the entries, groups and meters that the
+	// decision changes: by barrier, which the controller sends behind them.
+	Entries       []*WatchedEntry `protobuf:"bytes,9,rep,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +265,97 @@ func (x *WatchedPacket) GetDurationUs() float64 {
 	return 0
 }
 
+func (x *WatchedPacket) GetEntries() []*WatchedEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+// A change of an entry, group or meter, and what the switch said to it.
+type WatchedEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The change, for people.
+	Operation string `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	// confirmed; refused by the switch; late: it has not answered in time; or lost: not
+	// sent, or the connection has ended before the answer.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Why, unless it is confirmed.
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// When the answer came, or was given up, microseconds since the packet was read.
+	// Of a process on another machine, by the clock of that one.
+	AtUs          float64 `protobuf:"fixed64,5,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchedEntry) Reset() {
+	*x = WatchedEntry{}
+	mi := &file_watch_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchedEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchedEntry) ProtoMessage() {}
+
+func (x *WatchedEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_watch_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchedEntry.ProtoReflect.Descriptor instead.
+func (*WatchedEntry) Descriptor() ([]byte, []int) {
+	return file_watch_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchedEntry) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *WatchedEntry) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *WatchedEntry) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *WatchedEntry) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *WatchedEntry) GetAtUs() float64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
 // A stage of the pipeline that saw a packet.
 type WatchedStage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -277,9 +371,10 @@ type WatchedStage struct {
 	StartUs float64 `protobuf:"fixed64,4,opt,name=start_us,json=startUs,proto3" json:"start_us,omitempty"`
 	// How long it took, microseconds.
 	DurationUs float64 `protobuf:"fixed64,5,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
-	// next, done or drop.
+	// next, done or drop; later: what it has done, after the verdict, about a packet
+	// that it had kept until it knew more.
 	Verdict string `protobuf:"bytes,6,opt,name=verdict,proto3" json:"verdict,omitempty"`
-	// What it added to the decision, for people.
+	// What it added to the decision, or did later, for people.
 	Operations    []string `protobuf:"bytes,7,rep,name=operations,proto3" json:"operations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -287,7 +382,7 @@ type WatchedStage struct {
 
 func (x *WatchedStage) Reset() {
 	*x = WatchedStage{}
-	mi := &file_watch_proto_msgTypes[3]
+	mi := &file_watch_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +394,7 @@ func (x *WatchedStage) String() string {
 func (*WatchedStage) ProtoMessage() {}
 
 func (x *WatchedStage) ProtoReflect() protoreflect.Message {
-	mi := &file_watch_proto_msgTypes[3]
+	mi := &file_watch_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +407,7 @@ func (x *WatchedStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedStage.ProtoReflect.Descriptor instead.
 func (*WatchedStage) Descriptor() ([]byte, []int) {
-	return file_watch_proto_rawDescGZIP(), []int{3}
+	return file_watch_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchedStage) GetService() string {
@@ -380,7 +475,7 @@ type WatchOrder struct {
 
 func (x *WatchOrder) Reset() {
 	*x = WatchOrder{}
-	mi := &file_watch_proto_msgTypes[4]
+	mi := &file_watch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +487,7 @@ func (x *WatchOrder) String() string {
 func (*WatchOrder) ProtoMessage() {}
 
 func (x *WatchOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_watch_proto_msgTypes[4]
+	mi := &file_watch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +500,7 @@ func (x *WatchOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOrder.ProtoReflect.Descriptor instead.
 func (*WatchOrder) Descriptor() ([]byte, []int) {
-	return file_watch_proto_rawDescGZIP(), []int{4}
+	return file_watch_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WatchOrder) GetAsker() uint64 {
@@ -442,7 +537,7 @@ type PacketWatch struct {
 
 func (x *PacketWatch) Reset() {
 	*x = PacketWatch{}
-	mi := &file_watch_proto_msgTypes[5]
+	mi := &file_watch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +549,7 @@ func (x *PacketWatch) String() string {
 func (*PacketWatch) ProtoMessage() {}
 
 func (x *PacketWatch) ProtoReflect() protoreflect.Message {
-	mi := &file_watch_proto_msgTypes[5]
+	mi := &file_watch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +562,7 @@ func (x *PacketWatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PacketWatch.ProtoReflect.Descriptor instead.
 func (*PacketWatch) Descriptor() ([]byte, []int) {
-	return file_watch_proto_rawDescGZIP(), []int{5}
+	return file_watch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PacketWatch) GetId() uint64 {
@@ -501,7 +596,7 @@ type WatchSpans struct {
 
 func (x *WatchSpans) Reset() {
 	*x = WatchSpans{}
-	mi := &file_watch_proto_msgTypes[6]
+	mi := &file_watch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -513,7 +608,7 @@ func (x *WatchSpans) String() string {
 func (*WatchSpans) ProtoMessage() {}
 
 func (x *WatchSpans) ProtoReflect() protoreflect.Message {
-	mi := &file_watch_proto_msgTypes[6]
+	mi := &file_watch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -526,7 +621,7 @@ func (x *WatchSpans) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSpans.ProtoReflect.Descriptor instead.
 func (*WatchSpans) Descriptor() ([]byte, []int) {
-	return file_watch_proto_rawDescGZIP(), []int{6}
+	return file_watch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchSpans) GetProcess() string {
@@ -581,14 +676,22 @@ type WatchSpan struct {
 	// next, done, drop or away.
 	Verdict string `protobuf:"bytes,10,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	// What the stage added to the decision, for people.
-	Operations    []string `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`
+	Operations []string `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`
+	// The switches whose entries, groups or meters these change.
+	Programs []uint64 `protobuf:"fixed64,12,rep,packed,name=programs,proto3" json:"programs,omitempty"`
+	// Whether the stage has kept the packet, and decides later.
+	Kept bool `protobuf:"varint,13,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Whether it is what a stage did later.
+	Later bool `protobuf:"varint,14,opt,name=later,proto3" json:"later,omitempty"`
+	// What a switch has said to changes; at the end of the span.
+	Entries       []*WatchedEntry `protobuf:"bytes,15,rep,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchSpan) Reset() {
 	*x = WatchSpan{}
-	mi := &file_watch_proto_msgTypes[7]
+	mi := &file_watch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +703,7 @@ func (x *WatchSpan) String() string {
 func (*WatchSpan) ProtoMessage() {}
 
 func (x *WatchSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_watch_proto_msgTypes[7]
+	mi := &file_watch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +716,7 @@ func (x *WatchSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSpan.ProtoReflect.Descriptor instead.
 func (*WatchSpan) Descriptor() ([]byte, []int) {
-	return file_watch_proto_rawDescGZIP(), []int{7}
+	return file_watch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchSpan) GetTrace() uint64 {
@@ -693,6 +796,34 @@ func (x *WatchSpan) GetOperations() []string {
 	return nil
 }
 
+func (x *WatchSpan) GetPrograms() []uint64 {
+	if x != nil {
+		return x.Programs
+	}
+	return nil
+}
+
+func (x *WatchSpan) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
+func (x *WatchSpan) GetLater() bool {
+	if x != nil {
+		return x.Later
+	}
+	return false
+}
+
+func (x *WatchSpan) GetEntries() []*WatchedEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
 var File_watch_proto protoreflect.FileDescriptor
 
 const file_watch_proto_rawDesc = "" +
@@ -709,7 +840,7 @@ const file_watch_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
 	"\x14WatchPacketsResponse\x12.\n" +
 	"\x06packet\x18\x01 \x01(\v2\x16.weft.v1.WatchedPacketR\x06packet\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\rR\x06missed\"\xee\x01\n" +
+	"\x06missed\x18\x02 \x01(\rR\x06missed\"\x9f\x02\n" +
 	"\rWatchedPacket\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\tR\x04time\x12\x12\n" +
 	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x17\n" +
@@ -719,7 +850,14 @@ const file_watch_proto_rawDesc = "" +
 	"\x06stages\x18\x06 \x03(\v2\x15.weft.v1.WatchedStageR\x06stages\x12\x18\n" +
 	"\averdict\x18\a \x01(\tR\averdict\x12\x1f\n" +
 	"\vduration_us\x18\b \x01(\x01R\n" +
-	"durationUs\"\xd6\x01\n" +
+	"durationUs\x12/\n" +
+	"\aentries\x18\t \x03(\v2\x15.weft.v1.WatchedEntryR\aentries\"\x81\x01\n" +
+	"\fWatchedEntry\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x13\n" +
+	"\x05at_us\x18\x05 \x01(\x01R\x04atUs\"\xd6\x01\n" +
 	"\fWatchedStage\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\tR\aprocess\x12\x1c\n" +
@@ -744,7 +882,7 @@ const file_watch_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12(\n" +
 	"\x05spans\x18\x02 \x03(\v2\x12.weft.v1.WatchSpanR\x05spans\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\x04R\x04next\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\bR\x04more\"\xab\x02\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\"\xa2\x03\n" +
 	"\tWatchSpan\x12\x14\n" +
 	"\x05trace\x18\x01 \x01(\x04R\x05trace\x12.\n" +
 	"\x06packet\x18\x02 \x01(\v2\x16.weft.v1.WatchedPacketR\x06packet\x12\x18\n" +
@@ -759,7 +897,11 @@ const file_watch_proto_rawDesc = "" +
 	" \x01(\tR\averdict\x12\x1e\n" +
 	"\n" +
 	"operations\x18\v \x03(\tR\n" +
-	"operationsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"operations\x12\x1a\n" +
+	"\bprograms\x18\f \x03(\x06R\bprograms\x12\x12\n" +
+	"\x04kept\x18\r \x01(\bR\x04kept\x12\x14\n" +
+	"\x05later\x18\x0e \x01(\bR\x05later\x12/\n" +
+	"\aentries\x18\x0f \x03(\v2\x15.weft.v1.WatchedEntryR\aentriesB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_watch_proto_rawDescOnce sync.Once
@@ -773,31 +915,34 @@ func file_watch_proto_rawDescGZIP() []byte {
 	return file_watch_proto_rawDescData
 }
 
-var file_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_watch_proto_goTypes = []any{
 	(*WatchPacketsRequest)(nil),  // 0: weft.v1.WatchPacketsRequest
 	(*WatchPacketsResponse)(nil), // 1: weft.v1.WatchPacketsResponse
 	(*WatchedPacket)(nil),        // 2: weft.v1.WatchedPacket
-	(*WatchedStage)(nil),         // 3: weft.v1.WatchedStage
-	(*WatchOrder)(nil),           // 4: weft.v1.WatchOrder
-	(*PacketWatch)(nil),          // 5: weft.v1.PacketWatch
-	(*WatchSpans)(nil),           // 6: weft.v1.WatchSpans
-	(*WatchSpan)(nil),            // 7: weft.v1.WatchSpan
-	nil,                          // 8: weft.v1.WatchPacketsRequest.MatchEntry
+	(*WatchedEntry)(nil),         // 3: weft.v1.WatchedEntry
+	(*WatchedStage)(nil),         // 4: weft.v1.WatchedStage
+	(*WatchOrder)(nil),           // 5: weft.v1.WatchOrder
+	(*PacketWatch)(nil),          // 6: weft.v1.PacketWatch
+	(*WatchSpans)(nil),           // 7: weft.v1.WatchSpans
+	(*WatchSpan)(nil),            // 8: weft.v1.WatchSpan
+	nil,                          // 9: weft.v1.WatchPacketsRequest.MatchEntry
 }
 var file_watch_proto_depIdxs = []int32{
-	8, // 0: weft.v1.WatchPacketsRequest.match:type_name -> weft.v1.WatchPacketsRequest.MatchEntry
+	9, // 0: weft.v1.WatchPacketsRequest.match:type_name -> weft.v1.WatchPacketsRequest.MatchEntry
 	2, // 1: weft.v1.WatchPacketsResponse.packet:type_name -> weft.v1.WatchedPacket
-	3, // 2: weft.v1.WatchedPacket.stages:type_name -> weft.v1.WatchedStage
-	5, // 3: weft.v1.WatchOrder.watches:type_name -> weft.v1.PacketWatch
-	0, // 4: weft.v1.PacketWatch.wanted:type_name -> weft.v1.WatchPacketsRequest
-	7, // 5: weft.v1.WatchSpans.spans:type_name -> weft.v1.WatchSpan
-	2, // 6: weft.v1.WatchSpan.packet:type_name -> weft.v1.WatchedPacket
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	4, // 2: weft.v1.WatchedPacket.stages:type_name -> weft.v1.WatchedStage
+	3, // 3: weft.v1.WatchedPacket.entries:type_name -> weft.v1.WatchedEntry
+	6, // 4: weft.v1.WatchOrder.watches:type_name -> weft.v1.PacketWatch
+	0, // 5: weft.v1.PacketWatch.wanted:type_name -> weft.v1.WatchPacketsRequest
+	8, // 6: weft.v1.WatchSpans.spans:type_name -> weft.v1.WatchSpan
+	2, // 7: weft.v1.WatchSpan.packet:type_name -> weft.v1.WatchedPacket
+	3, // 8: weft.v1.WatchSpan.entries:type_name -> weft.v1.WatchedEntry
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_watch_proto_init() }
@@ -811,7 +956,7 @@ func file_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_watch_proto_rawDesc), len(file_watch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

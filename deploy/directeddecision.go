@@ -83,7 +83,7 @@ func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error
 
 // carry applies a decision part by part.
 func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.ApplyResult) {
-	part := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
+	part := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs, Trace: d.Trace}
 	away := map[string]error{}
 segments:
 	for start := 0; start < len(d.Ops); {
@@ -163,7 +163,7 @@ func (n *Node) applyAbroad(owner *local.Service, at flow.DPID, d *flow.Decision)
 		d.Reset()
 		return nil
 	}
-	others := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
+	others := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs, Trace: d.Trace}
 	for _, op := range d.Ops {
 		if op.Switch != at {
 			others.Ops = append(others.Ops, op)

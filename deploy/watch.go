@@ -1,10 +1,8 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -235,95 +232,4 @@ func (n *Node) watched(request []byte) ([]byte, error) {
 		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode what is to be watched: %v", err)
 	}
 	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, n.worker.Recorder().Watch(o))
-}
-
-// walks are the packets whose way is not known whole yet.
-type walks struct {
-	by    map[uint64]*walk // by trace
-	now   func() time.Time
-	order func() []string // of the stages
-}
-
-// walk is a packet's way as far as it is known.
-type walk struct {
-	packet  *api.WatchedPacket // nil: the first span has not come
-	watches []uint64
-	read    int64
-	spans   []span
-	since   time.Time
-	ended   bool
-	settled bool // all processes have been asked again since it ended
-}
-
-// span is a part of it, and the process that told it.
-type span struct {
-	*api.WatchSpan
-	process string
-}
-
-// add adds what a process has told.
-func (l *walks) add(answer *api.WatchSpans) {
-	for _, s := range answer.Spans {
-		w := l.by[s.Trace]
-		if w == nil {
-			if len(l.by) >= watchWalks {
-				continue
-			}
-			w = &walk{since: l.now()}
-			l.by[s.Trace] = w
-		}
-		switch {
-		case s.Packet != nil:
-			w.packet, w.watches, w.read = proto.CloneOf(s.Packet), s.Watches, s.Began
-		case len(w.spans) < watchSpans || s.End:
-			w.spans = append(w.spans, span{s, answer.Process})
-			w.ended = w.ended || s.End
-		}
-	}
-}
-
-// ready removes and returns the packets whose way is known whole: another process
-// may tell its part only when it is asked again after the end.
-func (l *walks) ready() (list []*walk) {
-	now := l.now()
-	for trace, w := range l.by {
-		late := now.Sub(w.since) > watchLate
-		if !late && (w.packet == nil || !w.settled) {
-			w.settled = w.ended
-			continue
-		}
-		delete(l.by, trace)
-		if w.packet != nil {
-			w.join(l.order())
-			list = append(list, w)
-		}
-	}
-	slices.SortFunc(list, func(a, b *walk) int { return cmp.Compare(a.read, b.read) })
-	return list
-}
-
-// join makes the packet's stages of the spans, in the order of the pipeline: the
-// clocks of machines may differ.
-func (w *walk) join(order []string) {
-	by := map[string]string{w.packet.Process: plan.Inproc} // transports
-	for _, s := range w.spans {
-		if s.To != "" && by[s.To] == "" {
-			by[s.To] = s.Transport
-		}
-	}
-	micros := func(ns int64) float64 { return float64(ns) / 1000 }
-	for _, s := range w.spans {
-		switch {
-		case s.End && s.process == w.packet.Process:
-			w.packet.Verdict, w.packet.DurationUs = s.Verdict, micros(s.Ended-w.read)
-		case s.Service != "":
-			w.packet.Stages = append(w.packet.Stages, &api.WatchedStage{
-				Service: s.Service, Process: s.process, Transport: by[s.process],
-				StartUs: micros(s.Began - w.read), DurationUs: micros(s.Ended - s.Began), Verdict: s.Verdict, Operations: s.Operations,
-			})
-		}
-	}
-	slices.SortStableFunc(w.packet.Stages, func(a, b *api.WatchedStage) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Service), slices.Index(order, b.Service)), cmp.Compare(a.StartUs, b.StartUs))
-	})
 }

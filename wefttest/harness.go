@@ -449,3 +449,10 @@ func (h *Harness) ownStage(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	return f(in, d)
 }
+
+// Watch has packets sampled, for some seconds, and returns what was recorded of
+// them since it was asked last (deploy.Watch).
+func (h *Harness) Watch(o *api.WatchOrder) *api.WatchSpans {
+	h.Start()
+	return h.run.worker.Recorder().Watch(o)
+}

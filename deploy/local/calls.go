@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // method is a method that a service of this process serves.
@@ -28,6 +29,9 @@ type method struct {
 func (s *Service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
 	if c := s.sent.calls[m.MethodName()]; c != nil {
 		c.all.Add(1)
+	}
+	if d, ok := req.(*flow.Decision); ok && d.Trace != 0 && s.Spec.Stage {
+		defer s.worker.recorder.decidedLater(s.Spec.Name, d, time.Now())
 	}
 	if s.worker.cluster.Directed(m) {
 		return s.worker.cluster.Direct(ctx, s, m, req)

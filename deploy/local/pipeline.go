@@ -100,6 +100,9 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		began = time.Now()
 	}
 	v := p.stages.Run(in, d)
+	if in.Trace != 0 {
+		d.Trace = p.stages.Recorder.WatchedTrace(in.Trace)
+	}
 	if v == flow.Next && len(p.rest) > 0 {
 		return p.Send(in, d) // the crossing ends the trace
 	}

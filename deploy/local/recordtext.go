@@ -20,11 +20,25 @@ func Operations(d *flow.Decision, from int) (list []string) {
 		if len(list) == operationsMost {
 			return append(list, fmt.Sprintf("and %d more", len(d.Ops)-i))
 		}
-		text := operation(d, d.Ops[i])
-		if len(text) > operationText {
-			text = strings.ToValidUTF8(text[:operationText], "") + "…"
+		list = append(list, short(operation(d, d.Ops[i])))
+	}
+	return list
+}
+
+func short(text string) string {
+	if len(text) > operationText {
+		return strings.ToValidUTF8(text[:operationText], "") + "…"
+	}
+	return text
+}
+
+// programs returns the numbers of the switches that operations of a decision, from
+// one on, change.
+func programs(d *flow.Decision, from int) (list []uint64) {
+	for _, sw := range d.Programs(from) {
+		if len(list) < operationsMost {
+			list = append(list, uint64(sw))
 		}
-		list = append(list, text)
 	}
 	return list
 }

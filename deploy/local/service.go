@@ -91,6 +91,9 @@ func (s *Service) Stage(open func(flow.DPID) weft.StageFunc) {
 	})
 }
 
+// Confirmed records what a switch has confirmed, for those who watch packets.
+func (s *Service) Confirmed(c *flow.Confirmation) { s.worker.recorder.confirmed(c) }
+
 // OnReplicas registers a handler of changes in the number of instances.
 func (s *Service) OnReplicas(h func(index, count int)) {
 	s.register(true, "the handler of replicas", func() bool {

@@ -121,6 +121,7 @@ func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 // of work if it is measured.
 func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
 	before := len(d.Ops)
+	d.Kept = false
 	began := time.Now()
 	v := r.funcs[r.at](in, d)
 	ended := time.Now()
@@ -137,7 +138,7 @@ func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) fl
 	if in.Trace != 0 {
 		s := Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: ended}
 		if r.Recorder.Watches(in.Trace) {
-			s.Operations = Operations(d, before)
+			s.Operations, s.Programs, s.Kept = Operations(d, before), programs(d, before), d.Kept
 		}
 		r.Recorder.Span(s)
 	}

@@ -31,6 +31,8 @@ type Span struct {
 	To           string   // of the way to another process: its name
 	Transport    string   // and over what
 	Operations   []string // of a stage, if somebody watches: what it added to the decision
+	Programs     []uint64 // likewise: the switches that these change
+	Kept         bool     // likewise: it decides later
 }
 
 const RootSpan = "packet-in"

@@ -309,6 +309,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 			l.all.Log.Error("decision from another process cannot be read", "error", err)
 			continue
 		}
+		d.Trace = l.all.Worker.Recorder().WatchedTrace(r.trace)
 		if !d.Solely(r.session.sw) {
 			r.session.Apply(d)
 		}

@@ -72,6 +72,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.FlowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.SwitchError = publisher(env, h, api.SwitchErrorEvent)
 	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
+	h.Confirmed = func(c *flow.Confirmation) { weft.Confirmed(env, c) }
 	h.beatChanged = publisher(env, h, api.BeatChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
 	memory, err := weft.Scratch(env, "packet-ins", estate.Size)

@@ -80,11 +80,14 @@ func (s *Session) emit(d *flow.Decision) {
 	case h.Receiver != nil:
 		h.Receiver.Carry(s.DPID, d)
 		return
-	case d.Solely(s.DPID):
+	case d.Trace == 0 && d.Solely(s.DPID):
 		s.encodeOwn(d, &s.in.ws.messages, &s.batch)
 		return
 	case d.Fenced():
 		h.applyLater(d)
+		return
+	case d.Trace != 0:
+		h.carryWatched(d, s, &s.in.ws.messages)
 		return
 	}
 	if at, yes := lone(d); yes && at != s.DPID {
@@ -169,7 +172,9 @@ func (s *Session) later(d *flow.Decision) {
 		s.sendLate()
 		s.shared.applyLater(d)
 	default:
-		if d.Solely(s.DPID) {
+		if d.Trace != 0 {
+			s.shared.carryWatched(d, s, &s.late.messages)
+		} else if d.Solely(s.DPID) {
 			s.encodeOwn(d, &s.late.messages, &s.late.batch)
 		} else {
 			s.encode(d, &s.late.messages, &s.late.batch)
@@ -227,7 +232,7 @@ func (s *Session) shed(err error) {
 
 // copyOps returns a copy of d that shares no memory with it.
 func copyOps(d *flow.Decision) *flow.Decision {
-	c := &flow.Decision{}
+	c := &flow.Decision{Trace: d.Trace}
 	for _, op := range d.Ops {
 		switch op.Kind {
 		case flow.OpFlow:
@@ -277,6 +282,9 @@ func (h *Shared) Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult,
 			break
 		}
 		start = end + 1
+	}
+	if d.Trace != 0 {
+		h.appliedWatched(d, result)
 	}
 	return result, nil
 }
@@ -394,6 +402,10 @@ func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, 
 	result := &api.ApplyResult{}
 	if d.Fenced() {
 		h.applyLater(d)
+		return result, nil
+	}
+	if d.Trace != 0 {
+		result.Failures = h.carryWatched(d, nil, &messages{})
 		return result, nil
 	}
 	room := h.rooms.get()

@@ -44,6 +44,9 @@ type Shared struct {
 	FlowRemoved   func(*api.FlowRemoved)
 	SwitchError   func(*api.SwitchError)
 	FloodChanged  func(*api.FloodChanged)
+	Confirmed     func(*flow.Confirmation)
+
+	confirming atomic.Int32 // decisions that wait for switches to confirm
 }
 
 // Owner decides about all sessions of a process together.
@@ -100,6 +103,7 @@ func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *sl
 		h.total.excesses[b] = &atomic.Uint64{}
 	}
 	h.FloodChanged = func(*api.FloodChanged) {}
+	h.Confirmed = func(*flow.Confirmation) {}
 }
 
 // ReadEarly reads early from sessions with heartbeats, until ctx ends.

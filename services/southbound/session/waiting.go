@@ -23,12 +23,14 @@ const partBytes = 64
 // them.
 type wait struct {
 	first, last uint32
+	beside      bool // who sent the messages is told of refusals in the usual way, too
 	done        chan struct{}
 
 	// Written before done is closed, read after.
 	refused []rejection
 	bodies  [][]byte
 	size    int // bytes counted
+	ended   time.Time
 	err     error
 }
 
@@ -60,6 +62,17 @@ func (w *waits) add(last uint32, n int) (*wait, error) {
 	return p, nil
 }
 
+// addBeside is add for an exchange that only looks at what becomes of messages.
+func (w *waits) addBeside(last uint32, n int) (*wait, error) {
+	p, err := w.add(last, n)
+	if err == nil {
+		w.mu.Lock()
+		p.beside = true
+		w.mu.Unlock()
+	}
+	return p, err
+}
+
 func (w *waits) find(xid uint32) int {
 	for i, p := range w.list {
 		if xid-p.first <= p.last-p.first {
@@ -72,7 +85,7 @@ func (w *waits) find(xid uint32) int {
 func (w *waits) finish(i int, err error) {
 	p := w.list[i]
 	w.list = slices.Delete(w.list, i, i+1)
-	p.err = err
+	p.err, p.ended = err, time.Now()
 	w.account.GiveAnswer(p.size)
 	close(p.done)
 }
@@ -131,7 +144,7 @@ func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
 	if kept {
 		p.refused = append(p.refused, rejection{int(e.Xid - p.first), e})
 	}
-	return true, err
+	return !p.beside, err
 }
 
 // answer completes an exchange, or adds one part to its answer. An error from

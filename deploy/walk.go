@@ -1,0 +1,179 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// walks are the packets whose way is not known whole yet.
+type walks struct {
+	by    map[uint64]*walk // by trace
+	now   func() time.Time
+	order func() []string // of the stages
+}
+
+// walk is a packet's way as far as it is known.
+type walk struct {
+	packet  *api.WatchedPacket // nil: the first span has not come
+	watches []uint64
+	read    int64
+	spans   []span
+	since   time.Time
+	ended   bool
+	settled bool // all processes have been asked again since all of it was known
+}
+
+// span is a part of it, and the process that told it.
+type span struct {
+	*api.WatchSpan
+	process string
+}
+
+// add adds what a process has told.
+func (l *walks) add(answer *api.WatchSpans) {
+	for _, s := range answer.Spans {
+		w := l.by[s.Trace]
+		if w == nil {
+			if len(l.by) >= watchWalks {
+				continue
+			}
+			w = &walk{since: l.now()}
+			l.by[s.Trace] = w
+		}
+		switch {
+		case s.Packet != nil:
+			w.packet, w.watches, w.read = proto.CloneOf(s.Packet), s.Watches, s.Began
+		case len(w.spans) < watchSpans || s.End:
+			w.spans = append(w.spans, span{s, answer.Process})
+			w.ended = w.ended || s.End
+		}
+	}
+}
+
+// owed returns, for each switch that the packet changes, of how many answers of it
+// nothing is known yet, and how many stages keep the packet.
+func (w *walk) owed() (answers map[uint64]int, kept int) {
+	answers = map[uint64]int{}
+	first := map[uint64]bool{} // of the decision of the pipeline
+	for _, s := range w.spans {
+		for _, sw := range s.Programs {
+			if s.Later || !first[sw] {
+				answers[sw]++
+				first[sw] = first[sw] || !s.Later
+			}
+		}
+		if s.Kept {
+			kept++
+		}
+		if s.Later {
+			kept--
+		}
+	}
+	for _, s := range w.spans {
+		if len(s.Entries) > 0 {
+			if sw, err := flow.ParseDPID(s.Entries[0].Dpid); err == nil {
+				answers[uint64(sw)]--
+			}
+		}
+	}
+	return answers, kept
+}
+
+// whole reports whether all of the packet's way is known.
+func (w *walk) whole() bool {
+	if !w.ended {
+		return false
+	}
+	answers, kept := w.owed()
+	for _, n := range answers {
+		if n > 0 {
+			return false
+		}
+	}
+	return kept <= 0
+}
+
+// ready removes and returns the packets whose way is known whole, and those that
+// take too long: another process may tell its part only when it is asked again
+// after the end.
+func (l *walks) ready() (list []*walk) {
+	now := l.now()
+	for trace, w := range l.by {
+		late := now.Sub(w.since) > watchLate
+		if !late && (w.packet == nil || !w.settled) {
+			w.settled = w.whole()
+			continue
+		}
+		delete(l.by, trace)
+		if w.packet != nil {
+			w.join(l.order())
+			list = append(list, w)
+		}
+	}
+	slices.SortFunc(list, func(a, b *walk) int { return cmp.Compare(a.read, b.read) })
+	return list
+}
+
+// join makes the packet's stages of the spans, in the order of the pipeline: the
+// clocks of machines may differ.
+func (w *walk) join(order []string) {
+	by := map[string]string{w.packet.Process: plan.Inproc} // transports
+	for _, s := range w.spans {
+		if s.To != "" && by[s.To] == "" {
+			by[s.To] = s.Transport
+		}
+	}
+	micros := func(ns int64) float64 { return float64(ns) / 1000 }
+	for _, s := range w.spans {
+		switch {
+		case s.End && s.process == w.packet.Process:
+			w.packet.Verdict, w.packet.DurationUs = s.Verdict, micros(s.Ended-w.read)
+		case len(s.Entries) > 0:
+			for _, e := range s.Entries {
+				e = proto.CloneOf(e)
+				e.AtUs = micros(s.Ended - w.read)
+				w.packet.Entries = append(w.packet.Entries, e)
+			}
+		case s.Service != "":
+			w.packet.Stages = append(w.packet.Stages, &api.WatchedStage{
+				Service: s.Service, Process: s.process, Transport: by[s.process],
+				StartUs: micros(s.Began - w.read), DurationUs: micros(s.Ended - s.Began), Verdict: s.Verdict, Operations: s.Operations,
+			})
+		}
+	}
+	answers, _ := w.owed()
+	for sw, n := range answers {
+		if n > 0 {
+			w.packet.Entries = append(w.packet.Entries, &api.WatchedEntry{
+				Dpid: flow.DPID(sw).String(), State: local.StateLate, AtUs: micros(int64(watchLate)),
+				Error: fmt.Sprintf("nothing is known of what the switch says, %v after the packet", watchLate),
+			})
+		}
+	}
+	slices.SortStableFunc(w.packet.Entries, func(a, b *api.WatchedEntry) int {
+		return cmp.Or(cmp.Compare(a.AtUs, b.AtUs), cmp.Compare(a.Dpid, b.Dpid))
+	})
+	slices.SortStableFunc(w.packet.Stages, func(a, b *api.WatchedStage) int {
+		return cmp.Or(compareBool(a.Verdict == local.VerdictLater, b.Verdict == local.VerdictLater), cmp.Compare(slices.Index(order, a.Service), slices.Index(order, b.Service)), cmp.Compare(a.StartUs, b.StartUs))
+	})
+}
+
+// compareBool puts what is not before what is.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

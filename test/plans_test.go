@@ -125,5 +125,6 @@ func (c *controller) node(ctx context.Context, name string, specs []weft.Spec, s
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.nodes = append(c.nodes, n)
 	return n
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
@@ -63,7 +64,8 @@ type controller struct {
 	address  string
 	registry []prometheus.Gatherer // of each process
 	store    local.Store
-	known    []weft.Spec // all services, of which options.only leaves some out
+	nodes    []*deploy.Node // the processes
+	known    []weft.Spec    // all services, of which options.only leaves some out
 	stop     func()
 }
 

@@ -42,7 +42,10 @@ controller; until interrupted. Of each sampled packet: where it came in and what
 is, and a line for each stage that saw it, with the process that the stage runs in,
 the transport by which the packet came there (inproc: none), when the stage began
 after the packet was read and how long it took, its verdict, and the operations
-that it added to the decision. Times of processes on other machines are by those
+that it added to the decision; verdict later: what a stage did about a packet that
+it had kept, such as until a path was known. Then, of each entry that the packet
+changes, what its switch has said to it and when: confirmed (by barrier), refused,
+late or lost. A packet is shown when that is known, after 12 s at most. Times of processes on other machines are by those
 machines' clocks. With -o json, one object per line. Watching every packet slows
 the controller down; it costs nothing when nobody watches.`,
 		Example: `  weft get packets --one-in 1000
@@ -189,6 +192,14 @@ func printPacket(w io.Writer, format string, text []byte, p *api.WatchedPacket) 
 		for _, o := range operations[1:] {
 			io.WriteString(t, strings.Repeat("\t", 6)+cli.Plain(o)+"\n")
 		}
+	}
+	if err := t.Flush(); err != nil || len(p.Entries) == 0 {
+		return err
+	}
+	t = &cli.Table{Writer: tabwriter.NewWriter(cli.PlainWriter{Writer: w}, 0, 8, 2, ' ', 0)}
+	t.Row("  SWITCH", "AFTER us", "STATE", "CHANGE", "ERROR")
+	for _, e := range p.Entries {
+		t.Row("  "+e.Dpid, micros(e.AtUs), e.State, e.Operation, e.Error)
 	}
 	return t.Flush()
 }

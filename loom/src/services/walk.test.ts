@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { picture, place } from "./walk";
+import { confirmations, picture, place } from "./walk";
 
 const packet = {
   stages: [
@@ -36,4 +36,15 @@ test("the packet goes from stage to stage in time", () => {
 test("a packet without stages is no harm", () => {
   expect(picture({}).boxes).toEqual([]);
   expect(place([], 5).step).toBe(-1);
+});
+
+test("what the switches have said is told, each with its time", () => {
+  const list = confirmations({
+    entries: [
+      { dpid: "0000000000000002", operation: "add flow", state: "confirmed", error: "", at_us: 812.4 },
+      { dpid: "000000000000000a", operation: "add flow", state: "refused", error: "table full", at_us: 900 },
+    ],
+  });
+  expect(list.map((c) => c.text)).toEqual(["812 µs: switch 2: confirmed: add flow", "900 µs: switch a: refused: add flow (table full)"]);
+  expect(confirmations({})).toEqual([]);
 });

@@ -46,6 +46,15 @@ export function picture(p: WatchedPacket): { boxes: Box[]; steps: Step[]; width:
   return { boxes, steps, width, height: Math.max(1, boxes.length) * row };
 }
 
+/** confirmations says, in a line each, what the switches have answered to the changes
+ * of their entries. */
+export function confirmations(p: WatchedPacket): Array<{ text: string; state: string }> {
+  return (p.entries ?? []).map((e) => ({
+    state: e.state ?? "",
+    text: `${(e.at_us ?? 0).toFixed(0)} µs: switch ${(e.dpid ?? "").replace(/^0+/, "")}: ${e.state}${e.operation ? `: ${e.operation}` : ""}${e.error ? ` (${e.error})` : ""}`,
+  }));
+}
+
 /** place returns where the packet is at a time of its way, and at which step. */
 export function place(steps: Step[], us: number): { x: number; y: number; step: number } {
   if (steps.length === 0) return { x: 0, y: 0, step: -1 };

@@ -52,6 +52,7 @@ routing: {dead: 5s, bfd: 1s}
 // Hybrid nodes, routers, bridges, their routing and the way to controllers change in a
 // running lab: what is not of it loses no packet.
 func TestApplyNodes(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, parsed(t, appliedNodes, nil), Options{Weft: testprogram.Weft(t)})
 	port := freePort(t)
 	startTestController(t, "ptcp:"+port+":127.0.0.1")
@@ -121,6 +122,7 @@ func TestApplyNodes(t *testing.T) {
 
 // Killed among its nodes, an apply is completed by another, to the same or another file.
 func TestApplyNodesCompletes(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, parsed(t, appliedNodes, nil), Options{Weft: testprogram.Weft(t)})
 	router := strings.Replace(moreNodes, "name: pe3, kind: hybrid", "name: pe3, kind: router", 1)
 	for _, step := range []struct {

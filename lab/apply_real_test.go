@@ -50,6 +50,7 @@ links:
 
 // A changed file changes what differs alone: not a packet is lost between others.
 func TestApply(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, parsed(t, appliedLab, nil), Options{})
 	if text, err := l.Text(); err != nil || string(text) != appliedLab {
 		t.Errorf("the lab's file is %q, %v", text, err)
@@ -122,6 +123,7 @@ func TestApply(t *testing.T) {
 // Wherever an apply fails or is killed, another completes it, to the same or to
 // another file.
 func TestApplyCompletes(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, parsed(t, appliedLab, nil), Options{})
 	is, other := appliedLab, changedLab
 	for at := range 8 {

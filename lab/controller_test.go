@@ -51,6 +51,7 @@ func wantAllPing(t testing.TB, l *Lab, within time.Duration) {
 }
 
 func TestControllerThroughTheRelay(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
 	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
@@ -83,6 +84,7 @@ func TestControllerThroughTheRelay(t *testing.T) {
 }
 
 func TestControllerDirect(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{ControllerDirect}})
 	startTestController(t, "punix:"+l.ControllerSocket())
 	wantAllPing(t, l, 30*time.Second)

@@ -66,6 +66,7 @@ func TestNetworkFunction(t *testing.T) {
 }
 
 func TestCore5GRuns(t *testing.T) {
+	t.Parallel()
 	weft := filepath.Join(t.TempDir(), "weft")
 	script := "#!/bin/sh\nexec " + Quote(keeperOfTest(t)[0]) + " -test.run='^TestNetworkFunction$' -- \"$@\"\n"
 	if err := os.WriteFile(weft, []byte(script), 0o755); err != nil {

@@ -50,6 +50,7 @@ func TestInlineHostsAreRead(t *testing.T) {
 // A host's programs and commands use its CPUs alone; its second interface
 // is a port of its switch; CPUs that the machine has not are refused.
 func TestInlineHosts(t *testing.T) {
+	t.Parallel()
 	topo, err := Parse("f", []byte(strings.ReplaceAll(inlineFile, "cpus: [1]", "cpus: [0]")))
 	if err != nil {
 		t.Fatal(err)

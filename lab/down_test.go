@@ -13,6 +13,7 @@ import (
 )
 
 func TestDownAfterTheKeeperWasKilled(t *testing.T) {
+	t.Parallel()
 	topo := standalone(linear(t, 2, 1))
 	topo.Links[0].Delay = Delay(time.Millisecond)
 	l := upForTest(t, topo, Options{})
@@ -49,6 +50,7 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 
 // A maker killed at any moment leaves what Down can remove.
 func TestDownOfHalfMadeLabs(t *testing.T) {
+	t.Parallel()
 	for _, after := range []int{5, 20, 40, 80, 120, 160, 240, 400, 1200} {
 		name := fmt.Sprintf("t%d-half-%d", os.Getpid(), after)
 		cmd := exec.Command(os.Args[0], "-test.run=^TestMakerToBeKilled$")
@@ -91,6 +93,7 @@ func TestMakerToBeKilled(t *testing.T) {
 }
 
 func TestUpUndoesWhatItMadeWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	name := fmt.Sprintf("t%d-interrupted", os.Getpid())
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Up(ctx, linear(t, 5, 2), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {
@@ -183,6 +186,7 @@ func BenchmarkUpDown100Switches200Hosts(b *testing.B) {
 // A lab made below `ip netns exec`, which has mounts of its own, is a lab for
 // everybody, and leaves nothing.
 func TestUpAmongOtherMounts(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name string
 		wrap []string

@@ -18,6 +18,7 @@ const fullEnv = "LAB_TEST_ROOM"
 
 // Where there is no room for a lab's state, that is said, and nothing is half made.
 func TestNoRoom(t *testing.T) {
+	t.Parallel()
 	if err := os.MkdirAll(filepath.Dir(runDir), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,11 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// labsMade numbers the labs of upForTest: subtests of several tests share a name.
+var labsMade atomic.Int32
+
 // upForTest brings a lab up under a name of its own and takes it down at the
 // end of the test, which must leave nothing.
 func upForTest(t testing.TB, topo *Topology, opt Options) *Lab {
 	t.Helper()
-	opt.Name = fmt.Sprintf("t%d-%s", os.Getpid(), nameFrom(filepath.Base(t.Name())))
+	opt.Name = fmt.Sprintf("t%d-%d-%s", os.Getpid(), labsMade.Add(1), nameFrom(filepath.Base(t.Name())))
 	opt.Name = opt.Name[:min(len(opt.Name), 32)]
 	opt.KeeperCommand = keeperOfTest(t)
 	opt.Temporary = true

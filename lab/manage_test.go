@@ -17,6 +17,7 @@ import (
 // TestManagedHosts looks at managed hosts on this machine as it is, and on one
 // that forwards packets and asks whether they come from where they may.
 func TestManagedHosts(t *testing.T) {
+	t.Parallel()
 	t.Run("here", testManagedHosts)
 	if os.Getenv("WEFT_TEST_FORWARDING") != "" {
 		return

@@ -106,8 +106,10 @@ func killDaemon(t *testing.T, pidfile string) {
 // TestHybridNodes: nodes route, reach their controller by their own routing only,
 // and come back by themselves when their daemons are killed.
 func TestHybridNodes(t *testing.T) {
+	t.Parallel()
 	for _, ovs := range []string{OVSShared, OVSOwn} {
 		t.Run(ovs, func(t *testing.T) {
+			t.Parallel()
 			port := freePort(t)
 			startTestController(t, "ptcp:"+port+":127.0.0.1")
 			l := upForTest(t, carrierLab(t, "ovs: "+ovs), Options{Controllers: []string{"tcp:127.0.0.1:" + port}, Weft: testprogram.Weft(t)})
@@ -176,6 +178,7 @@ func cut(t *testing.T, l *Lab) {
 
 // TestRoutersAndBridges: nodes in a network of bridges, with a router among them.
 func TestRoutersAndBridges(t *testing.T) {
+	t.Parallel()
 	topo, err := Parse("segment", []byte(`
 controller: none
 switches:

@@ -60,8 +60,10 @@ func (a *asking) want(list ...*api.NodeWanted) {
 // nodes, with BFD, with one Open vSwitch and with many; they are there again after
 // Open vSwitch was killed, and gone when nobody wants them.
 func TestTunnelPorts(t *testing.T) {
+	t.Parallel()
 	for _, ovs := range []string{OVSShared, OVSOwn} {
 		t.Run(ovs, func(t *testing.T) {
+			t.Parallel()
 			topo := carrierLab(t, "ovs: "+ovs+"\n")
 			l := upForTest(t, topo, Options{Controllers: []string{ControllerNone}, Weft: testprogram.Weft(t)})
 			awaitNodes(t, l, "routed", routed)

@@ -40,6 +40,7 @@ func makeElsewhere(t *testing.T, name, lasting string) {
 }
 
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	name := func(s string) string { return fmt.Sprintf("t%d-%s", os.Getpid(), s) }
 	mine := upForTest(t, standalone(linear(t, 1, 1)), Options{})
 	makeElsewhere(t, name("kept"), "")

@@ -39,6 +39,7 @@ func TestLabsSideBySide(t *testing.T) {
 }
 
 func TestUpRefusesANameInUse(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, standalone(linear(t, 1, 2)), Options{})
 	_, err := Up(t.Context(), linear(t, 1, 1), Options{Name: l.Name(), KeeperCommand: keeperOfTest(t)})
 	if err == nil || !strings.Contains(err.Error(), "is up already") {
@@ -48,6 +49,7 @@ func TestUpRefusesANameInUse(t *testing.T) {
 }
 
 func TestSwitchesAreWhatTheTopologySays(t *testing.T) {
+	t.Parallel()
 	topo := &Topology{
 		Controllers: []string{ControllerNone},
 		Switches:    []Switch{{Name: "a-switch-with-a-long-name", DPID: 0xabcdef, Protocols: []string{"OpenFlow13"}}, {Name: "s2"}},
@@ -80,6 +82,7 @@ func TestSwitchesAreWhatTheTopologySays(t *testing.T) {
 }
 
 func TestLinkStates(t *testing.T) {
+	t.Parallel()
 	topo := linear(t, 2, 1)
 	topo.Controllers = []string{ControllerNone}
 	topo.Links = append(topo.Links, Link{A: "s1", B: "s2", Shape: Shape{Delay: Delay(time.Millisecond)}})
@@ -174,6 +177,7 @@ func TestLinkStates(t *testing.T) {
 }
 
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	topo := standalone(linear(t, 3, 1))
 	topo.Links[0].Shape = Shape{Delay: Delay(10 * time.Millisecond), Rate: 20e6}
 	topo.Links[1].Shape = Shape{Loss: 20}
@@ -226,6 +230,7 @@ func TestShapes(t *testing.T) {
 }
 
 func TestVLANHosts(t *testing.T) {
+	t.Parallel()
 	topo := linear(t, 1, 4)
 	topo.Controllers = []string{ControllerNone}
 	topo.Hosts[0].VLAN, topo.Hosts[1].VLAN, topo.Hosts[2].VLAN = 7, 7, 8

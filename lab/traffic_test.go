@@ -7,6 +7,7 @@ import (
 
 // Real packets are counted and have the kernel's times; what is cut is lost.
 func TestTraffic(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, standalone(linear(t, 2, 1)), Options{})
 	for _, arrivals := range []Arrivals{PoissonArrivals, ConstantArrivals} {
 		r, err := l.Traffic(t.Context(), "h1", "h2", TrafficOptions{Arrivals: arrivals, Seed: 7, Words: []string{"attack"}, MeanWords: 2})

@@ -53,6 +53,7 @@ func wantLog(t testing.TB, l *Lab, name, want string) {
 }
 
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	weft := filepath.Join(t.TempDir(), "a 'weft'")
 	if err := os.WriteFile(weft, []byte("#!/bin/sh\necho weft $*; sleep 1000\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -124,6 +125,7 @@ func named(t testing.TB, l *Lab, begin string) (pids []int) {
 
 // Down ends programs that ignore SIGTERM, also when nobody watches them any more.
 func TestDownEndsPrograms(t *testing.T) {
+	t.Parallel()
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("killed=", kill), func(t *testing.T) {
 			l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
@@ -163,6 +165,7 @@ func pidsOfKeeper(t testing.TB, l *Lab) (pids []int) {
 
 // Programs end with the keeper that watches them, if that is told to end.
 func TestProgramsEndWithTheirKeeper(t *testing.T) {
+	t.Parallel()
 	l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
 	p := wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
 	for _, pid := range pidsOfKeeper(t, l) {
@@ -179,6 +182,7 @@ func TestProgramsEndWithTheirKeeper(t *testing.T) {
 
 // A lab with a program that this machine does not have is not begun.
 func TestNoSuchProgram(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"nosuch --x":         "net.yaml:3: host h1, program p: there is no program nosuch in PATH",
 		"./nosuch":           "net.yaml:3: host h1, program p: there is no program ./nosuch in ",
@@ -203,6 +207,7 @@ func TestNoSuchProgram(t *testing.T) {
 
 // Programs that are beside the lab file are found from anywhere, and run there.
 func TestProgramBesideTheFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
@@ -260,6 +265,7 @@ func TestProgramLogIsBounded(t *testing.T) {
 
 // Up that is interrupted while programs start ends them.
 func TestUpEndsProgramsWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	name := fmt.Sprintf("t%d-cancelled", os.Getpid())
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Up(ctx, withPrograms(t, Program{Command: "sleep 1002"}), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {

@@ -139,7 +139,7 @@ func (s *state) deleteSwitch(ctx context.Context, home home, name, bridge string
 // emptyNetns removes the interfaces of a namespace.
 func emptyNetns(ns string) error {
 	return withLinks(ns, func(h *netlink.Handle) error {
-		links, err := h.LinkList()
+		links, err := whole(h.LinkList)
 		if err != nil {
 			return fmt.Errorf("list the interfaces of %s: %w", ns, err)
 		}
@@ -187,7 +187,7 @@ func (s *state) tendNode(ctx context.Context, name string, gone []string) error 
 // undressNode removes the internal ports and the addresses that a node is not to have.
 func (s *state) undressNode(n *labNode) error {
 	return withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
-		links, err := h.LinkList()
+		links, err := whole(h.LinkList)
 		if err != nil {
 			return fmt.Errorf("list the interfaces: %w", err)
 		}
@@ -224,7 +224,7 @@ func (s *state) undressNode(n *labNode) error {
 // haveAddresses gives an interface those addresses that are valid, and no other
 // of more than its link or machine.
 func haveAddresses(h *netlink.Handle, l netlink.Link, wanted []netip.Prefix) error {
-	has, err := h.AddrList(l, netlink.FAMILY_ALL)
+	has, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
 	}

@@ -205,7 +205,7 @@ func (s *state) readdress(name string) error {
 			if err != nil {
 				return err
 			}
-			routes, err := h.RouteList(l, netlink.FAMILY_ALL)
+			routes, err := whole(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_ALL) })
 			if err != nil {
 				return fmt.Errorf("list the routes: %w", err)
 			}
@@ -217,7 +217,7 @@ func (s *state) readdress(name string) error {
 					return fmt.Errorf("remove the route by %v: %w", r.Gw, err)
 				}
 			}
-			addresses, err := h.AddrList(l, netlink.FAMILY_ALL)
+			addresses, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
 			if err != nil {
 				return fmt.Errorf("list the addresses: %w", err)
 			}

@@ -111,14 +111,16 @@ func (s *state) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 			used = append(used, p.Masked())
 		}
 	}
-	addresses, err := h.AddrList(nil, netlink.FAMILY_V4)
+	addresses, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list this machine's addresses: %w", err)
 	}
 	for _, a := range addresses {
 		add(a.IPNet)
 	}
-	routes, err := h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list this machine's routes: %w", err)
 	}

@@ -153,6 +153,17 @@ func withHandle(fn func(*netlink.Handle) error) error {
 	return fn(h)
 }
 
+// whole asks for a list again that changes have interrupted, which then may lack
+// what has been there all the time.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 100 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
+	return nil, err
+}
+
 // sysctl sets a value of this thread's namespace.
 func sysctl(path, value string) error {
 	if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {

@@ -248,11 +248,26 @@ func openSink(netns string, cpus []int, o TrafficOptions) (*trafficSink, error) 
 			return err
 		}
 		wake := unix.NsecToTimeval(int64(sinkWake))
-		return errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE),
+		err = errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE),
 			buffers(s.fd, unix.SO_RCVBUF, unix.SO_RCVBUFFORCE), unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wake),
-			unix.Bind(s.fd, &unix.SockaddrInet4{Port: int(o.Port)}))
+			bind(s.fd, o.Port))
+		if err != nil {
+			unix.Close(s.fd)
+		}
+		return err
 	})
 	return s, err
+}
+
+// bind gives a socket a port. One that was closed has it until the processes that were
+// begun meanwhile run their programs.
+func bind(fd int, port uint16) error {
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(port)})
+		if err != unix.EADDRINUSE || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // sinkWake is how often a sink looks whether it is to end.

@@ -39,6 +39,14 @@ func Down(ctx context.Context, name string) error {
 	if err := os.RemoveAll(dirOf(name)); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
+	// What a killed maker has started bears no mark until it runs its program: that
+	// ends by itself when it finds no directory, or is found now.
+	if err := newBelongs(name).end(ctx); err != nil {
+		return fmt.Errorf("take lab %s down: %w", name, err)
+	}
+	if err := os.RemoveAll(dirOf(name)); err != nil {
+		return fmt.Errorf("take lab %s down: %w", name, err)
+	}
 	if err := restoreNeighbourLimits(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}

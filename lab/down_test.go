@@ -69,6 +69,9 @@ func TestDownOfHalfMadeLabs(t *testing.T) {
 		if err := Down(t.Context(), name); err != nil {
 			t.Errorf("killed after %d ms: %v", after, err)
 		}
+		// What the maker had just begun ends by itself.
+		for end := time.Now().Add(10 * time.Second); processLeft(t, name) != "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		}
 		wantNothing(t, name)
 		if err := Down(t.Context(), name); err != nil {
 			t.Errorf("down again: %v", err)

@@ -77,7 +77,7 @@ func wantNothing(t testing.TB, name string) {
 		t.Errorf("%s is left", dirOf(name))
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // with a namespace that lost its name, later
-		links, err := netlink.LinkList()
+		links, err := whole(netlink.LinkList)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,15 +90,24 @@ func wantNothing(t testing.TB, name string) {
 			break
 		}
 	}
+	if p := processLeft(t, name); p != "" {
+		t.Errorf("process left: %s", p)
+	}
+}
+
+// processLeft is the command line of a process that names a lab; empty: there is none.
+func processLeft(t testing.TB, name string) string {
+	t.Helper()
 	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range procs {
 		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), name) {
-			t.Errorf("process left: %s", strings.ReplaceAll(string(b), "\x00", " "))
+			return strings.ReplaceAll(string(b), "\x00", " ")
 		}
 	}
+	return ""
 }
 
 // standalone makes every switch a learning switch without a controller.

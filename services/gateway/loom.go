@@ -10,8 +10,10 @@ import (
 
 // pagePolicy is the Content-Security-Policy of Loom: scripts, styles and
 // connections from here alone. Behind it stands the nonce of a page, by which the
-// styles count that its editor and terminals make.
-const pagePolicy = "default-src 'none'; script-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'self'"
+// style elements count that its editor and terminals make. Style attributes count
+// without: terminals write one for each colour that is set by a program, and
+// browsers themselves where text is typed.
+const pagePolicy = "default-src 'none'; script-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src-attr 'unsafe-inline'; style-src 'self'"
 
 // nonceMark is where Loom's page has its nonce.
 const nonceMark = "{{nonce}}"

@@ -105,7 +105,7 @@ const matchText = (m: Record<string, string> | undefined, between: string): stri
 
 /** given leaves out what is empty. */
 function given<T extends object>(v: T): T {
-  return Object.fromEntries(Object.entries(v).filter(([, x]) => x !== "" && x !== 0 && x !== false && x !== undefined && !(Array.isArray(x) && x.length === 0))) as T;
+  return Object.fromEntries(Object.entries(v).filter(([, x]) => x !== "" && x !== 0 && x !== false && x !== undefined && x !== null && !(Array.isArray(x) && x.length === 0))) as T;
 }
 
 const drop = <T extends object>(v: T, ...names: string[]): T => Object.fromEntries(Object.entries(v).filter(([k]) => !names.includes(k))) as T;
@@ -285,7 +285,9 @@ export const vips: Kind<Vip> = {
     { name: "policy", label: "Policy", type: "choice", choices: ["weighted", "least", "hash"], start: "weighted", words: ["policy"] },
     { name: "check", label: "Check of members", type: "choice", choices: ["none", "tcp", "icmp", "arp"], start: "none", words: ["health", "kind"] },
     { name: "stickiness", label: "Stickiness (s)", hint: "0: none", type: "number", start: "0", words: ["stickiness"] },
+    { name: "idle_timeout", label: "Idle timeout (s)", hint: "of a connection; 0: as usual", type: "number", start: "0", words: ["idle_timeout"] },
     { name: "vlan", label: "VLAN", hint: "0: untagged", type: "number", start: "0", words: ["vlan"] },
+    { name: "mac", label: "Ethernet address", hint: "by which clients reach it; made up if empty", type: "text", start: "", words: ["mac"] },
   ],
   list: "v1/balancer/vips",
   listed: (a) => (a as ListVipsResponse).vips ?? [],
@@ -304,14 +306,19 @@ export const vips: Kind<Vip> = {
     if (!(f.name ?? "").trim()) throw new FieldError("name", "give it a name");
     return given<Vip>({
       name: f.name.trim(), address: (f.address ?? "").trim(), protocol: f.protocol, port: number(f, "port", 0, 65535), pool: items(f.pool ?? "").map(member), policy: f.policy,
-      health: f.check && f.check !== "none" ? { kind: f.check } : undefined, stickiness: number(f, "stickiness", 0, 604800), vlan: number(f, "vlan", 0, 4094),
+      health: f.check && f.check !== "none" ? { kind: f.check } : undefined, stickiness: number(f, "stickiness", 0, 604800), idle_timeout: number(f, "idle_timeout", 0, 65535), vlan: number(f, "vlan", 0, 4094), mac: (f.mac ?? "").trim(),
     });
   },
   toForm: (v) => ({
     name: v.name ?? "", address: v.address ?? "", protocol: v.protocol ?? "tcp", port: String(v.port ?? 0), pool: (v.pool ?? []).map(memberText).join("\n"), policy: v.policy ?? "weighted",
-    check: v.health?.kind ?? "none", stickiness: String(v.stickiness ?? 0), vlan: String(v.vlan ?? 0),
+    check: v.health?.kind ?? "none", stickiness: String(v.stickiness ?? 0), idle_timeout: String(v.idle_timeout ?? 0), vlan: String(v.vlan ?? 0), mac: v.shadow ? "" : (v.mac ?? ""),
   }),
-  tidy: (v) => given({ ...drop(v, "connections", "refused", "groups", "owner", "open", "pairs", "effect", ...(v.shadow ? ["mac"] : [])), pool: (v.pool ?? []).map((m) => given(drop(m, "health", "connections", "total", "mac", "at", "reason"))) }),
+  tidy: (v) =>
+    given({
+      ...drop(v, "connections", "refused", "groups", "owner", "open", "pairs", "effect", ...(v.shadow ? ["mac"] : []), ...(v.per === "connection" ? ["per"] : []), ...(v.refuse === "reset" ? ["refuse"] : [])),
+      health: v.health && v.health.kind !== "none" ? given(v.health) : undefined,
+      pool: (v.pool ?? []).map((m) => given(drop(m, "health", "connections", "total", "mac", "at", "reason", ...(m.weight === 1 ? ["weight"] : []), ...(m.state === "up" ? ["state"] : [])))),
+    }),
   add: (list, dry) => list.map((v) => ({ method: "POST", path: "v1/balancer/vips" + (dry ? "?dry_run=true" : ""), body: v })),
   added: (answers, _asked, now) => (answers as Vip[]).map((v) => ({ what: `virtual IP ${v.name}`, effect: v.effect ?? "", before: v.effect === "replaced" ? now.find((o) => o.name === v.name) : undefined, after: v })),
   remove: (v, dry) => ({ method: "DELETE", path: `v1/balancer/vips/${encodeURIComponent(v.name ?? "")}${dry ? "?dry_run=true" : ""}` }),

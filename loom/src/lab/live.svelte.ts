@@ -139,10 +139,23 @@ export class Live {
     const ours = new Set(to(controllers.length > 0 ? controllers : this.design.lab.controllers));
     const others: Numbered[] = [];
     for (const l of this.labs) {
-      const lab = await service.lab(l.name ?? "");
-      if (to(lab.controllers).some((c) => ours.has(c))) others.push(...(lab.graph?.nodes ?? []));
+      const lab = await this.made(l.name ?? "");
+      if (lab && to(lab.controllers).some((c) => ours.has(c))) others.push(...(lab.graph?.nodes ?? []));
     }
     return apart(text, nodes, others);
+  }
+
+  /** made returns a lab once it is made; undefined if it is gone, or half made for long. */
+  private async made(name: string): Promise<Details | undefined> {
+    for (let i = 0; ; i++) {
+      try {
+        return await service.lab(name);
+      } catch (err) {
+        if (!(err instanceof ApiError) || err.status === 0 || err.status === 401) throw err;
+        if (err.status === 404 || i === 10) return undefined;
+      }
+      await sleep(1000);
+    }
   }
 
   /** agree applies the difference that is shown. */

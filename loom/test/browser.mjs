@@ -1,10 +1,11 @@
 // Tests Loom in a real Chromium against a real controller and lab:
-//   node test/browser.mjs ../bin/weft [--quick] [--only WORDS]
+//   node test/browser.mjs ../bin/weft [--quick] [--only WORDS|WORDS]
 // It prints a report as JSON: {"passed": N, "failed": N, "workflows": [...]}.
 // --quick runs the three workflows of make test; it needs root, as labs do.
-import { mkdirSync } from "node:fs";
+import { copyFileSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 
+import { changes } from "./changes.mjs";
 import { more } from "./more.mjs";
 import { Rig } from "./rig.mjs";
 import { lab } from "./lab.mjs";
@@ -14,7 +15,7 @@ import { quick } from "./workflows.mjs";
 const flags = process.argv.slice(2);
 const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
 const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
-const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...more, ...safety])].filter((w) => w.needed || w.name.includes(only));
+const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...more, ...changes, ...safety])].filter((w) => w.needed || only.split("|").some((words) => w.name.includes(words)));
 const report = { passed: 0, failed: 0, workflows: [] };
 const began = Date.now();
 
@@ -34,6 +35,7 @@ try {
       result.error = String(err?.message ?? err).slice(0, 2000);
       if (process.env.SHOTS) {
         mkdirSync(process.env.SHOTS, { recursive: true });
+        for (const log of ["controller", "lab", "experiments"]) copyFileSync(rig.logFile(log), `${process.env.SHOTS}/${w.name.replace(/\W+/g, "-")}-${log}.log`);
         for (const [i, p] of rig.pages.entries()) await p.screenshot({ path: `${process.env.SHOTS}/${w.name.replace(/\W+/g, "-")}-${i}.png` }).catch(() => {});
       }
     }

@@ -26,15 +26,18 @@ export async function until(what, f, seconds = 30) {
   }
 }
 
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
+/** freePort finds a port that no program listens at, below those that the system gives to outgoing connections. */
+async function freePort() {
+  for (let i = 0; i < 100; i++) {
+    const port = 12000 + Math.floor(Math.random() * 20000);
+    const free = await new Promise((done) => {
+      const server = createServer();
+      server.on("error", () => done(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
     });
-  });
+    if (free) return port;
+  }
+  throw new Error("no port is free");
 }
 
 /** Rig is one controller with its lab service, and a browser. */
@@ -49,8 +52,12 @@ export class Rig {
     this.labs = new Set();
   }
 
+  logFile(name) {
+    return join(this.dir, name + ".log");
+  }
+
   start(name, ...args) {
-    const log = openSync(join(this.dir, name + ".log"), "a");
+    const log = openSync(this.logFile(name), "a");
     const child = spawn(this.weft, args, { stdio: ["ignore", log, log] });
     child.on("exit", (code) => (child.ended = code ?? -1));
     this.children.push(child);
@@ -59,7 +66,7 @@ export class Rig {
 
   log(name) {
     try {
-      return readFileSync(join(this.dir, name + ".log"), "utf8").split("\n").slice(-15).join("\n");
+      return readFileSync(this.logFile(name), "utf8").split("\n").slice(-15).join("\n");
     } catch {
       return "";
     }
@@ -74,6 +81,7 @@ export class Rig {
     this.controllerArgs = args;
     this.controller = this.start("controller", ...args);
     this.lab = this.start("lab", "lab", "serve", "--socket", this.socket, "--allow", "up,down,exec,capture,run");
+    this.start("experiments", "experiment", "serve", "--socket", this.experiments, "--dir", join(this.dir, "experiments"));
     await this.answers();
     this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--no-proxy-server", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
   }
@@ -96,7 +104,7 @@ export class Rig {
     page.faults = [];
     page.on("pageerror", (err) => page.faults.push(String(err)));
     page.on("console", (m) => {
-      if (m.type() === "error" && /Content Security Policy|Uncaught/.test(m.text())) page.faults.push(m.text());
+      if (m.type() === "error" && /Content Security Policy|Uncaught/.test(m.text())) page.faults.push(`${m.text()} ${m.location().url}:${m.location().lineNumber}:${m.location().columnNumber}`);
     });
     await page.goto(this.origin + "/" + hash);
     return page;

@@ -30,6 +30,7 @@ const (
 	Gateway_ShowPlan_FullMethodName       = "/weft.v1.Gateway/ShowPlan"
 	Gateway_CheckPlan_FullMethodName      = "/weft.v1.Gateway/CheckPlan"
 	Gateway_DiffPlans_FullMethodName      = "/weft.v1.Gateway/DiffPlans"
+	Gateway_ExplainPlan_FullMethodName    = "/weft.v1.Gateway/ExplainPlan"
 	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
 	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
 	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
@@ -80,6 +81,8 @@ type GatewayClient interface {
 	// What changes if a plan takes the place of another, or of the one in force: which
 	// processes start and stop, and which services begin and end in those that stay.
 	DiffPlans(ctx context.Context, in *DiffPlansRequest, opts ...grpc.CallOption) (*DiffPlansResponse, error)
+	// What a plan made by weft plan make costs, and why each of its services is on its server.
+	ExplainPlan(ctx context.Context, in *ExplainPlanRequest, opts ...grpc.CallOption) (*ExplainPlanResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -234,6 +237,16 @@ func (c *gatewayClient) DiffPlans(ctx context.Context, in *DiffPlansRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DiffPlansResponse)
 	err := c.cc.Invoke(ctx, Gateway_DiffPlans_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ExplainPlan(ctx context.Context, in *ExplainPlanRequest, opts ...grpc.CallOption) (*ExplainPlanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainPlanResponse)
+	err := c.cc.Invoke(ctx, Gateway_ExplainPlan_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -441,6 +454,8 @@ type GatewayServer interface {
 	// What changes if a plan takes the place of another, or of the one in force: which
 	// processes start and stop, and which services begin and end in those that stay.
 	DiffPlans(context.Context, *DiffPlansRequest) (*DiffPlansResponse, error)
+	// What a plan made by weft plan make costs, and why each of its services is on its server.
+	ExplainPlan(context.Context, *ExplainPlanRequest) (*ExplainPlanResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(context.Context, *GetConfigRequest) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -523,6 +538,9 @@ func (UnimplementedGatewayServer) CheckPlan(context.Context, *CheckPlanRequest) 
 }
 func (UnimplementedGatewayServer) DiffPlans(context.Context, *DiffPlansRequest) (*DiffPlansResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffPlans not implemented")
+}
+func (UnimplementedGatewayServer) ExplainPlan(context.Context, *ExplainPlanRequest) (*ExplainPlanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainPlan not implemented")
 }
 func (UnimplementedGatewayServer) GetConfig(context.Context, *GetConfigRequest) (*Configuration, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetConfig not implemented")
@@ -790,6 +808,24 @@ func _Gateway_DiffPlans_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).DiffPlans(ctx, req.(*DiffPlansRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ExplainPlan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainPlanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ExplainPlan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ExplainPlan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ExplainPlan(ctx, req.(*ExplainPlanRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1150,6 +1186,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DiffPlans",
 			Handler:    _Gateway_DiffPlans_Handler,
+		},
+		{
+			MethodName: "ExplainPlan",
+			Handler:    _Gateway_ExplainPlan_Handler,
 		},
 		{
 			MethodName: "GetConfig",

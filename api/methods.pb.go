@@ -153,6 +153,8 @@ var (
 	// What changes if a plan takes the place of another, or of the one in force: which
 	// processes start and stop, and which services begin and end in those that stay.
 	DiffPlans = Method[DiffPlansRequest, DiffPlansResponse]{"gateway.DiffPlans"}
+	// What a plan made by weft plan make costs, and why each of its services is on its server.
+	ExplainPlan = Method[ExplainPlanRequest, ExplainPlanResponse]{"gateway.ExplainPlan"}
 	// The configuration in force, or one of the history.
 	GetConfig = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
 	// Brings another configuration into force as a difference, or says what that
@@ -467,6 +469,7 @@ var methods = []AnyMethod{
 	ShowPlan,
 	CheckPlan,
 	DiffPlans,
+	ExplainPlan,
 	GetConfig,
 	ApplyConfig,
 	ListConfigs,

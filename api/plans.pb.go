@@ -549,7 +549,12 @@ type DiffPlansRequest struct {
 	// The new plan, YAML.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// The old one; empty: the plan in force.
-	OldText       string `protobuf:"bytes,2,opt,name=old_text,json=oldText,proto3" json:"old_text,omitempty"`
+	OldText string `protobuf:"bytes,2,opt,name=old_text,json=oldText,proto3" json:"old_text,omitempty"`
+	// Whether to say which moves lead from one to the other and what they cost, of plans that
+	// were made by weft plan make.
+	Weigh bool `protobuf:"varint,3,opt,name=weigh,proto3" json:"weigh,omitempty"`
+	// What counts instead of what the heads of the plans say, for weigh.
+	Basis         *PlanBasis `protobuf:"bytes,4,opt,name=basis,proto3" json:"basis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -598,6 +603,95 @@ func (x *DiffPlansRequest) GetOldText() string {
 	return ""
 }
 
+func (x *DiffPlansRequest) GetWeigh() bool {
+	if x != nil {
+		return x.Weigh
+	}
+	return false
+}
+
+func (x *DiffPlansRequest) GetBasis() *PlanBasis {
+	if x != nil {
+		return x.Basis
+	}
+	return nil
+}
+
+// What a plan is made for. The controller reads no files of clients: of a file that the head
+// of a plan names, the text has to be here.
+type PlanBasis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A topology, as YAML, or a form such as fattree:k=4; empty: that of the head.
+	Network string `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	// The text of a profile of weft profile; empty: that of the head.
+	Profile string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The text of a file of servers, or into how many equal shares the controller's machine is
+	// divided; empty: those of the head.
+	Servers string `protobuf:"bytes,3,opt,name=servers,proto3" json:"servers,omitempty"`
+	// Packet-ins per second of the whole network; 0: as the head says.
+	PacketIns     float64 `protobuf:"fixed64,4,opt,name=packet_ins,json=packetIns,proto3" json:"packet_ins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanBasis) Reset() {
+	*x = PlanBasis{}
+	mi := &file_plans_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanBasis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanBasis) ProtoMessage() {}
+
+func (x *PlanBasis) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanBasis.ProtoReflect.Descriptor instead.
+func (*PlanBasis) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlanBasis) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *PlanBasis) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *PlanBasis) GetServers() string {
+	if x != nil {
+		return x.Servers
+	}
+	return ""
+}
+
+func (x *PlanBasis) GetPacketIns() float64 {
+	if x != nil {
+		return x.PacketIns
+	}
+	return 0
+}
+
 // The answer of DiffPlans.
 type DiffPlansResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -609,14 +703,26 @@ type DiffPlansResponse struct {
 	Changes []*PlanChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
 	// What becomes of each process, by its name. Those that stay change their services,
 	// transports and other limits at work.
-	Processes     []*PlanProcess `protobuf:"bytes,4,rep,name=processes,proto3" json:"processes,omitempty"`
+	Processes []*PlanProcess `protobuf:"bytes,4,rep,name=processes,proto3" json:"processes,omitempty"`
+	// Whether both were made by weft plan make, so that what follows is known.
+	Weighed bool `protobuf:"varint,5,opt,name=weighed,proto3" json:"weighed,omitempty"`
+	// Why not.
+	WhyNot string `protobuf:"bytes,6,opt,name=why_not,json=whyNot,proto3" json:"why_not,omitempty"`
+	// The moves from one to the other.
+	Update *PlanMoves `protobuf:"bytes,7,opt,name=update,proto3" json:"update,omitempty"`
+	// Microseconds of latency a second that the new one saves.
+	Gain float64 `protobuf:"fixed64,8,opt,name=gain,proto3" json:"gain,omitempty"`
+	// After how many seconds that outweighs the moves; -1: never.
+	PaysBackSeconds float64 `protobuf:"fixed64,9,opt,name=pays_back_seconds,json=paysBackSeconds,proto3" json:"pays_back_seconds,omitempty"`
+	// The constraints that the old one breaks under the load of the new one.
+	OldBreaks     []string `protobuf:"bytes,10,rep,name=old_breaks,json=oldBreaks,proto3" json:"old_breaks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiffPlansResponse) Reset() {
 	*x = DiffPlansResponse{}
-	mi := &file_plans_proto_msgTypes[8]
+	mi := &file_plans_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +734,7 @@ func (x *DiffPlansResponse) String() string {
 func (*DiffPlansResponse) ProtoMessage() {}
 
 func (x *DiffPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[8]
+	mi := &file_plans_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +747,7 @@ func (x *DiffPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPlansResponse.ProtoReflect.Descriptor instead.
 func (*DiffPlansResponse) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{8}
+	return file_plans_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DiffPlansResponse) GetOld() string {
@@ -672,6 +778,257 @@ func (x *DiffPlansResponse) GetProcesses() []*PlanProcess {
 	return nil
 }
 
+func (x *DiffPlansResponse) GetWeighed() bool {
+	if x != nil {
+		return x.Weighed
+	}
+	return false
+}
+
+func (x *DiffPlansResponse) GetWhyNot() string {
+	if x != nil {
+		return x.WhyNot
+	}
+	return ""
+}
+
+func (x *DiffPlansResponse) GetUpdate() *PlanMoves {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
+func (x *DiffPlansResponse) GetGain() float64 {
+	if x != nil {
+		return x.Gain
+	}
+	return 0
+}
+
+func (x *DiffPlansResponse) GetPaysBackSeconds() float64 {
+	if x != nil {
+		return x.PaysBackSeconds
+	}
+	return 0
+}
+
+func (x *DiffPlansResponse) GetOldBreaks() []string {
+	if x != nil {
+		return x.OldBreaks
+	}
+	return nil
+}
+
+// The moves from one plan to another.
+type PlanMoves struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order in which they are to be made.
+	Moves []*PlanMove `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	// How many switches change their partition.
+	Switches uint32 `protobuf:"varint,2,opt,name=switches,proto3" json:"switches,omitempty"`
+	// What crossing servers costs with the old plan, in microseconds of latency a second.
+	Before float64 `protobuf:"fixed64,3,opt,name=before,proto3" json:"before,omitempty"`
+	// The same with the new one.
+	After float64 `protobuf:"fixed64,4,opt,name=after,proto3" json:"after,omitempty"`
+	// What the moves cost together, in microseconds.
+	Once          float64 `protobuf:"fixed64,5,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanMoves) Reset() {
+	*x = PlanMoves{}
+	mi := &file_plans_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanMoves) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanMoves) ProtoMessage() {}
+
+func (x *PlanMoves) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanMoves.ProtoReflect.Descriptor instead.
+func (*PlanMoves) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PlanMoves) GetMoves() []*PlanMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *PlanMoves) GetSwitches() uint32 {
+	if x != nil {
+		return x.Switches
+	}
+	return 0
+}
+
+func (x *PlanMoves) GetBefore() float64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *PlanMoves) GetAfter() float64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *PlanMoves) GetOnce() float64 {
+	if x != nil {
+		return x.Once
+	}
+	return 0
+}
+
+// The move of one shard: a service, or its part for a partition.
+type PlanMove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SERVICE, SERVICE/PARTITION, or SERVICE#REPLICA.
+	Shard string `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// SERVER:WORKER; empty if it is new.
+	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// SERVER:WORKER; empty if it goes.
+	To string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// Whether it may run in both places for a moment.
+	Twice bool `protobuf:"varint,4,opt,name=twice,proto3" json:"twice,omitempty"`
+	// Octets that it keeps in memory.
+	State uint64 `protobuf:"varint,5,opt,name=state,proto3" json:"state,omitempty"`
+	// How many switches connect anew.
+	Sessions uint32 `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// How many seconds it is away.
+	Away float64 `protobuf:"fixed64,7,opt,name=away,proto3" json:"away,omitempty"`
+	// How many events a second wait meanwhile.
+	Events float64 `protobuf:"fixed64,8,opt,name=events,proto3" json:"events,omitempty"`
+	// Microseconds of latency that this adds to all that wait, once.
+	Cost float64 `protobuf:"fixed64,9,opt,name=cost,proto3" json:"cost,omitempty"`
+	// Why it comes in its turn.
+	Why           string `protobuf:"bytes,10,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanMove) Reset() {
+	*x = PlanMove{}
+	mi := &file_plans_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanMove) ProtoMessage() {}
+
+func (x *PlanMove) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanMove.ProtoReflect.Descriptor instead.
+func (*PlanMove) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PlanMove) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *PlanMove) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *PlanMove) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *PlanMove) GetTwice() bool {
+	if x != nil {
+		return x.Twice
+	}
+	return false
+}
+
+func (x *PlanMove) GetState() uint64 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *PlanMove) GetSessions() uint32 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *PlanMove) GetAway() float64 {
+	if x != nil {
+		return x.Away
+	}
+	return 0
+}
+
+func (x *PlanMove) GetEvents() float64 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *PlanMove) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *PlanMove) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // A difference between two plans. What is not said is empty.
 type PlanChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -698,7 +1055,7 @@ type PlanChange struct {
 
 func (x *PlanChange) Reset() {
 	*x = PlanChange{}
-	mi := &file_plans_proto_msgTypes[9]
+	mi := &file_plans_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +1067,7 @@ func (x *PlanChange) String() string {
 func (*PlanChange) ProtoMessage() {}
 
 func (x *PlanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[9]
+	mi := &file_plans_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +1080,7 @@ func (x *PlanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanChange.ProtoReflect.Descriptor instead.
 func (*PlanChange) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{9}
+	return file_plans_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlanChange) GetKind() string {
@@ -801,7 +1158,7 @@ type PlanProcess struct {
 
 func (x *PlanProcess) Reset() {
 	*x = PlanProcess{}
-	mi := &file_plans_proto_msgTypes[10]
+	mi := &file_plans_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +1170,7 @@ func (x *PlanProcess) String() string {
 func (*PlanProcess) ProtoMessage() {}
 
 func (x *PlanProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[10]
+	mi := &file_plans_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +1183,7 @@ func (x *PlanProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanProcess.ProtoReflect.Descriptor instead.
 func (*PlanProcess) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{10}
+	return file_plans_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlanProcess) GetProcess() string {
@@ -860,6 +1217,556 @@ func (x *PlanProcess) GetBegins() []string {
 func (x *PlanProcess) GetEnds() []string {
 	if x != nil {
 		return x.Ends
+	}
+	return nil
+}
+
+// What ExplainPlan is asked. InvalidArgument if something in it is wrong, or it is not said for
+// what the plan was made; FailedPrecondition if the plan in force is asked for and the
+// controller runs without one; ResourceExhausted if another plan is being explained.
+type ExplainPlanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// YAML, with the head that weft plan make wrote; empty: the plan in force.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// SERVICE, SERVICE/PARTITION, or SERVICE#REPLICA; empty: all.
+	Shard string `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`
+	// What counts instead of what the head says.
+	Basis         *PlanBasis `protobuf:"bytes,3,opt,name=basis,proto3" json:"basis,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainPlanRequest) Reset() {
+	*x = ExplainPlanRequest{}
+	mi := &file_plans_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainPlanRequest) ProtoMessage() {}
+
+func (x *ExplainPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainPlanRequest.ProtoReflect.Descriptor instead.
+func (*ExplainPlanRequest) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ExplainPlanRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ExplainPlanRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *ExplainPlanRequest) GetBasis() *PlanBasis {
+	if x != nil {
+		return x.Basis
+	}
+	return nil
+}
+
+// The answer of ExplainPlan. Costs are microseconds of latency a second that messages from
+// server to server take.
+type ExplainPlanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the plan.
+	Plan string `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	// What it costs.
+	Cost float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The least that any plan could cost is at least this.
+	Bound float64 `protobuf:"fixed64,3,opt,name=bound,proto3" json:"bound,omitempty"`
+	// How far the cost may be above the least, as a share of it.
+	Gap float64 `protobuf:"fixed64,4,opt,name=gap,proto3" json:"gap,omitempty"`
+	// Whether the cost is the least.
+	Proven bool `protobuf:"varint,5,opt,name=proven,proto3" json:"proven,omitempty"`
+	// What a plan would cost that is made now.
+	Best float64 `protobuf:"fixed64,6,opt,name=best,proto3" json:"best,omitempty"`
+	// What messages from process to process of one server take, not part of the cost.
+	WithinServers float64 `protobuf:"fixed64,7,opt,name=within_servers,json=withinServers,proto3" json:"within_servers,omitempty"`
+	// The constraints that it breaks.
+	Broken []string `protobuf:"bytes,8,rep,name=broken,proto3" json:"broken,omitempty"`
+	// How full the servers are.
+	Servers []*PlanServer `protobuf:"bytes,9,rep,name=servers,proto3" json:"servers,omitempty"`
+	// Where the shards are, and why.
+	Shards []*PlanShard `protobuf:"bytes,10,rep,name=shards,proto3" json:"shards,omitempty"`
+	// Decisions and assumptions.
+	Notes         []string `protobuf:"bytes,11,rep,name=notes,proto3" json:"notes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainPlanResponse) Reset() {
+	*x = ExplainPlanResponse{}
+	mi := &file_plans_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainPlanResponse) ProtoMessage() {}
+
+func (x *ExplainPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainPlanResponse.ProtoReflect.Descriptor instead.
+func (*ExplainPlanResponse) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ExplainPlanResponse) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ExplainPlanResponse) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *ExplainPlanResponse) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *ExplainPlanResponse) GetGap() float64 {
+	if x != nil {
+		return x.Gap
+	}
+	return 0
+}
+
+func (x *ExplainPlanResponse) GetProven() bool {
+	if x != nil {
+		return x.Proven
+	}
+	return false
+}
+
+func (x *ExplainPlanResponse) GetBest() float64 {
+	if x != nil {
+		return x.Best
+	}
+	return 0
+}
+
+func (x *ExplainPlanResponse) GetWithinServers() float64 {
+	if x != nil {
+		return x.WithinServers
+	}
+	return 0
+}
+
+func (x *ExplainPlanResponse) GetBroken() []string {
+	if x != nil {
+		return x.Broken
+	}
+	return nil
+}
+
+func (x *ExplainPlanResponse) GetServers() []*PlanServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ExplainPlanResponse) GetShards() []*PlanShard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *ExplainPlanResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// How full a server is.
+type PlanServer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// How many shards it has.
+	Shards uint32 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	// The workers on it.
+	Workers []string `protobuf:"bytes,3,rep,name=workers,proto3" json:"workers,omitempty"`
+	// Processors that they need.
+	Cpu float64 `protobuf:"fixed64,4,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	// Processors that it has, less what is left free.
+	CpuMost float64 `protobuf:"fixed64,5,opt,name=cpu_most,json=cpuMost,proto3" json:"cpu_most,omitempty"`
+	// Octets that they need.
+	Memory uint64 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Octets that it has, less what is left free.
+	MemoryMost uint64 `protobuf:"varint,7,opt,name=memory_most,json=memoryMost,proto3" json:"memory_most,omitempty"`
+	// How many processes it has.
+	Processes     uint32 `protobuf:"varint,8,opt,name=processes,proto3" json:"processes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanServer) Reset() {
+	*x = PlanServer{}
+	mi := &file_plans_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanServer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanServer) ProtoMessage() {}
+
+func (x *PlanServer) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanServer.ProtoReflect.Descriptor instead.
+func (*PlanServer) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PlanServer) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *PlanServer) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *PlanServer) GetWorkers() []string {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+func (x *PlanServer) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *PlanServer) GetCpuMost() float64 {
+	if x != nil {
+		return x.CpuMost
+	}
+	return 0
+}
+
+func (x *PlanServer) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *PlanServer) GetMemoryMost() uint64 {
+	if x != nil {
+		return x.MemoryMost
+	}
+	return 0
+}
+
+func (x *PlanServer) GetProcesses() uint32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+// Why a shard, a service or its part for a partition, is where it is.
+type PlanShard struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SERVICE, SERVICE/PARTITION, or SERVICE#REPLICA.
+	Shard string `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// Where it is.
+	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	// constraint: it can be nowhere else; cost: elsewhere it costs more; equal: elsewhere it
+	// costs the same; better: elsewhere it costs less.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The reason as a sentence.
+	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	// Processors that it needs.
+	Cpu float64 `protobuf:"fixed64,5,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	// Octets that it needs.
+	Memory uint64 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The shards that it exchanges most with.
+	Neighbours []*PlanNeighbour `protobuf:"bytes,7,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
+	// What it would mean to have it on each other server.
+	Elsewhere     []*PlanElsewhere `protobuf:"bytes,8,rep,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanShard) Reset() {
+	*x = PlanShard{}
+	mi := &file_plans_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanShard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanShard) ProtoMessage() {}
+
+func (x *PlanShard) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanShard.ProtoReflect.Descriptor instead.
+func (*PlanShard) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PlanShard) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *PlanShard) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *PlanShard) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PlanShard) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *PlanShard) GetCpu() float64 {
+	if x != nil {
+		return x.Cpu
+	}
+	return 0
+}
+
+func (x *PlanShard) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *PlanShard) GetNeighbours() []*PlanNeighbour {
+	if x != nil {
+		return x.Neighbours
+	}
+	return nil
+}
+
+func (x *PlanShard) GetElsewhere() []*PlanElsewhere {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return nil
+}
+
+// A shard that another one exchanges events with.
+type PlanNeighbour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Shard string `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// Where it is.
+	Server string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	// Events per second between the two.
+	Events        float64 `protobuf:"fixed64,3,opt,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanNeighbour) Reset() {
+	*x = PlanNeighbour{}
+	mi := &file_plans_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanNeighbour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanNeighbour) ProtoMessage() {}
+
+func (x *PlanNeighbour) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanNeighbour.ProtoReflect.Descriptor instead.
+func (*PlanNeighbour) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PlanNeighbour) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *PlanNeighbour) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *PlanNeighbour) GetEvents() float64 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+// What it would mean to have a shard on another server.
+type PlanElsewhere struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The other server.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// How much more it would cost; below 0: less.
+	Cost float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The constraints that it would break.
+	Breaks        []string `protobuf:"bytes,3,rep,name=breaks,proto3" json:"breaks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanElsewhere) Reset() {
+	*x = PlanElsewhere{}
+	mi := &file_plans_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanElsewhere) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanElsewhere) ProtoMessage() {}
+
+func (x *PlanElsewhere) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanElsewhere.ProtoReflect.Descriptor instead.
+func (*PlanElsewhere) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PlanElsewhere) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *PlanElsewhere) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *PlanElsewhere) GetBreaks() []string {
+	if x != nil {
+		return x.Breaks
 	}
 	return nil
 }
@@ -906,15 +1813,49 @@ const file_plans_proto_rawDesc = "" +
 	"\bproblems\x18\x02 \x03(\v2\x14.weft.v1.PlanProblemR\bproblems\";\n" +
 	"\vPlanProblem\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\rR\x04line\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"A\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x81\x01\n" +
 	"\x10DiffPlansRequest\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x19\n" +
-	"\bold_text\x18\x02 \x01(\tR\aoldText\"\x9a\x01\n" +
+	"\bold_text\x18\x02 \x01(\tR\aoldText\x12\x14\n" +
+	"\x05weigh\x18\x03 \x01(\bR\x05weigh\x12(\n" +
+	"\x05basis\x18\x04 \x01(\v2\x12.weft.v1.PlanBasisR\x05basis\"x\n" +
+	"\tPlanBasis\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x18\n" +
+	"\aservers\x18\x03 \x01(\tR\aservers\x12\x1d\n" +
+	"\n" +
+	"packet_ins\x18\x04 \x01(\x01R\tpacketIns\"\xd8\x02\n" +
 	"\x11DiffPlansResponse\x12\x10\n" +
 	"\x03old\x18\x01 \x01(\tR\x03old\x12\x10\n" +
 	"\x03new\x18\x02 \x01(\tR\x03new\x12-\n" +
 	"\achanges\x18\x03 \x03(\v2\x13.weft.v1.PlanChangeR\achanges\x122\n" +
-	"\tprocesses\x18\x04 \x03(\v2\x14.weft.v1.PlanProcessR\tprocesses\"\xb0\x01\n" +
+	"\tprocesses\x18\x04 \x03(\v2\x14.weft.v1.PlanProcessR\tprocesses\x12\x18\n" +
+	"\aweighed\x18\x05 \x01(\bR\aweighed\x12\x17\n" +
+	"\awhy_not\x18\x06 \x01(\tR\x06whyNot\x12*\n" +
+	"\x06update\x18\a \x01(\v2\x12.weft.v1.PlanMovesR\x06update\x12\x12\n" +
+	"\x04gain\x18\b \x01(\x01R\x04gain\x12*\n" +
+	"\x11pays_back_seconds\x18\t \x01(\x01R\x0fpaysBackSeconds\x12\x1d\n" +
+	"\n" +
+	"old_breaks\x18\n" +
+	" \x03(\tR\toldBreaks\"\x92\x01\n" +
+	"\tPlanMoves\x12'\n" +
+	"\x05moves\x18\x01 \x03(\v2\x11.weft.v1.PlanMoveR\x05moves\x12\x1a\n" +
+	"\bswitches\x18\x02 \x01(\rR\bswitches\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x01R\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x01R\x05after\x12\x12\n" +
+	"\x04once\x18\x05 \x01(\x01R\x04once\"\xde\x01\n" +
+	"\bPlanMove\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x14\n" +
+	"\x05twice\x18\x04 \x01(\bR\x05twice\x12\x14\n" +
+	"\x05state\x18\x05 \x01(\x04R\x05state\x12\x1a\n" +
+	"\bsessions\x18\x06 \x01(\rR\bsessions\x12\x12\n" +
+	"\x04away\x18\a \x01(\x01R\x04away\x12\x16\n" +
+	"\x06events\x18\b \x01(\x01R\x06events\x12\x12\n" +
+	"\x04cost\x18\t \x01(\x01R\x04cost\x12\x10\n" +
+	"\x03why\x18\n" +
+	" \x01(\tR\x03why\"\xb0\x01\n" +
 	"\n" +
 	"PlanChange\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
@@ -930,7 +1871,54 @@ const file_plans_proto_rawDesc = "" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x1a\n" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x16\n" +
 	"\x06begins\x18\x04 \x03(\tR\x06begins\x12\x12\n" +
-	"\x04ends\x18\x05 \x03(\tR\x04endsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x04ends\x18\x05 \x03(\tR\x04ends\"h\n" +
+	"\x12ExplainPlanRequest\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
+	"\x05shard\x18\x02 \x01(\tR\x05shard\x12(\n" +
+	"\x05basis\x18\x03 \x01(\v2\x12.weft.v1.PlanBasisR\x05basis\"\xc1\x02\n" +
+	"\x13ExplainPlanResponse\x12\x12\n" +
+	"\x04plan\x18\x01 \x01(\tR\x04plan\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x14\n" +
+	"\x05bound\x18\x03 \x01(\x01R\x05bound\x12\x10\n" +
+	"\x03gap\x18\x04 \x01(\x01R\x03gap\x12\x16\n" +
+	"\x06proven\x18\x05 \x01(\bR\x06proven\x12\x12\n" +
+	"\x04best\x18\x06 \x01(\x01R\x04best\x12%\n" +
+	"\x0ewithin_servers\x18\a \x01(\x01R\rwithinServers\x12\x16\n" +
+	"\x06broken\x18\b \x03(\tR\x06broken\x12-\n" +
+	"\aservers\x18\t \x03(\v2\x13.weft.v1.PlanServerR\aservers\x12*\n" +
+	"\x06shards\x18\n" +
+	" \x03(\v2\x12.weft.v1.PlanShardR\x06shards\x12\x14\n" +
+	"\x05notes\x18\v \x03(\tR\x05notes\"\xda\x01\n" +
+	"\n" +
+	"PlanServer\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\x12\x18\n" +
+	"\aworkers\x18\x03 \x03(\tR\aworkers\x12\x10\n" +
+	"\x03cpu\x18\x04 \x01(\x01R\x03cpu\x12\x19\n" +
+	"\bcpu_most\x18\x05 \x01(\x01R\acpuMost\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\x12\x1f\n" +
+	"\vmemory_most\x18\a \x01(\x04R\n" +
+	"memoryMost\x12\x1c\n" +
+	"\tprocesses\x18\b \x01(\rR\tprocesses\"\xfb\x01\n" +
+	"\tPlanShard\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x10\n" +
+	"\x03cpu\x18\x05 \x01(\x01R\x03cpu\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\x126\n" +
+	"\n" +
+	"neighbours\x18\a \x03(\v2\x16.weft.v1.PlanNeighbourR\n" +
+	"neighbours\x124\n" +
+	"\telsewhere\x18\b \x03(\v2\x16.weft.v1.PlanElsewhereR\telsewhere\"U\n" +
+	"\rPlanNeighbour\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
+	"\x06events\x18\x03 \x01(\x01R\x06events\"S\n" +
+	"\rPlanElsewhere\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x16\n" +
+	"\x06breaks\x18\x03 \x03(\tR\x06breaksB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_plans_proto_rawDescOnce sync.Once
@@ -944,31 +1932,48 @@ func file_plans_proto_rawDescGZIP() []byte {
 	return file_plans_proto_rawDescData
 }
 
-var file_plans_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_plans_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_plans_proto_goTypes = []any{
-	(*ShowPlanRequest)(nil),   // 0: weft.v1.ShowPlanRequest
-	(*ShowPlanResponse)(nil),  // 1: weft.v1.ShowPlanResponse
-	(*PlanWorker)(nil),        // 2: weft.v1.PlanWorker
-	(*PlanTraffic)(nil),       // 3: weft.v1.PlanTraffic
-	(*CheckPlanRequest)(nil),  // 4: weft.v1.CheckPlanRequest
-	(*CheckPlanResponse)(nil), // 5: weft.v1.CheckPlanResponse
-	(*PlanProblem)(nil),       // 6: weft.v1.PlanProblem
-	(*DiffPlansRequest)(nil),  // 7: weft.v1.DiffPlansRequest
-	(*DiffPlansResponse)(nil), // 8: weft.v1.DiffPlansResponse
-	(*PlanChange)(nil),        // 9: weft.v1.PlanChange
-	(*PlanProcess)(nil),       // 10: weft.v1.PlanProcess
+	(*ShowPlanRequest)(nil),     // 0: weft.v1.ShowPlanRequest
+	(*ShowPlanResponse)(nil),    // 1: weft.v1.ShowPlanResponse
+	(*PlanWorker)(nil),          // 2: weft.v1.PlanWorker
+	(*PlanTraffic)(nil),         // 3: weft.v1.PlanTraffic
+	(*CheckPlanRequest)(nil),    // 4: weft.v1.CheckPlanRequest
+	(*CheckPlanResponse)(nil),   // 5: weft.v1.CheckPlanResponse
+	(*PlanProblem)(nil),         // 6: weft.v1.PlanProblem
+	(*DiffPlansRequest)(nil),    // 7: weft.v1.DiffPlansRequest
+	(*PlanBasis)(nil),           // 8: weft.v1.PlanBasis
+	(*DiffPlansResponse)(nil),   // 9: weft.v1.DiffPlansResponse
+	(*PlanMoves)(nil),           // 10: weft.v1.PlanMoves
+	(*PlanMove)(nil),            // 11: weft.v1.PlanMove
+	(*PlanChange)(nil),          // 12: weft.v1.PlanChange
+	(*PlanProcess)(nil),         // 13: weft.v1.PlanProcess
+	(*ExplainPlanRequest)(nil),  // 14: weft.v1.ExplainPlanRequest
+	(*ExplainPlanResponse)(nil), // 15: weft.v1.ExplainPlanResponse
+	(*PlanServer)(nil),          // 16: weft.v1.PlanServer
+	(*PlanShard)(nil),           // 17: weft.v1.PlanShard
+	(*PlanNeighbour)(nil),       // 18: weft.v1.PlanNeighbour
+	(*PlanElsewhere)(nil),       // 19: weft.v1.PlanElsewhere
 }
 var file_plans_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ShowPlanResponse.workers:type_name -> weft.v1.PlanWorker
 	3,  // 1: weft.v1.ShowPlanResponse.traffic:type_name -> weft.v1.PlanTraffic
 	6,  // 2: weft.v1.CheckPlanResponse.problems:type_name -> weft.v1.PlanProblem
-	9,  // 3: weft.v1.DiffPlansResponse.changes:type_name -> weft.v1.PlanChange
-	10, // 4: weft.v1.DiffPlansResponse.processes:type_name -> weft.v1.PlanProcess
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	8,  // 3: weft.v1.DiffPlansRequest.basis:type_name -> weft.v1.PlanBasis
+	12, // 4: weft.v1.DiffPlansResponse.changes:type_name -> weft.v1.PlanChange
+	13, // 5: weft.v1.DiffPlansResponse.processes:type_name -> weft.v1.PlanProcess
+	10, // 6: weft.v1.DiffPlansResponse.update:type_name -> weft.v1.PlanMoves
+	11, // 7: weft.v1.PlanMoves.moves:type_name -> weft.v1.PlanMove
+	8,  // 8: weft.v1.ExplainPlanRequest.basis:type_name -> weft.v1.PlanBasis
+	16, // 9: weft.v1.ExplainPlanResponse.servers:type_name -> weft.v1.PlanServer
+	17, // 10: weft.v1.ExplainPlanResponse.shards:type_name -> weft.v1.PlanShard
+	18, // 11: weft.v1.PlanShard.neighbours:type_name -> weft.v1.PlanNeighbour
+	19, // 12: weft.v1.PlanShard.elsewhere:type_name -> weft.v1.PlanElsewhere
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_plans_proto_init() }
@@ -982,7 +1987,7 @@ func file_plans_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plans_proto_rawDesc), len(file_plans_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

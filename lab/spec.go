@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -80,6 +81,13 @@ func IsForm(spec string) bool {
 		}
 	}
 	return false
+}
+
+// IsGenerated reports whether a spec is one of SpecForms for which Resolve reads no
+// file.
+func IsGenerated(spec string) bool {
+	kind, _, _ := strings.Cut(spec, ":")
+	return IsForm(spec) && !slices.Contains([]string{"FILE.yaml", "graphml", "gml", "t3d"}, kind)
 }
 
 // LoadFile reads a topology from a file: GraphML, GML or one of OSHI's tools if its

@@ -28,6 +28,15 @@ type Update struct {
 	OldBreak []string      `json:"old_breaks,omitempty"`
 }
 
+// changes says what differs between two plans; the moves are not weighed.
+func changes(before, after *plan.Plan) *Update {
+	u := &Update{Old: before.Name, New: after.Name, Changes: plan.Diff(before, after), PaysBack: -1}
+	if u.Changes == nil {
+		u.Changes = []plan.Change{}
+	}
+	return u
+}
+
 // Diff compares two plans. Options that are set in given count instead of those
 // by which the new one was made.
 func Diff(ctx context.Context, from Sources, before, after Text, given *pflag.FlagSet) (*Update, error) {
@@ -39,10 +48,7 @@ func Diff(ctx context.Context, from Sources, before, after Text, given *pflag.Fl
 	if err != nil {
 		return nil, err
 	}
-	u := &Update{Old: oldPlan.Name, New: newPlan.Name, Changes: plan.Diff(oldPlan, newPlan), PaysBack: -1}
-	if u.Changes == nil {
-		u.Changes = []plan.Change{}
-	}
+	u := changes(oldPlan, newPlan)
 	next, err := ReadMade(after.Source, after.Text, given)
 	if err != nil {
 		u.Why = err.Error()

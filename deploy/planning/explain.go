@@ -41,6 +41,9 @@ func (m *MadePlan) Explain(ctx context.Context, from Sources, shard string) (*Ex
 		return e, nil
 	}
 	for i := range is.Shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		e.Shards = append(e.Shards, is.Explain(i))
 	}
 	return e, nil

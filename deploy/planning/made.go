@@ -79,9 +79,16 @@ func ReadMade(source string, text []byte, given *pflag.FlagSet) (*MadePlan, erro
 		}
 	}
 	if m.options.Cut.Network == "" {
-		return nil, fmt.Errorf("%s: its head does not say by which command of weft plan make it was made; give the flags again: --network, and --profile and --servers if they were given", source)
+		return nil, &headlessError{source}
 	}
 	return m, nil
+}
+
+// headlessError says that the head of a plan does not say for what it was made.
+type headlessError struct{ source string }
+
+func (e *headlessError) Error() string {
+	return fmt.Sprintf("%s: its head does not say by which command of weft plan make it was made; give the flags again: --network, and --profile and --servers if they were given", e.source)
 }
 
 // splitQuoted splits --name="value" words.

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -32,6 +33,19 @@ type Sources struct {
 	Partitions func(context.Context, *partition.Graph, partition.Options, Choose) (int, error)
 	// Assumed is given each assumption, in words.
 	Assumed func(line string)
+	// Most bounds what a plan is made of; nil: nothing does.
+	Most *Most
+}
+
+// Most is how much there may be of what a plan is made of.
+type Most struct{ Switches, Links, Servers, Partitions, Steps int }
+
+// allows returns an error if there is more of something than allowed.
+func allows(what string, number, most int) error {
+	if number <= most {
+		return nil
+	}
+	return fmt.Errorf("%d %s: a controller makes plans of at most %d beside its work; use weft plan", number, what, most)
 }
 
 // OptionError is an option that says nothing that could be done.
@@ -40,6 +54,13 @@ type OptionError struct{ error }
 func (e OptionError) Unwrap() error { return e.error }
 
 func optionErrorf(format string, args ...any) error { return OptionError{fmt.Errorf(format, args...)} }
+
+// What bounds the work for a placement: searches, and replicas, each of which is on
+// its own server.
+const (
+	mostRuns     = 10_000
+	mostReplicas = 1024
+)
 
 // Options are the flags of weft plan make, which explain and diff have, too.
 type Options struct {
@@ -120,6 +141,15 @@ func (o *Options) Make(ctx context.Context, from Sources) (*plan.Made, error) {
 	if err != nil {
 		return nil, err
 	}
+	if from.Most != nil {
+		err := errors.Join(
+			allows("switches", len(network.Switches), from.Most.Switches), allows("links", len(network.Links), from.Most.Links),
+			allows("servers", len(servers), from.Most.Servers), allows("steps of a search", o.steps, from.Most.Steps),
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
 	options := plan.MakeOptions{
 		Name: o.name, Services: o.services, PerPartition: o.perPartition, Plain: o.plain, Seed: o.Cut.seed, Runs: o.runs, Steps: o.steps, PacketIns: o.packetIns, Changes: o.changes,
 		Isolate: o.isolate, Transport: o.transport, Headroom: o.headroom, Move: o.move(),
@@ -185,10 +215,16 @@ func (o *Options) read(to *plan.MakeOptions) error {
 	}
 	if err := pairs("replicas", o.replicas, func(name, value string) error {
 		n, err := strconv.Atoi(value)
+		if err == nil && n > mostReplicas {
+			err = fmt.Errorf("want at most %d", mostReplicas)
+		}
 		to.Replicas[name] = n
 		return err
 	}); err != nil {
 		return err
+	}
+	if o.runs < 0 || o.runs > mostRuns {
+		return fmt.Errorf("--runs %d: want 0 to %d", o.runs, mostRuns)
 	}
 	for _, set := range o.apart {
 		to.Apart = append(to.Apart, strings.Split(set, ","))
@@ -290,6 +326,11 @@ func (o *Options) partition(ctx context.Context, from Sources, g *partition.Grap
 	}
 	if options.Partitions, err = strconv.Atoi(p.Partitions); err != nil {
 		return nil, optionErrorf("--partitions %q: want a number, or auto", p.Partitions)
+	}
+	if from.Most != nil {
+		if err := allows("partitions", options.Partitions, from.Most.Partitions); err != nil {
+			return nil, err
+		}
 	}
 	cut, err := partition.Partition(g, options)
 	if err != nil {

@@ -9,13 +9,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // Planner looks at plans for the services of a build.
@@ -23,29 +26,44 @@ type Planner struct {
 	Specs []weft.Spec
 	// InForce returns the plan in force; nil: there is none.
 	InForce func(context.Context, *api.GetPlanRequest) (*api.Plan, error)
+	// Network returns the network of a text: a topology, or a form. It reads no file.
+	Network func(text string) (*partition.Graph, error)
+
+	making sync.Mutex // is held while a plan is made for a client
 }
 
-// source is what a plan that a client gives is called in errors.
-const source = "plan"
+// What plans are called in errors.
+const (
+	source  = "plan" // that a client gives
+	inForce = "plan in force"
+)
 
-// given returns the plan of a text, or the one in force, if nothing is wrong with
-// it.
-func (p *Planner) given(ctx context.Context, text string) (*plan.Plan, error) {
-	if text == "" {
-		if p.InForce == nil {
-			return nil, api.Errorf(codes.FailedPrecondition, "the controller runs in one process without a plan: give the text of one")
-		}
-		m, err := p.InForce(ctx, &api.GetPlanRequest{})
-		if err != nil {
-			return nil, err
-		}
-		read, err := plan.Parse("plan in force", []byte(m.Text))
+// text returns what a client gives, or the text of the plan in force.
+func (p *Planner) text(ctx context.Context, text string) (Text, error) {
+	if text != "" {
+		return Text{source, []byte(text)}, nil
+	}
+	if p.InForce == nil {
+		return Text{}, api.Errorf(codes.FailedPrecondition, "the controller runs in one process without a plan: give the text of one")
+	}
+	m, err := p.InForce(ctx, &api.GetPlanRequest{})
+	if err != nil {
+		return Text{}, err
+	}
+	return Text{inForce, []byte(m.Text)}, nil
+}
+
+// read reads a plan. What is wrong with one that a client gives is the client's
+// mistake.
+func (p *Planner) read(t Text) (*plan.Plan, error) {
+	if t.Source == inForce {
+		read, err := plan.Parse(t.Source, t.Text)
 		if err != nil {
 			return nil, api.Errorf(codes.Internal, "%w", err)
 		}
 		return read, nil
 	}
-	read, err := Read(source, []byte(text), p.Specs)
+	read, err := Read(t.Source, t.Text, p.Specs)
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -66,7 +84,11 @@ func (p *Planner) CheckPlan(_ context.Context, r *api.CheckPlanRequest) (*api.Ch
 
 // ShowPlan returns a plan as it can be drawn.
 func (p *Planner) ShowPlan(ctx context.Context, r *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
-	shown, err := p.given(ctx, r.GetText())
+	text, err := p.text(ctx, r.GetText())
+	if err != nil {
+		return nil, err
+	}
+	shown, err := p.read(text)
 	if err != nil {
 		return nil, err
 	}
@@ -95,19 +117,34 @@ func (p *Planner) DiffPlans(ctx context.Context, r *api.DiffPlansRequest) (*api.
 	if r.GetText() == "" {
 		return nil, api.Errorf(codes.InvalidArgument, "text: want the new plan, as YAML")
 	}
-	after, err := p.given(ctx, r.Text)
+	after, err := p.read(Text{source, []byte(r.Text)})
 	if err != nil {
 		return nil, err
 	}
-	before, err := p.given(ctx, r.OldText)
+	old, err := p.text(ctx, r.OldText)
 	if err != nil {
 		return nil, err
 	}
-	m := &api.DiffPlansResponse{Old: before.Name, New: after.Name}
-	for _, c := range plan.Diff(before, after) {
-		m.Changes = append(m.Changes, &api.PlanChange{
-			Kind: string(c.Kind), Worker: c.Worker, Peer: c.Peer, Service: c.Service, Key: c.Key, Old: c.Old, New: c.New, Text: c.String(),
+	before, err := p.read(old)
+	if err != nil {
+		return nil, err
+	}
+	u := changes(before, after)
+	if r.Weigh {
+		err = p.made(ctx, r.Basis, func(ctx context.Context, from Sources, options *pflag.FlagSet) (err error) {
+			u, err = Diff(ctx, from, old, Text{source, []byte(r.Text)}, options)
+			return err
 		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	m := &api.DiffPlansResponse{}
+	if err := message(u, m); err != nil {
+		return nil, err
+	}
+	for i, c := range u.Changes {
+		m.Changes[i].Text = c.String()
 	}
 	if m.Processes, err = p.fates(before, after); err != nil {
 		return nil, api.Errorf(codes.Internal, "%w", err)

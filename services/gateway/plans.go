@@ -59,6 +59,10 @@ func (n noPlanner) DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffP
 	return nil, n.none()
 }
 
+func (n noPlanner) ExplainPlan(context.Context, *api.ExplainPlanRequest) (*api.ExplainPlanResponse, error) {
+	return nil, n.none()
+}
+
 // noProfiles is Profiles where no process can profile the services.
 type noProfiles struct{}
 

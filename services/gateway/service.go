@@ -55,6 +55,7 @@ type Planner interface {
 	ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error)
 	CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error)
 	DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error)
+	ExplainPlan(context.Context, *api.ExplainPlanRequest) (*api.ExplainPlanResponse, error)
 }
 
 // Configs is the configuration in force and the former ones.
@@ -210,6 +211,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
 		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),
+		itself(api.ExplainPlan, planner.ExplainPlan),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
 	s.watch.calls = s.calls

@@ -118,6 +118,10 @@ func (fakePlans) CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPl
 	return &api.CheckPlanResponse{}, nil
 }
 
+func (fakePlans) ExplainPlan(context.Context, *api.ExplainPlanRequest) (*api.ExplainPlanResponse, error) {
+	return &api.ExplainPlanResponse{}, nil
+}
+
 func (fakePlans) DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error) {
 	return &api.DiffPlansResponse{}, nil
 }

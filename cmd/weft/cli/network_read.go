@@ -67,14 +67,8 @@ func NetworkForms() string {
 // defaults), or of a generator of the lab, such as ring:12. Loads and weights are
 // 1; a switch's load is not what its hosts make of it.
 func ReadNetwork(spec string) (*partition.Graph, error) {
-	kind, rest, _ := strings.Cut(spec, ":")
-	named := slices.ContainsFunc(networkGenerators(), func(g networkGenerator) bool { return g.name == kind })
-	if named && (rest == "" || strings.Contains(rest, "=")) {
-		g, err := generateNetwork(kind, rest)
-		if err != nil {
-			return nil, fmt.Errorf("network %s: %w", spec, err)
-		}
-		return g, nil
+	if isGenerator(spec) {
+		return generateNetwork(spec)
 	}
 	t, err := lab.Resolve(spec)
 	if err != nil {
@@ -86,9 +80,49 @@ func ReadNetwork(spec string) (*partition.Graph, error) {
 	return labNetwork(t)
 }
 
-// generateNetwork makes a network of one of networkGenerators: the first that
-// has all numbers given.
-func generateNetwork(kind, rest string) (*partition.Graph, error) {
+// NetworkOf returns the network of a text: a generator as ReadNetwork takes it, or a
+// topology in the lab's format. It reads no file.
+func NetworkOf(text string) (*partition.Graph, error) {
+	spec := strings.TrimSpace(text)
+	if isGenerator(spec) {
+		return generateNetwork(spec)
+	}
+	if !strings.Contains(spec, "\n") && !strings.ContainsAny(spec, "{[") {
+		if !lab.IsGenerated(spec) {
+			return nil, fmt.Errorf("network %q: files of clients are not read; give the text of a topology, or one of: %s", spec, NetworkForms())
+		}
+		t, err := lab.Resolve(spec)
+		if err != nil {
+			return nil, err
+		}
+		return labNetwork(t)
+	}
+	t, err := lab.Parse("network", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return labNetwork(t)
+}
+
+// isGenerator reports whether a spec is of one of networkGenerators.
+func isGenerator(spec string) bool {
+	kind, rest, _ := strings.Cut(spec, ":")
+	named := slices.ContainsFunc(networkGenerators(), func(g networkGenerator) bool { return g.name == kind })
+	return named && (rest == "" || strings.Contains(rest, "="))
+}
+
+// generateNetwork makes a network of one of networkGenerators.
+func generateNetwork(spec string) (*partition.Graph, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	g, err := generated(kind, rest)
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", spec, err)
+	}
+	return g, nil
+}
+
+// generated makes a network of the first generator that has all numbers given.
+func generated(kind, rest string) (*partition.Graph, error) {
 	given := networkArgs{}
 	for pair := range strings.SplitSeq(rest, ",") {
 		if rest == "" {

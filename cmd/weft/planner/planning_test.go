@@ -1,13 +1,22 @@
 package planner
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/deploy/plans"
 )
@@ -24,7 +33,7 @@ func builtIn(t *testing.T, name string) string {
 // newPlanner looks at plans beside single, which is in force.
 func newPlanner(t *testing.T) *planning.Planner {
 	inForce := builtIn(t, "single")
-	return &planning.Planner{Specs: AllSpecs(), InForce: func(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
+	return &planning.Planner{Specs: AllSpecs(), Network: cli.NetworkOf, InForce: func(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
 		return &api.Plan{Text: inForce, Generation: 1}, nil
 	}}
 }
@@ -97,6 +106,142 @@ func TestDiffPlans(t *testing.T) {
 	for _, r := range []*api.DiffPlansRequest{{}, {Text: "workers: 3"}, {Text: builtIn(t, "split"), OldText: "workers: 3"}} {
 		if _, err := p.DiffPlans(t.Context(), r); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v", r, err)
+		}
+	}
+}
+
+// madeText returns a plan as weft plan make writes it.
+func madeText(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := planMakeCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(append([]string{"--network", "fattree:k=4", "--servers", "2", "--runs", "2", "--steps", "2000", "--packet-ins", "1000"}, args...))
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// printed puts what a command prints as JSON into a message.
+func printed(t *testing.T, m proto.Message, cmd *cobra.Command, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(append(args, "-o", "json"))
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := protojson.Unmarshal(out.Bytes(), m); err != nil {
+		t.Fatalf("%v: %s", err, out.Bytes())
+	}
+}
+
+// TestExplainPlan: a client is told what the command says, of the same plan.
+func TestExplainPlan(t *testing.T) {
+	p := newPlanner(t)
+	text := madeText(t, "--pin", "gateway=s2")
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := &api.ExplainPlanResponse{}
+	printed(t, want, planExplainCommand(), file)
+	got, err := p.ExplainPlan(t.Context(), &api.ExplainPlanRequest{Text: text})
+	if err != nil || !proto.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	one, err := p.ExplainPlan(t.Context(), &api.ExplainPlanRequest{Text: text, Shard: "gateway", Basis: &api.PlanBasis{PacketIns: 5000}})
+	if err != nil || len(one.Shards) != 1 || !strings.Contains(one.Shards[0].Why, "pinned to s2") || one.Cost <= want.Cost {
+		t.Errorf("the gateway under more load: %v, %v", one, err)
+	}
+	basis := &api.PlanBasis{
+		Network: "switches:\n  - {name: s1, dpid: 1}\n  - {name: s2, dpid: 2}\nlinks:\n  - {a: s1, b: s2}\n",
+		Servers: "servers:\n  s: {cpu: 4, memory: 8GiB}\n",
+	}
+	if one, err = p.ExplainPlan(t.Context(), &api.ExplainPlanRequest{Basis: basis}); err != nil || one.Plan != "single" || len(one.Servers) != 1 {
+		t.Errorf("the plan in force on one server: %v, %v", one, err)
+	}
+
+	for want, r := range map[string]*api.ExplainPlanRequest{
+		"give basis":                 {},
+		"files of clients":           {Text: text, Basis: &api.PlanBasis{Network: "/etc/passwd"}},
+		"give its text":              {Text: strings.Replace(text, `--servers="2"`, `--servers="/etc/passwd"`, 1)},
+		"take --current":             {Text: strings.Replace(text, `--servers="2"`, `--servers="2" --current="x.yaml"`, 1)},
+		"give a number":              {Text: strings.Replace(text, `--servers="2"`, `--servers="2" --partitions="auto"`, 1)},
+		"at most 256":                {Text: text, Basis: &api.PlanBasis{Network: "ring:n=257"}},
+		"at most 2000000":            {Text: strings.Replace(text, `--steps="2000"`, `--steps="1000000000"`, 1)},
+		"--runs 1000000000: want":    {Text: strings.Replace(text, `--runs="2"`, `--runs="1000000000"`, 1)},
+		"want at most 1024":          {Text: strings.Replace(text, `--servers="2"`, `--servers="2" --replicas="forwarding=1000000000"`, 1)},
+		"no shard":                   {Text: text, Shard: "telepathy"},
+		"nonsense":                   {Text: strings.Replace(text, "gateway", "nonsense", 2)},
+		"servers: want 1 to":         {Text: text, Basis: &api.PlanBasis{Servers: "1000000000"}},
+		"switches in a ring: want 3": {Text: text, Basis: &api.PlanBasis{Network: "ring:n=1000000"}},
+		"profile:1: ":                {Text: text, Basis: &api.PlanBasis{Profile: "x: ["}},
+		"graphml:/etc/passwd":        {Text: text, Basis: &api.PlanBasis{Network: "graphml:/etc/passwd"}},
+		"cannot be read":             {Text: strings.Replace(text, `--servers="2"`, `--telepathy="2"`, 1)},
+		"network:2: ":                {Text: text, Basis: &api.PlanBasis{Network: "switches: [{name: s1, dpid: 1}]\nlinks: [{a: s1, b: s2}]"}},
+	} {
+		if m, err := p.ExplainPlan(t.Context(), r); api.KindOf(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v, %v", want, m, err)
+		}
+	}
+}
+
+// TestDiffPlansWeighs: the moves are weighed as by the command.
+func TestDiffPlansWeighs(t *testing.T) {
+	p := newPlanner(t)
+	texts := []string{madeText(t), madeText(t, "--isolate", "process", "--pin", "gateway=s2", "--pin", "discovery=s1")}
+	var files []string
+	for i, text := range texts {
+		files = append(files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
+		if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := &api.DiffPlansResponse{}
+	printed(t, want, planDiffCommand(), files...)
+	got, err := p.DiffPlans(t.Context(), &api.DiffPlansRequest{OldText: texts[0], Text: texts[1], Weigh: true})
+	if err != nil || !got.Weighed || got.Update == nil || len(got.Changes) == 0 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	for i, c := range got.Changes {
+		if c.Text == "" {
+			t.Errorf("change %d has no text", i)
+		}
+		c.Text = ""
+	}
+	got.Processes = nil // the command does not say what becomes of them
+	if !proto.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if got, err = p.DiffPlans(t.Context(), &api.DiffPlansRequest{Text: texts[1], Weigh: true}); err != nil || got.Weighed || got.WhyNot == "" {
+		t.Errorf("of a plan that nobody made: %v, %v", got, err)
+	}
+}
+
+// TestOnePlanAtATime: clients do not make a controller compute for them without
+// bound.
+func TestOnePlanAtATime(t *testing.T) {
+	p := newPlanner(t)
+	text := madeText(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if m, err := p.ExplainPlan(ended, &api.ExplainPlanRequest{Text: text}); err == nil {
+		t.Errorf("for a client that is gone: %v", m)
+	}
+	refused := make(chan error, 8)
+	for range cap(refused) {
+		go func() {
+			_, err := p.ExplainPlan(t.Context(), &api.ExplainPlanRequest{Text: text})
+			refused <- err
+		}()
+	}
+	for range cap(refused) {
+		if err := <-refused; err != nil && api.KindOf(err) != codes.ResourceExhausted {
+			t.Error(err)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 		Version: Build().Version, Started: time.Now(),
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-		Planner:  &planning.Planner{Specs: services.All(gateway.Process{})},
+		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), Network: cli.NetworkOf},
 		Configs:  &lateNode{&node},
 		Profiles: &lateNode{&node},
 		Work:     &lateNode{&node},

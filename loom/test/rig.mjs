@@ -58,7 +58,8 @@ export class Rig {
 
   start(name, ...args) {
     const log = openSync(this.logFile(name), "a");
-    const child = spawn(this.weft, args, { stdio: ["ignore", log, log] });
+    const [command, ...rest] = [...(this.through?.[name] ?? []), this.weft, ...args]; // such as taskset
+    const child = spawn(command, rest, { stdio: ["ignore", log, log] });
     child.on("exit", (code) => (child.ended = code ?? -1));
     this.children.push(child);
     return child;

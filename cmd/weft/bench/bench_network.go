@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/sim"
 )
 
@@ -19,6 +20,7 @@ type benchNetworkConfig struct {
 	benchDiscoveryConfig
 	controller string
 	changes    float64 // of links, in a second
+	first      uint64  // number of the first switch
 }
 
 func benchNetworkCommand() *cobra.Command {
@@ -30,9 +32,11 @@ func benchNetworkCommand() *cobra.Command {
 		Long: `Connect simulated switches with links and hosts to a controller that runs, and
 keep them there until interrupted: to look at a large network, on the
 controller's page say. With --changes links go down and up again, as many times
-in a second. Nothing is measured.`,
+in a second. Nothing is measured. With --first, a second network, or the load of
+throughput, fits beside it on the same controller.`,
 		Example: `  weft bench network --switches 1000 --links 3000
   weft bench network --switches 1000 --links 3000 --changes 10
+  weft bench network --switches 40 --links 80 --hosts 0 --first 1001
   weft bench network --topology fat-tree:8 --controller 127.0.0.1:6653`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,9 +47,15 @@ in a second. Nothing is measured.`,
 			if c.changes < 0 || c.changes > 10_000 {
 				return cli.Usagef(cmd, "--changes %g: want 0 to 10,000 in a second", c.changes)
 			}
+			if c.first < 1 || c.first > 1<<40 {
+				return cli.Usagef(cmd, "--first %d: want 1 to 2^40", c.first)
+			}
 			topo, err := c.check(cmd.Flags().Changed)
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)
+			}
+			for i := range topo.Switches {
+				topo.Switches[i].DPID += flow.DPID(c.first - 1)
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
@@ -61,6 +71,7 @@ in a second. Nothing is measured.`,
 	f.IntVar(&c.hosts, "hosts", 1, "hosts of each switch, on a port each")
 	f.StringVar(&version, "openflow", "1.3", "OpenFlow version: 1.0 or 1.3")
 	f.Float64Var(&c.changes, "changes", 0, "changes of links in a second")
+	f.Uint64Var(&c.first, "first", 1, "number of the first switch")
 	return cmd
 }
 

@@ -13,6 +13,8 @@ export interface Console {
   send(octets: Uint8Array): void;
   fit(): void;
   focus(): void;
+  /** end leaves what is shown, and tries to connect no more. */
+  end(): void;
   close(): void;
 }
 
@@ -63,6 +65,10 @@ export function open(parent: HTMLElement, url: URL, label: string, typed: (octet
     send: (octets) => socket?.readyState === WebSocket.OPEN && socket.send(octets as Uint8Array<ArrayBuffer>),
     fit: () => fit.fit(),
     focus: () => term.focus(),
+    end() {
+      gone = true;
+      socket?.close();
+    },
     close() {
       gone = true;
       watch.disconnect();

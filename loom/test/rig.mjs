@@ -81,10 +81,14 @@ export class Rig {
     const args = ["up", ...(plan ? [plan] : []), "--listen", `127.0.0.1:${this.openflow}`, "--http", `127.0.0.1:${this.http}`, "--data-dir", join(this.dir, "data"), "--set", `gateway.lab=${this.socket}`, "--set", `gateway.experiments=${this.experiments}`, ...further];
     this.controllerArgs = args;
     this.controller = this.start("controller", ...args);
-    this.lab = this.start("lab", "lab", "serve", "--socket", this.socket, "--allow", "up,down,exec,capture,run");
+    this.serveLabs();
     this.start("experiments", "experiment", "serve", "--socket", this.experiments, "--dir", join(this.dir, "experiments"));
     await this.answers();
     this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--no-proxy-server", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+  }
+
+  serveLabs() {
+    this.lab = this.start("lab", "lab", "serve", "--socket", this.socket, "--allow", "up,down,exec,capture,run");
   }
 
   async answers() {

@@ -3,6 +3,7 @@ package testbed
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -32,6 +33,8 @@ type Machines struct {
 	// KnownHosts and Identity are files of ssh; empty: those of its configuration.
 	KnownHosts string
 	Identity   string
+	// Alone says that those files are all of ssh's configuration, and count alone.
+	Alone bool
 	// Port is where VXLAN arrives at each machine.
 	Port uint16
 }
@@ -59,6 +62,17 @@ var (
 	hostName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$`)
 	filePath    = regexp.MustCompile(`^/[A-Za-z0-9_./+@-]{1,900}$`)
 )
+
+// CheckFile says why a file cannot be ssh's identity or list of keys.
+func CheckFile(path string) error {
+	if !filePath.MatchString(path) {
+		return fmt.Errorf("%q is not a file for ssh; allowed: a whole path of letters, digits and any of _./+@-", path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("find a file for ssh: %w", err)
+	}
+	return nil
+}
 
 // Read reads a resource file. What is wrong with it comes back as lab.Problems.
 func Read(path string) (*Machines, error) {

@@ -33,6 +33,9 @@ if [ "$(id -u)" = 0 ]; then exec "$@"; else exec sudo -n -- "$@"; fi`
 // nobody anything, and knows the machine's key or refuses it.
 func (m *Machines) argv(k *Machine, terminal bool, command ...string) []string {
 	argv := []string{"ssh", "-e", "none"}
+	if m.Alone {
+		argv = append(argv, "-F", "none", "-o", "IdentityAgent=none")
+	}
 	option := func(o string) { argv = append(argv, "-o", o) }
 	for _, o := range []string{
 		"BatchMode=yes", "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "ConnectTimeout=10", "ConnectionAttempts=1",

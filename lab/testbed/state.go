@@ -24,8 +24,9 @@ type Lab struct {
 	Ready    bool              `json:"ready"` // Up has finished
 	Topology *lab.Topology     `json:"topology"`
 	Mapping  *Mapping          `json:"mapping"`
-	Machines *Machines         `json:"machines"` // those that have a part
-	Programs map[string]string `json:"programs"` // path of weft, by machine
+	Machines *Machines         `json:"machines"`       // those that have a part
+	Programs map[string]string `json:"programs"`       // path of weft, by machine
+	File     string            `json:"file,omitempty"` // text of the lab file, if known
 
 	// Died says which programs of hosts ended within their first second, after Up.
 	Died []error `json:"-"`

@@ -29,29 +29,20 @@ type Options struct {
 	Controllers []string
 	// Program is the path of weft here, which is copied to machines.
 	Program string
+	// File is the text of the lab file, to be kept.
+	File string
 	// Progress, if not nil, receives what is done on each machine, from several goroutines.
 	Progress func(machine, doing string)
 }
+
+// DoneUp is what Progress receives when a machine's part is up.
+const DoneUp = "up"
 
 // Up brings a completed topology up on several machines, all at a time. If it fails on
 // one, or ctx ends, it takes down what it made on all of them. The error says for each machine that
 // failed why.
 func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, error) {
-	if err := lab.Check(t); err != nil {
-		return nil, err
-	}
-	on := *m
-	if len(opt.Controllers) > 0 {
-		copied := *t
-		copied.Controllers, on.Controller = opt.Controllers, ""
-		t = &copied
-	}
-	is, err := Map(t, &on)
-	if err != nil {
-		return nil, err
-	}
-	is.number(t.Name, used())
-	parts, err := Parts(t, &on, is)
+	t, on, is, parts, err := prepare(t, m, opt.Controllers)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +54,7 @@ func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, e
 	if opt.Progress == nil {
 		opt.Progress = func(string, string) {}
 	}
-	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: &on, Programs: map[string]string{}}
+	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: on, Programs: map[string]string{}, File: opt.File}
 	p, err := readProgram(opt.Program)
 	if err != nil {
 		return nil, err
@@ -75,6 +66,32 @@ func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, e
 		return nil, fmt.Errorf("bring lab %s up: %w", l.Name, err)
 	}
 	return l, nil
+}
+
+// Check returns where the nodes would be, or why Up would refuse the lab without asking any
+// machine.
+func Check(t *lab.Topology, m *Machines, controllers []string) (*Mapping, error) {
+	_, _, is, _, err := prepare(t, m, controllers)
+	return is, err
+}
+
+func prepare(t *lab.Topology, m *Machines, controllers []string) (*lab.Topology, *Machines, *Mapping, []Part, error) {
+	on := *m
+	if len(controllers) > 0 {
+		copied := *t
+		copied.Controllers, on.Controller = controllers, ""
+		t = &copied
+	}
+	if err := lab.Check(t); err != nil {
+		return nil, nil, nil, nil, err
+	}
+	is, err := Map(t, &on)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	is.number(t.Name, used())
+	parts, err := Parts(t, &on, is)
+	return t, &on, is, parts, err
 }
 
 func (l *Lab) make(ctx context.Context, p *program, parts map[string]*lab.Topology, progress func(machine, doing string)) error {
@@ -109,7 +126,7 @@ func (l *Lab) make(ctx context.Context, p *program, parts map[string]*lab.Topolo
 			l.Died = append(l.Died, died)
 		}
 		if err == nil {
-			progress(k.Name, "up")
+			progress(k.Name, DoneUp)
 		}
 		return err
 	})

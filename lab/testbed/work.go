@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,6 +185,8 @@ func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) (
 	if opt.Count < 0 {
 		return nil, errors.New("pinging until interrupted does not go over several machines: give a number by -c")
 	}
+	opt.Count, opt.Size, opt.Parallel = cmp.Or(opt.Count, 3), cmp.Or(opt.Size, 56), cmp.Or(opt.Parallel, 16)
+	opt.Interval, opt.Timeout = cmp.Or(opt.Interval, 200*time.Millisecond), cmp.Or(opt.Timeout, time.Second)
 	for _, p := range pairs {
 		for _, h := range []string{p.From, p.To} {
 			if _, ok := l.Topology.HostByName(h); !ok {

@@ -243,7 +243,9 @@ type LabSummary struct {
 	// How many programs its hosts are to run.
 	Programs uint32 `protobuf:"varint,8,opt,name=programs,proto3" json:"programs,omitempty"`
 	// How many of them do.
-	Running       uint32 `protobuf:"varint,9,opt,name=running,proto3" json:"running,omitempty"`
+	Running uint32 `protobuf:"varint,9,opt,name=running,proto3" json:"running,omitempty"`
+	// Of a lab on several machines: their names in its resource file.
+	Machines      []string `protobuf:"bytes,10,rep,name=machines,proto3" json:"machines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,6 +341,13 @@ func (x *LabSummary) GetRunning() uint32 {
 		return x.Running
 	}
 	return 0
+}
+
+func (x *LabSummary) GetMachines() []string {
+	if x != nil {
+		return x.Machines
+	}
+	return nil
 }
 
 // For Lab.CheckLab.
@@ -925,7 +934,10 @@ type UpLabRequest struct {
 	// The lab's name; empty: the file's.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Where the switches connect instead of what the file says, if not empty.
-	Controllers   []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	Controllers []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	// The text of a resource file, at most 64 KiB: the lab is brought up on these machines. It names no
+	// files: neither identity, known_hosts nor weft.
+	Machines      string `protobuf:"bytes,4,opt,name=machines,proto3" json:"machines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +991,13 @@ func (x *UpLabRequest) GetControllers() []string {
 		return x.Controllers
 	}
 	return nil
+}
+
+func (x *UpLabRequest) GetMachines() string {
+	if x != nil {
+		return x.Machines
+	}
+	return ""
 }
 
 // Returned by Lab.UpLab.
@@ -1667,7 +1686,10 @@ type LabDetails struct {
 	// Nodes and links as they are now.
 	Graph *LabGraph `protobuf:"bytes,6,opt,name=graph,proto3" json:"graph,omitempty"`
 	// Where its switches connect.
-	Controllers   []string `protobuf:"bytes,7,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	Controllers []string `protobuf:"bytes,7,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	// Of a lab on several machines: their names. Its state and its links are at most some ten seconds old,
+	// and consoles, captures, programs and usage are not there.
+	Machines      []string `protobuf:"bytes,8,rep,name=machines,proto3" json:"machines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1747,6 +1769,13 @@ func (x *LabDetails) GetGraph() *LabGraph {
 func (x *LabDetails) GetControllers() []string {
 	if x != nil {
 		return x.Controllers
+	}
+	return nil
+}
+
+func (x *LabDetails) GetMachines() []string {
+	if x != nil {
+		return x.Machines
 	}
 	return nil
 }
@@ -1835,7 +1864,9 @@ type LabNode struct {
 	Control string `protobuf:"bytes,11,opt,name=control,proto3" json:"control,omitempty"`
 	// Of an OpenFlow switch: what it has with each controller, in the order of LabDetails.controllers;
 	// none if it is not known.
-	Sessions      []*LabSession `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	Sessions []*LabSession `protobuf:"bytes,12,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Of a lab on several machines: the name of the node's.
+	Machine       string `protobuf:"bytes,13,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1952,6 +1983,13 @@ func (x *LabNode) GetSessions() []*LabSession {
 		return x.Sessions
 	}
 	return nil
+}
+
+func (x *LabNode) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
 }
 
 // What a switch has with a controller, as the switch says.
@@ -3874,7 +3912,7 @@ const file_lab_proto_rawDesc = "" +
 	"\rmost_captures\x18\x05 \x01(\rR\fmostCaptures\"\x11\n" +
 	"\x0fListLabsRequest\";\n" +
 	"\x10ListLabsResponse\x12'\n" +
-	"\x04labs\x18\x01 \x03(\v2\x13.weft.v1.LabSummaryR\x04labs\"\xf0\x01\n" +
+	"\x04labs\x18\x01 \x03(\v2\x13.weft.v1.LabSummaryR\x04labs\"\x8c\x02\n" +
 	"\n" +
 	"LabSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -3885,7 +3923,9 @@ const file_lab_proto_rawDesc = "" +
 	"\x05links\x18\x06 \x01(\rR\x05links\x12 \n" +
 	"\vcontrollers\x18\a \x03(\tR\vcontrollers\x12\x1a\n" +
 	"\bprograms\x18\b \x01(\rR\bprograms\x12\x18\n" +
-	"\arunning\x18\t \x01(\rR\arunning\"%\n" +
+	"\arunning\x18\t \x01(\rR\arunning\x12\x1a\n" +
+	"\bmachines\x18\n" +
+	" \x03(\tR\bmachines\"%\n" +
 	"\x0fCheckLabRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\"\x9a\x01\n" +
 	"\x10CheckLabResponse\x12/\n" +
@@ -3923,11 +3963,12 @@ const file_lab_proto_rawDesc = "" +
 	"\x02of\x18\x01 \x01(\tR\x02of\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\rR\x04line\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
-	"\aallowed\x18\x04 \x01(\tR\aallowed\"X\n" +
+	"\aallowed\x18\x04 \x01(\tR\aallowed\"t\n" +
 	"\fUpLabRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
-	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\"3\n" +
+	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12\x1a\n" +
+	"\bmachines\x18\x04 \x01(\tR\bmachines\"3\n" +
 	"\rUpLabResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03lab\x18\x02 \x01(\tR\x03lab\"m\n" +
@@ -3968,7 +4009,7 @@ const file_lab_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\"!\n" +
 	"\rGetLabRequest\x12\x10\n" +
-	"\x03lab\x18\x01 \x01(\tR\x03lab\"\xcb\x01\n" +
+	"\x03lab\x18\x01 \x01(\tR\x03lab\"\xe7\x01\n" +
 	"\n" +
 	"LabDetails\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -3977,10 +4018,11 @@ const file_lab_proto_rawDesc = "" +
 	"\x04file\x18\x04 \x01(\tR\x04file\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\tR\brevision\x12'\n" +
 	"\x05graph\x18\x06 \x01(\v2\x11.weft.v1.LabGraphR\x05graph\x12 \n" +
-	"\vcontrollers\x18\a \x03(\tR\vcontrollers\"Z\n" +
+	"\vcontrollers\x18\a \x03(\tR\vcontrollers\x12\x1a\n" +
+	"\bmachines\x18\b \x03(\tR\bmachines\"Z\n" +
 	"\bLabGraph\x12&\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x10.weft.v1.LabNodeR\x05nodes\x12&\n" +
-	"\x05links\x18\x02 \x03(\v2\x10.weft.v1.LabLinkR\x05links\"\xbf\x02\n" +
+	"\x05links\x18\x02 \x03(\v2\x10.weft.v1.LabLinkR\x05links\"\xd9\x02\n" +
 	"\aLabNode\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -3994,7 +4036,8 @@ const file_lab_proto_rawDesc = "" +
 	"\bprograms\x18\n" +
 	" \x03(\v2\x13.weft.v1.LabProgramR\bprograms\x12\x18\n" +
 	"\acontrol\x18\v \x01(\tR\acontrol\x12/\n" +
-	"\bsessions\x18\f \x03(\v2\x13.weft.v1.LabSessionR\bsessions\"^\n" +
+	"\bsessions\x18\f \x03(\v2\x13.weft.v1.LabSessionR\bsessions\x12\x18\n" +
+	"\amachine\x18\r \x01(\tR\amachine\"^\n" +
 	"\n" +
 	"LabSession\x12\x1e\n" +
 	"\n" +

@@ -57,8 +57,9 @@ type LabClient interface {
 	// as weft lab map says it. No machine is asked, and nothing is made.
 	MapLabTestbed(ctx context.Context, in *MapLabTestbedRequest, opts ...grpc.CallOption) (*MapLabTestbedResponse, error)
 	// Begins to bring a lab up, and answers at once with the job that does. Needs the service's
-	// allowance up, and run if hosts of the file run programs. InvalidArgument, with lines, if something
-	// in the file is wrong; AlreadyExists if a lab of that name is up.
+	// allowance up, and run if hosts of the file run programs; with machines an identity of ssh that the
+	// service was started with. InvalidArgument, with lines, if something in the file is wrong;
+	// AlreadyExists if a lab of that name is up.
 	UpLab(ctx context.Context, in *UpLabRequest, opts ...grpc.CallOption) (*UpLabResponse, error)
 	// Begins to make a running lab what a changed file says, where only what differs is touched, and
 	// answers with what differs and the job that does it; or only says what differs. Needs the allowance
@@ -326,8 +327,9 @@ type LabServer interface {
 	// as weft lab map says it. No machine is asked, and nothing is made.
 	MapLabTestbed(context.Context, *MapLabTestbedRequest) (*MapLabTestbedResponse, error)
 	// Begins to bring a lab up, and answers at once with the job that does. Needs the service's
-	// allowance up, and run if hosts of the file run programs. InvalidArgument, with lines, if something
-	// in the file is wrong; AlreadyExists if a lab of that name is up.
+	// allowance up, and run if hosts of the file run programs; with machines an identity of ssh that the
+	// service was started with. InvalidArgument, with lines, if something in the file is wrong;
+	// AlreadyExists if a lab of that name is up.
 	UpLab(context.Context, *UpLabRequest) (*UpLabResponse, error)
 	// Begins to make a running lab what a changed file says, where only what differs is touched, and
 	// answers with what differs and the job that does it; or only says what differs. Needs the allowance

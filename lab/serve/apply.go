@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 // ApplyLab makes a running lab what a changed file says, or says what differs (api.LabServer).
@@ -31,6 +32,9 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 	name := t.Name
 	if req.GetLab() != "" {
 		name = req.GetLab()
+	}
+	if testbed.Exists(name) {
+		return nil, api.Errorf(codes.FailedPrecondition, "lab %s is on several machines, and cannot be changed: take it down, and bring it up again", name)
 	}
 	if err := unchanged(name, req.GetMadeFrom()); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 const (
@@ -192,8 +193,12 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	if req.GetName() != "" {
 		as = req.GetName()
 	}
-	if lab.Exists(as) {
+	if lab.Exists(as) || testbed.Exists(as) {
 		return nil, api.Errorf(codes.AlreadyExists, "lab %s is up already: take it down, apply the file to it, or give this one another name", as)
+	}
+	if req.GetMachines() != "" {
+		t.Name = as
+		return s.upFar(ctx, req, t)
 	}
 	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "up", as, nodesOf(t), func(ctx context.Context, j *job) error {
 		l, err := lab.Up(ctx, t, lab.Options{

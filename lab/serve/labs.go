@@ -28,7 +28,9 @@ func (s *server) ListLabs(ctx context.Context, _ *api.ListLabsRequest) (*api.Lis
 			Programs: uint32(l.Programs), Running: uint32(l.Running),
 		})
 	}
-	return resp, nil
+	far, err := s.farLabs()
+	resp.Labs = append(resp.Labs, far...)
+	return resp, err
 }
 
 func stamp(t time.Time) string {
@@ -86,6 +88,9 @@ func (s *server) DownLab(ctx context.Context, req *api.DownLabRequest) (*api.Dow
 	if err := s.jobs.idle(req.GetLab()); err != nil {
 		return nil, err
 	}
+	if far := s.far(req.GetLab()); far != nil {
+		return s.downFar(ctx, far)
+	}
 	was := lab.Exists(req.GetLab())
 	// Half a lab is worse than one that is taken down after its caller has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -101,6 +106,9 @@ func (s *server) DownLab(ctx context.Context, req *api.DownLabRequest) (*api.Dow
 
 // GetLab answers what a lab is (api.LabServer).
 func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDetails, error) {
+	if far := s.far(req.GetLab()); far != nil {
+		return s.getFar(far), nil
+	}
 	l, err := open(req.GetLab())
 	if err != nil {
 		return nil, err

@@ -16,11 +16,21 @@ import (
 
 // SetLabLink changes a link (api.LabServer).
 func (s *server) SetLabLink(ctx context.Context, req *api.SetLabLinkRequest) (*api.LabLink, error) {
+	if far := s.far(req.GetLab()); far != nil {
+		return s.setFarLink(ctx, far, req)
+	}
 	l, err := open(req.GetLab())
 	if err != nil {
 		return nil, err
 	}
-	k, err := findLink(l, req.GetLink())
+	links, err := l.Links()
+	if err != nil {
+		return nil, err
+	}
+	k, err := findLink(l.Name(), links, req.GetLink())
+	if a, b, ok := strings.Cut(req.GetLink(), " "); ok && err != nil {
+		k, err = l.Link(a, b)
+	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -54,22 +64,18 @@ func (s *server) SetLabLink(ctx context.Context, req *api.SetLabLinkRequest) (*a
 	return linkOf(k), nil
 }
 
-// findLink returns the link that the service calls so, or the one between two
-// ends with a space between them.
-func findLink(l *lab.Lab, name string) (lab.LinkStatus, error) {
-	links, err := l.Links()
-	if err != nil {
-		return lab.LinkStatus{}, err
-	}
+// findLink returns the link that the service calls so.
+func findLink(of string, links []lab.LinkStatus, name string) (lab.LinkStatus, error) {
 	for _, k := range links {
 		if linkName(k) == name {
 			return k, nil
 		}
 	}
-	if a, b, ok := strings.Cut(name, " "); ok {
-		return l.Link(a, b)
+	such := ""
+	if len(links) > 0 {
+		such = ", such as " + linkName(links[0])
 	}
-	return lab.LinkStatus{}, fmt.Errorf("lab %s has no link %q; links are called as its graph does, such as %s, or by their two ends, such as \"s1 s2\"", l.Name(), name, linkName(links[0]))
+	return lab.LinkStatus{}, fmt.Errorf("lab %s has no link %q; links are called as its graph does%s, or by their two ends, such as \"s1 s2\"", of, name, such)
 }
 
 // stateOf returns the state that a link is to have, and whether one is asked for.
@@ -132,19 +138,39 @@ func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.Pin
 	if req.GetCount() > most {
 		return nil, api.Errorf(codes.InvalidArgument, "count: %d packets; allowed: at most %d", req.GetCount(), most)
 	}
-	l, release, err := s.measure(req.GetLab())
+	r, err := s.ping(ctx, req)
 	if err != nil {
 		return nil, err
-	}
-	defer release()
-	r, err := l.Ping(ctx, req.GetFrom(), req.GetTo(), lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())})
-	if err != nil {
-		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return &api.PingLabResponse{
 		From: r.From, To: r.To, Sent: uint32(r.Sent), Received: uint32(r.Received),
 		MinMs: r.Min, AvgMs: r.Avg, MaxMs: r.Max, OutageMs: r.Outage, Error: r.Error,
 	}, nil
+}
+
+func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r lab.PingResult, err error) {
+	pair, o := lab.Pair{From: req.GetFrom(), To: req.GetTo()}, lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
+	if far := s.far(req.GetLab()); far != nil {
+		release, err := s.measures.take()
+		if err != nil {
+			return r, err
+		}
+		defer release()
+		all, err := far.Ping(ctx, []lab.Pair{pair}, o)
+		if err != nil {
+			return r, api.Errorf(codes.FailedPrecondition, "%w", err)
+		}
+		return all[0], nil
+	}
+	l, release, err := s.measure(req.GetLab())
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	if r, err = l.Ping(ctx, pair.From, pair.To, o); err != nil {
+		return r, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	return r, nil
 }
 
 // measure opens a lab for a measurement, of which there are only so many at once.

@@ -254,3 +254,21 @@ func TestGarbage(t *testing.T) {
 	}
 	c.call("GET", "/v1/lab", nil, &api.LabServiceInfo{})
 }
+
+// TestMachinesRefused: without an identity of its own the service reaches no machine, whatever
+// a request names.
+func TestMachinesRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t, AllowUp)
+	for _, machines := range []string{"machines: [{name: m1, ssh: root@192.0.2.1}]", "machines: [{name: m1, ssh: root@192.0.2.1}]\nidentity: /root/.ssh/id_rsa"} {
+		status, said := c.try("POST", "/v1/lab/labs:up", &api.UpLabRequest{File: "switches: [{name: s1}]\nname: nowhere\n", Machines: machines}, nil)
+		if status != http.StatusForbidden || !strings.Contains(said, "--ssh-identity") {
+			t.Errorf("%d %s", status, said)
+		}
+	}
+	for _, o := range []Options{{SSHIdentity: "/etc/hosts"}, {SSHIdentity: "/nowhere", SSHKnownHosts: "/etc/hosts"}, {SSHIdentity: "/etc/a b", SSHKnownHosts: "/etc/hosts"}} {
+		if o.Check() == nil {
+			t.Errorf("%+v is allowed", o)
+		}
+	}
+}

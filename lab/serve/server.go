@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 // What Options.Allow may name: each is to be root on the machine.
@@ -49,14 +50,29 @@ type Options struct {
 	// Version and Program are of weft: what is run for keepers and in hosts.
 	Version string
 	Program string
-	Log     *slog.Logger
+	// SSHIdentity and SSHKnownHosts are files of ssh by which other machines are reached; empty:
+	// none is.
+	SSHIdentity   string
+	SSHKnownHosts string
+	Log           *slog.Logger
 }
 
 // Check says what is wrong with the options.
 func (o Options) Check() error {
 	for _, a := range o.Allow {
 		if !slices.Contains(Allowances(), a) {
-			return fmt.Errorf("%q cannot be allowed; allowed: %s", a, strings.Join(Allowances(), ", "))
+			return fmt.Errorf("--allow: %q cannot be allowed; allowed: %s", a, strings.Join(Allowances(), ", "))
+		}
+	}
+	if (o.SSHIdentity == "") != (o.SSHKnownHosts == "") {
+		return errors.New("an identity of ssh and the keys of the machines that it is for go together: give --ssh-identity and --ssh-known-hosts, or neither")
+	}
+	for _, path := range []string{o.SSHIdentity, o.SSHKnownHosts} {
+		if path == "" {
+			continue
+		}
+		if err := testbed.CheckFile(path); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -85,10 +101,11 @@ type server struct {
 	measures limiter
 	captures limiter
 	usages   usages
+	fars     fars
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	s := &server{o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures")}
+	s := &server{o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures"), fars: fars{of: map[string]*far{}}}
 	s.consoles.attached = newLimiter(maxAttached, "attached consoles")
 	return s
 }
@@ -122,6 +139,9 @@ func (s *server) allowed(what string) error {
 
 // open returns the lab of a name.
 func open(name string) (*lab.Lab, error) {
+	if testbed.Exists(name) {
+		return nil, api.Errorf(codes.FailedPrecondition, "lab %s is on several machines, where this does not work: use weft lab on the machine of the node", name)
+	}
 	l, err := lab.Open(name)
 	if err != nil {
 		return nil, api.Errorf(codes.NotFound, "%w", err)

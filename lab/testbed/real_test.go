@@ -1,10 +1,14 @@
 package testbed
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weft-sdn/weft/lab"
 )
@@ -63,7 +67,7 @@ func TestMachines(t *testing.T) {
 	}
 	var pings []lab.PingResult
 	for _, args := range [][]string{{"h1", "h2", "--size", "1472"}, {"v1", "v2", "--size", "1472"}, {"h2", "h1", "-6", "--size", "1452"}} {
-		if s.labJSON(&pings, append(append([]string{"ping"}, args...), "-i", "10ms", "-c", "20", "-W", "10s")...); pings[0].Received != 20 {
+		if s.labJSON(&pings, append(append([]string{"ping"}, args...), "-i", "10ms", "-c", "10", "-W", "10s")...); pings[0].Received != 10 {
 			t.Errorf("%v", pings)
 		}
 	}
@@ -91,8 +95,8 @@ func TestMachines(t *testing.T) {
 	if n := len(links); n != 5 || links[4] != link {
 		t.Errorf("%v", links)
 	}
-	out, _ = s.lab(1, "ping", "h1", "h2", "-i", "5ms", "-c", "200", "-o", "json")
-	if lost := strings.Contains(out, `"received": 200`) || strings.Contains(out, `"received": 0`); lost {
+	out, _ = s.lab(1, "ping", "h1", "h2", "-i", "5ms", "-c", "100", "-o", "json")
+	if lost := strings.Contains(out, `"received": 100`) || strings.Contains(out, `"received": 0`); lost {
 		t.Error(out)
 	}
 	s.lab(0, "link", "s1", "s2", "set", "--loss", "0%")
@@ -136,8 +140,8 @@ func TestMachines(t *testing.T) {
 		t.Error(said)
 	}
 	none()
+	s.service(name)
 	// One that is gone while the lab is up: said by list and down, and known until it is back.
-	s.lab(0, "up", file, "--machines", machines)
 	s.in(s.hub, "ip", "route", "add", "unreachable", "198.51.100.2/32")
 	if s.labJSON(&labs, "list"); !strings.HasPrefix(labs[0].State, "broken: machine m2") {
 		t.Errorf("%+v", labs)
@@ -151,4 +155,96 @@ func TestMachines(t *testing.T) {
 	s.in(s.hub, "ip", "route", "delete", "unreachable", "198.51.100.2/32")
 	s.lab(0, "down", name)
 	none()
+}
+
+// service brings the lab up by weft lab serve, with the identity and the machines' keys that the
+// service has, and with no other files.
+func (s *site) service(name string) {
+	s.t.Helper()
+	ask := s.serve("--allow", "up,down", "--ssh-identity", s.path("identity"), "--ssh-known-hosts", s.path("known_hosts"))
+	text := strings.NewReplacer("known_hosts: known_hosts\n", "", "identity: identity\n", "", ", weft: %s", "").Replace(two)
+	up := func(machines string) map[string]string {
+		return map[string]string{"file": fmt.Sprintf(spreadNet, name), "machines": machines}
+	}
+	for want, machines := range map[string]string{
+		"names no files of ssh": text + "identity: " + s.path("identity") + "\n",
+		"names no program":      fmt.Sprintf(strings.ReplaceAll(two, "known_hosts: known_hosts\nidentity: identity\n", ""), "/bin/sh"),
+		"is not where ssh goes": "machines: [{name: m1, ssh: '-oProxyCommand=x'}]",
+	} {
+		if said := ask("labs:up", up(machines), nil); !strings.Contains(said, want) {
+			s.t.Errorf("%s; want %q", said, want)
+		}
+	}
+	var begun struct{ Job, Lab string }
+	ask("labs:up", up(text), &begun)
+	var job struct {
+		Done  bool
+		Error string
+		Steps []struct{ Node, State, Text string }
+	}
+	for end := time.Now().Add(time.Minute); !job.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		ask("jobs/"+begun.Job, nil, &job)
+	}
+	if !job.Done || job.Error != "" || len(job.Steps) != 6 || job.Steps[1].Node != "s2" || job.Steps[1].State != "done" || job.Steps[1].Text != "machine m2: up" {
+		s.t.Fatalf("%+v", job)
+	}
+	var details struct {
+		State    string
+		Machines []string
+		Graph    struct {
+			Nodes []struct{ Name, Machine string }
+		}
+	}
+	ask("labs/"+name, nil, &details)
+	if details.State != "up" || len(details.Machines) != 2 || details.Graph.Nodes[1].Machine != "m2" {
+		s.t.Errorf("%+v", details)
+	}
+	var ping struct{ Sent, Received int }
+	if said := ask("labs/"+name+"/ping", map[string]string{"from": "h1", "to": "h2"}, &ping); ping.Sent != 3 || ping.Received == 0 {
+		s.t.Error(said)
+	}
+	if said := ask("labs/"+name+"/links:set", map[string]any{"link": "s1 s2", "down": true}, nil); !strings.Contains(said, `"down"`) {
+		s.t.Error(said)
+	}
+	if said := ask("labs/"+name+"/iperf", map[string]string{"from": "h1", "to": "h2"}, nil); !strings.Contains(said, "on several machines") {
+		s.t.Error(said)
+	}
+}
+
+// serve starts weft lab serve where weft is called. What it returns asks a path, with a body if there is one.
+func (s *site) serve(args ...string) func(path string, body, to any) string {
+	s.t.Helper()
+	socket := s.path("lab.sock")
+	enter := []string{"-t", fmt.Sprint(s.hub), "-n", "-m", "--"}
+	cmd := exec.Command("nsenter", append(append(enter, s.weft, "lab", "serve", "--socket", socket), args...)...)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("weft lab serve: %v", err)
+		}
+	})
+	return func(path string, body, to any) string {
+		s.t.Helper()
+		curl := []string{"-s", "--retry", "20", "--retry-connrefused", "--retry-all-errors", "--retry-delay", "1", "--unix-socket", socket, "http://lab/v1/lab/" + path}
+		if body != nil {
+			b, err := json.Marshal(body)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			curl = append(curl, "-d", string(b))
+		}
+		out, err := exec.CommandContext(s.t.Context(), "curl", curl...).CombinedOutput()
+		if err != nil {
+			s.t.Fatalf("%s: %v: %s", path, err, out)
+		}
+		if to != nil {
+			if err := json.Unmarshal(out, to); err != nil {
+				s.t.Fatalf("%s: %v: %s", path, err, out)
+			}
+		}
+		return string(out)
+	}
 }

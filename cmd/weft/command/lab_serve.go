@@ -3,6 +3,7 @@ package command
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,15 +31,30 @@ be root on this machine is refused unless --allow names it:
   down     take labs down
   run      programs in the hosts of labs that are brought up or changed
 
+With --ssh-identity and --ssh-known-hosts labs may be brought up on other machines,
+too: on those whose keys are in that file, with that identity, which is all of ssh's
+configuration that counts. The files are read as root.
+
 Labs are those of weft lab up and weft lab list; they go on when the service
 ends. Consoles and captures end with it. Needs root.`,
 		Example: `  weft lab serve --allow up,down,exec,capture
   weft up --set gateway.lab=/run/weft/lab.sock
+  weft lab serve --allow up,down --ssh-identity /etc/weft/id_ed25519 --ssh-known-hosts /etc/weft/known_hosts
   weft lab serve --socket /run/lab/lab.sock --group lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, path := range []*string{&o.SSHIdentity, &o.SSHKnownHosts} {
+				if *path == "" {
+					continue
+				}
+				whole, err := filepath.Abs(*path)
+				if err != nil {
+					return err
+				}
+				*path = whole
+			}
 			if err := o.Check(); err != nil {
-				return cli.Usagef(cmd, "--allow: %v", err)
+				return cli.Usagef(cmd, "%v", err)
 			}
 			exe, err := os.Executable()
 			if err != nil {
@@ -59,6 +75,10 @@ ends. Consoles and captures end with it. Needs root.`,
 	f.StringVar(&o.Socket, "socket", "/run/weft/lab.sock", "the Unix socket to answer at")
 	f.StringVar(&o.Group, "group", "", socketGroupHelp)
 	f.StringSliceVar(&o.Allow, "allow", nil, "what else to allow, with commas between: "+strings.Join(serve.Allowances(), ", "))
+	f.StringVar(&o.SSHIdentity, "ssh-identity", "", "file with ssh's key for other machines (a private key without a passphrase)")
+	f.StringVar(&o.SSHKnownHosts, "ssh-known-hosts", "", "file with the keys of the machines on which labs may be brought up")
+	cmd.MarkFlagFilename("ssh-identity")
+	cmd.MarkFlagFilename("ssh-known-hosts")
 	cmd.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions(serve.Allowances(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -5,6 +5,7 @@ import { ApiError, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
 import type { Design } from "./design.svelte";
 import { Services } from "./services.svelte";
+import { controllerOf } from "./testbed";
 import { service, sleep, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
 
 /** Live is what is known of the machine's lab service. */
@@ -99,8 +100,8 @@ export class Live {
     void this.look();
   }
 
-  /** deploy checks the text and brings its lab up, or shows what applying it would change. */
-  async deploy(controllers: string[]) {
+  /** deploy checks the text and brings its lab up, on machines if a resource file is given, or shows what applying it would change. */
+  async deploy(controllers: string[], machines = "") {
     const { design } = this;
     this.error = "";
     this.busy = "checking";
@@ -119,12 +120,13 @@ export class Live {
         await this.services.look();
         return;
       }
-      const own = await this.apart(text, checked.nodes, controllers);
+      const at = machines ? controllerOf(machines) : "";
+      const own = await this.apart(text, checked.nodes, at ? [at] : controllers);
       if (own !== text) {
         design.edit(own, "numbers and addresses that no running lab has");
         design.tell("switches and hosts got numbers and addresses that no running lab has");
       }
-      const begun = await service.up(own, controllers);
+      const begun = await service.up(own, controllers, machines);
       await this.work(begun.job ?? "", begun.lab ?? checked.name);
     } catch (err) {
       this.fail(err);

@@ -11,6 +11,7 @@ export interface Summary {
   switches?: number;
   hosts?: number;
   links?: number;
+  machines?: string[];
 }
 export interface LiveNode {
   name?: string;
@@ -45,6 +46,7 @@ export interface Details {
   revision?: string;
   graph?: { nodes?: LiveNode[]; links?: LiveLink[] };
   controllers?: string[];
+  machines?: string[];
 }
 export interface Job {
   job?: string;
@@ -143,7 +145,7 @@ export const service = {
     const r = await post<{ problems?: Array<Partial<Problem>>; remarks?: string[]; name?: string; graph?: { nodes?: Numbered[] } }>(`${base}/labs:check`, { file });
     return { problems: (r.problems ?? []).map((p) => ({ line: p.line ?? 0, text: p.text ?? "", allowed: p.allowed })), remarks: r.remarks ?? [], name: r.name ?? "", nodes: r.graph?.nodes ?? [] };
   },
-  up: (file: string, controllers: string[]) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers }),
+  up: (file: string, controllers: string[], machines: string) => post<{ job?: string; lab?: string }>(`${base}/labs:up`, { file, controllers, machines }),
   map: (file: string, machines: string) => post<Mapped>(`${base}/testbeds:map`, { file, machines }),
   apply: (file: string, lab: string, madeFrom: string, dryRun: boolean) => post<Difference>(`${base}/labs:apply`, { file, lab, made_from: madeFrom, dry_run: dryRun }),
   job: (job: string) => get<Job>(`${base}/jobs/${encodeURIComponent(job)}`),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { names, place } from "./testbed";
+import { controllerOf, names, place } from "./testbed";
 
 const text = `# two machines
 machines:
@@ -20,4 +20,5 @@ test("a node is placed by hand, and left to the mapping again, and nothing else 
   expect(place(text, "s2", "m2")).toBe(text.replace("[s2, h2]", "[h2, s2]"));
   expect(place("machines: [", "s1", "m1")).toBe("machines: [");
   expect(names("[]")).toEqual([]);
+  expect([controllerOf(text), controllerOf("machines: []"), controllerOf("a: [")]).toEqual(["tcp:192.0.2.9:6653", "", ""]);
 });

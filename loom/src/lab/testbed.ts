@@ -11,6 +11,7 @@ export const mostOctets = 64 << 10;
 export const example = `machines:
   - {name: m1, ssh: root@192.0.2.1}
   - {name: m2, ssh: root@192.0.2.2}
+controller: tcp:192.0.2.9:6653
 `;
 
 export interface Mapped {
@@ -28,6 +29,12 @@ function machinesOf(text: string): YAMLMap[] {
 
 /** names returns the machines that a resource file has. */
 export const names = (text: string): string[] => machinesOf(text).map((m) => textOf(find(m, "name")?.value)).filter(Boolean);
+
+/** controllerOf returns where a resource file says that machines reach the controller; empty if it does not. */
+export function controllerOf(text: string): string {
+  const doc = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, logLevel: "silent" });
+  return doc.errors.length === 0 && isMap(doc.contents) ? textOf(find(doc.contents, "controller")?.value) : "";
+}
 
 /** place returns the text with a node on a machine, and on no other; "" leaves it to the mapping. */
 export function place(text: string, node: string, machine: string): string {

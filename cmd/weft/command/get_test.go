@@ -66,6 +66,7 @@ func TestOutputForms(t *testing.T) {
 
 // Every command has an example, and every flag and command of an example exists.
 func TestExamples(t *testing.T) {
+	root := rootCommand()
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -85,7 +86,6 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: example %q does not begin with weft", c.CommandPath(), line)
 				continue
 			}
-			root := rootCommand()
 			found, rest, err := root.Find(words[1:])
 			if err != nil {
 				t.Errorf("%s: example %q: %v", c.CommandPath(), line, err)
@@ -96,7 +96,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
-	visit(rootCommand())
+	visit(root)
 }
 
 // shellWords splits a command line as a shell does, up to a comment or a pipe.

@@ -114,15 +114,21 @@ func weftCommand(args ...string) (status int, stdout, stderr string) {
 	if args[0] == "up" || args[0] == "worker" {
 		args = append(args, "--user", "root")
 	}
-	var out, errs bytes.Buffer
 	if args[0] == "worker" { // it executes its program anew: that would be all tests, from the first on
-		cmd := exec.Command(os.Args[0], args...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asWeft+"=1"), &out, &errs
-		_ = cmd.Run() // its status says so
-		return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+		return weftProcess(args...)
 	}
+	var out, errs bytes.Buffer
 	status = execute(args, &out, &errs)
 	return status, out.String(), errs.String()
+}
+
+// weftProcess is weftCommand in a process of its own.
+func weftProcess(args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asWeft+"=1"), &out, &errs
+	_ = cmd.Run() // its status says so
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
 // golden compares text with a file of testdata.

@@ -88,10 +88,11 @@ func TestPlanPartition(t *testing.T) {
 }
 
 // TestPlanPartitionAuto: prediction and measurement are side by side, and the
-// number chosen is one of the curve's.
+// number chosen is one of the curve's. What measures has a process of its own: here the
+// garbage of all tests before would be collected each time.
 func TestPlanPartitionAuto(t *testing.T) {
 	for _, after := range []string{"failure", "start"} {
-		status, out, errs := weftCommand("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after, "-o", "json")
+		status, out, errs := weftProcess("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after, "-o", "json")
 		var r planner.PartitionReport
 		if err := json.Unmarshal([]byte(out), &r); status != 0 || err != nil {
 			t.Fatalf("status %d, %v, %s", status, err, errs)
@@ -110,11 +111,11 @@ func TestPlanPartitionAuto(t *testing.T) {
 		if !slices.Equal(numbers, []int{1, 2, 3, 6}) || !slices.Contains(numbers, c.Partitions) || len(r.Partitions) != c.Partitions || c.Constants == nil {
 			t.Errorf("after %s: numbers %v, chosen %d", after, numbers, c.Partitions)
 		}
-		if status, out, errs = weftCommand("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after); status != 0 || !strings.Contains(out, "MEASURED MS") || !strings.Contains(out, "chosen") {
+		if status, out, errs = weftProcess("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after); status != 0 || !strings.Contains(out, "MEASURED MS") || !strings.Contains(out, "chosen") {
 			t.Errorf("status %d, %s%s", status, out, errs)
 		}
 	}
-	status, out, errs := weftCommand("plan", "partition", "--network", "ring:n=8", "--max", "4", "--failures", "0", "--apart", "s1,s5", "-o", "json")
+	status, out, errs := weftProcess("plan", "partition", "--network", "ring:n=8", "--max", "4", "--failures", "0", "--apart", "s1,s5", "-o", "json")
 	var r planner.PartitionReport
 	if err := json.Unmarshal([]byte(out), &r); status != 0 || err != nil {
 		t.Fatalf("status %d, %v, %s", status, err, errs)
@@ -146,7 +147,7 @@ func TestPlanPartitionRefuses(t *testing.T) {
 		{"at most 1000", []string{"--network", "hydra", "--partitions", "2", "-o", "svg"}},
 		{"method \"best\"", []string{"--network", "ring:n=6", "--partitions", "2", "--method", "best"}},
 	} {
-		status, out, errs := weftCommand(append([]string{"plan", "partition"}, c.args...)...)
+		status, out, errs := weftProcess(append([]string{"plan", "partition"}, c.args...)...)
 		if status == 0 || out != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: status %d, %q, %q, want %q", c.args, status, out, errs, c.want)
 		}

@@ -89,7 +89,7 @@ export const more = [
       const page = await open(rig, "#/services?tab=crossings");
       await page.getByRole("table", { name: "Messages between services" }).getByText("grpc").first().waitFor();
       const board = await open(rig, "#/services");
-      const over = board.getByRole("img", { name: "Messages between services" });
+      const over = board.getByRole("img", { name: "Messages between processes" });
       await over.getByText(/\/s/).first().waitFor({ timeout: 30000 });
       await board.getByRole("checkbox", { name: "packets on their way" }).check();
       const lab = [...rig.labs][0];

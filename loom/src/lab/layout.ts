@@ -97,8 +97,24 @@ function force(nodes: string[], links: Array<[string, string]>): Map<string, Pos
   return new Map([...arrange(nodes, links)].map(([n, p]) => [n, [p.x * scale, p.y * scale]]));
 }
 
-/** around stands small nodes at those they are joined to, away from the middle. */
+/** free returns the middle of the widest angle at a node in which nothing is drawn;
+ * of several, one that leads away from the middle of the drawing. */
+function free(p: Position, others: Position[], outward: number): number {
+  const taken = others.map((q) => Math.atan2(q[1] - p[1], q[0] - p[0])).sort((a, b) => a - b);
+  let [best, found] = [-Infinity, outward];
+  taken.forEach((a, i) => {
+    const width = (i + 1 < taken.length ? taken[i + 1] : taken[0] + 2 * Math.PI) - a;
+    const middle = a + width / 2;
+    const good = width + Math.cos(middle - outward) / 2;
+    if (good > best) [best, found] = [good, middle];
+  });
+  return found;
+}
+
+/** around stands small nodes at those they are joined to, where there is room. */
 function around(drawn: Drawn, at: Map<string, Position>) {
+  const big = [...at];
+  const joined = neighbours([...at.keys()], drawn.links);
   let [mx, my] = [0, 0];
   for (const [x, y] of at.values()) [mx, my] = [mx + x / at.size, my + y / at.size];
   const of = new Map<string, string[]>();
@@ -114,9 +130,11 @@ function around(drawn: Drawn, at: Map<string, Position>) {
   }
   for (const [o, all] of of) {
     const p = at.get(o);
+    const outward = !p || Math.hypot(p[0] - mx, p[1] - my) < 1 ? -Math.PI / 2 : Math.atan2(p[1] - my, p[0] - mx);
+    const near = !p || big.length > 500 ? [] : big.filter(([n, q]) => n !== o && Math.hypot(q[0] - p[0], q[1] - p[1]) < 2 * gap).map(([, q]) => q);
+    const away = p ? free(p, [...near, ...(joined.get(o) ?? []).map((n) => at.get(n)!)], outward) : outward;
     all.forEach((s, i) => {
       if (!p) return at.set(s, [mx + i * gap, my - gap * 3]);
-      const away = Math.hypot(p[0] - mx, p[1] - my) < 1 ? -Math.PI / 2 : Math.atan2(p[1] - my, p[0] - mx);
       const spread = all.length > 1 ? (i - (all.length - 1) / 2) * Math.min(0.9, (2 * Math.PI) / all.length) : 0;
       const far = gap * 0.75 * (1 + Math.floor(all.length / 8) * 0.3);
       return at.set(s, [p[0] + far * Math.cos(away + spread), p[1] + far * Math.sin(away + spread)]);

@@ -6,27 +6,30 @@ export interface Point {
   y: number;
 }
 
-/** Flow is what one service sends another in a different process. */
+/** Flow is what the processes of one worker send those of another. */
 export interface Flow {
-  from: string;
+  from: string; // the services of the busiest of its messages
   to: string;
   perS: number;
   p50: number; // of the busiest of its messages, microseconds
 }
 
 const least = 0.05; // messages per second that are drawn
-const most = 40; // arrows, the busiest; the table has all
+const most = 24; // arrows, the busiest; the table has all
 
-/** flows sums up what crosses processes, by services, the busiest first. */
+// Replicas are one on the board.
+const worker = (process = "") => process.replace(/-\d+$/, "");
+
+/** flows sums up what crosses processes, by workers, the busiest first. */
 export function flows(crossings: Crossing[]): Flow[] {
   const by = new Map<string, Flow & { busiest: number }>();
   for (const c of crossings) {
     if (!c.from || !c.to || c.from_process === c.to_process) continue;
-    const key = c.from + " " + c.to;
+    const key = worker(c.from_process) + " " + worker(c.to_process);
     let f = by.get(key);
-    if (!f) by.set(key, (f = { from: c.from, to: c.to, perS: 0, p50: 0, busiest: -1 }));
+    if (!f) by.set(key, (f = { from: "", to: "", perS: 0, p50: 0, busiest: -1 }));
     f.perS += c.per_s ?? 0;
-    if ((c.per_s ?? 0) > f.busiest) [f.busiest, f.p50] = [c.per_s ?? 0, c.p50_us ?? 0];
+    if ((c.per_s ?? 0) > f.busiest) [f.from, f.to, f.busiest, f.p50] = [c.from, c.to, c.per_s ?? 0, c.p50_us ?? 0];
   }
   return [...by.values()].filter((f) => f.perS >= least).map(({ busiest: _, ...f }) => f).sort((a, b) => b.perS - a.perS).slice(0, most);
 }

@@ -1,12 +1,12 @@
 // Makes the pictures of docs/images that show Loom, on a real controller and lab:
-//   node test/pictures.mjs ../bin/weft ../docs/images
+//   node loom/test/pictures.mjs bin/weft docs/images
 import { join, resolve } from "node:path";
 
 import { Rig, sleep, until } from "./rig.mjs";
 import { discovered } from "./workflows.mjs";
 
 const rig = new Rig(resolve(process.argv[2] ?? "../bin/weft"));
-const folder = resolve(process.argv[3] ?? "../docs/images");
+const folder = resolve(process.argv[3] ?? "docs/images");
 const view = { viewport: { width: 1280, height: 720 } };
 
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void rig.down().finally(() => process.exit(130)));
@@ -31,6 +31,7 @@ try {
   const services = await rig.page("#/services", view);
   const over = services.getByRole("img", { name: "Messages between processes" });
   await over.getByText(/\/s/).first().waitFor();
+  await sleep(20000); // what the beginning brought is over
   await services.getByRole("checkbox", { name: "packets on their way" }).check();
   let pair = 0; // that has not talked yet
   await until("packets on the board", async () => {

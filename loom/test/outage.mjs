@@ -22,17 +22,21 @@ for _ in range(5):
 `;
 
 /** opened opens a console in a host and waits for its prompt. */
+/** terminal is the console that is shown. */
+const terminal = (page) => page.getByTestId("terminal").locator("visible=true");
+
 async function opened(page, node) {
   await page.getByTestId("console-node").selectOption(node);
   await page.getByTestId("console-open").click();
-  await page.getByTestId("terminal").first().click();
+  await page.getByRole("tab", { name: new RegExp(`^${node}(: \\S+)?$`), selected: true }).waitFor();
+  await terminal(page).click();
   await typed(page, "echo here-$((2*3))", "here-6");
 }
 
 async function typed(page, command, answer) {
   await sleep(300);
   await page.keyboard.type(command + "\n");
-  await until(`${answer} at the console`, async () => (await page.getByTestId("terminal").last().innerText()).includes(answer));
+  await until(`${answer} at the console`, async () => (await terminal(page).innerText()).includes(answer));
 }
 
 async function captured(page, filter) {
@@ -101,9 +105,9 @@ export const outage = [
       const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as pcapng" }).click()]);
       expect(readFileSync(await file.path()).readUInt32LE(0) === 0x0a0d0d0a, "what was captured is no pcapng");
       await page.getByRole("tab", { name: "Consoles" }).click();
-      await page.getByText(/the connection was lost: trying again/).waitFor();
+      await page.getByText(/the connection was lost: trying again/).locator("visible=true").waitFor();
       rig.serveLabs();
-      await page.getByText(/it has ended, as the lab service was started again/).waitFor();
+      await page.getByText(/it has ended, as the lab service was started again/).locator("visible=true").waitFor();
       await page.getByRole("button", { name: "Close the console of h2" }).click();
       await opened(page, "h2");
     },

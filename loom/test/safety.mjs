@@ -1,4 +1,7 @@
 // Workflows of rights, and of hostile text.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { accessible, expect, open } from "./workflows.mjs";
 import { Rig, sleep, until } from "./rig.mjs";
 
@@ -36,7 +39,7 @@ export const safety = [
     },
   },
   {
-    name: "signing in, and a token that is withdrawn under an open page: the draft is kept",
+    name: "signing in, and a token that is withdrawn under an open page and a console: drafts and consoles are kept",
     async run(rig) {
       const other = new Rig(rig.weft);
       other.token = "a-token-of-the-test-only";
@@ -64,6 +67,24 @@ export const safety = [
         await page.getByLabel("Token").fill(again);
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByTestId("changes").waitFor(); // what was drafted
+        const file = join(other.dir, "withdrawn.yaml");
+        writeFileSync(file, `name: withdrawn\ncontroller: tcp:127.0.0.1:${other.openflow}\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1}]\n`);
+        other.labs.add("withdrawn");
+        other.command("lab", "up", file);
+        await page.goto(other.origin + "/#/lab?name=withdrawn&tab=consoles");
+        await page.getByTestId("console-node").selectOption("h1");
+        await page.getByTestId("console-open").click();
+        await page.getByTestId("terminal").click();
+        await sleep(300);
+        await page.keyboard.type("echo kept-$((1+1))\n");
+        const shown = () => page.getByTestId("terminal").getByText("kept-2").first().waitFor();
+        await shown();
+        const third = other.command("token", "create", "--name", "walters-third", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
+        other.command("token", "revoke", "walters-next", ...env);
+        await page.getByRole("heading", { name: "Sign in" }).waitFor();
+        await page.getByLabel("Token").fill(third);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await shown();
       } finally {
         await other.down();
       }

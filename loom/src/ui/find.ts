@@ -26,6 +26,7 @@ export const commands: Found[] = [
   { kind: "command", title: "Audit log", address: write("changes", { tab: "audit" }) },
   { kind: "command", title: "Edit flow rules", address: write("changes", { tab: "flows" }) },
   { kind: "command", title: "Edit firewall rules", address: write("changes", { tab: "firewall" }) },
+  { kind: "command", title: "Edit virtual IPs", address: write("changes", { tab: "balancer" }) },
 ];
 
 const most = 40;

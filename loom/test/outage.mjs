@@ -90,6 +90,26 @@ export const outage = [
     },
   },
   {
+    name: "a browser that has no room for a draft: the page says so, and the drawing stays",
+    async run(rig) {
+      const page = await running(rig);
+      await page.evaluate(() => {
+        for (let size = 1 << 20; size > 0; size >>= 1)
+          try {
+            for (let i = 0; ; i++) localStorage.setItem(`full-${size}-${i}`, "x".repeat(size));
+          } catch {
+            // less fits
+          }
+      });
+      await page.getByTestId("canvas").focus();
+      await page.keyboard.press("t");
+      await page.getByTestId("note-text").fill("kept in the page");
+      await page.getByTestId("note-text").blur();
+      await page.getByRole("alert").getByText(/the browser has no room for this draft/).waitFor();
+      await page.getByRole("table", { name: "Groups and notes" }).getByText("kept in the page").waitFor();
+    },
+  },
+  {
     name: "the lab service is killed under a capture and a console: the page says so, keeps what came, and goes on with the next",
     async run(rig) {
       const page = await running(rig, "consoles");

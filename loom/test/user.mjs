@@ -15,7 +15,7 @@ async function keys(page, ...all) {
   for (const key of all) await page.keyboard.press(key);
 }
 
-/** gone takes a lab down behind the page, and has the controller forget its switches. */
+/** forgotten waits until a lab is down, and has the controller forget its switches. */
 async function forgotten(rig, name) {
   await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name), 30);
   rig.labs.delete(name);
@@ -96,7 +96,7 @@ export const user = [
       await page.getByTestId("link-state").getByText("down").waitFor();
       await ping(30);
       await click("Services", "link");
-      const generation = (await rig.get("/v1/plan")).generation;
+      const { text } = await rig.get("/v1/plan");
       await page.getByLabel("Move paths to").selectOption("stats");
       await page.getByTestId("changes").waitFor();
       await click("Apply");
@@ -108,7 +108,7 @@ export const user = [
       await click("Take down…");
       await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
       await forgotten(rig, "ring-5");
-      await rig.post("/v1/plan:rollback", { generation });
+      await rig.post("/v1/plan", { text });
       await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
     },
   },

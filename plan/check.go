@@ -14,7 +14,13 @@ import (
 // is allowed and how to mend it. Whether the settings fit the services is for
 // package deploy to say.
 func (p *Plan) Check(specs []weft.Spec) error {
-	f := &fit{judge: judge{plan: p, mistakes: p.invalid()}, specs: specs, told: map[string]bool{}}
+	f := &fit{judge: judge{plan: p, mistakes: p.invalid()}, specs: specs, told: map[string]bool{}, there: map[string]bool{}}
+	for _, name := range p.Services() {
+		f.there[name] = true
+	}
+	if p.tooMany() {
+		return p.report(f.mistakes) // whether each of them fits is not looked at
+	}
 	f.known()
 	for i := range specs {
 		if p.Has(specs[i].Name) {
@@ -42,6 +48,7 @@ type fit struct {
 	judge
 	specs []weft.Spec
 	told  map[string]bool // what is reported once only
+	there map[string]bool // the services that are in a worker
 }
 
 // once reports whether a key is new.
@@ -223,7 +230,7 @@ func (f *fit) needs(w *Worker, s *weft.Spec) {
 // is in no worker.
 func (f *fit) spared(s *weft.Spec, what string, provider *weft.Spec) bool {
 	owner, _, _ := strings.Cut(what, ".")
-	return (provider == nil || !f.plan.Has(provider.Name)) && slices.Contains(s.Optional, owner)
+	return (provider == nil || !f.there[provider.Name]) && slices.Contains(s.Optional, owner)
 }
 
 func (f *fit) provider(is func(*weft.Spec) bool) *weft.Spec {
@@ -247,7 +254,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 		}
 		return
 	}
-	if !p.Has(provider.Name) {
+	if !f.there[provider.Name] {
 		if p.Partial || !f.once("absent "+provider.Name) {
 			return
 		}
@@ -258,7 +265,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 		f.fail(path+"."+s.Name, "%s: %s %s %s, but service %s is in no worker; add %s to %s", path, s.Name, does, what, provider.Name, provider.Name, to)
 		return
 	}
-	if len(p.Running(provider.Name, w.Partition)) > 0 {
+	if p.runs(provider.Name, w.Partition) {
 		return
 	}
 	there := p.hostNames(provider.Name, nil)
@@ -313,7 +320,7 @@ func (f *fit) pipeline() {
 	}
 	for _, x := range p.Partitions {
 		for _, name := range staged {
-			if p.Has(name) && len(p.Running(name, x.Name)) == 0 && f.once("absent "+name+" "+x.Name) {
+			if p.Has(name) && !p.runs(name, x.Name) && f.once("absent "+name+" "+x.Name) {
 				f.fail("partitions."+x.Name, "partitions.%s: no %s, a stage of the pipeline; add %s to %s, or to a worker of no partition", x.Name, name, name, p.whereto(x.Name))
 			}
 		}

@@ -87,6 +87,29 @@ func (p *Plan) Running(service, partition string) []Instance {
 	return all
 }
 
+// runs reports whether Running returns any.
+func (p *Plan) runs(service, partition string) bool {
+	for i := range p.Workers {
+		if w := &p.Workers[i]; (w.Partition == "" || w.Partition == partition) && slices.Contains(w.Services, service) {
+			return true
+		}
+	}
+	return false
+}
+
+// tooMany reports whether the plan has more processes, or partitions, than a plan
+// may have.
+func (p *Plan) tooMany() bool {
+	processes := 0
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		if processes += min(max(w.Replicas, 1), maxItems+1) + min(max(w.Standby, 0), maxItems); processes > maxItems {
+			return true
+		}
+	}
+	return len(p.Partitions) > maxItems
+}
+
 // PartitionOf returns the name of the partition that a switch is in; empty if
 // the plan has no partitions.
 func (p *Plan) PartitionOf(sw flow.DPID) string {

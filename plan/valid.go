@@ -78,7 +78,8 @@ func (p *Plan) invalid() []document.Mistake {
 	return j.mistakes
 }
 
-// maxItems is how many workers there may be, links, and services of a worker.
+// maxItems is how many processes there may be, workers, links, and services of a
+// worker.
 const maxItems = 4096
 
 // few reports a list that is longer than maxItems.
@@ -214,6 +215,9 @@ func (j *judge) label(path, what, name string) {
 func (j *judge) workers() {
 	p := j.plan
 	j.few("workers", len(p.Workers))
+	if len(p.Workers) <= maxItems && p.tooMany() {
+		j.fail("workers", "workers: more than %d processes with all replicas; take some out", maxItems)
+	}
 	if len(p.Workers) == 0 && !p.unread[""] {
 		j.fail("workers", "workers: there are none; add one, such as all: {services: [southbound, forwarding]}")
 	}

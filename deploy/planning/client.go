@@ -19,7 +19,10 @@ import (
 
 // What is made for a client is bounded, for it is computed beside the work of the
 // controller: one plan at a time.
-const clientPatience = 10 * time.Second
+const (
+	clientPatience  = 10 * time.Second
+	clientProcesses = 256
+)
 
 // clientMost is what a plan for a client is made of at most.
 func clientMost() *Most {

@@ -67,6 +67,9 @@ func (p *Planner) read(t Text) (*plan.Plan, error) {
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
+	if n := len(read.Instances()); n > clientProcesses {
+		return nil, api.Errorf(codes.InvalidArgument, "plan: %d processes; a controller looks at plans of at most %d beside its work: use weft plan", n, clientProcesses)
+	}
 	return read, nil
 }
 

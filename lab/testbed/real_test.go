@@ -19,8 +19,8 @@ switches:
   - {name: s1, fail_mode: standalone}
   - {name: s2, fail_mode: standalone}
 hosts:
-  - {name: h1, switch: s1}
-  - {name: h2, switch: s2}
+  - {name: h1, switch: s1, x-setup: echo "of $WEFT_LAB" 'is  set up'}
+  - {name: h2, switch: s2, x-setup: echo "no disk" >&2; exit 3}
   - {name: v1, switch: s1, vlan: 7}
   - {name: v2, switch: s1, vlan: 7}   # its switch is on the other machine
 links:
@@ -75,6 +75,11 @@ func TestMachines(t *testing.T) {
 		t.Error(out)
 	}
 	s.lab(7, "exec", "v1", "--", "sh", "-c", "exit 7")
+
+	if out, said := s.lab(1, "setup"); !strings.Contains(out, "h1    m1       done of "+name+"-m1 is  set up") || !strings.Contains(out, "failed: machine m2 (198.51.100.2): no disk") {
+		t.Error(out, said)
+	}
+	s.lab(0, "setup", "h1")
 
 	// The link between the machines.
 	var links []lab.LinkStatus
@@ -134,6 +139,8 @@ func TestMachines(t *testing.T) {
 		t.Error(said)
 	}
 	none()
+	s.interrupted(name, file, machines)
+	none()
 	// One that answers garbage, without end.
 	s.write("half", "#!/bin/sh\nexec yes garbage\n")
 	if _, said := s.lab(1, "up", file, "--machines", s.path("half.yaml")); !strings.Contains(said, "more than 16777216 octets") {
@@ -155,6 +162,22 @@ func TestMachines(t *testing.T) {
 	s.in(s.hub, "ip", "route", "delete", "unreachable", "198.51.100.2/32")
 	s.lab(0, "down", name)
 	none()
+}
+
+// interrupted ends weft lab up when m1 has begun with its part.
+func (s *site) interrupted(name, file, machines string) {
+	s.t.Helper()
+	cmd := exec.Command("nsenter", "-t", fmt.Sprint(s.hub), "-n", "-m", "--", s.weft, "lab", "up", file, "--machines", machines)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.in(s.servers["m1"].Process.Pid, "sh", "-c", `for i in $(seq 1000); do test -d "/run/weft/lab/$1" && exit 0; sleep 0.02; done; exit 1`, "sh", name+"-m1")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		s.t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		s.t.Error("weft lab up was interrupted, and succeeds")
+	}
 }
 
 // service brings the lab up by weft lab serve, with the identity and the machines' keys that the

@@ -29,8 +29,6 @@ type Options struct {
 	Controllers []string
 	// Program is the path of weft here, which is copied to machines.
 	Program string
-	// File is the text of the lab file, to be kept.
-	File string
 	// Progress, if not nil, receives what is done on each machine, from several goroutines.
 	Progress func(machine, doing string)
 }
@@ -54,7 +52,7 @@ func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, e
 	if opt.Progress == nil {
 		opt.Progress = func(string, string) {}
 	}
-	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: on, Programs: map[string]string{}, File: opt.File}
+	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: on, Programs: map[string]string{}, File: string(t.Text())}
 	p, err := readProgram(opt.Program)
 	if err != nil {
 		return nil, err

@@ -260,6 +260,17 @@ func (l *Lab) Become(node string, args func(part string) []string) error {
 	return k.failed(syscall.Exec(ssh, argv, os.Environ()))
 }
 
+// Exec runs a command in a host to its end and returns what it wrote to standard output, at most
+// 16 MiB; an error has what it wrote besides.
+func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, error) {
+	k, err := l.machine(host)
+	if err != nil {
+		return "", err
+	}
+	out, err := l.weft(ctx, k, nil, append([]string{"exec", host, "--name", PartName(l.Name, k.Name), "--"}, argv...)...)
+	return string(out), err
+}
+
 // Together returns a node of two that are on one machine; the error says that they are not.
 func (l *Lab) Together(a, b string) (string, error) {
 	one, err := l.machine(a)

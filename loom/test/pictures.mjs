@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { Rig, sleep, until } from "./rig.mjs";
 import { discovered } from "./workflows.mjs";
 
-const rig = new Rig(resolve(process.argv[2] ?? "../bin/weft"));
+const rig = new Rig(resolve(process.argv[2] ?? "bin/weft"));
 const folder = resolve(process.argv[3] ?? "docs/images");
 const view = { viewport: { width: 1280, height: 720 } };
 

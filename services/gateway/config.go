@@ -75,7 +75,7 @@ type Config struct {
 	// may change the network, the oldest that may not is dropped.
 	MaxEventClients int `yaml:"max_event_clients"`
 	// EventQueue bounds the events that wait for one client; a client that
-	// lets more wait is dropped.
+	// lets more wait is told to read the state anew instead.
 	EventQueue int `yaml:"event_queue"`
 }
 

@@ -50,10 +50,17 @@ type client struct {
 	wants  map[string]bool // subjects; nil is all
 	who    caller
 	number int // of those that have entered
-	events chan []byte
+	events chan waiting
 	end    chan struct{} // closed, once, to end the client
 	why    func(*websocket.Conn) error
 	gone   bool // end is closed; guarded by stream.mu
+}
+
+// waiting is an event that waits for a client: or, instead of events that it was
+// too slow for, the note that it is to read the state anew.
+type waiting struct {
+	text   []byte
+	missed int // events that the note stands for
 }
 
 // wanted returns the subjects that a client's list of subjects and services
@@ -78,8 +85,7 @@ func (s *stream) wanted(list string) (map[string]bool, error) {
 	return wants, nil
 }
 
-// publish queues an event for the clients that want it. It drops a client whose
-// queue is full.
+// publish queues an event for the clients that want it.
 func (s *stream) publish(subject string, event proto.Message) {
 	if s.any.Load() == 0 {
 		return
@@ -98,13 +104,30 @@ func (s *stream) publish(subject string, event proto.Message) {
 			text = s.encode(subject, event)
 		}
 		select {
-		case c.events <- text:
+		case c.events <- waiting{text: text}:
 			s.sent()
 		default:
-			s.slow()
-			s.drop(c, websocket.StatusPolicyViolation, fmt.Sprintf("too slow: %d events waited", cap(c.events)))
+			s.overrun(c)
 		}
 	}
+}
+
+// overrun has a client that does not keep up read the state anew: of all that
+// waits for it, and the event that has no room, it only gets a note. mu is held.
+func (s *stream) overrun(c *client) {
+	missed := 1
+	for {
+		select {
+		case e := <-c.events:
+			missed += max(e.missed, 1)
+			continue
+		default:
+		}
+		break
+	}
+	s.slow()
+	note := fmt.Appendf(nil, `{"time":%q,"restarted":true,"missed":%d}`, s.now().UTC().Format(time.RFC3339Nano), missed)
+	c.events <- waiting{note, missed} // there is room: nobody else puts anything there
 }
 
 // encode returns {"time":…,"subject":…,"event":…}.
@@ -192,7 +215,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, codes.InvalidArgument, err.Error())
 		return
 	}
-	c := &client{wants: wants, who: callerOf(r.Context()), events: make(chan []byte, s.queue), end: make(chan struct{})}
+	c := &client{wants: wants, who: callerOf(r.Context()), events: make(chan waiting, s.queue), end: make(chan struct{})}
 	if !s.add(c) {
 		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.max))
 		return
@@ -220,8 +243,8 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-c.end:
 		case <-ctx.Done():
 			return
-		case text := <-c.events:
-			if s.send(ctx, c, conn, text) != nil {
+		case e := <-c.events:
+			if s.send(ctx, c, conn, e.text) != nil {
 				return
 			}
 		case <-ping.C:

@@ -399,7 +399,7 @@ func newFigures(m weft.Metrics) *figures {
 		refused: map[refusal]weft.Counter{}, failed: map[codes.Code]weft.Counter{},
 		sent:      m.Counter("events_sent_total", "Events queued for clients."),
 		unaudited: m.Counter("audit_failed_total", "Changes that could not be written to the audit log."),
-		slow:      m.Counter("slow_clients_total", "Clients of the event stream that were dropped because they did not keep up."),
+		slow:      m.Counter("slow_clients_total", "How often a client of the event stream did not keep up, and was told to read the state anew."),
 	}
 	for _, r := range refusals() {
 		f.refused[r] = m.Counter("refused_total", "Requests that were not let in.", "reason", string(r))

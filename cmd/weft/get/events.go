@@ -126,6 +126,7 @@ type EventRecord struct {
 	Time    time.Time       `json:"time"`
 	Subject string          `json:"subject"`
 	Event   json.RawMessage `json:"event"`
+	Missed  int             `json:"missed"` // instead of an event: so many were left out, for they were read too slowly
 }
 
 func PrintEvent(w io.Writer, format string, text []byte) error {
@@ -143,6 +144,10 @@ func PrintEvent(w io.Writer, format string, text []byte) error {
 	var e EventRecord
 	if err := json.Unmarshal(text, &e); err != nil {
 		return fmt.Errorf("an event of the controller is not understood: %w", err)
+	}
+	if e.Missed > 0 {
+		_, err := fmt.Fprintf(w, "%s  %d events were left out, as they were read too slowly: what they changed is only in the state now\n", e.Time.Local().Format("15:04:05.000"), e.Missed)
+		return err
 	}
 	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, cli.Plain(Sentence(e.Subject, e.Event)))
 	return err

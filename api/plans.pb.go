@@ -715,7 +715,15 @@ type DiffPlansResponse struct {
 	// After how many seconds that outweighs the moves; -1: never.
 	PaysBackSeconds float64 `protobuf:"fixed64,9,opt,name=pays_back_seconds,json=paysBackSeconds,proto3" json:"pays_back_seconds,omitempty"`
 	// The constraints that the old one breaks under the load of the new one.
-	OldBreaks     []string `protobuf:"bytes,10,rep,name=old_breaks,json=oldBreaks,proto3" json:"old_breaks,omitempty"`
+	OldBreaks []string `protobuf:"bytes,10,rep,name=old_breaks,json=oldBreaks,proto3" json:"old_breaks,omitempty"`
+	// The messages between services of both plans that go otherwise, those first that cost most.
+	Crossings []*PlanCrossing `protobuf:"bytes,11,rep,name=crossings,proto3" json:"crossings,omitempty"`
+	// What the old plan takes.
+	OldSize *PlanSize `protobuf:"bytes,12,opt,name=old_size,json=oldSize,proto3" json:"old_size,omitempty"`
+	// What the new one takes.
+	NewSize *PlanSize `protobuf:"bytes,13,opt,name=new_size,json=newSize,proto3" json:"new_size,omitempty"`
+	// What the figures of crossings and sizes were measured with.
+	Figures       string `protobuf:"bytes,14,opt,name=figures,proto3" json:"figures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -820,6 +828,198 @@ func (x *DiffPlansResponse) GetOldBreaks() []string {
 	return nil
 }
 
+func (x *DiffPlansResponse) GetCrossings() []*PlanCrossing {
+	if x != nil {
+		return x.Crossings
+	}
+	return nil
+}
+
+func (x *DiffPlansResponse) GetOldSize() *PlanSize {
+	if x != nil {
+		return x.OldSize
+	}
+	return nil
+}
+
+func (x *DiffPlansResponse) GetNewSize() *PlanSize {
+	if x != nil {
+		return x.NewSize
+	}
+	return nil
+}
+
+func (x *DiffPlansResponse) GetFigures() string {
+	if x != nil {
+		return x.Figures
+	}
+	return ""
+}
+
+// Messages of a kind from a service to another that go otherwise with another plan.
+type PlanCrossing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service that calls, publishes the event, or has the packet before.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// The service that answers, subscribes to the event, or has the packet next.
+	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// call, event or packet.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// How they go now: inproc within a process, else the transports.
+	Old string `protobuf:"bytes,4,opt,name=old,proto3" json:"old,omitempty"`
+	// How they will go.
+	New string `protobuf:"bytes,5,opt,name=new,proto3" json:"new,omitempty"`
+	// How many microseconds longer each takes; below 0: shorter.
+	Us float64 `protobuf:"fixed64,6,opt,name=us,proto3" json:"us,omitempty"`
+	// Whether that was measured.
+	Known bool `protobuf:"varint,7,opt,name=known,proto3" json:"known,omitempty"`
+	// Messages per second over the last ten seconds, if the old plan is in force; else 0.
+	PerS          float64 `protobuf:"fixed64,8,opt,name=per_s,json=perS,proto3" json:"per_s,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCrossing) Reset() {
+	*x = PlanCrossing{}
+	mi := &file_plans_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCrossing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCrossing) ProtoMessage() {}
+
+func (x *PlanCrossing) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCrossing.ProtoReflect.Descriptor instead.
+func (*PlanCrossing) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PlanCrossing) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *PlanCrossing) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *PlanCrossing) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *PlanCrossing) GetOld() string {
+	if x != nil {
+		return x.Old
+	}
+	return ""
+}
+
+func (x *PlanCrossing) GetNew() string {
+	if x != nil {
+		return x.New
+	}
+	return ""
+}
+
+func (x *PlanCrossing) GetUs() float64 {
+	if x != nil {
+		return x.Us
+	}
+	return 0
+}
+
+func (x *PlanCrossing) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *PlanCrossing) GetPerS() float64 {
+	if x != nil {
+		return x.PerS
+	}
+	return 0
+}
+
+// What a plan takes.
+type PlanSize struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many processes it has.
+	Processes uint32 `protobuf:"varint,1,opt,name=processes,proto3" json:"processes,omitempty"`
+	// Octets of memory that they take together.
+	Memory        uint64 `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanSize) Reset() {
+	*x = PlanSize{}
+	mi := &file_plans_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanSize) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanSize) ProtoMessage() {}
+
+func (x *PlanSize) ProtoReflect() protoreflect.Message {
+	mi := &file_plans_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanSize.ProtoReflect.Descriptor instead.
+func (*PlanSize) Descriptor() ([]byte, []int) {
+	return file_plans_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PlanSize) GetProcesses() uint32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *PlanSize) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
 // The moves from one plan to another.
 type PlanMoves struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -839,7 +1039,7 @@ type PlanMoves struct {
 
 func (x *PlanMoves) Reset() {
 	*x = PlanMoves{}
-	mi := &file_plans_proto_msgTypes[10]
+	mi := &file_plans_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1051,7 @@ func (x *PlanMoves) String() string {
 func (*PlanMoves) ProtoMessage() {}
 
 func (x *PlanMoves) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[10]
+	mi := &file_plans_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1064,7 @@ func (x *PlanMoves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanMoves.ProtoReflect.Descriptor instead.
 func (*PlanMoves) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{10}
+	return file_plans_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlanMoves) GetMoves() []*PlanMove {
@@ -931,7 +1131,7 @@ type PlanMove struct {
 
 func (x *PlanMove) Reset() {
 	*x = PlanMove{}
-	mi := &file_plans_proto_msgTypes[11]
+	mi := &file_plans_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1143,7 @@ func (x *PlanMove) String() string {
 func (*PlanMove) ProtoMessage() {}
 
 func (x *PlanMove) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[11]
+	mi := &file_plans_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1156,7 @@ func (x *PlanMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanMove.ProtoReflect.Descriptor instead.
 func (*PlanMove) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{11}
+	return file_plans_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlanMove) GetShard() string {
@@ -1055,7 +1255,7 @@ type PlanChange struct {
 
 func (x *PlanChange) Reset() {
 	*x = PlanChange{}
-	mi := &file_plans_proto_msgTypes[12]
+	mi := &file_plans_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1267,7 @@ func (x *PlanChange) String() string {
 func (*PlanChange) ProtoMessage() {}
 
 func (x *PlanChange) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[12]
+	mi := &file_plans_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1280,7 @@ func (x *PlanChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanChange.ProtoReflect.Descriptor instead.
 func (*PlanChange) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{12}
+	return file_plans_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlanChange) GetKind() string {
@@ -1158,7 +1358,7 @@ type PlanProcess struct {
 
 func (x *PlanProcess) Reset() {
 	*x = PlanProcess{}
-	mi := &file_plans_proto_msgTypes[13]
+	mi := &file_plans_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1370,7 @@ func (x *PlanProcess) String() string {
 func (*PlanProcess) ProtoMessage() {}
 
 func (x *PlanProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[13]
+	mi := &file_plans_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1383,7 @@ func (x *PlanProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanProcess.ProtoReflect.Descriptor instead.
 func (*PlanProcess) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{13}
+	return file_plans_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanProcess) GetProcess() string {
@@ -1238,7 +1438,7 @@ type ExplainPlanRequest struct {
 
 func (x *ExplainPlanRequest) Reset() {
 	*x = ExplainPlanRequest{}
-	mi := &file_plans_proto_msgTypes[14]
+	mi := &file_plans_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1450,7 @@ func (x *ExplainPlanRequest) String() string {
 func (*ExplainPlanRequest) ProtoMessage() {}
 
 func (x *ExplainPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[14]
+	mi := &file_plans_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1463,7 @@ func (x *ExplainPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainPlanRequest.ProtoReflect.Descriptor instead.
 func (*ExplainPlanRequest) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{14}
+	return file_plans_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExplainPlanRequest) GetText() string {
@@ -1319,7 +1519,7 @@ type ExplainPlanResponse struct {
 
 func (x *ExplainPlanResponse) Reset() {
 	*x = ExplainPlanResponse{}
-	mi := &file_plans_proto_msgTypes[15]
+	mi := &file_plans_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1531,7 @@ func (x *ExplainPlanResponse) String() string {
 func (*ExplainPlanResponse) ProtoMessage() {}
 
 func (x *ExplainPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[15]
+	mi := &file_plans_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1544,7 @@ func (x *ExplainPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainPlanResponse.ProtoReflect.Descriptor instead.
 func (*ExplainPlanResponse) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{15}
+	return file_plans_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExplainPlanResponse) GetPlan() string {
@@ -1449,7 +1649,7 @@ type PlanServer struct {
 
 func (x *PlanServer) Reset() {
 	*x = PlanServer{}
-	mi := &file_plans_proto_msgTypes[16]
+	mi := &file_plans_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1661,7 @@ func (x *PlanServer) String() string {
 func (*PlanServer) ProtoMessage() {}
 
 func (x *PlanServer) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[16]
+	mi := &file_plans_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1674,7 @@ func (x *PlanServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanServer.ProtoReflect.Descriptor instead.
 func (*PlanServer) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{16}
+	return file_plans_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PlanServer) GetServer() string {
@@ -1559,7 +1759,7 @@ type PlanShard struct {
 
 func (x *PlanShard) Reset() {
 	*x = PlanShard{}
-	mi := &file_plans_proto_msgTypes[17]
+	mi := &file_plans_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1771,7 @@ func (x *PlanShard) String() string {
 func (*PlanShard) ProtoMessage() {}
 
 func (x *PlanShard) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[17]
+	mi := &file_plans_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1784,7 @@ func (x *PlanShard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanShard.ProtoReflect.Descriptor instead.
 func (*PlanShard) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{17}
+	return file_plans_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PlanShard) GetShard() string {
@@ -1658,7 +1858,7 @@ type PlanNeighbour struct {
 
 func (x *PlanNeighbour) Reset() {
 	*x = PlanNeighbour{}
-	mi := &file_plans_proto_msgTypes[18]
+	mi := &file_plans_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1870,7 @@ func (x *PlanNeighbour) String() string {
 func (*PlanNeighbour) ProtoMessage() {}
 
 func (x *PlanNeighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[18]
+	mi := &file_plans_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1883,7 @@ func (x *PlanNeighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanNeighbour.ProtoReflect.Descriptor instead.
 func (*PlanNeighbour) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{18}
+	return file_plans_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanNeighbour) GetShard() string {
@@ -1722,7 +1922,7 @@ type PlanElsewhere struct {
 
 func (x *PlanElsewhere) Reset() {
 	*x = PlanElsewhere{}
-	mi := &file_plans_proto_msgTypes[19]
+	mi := &file_plans_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1934,7 @@ func (x *PlanElsewhere) String() string {
 func (*PlanElsewhere) ProtoMessage() {}
 
 func (x *PlanElsewhere) ProtoReflect() protoreflect.Message {
-	mi := &file_plans_proto_msgTypes[19]
+	mi := &file_plans_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1947,7 @@ func (x *PlanElsewhere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanElsewhere.ProtoReflect.Descriptor instead.
 func (*PlanElsewhere) Descriptor() ([]byte, []int) {
-	return file_plans_proto_rawDescGZIP(), []int{19}
+	return file_plans_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanElsewhere) GetServer() string {
@@ -1824,7 +2024,7 @@ const file_plans_proto_rawDesc = "" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x18\n" +
 	"\aservers\x18\x03 \x01(\tR\aservers\x12\x1d\n" +
 	"\n" +
-	"packet_ins\x18\x04 \x01(\x01R\tpacketIns\"\xd8\x02\n" +
+	"packet_ins\x18\x04 \x01(\x01R\tpacketIns\"\x83\x04\n" +
 	"\x11DiffPlansResponse\x12\x10\n" +
 	"\x03old\x18\x01 \x01(\tR\x03old\x12\x10\n" +
 	"\x03new\x18\x02 \x01(\tR\x03new\x12-\n" +
@@ -1837,7 +2037,23 @@ const file_plans_proto_rawDesc = "" +
 	"\x11pays_back_seconds\x18\t \x01(\x01R\x0fpaysBackSeconds\x12\x1d\n" +
 	"\n" +
 	"old_breaks\x18\n" +
-	" \x03(\tR\toldBreaks\"\x92\x01\n" +
+	" \x03(\tR\toldBreaks\x123\n" +
+	"\tcrossings\x18\v \x03(\v2\x15.weft.v1.PlanCrossingR\tcrossings\x12,\n" +
+	"\bold_size\x18\f \x01(\v2\x11.weft.v1.PlanSizeR\aoldSize\x12,\n" +
+	"\bnew_size\x18\r \x01(\v2\x11.weft.v1.PlanSizeR\anewSize\x12\x18\n" +
+	"\afigures\x18\x0e \x01(\tR\afigures\"\xa5\x01\n" +
+	"\fPlanCrossing\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03old\x18\x04 \x01(\tR\x03old\x12\x10\n" +
+	"\x03new\x18\x05 \x01(\tR\x03new\x12\x0e\n" +
+	"\x02us\x18\x06 \x01(\x01R\x02us\x12\x14\n" +
+	"\x05known\x18\a \x01(\bR\x05known\x12\x13\n" +
+	"\x05per_s\x18\b \x01(\x01R\x04perS\"@\n" +
+	"\bPlanSize\x12\x1c\n" +
+	"\tprocesses\x18\x01 \x01(\rR\tprocesses\x12\x16\n" +
+	"\x06memory\x18\x02 \x01(\x04R\x06memory\"\x92\x01\n" +
 	"\tPlanMoves\x12'\n" +
 	"\x05moves\x18\x01 \x03(\v2\x11.weft.v1.PlanMoveR\x05moves\x12\x1a\n" +
 	"\bswitches\x18\x02 \x01(\rR\bswitches\x12\x16\n" +
@@ -1932,7 +2148,7 @@ func file_plans_proto_rawDescGZIP() []byte {
 	return file_plans_proto_rawDescData
 }
 
-var file_plans_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_plans_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_plans_proto_goTypes = []any{
 	(*ShowPlanRequest)(nil),     // 0: weft.v1.ShowPlanRequest
 	(*ShowPlanResponse)(nil),    // 1: weft.v1.ShowPlanResponse
@@ -1944,36 +2160,41 @@ var file_plans_proto_goTypes = []any{
 	(*DiffPlansRequest)(nil),    // 7: weft.v1.DiffPlansRequest
 	(*PlanBasis)(nil),           // 8: weft.v1.PlanBasis
 	(*DiffPlansResponse)(nil),   // 9: weft.v1.DiffPlansResponse
-	(*PlanMoves)(nil),           // 10: weft.v1.PlanMoves
-	(*PlanMove)(nil),            // 11: weft.v1.PlanMove
-	(*PlanChange)(nil),          // 12: weft.v1.PlanChange
-	(*PlanProcess)(nil),         // 13: weft.v1.PlanProcess
-	(*ExplainPlanRequest)(nil),  // 14: weft.v1.ExplainPlanRequest
-	(*ExplainPlanResponse)(nil), // 15: weft.v1.ExplainPlanResponse
-	(*PlanServer)(nil),          // 16: weft.v1.PlanServer
-	(*PlanShard)(nil),           // 17: weft.v1.PlanShard
-	(*PlanNeighbour)(nil),       // 18: weft.v1.PlanNeighbour
-	(*PlanElsewhere)(nil),       // 19: weft.v1.PlanElsewhere
+	(*PlanCrossing)(nil),        // 10: weft.v1.PlanCrossing
+	(*PlanSize)(nil),            // 11: weft.v1.PlanSize
+	(*PlanMoves)(nil),           // 12: weft.v1.PlanMoves
+	(*PlanMove)(nil),            // 13: weft.v1.PlanMove
+	(*PlanChange)(nil),          // 14: weft.v1.PlanChange
+	(*PlanProcess)(nil),         // 15: weft.v1.PlanProcess
+	(*ExplainPlanRequest)(nil),  // 16: weft.v1.ExplainPlanRequest
+	(*ExplainPlanResponse)(nil), // 17: weft.v1.ExplainPlanResponse
+	(*PlanServer)(nil),          // 18: weft.v1.PlanServer
+	(*PlanShard)(nil),           // 19: weft.v1.PlanShard
+	(*PlanNeighbour)(nil),       // 20: weft.v1.PlanNeighbour
+	(*PlanElsewhere)(nil),       // 21: weft.v1.PlanElsewhere
 }
 var file_plans_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ShowPlanResponse.workers:type_name -> weft.v1.PlanWorker
 	3,  // 1: weft.v1.ShowPlanResponse.traffic:type_name -> weft.v1.PlanTraffic
 	6,  // 2: weft.v1.CheckPlanResponse.problems:type_name -> weft.v1.PlanProblem
 	8,  // 3: weft.v1.DiffPlansRequest.basis:type_name -> weft.v1.PlanBasis
-	12, // 4: weft.v1.DiffPlansResponse.changes:type_name -> weft.v1.PlanChange
-	13, // 5: weft.v1.DiffPlansResponse.processes:type_name -> weft.v1.PlanProcess
-	10, // 6: weft.v1.DiffPlansResponse.update:type_name -> weft.v1.PlanMoves
-	11, // 7: weft.v1.PlanMoves.moves:type_name -> weft.v1.PlanMove
-	8,  // 8: weft.v1.ExplainPlanRequest.basis:type_name -> weft.v1.PlanBasis
-	16, // 9: weft.v1.ExplainPlanResponse.servers:type_name -> weft.v1.PlanServer
-	17, // 10: weft.v1.ExplainPlanResponse.shards:type_name -> weft.v1.PlanShard
-	18, // 11: weft.v1.PlanShard.neighbours:type_name -> weft.v1.PlanNeighbour
-	19, // 12: weft.v1.PlanShard.elsewhere:type_name -> weft.v1.PlanElsewhere
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	14, // 4: weft.v1.DiffPlansResponse.changes:type_name -> weft.v1.PlanChange
+	15, // 5: weft.v1.DiffPlansResponse.processes:type_name -> weft.v1.PlanProcess
+	12, // 6: weft.v1.DiffPlansResponse.update:type_name -> weft.v1.PlanMoves
+	10, // 7: weft.v1.DiffPlansResponse.crossings:type_name -> weft.v1.PlanCrossing
+	11, // 8: weft.v1.DiffPlansResponse.old_size:type_name -> weft.v1.PlanSize
+	11, // 9: weft.v1.DiffPlansResponse.new_size:type_name -> weft.v1.PlanSize
+	13, // 10: weft.v1.PlanMoves.moves:type_name -> weft.v1.PlanMove
+	8,  // 11: weft.v1.ExplainPlanRequest.basis:type_name -> weft.v1.PlanBasis
+	18, // 12: weft.v1.ExplainPlanResponse.servers:type_name -> weft.v1.PlanServer
+	19, // 13: weft.v1.ExplainPlanResponse.shards:type_name -> weft.v1.PlanShard
+	20, // 14: weft.v1.PlanShard.neighbours:type_name -> weft.v1.PlanNeighbour
+	21, // 15: weft.v1.PlanShard.elsewhere:type_name -> weft.v1.PlanElsewhere
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_plans_proto_init() }
@@ -1987,7 +2208,7 @@ func file_plans_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plans_proto_rawDesc), len(file_plans_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

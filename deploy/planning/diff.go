@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -26,20 +27,29 @@ type Update struct {
 	Gain     float64       `json:"gain"`              // µs of latency a second
 	PaysBack float64       `json:"pays_back_seconds"` // -1: never
 	OldBreak []string      `json:"old_breaks,omitempty"`
+	*Costs
 }
 
-// changes says what differs between two plans; the moves are not weighed.
-func changes(before, after *plan.Plan) *Update {
+// changes says what differs between two plans and what that costs; the moves are
+// not weighed.
+func changes(specs []weft.Spec, before, after *plan.Plan, rates map[wayOf]float64) (*Update, error) {
 	u := &Update{Old: before.Name, New: after.Name, Changes: plan.Diff(before, after), PaysBack: -1}
 	if u.Changes == nil {
 		u.Changes = []plan.Change{}
 	}
-	return u
+	var err error
+	u.Costs, err = costs(specs, before, after, rates)
+	return u, err
 }
 
 // Diff compares two plans. Options that are set in given count instead of those
 // by which the new one was made.
 func Diff(ctx context.Context, from Sources, before, after Text, given *pflag.FlagSet) (*Update, error) {
+	return diff(ctx, from, before, after, given, nil)
+}
+
+// diff is Diff with the rates of messages, if they are known.
+func diff(ctx context.Context, from Sources, before, after Text, given *pflag.FlagSet, rates map[wayOf]float64) (*Update, error) {
 	oldPlan, err := plan.Parse(before.Source, before.Text)
 	if err != nil {
 		return nil, err
@@ -48,7 +58,10 @@ func Diff(ctx context.Context, from Sources, before, after Text, given *pflag.Fl
 	if err != nil {
 		return nil, err
 	}
-	u := changes(oldPlan, newPlan)
+	u, err := changes(from.Specs, oldPlan, newPlan, rates)
+	if err != nil {
+		return nil, err
+	}
 	next, err := ReadMade(after.Source, after.Text, given)
 	if err != nil {
 		u.Why = err.Error()

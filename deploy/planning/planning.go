@@ -28,6 +28,8 @@ type Planner struct {
 	InForce func(context.Context, *api.GetPlanRequest) (*api.Plan, error)
 	// Network returns the network of a text: a topology, or a form. It reads no file.
 	Network func(text string) (*partition.Graph, error)
+	// Crossings returns what goes between the services now; nil: that is not known.
+	Crossings func(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error)
 
 	making sync.Mutex // is held while a plan is made for a client
 }
@@ -132,10 +134,17 @@ func (p *Planner) DiffPlans(ctx context.Context, r *api.DiffPlansRequest) (*api.
 	if err != nil {
 		return nil, err
 	}
-	u := changes(before, after)
+	rates, err := p.rates(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	u, err := changes(p.Specs, before, after, rates)
+	if err != nil {
+		return nil, api.Errorf(codes.Internal, "%w", err)
+	}
 	if r.Weigh {
 		err = p.made(ctx, r.Basis, func(ctx context.Context, from Sources, options *pflag.FlagSet) (err error) {
-			u, err = Diff(ctx, from, old, Text{source, []byte(r.Text)}, options)
+			u, err = diff(ctx, from, old, Text{source, []byte(r.Text)}, options, rates)
 			return err
 		})
 		if err != nil {
@@ -153,6 +162,23 @@ func (p *Planner) DiffPlans(ctx context.Context, r *api.DiffPlansRequest) (*api.
 		return nil, api.Errorf(codes.Internal, "%w", err)
 	}
 	return m, nil
+}
+
+// rates returns how many messages a second there are between services, if the old
+// plan is the one at work.
+func (p *Planner) rates(ctx context.Context, old Text) (map[wayOf]float64, error) {
+	if old.Source != inForce || p.Crossings == nil {
+		return nil, nil
+	}
+	now, err := p.Crossings(ctx, &api.ListCrossingsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	rates := map[wayOf]float64{}
+	for _, c := range now.Crossings {
+		rates[wayOf{c.From, c.To, c.Kind}] += c.PerS
+	}
+	return rates, nil
 }
 
 // fates says what becomes of each process.

@@ -59,6 +59,7 @@ func diffTable(t *cli.Table, u *planning.Update) {
 	for _, c := range u.Changes {
 		fmt.Fprintln(t, c)
 	}
+	costsTable(t, u.Costs)
 	if !u.Weighed {
 		fmt.Fprintf(t, "\nmoves are not weighed: %s\n", u.Why)
 		return
@@ -88,4 +89,25 @@ func diffTable(t *cli.Table, u *planning.Update) {
 	default:
 		fmt.Fprintf(t, "the moves cost %.6g us once, which the new plan never pays back\n", u.Update.Once)
 	}
+}
+
+// costsTable writes what another plan costs for people.
+func costsTable(t *cli.Table, c *planning.Costs) {
+	if c.OldSize.Processes != c.NewSize.Processes {
+		fmt.Fprintf(t, "\n%d processes instead of %d, with %.0f MiB instead of %.0f\n", c.NewSize.Processes, c.OldSize.Processes,
+			float64(c.NewSize.Memory)/(1<<20), float64(c.OldSize.Memory)/(1<<20))
+	}
+	if len(c.Crossings) == 0 {
+		return
+	}
+	fmt.Fprintln(t)
+	t.Row("FROM", "TO", "KIND", "BY", "THEN BY", "LONGER us")
+	for _, x := range c.Crossings {
+		longer := "not measured"
+		if x.Known {
+			longer = fmt.Sprintf("%+.1f", x.Us)
+		}
+		t.Row(x.From, x.To, x.Kind, x.Old, x.New, longer)
+	}
+	fmt.Fprintf(t, "\n%s\n", c.Figures)
 }

@@ -245,3 +245,35 @@ func TestOnePlanAtATime(t *testing.T) {
 		}
 	}
 }
+
+// TestCosts: another plan's costs are those of what goes otherwise.
+func TestCosts(t *testing.T) {
+	p := newPlanner(t)
+	p.Crossings = func(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+		return &api.ListCrossingsResponse{Crossings: []*api.Crossing{
+			{From: "forwarding", To: "paths", Kind: "call", Name: "paths.GetPath", PerS: 10},
+			{From: "forwarding", To: "paths", Kind: "call", Name: "paths.FindPath", PerS: 2},
+		}}, nil
+	}
+	m, err := p.DiffPlans(t.Context(), &api.DiffPlansRequest{Text: builtIn(t, "split")})
+	if err != nil || m.OldSize.GetProcesses() != 1 || m.NewSize.GetProcesses() < 3 || m.NewSize.Memory <= m.OldSize.Memory || !strings.Contains(m.Figures, "weft get crossings") {
+		t.Fatalf("got %v, %v", m, err)
+	}
+	if x := m.Crossings[0]; x.From != "forwarding" || x.To != "paths" || x.Kind != "call" || x.Old != "inproc" || x.New != "grpc" || !x.Known || x.Us < 1 || x.PerS != 12 {
+		t.Errorf("what costs most: %v", x)
+	}
+	for _, x := range m.Crossings {
+		if x.From == x.To || x.Old == x.New {
+			t.Errorf("%v", x)
+		}
+	}
+	back, err := p.DiffPlans(t.Context(), &api.DiffPlansRequest{OldText: builtIn(t, "split"), Text: builtIn(t, "single")})
+	if err != nil || len(back.Crossings) != len(m.Crossings) {
+		t.Fatalf("back: %v, %v", back, err)
+	}
+	for _, x := range back.Crossings {
+		if x.Us >= 0 || x.PerS != 0 || x.New != "inproc" {
+			t.Errorf("back: %v", x)
+		}
+	}
+}

@@ -258,7 +258,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLo
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
 		Plans:    plans,
-		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), InForce: plans.GetPlan, Network: cli.NetworkOf},
+		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), InForce: plans.GetPlan, Network: cli.NetworkOf, Crossings: plans.ListCrossings},
 		Configs:  plans,
 		Profiles: plans,
 		Work:     plans,

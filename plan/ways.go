@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-sdn/weft"
+)
+
+// Kinds of messages between services.
+const (
+	CallWay   = "call"   // a request and its answer
+	EventWay  = "event"  // from who publishes it to who subscribes to it
+	PacketWay = "packet" // from stage to stage, and the decision back
+)
+
+// Way is how the messages of a kind go from a service to another.
+type Way struct {
+	From, To, Kind string
+	// Transports are those by which they go, Inproc among them if some stay in
+	// their process; sorted.
+	Transports []string
+	// Apart says that some go from one machine to another.
+	Apart bool
+}
+
+// Ways returns how services reach each other, by their declarations, sorted.
+func (p *Plan) Ways(specs []weft.Spec) []Way {
+	ways := map[[3]string]*Way{}
+	add := func(from, to, kind, fromWorker, toWorker string) {
+		key := [3]string{from, to, kind}
+		if ways[key] == nil {
+			ways[key] = &Way{From: from, To: to, Kind: kind}
+		}
+		way := ways[key]
+		t := Inproc // a provider in the same process is preferred
+		if fromWorker != toWorker {
+			t = p.TransportBetween(fromWorker, toWorker)
+			way.Apart = way.Apart || p.Worker(fromWorker).Machine != p.Worker(toWorker).Machine
+		}
+		if !slices.Contains(way.Transports, t) {
+			way.Transports = append(way.Transports, t)
+		}
+	}
+	asOne := p.AsOne(specs)
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		for _, name := range w.Services {
+			s := specOf(specs, name)
+			if s == nil {
+				continue
+			}
+			p.waysOf(specs, w, s, w.Partition == "" || asOne[name], add)
+		}
+	}
+	for _, partition := range p.parts() {
+		p.packetWays(specs, partition, add)
+	}
+	list := make([]Way, 0, len(ways))
+	for _, w := range ways {
+		slices.Sort(w.Transports)
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b Way) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
+	})
+	return list
+}
+
+// waysOf adds the calls and events of a service in a worker.
+func (p *Plan) waysOf(specs []weft.Spec, w *Worker, s *weft.Spec, everywhere bool, add func(from, to, kind, fromWorker, toWorker string)) {
+	for i := range specs {
+		o := &specs[i]
+		if o.Name == s.Name || !p.Has(o.Name) {
+			continue
+		}
+		called, each := false, false
+		for _, m := range s.Calls {
+			if slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() }) {
+				called, each = true, each || everywhere && directed(m.MethodName())
+			}
+		}
+		if called {
+			for _, to := range p.within(w, o.Name, each) {
+				add(s.Name, o.Name, CallWay, w.Name, to)
+			}
+		}
+		if slices.ContainsFunc(s.Subscribes, func(e weft.Subject) bool {
+			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
+		}) {
+			for _, from := range p.within(w, o.Name, everywhere) {
+				add(o.Name, s.Name, EventWay, from, w.Name)
+			}
+		}
+	}
+}
+
+// within returns the workers that provide a service to a worker: each of them, or
+// those within its reach, of which itself is preferred.
+func (p *Plan) within(w *Worker, service string, each bool) []string {
+	if each {
+		return p.hostNames(service, nil)
+	}
+	var own, all []string
+	for i := range p.Workers {
+		switch o := &p.Workers[i]; {
+		case !slices.Contains(o.Services, service):
+		case o.Partition == "":
+			all = append(all, o.Name)
+		case o.Partition == w.Partition:
+			own = append(own, o.Name)
+		}
+	}
+	if len(own) > 0 {
+		all = own
+	}
+	if slices.Contains(all, w.Name) {
+		return []string{w.Name}
+	}
+	return all
+}
+
+// parts returns the names of the partitions, or the empty one if there are none.
+func (p *Plan) parts() []string {
+	if len(p.Partitions) == 0 {
+		return []string{""}
+	}
+	return p.partitionNames()
+}
+
+// packetWays adds the way of a packet-in of a partition from stage to stage.
+func (p *Plan) packetWays(specs []weft.Spec, partition string, add func(from, to, kind, fromWorker, toWorker string)) {
+	i := slices.IndexFunc(specs, func(s weft.Spec) bool { return s.Pipeline })
+	if i < 0 {
+		return
+	}
+	legs := p.Way(specs, partition)
+	if len(legs) == 0 {
+		return
+	}
+	before, at := specs[i].Name, legs[0].Worker
+	for _, leg := range legs {
+		for _, stage := range leg.Stages {
+			add(before, stage, PacketWay, at, leg.Worker)
+			before, at = stage, leg.Worker
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/cmd/weft/command"
 	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
@@ -19,9 +20,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestCommands has every weft command line of the documents parsed by the
-// program itself: commands, flags, their values, and how many arguments.
+// program's own commands: commands, flags, their values, and how many arguments.
 func TestCommands(t *testing.T) {
-	weft := testprogram.Weft(t)
 	lines := 0
 	for _, document := range documents(t) {
 		for _, b := range blocks(t, document) {
@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 					continue
 				}
 				lines++
-				if problem := parses(weft, args); problem != "" {
+				if problem := parses(args); problem != "" {
 					t.Errorf("%s:%d: %s: %s", document, b.line+i, strings.TrimSpace(line), problem)
 				}
 			}
@@ -44,7 +44,7 @@ func TestCommands(t *testing.T) {
 				if args := commandLine(strings.TrimSuffix(m[1], " …")); args != nil {
 					lines++
 					// The rest of the arguments may be left to the reader.
-					if problem := parses(weft, args); problem != "" && !strings.HasPrefix(problem, "too few") {
+					if problem := parses(args); problem != "" && !strings.HasPrefix(problem, "too few") {
 						t.Errorf("%s:%d: %s: %s", document, i+1, m[1], problem)
 					}
 				}
@@ -55,7 +55,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("only %d command lines found", lines)
 	}
 	for _, wrong := range []string{"weft get nothing", "weft get flows --swich 1", "weft trace 10.0.0.1", "weft path 1 2 3", "weft up split now", "weft lab ping h1 h2 -c x"} {
-		if parses(weft, commandLine(wrong)) == "" {
+		if parses(commandLine(wrong)) == "" {
 			t.Errorf("%s passes", wrong)
 		}
 	}
@@ -129,7 +129,7 @@ var (
 
 // parses has the program parse a command line and print its help instead of
 // running it. It returns what is wrong.
-func parses(weft string, args []string) string {
+func parses(args []string) string {
 	before := args
 	for i, a := range args {
 		if a == "--" {
@@ -137,8 +137,10 @@ func parses(weft string, args []string) string {
 		}
 	}
 	help := append(append([]string{}, before...), "--help")
-	out, err := exec.Command(weft, append(help, args[len(before):]...)...).CombinedOutput()
-	if err != nil {
+	var said bytes.Buffer
+	status := command.Main(append(help, args[len(before):]...), &said, &said)
+	out := said.Bytes()
+	if status != 0 {
 		return strings.TrimSpace(string(out))
 	}
 	m := usage.FindSubmatch(out)

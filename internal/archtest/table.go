@@ -78,7 +78,7 @@ var table = []row{
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
-	{"docs", []string{"*", "*/*"}, []string{"*"}}, // tests only
+	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "plan/*", "internal/document"}, []string{"*"}},
 	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"cmd/weft", []string{"cmd/weft/command"}, []string{"*"}},

@@ -299,6 +299,7 @@ func TestWorkerWithoutBus(t *testing.T) {
 // TestWorkerBesideTheFirstUp: a worker that is started before there is a bus, a
 // bucket or a plan waits for them, and says of what if it waits in vain.
 func TestWorkerBesideTheFirstUp(t *testing.T) {
+	t.Parallel()
 	dir, config := t.TempDir(), bus.Config{Directory: t.TempDir(), Listen: freeAddress(t)}
 	open := func() *bus.Store {
 		t.Helper()

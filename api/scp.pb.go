@@ -348,8 +348,9 @@ type GetScpResponse struct {
 	Producers []*ScpProducer `protobuf:"bytes,1,rep,name=producers,proto3" json:"producers,omitempty"`
 	// By VIP.
 	Endpoints []*ScpEndpoint `protobuf:"bytes,2,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
-	// intercepting, passing (everybody's packets reach the NRF itself, for the front does not
-	// serve), or off (scp.nrf is not set).
+	// intercepting, pending (the front serves, and not all switches have confirmed the entries
+	// that lead to it yet), passing (everybody's packets reach the NRF itself, for the front
+	// does not serve), or off (scp.nrf is not set).
 	Front string `protobuf:"bytes,3,opt,name=front,proto3" json:"front,omitempty"`
 	// What the NRF last did: ok, or why not.
 	Nrf string `protobuf:"bytes,4,opt,name=nrf,proto3" json:"nrf,omitempty"`

@@ -44,6 +44,7 @@ type proxy struct {
 	direct    direct
 	searches  map[string]*search
 	serving   bool   // the front listens
+	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
 	groups    groups
 	shelf     shelf

@@ -155,6 +155,11 @@ func follow(env *weft.Env, p *proxy) *weft.Standing {
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { p.segmentChanged(e) })
 	if w != nil {
 		w.changed = k.Changed
+		w.due = func(sw flow.DPID) bool {
+			state, _ := k.Status(sw)
+			return state == "syncing" || state == "failing"
+		}
+		k.OnAnswered(w.answered)
 	}
 	return k
 }

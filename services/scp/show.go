@@ -97,6 +97,8 @@ func (p *proxy) front(vip *api.Vip) string {
 		return "off"
 	case !p.serving || by == frontHost && (vip == nil || vip.GetOpen()):
 		return "passing"
+	case p.wire != nil && !p.wire.inForce() || by == frontHost && !p.shadowed:
+		return "pending"
 	}
 	return "intercepting"
 }

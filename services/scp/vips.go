@@ -91,6 +91,9 @@ func (p *proxy) refuse(name string, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if name == nrfVip {
+		p.shadowed = err == nil
+	}
 	if p.refused[name] == why {
 		return
 	}
@@ -106,6 +109,7 @@ func (p *proxy) refuse(name string, err error) {
 func (p *proxy) wanted(vips map[string]*api.Vip) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.shadowed = p.shadowed && vips[nrfVip] != nil
 	maps.DeleteFunc(p.refused, func(name, _ string) bool { return vips[name] == nil })
 }
 

@@ -31,6 +31,7 @@ type wire struct {
 	count   wireCounts
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
 	send    func(context.Context, *flow.Decision)
+	due     func(flow.DPID) bool // whether entries of a switch are being declared
 
 	open  atomic.Bool                    // the front takes what is for the NRF
 	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
@@ -61,6 +62,8 @@ type portUse struct {
 type wireSwitch struct {
 	connected, single, openflow10 bool // single: it has one table
 	edges                         map[flow.Port]bool
+	declared                      int  // entries, the last time
+	there                         bool // it has confirmed some since the front is open, and refused none of the last
 }
 
 // wireCounts are the metrics of a front without a host.
@@ -102,7 +105,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging) (*wire, error
 	}
 	w := &wire{tagging: tagging,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
-		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {},
+		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
 		conns: newShares[netip.Addr](cfg.Connections, cfg.Connections/8), ports: newShares[flow.Location](cfg.Connections, cfg.Connections/portPart),
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
@@ -359,6 +362,11 @@ func (w *wire) listen(context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("the NRF %v is at switch %v, which is not connected to this controller; give scp.listen, in a host", w.nrf.Addr(), s.At.Switch)
 	}
 	l := &wireListener{w.stack.listen(w.most), w}
+	w.mu.Lock()
+	for _, s := range w.switches {
+		s.declared, s.there = 0, false
+	}
+	w.mu.Unlock()
 	w.open.Store(true)
 	w.changed()
 	return l, nil

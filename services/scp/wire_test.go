@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -211,6 +213,69 @@ func TestWireEntries(t *testing.T) {
 	n.stop = func() {}
 	if req := w.want(&api.Switch{Dpid: flow.DPID(1).String()}); req != nil {
 		t.Errorf("after its end: %v", req)
+	}
+}
+
+// TestFrontPending: the front is said to intercept once every switch with edge ports
+// has confirmed the entries that lead to it.
+func TestFrontPending(t *testing.T) {
+	n := newNetwork(t, false)
+	w := n.wire
+	var due flow.DPID
+	w.due = func(sw flow.DPID) bool { return sw == due }
+	n.eventually("the front serves", func() bool { return n.proxy.get(&api.GetScpRequest{}, nil, now()).Front != "passing" })
+	is := func(when, want string) {
+		t.Helper()
+		if got := n.proxy.get(&api.GetScpRequest{}, nil, now()).Front; got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	is("without a port of consumers", "pending")
+	info := map[flow.DPID]*api.Switch{}
+	for sw := flow.DPID(1); sw <= 2; sw++ {
+		info[sw] = &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}
+		w.switchChanged(&api.SwitchChanged{Switch: info[sw]})
+		w.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 1}, Role: "edge"}})
+	}
+	declare := func(sw flow.DPID, failed ...*api.WantedFlow) {
+		w.want(info[sw])
+		w.answered(sw, nil, failed)
+	}
+	due = 2
+	declare(1)
+	is("one switch has not been asked", "pending")
+	due = 0
+	w.want(info[2])
+	is("it has not answered", "pending")
+	w.answered(2, nil, []*api.WantedFlow{{}})
+	is("it refuses an entry", "pending")
+	declare(2)
+	is("both have all", "intercepting")
+	due = 1
+	is("entries are declared again", "intercepting")
+	declare(1, &api.WantedFlow{})
+	is("the first refuses one", "pending")
+	info[1].Connected = false
+	w.switchChanged(&api.SwitchChanged{Switch: info[1]})
+	is("the first is gone", "intercepting")
+}
+
+// TestFrontPendingInHost: likewise of a front in a host.
+func TestFrontPendingInHost(t *testing.T) {
+	g := newRig(t)
+	front := func() string {
+		vips, _ := g.back.list(t.Context())
+		return g.proxy.get(&api.GetScpRequest{}, vips, g.now.Load()).Front
+	}
+	g.eventually("the balancer has put the VIP in force", func() bool { return front() == "intercepting" })
+	g.proxy.refuse(nrfVip, api.Errorf(codes.FailedPrecondition, "no room"))
+	if got := front(); got != "pending" {
+		t.Errorf("the balancer refuses it: %s", got)
+	}
+	g.stop()
+	g.stop = func() {}
+	if got := front(); got != "passing" {
+		t.Errorf("the front has ended: %s", got)
 	}
 }
 

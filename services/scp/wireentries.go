@@ -2,6 +2,7 @@ package scp
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -42,7 +43,37 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 		}
 	}
+	s.declared = len(req.Flows)
 	return req
+}
+
+// answered takes what a switch has refused or not confirmed of the entries that it
+// was declared last.
+func (w *wire) answered(sw flow.DPID, _ []string, failed []*api.WantedFlow) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.switches[sw]; s != nil && w.open.Load() {
+		s.there = s.declared > 0 && len(failed) == 0
+	}
+}
+
+// inForce reports whether the switches have the entries that lead to the front.
+func (w *wire) inForce() bool {
+	w.mu.Lock()
+	var rest []flow.DPID // switches that may want some
+	some, missing := false, false
+	for sw, s := range w.switches {
+		if !s.connected || len(s.edges) == 0 {
+			continue
+		}
+		some = some || s.there
+		missing = missing || s.declared > 0 && !s.there
+		if !s.there {
+			rest = append(rest, sw)
+		}
+	}
+	w.mu.Unlock()
+	return some && !missing && !slices.ContainsFunc(rest, w.due)
 }
 
 // switchChanged and roleChanged handle the events of switches and their ports.
@@ -54,7 +85,9 @@ func (w *wire) switchChanged(e *api.SwitchChanged) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.switchOf(sw)
-	if s.connected = e.Switch.GetConnected(); s.connected {
+	if s.connected = e.Switch.GetConnected(); !s.connected {
+		s.declared, s.there = 0, false
+	} else {
 		s.openflow10 = e.Switch.GetOpenflow() == "1.0"
 		s.single = flow.ForwardTable(e.Switch.GetTables(), s.openflow10) == 0
 	}

@@ -51,6 +51,7 @@ export const more = [
       await service.dragTo(page.locator('[data-worker="forwarding"]'));
       const changes = page.getByTestId("changes");
       await changes.waitFor();
+      await page.getByTestId("costs").getByText("call", { exact: true }).first().waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByText(/Packets shed meanwhile: 0\b/).waitFor({ timeout: 60000 });
       const plan = await rig.get("/v1/plan");

@@ -113,7 +113,7 @@ func (x *ListCrossingsResponse) GetMissing() []*CrossingsMissing {
 	return nil
 }
 
-// A process that has not told its crossings.
+// A process whose crossings could not be read.
 type CrossingsMissing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the process.
@@ -171,7 +171,7 @@ func (x *CrossingsMissing) GetError() string {
 // The messages of one kind from one service to another, from one process to another.
 type Crossing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The service that calls, tells the event, or has the packet before; for the first stage
+	// The service that calls, publishes the event, or has the packet before; for the first stage
 	// that which opened the pipeline.
 	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
 	// The service that answers, takes the event, or has the packet next.

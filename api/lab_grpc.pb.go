@@ -49,7 +49,7 @@ const (
 type LabClient interface {
 	// What the lab service of the machine is, and what it allows.
 	GetLabService(ctx context.Context, in *GetLabServiceRequest, opts ...grpc.CallOption) (*LabServiceInfo, error)
-	// The labs of the machine, whoever has brought them up.
+	// The labs of the machine, of all its users.
 	ListLabs(ctx context.Context, in *ListLabsRequest, opts ...grpc.CallOption) (*ListLabsResponse, error)
 	// What is wrong with a lab file. Nothing is made.
 	CheckLab(ctx context.Context, in *CheckLabRequest, opts ...grpc.CallOption) (*CheckLabResponse, error)
@@ -319,7 +319,7 @@ func (c *labClient) CaptureLab(ctx context.Context, in *CaptureLabRequest, opts 
 type LabServer interface {
 	// What the lab service of the machine is, and what it allows.
 	GetLabService(context.Context, *GetLabServiceRequest) (*LabServiceInfo, error)
-	// The labs of the machine, whoever has brought them up.
+	// The labs of the machine, of all its users.
 	ListLabs(context.Context, *ListLabsRequest) (*ListLabsResponse, error)
 	// What is wrong with a lab file. Nothing is made.
 	CheckLab(context.Context, *CheckLabRequest) (*CheckLabResponse, error)

@@ -1,3 +1,4 @@
+import { ApiError } from "../api/client";
 import type { LabDetails, ListLabsResponse, ListSwitchesResponse } from "../api/types.gen";
 
 /** LabLinkOf is a link of a lab. */
@@ -33,8 +34,11 @@ export async function labLinkOf(get: <T>(path: string) => Promise<T>, cable: str
   if (!labs?.length) return undefined;
   const connected = new Set(((await get<ListSwitchesResponse>("v1/switches")).switches ?? []).filter((s) => s.connected).map((s) => s.dpid ?? ""));
   for (const summary of labs) {
-    const lab = await get<LabDetails>(`v1/lab/labs/${encodeURIComponent(summary.name ?? "")}`);
-    const link = isHere(lab, connected) ? find(lab, cable) : undefined;
+    const lab = await get<LabDetails>(`v1/lab/labs/${encodeURIComponent(summary.name ?? "")}`).catch((err) => {
+      if (err instanceof ApiError && err.status === 404) return undefined; // it has gone since
+      throw err;
+    });
+    const link = lab && isHere(lab, connected) ? find(lab, cable) : undefined;
     if (link) found.push(link);
   }
   if (found.length > 1) throw new Error(`labs ${found.map((l) => l.lab).join(" and ")} both have this link by its numbers: cut it on the page Lab`);

@@ -2,15 +2,10 @@
 
 import { isMap, isSeq, parseDocument, type YAMLMap } from "yaml";
 
-/** Numbered is a node with what the controller knows it by. */
-export interface Numbered {
-  name?: string;
-  kind?: string;
-  dpid?: string;
-  mac?: string;
-  ipv4?: string;
-  ipv6?: string;
-}
+import type { LabNode } from "../api/types.gen";
+
+/** Numbered is what the controller knows a node by. */
+export type Numbered = Pick<LabNode, "name" | "kind" | "dpid" | "mac" | "ipv4" | "ipv6">;
 
 const address = (prefix?: string) => (prefix ?? "").split("/")[0];
 const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");

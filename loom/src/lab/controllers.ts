@@ -2,7 +2,7 @@
 // the switches say of a running lab.
 
 import type { Lab, Node } from "./document";
-import type { Details } from "./service";
+import type { LabDetails } from "../api/types.gen";
 
 /** otherwise is where switches connect if the file says nothing. */
 const otherwise = "tcp:127.0.0.1:6653";
@@ -38,7 +38,7 @@ export interface Session {
 }
 
 /** sessions returns what each switch has with each controller: those of the running lab, if there is one, else of the file. */
-export function sessions(lab: Lab, running: Details | null): Session[] {
+export function sessions(lab: Lab, running: LabDetails | null): Session[] {
   const live = new Map((running?.graph?.nodes ?? []).map((n) => [n.name, n]));
   const all = running?.controllers?.length ? running.controllers : controllersOf(lab);
   return lab.nodes.filter(ruled).flatMap((n) => {

@@ -1,12 +1,13 @@
 // What the page Lab shows: a text, what is drawn of it, and what is chosen.
 
+import type { MapLabTestbedResponse } from "../api/types.gen";
 import { addressProblem, controllersOf, unusedAddress } from "./controllers";
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
 import { add, addTo, mostMarks, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Group, type Lab, type Link, type Node, type Note, type Problem, type Service } from "./document";
 import { forget, load, save, type Draft } from "./drafts";
 import { History } from "./history";
 import { lay, type Layout, type Position } from "./layout";
-import type { Mapped } from "./testbed";
+
 import { modelNamed, modelOf, Types, type Model, type NodeType } from "./models";
 
 const empty = "name: my-lab\n";
@@ -29,7 +30,7 @@ export class Design {
   /** checked are the problems that the lab service found in the text. */
   checked = $state.raw<Problem[]>([]);
   /** mapped says on which machine of a testbed each node would run, and spread whether the drawing shows it. */
-  mapped = $state.raw<Mapped | null>(null);
+  mapped = $state.raw<MapLabTestbedResponse | null>(null);
   spread = $state(false);
   undoes = $state("");
   redoes = $state("");

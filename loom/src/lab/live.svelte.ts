@@ -1,12 +1,13 @@
 // The running labs of the machine: bringing one up, changing it, and how it is.
 
-import { apart, type Numbered } from "./apart";
+import { apart } from "./apart";
 import { ApiError, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
+import type { ApplyLabResponse, LabDetails, LabJob, LabLink, LabNode, LabSetLabLinkBody, LabSummary } from "../api/types.gen";
 import type { Design } from "./design.svelte";
 import { Services } from "./services.svelte";
 import { controllerOf } from "./testbed";
-import { service, sleep, type Details, type Difference, type Job, type LiveLink, type LiveNode, type SetLink, type Summary } from "./service";
+import { service, sleep } from "./service";
 
 /** Live is what is known of the machine's lab service. */
 export class Live {
@@ -14,17 +15,17 @@ export class Live {
   available = $state<boolean | null>(null);
   why = $state("");
   allowed = $state.raw<string[]>([]);
-  labs = $state.raw<Summary[]>([]);
+  labs = $state.raw<LabSummary[]>([]);
   /** lab is the running lab that is shown. */
-  lab = $state.raw<Details | null>(null);
-  job = $state.raw<Job | null>(null);
+  lab = $state.raw<LabDetails | null>(null);
+  job = $state.raw<LabJob | null>(null);
   busy = $state("");
   error = $state("");
   /** difference is what applying would do, and waits to be agreed to. */
-  difference = $state.raw<Difference | null>(null);
+  difference = $state.raw<ApplyLabResponse | null>(null);
   lost = $state("");
 
-  nodes = $derived(new Map((this.lab?.graph?.nodes ?? []).map((n): [string, LiveNode] => [n.name ?? "", n])));
+  nodes = $derived(new Map((this.lab?.graph?.nodes ?? []).map((n): [string, LabNode] => [n.name ?? "", n])));
   hosts = $derived((this.lab?.graph?.nodes ?? []).filter((n) => n.kind === "host").map((n) => n.name ?? ""));
   steps = $derived(new Map((this.job && !this.job.done ? (this.job.steps ?? []) : []).map((s) => [s.node ?? "", s.state ?? ""])));
 
@@ -136,10 +137,10 @@ export class Live {
   }
 
   /** apart keeps what is to be deployed apart from the labs that run at the same controllers. */
-  private async apart(text: string, nodes: Numbered[], controllers: string[]): Promise<string> {
+  private async apart(text: string, nodes: LabNode[], controllers: string[]): Promise<string> {
     const to = (list?: string[]) => (list?.length ? list : ["tcp:127.0.0.1:6653"]);
     const ours = new Set(to(controllers.length > 0 ? controllers : this.design.lab.controllers));
-    const others: Numbered[] = [];
+    const others: LabNode[] = [];
     for (const l of this.labs) {
       const lab = await this.made(l.name ?? "");
       if (lab && to(lab.controllers).some((c) => ours.has(c))) others.push(...(lab.graph?.nodes ?? []));
@@ -148,7 +149,7 @@ export class Live {
   }
 
   /** made returns a lab once it is made; undefined if it is gone, or half made for long. */
-  private async made(name: string): Promise<Details | undefined> {
+  private async made(name: string): Promise<LabDetails | undefined> {
     for (let i = 0; ; i++) {
       try {
         return await service.lab(name);
@@ -235,12 +236,12 @@ export class Live {
   }
 
   /** linkOf returns the running link of a drawn one: of several between two nodes, that of the same place in order. */
-  linkOf(a: string, b: string, nth: number, eth1 = false): LiveLink | undefined {
+  linkOf(a: string, b: string, nth: number, eth1 = false): LabLink | undefined {
     const all = (this.lab?.graph?.links ?? []).filter((l) => ((l.a === a && l.b === b) || (l.a === b && l.b === a)) && (l.b_interface === "eth1") === eth1);
     return all[nth];
   }
 
-  async setLink(link: LiveLink, to: SetLink) {
+  async setLink(link: LabLink, to: LabSetLabLinkBody) {
     if (!this.lab?.name || !link.link) return;
     this.error = "";
     try {

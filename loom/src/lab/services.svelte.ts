@@ -2,14 +2,11 @@
 
 import { ApiError, get, post, textOf } from "../api/client";
 import { needs } from "../api/session.svelte";
+import type { Circuit, ListCircuitsResponse, SetCircuitsRequest, SetCircuitsResponse } from "../api/types.gen";
 import type { Design } from "./design.svelte";
 import type { Live } from "./live.svelte";
 import { sleep } from "./service";
-import { ofLab, rows, same, type Circuit, type Row, type Wish } from "./services";
-
-interface Outcomes {
-  outcomes?: Array<{ name?: string; outcome?: string; error?: string }>;
-}
+import { ofLab, rows, same, type Row, type Wish } from "./services";
 
 /** passing are refusals that pass by themselves after a lab was brought up. */
 const passing = /there is no switch|has no such port|is a link between switches/;
@@ -40,7 +37,7 @@ export class Services {
   /** look asks the controller which circuits there are. */
   async look(): Promise<boolean> {
     try {
-      this.circuits = (await get<{ circuits?: Circuit[] }>("v1/l2vpn")).circuits ?? [];
+      this.circuits = (await get<ListCircuitsResponse>("v1/l2vpn")).circuits ?? [];
       this.missing = "";
       return true;
     } catch (err) {
@@ -89,7 +86,7 @@ export class Services {
       this.refused = new Map();
       return false;
     }
-    const ask = (circuits: Wish[], dry_run: boolean) => post<Outcomes>("v1/l2vpn", { circuits, delete: gone, dry_run });
+    const ask = (circuits: Wish[], dry_run: boolean) => post<SetCircuitsResponse>("v1/l2vpn", { circuits, delete: gone, dry_run } satisfies SetCircuitsRequest);
     const would = await ask(wishes, true);
     const refused = new Map((would.outcomes ?? []).filter((o) => o.outcome === "refused").map((o) => [o.name ?? "", o.error ?? ""]));
     const taken = wishes.filter((w) => !refused.has(w.name));

@@ -1,7 +1,7 @@
 // The services drawn between customer edges, as circuits of the controller.
 
 import type { Lab, Service } from "./document";
-import type { Details } from "./service";
+import type { Circuit, LabDetails } from "../api/types.gen";
 
 /** Wish is what is asked of a circuit. */
 export interface Wish {
@@ -11,21 +11,6 @@ export interface Wish {
   ends: string[];
   rate_kbps: number;
   protect: boolean;
-}
-
-/** Circuit is one that the controller keeps. */
-export interface Circuit {
-  name?: string;
-  type?: string;
-  payload?: string;
-  ends?: string[];
-  rate_kbps?: number | string;
-  protect?: boolean;
-  state?: string;
-  reason?: string;
-  path?: string[];
-  rx_packets?: number | string;
-  tx_packets?: number | string;
 }
 
 /** kinds are the services, as types of circuits: a VLL carries IP, a pseudowire every frame. */
@@ -48,7 +33,7 @@ export function kbps(rate: unknown): number {
 }
 
 /** wish returns what is asked for a service of a running lab, or throws why it cannot be. */
-export function wish(lab: Lab, running: Details, service: Service): Wish {
+export function wish(lab: Lab, running: LabDetails, service: Service): Wish {
   const kind = kinds[service.type];
   if (!kind) throw new Error(`type ${service.type || "?"}: the controller has circuits for ${Object.keys(kinds).join(", ")}`);
   const name = circuitName(lab.name, service.name);
@@ -87,7 +72,7 @@ export interface Row {
 }
 
 /** rows compares what is drawn with what the controller has; refused says why it took a circuit not. */
-export function rows(lab: Lab, running: Details | null, circuits: Circuit[], refused: Map<string, string>): Row[] {
+export function rows(lab: Lab, running: LabDetails | null, circuits: Circuit[], refused: Map<string, string>): Row[] {
   const there = new Map(circuits.map((c) => [c.name ?? "", c]));
   const names = new Map((running?.graph?.nodes ?? []).map((n) => [n.dpid ?? "", n.name ?? ""]));
   const out: Row[] = lab.services.map((s) => {

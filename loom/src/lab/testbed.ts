@@ -14,13 +14,6 @@ export const example = `machines:
 controller: tcp:192.0.2.9:6653
 `;
 
-export interface Mapped {
-  mapping?: Array<{ node?: string; machine?: string; by_hand?: boolean }>;
-  tunnels?: Array<{ link?: string; vni?: number; machines?: string[] }>;
-  loads?: Array<{ machine?: string; nodes?: number; links_cut?: number }>;
-  problems?: Array<{ of?: string; line?: number; text?: string; allowed?: string }>;
-}
-
 function machinesOf(text: string): YAMLMap[] {
   const doc = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, logLevel: "silent" });
   const list = doc.errors.length === 0 && isMap(doc.contents) ? find(doc.contents, "machines")?.value : null;

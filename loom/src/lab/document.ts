@@ -1,7 +1,7 @@
 // A lab as its text: what is drawn is read from it, and every edit of the drawing
 // changes only its part of the text.
 
-import { LineCounter, parseDocument, type YAMLMap, type YAMLSeq } from "yaml";
+import { LineCounter, parseDocument, visit, type Alias, type Node as YAMLNode, type YAMLMap, type YAMLSeq } from "yaml";
 
 import { append, apply, deleteItems, deleteKey, find, flow, isAlias, isMap, isScalar, isSeq, keyOf, setKey, textOf, type Splice } from "./yamltext";
 
@@ -49,10 +49,13 @@ export interface Problem {
   allowed?: string;
   /** of is the id of the node or link that it is about. */
   of?: string;
+  /** lacks says that something is not there yet, and nothing is wrong with what is. */
+  lacks?: boolean;
 }
 
 export interface Service {
   index: number;
+  line: number;
   name: string;
   type: string;
   ends: string[];
@@ -80,6 +83,9 @@ export interface Note {
 export interface Lab {
   text: string;
   name: string;
+  /** model is what the text says of its model: a name, or the model itself. */
+  model?: unknown;
+  modelLine?: number;
   controllers: string[];
   /** at is the node that the controllers' machine is linked to, in band. */
   at: string;
@@ -104,14 +110,40 @@ export function nameProblem(name: string, taken: Iterable<string>): string {
   return "";
 }
 
-/** plain returns a value of the text as it is in JSON; aliases are left out. */
-function plain(v: unknown, deep = 0): unknown {
-  if (deep > 30) return null;
+// What aliases stand for, and how many values may still be read by them: they multiply.
+const meant = new WeakMap<object, unknown>();
+const mostAliased = 100_000;
+let aliased = 0;
+
+/** meaning notes what each alias stands for: the last anchor of its name before it. It returns an alias that stands for nothing. */
+function meaning(root: YAMLNode | null): Alias | undefined {
+  const anchors = new Map<string, unknown>();
+  let lost: Alias | undefined;
+  aliased = 0;
+  visit(root, {
+    Value: (_, n) => void (n.anchor && anchors.set(n.anchor, n)),
+    Alias: (_, n) => {
+      if (anchors.has(n.source)) meant.set(n, anchors.get(n.source));
+      else lost ??= n;
+    },
+  });
+  return lost;
+}
+
+/** itself returns a value, or what it stands for if it is an alias. */
+function itself(v: unknown): unknown {
+  return isAlias(v) ? meant.get(v) : v;
+}
+
+/** plain returns a value of the text as it is in JSON. */
+function plain(v: unknown, deep = 0, behind = false): unknown {
+  if (deep > 30 || (behind && ++aliased > mostAliased)) return null;
+  if (isAlias(v)) return plain(meant.get(v), deep + 1, true);
   if (isScalar(v)) return v.value;
-  if (isSeq(v)) return v.items.map((x) => plain(x, deep + 1));
+  if (isSeq(v)) return v.items.map((x) => plain(x, deep + 1, behind));
   if (isMap(v)) {
     const out: Fields = {};
-    for (const p of v.items) Object.defineProperty(out, keyOf(p), { value: plain(p.value, deep + 1), enumerable: true, writable: true, configurable: true });
+    for (const p of v.items) Object.defineProperty(out, keyOf(p), { value: plain(p.value, deep + 1, behind), enumerable: true, writable: true, configurable: true });
     return out;
   }
   return null;
@@ -119,7 +151,13 @@ function plain(v: unknown, deep = 0): unknown {
 
 /** has returns the text of a key of a mapping; empty without one. */
 function has(map: YAMLMap, key: string): string {
-  return textOf(find(map, key)?.value);
+  return textOf(itself(find(map, key)?.value));
+}
+
+/** textsOf returns the texts that a key of a mapping lists. */
+function textsOf(map: YAMLMap, key: string): string[] {
+  const list = itself(find(map, key)?.value);
+  return isSeq(list) ? list.items.map((i) => textOf(itself(i))) : [];
 }
 
 /** position returns where something stands; undefined if it does not say. */
@@ -144,6 +182,11 @@ export function read(text: string): Lab {
     else lab.problems.push({ line: 1, text: "the lab is not a mapping of keys to values" });
     return lab;
   }
+  const lost = meaning(doc.contents);
+  if (lost) {
+    lab.problems.push({ line: lost.range ? lines.linePos(lost.range[0]).line : 0, text: `*${lost.source} stands for nothing: no &${lost.source} is before it` });
+    return lab;
+  }
   lab.broken = false;
   lab.root = doc.contents;
   if (!lab.root) return lab;
@@ -164,9 +207,11 @@ class Reader {
   read() {
     const { lab, root } = this;
     lab.name = has(root, "name");
-    const controller = find(root, "controller")?.value;
-    lab.controllers = isSeq(controller) ? controller.items.map(textOf) : controller ? [textOf(controller)].filter(Boolean) : [];
-    const control = find(root, "control")?.value;
+    const model = find(root, "x-model");
+    if (model) [lab.model, lab.modelLine] = [plain(model.value), this.line(model.key)];
+    const one = has(root, "controller");
+    lab.controllers = one ? [one] : textsOf(root, "controller");
+    const control = itself(find(root, "control")?.value);
     if (isMap(control) && has(control, "mode") === "in-band") lab.at = has(control, "at");
     let total = 0;
     for (const list of ["switches", "hosts"] as const) {
@@ -185,8 +230,7 @@ class Reader {
     });
     for (const [index, item] of this.list("x-services").entries()) {
       if (!isMap(item)) continue;
-      const ends = find(item, "ends")?.value;
-      lab.services.push({ index, name: has(item, "name"), type: has(item, "type"), ends: isSeq(ends) ? ends.items.map(textOf) : [], fields: plain(item) as Fields });
+      lab.services.push({ index, line: this.line(item), name: has(item, "name"), type: has(item, "type"), ends: textsOf(item, "ends"), fields: plain(item) as Fields });
     }
     this.marks();
   }
@@ -195,8 +239,7 @@ class Reader {
   private marks() {
     const { lab } = this;
     for (const [index, item] of this.list("x-groups").slice(0, mostMarks).entries()) {
-      const nodes = isMap(item) ? find(item, "nodes")?.value : null;
-      if (isMap(item)) lab.groups.push({ id: `group/${index}`, index, name: has(item, "name"), colour: has(item, "colour"), nodes: isSeq(nodes) ? nodes.items.map(textOf) : [] });
+      if (isMap(item)) lab.groups.push({ id: `group/${index}`, index, name: has(item, "name"), colour: has(item, "colour"), nodes: textsOf(item, "nodes") });
     }
     for (const [index, item] of this.list("x-notes").slice(0, mostMarks).entries()) {
       if (isMap(item)) lab.notes.push({ id: `note/${index}`, index, text: has(item, "text").slice(0, 1000), at: position(item) ?? [0, 0] });
@@ -210,7 +253,7 @@ class Reader {
   private list(key: string): unknown[] {
     const pair = find(this.root, key);
     if (isSeq(pair?.value)) return pair.value.items;
-    if (pair?.value && !(isScalar(pair.value) && pair.value.value === null)) this.lab.problems.push({ line: this.line(pair.key), text: `${key} is not a list: write a list` });
+    if (pair?.value && !(isScalar(pair.value) && pair.value.value === null)) this.lab.problems.push({ line: this.line(pair.key), text: `${key} is ${isAlias(pair.value) ? "an alias, which is not drawn" : "not a list"}: write a list` });
     return [];
   }
 
@@ -233,7 +276,7 @@ class Reader {
     if (!this.names.has(name)) this.names.set(name, node);
     if (list === "switches") return;
     this.link({ a: has(item, "switch"), b: name, of: "host", index, line, fields: node.fields });
-    const eth1 = find(item, "eth1")?.value;
+    const eth1 = itself(find(item, "eth1")?.value);
     if (isMap(eth1)) this.link({ a: has(eth1, "switch") || has(item, "switch"), b: name, of: "eth1", index, line: this.line(eth1), fields: plain(eth1) as Fields });
   }
 
@@ -290,7 +333,7 @@ export function setIn(lab: Lab, list: string, index: number, fields: Fields, inn
     const whole = item(now, list, index);
     const map = whole && inner ? find(whole, inner)?.value : whole;
     if (!isMap(map)) break;
-    now = read(apply(now.text, value === undefined || value === "" ? deleteKey(now.text, map, key) : [setKey(now.text, map, key, value)]));
+    now = read(apply(now.text, value === undefined || value === "" ? deleteKey(now.text, map, key) : setKey(now.text, map, key, value)));
   }
   return now.text;
 }
@@ -316,7 +359,7 @@ export function move(lab: Lab, to: Map<string, [number, number]>): string {
     if (!at || !map) continue;
     const rounded = [Math.round(at[0]) + 0, Math.round(at[1]) + 0];
     if (n.at && n.at[0] === rounded[0] && n.at[1] === rounded[1]) continue;
-    splices.push(setKey(lab.text, map, "x-position", rounded));
+    splices.push(...setKey(lab.text, map, "x-position", rounded));
   }
   return apply(lab.text, splices);
 }
@@ -331,7 +374,15 @@ export function set(lab: Lab, of: Node | Link, fields: Fields): string {
 export function setTop(lab: Lab, key: string, value: unknown): string {
   if (!lab.root) return value === undefined ? lab.text : apply(lab.text, [{ from: 0, to: 0, text: "" }, ...start(lab.text, key, value)]);
   if (value === undefined) return apply(lab.text, deleteKey(lab.text, lab.root, key));
-  return apply(lab.text, [setKey(lab.text, lab.root, key, value)]);
+  return apply(lab.text, setKey(lab.text, lab.root, key, value));
+}
+
+/** setBlock returns the text with a key of the lab itself set to what a text says, as lines below it. */
+export function setBlock(lab: Lab, key: string, said: string): string {
+  const without = lab.root ? apply(lab.text, deleteKey(lab.text, lab.root, key)) : lab.text;
+  const fresh = without !== "" && !without.endsWith("\n") ? "\n" : "";
+  const lines = said.trimEnd().split(/\r?\n/).map((l) => (l ? "  " + l : l));
+  return apply(without, [{ from: without.length, to: without.length, text: `${fresh}${key}:\n${lines.join("\n")}\n` }]);
 }
 
 function start(text: string, key: string, value: unknown): Splice[] {
@@ -352,7 +403,7 @@ export function remove(lab: Lab, ids: Set<string>): string {
   for (const g of lab.groups) {
     const left = g.nodes.filter((n) => !names.has(n));
     const map = left.length < g.nodes.length && !ids.has(g.id) && item(lab, "x-groups", g.index);
-    if (map) splices.push(setKey(lab.text, map, "nodes", left));
+    if (map) splices.push(...setKey(lab.text, map, "nodes", left));
   }
   for (const [list, all] of [["x-groups", lab.groups], ["x-notes", lab.notes]] as const) {
     const seq = lab.root && find(lab.root, list)?.value;
@@ -383,7 +434,7 @@ export function remove(lab: Lab, ids: Set<string>): string {
 /** rename returns the text with another name of a node, wherever it stands. */
 export function rename(lab: Lab, node: Node, to: string): string {
   const splices: Splice[] = [];
-  const set = (map: YAMLMap | null | undefined, key: string) => map && splices.push(setKey(lab.text, map, key, to));
+  const set = (map: YAMLMap | null | undefined, key: string) => map && splices.push(...setKey(lab.text, map, key, to));
   set(item(lab, node.list, node.index), "name");
   if (node.id === node.name) {
     for (const l of lab.links) {
@@ -403,7 +454,7 @@ export function rename(lab: Lab, node: Node, to: string): string {
       const seq = lab.root && find(lab.root, list)?.value;
       for (const s of isSeq(seq) ? seq.items : []) {
         const all = isMap(s) ? plain(find(s, key)?.value) : null;
-        if (isMap(s) && Array.isArray(all) && all.includes(node.name)) splices.push(setKey(lab.text, s, key, all.map((e) => (e === node.name ? to : e))));
+        if (isMap(s) && Array.isArray(all) && all.includes(node.name)) splices.push(...setKey(lab.text, s, key, all.map((e) => (e === node.name ? to : e))));
       }
     }
   }
@@ -412,6 +463,7 @@ export function rename(lab: Lab, node: Node, to: string): string {
 
 /** json returns everything that the text says, as JSON. */
 export function json(lab: Lab): Fields {
+  aliased = 0;
   return lab.root ? (plain(lab.root) as Fields) : {};
 }
 
@@ -428,7 +480,7 @@ export function fresh(fields: Fields): string {
   for (const [key, value] of Object.entries(fields)) {
     const lab = read(text);
     if (Array.isArray(value) && value.length > 0 && value.every((v) => v !== null && typeof v === "object" && !Array.isArray(v))) text = apply(text, append(text, lab.root, key, value));
-    else if (lab.root) text = apply(text, [setKey(text, lab.root, key, value)]);
+    else if (lab.root) text = apply(text, setKey(text, lab.root, key, value));
     else text = `${key}: ${flow(value)}\n`;
   }
   return text;

@@ -10,6 +10,7 @@ import { basicSetup, EditorView } from "codemirror";
 
 import { nonce } from "../ui/nonce";
 import type { Problem } from "./document";
+import { retyped, shown, type Change } from "./lines";
 
 const outside = Annotation.define<boolean>();
 
@@ -44,6 +45,7 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
     f();
     return true;
   };
+  let exact = text;
   const view = new EditorView({
     parent,
     doc: text,
@@ -63,12 +65,17 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
       syntaxHighlighting(highlight),
       EditorView.contentAttributes.of({ "aria-label": "Text of the lab file", tabindex: "0" }),
       EditorView.updateListener.of((u) => {
-        if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
+        if (!u.docChanged || u.transactions.some((t) => t.annotation(outside))) return;
+        const changes: Change[] = [];
+        u.changes.iterChanges((from, to, _from, _to, insert) => changes.push({ from, to, insert: insert.toString() }));
+        typed((exact = retyped(exact, changes)));
       }),
     ],
   });
   return {
-    set(next) {
+    set(whole) {
+      exact = whole;
+      const next = shown(whole);
       const is = view.state.doc.toString();
       if (is === next) return;
       let from = 0;

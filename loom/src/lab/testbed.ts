@@ -38,7 +38,7 @@ export function place(text: string, node: string, machine: string): string {
     const has = had.filter((n) => n !== node);
     if (textOf(find(m, "name")?.value) === machine) has.push(node);
     if (has.join("\n") === had.join("\n")) continue;
-    if (has.length > 0) splices.push(setKey(text, m, "nodes", has));
+    if (has.length > 0) splices.push(...setKey(text, m, "nodes", has));
     else splices.push(...deleteKey(text, m, "nodes"));
   }
   return apply(text, splices);

@@ -11,13 +11,17 @@ export interface Splice {
   text: string;
 }
 
-/** apply makes splices that do not overlap. */
+/** eolOf returns how the lines of a text end: as its first does. */
+export const eolOf = (text: string): string => /\r?\n/.exec(text)?.[0] ?? "\n";
+
+/** apply makes splices that do not overlap; what they add ends its lines as the text does. */
 export function apply(text: string, splices: Splice[]): string {
   const order = [...splices].sort((a, b) => a.from - b.from || a.to - b.to);
+  const eol = eolOf(text);
   let out = "";
   let at = 0;
   for (const s of order) {
-    out += text.slice(at, Math.max(at, s.from)) + s.text;
+    out += text.slice(at, Math.max(at, s.from)) + s.text.replace(/\r?\n/g, eol);
     at = Math.max(at, s.to);
   }
   return out + text.slice(at);
@@ -96,47 +100,99 @@ function jsonish(map: YAMLMap): boolean {
   return !!map.flow && isScalar(key) && key.type === "QUOTE_DOUBLE";
 }
 
-/** between returns what separates the items of a collection in brackets: a new line if the last stands on its own. */
-function between(text: string, items: number[], open: number): string {
-  const last = items[items.length - 1];
+/** behind puts items into brackets behind the last: on a line of their own if that is, and behind what a comment says of it. */
+function behind(text: string, starts: number[], open: number, end: number, written: string[]): Splice[] {
+  const last = starts[starts.length - 1];
   const line = text.lastIndexOf("\n", last - 1);
-  if (line > open && text.slice(line + 1, last).trim() === "") return ",\n" + text.slice(line + 1, last);
-  return ", ";
+  const alone = line > open && text.slice(line + 1, last).trim() === "";
+  const fresh = "\n" + (alone ? text.slice(line + 1, last) : " ".repeat(column(text, last)));
+  const comment = /^[ \t]*(,?)[ \t]*#[^\r\n]*/.exec(text.slice(end, lineEnd(text, end)));
+  if (!comment) return [{ from: end, to: end, text: written.map((w) => (alone ? "," + fresh : ", ") + w).join("") }];
+  const at = end + comment[0].length;
+  const added = { from: at, to: at, text: fresh + written.join("," + fresh) };
+  return comment[1] ? [added] : [{ from: end, to: end, text: "," }, added];
+}
+
+/** atOnce reports whether a value can be replaced where it stands: it is no block, whose place and indentation count. */
+function atOnce(v: Node | null | undefined): v is Node {
+  if (!v?.range || v.range[1] <= v.range[0]) return false;
+  return isCollection(v) ? !!v.flow : !(isScalar(v) && (v.type === "BLOCK_LITERAL" || v.type === "BLOCK_FOLDED"));
+}
+
+/** change makes a value another and keeps what both have in common; null if it has to be written anew. */
+function change(text: string, v: Node | null | undefined, value: unknown, json: boolean): Splice[] | null {
+  const anew = atOnce(v) ? [{ from: v.range![0], to: v.range![1], text: flow(value, json) }] : null;
+  if (isScalar(v) && v.value === value) return [];
+  if (isSeq(v) && Array.isArray(value) && v.items.length > 0) return changeList(text, v, value, json) ?? anew;
+  if (isMap(v) && isFields(value) && v.items.length > 0) {
+    const gone = pairs(v).map(keyOf).filter((k) => !(k in value));
+    if (gone.length > 1 || gone.length === v.items.length) return anew;
+    return [...gone.flatMap((k) => deleteKey(text, v, k)), ...Object.entries(value).flatMap(([k, x]) => setKey(text, v, k, x))];
+  }
+  return anew;
+}
+
+function isFields(v: unknown): v is Record<string, unknown> {
+  return v !== null && typeof v === "object" && !Array.isArray(v);
+}
+
+/** changeList is change for a list: items stay that are in both, in this order. */
+function changeList(text: string, seq: YAMLSeq, values: unknown[], json: boolean): Splice[] | null {
+  const items = seq.items as Node[];
+  const out: Splice[] = [];
+  if (items.length === values.length) {
+    for (const [i, item] of items.entries()) {
+      const some = change(text, item, values[i], json);
+      if (!some) return null;
+      out.push(...some);
+    }
+    return out;
+  }
+  const gone: number[] = [];
+  let kept = 0;
+  for (const [i, item] of items.entries()) {
+    if (kept < values.length && change(text, item, values[kept], json)?.length === 0) kept++;
+    else gone.push(i);
+  }
+  if (kept === 0) return null;
+  return [...deleteItems(text, seq, gone), ...appendItems(text, seq, values.slice(kept), json)];
 }
 
 /** setKey gives a mapping a key, or a key of it another value. */
-export function setKey(text: string, map: YAMLMap, key: string, value: unknown): Splice {
+export function setKey(text: string, map: YAMLMap, key: string, value: unknown): Splice[] {
   const json = jsonish(map);
   const written = flow(value, json);
   const there = find(map, key);
   const name = json ? JSON.stringify(key) : flow(key);
   if (there) {
-    const v = there.value;
+    const changed = change(text, there.value, value, json);
+    if (changed) return changed;
     const at = there.key.range![1];
-    if (map.flow || (v && isScalar(v) && v.type !== "BLOCK_LITERAL" && v.type !== "BLOCK_FOLDED" && v.source !== "" && v.range && !text.slice(at, v.range[0]).includes("\n"))) {
-      if (v?.range && v.range[1] > v.range[0]) return { from: v.range[0], to: v.range[1], text: written };
-      const colon = text.slice(at).match(/^\s*:/);
-      return { from: at + (colon?.[0].length ?? 0), to: at + (colon?.[0].length ?? 0), text: (colon ? " " : ": ") + written };
-    }
+    const colon = /^[ \t]*:/.exec(text.slice(at, lineEnd(text, at)))?.[0] ?? "";
+    const empty = !there.value?.range || there.value.range[1] <= there.value.range[0];
+    if (map.flow || empty) return [{ from: at + colon.length, to: at + colon.length, text: (colon ? " " : ": ") + written }];
     const from = there.key.range![0];
     const to = lineEnd(text, pairEnd(there));
-    return { from, to, text: `${name}: ${written}${to > from && text[to - 1] === "\n" ? "\n" : ""}` };
+    const comment = /[ \t]#[^\r\n]*/.exec(text.slice(at, lineEnd(text, at)))?.[0] ?? "";
+    return [{ from, to, text: `${name}: ${written}${comment}${text[to - 1] === "\n" ? "\n" : ""}` }];
   }
   const all = pairs(map);
   if (map.flow) {
-    if (all.length === 0) return { from: map.range![0] + 1, to: map.range![1] - 1, text: `${name}: ${written}` };
-    const at = pairEnd(all[all.length - 1]);
-    const sep = between(
-      text,
-      all.map((p) => p.key.range![0]),
-      map.range![0],
-    );
-    return { from: at, to: at, text: `${sep}${name}: ${written}` };
+    if (all.length === 0) return [{ from: map.range![0] + 1, to: map.range![1] - 1, text: `${name}: ${written}` }];
+    const starts = all.map((p) => p.key.range![0]);
+    return behind(text, starts, map.range![0], pairEnd(all[all.length - 1]), [`${name}: ${written}`]);
   }
   const indent = " ".repeat(column(text, all[0].key.range![0]));
   const at = lineEnd(text, pairEnd(all[all.length - 1]));
   const fresh = at > 0 && text[at - 1] !== "\n" ? "\n" : "";
-  return { from: at, to: at, text: `${fresh}${indent}${name}: ${written}\n` };
+  return [{ from: at, to: at, text: `${fresh}${indent}${name}: ${written}\n` }];
+}
+
+/** cut takes what is last in brackets, with the comma before it, but no comment between them. */
+function cut(text: string, before: number, from: number, to: number): Splice[] {
+  if (!text.slice(before, from).includes("#")) return [{ from: before, to, text: "" }];
+  const comma = before + Math.max(0, text.slice(before, from).indexOf(","));
+  return [{ from: comma, to: comma + 1, text: "" }, { from, to, text: "" }];
 }
 
 /** deleteKey takes a key from a mapping; nothing if it is not there. */
@@ -148,12 +204,16 @@ export function deleteKey(text: string, map: YAMLMap, key: string): Splice[] {
   const to = pairEnd(all[i]);
   if (map.flow) {
     if (i + 1 < all.length) return [{ from, to: all[i + 1].key.range![0], text: "" }];
-    if (i > 0) return [{ from: pairEnd(all[i - 1]), to, text: "" }];
+    if (i > 0) return cut(text, pairEnd(all[i - 1]), from, to);
     return [{ from: map.range![0] + 1, to: map.range![1] - 1, text: "" }];
   }
-  if (all.length === 1) return [{ from, to, text: "{}" }];
-  if (i === 0) return [{ from, to: all[1].key.range![0], text: "" }];
-  return [{ from: from - column(text, from), to: lineEnd(text, to), text: "" }];
+  const line = from - column(text, from);
+  const first = text.slice(line, from).trim() === "";
+  if (all.length === 1) return [column(text, from) === 0 ? { from, to: lineEnd(text, to), text: "" } : { from, to, text: "{}" }];
+  if (first) return [{ from: line, to: lineEnd(text, to), text: "" }];
+  // Behind a dash: what stands below comes up to it, unless there is a comment first.
+  const next = all[i + 1].key.range![0];
+  return [{ from, to: text.slice(to, next).includes("#") ? to : next, text: "" }];
 }
 
 /** deleteItems takes items from a list, by their indices. */
@@ -175,7 +235,7 @@ export function deleteItems(text: string, seq: YAMLSeq, indices: number[]): Spli
     let j = i;
     while (j + 1 < n && gone.has(j + 1)) j++;
     if (j + 1 < n) out.push({ from: startOf(seq, i), to: startOf(seq, j + 1), text: "" });
-    else out.push({ from: nodeEnd(i - 1), to: nodeEnd(j), text: "" });
+    else out.push(...cut(text, nodeEnd(i - 1), startOf(seq, i), nodeEnd(j)));
     i = j;
   }
   return out;
@@ -189,6 +249,23 @@ function block(value: unknown, indent: string): string {
     .join("\n" + indent);
 }
 
+/** appendItems adds items to a list that has some. */
+function appendItems(text: string, seq: YAMLSeq, values: unknown[], json: boolean): Splice[] {
+  if (values.length === 0) return [];
+  const last = seq.items.length - 1;
+  const item = seq.items[last] as Node;
+  if (seq.flow) {
+    const starts = seq.items.map((_, i) => startOf(seq, i));
+    return behind(text, starts, seq.range![0], end(item, 0), values.map((v) => flow(v, json)));
+  }
+  const dash = startOf(seq, last);
+  const indent = text.slice(dash - column(text, dash), dash);
+  const at = lineEnd(text, Math.max(end(item, 0), dash + 1));
+  const fresh = text[at - 1] !== "\n" ? "\n" : "";
+  const lines = isMap(item) && !item.flow;
+  return [{ from: at, to: at, text: fresh + values.map((v) => `${indent}- ${lines ? block(v, indent + "  ") : flow(v)}\n`).join("") }];
+}
+
 /** append adds items to the list at a key of the topmost mapping, which it makes if it is not there. */
 export function append(text: string, root: YAMLMap | null, key: string, values: unknown[]): Splice[] {
   if (values.length === 0) return [];
@@ -198,7 +275,7 @@ export function append(text: string, root: YAMLMap | null, key: string, values: 
     return [{ from: text.length, to: text.length, text: `${fresh}${key}:\n${items("  ")}` }];
   }
   const there = find(root, key);
-  if (!there && (root.flow || root.items.length === 0)) return [setKey(text, root, key, values)];
+  if (!there && (root.flow || root.items.length === 0)) return setKey(text, root, key, values);
   if (!there) {
     const all = pairs(root);
     const at = lineEnd(text, pairEnd(all[all.length - 1]));
@@ -206,37 +283,13 @@ export function append(text: string, root: YAMLMap | null, key: string, values: 
     return [{ from: at, to: at, text: `${fresh}${" ".repeat(column(text, all[0].key.range![0]))}${key}:\n${items("  ")}` }];
   }
   const seq = there.value;
-  if (!isSeq(seq)) {
-    if (root.flow) return [setKey(text, root, key, values)];
-    const at = there.key.range![1] + (text.slice(there.key.range![1]).match(/^\s*:/)?.[0].length ?? 0);
-    if (seq?.range && seq.range[1] > seq.range[0]) return [{ from: at, to: lineEnd(text, pairEnd(there)), text: `\n${items("  ")}` }];
-    const eol = lineEnd(text, at);
-    return [{ from: eol, to: eol, text: (text[eol - 1] === "\n" ? "" : "\n") + items("  ") }];
-  }
-  if (seq.flow) {
-    const json = root.flow ? jsonish(root) : isMap(seq.items[0]) && jsonish(seq.items[0]);
-    const written = values.map((v) => flow(v, json));
-    if (seq.items.length === 0) {
-      if (!root.flow) return [{ from: seq.range![0], to: seq.range![1], text: "\n" + items("  ").trimEnd() }];
-      return [{ from: seq.range![0] + 1, to: seq.range![1] - 1, text: written.join(", ") }];
-    }
-    const last = seq.items.length - 1;
-    const at = end(seq.items[last] as Node, 0);
-    const sep = between(
-      text,
-      seq.items.map((_, i) => startOf(seq, i)),
-      seq.range![0],
-    );
-    return [{ from: at, to: at, text: written.map((w) => sep + w).join("") }];
-  }
-  const last = seq.items.length - 1;
-  const dash = startOf(seq, last);
-  const indent = text.slice(dash - column(text, dash), dash);
-  const at = lineEnd(text, Math.max(end(seq.items[last] as Node, 0), dash + 1));
-  const fresh = text[at - 1] !== "\n" ? "\n" : "";
-  const lastItem = seq.items[last];
-  const lines = isMap(lastItem) && !lastItem.flow;
-  return [{ from: at, to: at, text: fresh + values.map((v) => `${indent}- ${lines ? block(v, indent + "  ") : flow(v)}\n`).join("") }];
+  if (isSeq(seq) && seq.items.length > 0) return appendItems(text, seq, values, root.flow ? jsonish(root) : isMap(seq.items[0]) && jsonish(seq.items[0]));
+  if (root.flow) return setKey(text, root, key, values);
+  // An empty list, or nothing: a line for each item, below what stands on the line of the key.
+  const at = there.key.range![1] + (/^[ \t]*:/.exec(text.slice(there.key.range![1]))?.[0].length ?? 0);
+  const to = seq?.range && seq.range[1] > seq.range[0] ? seq.range[1] : at;
+  const line = lineEnd(text, to);
+  return [{ from: at, to, text: "" }, { from: line, to: line, text: (text[line - 1] === "\n" ? "" : "\n") + items("  ") }];
 }
 
 /** textOf returns what a single value says, as it is written. */

@@ -1,19 +1,15 @@
 import { beforeEach, expect, test, vi } from "vitest";
 
-const kept = new Map<string, string>();
-let room = Infinity;
-vi.stubGlobal("localStorage", {
-  getItem: (k: string) => kept.get(k) ?? null,
-  setItem: (k: string, v: string) => {
-    if (v.length > room) throw new Error("QuotaExceededError");
-    kept.set(k, v);
-  },
-});
+import { memory } from "./memory";
+
+const room = { most: Infinity };
+const store = memory(room);
+vi.stubGlobal("localStorage", store);
 const { Design } = await import("./design.svelte");
 
 beforeEach(() => {
-  kept.clear();
-  room = Infinity;
+  store.clear();
+  room.most = Infinity;
 });
 
 function drawn() {
@@ -143,12 +139,12 @@ test("a draft is there again, and no room for it is said", () => {
   const again = new Design();
   again.restore();
   expect(again.lab.text).toBe(d.lab.text);
-  room = 10;
+  room.most = 10;
   again.addNode(again.model.nodes[0], [0, 0]);
   again.keep();
   expect(again.unsaved).toContain("no room");
-  room = Infinity;
-  kept.set("loom.lab.drafts", "{not JSON");
+  room.most = Infinity;
+  store.setItem("loom.lab.draft.x", "{not JSON");
   again.restore();
   expect(again.lab.name).toBe("my-lab");
 });

@@ -2,11 +2,15 @@ import { describe, expect, test } from "vitest";
 
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
 import { add, fresh, mostNodes, read, type Fields, type Lab } from "./document";
-import { generate, generators, type Generator } from "./generate";
+import { generate, generators, offered, type Generator } from "./generate";
 import { History } from "./history";
 import { lay, layouts } from "./layout";
-import { modelNamed, modelOf, models, readModel, Types } from "./models";
+import { isModel, readModel } from "./modelfile";
+import { guessed, models, Types } from "./models";
+import { ofLab } from "./ownmodels";
 import { Random } from "./random";
+
+const modelNamed = (name: string) => models.find((m) => m.name === name)!;
 
 function labOf(text: string, model = "openflow"): [Lab, Types] {
   const lab = read(text);
@@ -25,12 +29,27 @@ function connected(nodes: Fields[], links: Array<{ a: unknown; b: unknown }>): b
   return nodes.every((n) => seen.has(n.name));
 }
 
+/** own is a model as somebody may write it. */
+const own = `name: metro
+title: Metro
+nodes:
+  - {type: ring, title: Ring node, list: switches, kind: openflow, prefix: r, shape: hexagon, colour: switch, set: {x-type: ring}, least: 3, why: a ring has three}
+  - {type: tail, title: Tail, list: switches, kind: openflow, prefix: t, shape: ellipse, colour: edge, set: {x-type: tail}, degree: {most: 1, why: a tail hangs on one ring node}}
+links:
+  - {type: fibre, title: Fibre, between: [[ring, ring]], parallel: false, width: 4, colour: blue}
+  - {type: copper, title: Copper, between: [[ring, tail]], set: {rate: 20mbit}, line: dotted}
+views:
+  - {name: all, title: Everything}
+  - {name: rings, title: Rings, types: [ring]}
+defaults: {lab: {}, generator: ring}
+`;
+
 const named = (name: string): Generator => generators.find((g) => g.name === name)!;
 const usual = (g: Generator) => Object.fromEntries(g.parameters.map((p) => [p.name, p.is]));
 
 describe("generators", () => {
   for (const g of generators) {
-    for (const model of models.filter((m) => !g.models || g.models.includes(m.name))) {
+    for (const model of models.filter((m) => offered(m).includes(g))) {
       test(`${g.name} in ${model.name}`, () => {
         const made = generate(model, { generator: g, parameters: usual(g), hosts: 1, every: 2 });
         const nodes = [...made.switches!, ...made.hosts!];
@@ -115,16 +134,59 @@ describe("layouts", () => {
 describe("models and constraints", () => {
   test("the models are read, each with types, views and links among its types", () => {
     expect(models.map((m) => m.name)).toEqual(["openflow", "oshi", "5gc", "fattree"]);
-    for (const m of models) {
-      const types = new Set(["*", ...m.nodes.map((t) => t.type)]);
-      for (const p of [...m.links, ...m.refusals]) for (const t of p.between) expect(types.has(t), `${m.name}: ${t}`).toBe(true);
-      for (const v of m.views) for (const t of v.types ?? []) expect(types.has(t)).toBe(true);
-      expect(generators.some((g) => g.name === m.defaults.generator)).toBe(true);
-    }
-    expect(() => readModel("title: x")).toThrow("name, nodes and views");
-    expect(modelOf(read("switches: [{name: a, kind: hybrid}]"), "").name).toBe("oshi");
-    expect(modelOf(read("switches: [{name: a}]"), "").name).toBe("openflow");
-    expect(modelOf(read("switches: [{name: a}]"), "5gc").name).toBe("5gc");
+    expect(models.every((m) => m.links.length > 0 && m.views.length > 1)).toBe(true);
+    expect(guessed(read("switches: [{name: a, kind: hybrid}]")).name).toBe("oshi");
+    expect(guessed(read("switches: [{name: a}]")).name).toBe("openflow");
+    expect(ofLab(read("x-model: 5gc\nswitches: [{name: a}]"), models).model.name).toBe("5gc");
+    expect(ofLab(read("x-model: 6g\nswitches: [{name: a}]"), models).wrong).toContain("no model 6g here; allowed: openflow, oshi");
+    expect(models.map((m) => isModel(m.text))).toEqual([true, true, true, true]);
+    expect(isModel("name: x\nswitches: []\n")).toBe(false);
+  });
+
+  test("a model that somebody has written: its types of links, its numbers and its defaults count", () => {
+    const metro = readModel(own);
+    const lab = (text: string) => {
+      const l = read(text);
+      return [l, new Types(metro, l)] as const;
+    };
+    const [l, types] = lab("switches: [{name: r1, x-type: ring}, {name: r2, x-type: ring}, {name: t1, x-type: tail}]\nlinks: [{a: r1, b: r2}, {a: r2, b: t1, x-link: copper}]\n");
+    const of = (n: string) => l.nodes.find((m) => m.name === n)!;
+    expect(l.links.map((k) => types.link(k)?.type)).toEqual(["fibre", "copper"]);
+    expect(mayConnect(l, types, of("r1"), of("r2"))).toBe("r1 and r2 are joined already: a Fibre joins two nodes once");
+    expect(mayConnect(l, types, of("r1"), of("t1"), metro.links[0])).toContain("a Fibre does not join r1 (Ring node) and t1 (Tail); allowed: Copper");
+    expect(mayConnect(l, types, of("r1"), of("t1"))).toBe("t1 (Tail) has 1 link, and may have no more: a tail hangs on one ring node");
+    expect(mayConnect(l, types, of("t1"), { ...of("t1"), id: "t2", name: "t2" })).toContain("are not joined in the model Metro");
+    expect(violations(l, types).map((v) => [v.text, v.lacks])).toEqual([["a lab of the model Metro has at least 3 of the type Ring node: a ring has three", true]]);
+    const [bad, badTypes] = lab("switches:\n  - {name: r1, x-type: ring}\n  - {name: t1, x-type: tail}\n  - {name: b, kind: bridge}\nlinks:\n  - {a: r1, b: t1, x-link: fibre}\n  - {a: r1, b: t1, x-link: radio}\nx-services:\n  - {name: v, type: vll, ends: [r1]}\n");
+    expect(violations(bad, badTypes).map((v) => `${v.line} ${v.text}`)).toEqual([
+      "4 b is of the kind bridge, which the model Metro does not have",
+      "0 a lab of the model Metro has at least 3 of the type Ring node: a ring has three",
+      "6 the link r1 to t1 is not of the model Metro: a Fibre does not join r1 (Ring node) and t1 (Tail); allowed: Copper",
+      "7 the link r1 to t1 is of the type radio; allowed: copper",
+      "3 t1 (Tail) has 2 links: at most 1: a tail hangs on one ring node",
+      "9 the service v: the model Metro has no services of the type vll",
+    ]);
+  });
+
+  test("what is wrong with a model is said with its place", () => {
+    const wrong = (change: (text: string) => string) => {
+      try {
+        readModel(change(own));
+        return "";
+      } catch (err) {
+        return (err as Error).message;
+      }
+    };
+    expect(wrong((t) => t)).toBe("");
+    expect(wrong(() => "title: x")).toContain("name is missing; nodes is missing; views is missing");
+    expect(wrong(() => "- a")).toContain("the model:");
+    expect(wrong((t) => t.replace("shape: hexagon", "shape: blob"))).toContain('nodes[0].shape: "blob": allowed: ellipse, ');
+    expect(wrong((t) => t.replace("[ring, ring]", "[ring, rnig]"))).toContain('links[0].between[0]: "rnig" is no type of node of this model; allowed: ring, tail');
+    expect(wrong((t) => t.replace("parallel", "paralel"))).toContain("links[0].paralel: an unknown key; allowed: type, title");
+    expect(wrong((t) => t.replace("least: 3", "least: some"))).toContain("nodes[0].least: \"some\": want a whole number");
+    expect(wrong((t) => t.replace("generator: ring", "generator: rnig"))).toContain("defaults.generator");
+    expect(wrong((t) => t.replace("type: tail", "type: ring"))).toContain("ring is there twice");
+    expect(wrong((t) => t.replace("types: [ring]", "links: [cooper]"))).toContain('views[1].links: "cooper" is no type of link');
   });
 
   test("what may not be joined is refused with the reason", () => {

@@ -4,7 +4,6 @@
 export interface Draft {
   id: string;
   name: string;
-  model: string;
   text: string;
   saved: number;
   /** lab and revision say which running lab it was made from. */
@@ -14,25 +13,38 @@ export interface Draft {
   machines?: string;
 }
 
-const key = "loom.lab.drafts";
-const most = 20;
+/** prefix is how the keys of drafts begin: each has its own, so that pages that are open at once do not undo each other. */
+export const prefix = "loom.lab.draft.";
+const most = 100;
 
-/** load returns the drafts, the last saved first. */
-export function load(store: Pick<Storage, "getItem">): Draft[] {
+function readDraft(text: string | null): Draft | null {
   try {
-    const all = JSON.parse(store.getItem(key) ?? "[]") as Draft[];
-    if (!Array.isArray(all)) return [];
-    return all.filter((d) => typeof d?.id === "string" && typeof d.text === "string").sort((a, b) => b.saved - a.saved);
+    const d = JSON.parse(text ?? "") as Draft;
+    return typeof d?.id === "string" && typeof d.text === "string" ? d : null;
   } catch {
-    return []; // what another program wrote there is no draft
+    return null; // what another program wrote there is no draft
   }
 }
 
-/** save keeps a draft; it returns why it could not. The oldest beyond some are forgotten. */
-export function save(store: Pick<Storage, "getItem" | "setItem">, draft: Draft): string {
-  const others = load(store).filter((d) => d.id !== draft.id);
+/** load returns the drafts, the last saved first. */
+export function load(store: Storage): Draft[] {
+  const all: Draft[] = [];
+  for (let i = 0; i < store.length; i++) {
+    const key = store.key(i) ?? "";
+    const draft = key.startsWith(prefix) ? readDraft(store.getItem(key)) : null;
+    if (draft && key === prefix + draft.id) all.push(draft);
+  }
+  return all.sort((a, b) => b.saved - a.saved);
+}
+
+/** loadOne returns the draft of an id; null if there is none. */
+export const loadOne = (store: Storage, id: string): Draft | null => readDraft(store.getItem(prefix + id));
+
+/** save keeps a draft; it returns why it could not. */
+export function save(store: Storage, draft: Draft): string {
+  if (store.getItem(prefix + draft.id) === null && load(store).length >= most) return `there are ${most} drafts already, and this one is not kept: delete others, or save the text as a file`;
   try {
-    store.setItem(key, JSON.stringify([draft, ...others].slice(0, most)));
+    store.setItem(prefix + draft.id, JSON.stringify(draft));
     return "";
   } catch {
     return "the browser has no room for this draft: delete others, or save the text as a file";
@@ -40,6 +52,6 @@ export function save(store: Pick<Storage, "getItem" | "setItem">, draft: Draft):
 }
 
 /** forget deletes a draft. */
-export function forget(store: Pick<Storage, "getItem" | "setItem">, id: string) {
-  store.setItem(key, JSON.stringify(load(store).filter((d) => d.id !== id)));
+export function forget(store: Storage, id: string) {
+  store.removeItem(prefix + id);
 }

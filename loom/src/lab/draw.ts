@@ -6,6 +6,7 @@ import { controllersOf, sessions } from "./controllers";
 import type { Design } from "./design.svelte";
 import type { Link, Node } from "./document";
 import type { Live } from "./live.svelte";
+import { fills, frames } from "./looks";
 
 export interface Colours {
   text: string;
@@ -25,11 +26,6 @@ export function colours(at: Element): Colours {
   const of = (name: string) => style.getPropertyValue(`--${name}`).trim() || "#888888";
   return { text: of("text"), ground: of("ground"), line: of("line"), dim: of("dim"), accent: of("accent"), good: of("good"), warn: of("warn"), bad: of("bad"), dark: matchMedia("(prefers-color-scheme: dark)").matches };
 }
-
-const fills: Record<string, [string, string]> = { switch: ["#bcd7f5", "#24507f"], edge: ["#c9e7cf", "#23603a"], bridge: ["#e3ddf3", "#4b4173"], host: ["#eceef1", "#3a424c"], program: ["#fbe3c4", "#70511d"] };
-
-/** frames are the colours of groups. */
-export const frames: Record<string, string> = { grey: "#888888", blue: "#4e79a7", green: "#59a14f", orange: "#f28e2b", red: "#e15759", purple: "#b07aa1" };
 
 /** machines are the colours of a testbed's, as Testbed.svelte has them. */
 const machines = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f"];

@@ -18,8 +18,8 @@ export interface Generator {
   title: string;
   parameters: Parameter[];
   layout: Layout;
-  /** types is set if it says which type each node is, of these models only. */
-  models?: string[];
+  /** needs are the types of nodes without which a model has no use for it. */
+  needs?: string[];
   make: (p: Record<string, number>) => Skeleton;
 }
 
@@ -33,6 +33,12 @@ interface Skeleton {
 const count = (label: string, least: number, is: number): Parameter => ({ name: "n", label, least, most: mostNodes, is });
 const seed: Parameter = { name: "seed", label: "Seed: the same number makes the same network", least: 0, most: 4294967295, is: 1 };
 const bare = (n: number): Skeleton["nodes"] => Array.from({ length: n }, () => ({}));
+
+/** functions are the types of a 5G core that there are several of. */
+const functions = ["amf", "smf", "ausf", "udm", "pcf"];
+
+/** offered returns the generators that make sense in a model. */
+export const offered = (model: Model): Generator[] => generators.filter((g) => (g.needs ?? []).every((t) => model.nodes.some((n) => n.type === t)));
 
 export const generators: Generator[] = [
   { name: "ring", title: "Ring", layout: "circle", parameters: [count("Switches", 3, 4)], make: ({ n }) => ({ nodes: bare(n), links: Array.from({ length: n }, (_, i) => [i, (i + 1) % n]) }) },
@@ -62,7 +68,7 @@ export const generators: Generator[] = [
   { name: "fattree", title: "Fat tree", layout: "layered", parameters: [{ name: "k", label: "Ports of each switch (even)", least: 2, most: 26, is: 4 }], make: fatTree },
   { name: "random", title: "Random, connected", layout: "force", parameters: [count("Switches", 2, 12), { name: "degree", label: "Links of a switch on average", least: 1, most: 50, is: 3 }, seed], make: random },
   { name: "ba", title: "Barabási–Albert", layout: "force", parameters: [count("Switches", 2, 20), { name: "m", label: "Links of each new switch", least: 1, most: 20, is: 2 }, seed], make: barabasi },
-  { name: "5gc", title: "5G core", models: ["5gc"], layout: "layered", parameters: [{ name: "n", label: "Producers of each type", least: 1, most: 254, is: 2 }], make: core },
+  { name: "5gc", title: "5G core", needs: ["core", "edge", "nrf", "scp", ...functions], layout: "layered", parameters: [{ name: "n", label: "Producers of each type", least: 1, most: 254, is: 2 }], make: core },
 ];
 
 function tree({ depth, fan }: Record<string, number>): Skeleton {
@@ -165,7 +171,7 @@ function core({ n }: Record<string, number>): Skeleton {
   }
   const at = (kind: number, i: number) => 2 + ((kind + i - 1) % edges);
   const hosts: Skeleton["hosts"] = [{ at: at(0, 1), type: "nrf", name: "nrf" }, { at: at(0, 2), type: "scp", name: "scp" }];
-  for (let i = 1; i <= n; i++) ["amf", "smf", "ausf", "udm", "pcf"].forEach((type, k) => hosts.push({ at: at(k + 1, i), type, name: `${type}${i}` }));
+  for (let i = 1; i <= n; i++) functions.forEach((type, k) => hosts.push({ at: at(k + 1, i), type, name: `${type}${i}` }));
   return { nodes, links, hosts };
 }
 

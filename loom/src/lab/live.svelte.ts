@@ -104,6 +104,7 @@ export class Live {
   /** deploy checks the text and brings its lab up, on machines if a resource file is given, or shows what applying it would change. */
   async deploy(controllers: string[], machines = "") {
     const { design } = this;
+    design.typed();
     this.error = "";
     this.busy = "checking";
     try {

@@ -1,15 +1,22 @@
-// Models of networks, read from files: types of nodes, what may be joined, views and defaults.
-
-import { parse } from "yaml";
+// Models of networks, read from files: types of nodes and links, what may be joined, how
+// many there are, views and defaults.
 
 import core5g from "../../models/5gc.yaml?raw";
 import fattree from "../../models/fattree.yaml?raw";
 import openflow from "../../models/openflow.yaml?raw";
 import oshi from "../../models/oshi.yaml?raw";
 import type { Fields, Lab, Node } from "./document";
+import { readModel } from "./modelfile";
 
-/** NodeType is a type of node of a model. */
-export interface NodeType {
+/** Count is how many there are of something: at least, at most, and why. */
+export interface Count {
+  least?: number;
+  most?: number;
+  why?: string;
+}
+
+/** NodeType is a type of node of a model; its count is of a lab. */
+export interface NodeType extends Count {
   type: string;
   title: string;
   list: "switches" | "hosts";
@@ -24,13 +31,27 @@ export interface NodeType {
   hosts?: boolean;
   /** named is how names look of those without x-type. */
   named?: string;
-  /** most is how many a lab has at most. */
-  most?: number;
+  /** degree is how many links a node has. */
+  degree?: Count;
 }
 
-export interface Pair {
+/** LinkType is a type of link: what it joins, how it looks, and what a new one has. */
+export interface LinkType {
+  type: string;
+  title: string;
+  between: Array<[string, string]>;
+  /** set is what new ones have in the file, at the host if they attach one. */
+  set?: Fields;
+  /** parallel says whether two nodes may have several; they may unless it is false. */
+  parallel?: boolean;
+  width?: number;
+  line?: "solid" | "dashed" | "dotted";
+  colour?: string;
+}
+
+export interface Refusal {
   between: [string, string];
-  why?: string;
+  why: string;
 }
 
 export interface ServiceType {
@@ -46,6 +67,8 @@ export interface View {
   name: string;
   title: string;
   types?: string[];
+  /** links are the types of those that are shown; all without. */
+  links?: string[];
   service?: string;
   controllers?: boolean;
 }
@@ -54,47 +77,51 @@ export interface Model {
   name: string;
   title: string;
   nodes: NodeType[];
-  links: Pair[];
-  refusals: Pair[];
+  links: LinkType[];
+  refusals: Refusal[];
   services: ServiceType[];
   views: View[];
   defaults: { lab: Fields; generator: string };
+  /** text is its file. */
+  text: string;
 }
 
-/** readModel reads the file of a model. */
-export function readModel(text: string): Model {
-  const m = parse(text) as Partial<Model>;
-  if (!m.name || !m.nodes?.length || !m.views?.length) throw new Error("a model has name, nodes and views");
-  return { title: m.name, links: [], refusals: [], services: [], defaults: { lab: {}, generator: "ring" }, ...m } as Model;
-}
-
-/** models are those that Loom knows. */
+/** models are those that Loom has. */
 export const models: Model[] = [openflow, oshi, core5g, fattree].map(readModel);
 
-export function modelNamed(name: string): Model {
-  return models.find((m) => m.name === name) ?? models[0];
-}
-
-/** modelOf returns the model of a lab: the one that it names, else the first that has its kinds of nodes. */
-export function modelOf(lab: Lab, named: string): Model {
-  if (named) return modelNamed(named);
+/** guessed returns the first model that has a lab's kinds of nodes. */
+export function guessed(lab: Lab): Model {
   const kinds = new Set(lab.nodes.map((n) => n.kind));
   return models.find((m) => [...kinds].every((k) => m.nodes.some((t) => t.kind === k))) ?? models[0];
 }
 
-/** Types tells the types of a lab's nodes. */
+/** fits reports whether a pair of types is one that a model names; * is any. */
+export function fits(pair: [string, string], a: string, b: string): boolean {
+  const is = (want: string, type: string) => want === "*" || want === type;
+  return (is(pair[0], a) && is(pair[1], b)) || (is(pair[0], b) && is(pair[1], a));
+}
+
+/** Types tells the types of a lab's nodes and links. */
 export class Types {
   private readonly withHosts: Set<string>;
+  private readonly byName: Map<string, Node>;
+  private readonly found = new Map<Node, NodeType | undefined>();
 
   constructor(
     readonly model: Model,
     lab: Lab,
   ) {
     this.withHosts = new Set(lab.links.filter((l) => l.of !== "link").map((l) => l.a));
+    this.byName = new Map(lab.nodes.filter((n) => n.id === n.name).map((n) => [n.name, n]));
   }
 
   /** of returns the type of a node; undefined if the model has none. */
   of(node: Node): NodeType | undefined {
+    if (!this.found.has(node)) this.found.set(node, this.find(node));
+    return this.found.get(node);
+  }
+
+  private find(node: Node): NodeType | undefined {
     const of = this.model.nodes.filter((t) => t.kind === node.kind);
     const said = of.find((t) => t.set?.["x-type"] !== undefined && t.set["x-type"] === node.fields["x-type"]);
     if (said || of.length < 2) return said ?? of[0];
@@ -104,5 +131,23 @@ export class Types {
       of.find((t) => t.list === "switches" && !t.named && !!t.hosts === this.withHosts.has(node.name)) ??
       of.at(-1)
     );
+  }
+
+  /** pair returns the types of two nodes; null if the model does not know them. */
+  pair(a: Node | undefined, b: Node | undefined): [string, string] | null {
+    const [ta, tb] = [a && this.of(a), b && this.of(b)];
+    return ta && tb ? [ta.type, tb.type] : null;
+  }
+
+  /** between returns the types of links that may join two nodes, the usual one first. */
+  between(a: Node | undefined, b: Node | undefined): LinkType[] {
+    const pair = this.pair(a, b);
+    return pair ? this.model.links.filter((t) => t.between.some((p) => fits(p, ...pair))) : [];
+  }
+
+  /** link returns the type of a link: the one that it names as x-link, else the usual one. */
+  link(l: { a: string; b: string; fields: Fields }): LinkType | undefined {
+    const said = this.model.links.find((t) => t.type === l.fields["x-link"]);
+    return said ?? this.between(this.byName.get(l.a), this.byName.get(l.b))[0];
   }
 }

@@ -1302,6 +1302,107 @@ func (x *DownLabResponse) GetDown() bool {
 	return false
 }
 
+// For Lab.SetUpLab.
+type SetUpLabRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the lab.
+	Lab string `protobuf:"bytes,1,opt,name=lab,proto3" json:"lab,omitempty"`
+	// The nodes; empty: all whose x-setup is in the file.
+	Nodes         []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUpLabRequest) Reset() {
+	*x = SetUpLabRequest{}
+	mi := &file_lab_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUpLabRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUpLabRequest) ProtoMessage() {}
+
+func (x *SetUpLabRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUpLabRequest.ProtoReflect.Descriptor instead.
+func (*SetUpLabRequest) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SetUpLabRequest) GetLab() string {
+	if x != nil {
+		return x.Lab
+	}
+	return ""
+}
+
+func (x *SetUpLabRequest) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Returned by Lab.SetUpLab.
+type SetUpLabResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the job, for Lab.GetLabJob.
+	Job           string `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUpLabResponse) Reset() {
+	*x = SetUpLabResponse{}
+	mi := &file_lab_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUpLabResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUpLabResponse) ProtoMessage() {}
+
+func (x *SetUpLabResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lab_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUpLabResponse.ProtoReflect.Descriptor instead.
+func (*SetUpLabResponse) Descriptor() ([]byte, []int) {
+	return file_lab_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SetUpLabResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 // For Lab.GetLabJob.
 type GetLabJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1313,7 +1414,7 @@ type GetLabJobRequest struct {
 
 func (x *GetLabJobRequest) Reset() {
 	*x = GetLabJobRequest{}
-	mi := &file_lab_proto_msgTypes[20]
+	mi := &file_lab_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1426,7 @@ func (x *GetLabJobRequest) String() string {
 func (*GetLabJobRequest) ProtoMessage() {}
 
 func (x *GetLabJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[20]
+	mi := &file_lab_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1439,7 @@ func (x *GetLabJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabJobRequest.ProtoReflect.Descriptor instead.
 func (*GetLabJobRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{20}
+	return file_lab_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetLabJobRequest) GetJob() string {
@@ -1357,7 +1458,7 @@ type ListLabJobsRequest struct {
 
 func (x *ListLabJobsRequest) Reset() {
 	*x = ListLabJobsRequest{}
-	mi := &file_lab_proto_msgTypes[21]
+	mi := &file_lab_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1470,7 @@ func (x *ListLabJobsRequest) String() string {
 func (*ListLabJobsRequest) ProtoMessage() {}
 
 func (x *ListLabJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[21]
+	mi := &file_lab_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1483,7 @@ func (x *ListLabJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListLabJobsRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{21}
+	return file_lab_proto_rawDescGZIP(), []int{23}
 }
 
 // Returned by Lab.ListLabJobs.
@@ -1396,7 +1497,7 @@ type ListLabJobsResponse struct {
 
 func (x *ListLabJobsResponse) Reset() {
 	*x = ListLabJobsResponse{}
-	mi := &file_lab_proto_msgTypes[22]
+	mi := &file_lab_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1509,7 @@ func (x *ListLabJobsResponse) String() string {
 func (*ListLabJobsResponse) ProtoMessage() {}
 
 func (x *ListLabJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[22]
+	mi := &file_lab_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1522,7 @@ func (x *ListLabJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListLabJobsResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{22}
+	return file_lab_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListLabJobsResponse) GetJobs() []*LabJob {
@@ -1431,12 +1532,12 @@ func (x *ListLabJobsResponse) GetJobs() []*LabJob {
 	return nil
 }
 
-// What brings a lab up or changes it.
+// What brings a lab up, changes it, or sets its nodes up.
 type LabJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Job string `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// up or apply.
+	// up, apply or setup.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The name of the lab.
 	Lab string `protobuf:"bytes,3,opt,name=lab,proto3" json:"lab,omitempty"`
@@ -1452,7 +1553,7 @@ type LabJob struct {
 	Steps []*LabStep `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Whether it has ended.
 	Done bool `protobuf:"varint,9,opt,name=done,proto3" json:"done,omitempty"`
-	// Why it has failed, and everything has been put back; empty if it has not.
+	// Why it has failed; empty if it has not. Everything has been put back, unless it was to set nodes up.
 	Error         string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1460,7 +1561,7 @@ type LabJob struct {
 
 func (x *LabJob) Reset() {
 	*x = LabJob{}
-	mi := &file_lab_proto_msgTypes[23]
+	mi := &file_lab_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1573,7 @@ func (x *LabJob) String() string {
 func (*LabJob) ProtoMessage() {}
 
 func (x *LabJob) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[23]
+	mi := &file_lab_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1586,7 @@ func (x *LabJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabJob.ProtoReflect.Descriptor instead.
 func (*LabJob) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{23}
+	return file_lab_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LabJob) GetJob() string {
@@ -1566,14 +1667,16 @@ type LabStep struct {
 	// waiting, working, done or failed.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// What is done or has failed, for people.
-	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// Of a node that is set up: what its command has written, the last 16 KiB.
+	Output        string `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LabStep) Reset() {
 	*x = LabStep{}
-	mi := &file_lab_proto_msgTypes[24]
+	mi := &file_lab_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1688,7 @@ func (x *LabStep) String() string {
 func (*LabStep) ProtoMessage() {}
 
 func (x *LabStep) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[24]
+	mi := &file_lab_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1701,7 @@ func (x *LabStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabStep.ProtoReflect.Descriptor instead.
 func (*LabStep) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{24}
+	return file_lab_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LabStep) GetNode() string {
@@ -1622,6 +1725,13 @@ func (x *LabStep) GetText() string {
 	return ""
 }
 
+func (x *LabStep) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
 // For Lab.GetLab.
 type GetLabRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1633,7 +1743,7 @@ type GetLabRequest struct {
 
 func (x *GetLabRequest) Reset() {
 	*x = GetLabRequest{}
-	mi := &file_lab_proto_msgTypes[25]
+	mi := &file_lab_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1755,7 @@ func (x *GetLabRequest) String() string {
 func (*GetLabRequest) ProtoMessage() {}
 
 func (x *GetLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[25]
+	mi := &file_lab_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1768,7 @@ func (x *GetLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabRequest.ProtoReflect.Descriptor instead.
 func (*GetLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{25}
+	return file_lab_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetLabRequest) GetLab() string {
@@ -1696,7 +1806,7 @@ type LabDetails struct {
 
 func (x *LabDetails) Reset() {
 	*x = LabDetails{}
-	mi := &file_lab_proto_msgTypes[26]
+	mi := &file_lab_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1818,7 @@ func (x *LabDetails) String() string {
 func (*LabDetails) ProtoMessage() {}
 
 func (x *LabDetails) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[26]
+	mi := &file_lab_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1831,7 @@ func (x *LabDetails) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabDetails.ProtoReflect.Descriptor instead.
 func (*LabDetails) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{26}
+	return file_lab_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LabDetails) GetName() string {
@@ -1793,7 +1903,7 @@ type LabGraph struct {
 
 func (x *LabGraph) Reset() {
 	*x = LabGraph{}
-	mi := &file_lab_proto_msgTypes[27]
+	mi := &file_lab_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1915,7 @@ func (x *LabGraph) String() string {
 func (*LabGraph) ProtoMessage() {}
 
 func (x *LabGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[27]
+	mi := &file_lab_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1928,7 @@ func (x *LabGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabGraph.ProtoReflect.Descriptor instead.
 func (*LabGraph) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{27}
+	return file_lab_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LabGraph) GetNodes() []*LabNode {
@@ -1873,7 +1983,7 @@ type LabNode struct {
 
 func (x *LabNode) Reset() {
 	*x = LabNode{}
-	mi := &file_lab_proto_msgTypes[28]
+	mi := &file_lab_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +1995,7 @@ func (x *LabNode) String() string {
 func (*LabNode) ProtoMessage() {}
 
 func (x *LabNode) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[28]
+	mi := &file_lab_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2008,7 @@ func (x *LabNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabNode.ProtoReflect.Descriptor instead.
 func (*LabNode) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{28}
+	return file_lab_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LabNode) GetName() string {
@@ -2007,7 +2117,7 @@ type LabSession struct {
 
 func (x *LabSession) Reset() {
 	*x = LabSession{}
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2129,7 @@ func (x *LabSession) String() string {
 func (*LabSession) ProtoMessage() {}
 
 func (x *LabSession) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[29]
+	mi := &file_lab_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2142,7 @@ func (x *LabSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabSession.ProtoReflect.Descriptor instead.
 func (*LabSession) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{29}
+	return file_lab_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LabSession) GetController() string {
@@ -2071,7 +2181,7 @@ type LabProgram struct {
 
 func (x *LabProgram) Reset() {
 	*x = LabProgram{}
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2193,7 @@ func (x *LabProgram) String() string {
 func (*LabProgram) ProtoMessage() {}
 
 func (x *LabProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[30]
+	mi := &file_lab_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2206,7 @@ func (x *LabProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabProgram.ProtoReflect.Descriptor instead.
 func (*LabProgram) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{30}
+	return file_lab_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LabProgram) GetName() string {
@@ -2153,7 +2263,7 @@ type LabLink struct {
 
 func (x *LabLink) Reset() {
 	*x = LabLink{}
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2275,7 @@ func (x *LabLink) String() string {
 func (*LabLink) ProtoMessage() {}
 
 func (x *LabLink) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[31]
+	mi := &file_lab_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2288,7 @@ func (x *LabLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabLink.ProtoReflect.Descriptor instead.
 func (*LabLink) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{31}
+	return file_lab_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LabLink) GetLink() string {
@@ -2290,7 +2400,7 @@ type SetLabLinkRequest struct {
 
 func (x *SetLabLinkRequest) Reset() {
 	*x = SetLabLinkRequest{}
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2412,7 @@ func (x *SetLabLinkRequest) String() string {
 func (*SetLabLinkRequest) ProtoMessage() {}
 
 func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[32]
+	mi := &file_lab_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2425,7 @@ func (x *SetLabLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLabLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLabLinkRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{32}
+	return file_lab_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetLabLinkRequest) GetLab() string {
@@ -2393,7 +2503,7 @@ type PingLabRequest struct {
 
 func (x *PingLabRequest) Reset() {
 	*x = PingLabRequest{}
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2515,7 @@ func (x *PingLabRequest) String() string {
 func (*PingLabRequest) ProtoMessage() {}
 
 func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[33]
+	mi := &file_lab_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2528,7 @@ func (x *PingLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabRequest.ProtoReflect.Descriptor instead.
 func (*PingLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{33}
+	return file_lab_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PingLabRequest) GetLab() string {
@@ -2483,7 +2593,7 @@ type PingLabResponse struct {
 
 func (x *PingLabResponse) Reset() {
 	*x = PingLabResponse{}
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2605,7 @@ func (x *PingLabResponse) String() string {
 func (*PingLabResponse) ProtoMessage() {}
 
 func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[34]
+	mi := &file_lab_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2618,7 @@ func (x *PingLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingLabResponse.ProtoReflect.Descriptor instead.
 func (*PingLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{34}
+	return file_lab_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PingLabResponse) GetFrom() string {
@@ -2595,7 +2705,7 @@ type IperfLabRequest struct {
 
 func (x *IperfLabRequest) Reset() {
 	*x = IperfLabRequest{}
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +2717,7 @@ func (x *IperfLabRequest) String() string {
 func (*IperfLabRequest) ProtoMessage() {}
 
 func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[35]
+	mi := &file_lab_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +2730,7 @@ func (x *IperfLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabRequest.ProtoReflect.Descriptor instead.
 func (*IperfLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{35}
+	return file_lab_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *IperfLabRequest) GetLab() string {
@@ -2690,7 +2800,7 @@ type IperfLabResponse struct {
 
 func (x *IperfLabResponse) Reset() {
 	*x = IperfLabResponse{}
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2812,7 @@ func (x *IperfLabResponse) String() string {
 func (*IperfLabResponse) ProtoMessage() {}
 
 func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[36]
+	mi := &file_lab_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2825,7 @@ func (x *IperfLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IperfLabResponse.ProtoReflect.Descriptor instead.
 func (*IperfLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{36}
+	return file_lab_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *IperfLabResponse) GetFrom() string {
@@ -2789,7 +2899,7 @@ type RunLabTrafficRequest struct {
 
 func (x *RunLabTrafficRequest) Reset() {
 	*x = RunLabTrafficRequest{}
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2911,7 @@ func (x *RunLabTrafficRequest) String() string {
 func (*RunLabTrafficRequest) ProtoMessage() {}
 
 func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[37]
+	mi := &file_lab_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2924,7 @@ func (x *RunLabTrafficRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficRequest.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{37}
+	return file_lab_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RunLabTrafficRequest) GetLab() string {
@@ -2857,7 +2967,7 @@ type LabFlow struct {
 
 func (x *LabFlow) Reset() {
 	*x = LabFlow{}
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +2979,7 @@ func (x *LabFlow) String() string {
 func (*LabFlow) ProtoMessage() {}
 
 func (x *LabFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[38]
+	mi := &file_lab_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +2992,7 @@ func (x *LabFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlow.ProtoReflect.Descriptor instead.
 func (*LabFlow) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{38}
+	return file_lab_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LabFlow) GetFrom() string {
@@ -2931,7 +3041,7 @@ type RunLabTrafficResponse struct {
 
 func (x *RunLabTrafficResponse) Reset() {
 	*x = RunLabTrafficResponse{}
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3053,7 @@ func (x *RunLabTrafficResponse) String() string {
 func (*RunLabTrafficResponse) ProtoMessage() {}
 
 func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[39]
+	mi := &file_lab_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3066,7 @@ func (x *RunLabTrafficResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLabTrafficResponse.ProtoReflect.Descriptor instead.
 func (*RunLabTrafficResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{39}
+	return file_lab_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RunLabTrafficResponse) GetFlows() []*LabFlowResult {
@@ -2993,7 +3103,7 @@ type LabFlowResult struct {
 
 func (x *LabFlowResult) Reset() {
 	*x = LabFlowResult{}
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3115,7 @@ func (x *LabFlowResult) String() string {
 func (*LabFlowResult) ProtoMessage() {}
 
 func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[40]
+	mi := &file_lab_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3128,7 @@ func (x *LabFlowResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabFlowResult.ProtoReflect.Descriptor instead.
 func (*LabFlowResult) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{40}
+	return file_lab_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *LabFlowResult) GetFrom() string {
@@ -3095,7 +3205,7 @@ type GetLabUsageRequest struct {
 
 func (x *GetLabUsageRequest) Reset() {
 	*x = GetLabUsageRequest{}
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3217,7 @@ func (x *GetLabUsageRequest) String() string {
 func (*GetLabUsageRequest) ProtoMessage() {}
 
 func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[41]
+	mi := &file_lab_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3230,7 @@ func (x *GetLabUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLabUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetLabUsageRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{41}
+	return file_lab_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetLabUsageRequest) GetLab() string {
@@ -3149,7 +3259,7 @@ type LabUsage struct {
 
 func (x *LabUsage) Reset() {
 	*x = LabUsage{}
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3271,7 @@ func (x *LabUsage) String() string {
 func (*LabUsage) ProtoMessage() {}
 
 func (x *LabUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[42]
+	mi := &file_lab_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3284,7 @@ func (x *LabUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabUsage.ProtoReflect.Descriptor instead.
 func (*LabUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{42}
+	return file_lab_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LabUsage) GetNodes() []*LabNodeUsage {
@@ -3231,7 +3341,7 @@ type LabNodeUsage struct {
 
 func (x *LabNodeUsage) Reset() {
 	*x = LabNodeUsage{}
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3353,7 @@ func (x *LabNodeUsage) String() string {
 func (*LabNodeUsage) ProtoMessage() {}
 
 func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[43]
+	mi := &file_lab_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3366,7 @@ func (x *LabNodeUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabNodeUsage.ProtoReflect.Descriptor instead.
 func (*LabNodeUsage) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{43}
+	return file_lab_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LabNodeUsage) GetNode() string {
@@ -3313,7 +3423,7 @@ type OpenLabConsoleRequest struct {
 
 func (x *OpenLabConsoleRequest) Reset() {
 	*x = OpenLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3435,7 @@ func (x *OpenLabConsoleRequest) String() string {
 func (*OpenLabConsoleRequest) ProtoMessage() {}
 
 func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[44]
+	mi := &file_lab_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3448,7 @@ func (x *OpenLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*OpenLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{44}
+	return file_lab_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OpenLabConsoleRequest) GetLab() string {
@@ -3407,7 +3517,7 @@ type LabConsole struct {
 
 func (x *LabConsole) Reset() {
 	*x = LabConsole{}
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3529,7 @@ func (x *LabConsole) String() string {
 func (*LabConsole) ProtoMessage() {}
 
 func (x *LabConsole) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[45]
+	mi := &file_lab_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3542,7 @@ func (x *LabConsole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabConsole.ProtoReflect.Descriptor instead.
 func (*LabConsole) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{45}
+	return file_lab_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *LabConsole) GetConsole() string {
@@ -3523,7 +3633,7 @@ type ListLabConsolesRequest struct {
 
 func (x *ListLabConsolesRequest) Reset() {
 	*x = ListLabConsolesRequest{}
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3645,7 @@ func (x *ListLabConsolesRequest) String() string {
 func (*ListLabConsolesRequest) ProtoMessage() {}
 
 func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[46]
+	mi := &file_lab_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3658,7 @@ func (x *ListLabConsolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesRequest.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{46}
+	return file_lab_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListLabConsolesRequest) GetLab() string {
@@ -3569,7 +3679,7 @@ type ListLabConsolesResponse struct {
 
 func (x *ListLabConsolesResponse) Reset() {
 	*x = ListLabConsolesResponse{}
-	mi := &file_lab_proto_msgTypes[47]
+	mi := &file_lab_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3691,7 @@ func (x *ListLabConsolesResponse) String() string {
 func (*ListLabConsolesResponse) ProtoMessage() {}
 
 func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[47]
+	mi := &file_lab_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3704,7 @@ func (x *ListLabConsolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLabConsolesResponse.ProtoReflect.Descriptor instead.
 func (*ListLabConsolesResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{47}
+	return file_lab_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListLabConsolesResponse) GetConsoles() []*LabConsole {
@@ -3615,7 +3725,7 @@ type AttachLabConsoleRequest struct {
 
 func (x *AttachLabConsoleRequest) Reset() {
 	*x = AttachLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[48]
+	mi := &file_lab_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3737,7 @@ func (x *AttachLabConsoleRequest) String() string {
 func (*AttachLabConsoleRequest) ProtoMessage() {}
 
 func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[48]
+	mi := &file_lab_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3750,7 @@ func (x *AttachLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{48}
+	return file_lab_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AttachLabConsoleRequest) GetConsole() string {
@@ -3659,7 +3769,7 @@ type AttachLabConsoleResponse struct {
 
 func (x *AttachLabConsoleResponse) Reset() {
 	*x = AttachLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[49]
+	mi := &file_lab_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3671,7 +3781,7 @@ func (x *AttachLabConsoleResponse) String() string {
 func (*AttachLabConsoleResponse) ProtoMessage() {}
 
 func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[49]
+	mi := &file_lab_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3684,7 +3794,7 @@ func (x *AttachLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*AttachLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{49}
+	return file_lab_proto_rawDescGZIP(), []int{51}
 }
 
 // For Lab.CloseLabConsole.
@@ -3698,7 +3808,7 @@ type CloseLabConsoleRequest struct {
 
 func (x *CloseLabConsoleRequest) Reset() {
 	*x = CloseLabConsoleRequest{}
-	mi := &file_lab_proto_msgTypes[50]
+	mi := &file_lab_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +3820,7 @@ func (x *CloseLabConsoleRequest) String() string {
 func (*CloseLabConsoleRequest) ProtoMessage() {}
 
 func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[50]
+	mi := &file_lab_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +3833,7 @@ func (x *CloseLabConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleRequest.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{50}
+	return file_lab_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CloseLabConsoleRequest) GetConsole() string {
@@ -3744,7 +3854,7 @@ type CloseLabConsoleResponse struct {
 
 func (x *CloseLabConsoleResponse) Reset() {
 	*x = CloseLabConsoleResponse{}
-	mi := &file_lab_proto_msgTypes[51]
+	mi := &file_lab_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3866,7 @@ func (x *CloseLabConsoleResponse) String() string {
 func (*CloseLabConsoleResponse) ProtoMessage() {}
 
 func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[51]
+	mi := &file_lab_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3879,7 @@ func (x *CloseLabConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseLabConsoleResponse.ProtoReflect.Descriptor instead.
 func (*CloseLabConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{51}
+	return file_lab_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CloseLabConsoleResponse) GetClosed() bool {
@@ -3798,7 +3908,7 @@ type CaptureLabRequest struct {
 
 func (x *CaptureLabRequest) Reset() {
 	*x = CaptureLabRequest{}
-	mi := &file_lab_proto_msgTypes[52]
+	mi := &file_lab_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +3920,7 @@ func (x *CaptureLabRequest) String() string {
 func (*CaptureLabRequest) ProtoMessage() {}
 
 func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[52]
+	mi := &file_lab_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +3933,7 @@ func (x *CaptureLabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabRequest.ProtoReflect.Descriptor instead.
 func (*CaptureLabRequest) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{52}
+	return file_lab_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CaptureLabRequest) GetLab() string {
@@ -3870,7 +3980,7 @@ type CaptureLabResponse struct {
 
 func (x *CaptureLabResponse) Reset() {
 	*x = CaptureLabResponse{}
-	mi := &file_lab_proto_msgTypes[53]
+	mi := &file_lab_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +3992,7 @@ func (x *CaptureLabResponse) String() string {
 func (*CaptureLabResponse) ProtoMessage() {}
 
 func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lab_proto_msgTypes[53]
+	mi := &file_lab_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +4005,7 @@ func (x *CaptureLabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureLabResponse.ProtoReflect.Descriptor instead.
 func (*CaptureLabResponse) Descriptor() ([]byte, []int) {
-	return file_lab_proto_rawDescGZIP(), []int{53}
+	return file_lab_proto_rawDescGZIP(), []int{55}
 }
 
 var File_lab_proto protoreflect.FileDescriptor
@@ -3986,7 +4096,12 @@ const file_lab_proto_rawDesc = "" +
 	"\x0eDownLabRequest\x12\x10\n" +
 	"\x03lab\x18\x01 \x01(\tR\x03lab\"%\n" +
 	"\x0fDownLabResponse\x12\x12\n" +
-	"\x04down\x18\x01 \x01(\bR\x04down\"$\n" +
+	"\x04down\x18\x01 \x01(\bR\x04down\"9\n" +
+	"\x0fSetUpLabRequest\x12\x10\n" +
+	"\x03lab\x18\x01 \x01(\tR\x03lab\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"$\n" +
+	"\x10SetUpLabResponse\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"$\n" +
 	"\x10GetLabJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\x14\n" +
 	"\x12ListLabJobsRequest\":\n" +
@@ -4003,11 +4118,12 @@ const file_lab_proto_rawDesc = "" +
 	"\x05steps\x18\b \x03(\v2\x10.weft.v1.LabStepR\x05steps\x12\x12\n" +
 	"\x04done\x18\t \x01(\bR\x04done\x12\x14\n" +
 	"\x05error\x18\n" +
-	" \x01(\tR\x05error\"G\n" +
+	" \x01(\tR\x05error\"_\n" +
 	"\aLabStep\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"!\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06output\x18\x04 \x01(\tR\x06output\"!\n" +
 	"\rGetLabRequest\x12\x10\n" +
 	"\x03lab\x18\x01 \x01(\tR\x03lab\"\xe7\x01\n" +
 	"\n" +
@@ -4191,7 +4307,7 @@ const file_lab_proto_rawDesc = "" +
 	"\x04port\x18\x03 \x01(\rR\x04port\x12\x16\n" +
 	"\x06filter\x18\x04 \x01(\tR\x06filter\x12\x16\n" +
 	"\x06octets\x18\x05 \x01(\x04R\x06octets\"\x14\n" +
-	"\x12CaptureLabResponse2\xc7\x11\n" +
+	"\x12CaptureLabResponse2\xbc\x12\n" +
 	"\x03Lab\x12\\\n" +
 	"\rGetLabService\x12\x1d.weft.v1.GetLabServiceRequest\x1a\x17.weft.v1.LabServiceInfo\"\x13\xea\xe0\x18\x0f\b\x01*\vGET /v1/lab\x12c\n" +
 	"\bListLabs\x12\x18.weft.v1.ListLabsRequest\x1a\x19.weft.v1.ListLabsResponse\"\"\xea\xe0\x18\x1e\b\x01\"\blab list*\x10GET /v1/lab/labs\x12`\n" +
@@ -4199,7 +4315,8 @@ const file_lab_proto_rawDesc = "" +
 	"\rMapLabTestbed\x12\x1d.weft.v1.MapLabTestbedRequest\x1a\x1e.weft.v1.MapLabTestbedResponse\"*\xea\xe0\x18&\b\x01\"\alab map*\x19POST /v1/lab/testbeds:map\x12^\n" +
 	"\x05UpLab\x12\x15.weft.v1.UpLabRequest\x1a\x16.weft.v1.UpLabResponse\"&\xea\xe0\x18\"\b\x03\x10\x01\"\x06lab up*\x14POST /v1/lab/labs:up\x12m\n" +
 	"\bApplyLab\x12\x18.weft.v1.ApplyLabRequest\x1a\x19.weft.v1.ApplyLabResponse\",\xea\xe0\x18(\b\x03\x10\x01\"\tlab apply*\x17POST /v1/lab/labs:apply\x12n\n" +
-	"\aDownLab\x12\x17.weft.v1.DownLabRequest\x1a\x18.weft.v1.DownLabResponse\"0\xea\xe0\x18,\b\x03\x10\x01\"\blab down*\x1cPOST /v1/lab/labs/{lab}:down\x12W\n" +
+	"\aDownLab\x12\x17.weft.v1.DownLabRequest\x1a\x18.weft.v1.DownLabResponse\"0\xea\xe0\x18,\b\x03\x10\x01\"\blab down*\x1cPOST /v1/lab/labs/{lab}:down\x12s\n" +
+	"\bSetUpLab\x12\x18.weft.v1.SetUpLabRequest\x1a\x19.weft.v1.SetUpLabResponse\"2\xea\xe0\x18.\b\x03\x10\x01\"\tlab setup*\x1dPOST /v1/lab/labs/{lab}:setup\x12W\n" +
 	"\tGetLabJob\x12\x19.weft.v1.GetLabJobRequest\x1a\x0f.weft.v1.LabJob\"\x1e\xea\xe0\x18\x1a\b\x01*\x16GET /v1/lab/jobs/{job}\x12b\n" +
 	"\vListLabJobs\x12\x1b.weft.v1.ListLabJobsRequest\x1a\x1c.weft.v1.ListLabJobsResponse\"\x18\xea\xe0\x18\x14\b\x01*\x10GET /v1/lab/jobs\x12`\n" +
 	"\x06GetLab\x12\x16.weft.v1.GetLabRequest\x1a\x13.weft.v1.LabDetails\")\xea\xe0\x18%\b\x01\"\tlab graph*\x16GET /v1/lab/labs/{lab}\x12q\n" +
@@ -4228,7 +4345,7 @@ func file_lab_proto_rawDescGZIP() []byte {
 	return file_lab_proto_rawDescData
 }
 
-var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_lab_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_lab_proto_goTypes = []any{
 	(*GetLabServiceRequest)(nil),     // 0: weft.v1.GetLabServiceRequest
 	(*LabServiceInfo)(nil),           // 1: weft.v1.LabServiceInfo
@@ -4250,61 +4367,63 @@ var file_lab_proto_goTypes = []any{
 	(*ApplyLabResponse)(nil),         // 17: weft.v1.ApplyLabResponse
 	(*DownLabRequest)(nil),           // 18: weft.v1.DownLabRequest
 	(*DownLabResponse)(nil),          // 19: weft.v1.DownLabResponse
-	(*GetLabJobRequest)(nil),         // 20: weft.v1.GetLabJobRequest
-	(*ListLabJobsRequest)(nil),       // 21: weft.v1.ListLabJobsRequest
-	(*ListLabJobsResponse)(nil),      // 22: weft.v1.ListLabJobsResponse
-	(*LabJob)(nil),                   // 23: weft.v1.LabJob
-	(*LabStep)(nil),                  // 24: weft.v1.LabStep
-	(*GetLabRequest)(nil),            // 25: weft.v1.GetLabRequest
-	(*LabDetails)(nil),               // 26: weft.v1.LabDetails
-	(*LabGraph)(nil),                 // 27: weft.v1.LabGraph
-	(*LabNode)(nil),                  // 28: weft.v1.LabNode
-	(*LabSession)(nil),               // 29: weft.v1.LabSession
-	(*LabProgram)(nil),               // 30: weft.v1.LabProgram
-	(*LabLink)(nil),                  // 31: weft.v1.LabLink
-	(*SetLabLinkRequest)(nil),        // 32: weft.v1.SetLabLinkRequest
-	(*PingLabRequest)(nil),           // 33: weft.v1.PingLabRequest
-	(*PingLabResponse)(nil),          // 34: weft.v1.PingLabResponse
-	(*IperfLabRequest)(nil),          // 35: weft.v1.IperfLabRequest
-	(*IperfLabResponse)(nil),         // 36: weft.v1.IperfLabResponse
-	(*RunLabTrafficRequest)(nil),     // 37: weft.v1.RunLabTrafficRequest
-	(*LabFlow)(nil),                  // 38: weft.v1.LabFlow
-	(*RunLabTrafficResponse)(nil),    // 39: weft.v1.RunLabTrafficResponse
-	(*LabFlowResult)(nil),            // 40: weft.v1.LabFlowResult
-	(*GetLabUsageRequest)(nil),       // 41: weft.v1.GetLabUsageRequest
-	(*LabUsage)(nil),                 // 42: weft.v1.LabUsage
-	(*LabNodeUsage)(nil),             // 43: weft.v1.LabNodeUsage
-	(*OpenLabConsoleRequest)(nil),    // 44: weft.v1.OpenLabConsoleRequest
-	(*LabConsole)(nil),               // 45: weft.v1.LabConsole
-	(*ListLabConsolesRequest)(nil),   // 46: weft.v1.ListLabConsolesRequest
-	(*ListLabConsolesResponse)(nil),  // 47: weft.v1.ListLabConsolesResponse
-	(*AttachLabConsoleRequest)(nil),  // 48: weft.v1.AttachLabConsoleRequest
-	(*AttachLabConsoleResponse)(nil), // 49: weft.v1.AttachLabConsoleResponse
-	(*CloseLabConsoleRequest)(nil),   // 50: weft.v1.CloseLabConsoleRequest
-	(*CloseLabConsoleResponse)(nil),  // 51: weft.v1.CloseLabConsoleResponse
-	(*CaptureLabRequest)(nil),        // 52: weft.v1.CaptureLabRequest
-	(*CaptureLabResponse)(nil),       // 53: weft.v1.CaptureLabResponse
+	(*SetUpLabRequest)(nil),          // 20: weft.v1.SetUpLabRequest
+	(*SetUpLabResponse)(nil),         // 21: weft.v1.SetUpLabResponse
+	(*GetLabJobRequest)(nil),         // 22: weft.v1.GetLabJobRequest
+	(*ListLabJobsRequest)(nil),       // 23: weft.v1.ListLabJobsRequest
+	(*ListLabJobsResponse)(nil),      // 24: weft.v1.ListLabJobsResponse
+	(*LabJob)(nil),                   // 25: weft.v1.LabJob
+	(*LabStep)(nil),                  // 26: weft.v1.LabStep
+	(*GetLabRequest)(nil),            // 27: weft.v1.GetLabRequest
+	(*LabDetails)(nil),               // 28: weft.v1.LabDetails
+	(*LabGraph)(nil),                 // 29: weft.v1.LabGraph
+	(*LabNode)(nil),                  // 30: weft.v1.LabNode
+	(*LabSession)(nil),               // 31: weft.v1.LabSession
+	(*LabProgram)(nil),               // 32: weft.v1.LabProgram
+	(*LabLink)(nil),                  // 33: weft.v1.LabLink
+	(*SetLabLinkRequest)(nil),        // 34: weft.v1.SetLabLinkRequest
+	(*PingLabRequest)(nil),           // 35: weft.v1.PingLabRequest
+	(*PingLabResponse)(nil),          // 36: weft.v1.PingLabResponse
+	(*IperfLabRequest)(nil),          // 37: weft.v1.IperfLabRequest
+	(*IperfLabResponse)(nil),         // 38: weft.v1.IperfLabResponse
+	(*RunLabTrafficRequest)(nil),     // 39: weft.v1.RunLabTrafficRequest
+	(*LabFlow)(nil),                  // 40: weft.v1.LabFlow
+	(*RunLabTrafficResponse)(nil),    // 41: weft.v1.RunLabTrafficResponse
+	(*LabFlowResult)(nil),            // 42: weft.v1.LabFlowResult
+	(*GetLabUsageRequest)(nil),       // 43: weft.v1.GetLabUsageRequest
+	(*LabUsage)(nil),                 // 44: weft.v1.LabUsage
+	(*LabNodeUsage)(nil),             // 45: weft.v1.LabNodeUsage
+	(*OpenLabConsoleRequest)(nil),    // 46: weft.v1.OpenLabConsoleRequest
+	(*LabConsole)(nil),               // 47: weft.v1.LabConsole
+	(*ListLabConsolesRequest)(nil),   // 48: weft.v1.ListLabConsolesRequest
+	(*ListLabConsolesResponse)(nil),  // 49: weft.v1.ListLabConsolesResponse
+	(*AttachLabConsoleRequest)(nil),  // 50: weft.v1.AttachLabConsoleRequest
+	(*AttachLabConsoleResponse)(nil), // 51: weft.v1.AttachLabConsoleResponse
+	(*CloseLabConsoleRequest)(nil),   // 52: weft.v1.CloseLabConsoleRequest
+	(*CloseLabConsoleResponse)(nil),  // 53: weft.v1.CloseLabConsoleResponse
+	(*CaptureLabRequest)(nil),        // 54: weft.v1.CaptureLabRequest
+	(*CaptureLabResponse)(nil),       // 55: weft.v1.CaptureLabResponse
 }
 var file_lab_proto_depIdxs = []int32{
 	4,  // 0: weft.v1.ListLabsResponse.labs:type_name -> weft.v1.LabSummary
 	7,  // 1: weft.v1.CheckLabResponse.problems:type_name -> weft.v1.LabProblem
-	27, // 2: weft.v1.CheckLabResponse.graph:type_name -> weft.v1.LabGraph
+	29, // 2: weft.v1.CheckLabResponse.graph:type_name -> weft.v1.LabGraph
 	10, // 3: weft.v1.MapLabTestbedResponse.mapping:type_name -> weft.v1.LabMapping
 	11, // 4: weft.v1.MapLabTestbedResponse.tunnels:type_name -> weft.v1.LabTunnel
 	12, // 5: weft.v1.MapLabTestbedResponse.loads:type_name -> weft.v1.LabLoad
 	13, // 6: weft.v1.MapLabTestbedResponse.problems:type_name -> weft.v1.LabTestbedProblem
-	23, // 7: weft.v1.ListLabJobsResponse.jobs:type_name -> weft.v1.LabJob
-	24, // 8: weft.v1.LabJob.steps:type_name -> weft.v1.LabStep
-	27, // 9: weft.v1.LabDetails.graph:type_name -> weft.v1.LabGraph
-	28, // 10: weft.v1.LabGraph.nodes:type_name -> weft.v1.LabNode
-	31, // 11: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
-	30, // 12: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
-	29, // 13: weft.v1.LabNode.sessions:type_name -> weft.v1.LabSession
-	38, // 14: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
-	40, // 15: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
-	43, // 16: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
-	43, // 17: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
-	45, // 18: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
+	25, // 7: weft.v1.ListLabJobsResponse.jobs:type_name -> weft.v1.LabJob
+	26, // 8: weft.v1.LabJob.steps:type_name -> weft.v1.LabStep
+	29, // 9: weft.v1.LabDetails.graph:type_name -> weft.v1.LabGraph
+	30, // 10: weft.v1.LabGraph.nodes:type_name -> weft.v1.LabNode
+	33, // 11: weft.v1.LabGraph.links:type_name -> weft.v1.LabLink
+	32, // 12: weft.v1.LabNode.programs:type_name -> weft.v1.LabProgram
+	31, // 13: weft.v1.LabNode.sessions:type_name -> weft.v1.LabSession
+	40, // 14: weft.v1.RunLabTrafficRequest.flows:type_name -> weft.v1.LabFlow
+	42, // 15: weft.v1.RunLabTrafficResponse.flows:type_name -> weft.v1.LabFlowResult
+	45, // 16: weft.v1.LabUsage.nodes:type_name -> weft.v1.LabNodeUsage
+	45, // 17: weft.v1.LabUsage.shared:type_name -> weft.v1.LabNodeUsage
+	47, // 18: weft.v1.ListLabConsolesResponse.consoles:type_name -> weft.v1.LabConsole
 	0,  // 19: weft.v1.Lab.GetLabService:input_type -> weft.v1.GetLabServiceRequest
 	2,  // 20: weft.v1.Lab.ListLabs:input_type -> weft.v1.ListLabsRequest
 	5,  // 21: weft.v1.Lab.CheckLab:input_type -> weft.v1.CheckLabRequest
@@ -4312,41 +4431,43 @@ var file_lab_proto_depIdxs = []int32{
 	14, // 23: weft.v1.Lab.UpLab:input_type -> weft.v1.UpLabRequest
 	16, // 24: weft.v1.Lab.ApplyLab:input_type -> weft.v1.ApplyLabRequest
 	18, // 25: weft.v1.Lab.DownLab:input_type -> weft.v1.DownLabRequest
-	20, // 26: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
-	21, // 27: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
-	25, // 28: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
-	32, // 29: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
-	33, // 30: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
-	35, // 31: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
-	37, // 32: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
-	41, // 33: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
-	44, // 34: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
-	46, // 35: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
-	48, // 36: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
-	50, // 37: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
-	52, // 38: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
-	1,  // 39: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
-	3,  // 40: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
-	6,  // 41: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
-	9,  // 42: weft.v1.Lab.MapLabTestbed:output_type -> weft.v1.MapLabTestbedResponse
-	15, // 43: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
-	17, // 44: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
-	19, // 45: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
-	23, // 46: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
-	22, // 47: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
-	26, // 48: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
-	31, // 49: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
-	34, // 50: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
-	36, // 51: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
-	39, // 52: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
-	42, // 53: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
-	45, // 54: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
-	47, // 55: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
-	49, // 56: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
-	51, // 57: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
-	53, // 58: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
-	39, // [39:59] is the sub-list for method output_type
-	19, // [19:39] is the sub-list for method input_type
+	20, // 26: weft.v1.Lab.SetUpLab:input_type -> weft.v1.SetUpLabRequest
+	22, // 27: weft.v1.Lab.GetLabJob:input_type -> weft.v1.GetLabJobRequest
+	23, // 28: weft.v1.Lab.ListLabJobs:input_type -> weft.v1.ListLabJobsRequest
+	27, // 29: weft.v1.Lab.GetLab:input_type -> weft.v1.GetLabRequest
+	34, // 30: weft.v1.Lab.SetLabLink:input_type -> weft.v1.SetLabLinkRequest
+	35, // 31: weft.v1.Lab.PingLab:input_type -> weft.v1.PingLabRequest
+	37, // 32: weft.v1.Lab.IperfLab:input_type -> weft.v1.IperfLabRequest
+	39, // 33: weft.v1.Lab.RunLabTraffic:input_type -> weft.v1.RunLabTrafficRequest
+	43, // 34: weft.v1.Lab.GetLabUsage:input_type -> weft.v1.GetLabUsageRequest
+	46, // 35: weft.v1.Lab.OpenLabConsole:input_type -> weft.v1.OpenLabConsoleRequest
+	48, // 36: weft.v1.Lab.ListLabConsoles:input_type -> weft.v1.ListLabConsolesRequest
+	50, // 37: weft.v1.Lab.AttachLabConsole:input_type -> weft.v1.AttachLabConsoleRequest
+	52, // 38: weft.v1.Lab.CloseLabConsole:input_type -> weft.v1.CloseLabConsoleRequest
+	54, // 39: weft.v1.Lab.CaptureLab:input_type -> weft.v1.CaptureLabRequest
+	1,  // 40: weft.v1.Lab.GetLabService:output_type -> weft.v1.LabServiceInfo
+	3,  // 41: weft.v1.Lab.ListLabs:output_type -> weft.v1.ListLabsResponse
+	6,  // 42: weft.v1.Lab.CheckLab:output_type -> weft.v1.CheckLabResponse
+	9,  // 43: weft.v1.Lab.MapLabTestbed:output_type -> weft.v1.MapLabTestbedResponse
+	15, // 44: weft.v1.Lab.UpLab:output_type -> weft.v1.UpLabResponse
+	17, // 45: weft.v1.Lab.ApplyLab:output_type -> weft.v1.ApplyLabResponse
+	19, // 46: weft.v1.Lab.DownLab:output_type -> weft.v1.DownLabResponse
+	21, // 47: weft.v1.Lab.SetUpLab:output_type -> weft.v1.SetUpLabResponse
+	25, // 48: weft.v1.Lab.GetLabJob:output_type -> weft.v1.LabJob
+	24, // 49: weft.v1.Lab.ListLabJobs:output_type -> weft.v1.ListLabJobsResponse
+	28, // 50: weft.v1.Lab.GetLab:output_type -> weft.v1.LabDetails
+	33, // 51: weft.v1.Lab.SetLabLink:output_type -> weft.v1.LabLink
+	36, // 52: weft.v1.Lab.PingLab:output_type -> weft.v1.PingLabResponse
+	38, // 53: weft.v1.Lab.IperfLab:output_type -> weft.v1.IperfLabResponse
+	41, // 54: weft.v1.Lab.RunLabTraffic:output_type -> weft.v1.RunLabTrafficResponse
+	44, // 55: weft.v1.Lab.GetLabUsage:output_type -> weft.v1.LabUsage
+	47, // 56: weft.v1.Lab.OpenLabConsole:output_type -> weft.v1.LabConsole
+	49, // 57: weft.v1.Lab.ListLabConsoles:output_type -> weft.v1.ListLabConsolesResponse
+	51, // 58: weft.v1.Lab.AttachLabConsole:output_type -> weft.v1.AttachLabConsoleResponse
+	53, // 59: weft.v1.Lab.CloseLabConsole:output_type -> weft.v1.CloseLabConsoleResponse
+	55, // 60: weft.v1.Lab.CaptureLab:output_type -> weft.v1.CaptureLabResponse
+	40, // [40:61] is the sub-list for method output_type
+	19, // [19:40] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -4358,14 +4479,14 @@ func file_lab_proto_init() {
 		return
 	}
 	file_options_proto_init()
-	file_lab_proto_msgTypes[32].OneofWrappers = []any{}
+	file_lab_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lab_proto_rawDesc), len(file_lab_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	Lab_UpLab_FullMethodName            = "/weft.v1.Lab/UpLab"
 	Lab_ApplyLab_FullMethodName         = "/weft.v1.Lab/ApplyLab"
 	Lab_DownLab_FullMethodName          = "/weft.v1.Lab/DownLab"
+	Lab_SetUpLab_FullMethodName         = "/weft.v1.Lab/SetUpLab"
 	Lab_GetLabJob_FullMethodName        = "/weft.v1.Lab/GetLabJob"
 	Lab_ListLabJobs_FullMethodName      = "/weft.v1.Lab/ListLabJobs"
 	Lab_GetLab_FullMethodName           = "/weft.v1.Lab/GetLab"
@@ -67,6 +68,10 @@ type LabClient interface {
 	ApplyLab(ctx context.Context, in *ApplyLabRequest, opts ...grpc.CallOption) (*ApplyLabResponse, error)
 	// Takes a lab down. Needs the allowance down. It is no error if none of that name is up.
 	DownLab(ctx context.Context, in *DownLabRequest, opts ...grpc.CallOption) (*DownLabResponse, error)
+	// Begins to set nodes of a lab up by the commands that its file has for them (x-setup), several at once, and
+	// over ssh those on other machines; answers at once with the job that does, whose steps say what each
+	// command wrote. Needs the allowance exec. FailedPrecondition if the file has no such command.
+	SetUpLab(ctx context.Context, in *SetUpLabRequest, opts ...grpc.CallOption) (*SetUpLabResponse, error)
 	// How far a job is. NotFound if there is none of that name: the last 32 are remembered until the
 	// service ends.
 	GetLabJob(ctx context.Context, in *GetLabJobRequest, opts ...grpc.CallOption) (*LabJob, error)
@@ -175,6 +180,16 @@ func (c *labClient) DownLab(ctx context.Context, in *DownLabRequest, opts ...grp
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DownLabResponse)
 	err := c.cc.Invoke(ctx, Lab_DownLab_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *labClient) SetUpLab(ctx context.Context, in *SetUpLabRequest, opts ...grpc.CallOption) (*SetUpLabResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetUpLabResponse)
+	err := c.cc.Invoke(ctx, Lab_SetUpLab_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -337,6 +352,10 @@ type LabServer interface {
 	ApplyLab(context.Context, *ApplyLabRequest) (*ApplyLabResponse, error)
 	// Takes a lab down. Needs the allowance down. It is no error if none of that name is up.
 	DownLab(context.Context, *DownLabRequest) (*DownLabResponse, error)
+	// Begins to set nodes of a lab up by the commands that its file has for them (x-setup), several at once, and
+	// over ssh those on other machines; answers at once with the job that does, whose steps say what each
+	// command wrote. Needs the allowance exec. FailedPrecondition if the file has no such command.
+	SetUpLab(context.Context, *SetUpLabRequest) (*SetUpLabResponse, error)
 	// How far a job is. NotFound if there is none of that name: the last 32 are remembered until the
 	// service ends.
 	GetLabJob(context.Context, *GetLabJobRequest) (*LabJob, error)
@@ -401,6 +420,9 @@ func (UnimplementedLabServer) ApplyLab(context.Context, *ApplyLabRequest) (*Appl
 }
 func (UnimplementedLabServer) DownLab(context.Context, *DownLabRequest) (*DownLabResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DownLab not implemented")
+}
+func (UnimplementedLabServer) SetUpLab(context.Context, *SetUpLabRequest) (*SetUpLabResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetUpLab not implemented")
 }
 func (UnimplementedLabServer) GetLabJob(context.Context, *GetLabJobRequest) (*LabJob, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetLabJob not implemented")
@@ -584,6 +606,24 @@ func _Lab_DownLab_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LabServer).DownLab(ctx, req.(*DownLabRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Lab_SetUpLab_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetUpLabRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LabServer).SetUpLab(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Lab_SetUpLab_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LabServer).SetUpLab(ctx, req.(*SetUpLabRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -856,6 +896,10 @@ var Lab_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DownLab",
 			Handler:    _Lab_DownLab_Handler,
+		},
+		{
+			MethodName: "SetUpLab",
+			Handler:    _Lab_SetUpLab_Handler,
 		},
 		{
 			MethodName: "GetLabJob",

@@ -53,9 +53,9 @@ func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd
 // there to read it.
 const lastWords = 10 * time.Second
 
-// Exec runs a command in a host to its end and returns what it wrote to
-// stdout and stderr.
-func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, error) {
+// Exec runs a command in a host or at a switch to its end and returns what it wrote
+// to stdout and stderr.
+func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, error) {
 	if len(argv) == 0 {
 		return "", errors.New("no command given")
 	}
@@ -63,11 +63,11 @@ func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, er
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = lastWords
-	if err := l.StartCmd(host, cmd); err != nil {
+	if err := l.StartAt(node, cmd); err != nil {
 		return "", err
 	}
 	if err := cmd.Wait(); err != nil {
-		return out.String(), fmt.Errorf("host %s: %s: %w: %s", host, strings.Join(argv, " "), err, lastLine(out.String()))
+		return out.String(), fmt.Errorf("%s: %s: %w: %s", node, strings.Join(argv, " "), err, lastLine(out.String()))
 	}
 	return out.String(), nil
 }
@@ -93,20 +93,20 @@ func (s *state) environment(env []string, h *Host) []string {
 	return marked(env, s.Name)
 }
 
-// Become replaces this process by a command in a host, terminal and all; it
-// returns only if that fails.
-func (l *Lab) Become(host string, argv ...string) error {
-	h, err := l.Host(host)
+// Become replaces this process by a command in a host or at a switch, terminal and
+// all; it returns only if that fails.
+func (l *Lab) Become(node string, argv ...string) error {
+	place, err := l.PlaceOf(node)
 	if err != nil {
 		return err
 	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		return fmt.Errorf("host %s: %w", host, err)
+		return fmt.Errorf("%s: %w", node, err)
 	}
 	runtime.LockOSThread() // for good: execve makes this thread the process
-	if err := l.state.enter(host); err != nil {
+	if err := l.state.enterSpace(place.Namespace, node); err != nil {
 		return err
 	}
-	return fmt.Errorf("host %s: run %s: %w", host, path, syscall.Exec(path, argv, l.state.environment(os.Environ(), &h)))
+	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, l.state.environmentAt(os.Environ(), node)))
 }

@@ -51,11 +51,9 @@ func (s *state) hostNames() []byte {
 	return b.Bytes()
 }
 
-// enter moves this thread, which must be locked and do nothing else any more,
-// into a host: its network namespace, mounts with the lab's names, and its CPUs.
-func (s *state) enter(host string) error { return s.enterSpace(hostNetns(s.Name, host), host) }
-
-// enterSpace is enter for a host or switch in a namespace of that name.
+// enterSpace moves this thread, which must be locked and do nothing else any more, to
+// where a host or switch is: its network namespace, mounts with the lab's names, and
+// its CPUs.
 func (s *state) enterSpace(space, host string) error {
 	ns, err := netns.GetFromPath(netnsPath(space))
 	if err != nil {

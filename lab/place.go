@@ -46,15 +46,20 @@ func (l *Lab) StartAt(node string, cmd *exec.Cmd) error {
 
 // StartIn is StartAt in another namespace of the lab.
 func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
-	h, ok := l.state.Topology.HostByName(node)
-	if !ok {
-		h = &Host{Name: node}
-	}
-	cmd.Env = append(l.state.environment(cmd.Environ(), h), l.state.switchEnvironment(node)...)
+	cmd.Env = l.state.environmentAt(cmd.Environ(), node)
 	if err := l.state.inSpace(namespace, node, cmd.Start); err != nil {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil
+}
+
+// environmentAt is environment for a host or a switch.
+func (s *state) environmentAt(env []string, node string) []string {
+	h, ok := s.Topology.HostByName(node)
+	if !ok {
+		h = &Host{Name: node}
+	}
+	return append(s.environment(env, h), s.switchEnvironment(node)...)
 }
 
 // switchEnvironment is what a process at a switch is told of it: with it the tools of

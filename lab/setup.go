@@ -1,10 +1,17 @@
 package lab
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// Setup is the command that sets a host up, a line for a shell: x-setup in the lab file.
+// Setup is the command that sets a node up, a line for a shell: x-setup in the lab file.
 type Setup struct {
 	Node    string
 	Command string
@@ -13,32 +20,72 @@ type Setup struct {
 // Text is the text of the lab file that the topology was read from; nil if it is of none.
 func (t *Topology) Text() []byte { return t.text }
 
-// Setups returns the commands that the hosts of a lab file are set up by, in its order.
+// Setups returns the commands that the nodes of a lab file are set up by: those of
+// switches first, each in the order of the file.
 func Setups(text []byte) []Setup {
 	docs, _, ok := document.ReadAll(text, limits())
 	if !ok || len(docs) == 0 {
 		return nil
 	}
 	var all []Setup
-	for _, hosts := range docs[0].Entries {
-		if hosts.Key != "hosts" {
-			continue
-		}
-		for _, host := range hosts.Value.Items {
-			s := Setup{}
-			for _, e := range host.Entries {
-				switch {
-				case !e.Value.Scalar():
-				case e.Key == "name":
-					s.Node = e.Value.Text
-				case e.Key == forOthers+"setup":
-					s.Command = e.Value.Text
-				}
+	for _, list := range []string{"switches", "hosts"} {
+		for _, nodes := range docs[0].Entries {
+			if nodes.Key != list {
+				continue
 			}
-			if s.Node != "" && s.Command != "" {
-				all = append(all, s)
+			for _, node := range nodes.Value.Items {
+				s := Setup{}
+				for _, e := range node.Entries {
+					switch {
+					case !e.Value.Scalar():
+					case e.Key == "name":
+						s.Node = e.Value.Text
+					case e.Key == forOthers+"setup":
+						s.Command = e.Value.Text
+					}
+				}
+				if s.Node != "" && s.Command != "" {
+					all = append(all, s)
+				}
 			}
 		}
 	}
 	return all
+}
+
+// SetupsOf returns those of the named nodes, or all if none is named.
+func SetupsOf(text []byte, nodes []string) ([]Setup, error) {
+	all := Setups(text)
+	for _, name := range nodes {
+		if !slices.ContainsFunc(all, func(s Setup) bool { return s.Node == name }) {
+			return nil, fmt.Errorf("the lab's file has no x-setup of node %q", name)
+		}
+	}
+	some := slices.DeleteFunc(all, func(s Setup) bool { return len(nodes) > 0 && !slices.Contains(nodes, s.Node) })
+	if len(some) == 0 {
+		return nil, errors.New("no node of the lab's file has x-setup, the command that sets it up")
+	}
+	return some, nil
+}
+
+const (
+	setupTime    = time.Minute // for one node
+	setupsAtOnce = 8
+)
+
+// SetUp sets nodes up, several at once, each within a minute: run runs the command of
+// one, in the node at an index of the list.
+func SetUp(ctx context.Context, list []Setup, run func(ctx context.Context, at int)) {
+	places := make(chan struct{}, setupsAtOnce)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range list {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(ctx, setupTime)
+			defer cancel()
+			run(ctx, i)
+		})
+	}
 }

@@ -16,7 +16,7 @@ import (
 const spreadNet = `name: %s
 controller: none
 switches:
-  - {name: s1, fail_mode: standalone}
+  - {name: s1, fail_mode: standalone, x-setup: "test -n \"$WEFT_LAB_BRIDGE\" && echo bridge of $WEFT_LAB"}
   - {name: s2, fail_mode: standalone}
 hosts:
   - {name: h1, switch: s1, x-setup: echo "of $WEFT_LAB" 'is  set up'}
@@ -184,7 +184,7 @@ func (s *site) interrupted(name, file, machines string) {
 // service has, and with no other files.
 func (s *site) service(name string) {
 	s.t.Helper()
-	ask := s.serve("--allow", "up,down", "--ssh-identity", s.path("identity"), "--ssh-known-hosts", s.path("known_hosts"))
+	ask := s.serve("--allow", "up,down,exec", "--ssh-identity", s.path("identity"), "--ssh-known-hosts", s.path("known_hosts"))
 	text := strings.NewReplacer("known_hosts: known_hosts\n", "", "identity: identity\n", "", ", weft: %s", "").Replace(two)
 	up := func(machines string) map[string]string {
 		return map[string]string{"file": fmt.Sprintf(spreadNet, name), "machines": machines}
@@ -200,14 +200,7 @@ func (s *site) service(name string) {
 	}
 	var begun struct{ Job, Lab string }
 	ask("labs:up", up(text), &begun)
-	var job struct {
-		Done  bool
-		Error string
-		Steps []struct{ Node, State, Text string }
-	}
-	for end := time.Now().Add(time.Minute); !job.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		ask("jobs/"+begun.Job, nil, &job)
-	}
+	job := jobDone(ask, begun.Job)
 	if !job.Done || job.Error != "" || len(job.Steps) != 6 || job.Steps[1].Node != "s2" || job.Steps[1].State != "done" || job.Steps[1].Text != "machine m2: up" {
 		s.t.Fatalf("%+v", job)
 	}
@@ -226,12 +219,52 @@ func (s *site) service(name string) {
 	if said := ask("labs/"+name+"/ping", map[string]string{"from": "h1", "to": "h2"}, &ping); ping.Sent != 3 || ping.Received == 0 {
 		s.t.Error(said)
 	}
+	s.setUp(ask, name)
 	if said := ask("labs/"+name+"/links:set", map[string]any{"link": "s1 s2", "down": true}, nil); !strings.Contains(said, `"down"`) {
 		s.t.Error(said)
 	}
 	if said := ask("labs/"+name+"/iperf", map[string]string{"from": "h1", "to": "h2"}, nil); !strings.Contains(said, "on several machines") {
 		s.t.Error(said)
 	}
+}
+
+// setUp has the service set the nodes of the lab up, over ssh.
+func (s *site) setUp(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	var begun struct{ Job string }
+	said := ask("labs/"+name+":setup", map[string]any{}, &begun)
+	is := jobDone(ask, begun.Job)
+	if !is.Done || is.Error != "1 of 3 nodes are not set up" || len(is.Steps) != 3 {
+		s.t.Fatalf("%s: %+v", said, is)
+	}
+	for i, want := range []step{{"s1", "done", "machine m1", "bridge of " + name + "-m1\n"}, {"h1", "done", "machine m1", "of " + name + "-m1 is  set up\n"}} {
+		if is.Steps[i] != want {
+			s.t.Errorf("%+v; want %+v", is.Steps[i], want)
+		}
+	}
+	if h2 := is.Steps[2]; h2.State != "failed" || !strings.Contains(h2.Text, "no disk") {
+		s.t.Errorf("%+v", h2)
+	}
+	if said := ask("labs/"+name+":setup", map[string]any{"nodes": []string{"v1"}}, nil); !strings.Contains(said, `no x-setup of node`) {
+		s.t.Error(said)
+	}
+}
+
+type step struct{ Node, State, Text, Output string }
+
+type jobState struct {
+	Done  bool
+	Error string
+	Steps []step
+}
+
+// jobDone returns a job of the service that has ended, or is not done after a minute.
+func jobDone(ask func(path string, body, to any) string, id string) (is jobState) {
+	for end := time.Now().Add(time.Minute); !is.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		is = jobState{}
+		ask("jobs/"+id, nil, &is)
+	}
+	return is
 }
 
 // serve starts weft lab serve where weft is called. What it returns asks a path, with a body if there is one.

@@ -18,12 +18,14 @@ import (
 func labExecCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use:   "exec HOST -- COMMAND [ARG...]",
-		Short: "Run a command in a host",
-		Long: `Run a command in a host's network namespace, on this terminal; its exit status
-becomes weft's.`,
+		Use:   "exec NODE -- COMMAND [ARG...]",
+		Short: "Run a command in a host or at a switch",
+		Long: `Run a command in the network namespace of a host, router or hybrid node, or in that
+of the lab's OpenFlow switches, on this terminal; its exit status becomes weft's. At a
+switch OVS_RUNDIR leads the tools of Open vSwitch to the lab's own.`,
 		Example: `  weft lab exec h1 -- ip addr
-  weft lab exec h2 --name dc -- tcpdump -ni eth0 arp`,
+  weft lab exec h2 --name dc -- tcpdump -ni eth0 arp
+  weft lab exec s1 -- ovs-vsctl show`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, far, err := labAnywhere(name)

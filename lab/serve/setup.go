@@ -1,0 +1,84 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// mostOutput is how many octets are kept of what a command that sets a node up has written.
+const mostOutput = 16 << 10
+
+// SetUpLab begins to set nodes of a lab up (api.LabServer).
+func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.SetUpLabResponse, error) {
+	if err := s.allowed(AllowExec); err != nil {
+		return nil, err
+	}
+	text, on, exec, err := s.setups(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	list, err := lab.SetupsOf(text, req.GetNodes())
+	if err != nil {
+		return nil, api.Errorf(codes.FailedPrecondition, "lab %s: %w", req.GetLab(), err)
+	}
+	var nodes []string
+	for _, n := range list {
+		nodes = append(nodes, n.Node)
+	}
+	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "setup", req.GetLab(), nodes, func(ctx context.Context, j *job) error {
+		var failed atomic.Int64
+		lab.SetUp(ctx, list, func(ctx context.Context, at int) {
+			node := list[at].Node
+			j.set(node, stepWorking, on(node), "")
+			out, err := exec(ctx, node, "sh", "-c", list[at].Command)
+			if err != nil {
+				failed.Add(1)
+				j.set(node, stepFailed, err.Error(), out)
+				return
+			}
+			j.set(node, stepDone, on(node), out)
+		})
+		if n := failed.Load(); n > 0 {
+			return fmt.Errorf("%d of %d nodes are not set up", n, len(list))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.SetUpLabResponse{Job: id}, nil
+}
+
+// setups returns the text of a lab's file, how people are told where a node is, and what runs
+// a command in one.
+func (s *server) setups(name string) (text []byte, on func(node string) string, exec func(ctx context.Context, node string, argv ...string) (string, error), err error) {
+	if far := s.far(name); far != nil {
+		return []byte(far.File), func(node string) string { return "machine " + far.Mapping.MachineOf(node) }, far.Exec, nil
+	}
+	l, err := open(name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	text, err = l.Text()
+	return text, func(string) string { return "" }, l.Exec, err
+}
+
+// set says where a job is with a node, and what was written there.
+func (j *job) set(node, state, text, output string) {
+	if over := len(output) - mostOutput; over > 0 {
+		output = output[over:]
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s := j.step[node]; s != nil {
+		s.State, s.Text, s.Output = state, strings.ToValidUTF8(text, "�"), strings.ToValidUTF8(output, "�")
+	}
+}

@@ -140,7 +140,7 @@ func (j *judge) apps() {
 	if len(p.Apps) > maxApps {
 		j.fail("apps", "apps: %d of them; a plan has at most %d", len(p.Apps), maxApps)
 	}
-	for i, a := range p.Apps {
+	for i, a := range p.Apps[:min(len(p.Apps), maxApps)] {
 		path := "apps." + a.Name
 		if !appName.MatchString(a.Name) {
 			j.fail(path, "%s: the name of an app is up to 40 lower-case letters, digits and dashes, and begins with a letter, not %q", path, a.Name)

@@ -144,7 +144,7 @@ func (h *Harness) start() error {
 	var mu sync.Mutex // guards r.peers until all have started
 	config := local.Config{
 		Specs: h.system(), Settings: h.settings, Store: h.Store, Registry: r.registry, Encoded: h.Mode != Pointer,
-		StandIns: map[string]func(context.Context, weft.Runtime) error{}, ReadyTimeout: h.Timeout, StopTimeout: h.Timeout,
+		StandIns: map[string]func(context.Context, weft.Runtime) error{}, ReadyTimeout: h.Timeout, StopTimeout: h.Timeout, WatchLife: time.Hour,
 		Log: slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, peer := range config.Specs {

@@ -45,6 +45,9 @@ type Config struct {
 	Scratch, Process string
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer Tracer
+	// WatchLife is how long packets are watched for an asker that does not ask
+	// again; 0 for 3 s.
+	WatchLife time.Duration
 	// Registry is where the services' metrics are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Log is where services and the worker log; nil for nowhere.

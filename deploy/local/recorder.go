@@ -18,6 +18,7 @@ import (
 type Recorder struct {
 	process string
 	tracer  Tracer                   // nil for none
+	life    time.Duration            // of a watch that is not renewed
 	watches atomic.Pointer[[]*watch] // nil: nobody watches; replaced, never written to
 	packets atomic.Pointer[spanRing] // what they see; nil if nobody watches
 	mu      sync.Mutex               // guards what follows
@@ -34,7 +35,6 @@ const (
 
 // Bounds of what a process keeps for those who watch.
 const (
-	WatchLife   = 3 * time.Second // of a watch that is not renewed
 	watchAskers = 16
 	askerMost   = 8    // watches of one asker
 	watchMost   = 64   // watches
@@ -191,7 +191,7 @@ func (r *Recorder) Watch(o *api.WatchOrder) *api.WatchSpans {
 	before := r.askers[o.GetAsker()]
 	delete(r.askers, o.GetAsker())
 	if len(o.GetWatches()) > 0 && len(r.askers) < watchAskers {
-		a := &asker{until: now.Add(WatchLife)}
+		a := &asker{until: now.Add(r.life)}
 		for _, p := range o.Watches[:min(len(o.Watches), askerMost)] {
 			if w := before.find(p.GetId()); w != nil {
 				a.watches = append(a.watches, w)

@@ -30,7 +30,7 @@ func arp(n int64) *flow.PacketIn {
 // TestRecorderMatches records the packets that are asked for, each once, with the
 // ids of those who want it.
 func TestRecorderMatches(t *testing.T) {
-	r := &Recorder{process: "w"}
+	r := &Recorder{process: "w", life: time.Hour}
 	if r.begin(arp(1), new(lottery)); r.On() {
 		t.Error("something is recorded, and nobody watches")
 	}
@@ -76,7 +76,7 @@ func (e *exporter) Span(s Span)    { e.spans = append(e.spans, s) }
 // TestRecorderAndTracer: those who watch change nothing of what is exported.
 func TestRecorderAndTracer(t *testing.T) {
 	e := &exporter{}
-	r := &Recorder{tracer: e}
+	r := &Recorder{tracer: e, life: time.Hour}
 	r.Watch(order(1, 0, &api.WatchPacketsRequest{}))
 	for i := range 6 {
 		in := arp(int64(i + 1))
@@ -93,7 +93,7 @@ func TestRecorderAndTracer(t *testing.T) {
 
 // TestRecorderIsBounded: spans, askers, their watches, and packets in a second.
 func TestRecorderIsBounded(t *testing.T) {
-	r := &Recorder{}
+	r := &Recorder{life: time.Hour}
 	for asker := range uint64(100) {
 		var many []*api.WatchPacketsRequest
 		for range 100 {
@@ -137,9 +137,9 @@ func TestRecorderIsBounded(t *testing.T) {
 
 // TestRecorderEnds: a watch that nobody renews ends by itself.
 func TestRecorderEnds(t *testing.T) {
-	r := &Recorder{}
+	r := &Recorder{life: 50 * time.Millisecond}
 	r.Watch(order(1, 0, &api.WatchPacketsRequest{}))
-	for end := time.Now().Add(2 * WatchLife); r.On(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); r.On(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not end")
 		}

@@ -92,8 +92,11 @@ func New(c Config) (*Worker, error) {
 	if c.StopTimeout == 0 {
 		c.StopTimeout = 5 * time.Second
 	}
+	if c.WatchLife == 0 {
+		c.WatchLife = 3 * time.Second
+	}
 	w := &Worker{
-		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), recorder: &Recorder{process: c.Process, tracer: c.Tracer}, scratches: scratches{dir: c.Scratch, process: c.Process},
+		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), recorder: &Recorder{process: c.Process, tracer: c.Tracer, life: c.WatchLife}, scratches: scratches{dir: c.Scratch, process: c.Process},
 		failed: make(chan *Service, 64), started: make(chan struct{}), crossings: newCrossings(),
 	}
 	w.Collect(newWorkCollector(w))

@@ -18,8 +18,7 @@ import (
 
 // generator is a switch as cbench plays it: OpenFlow 1.0, an ARP announcement as
 // soon as it has told its features, no answer to questions for statistics but that
-// for its description, and from then on new flows, all from port 1, as fast as the
-// controller takes them.
+// for its description.
 type generator struct {
 	conn     net.Conn
 	dpid     flow.DPID
@@ -88,18 +87,21 @@ func (g *generator) run(ready func()) {
 	}
 }
 
-// flows sends new flows to the host that has announced itself, until the
-// connection ends.
-func (g *generator) flows() {
-	to := flow.MACFrom(0x02_02_00_000000 | uint64(g.dpid))
+// flows sends new flows to the hosts that have announced themselves, all from
+// port 1, as fast as the controller takes them, until a connection ends. The
+// switches take turns, so that none sends more than another on a busy machine.
+func flows(list []*generator) {
 	for n := 0; ; n = (n + 100) % 1000 {
-		var b []byte
-		for i := range 100 {
-			from := flow.MACFrom(0x02_01_00_000000 | uint64(n+i)<<8 | uint64(g.dpid))
-			b = g.packetIn(b, 1, packet.Pad(packet.AppendEthernet(nil, packet.Ether{Dst: to, Src: from}, flow.EthTypeIPv4)))
-		}
-		if g.write(b) != nil {
-			return
+		for _, g := range list {
+			to := flow.MACFrom(0x02_02_00_000000 | uint64(g.dpid))
+			var b []byte
+			for i := range 100 {
+				from := flow.MACFrom(0x02_01_00_000000 | uint64(n+i)<<8 | uint64(g.dpid))
+				b = g.packetIn(b, 1, packet.Pad(packet.AppendEthernet(nil, packet.Ether{Dst: to, Src: from}, flow.EthTypeIPv4)))
+			}
+			if g.write(b) != nil {
+				return
+			}
 		}
 	}
 }
@@ -109,6 +111,7 @@ func (g *generator) flows() {
 func trustLimiter(t *testing.T, f *faults) {
 	d := f.deploy(t, "name: limiter\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n")
 	var running sync.WaitGroup
+	var ready atomic.Int64
 	var list []*generator
 	for i := range 4 {
 		conn, err := net.Dial("tcp", d.openflow)
@@ -117,7 +120,7 @@ func trustLimiter(t *testing.T, f *faults) {
 		}
 		g := &generator{conn: conn, dpid: flow.DPID(i + 1)}
 		list = append(list, g)
-		running.Go(func() { g.run(func() { running.Go(g.flows) }) })
+		running.Go(func() { g.run(func() { ready.Add(1) }) })
 	}
 	defer running.Wait()
 	defer func() {
@@ -125,12 +128,14 @@ func trustLimiter(t *testing.T, f *faults) {
 			g.conn.Close()
 		}
 	}()
+	eventually(t, 60*time.Second, "all switches known", func() bool { return ready.Load() == int64(len(list)) })
+	running.Go(func() { flows(list) })
 	for _, g := range list {
 		eventually(t, 60*time.Second, "1,000 answers for a switch with one port", func() bool { return g.answered.Load() >= 1000 })
 	}
 	const packetIns = 200_000
 	eventually(t, 60*time.Second, "200,000 packet-ins", func() bool { return d.sum("weft_southbound_packet_ins_total") >= packetIns })
-	if shed := d.sum("weft_southbound_shed_total"); shed > packetIns/4 { // one switch may be served alone for seconds on a busy machine
+	if shed := d.sum("weft_southbound_shed_total"); shed > 0 {
 		t.Errorf("%v of %v packet-ins shed, want none: nobody waits", shed, packetIns)
 	}
 }

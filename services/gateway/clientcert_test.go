@@ -70,7 +70,9 @@ func TestClientCertificates(t *testing.T) {
 		}}}}
 		defer client.CloseIdleConnections()
 		req, _ := http.NewRequest(method, "https://"+s.address+path, strings.NewReader("{}"))
-		if token != "" {
+		if ended, is := strings.CutPrefix(token, "cookie "); is {
+			req.AddCookie(cookie(req, ended))
+		} else if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		resp, err := client.Do(req)
@@ -98,6 +100,8 @@ func TestClientCertificates(t *testing.T) {
 		"too low a role":         {"DELETE", "/v1/tokens/ci", "", []tls.Certificate{read}, 403, "the certificate ann has read"},
 		"a token beside it":      {"GET", "/v1/hosts", admin, []tls.Certificate{read}, 200, ""},
 		"a wrong token beside":   {"GET", "/v1/hosts", "weft_wrong", []tls.Certificate{read}, 401, "the token is wrong"},
+		"an ended cookie beside": {"GET", "/v1/hosts", "cookie weft_ended", []tls.Certificate{read}, 200, ""},
+		"an ended cookie":        {"GET", "/v1/hosts", "cookie weft_ended", nil, 401, "the token is wrong"},
 		"a node's":               {"GET", "/metrics", "", []tls.Certificate{shownBy(t, cert, key, soon, clientURI+"n", roleURI+"node")}, 403, "the certificate n has the role node"},
 		"a worker's":             {"GET", "/v1/hosts", "", []tls.Certificate{shownBy(t, cert, key, soon, "weft://worker/north", "weft://service/gateway")}, 401, "is no client's"},
 		"a role without a name":  {"GET", "/v1/hosts", "", []tls.Certificate{shownBy(t, cert, key, soon, roleURI+"admin")}, 401, "is no client's"},

@@ -178,10 +178,16 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)" + g.orCertificate}
 	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
 		who, no := g.identify(r.RemoteAddr, token)
-		if no == nil || asked || !byCookie || no.kind != codes.Unauthenticated {
+		if no == nil || !byCookie || no.kind != codes.Unauthenticated {
 			return who, no
 		}
-		// The token has ended, and none is needed.
+		// The token of the cookie has ended; what else the browser shows counts.
+		if c := certified(r.TLS); c != nil {
+			return bearer(c, time.Now())
+		}
+		if asked {
+			return who, no
+		}
 	}
 	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedHost, text: fmt.Sprintf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)}

@@ -33,6 +33,8 @@ type signIn struct {
 type signedIn struct {
 	Name string `json:"name"` // of the token; loopback, or user and its number
 	Role string `json:"role"` // read, operate or admin
+	// Cookie reports whether the browser has a cookie, and so can sign out.
+	Cookie bool `json:"cookie"`
 }
 
 // cookie returns the cookie of a token; an empty one removes it.
@@ -59,14 +61,16 @@ func cookieToken(r *http.Request) string {
 
 // session serves sessionPath.
 func (g *guard) session(mux *http.ServeMux) {
-	answer := func(w http.ResponseWriter, who caller) {
+	answer := func(w http.ResponseWriter, who caller, byCookie bool) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(signedIn{who.name, who.role.String()}) // the client is gone if it fails
+		_ = json.NewEncoder(w).Encode(signedIn{who.name, who.role.String(), byCookie}) // the client is gone if it fails
 	}
-	mux.HandleFunc("GET "+sessionPath, func(w http.ResponseWriter, r *http.Request) { answer(w, callerOf(r.Context())) })
+	mux.HandleFunc("GET "+sessionPath, func(w http.ResponseWriter, r *http.Request) {
+		answer(w, callerOf(r.Context()), cookieToken(r) != "")
+	})
 	mux.HandleFunc("DELETE "+sessionPath, func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, cookie(r, ""))
-		answer(w, caller{name: nameNobody})
+		answer(w, caller{name: nameNobody}, false)
 	})
 	mux.HandleFunc("POST "+sessionPath, func(w http.ResponseWriter, r *http.Request) {
 		in := signIn{}
@@ -89,6 +93,6 @@ func (g *guard) session(mux *http.ServeMux) {
 			return
 		}
 		http.SetCookie(w, cookie(r, in.Token))
-		answer(w, who)
+		answer(w, who, true)
 	})
 }

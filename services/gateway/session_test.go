@@ -32,7 +32,7 @@ func TestSignIn(t *testing.T) {
 	}
 	header := c.Name + "=" + c.Value
 	resp, body := s.request(t, "GET", sessionPath, "", "Cookie", header)
-	if resp.StatusCode != 200 || strings.TrimSpace(body) != `{"name":"alice","role":"read"}` {
+	if resp.StatusCode != 200 || strings.TrimSpace(body) != `{"name":"alice","role":"read","cookie":true}` {
 		t.Errorf("who: %s %s", resp.Status, body)
 	}
 	if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Cookie", header); resp.StatusCode != 200 {

@@ -63,7 +63,7 @@ export const safety = [
         await page.getByTestId("changes").waitFor();
         const again = other.command("token", "create", "--name", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         other.command("token", "revoke", "walter", ...env);
-        await page.getByRole("heading", { name: "Sign in" }).waitFor();
+        await page.getByRole("dialog", { name: "Your sign-in has ended" }).waitFor();
         await page.getByLabel("Token").fill(again);
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByTestId("changes").waitFor(); // what was drafted
@@ -81,7 +81,7 @@ export const safety = [
         await shown();
         const third = other.command("token", "create", "--name", "walters-third", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         other.command("token", "revoke", "walters-next", ...env);
-        await page.getByRole("heading", { name: "Sign in" }).waitFor();
+        await page.getByRole("dialog", { name: "Your sign-in has ended" }).waitFor();
         await page.getByLabel("Token").fill(third);
         await page.getByRole("button", { name: "Sign in" }).click();
         await shown();

@@ -12,6 +12,26 @@ export interface Happening {
 
 const kept = 300; // events of the time line
 
+// How long a call waits for events, how much longer its answer may take, and how often a page that nobody sees asks, in milliseconds.
+const longest = 15_000;
+const grace = 5_000;
+const unseen = 5_000;
+
+/** seen waits some milliseconds, at most until the page is seen or hidden. */
+function seen(most: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const timer = setTimeout(end, most);
+    function end() {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", end);
+      signal.removeEventListener("abort", end);
+      done();
+    }
+    document.addEventListener("visibilitychange", end);
+    signal.addEventListener("abort", end);
+  });
+}
+
 /**
  * Network is what the controller knows, kept by its numbered events: after a lost
  * connection it goes on where it was, and reads the state anew if it must.
@@ -53,23 +73,33 @@ class Network {
 
   private async run(signal: AbortSignal) {
     let pause = 250;
+    // The browser knows at once that it has lost its network, or has it again.
+    let turn = new AbortController();
+    const turned = () => turn.abort();
+    for (const e of ["offline", "online"]) addEventListener(e, turned, { signal });
     while (!signal.aborted) {
+      turn = new AbortController();
+      const stop = AbortSignal.any([signal, turn.signal]);
       try {
-        const r = await post<ReadEventsResponse>("v1/events:read", { position: this.position, wait_ms: this.position ? 15000 : 0 }, signal);
+        // A page that nobody sees holds no connection: browsers have few for each controller. Nor does one that waits for news of a controller that was away.
+        const wait = this.position && !this.lost && !document.hidden ? longest : 0;
+        const r = await post<ReadEventsResponse>("v1/events:read", { position: this.position, wait_ms: wait }, stop, longest + grace);
         if (this.lost) this.resumed = r.restarted ? "The controller answers again; its state was read anew." : "The controller answers again; nothing was missed.";
         this.lost = "";
         pause = 250;
         this.take(r);
+        if (document.hidden && Number(r.position?.state ?? 0) === 0) await seen(unseen, signal);
       } catch (err) {
         if (signal.aborted) return;
-        if (err instanceof ApiError && (err.status === 401 || err.status === 403)) {
-          this.lost = err.message;
-          this.end();
+        if (err instanceof ApiError && err.status === 401) {
+          this.end(); // until the next sign-in
           return;
         }
-        this.lost = textOf(err);
         this.resumed = "";
-        await new Promise((done) => setTimeout(done, pause));
+        if (turn.signal.aborted && navigator.onLine) continue;
+        this.lost = navigator.onLine ? textOf(err) : "the controller does not answer, and this machine has no network";
+        turn = new AbortController();
+        await seen(pause, AbortSignal.any([signal, turn.signal]));
         pause = Math.min(2 * pause, 4000);
       }
     }

@@ -1,4 +1,4 @@
-import { ApiError, del, get, onSignedOut, post, textOf } from "./client";
+import { ApiError, del, get, onRefused, post, sessionPath, signedIn, textOf } from "./client";
 
 type Role = "none" | "read" | "operate" | "admin";
 
@@ -8,6 +8,12 @@ class Session {
   known = $state(false);
   name = $state("");
   role = $state<Role>("none");
+  /** cookie says whether the user has signed in with a token, and so can sign out. */
+  cookie = $state(false);
+  /** ended says that the token has ended under an open page, which stays as it is until the next sign-in. */
+  ended = $state(false);
+  /** entered counts sign-ins: what was refused before is read again. */
+  entered = $state(0);
   error = $state("");
 
   get mayOperate() {
@@ -20,42 +26,54 @@ class Session {
   /** look asks the controller who the user is. */
   async look() {
     try {
-      const s = await get<{ name: string; role: Role }>("v1/session");
-      [this.name, this.role, this.known, this.error] = [s.name, s.role, true, ""];
+      const s = await get<{ name: string; role: Role; cookie?: boolean }>(sessionPath);
+      signedIn();
+      if (this.ended) this.entered++;
+      [this.name, this.role, this.cookie, this.known, this.ended, this.error] = [s.name, s.role, s.cookie ?? false, true, false, ""];
     } catch (err) {
-      if (err instanceof ApiError && err.status === 0) {
-        this.error = err.message;
-        setTimeout(() => void this.look(), 2000);
+      if (err instanceof ApiError && err.status === 401) {
+        if (this.role === "none") this.known = true;
+        else this.ended = true;
+        this.error = "";
         return;
       }
-      [this.name, this.role, this.known] = ["", "none", true];
+      this.error = textOf(err);
+      setTimeout(() => void this.look(), 2000);
     }
   }
 
-  /** signIn makes a cookie of a token; the page never keeps the token. */
-  async signIn(token: string) {
+  /** signIn makes a cookie of a token, which the page never keeps; it says whether the token counts. */
+  async signIn(token: string): Promise<boolean> {
     try {
-      await post("v1/session", { token });
-      this.error = "";
+      await post(sessionPath, { token });
     } catch (err) {
       this.error = textOf(err);
-      return;
+      return false;
     }
     await this.look();
+    return true;
   }
 
   async signOut() {
-    await del("v1/session");
+    try {
+      await del(sessionPath);
+    } catch (err) {
+      this.error = `you are not signed out: ${textOf(err)}`;
+      return;
+    }
+    [this.name, this.role, this.ended] = ["", "none", false];
     await this.look();
+  }
+
+  /** refused takes note of a call that the controller has refused. */
+  refused(status: 401 | 403) {
+    if (status === 403) void this.look(); // the role may be another by now
+    else if (this.role !== "none") this.ended = true;
   }
 }
 
 export const session = new Session();
-
-onSignedOut(() => {
-  session.role = "none";
-  session.known = true;
-});
+onRefused((status) => session.refused(status));
 
 /** needs says why the user may not do what needs a role; "" if the user may. */
 export function needs(role: "operate" | "admin"): string {

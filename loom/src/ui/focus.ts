@@ -1,0 +1,36 @@
+// Focus that gets lost because what had it was disabled, or is behind a dialog or gone, comes back.
+
+let last: HTMLElement | undefined;
+let disabled: HTMLElement | undefined;
+
+const nowhere = () => !document.activeElement || document.activeElement === document.body;
+const usable = (e: HTMLElement) => e.isConnected && !e.matches(":disabled") && e.getClientRects().length > 0;
+
+/** keepFocus gives a button that was disabled while it worked the focus back, until the function that it returns is called. */
+export function keepFocus(): () => void {
+  const focused = (e: FocusEvent) => {
+    if (e.target instanceof HTMLElement) [last, disabled] = [e.target, undefined];
+  };
+  const watch = new MutationObserver((all) => {
+    for (const { target } of all) {
+      if (target === last && last?.matches(":disabled")) disabled = last;
+      else if (target === disabled && disabled && usable(disabled) && nowhere()) disabled.focus();
+    }
+  });
+  addEventListener("focusin", focused);
+  watch.observe(document.body, { subtree: true, attributes: true, attributeFilter: ["disabled"] });
+  return () => {
+    removeEventListener("focusin", focused);
+    watch.disconnect();
+  };
+}
+
+/** opener returns a function that gives the focus back to what has it, or had it last; to the page if that is gone. */
+export function opener(): () => void {
+  const before = nowhere() || document.activeElement === document.querySelector("#main") ? last : (document.activeElement as HTMLElement);
+  return () => {
+    if (before && usable(before)) before.focus();
+    else if (before?.isConnected && before.matches(":disabled")) [last, disabled] = [before, before]; // once it is enabled
+    else document.querySelector<HTMLElement>("#main")?.focus();
+  };
+}

@@ -22,11 +22,6 @@ export function duration(seconds: number): string {
   return m < 90 ? `${m} min` : `${Math.floor(m / 60)} h ${m % 60} min`;
 }
 
-/** clock writes a time as it is here; "–" if there is none. */
-export function clock(time: string | undefined): string {
-  const t = new Date(time ?? "");
-  return Number.isNaN(t.getTime()) ? "–" : t.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
-}
 
 /** byPaper groups experiments by their papers, both in the order of the list. */
 export function byPaper(list: Experiment[]): Array<{ paper: string; experiments: Experiment[] }> {

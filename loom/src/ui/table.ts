@@ -24,3 +24,20 @@ export function sorted<T>(rows: T[], columns: Array<Column<T>>, by: number, down
   const order = (a: T, b: T) => (c.number ? parseFloat(c.text(a)) - parseFloat(c.text(b)) || 0 : collator.compare(c.text(a), c.text(b)));
   return [...kept].sort((a, b) => (down ? -order(a, b) : order(a, b)));
 }
+
+/** keyed returns rows with keys that differ: one that is there again gets a number. */
+export function keyed<T>(rows: T[], key: (row: T) => string): Array<[string, T]> {
+  const seen = new Map<string, number>();
+  return rows.map((row) => {
+    const k = key(row);
+    const n = seen.get(k) ?? 0;
+    seen.set(k, n + 1);
+    return [n ? `${k} #${n}` : k, row];
+  });
+}
+
+/** clock writes a time as it is here, to the second; "–" if there is none. */
+export function clock(time: string | undefined): string {
+  const t = new Date(time ?? "");
+  return Number.isNaN(t.getTime()) ? "–" : t.toLocaleString("sv-SE"); // as ISO 8601 has it, so that order is that of time
+}

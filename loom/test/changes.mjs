@@ -110,11 +110,20 @@ export const changes = [
       await written(page, "stats:\n  interval: 4s\nno-such-service: {key: 1}\n");
       await page.getByTestId("try").click();
       await page.getByRole("alert").getByText("no-such-service").first().waitFor();
+      await page.locator(".cm-lint-marker-error").first().waitFor(); // its line is marked
+      expect(await page.getByTestId("apply").isDisabled(), "what was not tried can be applied");
       await written(page, "stats:\n  interval: 4s\n");
+      // Somebody else is faster: the draft stays, and is based on theirs.
+      await rig.post("/v1/config", { text: "stats:\n  interval: 3s\n" });
+      await page.getByTestId("try").click();
+      await page.getByTestId("rebase").click();
+      await page.getByRole("table", { name: "Difference to what is in force" }).getByText("interval: 3s").waitFor();
+      await page.getByTestId("try").click();
+      await page.getByTestId("effects").getByText("3s → 4s").waitFor();
       await page.getByTestId("apply").click();
       await until("the second in force", async () => (await text()).includes("interval: 4s"));
       const history = page.getByRole("table", { name: "History of the configuration" });
-      await history.getByRole("row", { name: new RegExp(`^${Number(first) + 1} in-force`) }).waitFor();
+      await history.getByRole("row", { name: new RegExp(`^${Number(first) + 2} in-force`) }).waitFor();
       await history.getByRole("button", { name: first, exact: true }).click();
       await page.getByRole("table", { name: /^From/ }).getByText("interval: 4s").waitFor();
       await page.getByRole("button", { name: /^Go back to/ }).click();

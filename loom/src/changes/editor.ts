@@ -2,11 +2,13 @@
 
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Compartment, EditorState } from "@codemirror/state";
 import { tags } from "@lezer/highlight";
 import { basicSetup, EditorView } from "codemirror";
 
 import { nonce } from "../ui/nonce";
+import type { Problem } from "./texts";
 
 const outside = Annotation.define<boolean>();
 
@@ -27,8 +29,15 @@ const highlight = HighlightStyle.define([
 export interface Editor {
   set(text: string): void;
   lock(locked: boolean): void;
+  /** problems marks the lines that are wrong. */
+  problems(all: Problem[]): void;
+  /** go moves to a line. */
+  go(line: number): void;
   close(): void;
 }
+
+/** span returns where a line is; the last one if there are not as many. */
+const span = (view: EditorView, line: number) => view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
 
 /** open makes an editor in an element; typed hears what the user types. */
 export function open(parent: HTMLElement, label: string, text: string, typed: (text: string) => void): Editor {
@@ -43,6 +52,7 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
       look,
       syntaxHighlighting(highlight),
       locks.of([]),
+      lintGutter(),
       EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       EditorView.updateListener.of((u) => {
         if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
@@ -50,6 +60,15 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
     ],
   });
   return {
+    problems(all) {
+      const at = all.map((p) => ({ from: span(view, p.line).from, to: span(view, p.line).to, severity: "error" as const, message: p.text }));
+      view.dispatch(setDiagnostics(view.state, at));
+    },
+    go(line) {
+      const { from, to } = span(view, line);
+      view.dispatch({ selection: { anchor: from, head: to }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+      view.focus();
+    },
     set(next) {
       if (view.state.doc.toString() !== next) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next }, annotations: outside.of(true) });
     },

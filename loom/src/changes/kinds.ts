@@ -17,6 +17,7 @@ import type {
   SetFirewallDefaultResponse,
   Vip,
 } from "../api/types.gen";
+import { short } from "../api/known";
 
 /** Field is a labelled field of a form. */
 export interface Field {
@@ -67,6 +68,8 @@ export interface Kind<T> {
   key: (v: T) => string;
   /** mine says why it is not to be changed here; "" if it is. */
   foreign: (v: T) => string;
+  /** foreignApart: there are many of those, which are shown when asked for. */
+  foreignApart?: boolean;
   columns: Array<{ title: string; text: (v: T) => string; number?: boolean }>;
   fromForm: (f: Form) => T;
   toForm: (v: T) => Form;
@@ -131,9 +134,10 @@ export const flows: Kind<FlowEntry> = {
   listed: (a) => ((a as ListFlowsResponse).flows ?? []).filter((w) => !w.group && !w.meter && w.flow).map((w) => ({ ...w.flow!, ...{ state: w.reason ? `${w.state}: ${w.reason}` : w.state } }) as FlowEntry),
   key: (f) => `${f.dpid}/${f.table ?? 0}/${f.priority ?? 0}/${matchText(f.match, ",")}`,
   foreign: (f) => (!f.owner || f.owner === "operator" ? "" : `it belongs to ${f.owner}, which alone changes it`),
+  foreignApart: true,
   columns: [
     { title: "Rule", text: (f) => `${f.priority ?? 0} ${matchText(f.match, " ") || "every packet"}` },
-    { title: "Switch", text: (f) => f.dpid ?? "" },
+    { title: "Switch", text: (f) => short(f.dpid) },
     { title: "Table", text: (f) => String(f.table ?? 0), number: true },
     { title: "Actions", text: (f) => [...(f.actions ?? []), ...(f.goto_table ? [`goto ${f.goto_table}`] : [])].join(" ") || "drop" },
     { title: "Owner", text: (f) => f.owner ?? "" },
@@ -328,8 +332,10 @@ export const vips: Kind<Vip> = {
 /** objects reads the JSON of one or several. */
 export function objects<T>(text: string): T[] {
   let v: unknown;
+  // Numbers that JavaScript cannot hold stay as they are written: the controller reads them as text, too.
+  const exact = (_: string, x: unknown, at?: { source?: string }) => (typeof x === "number" && Math.abs(x) > Number.MAX_SAFE_INTEGER ? (at?.source ?? x) : x);
   try {
-    v = JSON.parse(text);
+    v = JSON.parse(text, exact);
   } catch (err) {
     throw new Error(`this is not JSON: ${(err as Error).message}`);
   }

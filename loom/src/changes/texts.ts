@@ -1,5 +1,38 @@
 import type { ConfigChange } from "../api/types.gen";
 
+/** InForce is a text in force, or on trial yet: its number for the controller, and as the history shows it; last is the newest of the history. */
+export interface InForce {
+  text: string;
+  number: number;
+  shown: number;
+  trial?: boolean;
+  last?: { number?: string; state?: string; error?: string };
+}
+
+/** Draft is a text that is being written, and the one in force that it was begun with. */
+export interface Draft {
+  text: string;
+  from: number;
+  shown: number;
+}
+
+/** Outcome is what a change does, or did; pending is the number that is being applied yet. */
+export interface Outcome {
+  said: string[];
+  pending?: string;
+}
+
+/** Problem is what is wrong with a line. */
+export interface Problem {
+  line: number;
+  text: string;
+}
+
+/** linesOf returns what an error of the controller says of lines: SOURCE:LINE: TEXT, in lines of their own. */
+export function linesOf(error: string): Problem[] {
+  return [...error.matchAll(/^[^\n:]*?:(\d+): (.+)$/gm)].map((m) => ({ line: Number(m[1]), text: m[2] }));
+}
+
 /** configChange says one difference between two configurations. */
 export function configChange(c: ConfigChange): string {
   const old = (c.old ?? "").trim();
@@ -25,4 +58,11 @@ function sinceTime(text: string, now: number): string {
   const at = Date.parse(text);
   if (Number.isNaN(at)) throw new Error(`${text}: want 15m, 2h, 1d or a time such as 2026-01-31T12:00:00Z`);
   return new Date(at).toISOString();
+}
+
+/** sorted returns a value whose objects have their names in order, so that equal ones are the same JSON. */
+export function sorted(v: unknown): unknown {
+  if (Array.isArray(v)) return v.map(sorted);
+  if (!v || typeof v !== "object") return v;
+  return Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : 1)).map(([n, x]) => [n, sorted(x)]));
 }

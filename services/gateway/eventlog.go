@@ -1,9 +1,10 @@
 package gateway
 
 import (
-	"container/list"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,14 +25,15 @@ type eventLog struct {
 	now      func() time.Time
 	done     <-chan struct{} // closed when the service ends
 
-	mu    sync.Mutex                              // guards what follows
-	ring  []logged                                // a power of two of them; event n is at n modulo its length
-	first uint64                                  // number of the oldest event in ring
-	last  uint64                                  // and of the last; 0: none yet
-	size  int                                     // octets of the events in ring
-	facts *list.List                              // *logged, in the order of their numbers
-	about map[factsAbout]map[string]*list.Element // facts, by their whole key
-	wake  chan struct{}                           // closed when there is another event
+	mu    sync.Mutex                        // guards what follows
+	ring  []*logged                         // a power of two of them; event n is at n modulo its length
+	first uint64                            // number of the oldest event in ring
+	last  uint64                            // and of the last; 0: none yet
+	size  int                               // octets of the events in ring
+	facts []*logged                         // in the order of their numbers; some are outdated
+	old   int                               // how many
+	about map[factsAbout]map[string]*logged // facts, by their whole key
+	wake  chan struct{}                     // closed when there is another event
 }
 
 // logged is one event.
@@ -41,6 +43,9 @@ type logged struct {
 	subject string
 	event   proto.Message
 	size    int
+
+	outdated bool   // it is no fact any more; guarded by eventLog.mu
+	text     []byte // what followers get, once one has asked; guarded by eventLog.mu
 }
 
 // factsAbout are the facts of a subject whose keys share their first part: KEY
@@ -58,12 +63,16 @@ const (
 	readMost = 1000     // events of one answer
 	readSize = 1 << 20  // octets of one answer, about
 	waitMost = 20 * time.Second
+
+	// A reader that was woken by events that it does not want lets further ones
+	// gather for so long before it looks again.
+	gather = 10 * time.Millisecond
 )
 
 func newEventLog(now func() time.Time, done <-chan struct{}) *eventLog {
 	return &eventLog{
-		epoch: uint64(now().UnixNano()), now: now, done: done, ring: make([]logged, logMost), first: 1,
-		facts: list.New(), about: map[factsAbout]map[string]*list.Element{}, wake: make(chan struct{}),
+		epoch: uint64(now().UnixNano()), now: now, done: done, ring: make([]*logged, logMost), first: 1,
+		about: map[factsAbout]map[string]*logged{}, wake: make(chan struct{}),
 	}
 }
 
@@ -74,19 +83,17 @@ func (l *eventLog) add(subject string, event proto.Message, key string, fact, go
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	e := &logged{l.last, l.now(), subject, event, proto.Size(event)}
-	for l.size += e.size; l.last-l.first >= logMost || l.size > logSize && l.first < l.last; l.first++ {
-		l.size -= l.ring[l.first%logMost].size
-		l.ring[l.first%logMost] = logged{}
-	}
-	l.ring[l.last%logMost] = *e
+	e := &logged{number: l.last, at: l.now(), subject: subject, event: event, size: proto.Size(event)}
+	l.size += e.size
+	l.trim()
+	l.ring[l.last%logMost] = e
 	if fact {
 		l.retain(e, key, gone)
 	}
 	if fact && renews != "" {
 		group := factsAbout{renews, key}
-		for _, old := range l.about[group] {
-			l.facts.Remove(old)
+		for _, f := range l.about[group] {
+			l.outdate(f)
 		}
 		delete(l.about, group)
 	}
@@ -94,11 +101,20 @@ func (l *eventLog) add(subject string, event proto.Message, key string, fact, go
 	l.wake = make(chan struct{})
 }
 
+// trim removes the oldest events from a ring that is full; mu is held.
+func (l *eventLog) trim() {
+	for ; l.last-l.first >= logMost || l.size > logSize && l.first < l.last; l.first++ {
+		e := l.ring[l.first%logMost]
+		l.size -= e.size + len(e.text)
+		e.text, l.ring[l.first%logMost] = nil, nil
+	}
+}
+
 // retain replaces the last fact under its key; mu is held.
 func (l *eventLog) retain(e *logged, key string, gone bool) {
 	group := aboutOf(e.subject, key)
-	if old := l.about[group][key]; old != nil {
-		l.facts.Remove(old)
+	if f := l.about[group][key]; f != nil {
+		l.outdate(f)
 	}
 	if gone {
 		if delete(l.about[group], key); len(l.about[group]) == 0 {
@@ -107,13 +123,23 @@ func (l *eventLog) retain(e *logged, key string, gone bool) {
 		return
 	}
 	if l.about[group] == nil {
-		l.about[group] = map[string]*list.Element{}
+		l.about[group] = map[string]*logged{}
 	}
-	l.about[group][key] = l.facts.PushBack(e)
+	l.about[group][key] = e
+	l.facts = append(l.facts, e)
 }
 
-// wanted returns the subjects that a list of subjects and services names, nil for
-// all.
+// outdate removes a fact; mu is held.
+func (l *eventLog) outdate(f *logged) {
+	f.outdated = true
+	if l.old++; l.old > 1000 && l.old > len(l.facts)/2 {
+		l.facts = slices.DeleteFunc(l.facts, func(f *logged) bool { return f.outdated })
+		l.old = 0
+	}
+}
+
+// wanted returns the subjects that names of subjects and services stand for, nil
+// for all.
 func (l *eventLog) wanted(names []string) (map[string]bool, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -127,7 +153,7 @@ func (l *eventLog) wanted(names []string) (map[string]bool, error) {
 			}
 		}
 		if !found {
-			return nil, api.Errorf(codes.InvalidArgument, "subject %.80q is unknown; there are %s, or a service for all of its own", name, strings.Join(l.subjects, ", "))
+			return nil, api.Errorf(codes.InvalidArgument, "subject %.80q is unknown; allowed: %s, or a service for all of its own", name, strings.Join(l.subjects, ", "))
 		}
 	}
 	return wants, nil
@@ -145,75 +171,97 @@ func (l *eventLog) read(ctx context.Context, req *api.ReadEventsRequest) (*api.R
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	at := req.GetPosition()
-	for {
-		resp, more, wake, err := l.page(at, wants)
-		if err != nil || len(resp.Events) > 0 || resp.Restarted || wait == 0 && !more {
-			return resp, err
+	p := extract{EventPosition: req.GetPosition()}
+	for woken := false; ; {
+		wake := l.page(&p, wants)
+		if len(p.events) > 0 || p.restarted || wait == 0 && !p.more {
+			return p.answer()
 		}
-		at = resp.Position // of events that are not wanted
-		if more {
-			continue
+		if p.more {
+			continue // behind events that are not wanted
+		}
+		if woken {
+			time.Sleep(gather)
 		}
 		select {
 		case <-wake:
+			woken = true
 		case <-timer.C:
-			return resp, nil
+			return p.answer()
 		case <-ctx.Done():
-			return resp, nil
+			return p.answer()
 		case <-l.done:
-			return resp, nil
+			return p.answer()
 		}
 	}
 }
 
-// page returns the events after a position; more means that there are further
-// ones, and wake is closed when another event arrives.
-func (l *eventLog) page(at *api.EventPosition, wants map[string]bool) (resp *api.ReadEventsResponse, more bool, wake chan struct{}, err error) {
+// extract is a position, and what comes there.
+type extract struct {
+	*api.EventPosition
+	events    []*logged
+	state     bool // the events belong to the state
+	restarted bool
+	more      bool // there is more behind it
+}
+
+// answer returns an extract as clients see it.
+func (p *extract) answer() (*api.ReadEventsResponse, error) {
+	resp := &api.ReadEventsResponse{Position: p.EventPosition, Restarted: p.restarted}
+	for _, e := range p.events {
+		body := &anypb.Any{}
+		if err := body.MarshalFrom(e.event); err != nil {
+			return nil, fmt.Errorf("event %d, %s: %w", e.number, e.subject, err)
+		}
+		resp.Events = append(resp.Events, &api.LoggedEvent{
+			Number: e.number, Time: e.at.UTC().Format(time.RFC3339Nano), Subject: e.subject, State: p.state, Event: body,
+		})
+	}
+	return resp, nil
+}
+
+// page moves an extract to what is behind a position; wake is closed when another event
+// arrives.
+func (l *eventLog) page(p *extract, wants map[string]bool) (wake <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	resp = &api.ReadEventsResponse{Position: &api.EventPosition{Epoch: l.epoch, Number: at.GetNumber(), State: at.GetState()}}
-	p := resp.Position
-	if at.GetEpoch() != l.epoch || p.Number > l.last || p.State > l.last || p.State == 0 && p.Number+1 < l.first || p.State != 0 && p.State+1 < l.first {
+	from := p.EventPosition
+	at := &api.EventPosition{Epoch: l.epoch, Number: from.GetNumber(), State: from.GetState()}
+	*p = extract{EventPosition: at}
+	if from.GetEpoch() != l.epoch || at.Number > l.last || at.State > l.last || at.State == 0 && at.Number+1 < l.first || at.State != 0 && at.State+1 < l.first {
 		// All known facts, up to the last event; then the events that follow.
-		p.Number, p.State, resp.Restarted = 0, l.last, true
+		at.Number, at.State, p.restarted = 0, l.last, true
 	}
 	size := 0
-	put := func(e *logged) bool {
+	put := func(e *logged) (full bool) {
 		if wants == nil || wants[e.subject] {
-			if len(resp.Events) >= readMost || size > readSize {
-				return false
-			}
-			body := &anypb.Any{}
-			if err = body.MarshalFrom(e.event); err != nil {
-				err = fmt.Errorf("event %d, %s: %w", e.number, e.subject, err)
-				return false
+			if len(p.events) >= readMost || size > readSize {
+				return true
 			}
 			size += e.size
-			resp.Events = append(resp.Events, &api.LoggedEvent{
-				Number: e.number, Time: e.at.UTC().Format(time.RFC3339Nano), Subject: e.subject, State: p.State != 0, Event: body,
-			})
+			p.events = append(p.events, e)
 		}
-		p.Number = e.number
-		return true
+		at.Number = e.number
+		return false
 	}
-	if p.State != 0 {
-		for f := l.facts.Front(); f != nil; f = f.Next() {
-			e := f.Value.(*logged)
-			if e.number > p.State {
+	if p.state = at.State != 0; p.state {
+		next, _ := slices.BinarySearchFunc(l.facts, at.Number+1, func(f *logged, n uint64) int { return cmp.Compare(f.number, n) })
+		for _, f := range l.facts[next:] {
+			if f.number > at.State {
 				break
 			}
-			if e.number > p.Number && !put(e) {
-				return resp, true, l.wake, err
+			if p.more = !f.outdated && put(f); p.more {
+				return l.wake
 			}
 		}
-		p.Number, p.State = p.State, 0
-		return resp, p.Number < l.last, l.wake, nil
+		at.Number, at.State = at.State, 0
+		p.more = at.Number < l.last
+		return l.wake
 	}
-	for p.Number < l.last {
-		if !put(&l.ring[(p.Number+1)%logMost]) {
-			return resp, true, l.wake, err
+	for at.Number < l.last {
+		if p.more = put(l.ring[(at.Number+1)%logMost]); p.more {
+			break
 		}
 	}
-	return resp, false, l.wake, nil
+	return l.wake
 }

@@ -42,6 +42,14 @@ type Limits struct {
 // is closed to make room.
 const patience = time.Second / 2
 
+// vanished is how long what is sent may stay without acknowledgement, or without
+// room at the other end, before the kernel ends the connection: nobody else
+// notices that a machine is gone while an answer waits for it.
+const vanished = time.Minute
+
+// tcpUserTimeout is TCP_USER_TIMEOUT (tcp(7)), which syscall lacks.
+const tcpUserTimeout = 18
+
 // client identifies the owner of a connection as far as it is known at accept:
 // the user, within this machine, or else the address (Address).
 type client struct {
@@ -85,6 +93,13 @@ func Listen(l net.Listener, limits Limits) *Listener {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
 		limits.Connections = max(1, int(min(uint64(limits.Connections), files.Cur/4)))
+	}
+	if raw, ok := l.(syscall.Conn); ok {
+		if c, err := raw.SyscallConn(); err == nil {
+			_ = c.Control(func(fd uintptr) { // accepted connections take it over
+				_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(vanished.Milliseconds()))
+			})
+		}
 	}
 	x := &Listener{
 		Listener: localsocket.Peers(l), limits: limits, patience: patience, done: make(chan struct{}), freed: make(chan struct{}, 1), clients: map[client]*share{},
@@ -196,7 +211,6 @@ func (l *Listener) spared(c *conn, now time.Time) time.Duration {
 
 // drop closes a connection because there are too many open files; false if
 // there is none to close.
-// none to close.
 func (l *Listener) drop() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

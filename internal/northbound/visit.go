@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +14,9 @@ const RequestOctets = 32 << 10
 
 // Visit is a request in progress.
 type Visit struct {
-	conn   *conn
-	octets int // guarded by conn.listener.mu
+	conn    *conn
+	octets  int         // guarded by conn.listener.mu
+	follows atomic.Bool // its answer lasts
 }
 
 // visitKey is the context's key for the Visit of a request.
@@ -86,12 +88,19 @@ func (v *Visit) Writer(w http.ResponseWriter) http.ResponseWriter {
 	return &writer{w, v}
 }
 
-// Follow records that a request follows events from now on, until it ends.
+// followerPatience is how long a client that follows something may take to accept
+// a part of the answer.
+const followerPatience = 10 * time.Second
+
+// Follow records that a request follows events from now on, until it ends: its
+// answer may take as long as it likes, but the client must take each part of it
+// within followerPatience.
 func Follow(ctx context.Context) (end func()) {
 	v, ok := ctx.Value(visitKey{}).(*Visit)
 	if !ok || v.conn == nil {
 		return func() {}
 	}
+	v.follows.Store(true)
 	v.conn.change(func() { v.conn.streams++ })
 	return func() { v.conn.change(func() { v.conn.streams-- }) }
 }
@@ -174,12 +183,32 @@ type writer struct {
 
 // Write writes a part of the answer (http.ResponseWriter).
 func (w *writer) Write(p []byte) (int, error) {
-	return w.visit.waiting(func() (int, error) { return w.ResponseWriter.Write(p) })
+	return w.visit.waiting(func() (int, error) {
+		defer w.bound()()
+		return w.ResponseWriter.Write(p)
+	})
 }
 
-// Flush sends what was written (http.Flusher).
-func (w *writer) Flush() {
-	_, _ = w.visit.waiting(func() (int, error) { return 0, http.NewResponseController(w.ResponseWriter).Flush() })
+// FlushError sends what was written (http.ResponseController).
+func (w *writer) FlushError() error {
+	_, err := w.visit.waiting(func() (int, error) {
+		defer w.bound()()
+		return 0, http.NewResponseController(w.ResponseWriter).Flush()
+	})
+	return err
+}
+
+// Flush is FlushError for those who ask for no error (http.Flusher).
+func (w *writer) Flush() { _ = w.FlushError() }
+
+// bound bounds how long a follower may take to accept a part, until free.
+func (w *writer) bound() (free func()) {
+	if !w.visit.follows.Load() {
+		return func() {}
+	}
+	control := http.NewResponseController(w.ResponseWriter)
+	_ = control.SetWriteDeadline(time.Now().Add(followerPatience)) // not on all writers of tests
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 // Unwrap returns the writer below (http.ResponseController).

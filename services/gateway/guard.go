@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
@@ -226,8 +228,8 @@ func (g *guard) identify(from, token string) (caller, *denied) {
 		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", northbound.Address(from), wait.Seconds()+1), wait}
 	}
 	who := caller{}
-	if g.tokens.right(token) {
-		who = caller{name: nameConfigured, role: roleAdmin}
+	if sum := sha256.Sum256([]byte(token)); g.tokens.right(sum) {
+		who = caller{name: nameConfigured, role: roleAdmin, sum: sum}
 	}
 	if t := g.ledger.find(token); t != nil {
 		who = caller{name: t.Name, role: t.role, token: t}
@@ -246,10 +248,35 @@ func (g *guard) holds(c caller) bool {
 		return true
 	case !c.until.IsZero():
 		return time.Now().Before(c.until)
-	case c.name == nameConfigured:
-		return g.tokens.asked()
+	case c.token != nil:
+		return g.ledger.holds(c.token)
 	}
-	return c.token != nil && g.ledger.holds(c.token)
+	return g.tokens.right(c.sum)
+}
+
+// errEnded ends what a caller has open that has lost its rights.
+var errEnded = status.Error(codes.Unauthenticated, "the token, or the certificate, has ended")
+
+// lasting returns the context of a request that lasts: it ends, with errEnded as
+// its cause, soon after its caller has lost the rights that it entered with.
+func (g *guard) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	who := callerOf(ctx)
+	if !who.local {
+		go func() {
+			look := time.NewTicker(time.Second)
+			defer look.Stop()
+			for g.holds(who) {
+				select {
+				case <-look.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+			end(errEnded)
+		}()
+	}
+	return ctx, func() { end(context.Canceled) }
 }
 
 // presented returns the token of a request: from its Authorization header or a

@@ -137,7 +137,7 @@ func (l *ledger) holds(t *issued) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	e := l.entries[t.Name]
-	return e.token != nil && e.token.sum == t.sum && !t.expired(l.now())
+	return e.token != nil && e.token.sum == t.sum && e.token.role == t.role && !e.token.expired(l.now())
 }
 
 // some reports whether there are any tokens.

@@ -70,6 +70,8 @@ func (s *server) machine(name, key, socket string) *machine {
 // failed answers a request that the service did not answer.
 func (m *machine) failed(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
+	case errors.Is(context.Cause(r.Context()), errEnded):
+		refuse(w, r, codes.Unauthenticated, status.Convert(errEnded).Message())
 	case errors.Is(err, context.Canceled):
 		return // the client is gone
 	case errors.Is(err, errTooLarge), status.Code(err) == codes.ResourceExhausted:
@@ -130,6 +132,9 @@ func (m *machine) serve(w http.ResponseWriter, r *http.Request, method string) {
 		refuse(w, r, status.Code(err), status.Convert(err).Message())
 		return
 	}
+	ctx, end := m.server.guard.lasting(r.Context())
+	defer end()
+	r = r.WithContext(ctx)
 	// Answers may be streams, and take longer than those of the controller.
 	deadlines := http.NewResponseController(w)
 	_, _ = deadlines.SetWriteDeadline(time.Time{}), deadlines.SetReadDeadline(time.Time{}) // not on all writers of tests
@@ -165,7 +170,7 @@ func pathText(r *http.Request, body []byte, err error) json.RawMessage {
 	case len(body) > 0 && json.Unmarshal(body, &tree) != nil:
 		tree = "no JSON"
 	}
-	text, err := json.Marshal(map[string]any{"path": r.URL.Path, "query": r.URL.RawQuery, "body": cleaned("", tree)})
+	text, err := json.Marshal(map[string]any{"path": r.URL.Path, "query": scrub(r.URL.RawQuery), "body": cleaned("", tree)})
 	if err != nil || len(text) > requestMost {
 		return omitted(len(body))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,9 @@ func (labOf) UpLab(_ context.Context, req *api.UpLabRequest) (*api.UpLabResponse
 	return &api.UpLabResponse{Job: req.File}, nil
 }
 
-// serveLab runs a lab service at a socket.
-func serveLab(t *testing.T) (socket string) {
+// serveLab runs a lab service at a socket. It sends on ended when a console, or the
+// capture of the lab endless, is over.
+func serveLab(t *testing.T, ended chan<- string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "lab.sock")
 	ctx, stop := context.WithCancel(t.Context())
@@ -55,6 +57,7 @@ func serveLab(t *testing.T) (socket string) {
 					return
 				}
 				defer conn.CloseNow()
+				defer func() { ended <- "console" }()
 				for {
 					kind, text, err := conn.Read(r.Context())
 					if err != nil || conn.Write(r.Context(), kind, text) != nil {
@@ -62,7 +65,13 @@ func serveLab(t *testing.T) (socket string) {
 					}
 				}
 			},
-			{Verb: "GET", Path: "/v1/lab/labs/{lab}/capture"}: func(w http.ResponseWriter, r *http.Request, _ map[string]string) {
+			{Verb: "GET", Path: "/v1/lab/labs/{lab}/capture"}: func(w http.ResponseWriter, r *http.Request, fields map[string]string) {
+				for block := make([]byte, 32<<10); fields["lab"] == "endless"; {
+					if _, err := w.Write(block); err != nil {
+						ended <- "capture"
+						return
+					}
+				}
 				if r.Header.Get("Authorization")+r.Header.Get("Cookie") != "" {
 					io.WriteString(w, "a secret was passed on")
 				}
@@ -94,7 +103,7 @@ func serveLab(t *testing.T) (socket string) {
 }
 
 func TestMachine(t *testing.T) {
-	socket := serveLab(t)
+	socket := serveLab(t, make(chan string, 10))
 	s := serve(t, func(c *Config) { c.OpenLoopback, c.Lab = false, socket })
 	dir := t.TempDir()
 	s.calls.audit = &audit{auditlog.Log{Dir: dir, Name: "x", Size: 1 << 20, Files: 2, Failed: func(err error) { t.Error(err) }}}
@@ -156,6 +165,80 @@ func TestMachine(t *testing.T) {
 	if want := "reader PermissionDenied, boss OK, boss InvalidArgument, boss ResourceExhausted"; strings.Join(outcomes, ", ") != want {
 		t.Errorf("audit: %v; want %s", outcomes, want)
 	}
+}
+
+// TestMachineEndsWithToken: what a client has open with a service of the machine
+// ends soon after its token, from a file or issued, and so does an answer that it
+// does not take.
+func TestMachineEndsWithToken(t *testing.T) {
+	ended := make(chan string, 10)
+	socket, file := serveLab(t, ended), filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, func(c *Config) { c.Lab, c.TokenFile = socket, file })
+	open := func(token string) func() error {
+		t.Helper()
+		header := http.Header{"Authorization": {"Bearer " + token}}
+		conn, _, err := websocket.Dial(t.Context(), "ws://"+s.address+"/v1/lab/consoles/1", &websocket.DialOptions{HTTPHeader: header})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.CloseNow() })
+		return func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := conn.Write(ctx, websocket.MessageBinary, []byte("echo")); err != nil {
+				return err
+			}
+			_, _, err := conn.Read(ctx)
+			return err
+		}
+	}
+	capture := func(token string) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.address+"/v1/lab/labs/endless/capture", nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		t.Cleanup(func() { resp.Body.Close() }) // nobody reads it
+	}
+	await := func(what ...string) {
+		t.Helper()
+		slices.Sort(what)
+		var got []string
+		for range what {
+			select {
+			case e := <-ended:
+				got = append(got, e)
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%v of %v have ended", got, what)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, what) {
+			t.Errorf("%v have ended, want %v", got, what)
+		}
+	}
+	first, second, byFile := open(s.made(t, "first", "admin")), open(s.made(t, "second", "admin")), open(token)
+	capture("weft_token-of-first")
+	if _, err := s.guard.ledger.revoke(t.Context(), &api.RevokeTokenRequest{Name: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	await("console", "capture")
+	if err := os.WriteFile(file, []byte("another-"+token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await("console")
+	if first() == nil || byFile() == nil {
+		t.Error("a console goes on after its token")
+	}
+	if err := second(); err != nil {
+		t.Errorf("the console of another token: %v", err)
+	}
+	capture("weft_token-of-second")
+	await("capture") // which nobody reads
 }
 
 func TestMachineAway(t *testing.T) {

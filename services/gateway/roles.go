@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"time"
@@ -64,7 +65,8 @@ type caller struct {
 	local bool   // a user of this machine, without a token
 	from  string // address and port
 	token *issued
-	until time.Time // of its certificate; zero: it has shown none
+	sum   [sha256.Size]byte // of the configured token, if it has shown that
+	until time.Time         // of its certificate; zero: it has shown none
 }
 
 // callerKey is the context's key for the caller.

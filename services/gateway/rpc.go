@@ -47,6 +47,7 @@ type calls struct {
 	failed  func(codes.Code)
 	refused func(refusal)
 	audit   *audit
+	holds   func(caller) bool // whether a caller still has the rights that it entered with
 	now     func() time.Time
 }
 
@@ -59,7 +60,7 @@ func fullName(method string) string {
 func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls {
 	c := &calls{
 		rpcs: map[string]rpc{}, timeout: timeout, failed: failed,
-		refused: func(refusal) {}, audit: &audit{}, now: time.Now,
+		refused: func(refusal) {}, audit: &audit{}, holds: func(caller) bool { return true }, now: time.Now,
 	}
 	for _, r := range rpcs {
 		c.rpcs[fullName(r.name)] = r
@@ -128,6 +129,9 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 		}
 	}()
 	resp, err = r.call(ctx, req)
+	if err == nil && !changes && !c.holds(who) { // it has waited
+		err = errEnded
+	}
 	if err == nil {
 		err = room(northbound.Hold(ctx, proto.Size(resp.(proto.Message))))
 	}

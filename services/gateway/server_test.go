@@ -94,7 +94,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		itself(api.CreateToken, g.ledger.create), itself(api.ListTokens, g.ledger.list), itself(api.RevokeToken, g.ledger.revoke),
 	}, c.CallTimeout, func(codes.Code) {})
 	s.watch.calls = s.calls
-	s.calls.refused = func(refusal) { s.refuse.Add(1) }
+	s.calls.refused, s.calls.holds = func(refusal) { s.refuse.Add(1) }, g.holds
 	l, err := s.listen()
 	if err != nil {
 		t.Fatal(err)

@@ -213,7 +213,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),
 		itself(api.ExplainPlan, planner.ExplainPlan),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
-	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
+	s.calls.audit, s.calls.refused, s.calls.holds, s.calls.now = log, refused, g.holds, func() time.Time { return weft.Now(env) }
 	s.watch.calls = s.calls
 	if err := s.calls.missing(); err != nil {
 		return err

@@ -32,14 +32,15 @@ func newTokens(c *Config) (*tokens, error) {
 // asked reports whether there is a token: then clients must present one.
 func (t *tokens) asked() bool { return t.fixed != "" || t.file != "" }
 
-// right reports whether a client has presented the token, in constant time.
-func (t *tokens) right(presented string) bool {
+// right reports whether the SHA-256 of what a client has presented is that of the
+// token, in constant time.
+func (t *tokens) right(presented [sha256.Size]byte) bool {
 	want, err := t.current()
 	if err != nil || want == "" {
 		return false
 	}
-	a, b := sha256.Sum256([]byte(presented)), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+	sum := sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(presented[:], sum[:]) == 1
 }
 
 // current returns the token. It re-reads a changed file, so that the old token

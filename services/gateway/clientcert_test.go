@@ -115,6 +115,20 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", what, code, text, x.want, x.text)
 		}
 	}
+	// A browser shows a certificate for whatever page asks it to.
+	for _, foreign := range [][2]string{{"Origin", "https://elsewhere.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{read}}}}
+		req, _ := http.NewRequest("GET", "https://"+s.address+"/v1/hosts", nil)
+		req.Header.Set(foreign[0], foreign[1])
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if client.CloseIdleConnections(); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("a certificate, by a page of %v: %s", foreign, resp.Status)
+		}
+	}
 	conn, err := grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{read}})))
 	if err != nil {
 		t.Fatal(err)

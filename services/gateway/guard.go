@@ -38,7 +38,8 @@ const madePrefix = "weft_"
 // read. The kernel tells the user of a connection; connections through a proxy
 // have no user. No foreign page may use a browser to send requests: the Host must
 // name this machine (against DNS rebinding), and an Origin must be this very
-// server (against cross-site requests).
+// server (against cross-site requests). The same Origin is asked of requests that
+// show what a browser adds by itself, a cookie or a certificate.
 type guard struct {
 	tokens   *tokens
 	ledger   *ledger
@@ -167,15 +168,15 @@ func (g *guard) newcomer(uid int) northbound.Rank {
 func (g *guard) check(r *http.Request) (caller, *denied) {
 	token, byCookie := presented(r)
 	asked := g.tokens.asked() || !g.open
-	origin := r.Header.Get("Origin")
-	foreign := origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil)
+	shown := certified(r.TLS)
+	foreign := foreignPage(r)
 	switch {
-	case foreign && (byCookie || r.URL.Path == sessionPath):
-		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: sign in on the controller's own page", origin)}
+	case foreign != "" && (byCookie || token == "" && shown != nil || r.URL.Path == sessionPath):
+		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from %s are refused: sign in on the controller's own page", foreign)}
 	case asked && open(r):
 		return caller{name: nameNobody}, nil
-	case token == "" && certified(r.TLS) != nil:
-		return bearer(certified(r.TLS), time.Now())
+	case token == "" && shown != nil:
+		return bearer(shown, time.Now())
 	case asked && token == "":
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)" + g.orCertificate}
 	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
@@ -184,8 +185,8 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 			return who, no
 		}
 		// The token of the cookie has ended; what else the browser shows counts.
-		if c := certified(r.TLS); c != nil {
-			return bearer(c, time.Now())
+		if shown != nil {
+			return bearer(shown, time.Now())
 		}
 		if asked {
 			return who, no
@@ -194,8 +195,8 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedHost, text: fmt.Sprintf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)}
 	}
-	if foreign {
-		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: set gateway.token to let them in with it", origin)}
+	if foreign != "" {
+		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from %s are refused: set gateway.token to let them in with it", foreign)}
 	}
 	return g.local(r)
 }
@@ -296,6 +297,20 @@ func hostname(host string) string {
 		return name
 	}
 	return strings.Trim(host, "[]")
+}
+
+// foreignPage says which page of another site, or of another port, has a browser
+// send a request; empty if none does. Browsers add an Origin to what may change
+// something, and mark the rest by Sec-Fetch-Site: of that, the controller's own
+// page is for everybody who follows a link to it.
+func foreignPage(r *http.Request) string {
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil) {
+		return "pages of " + origin
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); (site == "cross-site" || site == "same-site") && !(open(r) && r.Method == http.MethodGet) {
+		return "pages of other sites"
+	}
+	return ""
 }
 
 func sameOrigin(origin, host string, secure bool) bool {

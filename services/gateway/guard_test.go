@@ -164,6 +164,14 @@ func TestRebindingAndCrossSite(t *testing.T) {
 			conn.CloseNow()
 		}
 	}
+	for path, allowed := range map[string]bool{"/": true, "/healthz": true, "/v1/hosts": false, "/v1/lab/labs/a/capture": false, "/metrics": false, sessionPath: false} {
+		for _, site := range []string{"cross-site", "same-site"} { // a link, or an image: without an Origin
+			resp, body := s.request(t, "GET", path, "", "Sec-Fetch-Site", site)
+			if (resp.StatusCode == 200) != allowed || !allowed && (resp.StatusCode != http.StatusForbidden || !strings.Contains(body, "other sites")) {
+				t.Errorf("GET %s, %s: %s %s; want allowed %v", path, site, resp.Status, body, allowed)
+			}
+		}
+	}
 	if s.refuse.Load() == 0 {
 		t.Error("refusals are not counted")
 	}

@@ -53,6 +53,15 @@ func TestSignIn(t *testing.T) {
 	if resp, _ := s.request(t, "POST", sessionPath, `{"token":"`+secret+`"}`, "Origin", "http://elsewhere.example"); resp.StatusCode != http.StatusForbidden || len(resp.Cookies()) > 0 {
 		t.Errorf("a foreign page signs in: %s", resp.Status)
 	}
+	if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Cookie", header, "Sec-Fetch-Site", "same-site"); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("an image of a page on another port: %s", resp.Status)
+	}
+	if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Cookie", header, "Sec-Fetch-Site", "same-origin"); resp.StatusCode != 200 {
+		t.Errorf("its own page: %s", resp.Status)
+	}
+	if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Authorization", "Bearer "+secret, "Sec-Fetch-Site", "cross-site", "Origin", "http://elsewhere.example"); resp.StatusCode != 200 {
+		t.Errorf("who shows the token itself: %s", resp.Status)
+	}
 	// It ends with its token.
 	if _, err := s.guard.ledger.revoke(t.Context(), &api.RevokeTokenRequest{Name: "alice"}); err != nil {
 		t.Fatal(err)

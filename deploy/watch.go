@@ -23,11 +23,10 @@ const (
 	watchPeriod  = 200 * time.Millisecond // between two questions to all processes
 	watchTimeout = 600 * time.Millisecond // of a question
 	watchLate    = 12 * time.Second       // a packet whose end is not known by then is told without it
-	watchClients = 8
-	watchQueue   = 256  // packets that wait for one client
-	watchWalks   = 4096 // packets whose way is not known whole yet
-	watchSpans   = 64   // of a packet
-	watchRounds  = 8    // questions at once to a process that has more to tell
+	watchQueue   = 256                    // packets that wait for one client
+	watchWalks   = 4096                   // packets whose way is not known whole yet
+	watchSpans   = 64                     // of a packet
+	watchRounds  = 8                      // questions at once to a process that has more to tell
 )
 
 // watchers are the clients that watch packets in this process, and what is known
@@ -59,7 +58,7 @@ func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, bea
 	w := &watcher{watch: &api.PacketWatch{Id: rand.Uint64() | 1, Wanted: r}, lines: make(chan *api.WatchedPacket, watchQueue)}
 	w.pace.Set(r.MaxPerS)
 	if !n.watchers.add(n, w) {
-		return api.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", watchClients)
+		return api.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", local.MostWatches)
 	}
 	defer n.watchers.remove(w)
 	if err := tell(&api.WatchPacketsResponse{}); err != nil {
@@ -89,7 +88,7 @@ func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, bea
 func (l *watchers) add(n *Node, w *watcher) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.clients) >= watchClients {
+	if len(l.clients) >= local.MostWatches {
 		return false
 	}
 	if l.clients == nil {

@@ -36,10 +36,12 @@ const (
 // Bounds of what a process keeps for those who watch.
 const (
 	watchAskers = 16
-	askerMost   = 8    // watches of one asker
 	watchMost   = 64   // watches
 	ringSpans   = 4096 // spans
 	answerSpans = 256  // of one answer
+	// MostWatches is how many watches one asker may have: those of the clients of a
+	// gateway, and of some whom it has asked to go.
+	MostWatches = 16
 	// MaxWatchRate is the most packets per second of one watch.
 	MaxWatchRate = 100
 )
@@ -192,7 +194,7 @@ func (r *Recorder) Watch(o *api.WatchOrder) *api.WatchSpans {
 	delete(r.askers, o.GetAsker())
 	if len(o.GetWatches()) > 0 && len(r.askers) < watchAskers {
 		a := &asker{until: now.Add(r.life)}
-		for _, p := range o.Watches[:min(len(o.Watches), askerMost)] {
+		for _, p := range o.Watches[:min(len(o.Watches), MostWatches)] {
 			if w := before.find(p.GetId()); w != nil {
 				a.watches = append(a.watches, w)
 			} else if w := newWatch(p); w != nil {

@@ -79,7 +79,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		},
 	}
 	s.packets = &fakePackets{}
-	s.watch = &watching{packets: s.packets, holds: g.holds, ended: func(codes.Code) {}}
+	s.watch = &watching{packets: s.packets, guard: g, seats: seats{most: watchersMost}, ended: func(codes.Code) {}}
 	s.calls = newCalls([]rpc{
 		itself(api.WatchPackets, s.watch.next),
 		method(s, api.ListHosts, &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "02:00:00:00:00:01"}}}),
@@ -189,6 +189,7 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/ports?dpdi=1", "", 400, "ListPortsRequest has dpid"},
 		{"GET", "/v1/hosts/x?vlan=many", "", 400, "many"},
 		{"GET", "/v1/nothing", "", 404, "there is no GET /v1/nothing"},
+		{"POST", "/v1/pipeline:watch?access_token=0123456789abcdef", "", 400, "the body says what is watched"},
 		{"GET", "/nothing", "", 404, "there is no GET /nothing"},
 		{"DELETE", "/v1/hosts", "", 405, "does not take DELETE"},
 		{"GET", "/v1/tree", "", 500, "panic in paths.GetTree"},

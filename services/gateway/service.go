@@ -196,7 +196,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
 		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
 	}
-	s.watch = &watching{packets: packets, holds: g.holds, ended: func(c codes.Code) { f.failed[c].Add(1) }}
+	s.watch = &watching{packets: packets, guard: g, seats: seats{most: watchersMost}, ended: func(c codes.Code) { f.failed[c].Add(1) }}
 	var offered []rpc
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
@@ -218,7 +218,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err := s.calls.missing(); err != nil {
 		return err
 	}
-	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.any.Load()) })
+	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.seats.len()) })
 	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.any.Load()) })
 
 	for _, subject := range published() {

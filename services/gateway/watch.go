@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -37,14 +36,28 @@ func (noPackets) WatchPackets(context.Context, *api.WatchPacketsRequest, time.Du
 	return api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could watch packets")
 }
 
+// watchersMost is how many clients may watch packets at once.
+const watchersMost = 8
+
 // watching serves watchPath.
 type watching struct {
 	packets Packets
 	calls   *calls
-	holds   func(caller) bool
+	guard   *guard
 	ended   func(codes.Code)
-	any     atomic.Int32    // clients
+	seats   seats
 	stop    context.Context // ends all answers
+}
+
+// sit gives a client a seat; its context ends when it has to go.
+func (p *watching) sit(ctx context.Context) (context.Context, func(), error) {
+	ctx, cancel := p.guard.lasting(ctx)
+	leave, ok := p.seats.take(callerOf(ctx), cancel)
+	if !ok {
+		cancel()
+		return nil, nil, status.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", p.seats.most)
+	}
+	return ctx, func() { leave(); cancel() }, nil
 }
 
 // errStop ends a watch from within.
@@ -53,8 +66,13 @@ var errStop = errors.New("the watch ends")
 // next answers a call without a stream: with the next packet, or with nothing if
 // none comes in time.
 func (p *watching) next(ctx context.Context, r *api.WatchPacketsRequest) (*api.WatchPacketsResponse, error) {
+	ctx, leave, err := p.sit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	resp, lines := &api.WatchPacketsResponse{}, 0
-	err := p.packets.WatchPackets(ctx, r, watchBeat, func(line *api.WatchPacketsResponse) error {
+	err = p.packets.WatchPackets(ctx, r, watchBeat, func(line *api.WatchPacketsResponse) error {
 		resp = line
 		if lines++; lines > 1 || line.Packet != nil {
 			return errStop
@@ -86,8 +104,8 @@ func (p *watching) read(r *http.Request) (*api.WatchPacketsRequest, error) {
 		return nil, err
 	}
 	req := &api.WatchPacketsRequest{}
-	if err := onlyParameters(r, "access_token"); err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+	if r.URL.RawQuery != "" {
+		return nil, status.Error(codes.InvalidArgument, "there are parameters in the address; the body says what is watched")
 	}
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(r.Body); err != nil {
@@ -114,13 +132,16 @@ func (p *watching) follow(w http.ResponseWriter, r *http.Request, req *api.Watch
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(p.stop, cancel)()
+	ctx, leave, err := p.sit(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	defer northbound.Follow(ctx)()
-	p.any.Add(1)
-	defer p.any.Add(-1)
 	control, who := http.NewResponseController(w), callerOf(ctx)
 	begun := false
-	err := p.packets.WatchPackets(ctx, req, watchBeat, func(line *api.WatchPacketsResponse) error {
-		if !p.holds(who) {
+	err = p.packets.WatchPackets(ctx, req, watchBeat, func(line *api.WatchPacketsResponse) error {
+		if !p.guard.holds(who) {
 			return errStop
 		}
 		if !begun {
@@ -138,9 +159,6 @@ func (p *watching) follow(w http.ResponseWriter, r *http.Request, req *api.Watch
 			return err
 		}
 		b.WriteByte('\n')
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
 		if _, err := w.Write(b.Bytes()); err != nil {
 			return err
 		}

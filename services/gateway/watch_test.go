@@ -112,7 +112,7 @@ func TestWatchTwoClients(t *testing.T) {
 	if got := arp(); got != `{"packet":null,"missed":0}` {
 		t.Fatalf("first line %s", got)
 	}
-	wait(t, func() bool { return s.packets.count() == 2 && s.watch.any.Load() == 2 })
+	wait(t, func() bool { return s.packets.count() == 2 && s.watch.seats.len() == 2 })
 	for full := 0; full < 50; { // until nothing more fits on its way
 		if s.packets.put("0x0800", strings.Repeat("x", 1<<20)) {
 			full = 0
@@ -145,7 +145,7 @@ func TestWatchEnds(t *testing.T) {
 	resp, line := s.watching(t, "", "")
 	line()
 	resp.Body.Close()
-	wait(t, func() bool { return s.packets.count() == 0 && s.watch.any.Load() == 0 })
+	wait(t, func() bool { return s.packets.count() == 0 && s.watch.seats.len() == 0 })
 	_, line = s.watching(t, "", "")
 	line()
 	began := time.Now()
@@ -155,6 +155,41 @@ func TestWatchEnds(t *testing.T) {
 	}
 	if got := line(); got != "" {
 		t.Errorf("after the end: %s", got)
+	}
+}
+
+// TestWatchSeats: clients that may only read keep no operator from watching, over
+// HTTP or gRPC, and one whose token ends does not watch on.
+func TestWatchSeats(t *testing.T) {
+	s := serve(t, func(c *Config) { c.OpenLoopback = false })
+	reader, operator := s.made(t, "reader", "read"), s.made(t, "operator", "operate")
+	watch := func(name, token string) (*http.Response, func() string) {
+		resp, line := s.watching(t, `{"match":{"eth_type":"`+name+`"}}`, token)
+		if resp.StatusCode == http.StatusOK {
+			line()
+		}
+		return resp, line
+	}
+	_, oldest := watch("0", reader)
+	for i := range watchersMost - 1 {
+		watch(fmt.Sprint(i+1), reader)
+	}
+	if resp, _ := watch("x", reader); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("one reader too many: %s", resp.Status)
+	}
+	resp, operators := watch("y", operator)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("an operator: %s", resp.Status)
+	}
+	if got := oldest(); got != "" {
+		t.Errorf("the reader that had to go gets %s", got)
+	}
+	if _, err := s.guard.ledger.revoke(t.Context(), &api.RevokeTokenRequest{Name: "reader"}); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, func() bool { return s.packets.count() == 1 && s.watch.seats.len() == 1 })
+	if s.packets.put("y", "p"); !strings.Contains(operators(), `"summary":"p"`) {
+		t.Error("the operator gets nothing any more")
 	}
 }
 

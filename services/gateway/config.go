@@ -74,8 +74,8 @@ type Config struct {
 	// MaxEventClients bounds the clients of the event stream. For one more that
 	// may change the network, the oldest that may not is dropped.
 	MaxEventClients int `yaml:"max_event_clients"`
-	// EventQueue bounds the events that wait for one client; a client that
-	// lets more wait is told to read the state anew instead.
+	// EventQueue bounds the events by which a client of the event stream may be
+	// behind; one that is behind by more reads the state anew.
 	EventQueue int `yaml:"event_queue"`
 }
 

@@ -6,15 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/internal/northbound"
 )
@@ -24,203 +23,180 @@ const (
 	writeTimeout = 10 * time.Second // of one event to one client
 	pingInterval = 30 * time.Second
 	closeTimeout = time.Second // for a client to answer the close
+	batchMost    = 64          // events that one client writes between two looks at the log
 )
 
-// stream sends the controller's events to the clients of the WebSocket. It never
-// waits for one of them.
+// stream sends the controller's events, as the log has them, to the clients of
+// the WebSocket. Each reads the log at its own pace; nobody waits for it.
 type stream struct {
-	subjects []string
-	queue    int // events that may wait for one client
-	max      int // clients
-	now      func() time.Time
-	holds    func(caller) bool // whether a client may stay
-	sent     func()
-	slow     func()
-
-	any     atomic.Int32 // number of clients
-	mu      sync.Mutex   // guards what follows
-	clients map[*client]bool
-	entered int // clients so far
-	closed  bool
-	wait    sync.WaitGroup // of the clients' handlers
+	log     *eventLog
+	behind  int // events by which a client may be behind
+	holds   func(caller) bool
+	sent    func()
+	slow    func()
+	seats   seats
+	stopped chan struct{} // closed when the gateway stops
 }
 
 // client is one client of the event stream.
 type client struct {
-	wants  map[string]bool // subjects; nil is all
-	who    caller
-	number int // of those that have entered
-	events chan waiting
-	end    chan struct{} // closed, once, to end the client
-	why    func(*websocket.Conn) error
-	gone   bool // end is closed; guarded by stream.mu
+	wants map[string]bool // subjects; nil is all
+	at    uint64          // the last event that it got, or did not want
+	lost  bool            // it is to learn that the state begins anew at this one
+	end   chan ending     // has one value if the client is to go
 }
 
-// waiting is an event that waits for a client: or, instead of events that it was
-// too slow for, the note that it is to read the state anew.
-type waiting struct {
-	text   []byte
-	missed int // events that the note stands for
+// ending is why a client goes.
+type ending struct {
+	code   websocket.StatusCode
+	reason string
 }
 
-// wanted returns the subjects that a client's list of subjects and services
-// names, nil for all.
-func (s *stream) wanted(list string) (map[string]bool, error) {
-	if list == "" {
-		return nil, nil
+// client returns the client of a request: it gets the events after the position
+// of its query, or those that follow.
+func (s *stream) client(query url.Values) (*client, error) {
+	for key := range query {
+		if !slices.Contains([]string{"subjects", "epoch", "number"}, key) {
+			return nil, fmt.Errorf("unknown parameter %q; allowed: subjects, epoch, number", key)
+		}
 	}
-	wants := map[string]bool{}
-	for _, name := range strings.Split(list, ",") {
-		name = strings.TrimSpace(name)
-		found := false
-		for _, subject := range s.subjects {
-			if subject == name || strings.HasPrefix(subject, name+".") {
-				wants[subject], found = true, true
+	var names []string
+	for name := range strings.SplitSeq(query.Get("subjects"), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	wants, err := s.log.wanted(names)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{wants: wants, end: make(chan ending, 1)}
+	if !query.Has("epoch") && !query.Has("number") {
+		_, c.at = s.log.span()
+		return c, nil
+	}
+	epoch, err := position(query, "epoch")
+	if err == nil {
+		c.at, err = position(query, "number")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, last := s.log.span(); epoch != s.log.epoch || c.at > last {
+		c.at, c.lost = last, true
+	}
+	return c, nil
+}
+
+// position returns a part of a position in a query.
+func position(query url.Values, key string) (uint64, error) {
+	n, err := strconv.ParseUint(query.Get(key), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %.40q: want that of the last event that was read; epoch and number belong together", key, query.Get(key))
+	}
+	return n, nil
+}
+
+// next returns what a client gets next; wake is closed when another event
+// arrives.
+func (s *stream) next(c *client) (texts [][]byte, wake <-chan struct{}) {
+	events, missed, wake := s.log.after(c, s.behind)
+	if missed > 0 {
+		s.slow()
+	}
+	if missed > 0 || c.lost {
+		c.lost = false
+		return [][]byte{s.note(c, missed)}, wake
+	}
+	for _, e := range events {
+		texts = append(texts, s.log.text(e))
+	}
+	return texts, wake
+}
+
+// note returns {"time":…,"epoch":…,"number":…,"restarted":true,"missed":…}: the
+// client is to read the state anew, for it has missed events.
+func (s *stream) note(c *client, missed uint64) []byte {
+	return fmt.Appendf(nil, `{"time":%q,"epoch":"%d","number":"%d","restarted":true,"missed":%d}`, s.log.now().UTC().Format(time.RFC3339Nano), s.log.epoch, c.at, missed)
+}
+
+// span returns the numbers of the oldest and of the last event; the last is 0 if
+// there was none.
+func (l *eventLog) span() (first, last uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first, l.last
+}
+
+// after returns the next events for a client, and moves it there. One that is
+// behind by too many misses them; missed counts those that it wanted, as far as
+// they are known.
+func (l *eventLog) after(c *client, behind int) (events []*logged, missed uint64, wake <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if gone := l.first - 1; c.at < gone || l.last-c.at > uint64(behind) {
+		if c.at < gone {
+			missed, c.at = gone-c.at, gone
+		}
+		for ; c.at < l.last; c.at++ {
+			if c.wants == nil || c.wants[l.ring[(c.at+1)%logMost].subject] {
+				missed++
 			}
 		}
-		if !found {
-			return nil, fmt.Errorf("subjects: unknown subject %q; allowed: %s, or a service for all of its own", name, strings.Join(s.subjects, ", "))
+		return nil, missed, l.wake
+	}
+	for c.at < l.last && len(events) < batchMost {
+		c.at++
+		if e := l.ring[c.at%logMost]; c.wants == nil || c.wants[e.subject] {
+			events = append(events, e)
 		}
 	}
-	return wants, nil
+	return events, 0, l.wake
 }
 
-// publish queues an event for the clients that want it.
-func (s *stream) publish(subject string, event proto.Message) {
-	if s.any.Load() == 0 {
-		return
+// text returns {"time":…,"epoch":…,"number":…,"subject":…,"event":…}. It is made
+// once for all clients, as long as the log has the event.
+func (l *eventLog) text(e *logged) []byte {
+	l.mu.Lock()
+	text := e.text
+	l.mu.Unlock()
+	if text != nil {
+		return text
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var text []byte
-	for c := range s.clients {
-		if !c.gone && !s.holds(c.who) {
-			s.drop(c, websocket.StatusPolicyViolation, c.who.ended())
-		}
-		if c.gone || c.wants != nil && !c.wants[subject] {
-			continue
-		}
-		if text == nil {
-			text = s.encode(subject, event)
-		}
-		select {
-		case c.events <- waiting{text: text}:
-			s.sent()
-		default:
-			s.overrun(c)
-		}
-	}
-}
-
-// overrun has a client that does not keep up read the state anew: of all that
-// waits for it, and the event that has no room, it only gets a note. mu is held.
-func (s *stream) overrun(c *client) {
-	missed := 1
-	for {
-		select {
-		case e := <-c.events:
-			missed += max(e.missed, 1)
-			continue
-		default:
-		}
-		break
-	}
-	s.slow()
-	note := fmt.Appendf(nil, `{"time":%q,"restarted":true,"missed":%d}`, s.now().UTC().Format(time.RFC3339Nano), missed)
-	c.events <- waiting{note, missed} // there is room: nobody else puts anything there
-}
-
-// encode returns {"time":…,"subject":…,"event":…}.
-func (s *stream) encode(subject string, event proto.Message) []byte {
-	body, err := written().Marshal(event)
+	body, err := written().Marshal(e.event)
 	if err != nil {
 		body, _ = json.Marshal(map[string]string{"error": err.Error()})
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"time":%q,"subject":%q,"event":`, s.now().UTC().Format(time.RFC3339Nano), subject)
+	fmt.Fprintf(&b, `{"time":%q,"epoch":"%d","number":"%d","subject":%q,"event":`, e.at.UTC().Format(time.RFC3339Nano), l.epoch, e.number, e.subject)
 	_ = json.Compact(&b, body) // of what was just written: cannot fail
 	b.WriteByte('}')
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.text == nil && l.ring[e.number%logMost] == e {
+		e.text = b.Bytes()
+		l.size += len(e.text)
+		l.trim()
+	}
 	return b.Bytes()
 }
 
-// drop ends a client with a status and a reason; mu is held.
-func (s *stream) drop(c *client, code websocket.StatusCode, reason string) {
-	if c.gone {
-		return
-	}
-	c.gone = true
-	c.why = func(conn *websocket.Conn) error { return conn.Close(code, reason) }
-	close(c.end)
-}
-
-// add adds a client; false if there is no room. It makes room for a client that
-// may change the network by dropping the oldest that may not.
-func (s *stream) add(c *client) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stay := 0
-	var oldest *client
-	for other := range s.clients {
-		if other.gone {
-			continue
-		}
-		stay++
-		if other.who.role < roleOperate && (oldest == nil || other.number < oldest.number) {
-			oldest = other
-		}
-	}
-	switch {
-	case s.closed:
-		return false
-	case stay < s.max:
-	case c.who.role < roleOperate || oldest == nil:
-		return false
-	default:
-		s.drop(oldest, websocket.StatusTryAgainLater, "an operator follows the events instead; gateway.max_event_clients allows no more")
-	}
-	s.entered++
-	c.number = s.entered
-	s.clients[c] = true
-	s.any.Store(int32(len(s.clients)))
-	s.wait.Add(1)
-	return true
-}
-
-func (s *stream) remove(c *client) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.clients, c)
-	s.any.Store(int32(len(s.clients)))
-	s.wait.Done()
-}
-
-// close ends all clients and waits until they are gone.
-func (s *stream) close() {
-	s.mu.Lock()
-	s.closed = true
-	for c := range s.clients {
-		s.drop(c, websocket.StatusGoingAway, "the controller stops")
-	}
-	s.mu.Unlock()
-	s.wait.Wait()
-}
-
-// ServeHTTP serves one client until it goes, is dropped, or the stream closes.
+// ServeHTTP serves one client until it goes, has to go, or the stream closes.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	wants, err := s.wanted(r.URL.Query().Get("subjects"))
-	if err == nil {
-		err = onlyParameters(r, "subjects")
-	}
+	c, err := s.client(r.URL.Query())
 	if err != nil {
 		refuse(w, r, codes.InvalidArgument, err.Error())
 		return
 	}
-	c := &client{wants: wants, who: callerOf(r.Context()), events: make(chan waiting, s.queue), end: make(chan struct{})}
-	if !s.add(c) {
-		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.max))
+	who := callerOf(r.Context())
+	leave, ok := s.seats.take(who, func() {
+		c.end <- ending{websocket.StatusTryAgainLater, "an operator follows the events instead; gateway.max_event_clients allows no more"}
+	})
+	if !ok {
+		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.seats.most))
 		return
 	}
-	defer s.remove(c)
+	defer leave()
 	defer northbound.Follow(r.Context())()
 	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered then
 	if err != nil {
@@ -229,47 +205,64 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer conn.CloseNow()
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
-	ctx = conn.CloseRead(ctx)
-	ping := time.NewTicker(pingInterval)
-	defer ping.Stop()
+	if why := s.serve(conn.CloseRead(ctx), conn, c, who); why != nil {
+		why.close(conn, cut)
+	}
+}
+
+// serve writes events to a client; nil if it has gone.
+func (s *stream) serve(ctx context.Context, conn *websocket.Conn, c *client, who caller) *ending {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	pinged, woken := time.Now(), false
 	for {
-		select {
-		case <-c.end:
-			c.close(conn, cut)
-			return
-		default:
+		if !s.holds(who) {
+			return &ending{websocket.StatusPolicyViolation, who.ended()}
 		}
+		texts, wake := s.next(c)
+		for _, text := range texts {
+			if why, err := s.send(ctx, c, conn, text); why != nil || err != nil {
+				return why
+			}
+		}
+		if len(texts) > 0 {
+			woken = false
+			continue
+		}
+		if woken {
+			time.Sleep(gather)
+		}
+		woken = false
 		select {
-		case <-c.end:
+		case why := <-c.end:
+			return &why
+		case <-s.stopped:
+			return &ending{websocket.StatusGoingAway, "the controller stops"}
 		case <-ctx.Done():
-			return
-		case e := <-c.events:
-			if s.send(ctx, c, conn, e.text) != nil {
-				return
-			}
-		case <-ping.C:
-			if !s.holds(c.who) {
-				s.mu.Lock()
-				s.drop(c, websocket.StatusPolicyViolation, c.who.ended())
-				s.mu.Unlock()
-				continue
-			}
-			bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-			err := conn.Ping(bounded)
-			cancel()
-			if err != nil {
-				return
-			}
+			return nil
+		case <-wake:
+			woken = true
+		case <-look.C:
+		}
+		if time.Since(pinged) < pingInterval {
+			continue
+		}
+		pinged = time.Now()
+		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+		err := conn.Ping(bounded)
+		cancel()
+		if err != nil {
+			return nil
 		}
 	}
 }
 
 // close sends a client the reason, and waits briefly for its answer before it
 // cuts the connection.
-func (c *client) close(conn *websocket.Conn, cut func()) {
+func (e *ending) close(conn *websocket.Conn, cut func()) {
 	said := make(chan struct{})
 	go func() {
-		_ = c.why(conn) // it is gone either way
+		_ = conn.Close(e.code, e.reason) // it is gone either way
 		close(said)
 	}()
 	select {
@@ -281,31 +274,31 @@ func (c *client) close(conn *websocket.Conn, cut func()) {
 }
 
 // send writes one event. It gives up a client that does not take it in time, or
-// that is dropped meanwhile and still does not read.
-func (s *stream) send(ctx context.Context, c *client, conn *websocket.Conn, text []byte) error {
+// that is to go meanwhile and still does not read.
+func (s *stream) send(ctx context.Context, c *client, conn *websocket.Conn, text []byte) (*ending, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	written := make(chan error, 1)
 	go func() { written <- conn.Write(ctx, websocket.MessageText, text) }()
+	var why *ending
 	select {
 	case err := <-written:
-		return err
-	case <-c.end:
-	}
-	select {
-	case err := <-written:
-		return err
-	case <-time.After(time.Second):
-		return context.DeadlineExceeded
-	}
-}
-
-// onlyParameters returns an error for a parameter of the query that is not known.
-func onlyParameters(r *http.Request, known ...string) error {
-	for key := range r.URL.Query() {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("unknown parameter %q; allowed: %s", key, strings.Join(known, ", "))
+		if err == nil {
+			s.sent()
 		}
+		return nil, err
+	case end := <-c.end:
+		why = &end
+	case <-s.stopped:
+		why = &ending{websocket.StatusGoingAway, "the controller stops"}
 	}
-	return nil
+	select {
+	case err := <-written:
+		if err != nil {
+			return nil, err
+		}
+		return why, nil
+	case <-time.After(time.Second):
+		return nil, context.DeadlineExceeded
+	}
 }

@@ -261,7 +261,8 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 		return fmt.Errorf("gateway: %w", err)
 	case <-ctx.Done():
 	}
-	s.stream.close()
+	close(s.stream.stopped)
+	s.stream.seats.close()
 	end()
 	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()

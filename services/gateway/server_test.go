@@ -74,10 +74,11 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "weft_figure 1\n") }),
 		refused: func(refusal) { s.refuse.Add(1) },
 		stream: &stream{
-			subjects: []string{"discovery.LinkChanged", "hosts.HostChanged"}, queue: c.EventQueue, max: c.MaxEventClients, now: time.Now, holds: g.holds,
-			clients: map[*client]bool{}, sent: func() {}, slow: func() { s.slow.Add(1) },
+			log: newEventLog(time.Now, t.Context().Done()), behind: c.EventQueue, seats: seats{most: c.MaxEventClients}, holds: g.holds,
+			stopped: make(chan struct{}), sent: func() {}, slow: func() { s.slow.Add(1) },
 		},
 	}
+	s.stream.log.subjects = []string{"discovery.LinkChanged", "hosts.HostChanged"}
 	s.packets = &fakePackets{}
 	s.watch = &watching{packets: s.packets, guard: g, seats: seats{most: watchersMost}, ended: func(codes.Code) {}}
 	s.calls = newCalls([]rpc{
@@ -188,14 +189,17 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/hosts?vlan=1", "", 400, "ListHostsRequest has no fields"},
 		{"GET", "/v1/ports?dpdi=1", "", 400, "ListPortsRequest has dpid"},
 		{"GET", "/v1/hosts/x?vlan=many", "", 400, "many"},
-		{"GET", "/v1/nothing", "", 404, "there is no GET /v1/nothing"},
 		{"POST", "/v1/pipeline:watch?access_token=0123456789abcdef", "", 400, "the body says what is watched"},
+		{"GET", "/v1/nothing", "", 404, "there is no GET /v1/nothing"},
 		{"GET", "/nothing", "", 404, "there is no GET /nothing"},
 		{"DELETE", "/v1/hosts", "", 405, "does not take DELETE"},
 		{"GET", "/v1/tree", "", 500, "panic in paths.GetTree"},
 		{"GET", "/v1/switches", "", 501, "not offered"},
 		{"GET", "/v1/events?subjects=nothing", "", 400, "allowed: discovery.LinkChanged, hosts.HostChanged"},
 		{"GET", "/v1/events?subject=hosts", "", 400, "allowed: subjects"},
+		{"GET", "/v1/events?epoch=1", "", 400, "epoch and number belong together"},
+		{"GET", "/v1/events?epoch=1&number=-1", "", 400, "number"},
+		{"GET", "/v1/events?epoch=1&number=18446744073709551616", "", 400, "number"},
 	} {
 		resp, body := s.request(t, c.method, c.path, c.body)
 		var e failure

@@ -145,11 +145,12 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if cfg.ClientAuthority != "" {
 		g.orCertificate = ", or show a client's certificate (weft: --client-cert or WEFT_CLIENT_CERT)"
 	}
+	events := newEventLog(func() time.Time { return weft.Now(env) }, ctx.Done())
 	s := &server{
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
 		refused: refused,
 		stream: &stream{
-			queue: cfg.EventQueue, max: cfg.MaxEventClients, now: time.Now, holds: g.holds, clients: map[*client]bool{},
+			log: events, behind: cfg.EventQueue, seats: seats{most: cfg.MaxEventClients}, holds: g.holds, stopped: make(chan struct{}),
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1) },
 		},
 	}
@@ -181,7 +182,6 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if state == nil {
 		state = noState{}
 	}
-	events := newEventLog(func() time.Time { return weft.Now(env) }, ctx.Done())
 	info := func(ctx context.Context, _ *api.GetInfoRequest) (*api.Info, error) {
 		m := describe(p, weft.Specs(env))
 		ctx, cancel := context.WithTimeout(ctx, infoPatience)
@@ -219,12 +219,11 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.seats.len()) })
-	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.any.Load()) })
+	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.seats.len()) })
 
 	for _, subject := range published() {
-		follow(env, s.stream, events, subject)
+		follow(env, events, subject)
 	}
-	events.subjects = s.stream.subjects
 	weft.Handle(env, api.GetInfo, info)
 	weft.Handle(env, api.ReadEvents, events.read)
 	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
@@ -344,15 +343,13 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 	}
 }
 
-// follow passes the events of a subject to the stream and the log.
-func follow(env *weft.Env, s *stream, log *eventLog, subject weft.Subject) {
+// follow passes the events of a subject to the log.
+func follow(env *weft.Env, log *eventLog, subject weft.Subject) {
 	name := subject.SubjectName()
-	s.subjects = append(s.subjects, name)
+	log.subjects = append(log.subjects, name)
 	weft.OnAny(env, subject, func(_ context.Context, e any) {
-		m := e.(proto.Message)
 		key, fact := subject.KeyOf(e)
-		log.add(name, m, key, fact, subject.GoneBy(e), subject.Renewed())
-		s.publish(name, m)
+		log.add(name, e.(proto.Message), key, fact, subject.GoneBy(e), subject.Renewed())
 	})
 }
 
@@ -397,7 +394,7 @@ type figures struct {
 func newFigures(m weft.Metrics) *figures {
 	f := &figures{
 		refused: map[refusal]weft.Counter{}, failed: map[codes.Code]weft.Counter{},
-		sent:      m.Counter("events_sent_total", "Events queued for clients."),
+		sent:      m.Counter("events_sent_total", "Events sent to clients of the event stream."),
 		unaudited: m.Counter("audit_failed_total", "Changes that could not be written to the audit log."),
 		slow:      m.Counter("slow_clients_total", "How often a client of the event stream did not keep up, and was told to read the state anew."),
 	}

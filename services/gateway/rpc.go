@@ -183,6 +183,9 @@ func (c *calls) Invoke(ctx context.Context, method string, args, reply any, _ ..
 	if !ok {
 		return status.Errorf(codes.Unimplemented, "%s is not offered to clients", method)
 	}
+	if b := bodyOf(ctx); b != nil && b.err != nil { // refused, and there was nothing to read
+		return b.err
+	}
 	if err := checkQuery(ctx, args.(proto.Message)); err != nil {
 		return err
 	}

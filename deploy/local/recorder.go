@@ -81,9 +81,8 @@ func (p *Pace) Set(perSecond uint32) {
 	if n == 0 {
 		n = MaxWatchRate
 	}
-	burst := (n + 1) / 2 // so many at once, and the rest one after the other
-	rest := max(n-burst, 1)
-	p.gap = int64(time.Second) / rest
+	burst := (n + 3) / 4 // so many at once, and the rest one after the other
+	p.gap = int64(time.Second) / (n - burst + 1)
 	p.slack = (burst - 1) * p.gap
 }
 

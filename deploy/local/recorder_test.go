@@ -119,8 +119,8 @@ func TestRecorderIsBounded(t *testing.T) {
 		runs = append(runs, n)
 	}
 	for _, n := range runs {
-		if n > MaxWatchRate || n < MaxWatchRate/2 {
-			t.Errorf("%v packets per second, want at most %d", runs, MaxWatchRate)
+		if n > MaxWatchRate || n < MaxWatchRate*3/4 {
+			t.Errorf("%v packets per second, want at most %d, and not much less", runs, MaxWatchRate)
 		}
 	}
 	for range 2 * ringSpans {
@@ -132,6 +132,31 @@ func TestRecorderIsBounded(t *testing.T) {
 	}
 	if got := r.Watch(order(1, 0)); len(got.Spans) != answerSpans || !got.More {
 		t.Errorf("%d spans in an answer, more %v", len(got.Spans), got.More)
+	}
+}
+
+// TestPace: in no second more are admitted than may be, whenever they come, and
+// nearly as many if there are enough.
+func TestPace(t *testing.T) {
+	for _, most := range []uint32{1, 2, 3, 10, 99, 100} {
+		for _, apart := range []time.Duration{time.Microsecond, time.Millisecond, 7 * time.Millisecond} {
+			var p Pace
+			p.Set(most)
+			var admitted []int64
+			for now := int64(5); now < int64(3*time.Second); now += int64(apart) {
+				if p.Admits(now) {
+					admitted = append(admitted, now)
+				}
+			}
+			for i := int(most); i < len(admitted); i++ {
+				if within := admitted[i] - admitted[i-int(most)]; within < int64(time.Second) {
+					t.Fatalf("at most %d a second: %d within %v", most, most+1, time.Duration(within))
+				}
+			}
+			if n := len(admitted); n < int(most)*2 {
+				t.Errorf("at most %d a second, one every %v: %d in 3 s", most, apart, n)
+			}
+		}
 	}
 }
 

@@ -254,6 +254,11 @@ func TestWrongTokensAreBounded(t *testing.T) {
 	if resp := try("guess-too-many"); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}
+	for range 20 { // a page that has not noticed yet that its token has ended
+		if resp := try("guess4"); resp.StatusCode != 401 {
+			t.Errorf("the same guess again: %s", resp.Status)
+		}
+	}
 	if resp := try(other); resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("a right guess is told apart: %s", resp.Status)
 	}
@@ -272,7 +277,8 @@ func TestThrottle(t *testing.T) {
 		if d := th.wait("[2001:db8::1]:99", "x"); d != 0 {
 			t.Fatalf("%d: wait %v", i, d)
 		}
-		th.tried(fmt.Sprintf("[2001:db8::%x]:1", i), "x", false) // one network, one peer
+		th.tried(fmt.Sprintf("[2001:db8::%x]:1", i), fmt.Sprint(i), false) // one network, one peer
+		th.tried("[2001:db8::1]:1", "0", false)                            // no further guess
 	}
 	if d := th.wait("[2001:db8::77]:99", "x"); d <= 9*time.Second || d > 10*time.Second {
 		t.Errorf("wait %v, want 10 s", d)

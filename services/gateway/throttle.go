@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 )
 
 // throttle bounds how many wrong tokens an address may try in a minute. Tokens
-// from there that were right are still accepted, so a client that guesses, or has
-// an old token, locks out only new clients.
+// from there that were right are still accepted, so a client that guesses locks
+// out only new clients; the same wrong token again is no further guess, so one
+// that has an old token locks out nobody.
 type throttle struct {
 	perMinute int
 	now       func() time.Time
@@ -24,12 +26,23 @@ type throttle struct {
 type attempts struct {
 	left  float64
 	at    time.Time // when left was computed
-	right [][sha256.Size]byte
+	right recent
+	wrong recent
+}
+
+// recent are the hashes of the last few tokens of a kind.
+type recent [][sha256.Size]byte
+
+func (r *recent) add(sum [sha256.Size]byte) {
+	if len(*r) == recentMax {
+		*r = slices.Delete(*r, 0, 1)
+	}
+	*r = append(*r, sum)
 }
 
 const (
-	peersMax = 4096 // remembered addresses
-	rightMax = 8    // remembered right tokens of each
+	peersMax  = 4096 // remembered addresses
+	recentMax = 8    // remembered right tokens of each, and wrong ones
 )
 
 func newThrottle(perMinute int, now func() time.Time) *throttle {
@@ -55,11 +68,8 @@ func (t *throttle) wait(from, token string) time.Duration {
 	if a.left >= 1 {
 		return 0
 	}
-	sum := sha256.Sum256([]byte(token))
-	for _, r := range a.right {
-		if r == sum {
-			return 0
-		}
+	if sum := sha256.Sum256([]byte(token)); slices.Contains(a.right, sum) || slices.Contains(a.wrong, sum) {
+		return 0
 	}
 	return time.Duration((1 - a.left) / float64(t.perMinute) * float64(time.Minute))
 }
@@ -77,19 +87,13 @@ func (t *throttle) tried(from, token string, right bool) {
 	}
 	t.refill(a, now)
 	sum := sha256.Sum256([]byte(token))
-	if !right {
+	switch {
+	case right && !slices.Contains(a.right, sum):
+		a.right.add(sum)
+	case !right && !slices.Contains(a.wrong, sum):
+		a.wrong.add(sum)
 		a.left = max(0, a.left-1)
-		return
 	}
-	for _, r := range a.right {
-		if r == sum {
-			return
-		}
-	}
-	if len(a.right) == rightMax {
-		a.right = a.right[1:]
-	}
-	a.right = append(a.right, sum)
 }
 
 // room forgets addresses that need not wait, or if there are none, the one that

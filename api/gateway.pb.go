@@ -1473,7 +1473,9 @@ type ListAuditRequest struct {
 	// Only those since then, RFC 3339.
 	Since string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	// At most as many, the latest; 0: 100.
-	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only those before then, RFC 3339: with the time of the oldest of an answer, the ones that come before it.
+	Before        string `protobuf:"bytes,5,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1534,6 +1536,13 @@ func (x *ListAuditRequest) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListAuditRequest) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
 }
 
 // A change that a client has made, or tried to.
@@ -2097,12 +2106,13 @@ const file_gateway_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"/\n" +
 	"\x13RevokeTokenResponse\x12\x18\n" +
-	"\arevoked\x18\x01 \x01(\bR\arevoked\"h\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked\"\x80\x01\n" +
 	"\x10ListAuditRequest\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\tR\x05since\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"\xd4\x01\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x16\n" +
+	"\x06before\x18\x05 \x01(\tR\x06before\"\xd4\x01\n" +
 	"\vAuditRecord\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\tR\x04time\x12\x10\n" +
 	"\x03who\x18\x02 \x01(\tR\x03who\x12\x12\n" +

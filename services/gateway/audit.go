@@ -42,15 +42,16 @@ func (a *audit) list(_ context.Context, req *api.ListAuditRequest) (*api.ListAud
 	if limit > auditMost {
 		return nil, api.Errorf(codes.InvalidArgument, "limit: %d: want up to %d; the files are in %s", limit, auditMost, a.Dir)
 	}
-	var since time.Time
-	if req.Since != "" {
-		var err error
-		if since, err = time.Parse(time.RFC3339, req.Since); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "since: %q: want a time as of RFC 3339, such as 2030-01-31T00:00:00Z", req.Since)
-		}
+	since, err := timeIn("since", req.Since)
+	if err != nil {
+		return nil, err
+	}
+	before, err := timeIn("before", req.Before)
+	if err != nil {
+		return nil, err
 	}
 	wanted := func(r *record) bool {
-		return (req.Who == "" || r.Who == req.Who) && !r.Time.Before(since) &&
+		return (req.Who == "" || r.Who == req.Who) && !r.Time.Before(since) && (before.IsZero() || r.Time.Before(before)) &&
 			(req.Method == "" || r.Method == req.Method || strings.HasPrefix(r.Method, req.Method+"."))
 	}
 	paths, err := filepath.Glob(filepath.Join(a.Dir, "*"+auditlog.Suffix))
@@ -82,6 +83,18 @@ func (a *audit) list(_ context.Context, req *api.ListAuditRequest) (*api.ListAud
 		})
 	}
 	return resp, nil
+}
+
+// timeIn reads the time in a field of a request; zero if it is empty.
+func timeIn(field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, api.Errorf(codes.InvalidArgument, "%s: %q: want a time as of RFC 3339, such as 2030-01-31T00:00:00Z", field, text)
+	}
+	return t, nil
 }
 
 func modified(path string) time.Time {

@@ -130,6 +130,18 @@ func TestAuditFiles(t *testing.T) {
 	if got := list(&api.ListAuditRequest{Since: start.Add(95 * time.Second).Format(time.RFC3339), Method: "flowrules"}); len(got) != 5 {
 		t.Errorf("%v", got)
 	}
+	// Page by page, from the newest, every record is there once.
+	var pages []*api.AuditRecord
+	for before := ""; ; before = pages[0].Time {
+		page := list(&api.ListAuditRequest{Limit: 7, Before: before})
+		if len(page) == 0 {
+			break
+		}
+		pages = append(page, pages...)
+	}
+	if len(pages) != len(all) || pages[0].Time != all[0].Time {
+		t.Errorf("%d records in pages, %d in all", len(pages), len(all))
+	}
 	if got := list(&api.ListAuditRequest{Method: "flow"}); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
@@ -147,7 +159,7 @@ func TestAuditFiles(t *testing.T) {
 	if got := list(&api.ListAuditRequest{Limit: 2}); len(got) != 2 || got[0].Time != start.Add(100*time.Second).Format(time.RFC3339Nano) || got[1].Time <= got[0].Time {
 		t.Errorf("%v", got)
 	}
-	for _, req := range []*api.ListAuditRequest{{Limit: auditMost + 1}, {Since: "yesterday"}} {
+	for _, req := range []*api.ListAuditRequest{{Limit: auditMost + 1}, {Since: "yesterday"}, {Before: "now"}} {
 		if _, err := a.list(t.Context(), req); err == nil {
 			t.Errorf("%v: no error", req)
 		}

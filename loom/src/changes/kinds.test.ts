@@ -48,6 +48,8 @@ test("a form of a virtual IP is the request that the northbound takes", () => {
   ]);
   expect(vips.fromForm(vips.toForm(v))).toEqual(v);
   expect(vips.remove(v, true)).toEqual({ method: "DELETE", path: "v1/balancer/vips/web?dry_run=true" });
+  const watched = { name: "web", address: "10.0.0.100", protocol: "tcp", port: 80, policy: "least", health: { kind: "icmp", interval_ms: 2000, timeout_ms: 1000, rise: 2, fall: 3 } };
+  expect(vips.fromForm(vips.toForm(watched))).toEqual(watched);
   const six = vips.fromForm(form(vips, { name: "six", address: "fd00::100", pool: "[fd00::1]:80\nfd00::2\nfd00::3@4" }));
   expect(six.pool).toEqual([{ address: "fd00::1", port: 80 }, { address: "fd00::2" }, { address: "fd00::3", weight: 4 }]);
 });
@@ -63,6 +65,8 @@ test("what the controller says is wrong is shown beside the field", () => {
   expect(fieldOf('vip web: address "x": want an IPv4 or IPv6 address of one host, such as 10.0.0.100 or fd00::100', vips.fields)).toBe("address");
   expect(fieldOf("vip web: port 70000: want 1 to 65535", vips.fields)).toBe("port");
   expect(fieldOf('vip web: member "x": want the IPv4 or IPv6 address of a host', vips.fields)).toBe("pool");
+  expect(fieldOf('flow entry: datapath id "zz": want up to 16 hex digits, such as 00000000000000a1', flows.fields)).toBe("dpid");
+  expect(fieldOf('vip web: ethernet address "zz": want six hex octets', vips.fields)).toBe("mac");
   expect(fieldOf("the controller does not answer", vips.fields)).toBe("");
 });
 
@@ -70,6 +74,18 @@ test("JSON is one object or a list of them", () => {
   expect(objects('{"id": "a"}')).toEqual([{ id: "a" }]);
   expect(objects('[{"id": "a"}, {"id": "b"}]')).toHaveLength(2);
   for (const bad of ["", "[]", "1", "[1]", "null", "{"]) expect(() => objects(bad)).toThrow();
+});
+
+test("no number becomes another one because JavaScript cannot hold it", () => {
+  expect(() => objects('{"cookie": 18446744073709551615}')).toThrow("the number of cookie is too large");
+  expect(objects('{"cookie": "18446744073709551615", "priority": 5}')).toEqual([{ cookie: "18446744073709551615", priority: 5 }]);
+});
+
+test("a rule that the form has no field for keeps all that it says", () => {
+  const v = { dpid: "0000000000000001", priority: 5, flags: 5, write_actions: ["output:1"], meter: 3 };
+  expect(flows.tidy({ ...v, owner: "operator", cookie: "1", packets: "0" } as never)).toEqual(v);
+  expect(flows.tidy({ dpid: "1", flags: 1 })).toEqual({ dpid: "1" });
+  expect(flows.columns.find((c) => c.title === "Actions")!.text(v)).toBe("meter 3, write output:1");
 });
 
 test("the answer of a dry run is what would happen to each", () => {
@@ -82,9 +98,12 @@ test("the answer of a dry run is what would happen to each", () => {
 });
 
 test("filters of the audit log", () => {
-  expect(auditPath({ who: "ann", method: "flowrules.AddFlows", since: "2h", limit: "" }, Date.UTC(2026, 0, 1, 12))).toBe("v1/audit?who=ann&method=flowrules.AddFlows&since=2026-01-01T10%3A00%3A00.000Z");
-  expect(auditPath({ who: "", method: "", since: "", limit: "" }, 0)).toBe("v1/audit");
-  expect(() => auditPath({ who: "", method: "", since: "yesterday", limit: "" }, 0)).toThrow("yesterday: want");
+  const of = (f: object) => auditPath({ who: "", method: "", since: "", before: "", ...f }, Date.UTC(2026, 0, 1, 12));
+  expect(of({ who: "ann", method: "flowrules.AddFlows", since: "2h" })).toBe("v1/audit?limit=200&who=ann&method=flowrules.AddFlows&since=2026-01-01T10%3A00%3A00.000Z");
+  expect(of({ before: "2026-01-01T10:00:00.123456789Z" })).toBe("v1/audit?limit=200&before=2026-01-01T10%3A00%3A00.123456789Z");
+  expect(of({})).toBe("v1/audit?limit=200");
+  expect(() => of({ since: "yesterday" })).toThrow("yesterday: want");
+  expect(() => of({ since: "999999999999d" })).toThrow();
 });
 
 test("a difference of configurations", () => {

@@ -17,7 +17,10 @@ import type {
   SetFirewallDefaultResponse,
   Vip,
 } from "../api/types.gen";
-import { short } from "../api/known";
+import { short, type Known } from "../api/known";
+import { actionsText } from "../network/entry";
+import type { Column } from "../ui/table";
+import { away, firewallRemarks, flowRemarks, hidden } from "./remarks";
 
 /** Field is a labelled field of a form. */
 export interface Field {
@@ -49,6 +52,8 @@ export interface Effect {
   effect: string;
   before?: unknown;
   after?: unknown;
+  /** remarks are what else is to be known of it. */
+  remarks?: string[];
 }
 
 export interface Request {
@@ -70,13 +75,15 @@ export interface Kind<T> {
   foreign: (v: T) => string;
   /** foreignApart: there are many of those, which are shown when asked for. */
   foreignApart?: boolean;
-  columns: Array<{ title: string; text: (v: T) => string; number?: boolean }>;
+  columns: Array<Column<T>>;
   fromForm: (f: Form) => T;
   toForm: (v: T) => Form;
   /** tidy leaves out what the controller gives. */
   tidy: (v: T) => T;
   add: (v: T[], dry: boolean) => Request[];
   added: (answers: unknown[], asked: T[], now: T[]) => Effect[];
+  /** remarks says what is odd about one that is to be added. */
+  remarks?: (v: T, known: Known, now: T[]) => string[];
   remove: (v: T, dry: boolean) => Request;
   removed: (answer: unknown, v: T) => Effect[];
 }
@@ -121,7 +128,7 @@ export const flows: Kind<FlowEntry> = {
   one: "flow rule",
   many: "flow rules",
   fields: [
-    { name: "dpid", label: "Switch", hint: "its number, such as 1 or 0000000000000001", type: "text", start: "", words: ["dpid", "switch"] },
+    { name: "dpid", label: "Switch", hint: "its number, such as 1 or 0000000000000001", type: "text", start: "", words: ["dpid", "switch", "datapath id"] },
     { name: "table", label: "Table", type: "number", start: "0", words: ["table"] },
     { name: "priority", label: "Priority", hint: "0 to 65535; the highest counts", type: "number", start: "32768", words: ["priority"] },
     { name: "match", label: "Match", hint: "FIELD=VALUE in each line, such as in_port=1; none is every packet", type: "lines", start: "", words: ["match", "field", "matches"] },
@@ -139,10 +146,11 @@ export const flows: Kind<FlowEntry> = {
     { title: "Rule", text: (f) => `${f.priority ?? 0} ${matchText(f.match, " ") || "every packet"}` },
     { title: "Switch", text: (f) => short(f.dpid) },
     { title: "Table", text: (f) => String(f.table ?? 0), number: true },
-    { title: "Actions", text: (f) => [...(f.actions ?? []), ...(f.goto_table ? [`goto ${f.goto_table}`] : [])].join(" ") || "drop" },
+    { title: "Actions", text: actionsText },
     { title: "Owner", text: (f) => f.owner ?? "" },
-    { title: "State", text: (f) => (f as { state?: string }).state ?? "" },
+    { title: "State", text: (f) => (f as { state?: string }).state ?? "", class: (f) => ((f as { state?: string }).state?.startsWith("failed") ? "bad" : "") },
   ],
+  remarks: flowRemarks,
   fromForm: (f) => {
     if (!(f.dpid ?? "").trim()) throw new FieldError("dpid", "name the switch");
     return given<FlowEntry>({
@@ -155,7 +163,7 @@ export const flows: Kind<FlowEntry> = {
     dpid: v.dpid ?? "", table: String(v.table ?? 0), priority: String(v.priority ?? 0), match: matchText(v.match, "\n"), actions: (v.actions ?? []).join("\n"),
     goto_table: String(v.goto_table ?? 0), idle_timeout: String(v.idle_timeout ?? 0), hard_timeout: String(v.hard_timeout ?? 0),
   }),
-  tidy: (v) => given(drop(v, "state", "packets", "bytes", "duration", "cookie", "owner", "flags")),
+  tidy: (v) => given(drop(v, "state", "packets", "bytes", "duration", "cookie", "owner", ...(v.flags === 1 ? ["flags"] : []))), // 1 is the controller's
   add: (list, dry) => [{ method: "POST", path: "v1/flows", body: { flows: list, dry_run: dry } }],
   added: (answers) =>
     (answers as AddFlowsResponse[]).flatMap((a) => (a.flows ?? []).map((w) => ({ what: place(w.flow), effect: w.state === "failed" ? `failed: ${w.reason}` : (w.effect ?? "") + (w.state ? `, ${w.state}${w.reason ? ": " + w.reason : ""}` : ""), before: w.replaces, after: w.flow }))),
@@ -166,6 +174,9 @@ export const flows: Kind<FlowEntry> = {
 /** behind tells of switches that have not confirmed. */
 const behind = (failures: FirewallFailure[] | undefined): Effect[] => (failures ?? []).map((f) => ({ what: `switch ${f.dpid}`, effect: `does not do so yet: ${f.text}` }));
 
+/** Covered is a rule, and the one that comes first for all of its packets. */
+type Covered = FirewallRule & { first?: string };
+
 export const firewall: Kind<FirewallRule> = {
   id: "firewall",
   one: "firewall rule",
@@ -175,13 +186,17 @@ export const firewall: Kind<FirewallRule> = {
     { name: "action", label: "Action", type: "choice", choices: ["deny", "allow"], start: "deny", words: ["action"] },
     { name: "priority", label: "Priority", hint: "0 to 65535; the highest decides", type: "number", start: "32768", words: ["priority"] },
     { name: "match", label: "Match", hint: "FIELD=VALUE in each line, such as tcp_dst=22; ports may be ranges", type: "lines", start: "", words: ["match", "field"] },
-    { name: "dpid", label: "Switch", hint: "empty: wherever packets enter the network", type: "text", start: "", words: ["dpid", "switch"] },
+    { name: "dpid", label: "Switch", hint: "empty: wherever packets enter the network", type: "text", start: "", words: ["dpid", "switch", "datapath id"] },
     { name: "vlan", label: "VLAN", hint: "0: any", type: "number", start: "0", words: ["vlan"] },
     { name: "tenant", label: "Tenant", hint: "whose packets it is about", type: "text", start: "", words: ["tenant"] },
     { name: "comment", label: "Comment", type: "text", start: "", words: ["comment"] },
   ],
   list: "v1/firewall/rules",
-  listed: (a) => (a as ListFirewallRulesResponse).rules ?? [],
+  listed: (a) => {
+    const rules = (a as ListFirewallRulesResponse).rules ?? [];
+    const first = hidden(rules);
+    return rules.map((r) => (first.has(r.id ?? "") ? { ...r, first: first.get(r.id ?? "") } : r));
+  },
   key: (r) => r.id ?? "",
   foreign: (r) => (r.id?.startsWith("config:") ? "it is a rule of the configuration: change it there" : ""),
   columns: [
@@ -191,7 +206,9 @@ export const firewall: Kind<FirewallRule> = {
     { title: "Match", text: (r) => matchText(r.match, " ") || "every packet" },
     { title: "Where", text: (r) => [r.dpid, r.tenant && `tenant ${r.tenant}`, r.vlan && `VLAN ${r.vlan}`].filter(Boolean).join(", ") || "everywhere" },
     { title: "Comment", text: (r) => r.comment ?? "" },
+    { title: "Decides", text: (r) => ((r as Covered).first === undefined ? "" : `never: ${(r as Covered).first} comes first`), class: () => "warn" },
   ],
+  remarks: firewallRemarks,
   fromForm: (f) =>
     given<FirewallRule>({
       id: (f.id ?? "").trim(), action: f.action, priority: number(f, "priority", 0, 65535), match: match(f, "match"), dpid: (f.dpid ?? "").trim(),
@@ -201,7 +218,7 @@ export const firewall: Kind<FirewallRule> = {
     id: v.id ?? "", action: v.action ?? "deny", priority: String(v.priority ?? 0), match: matchText(v.match, "\n"), dpid: v.dpid ?? "", vlan: String(v.vlan ?? 0),
     tenant: v.tenant ?? "", comment: v.comment ?? "",
   }),
-  tidy: (v) => given(drop(v, "number", "packets", "bytes")),
+  tidy: (v) => given(drop(v as Covered, "number", "packets", "bytes", "first")),
   add: (list, dry) => [{ method: "POST", path: "v1/firewall/rules", body: { rules: list, dry_run: dry } }],
   added: (answers, asked) =>
     (answers as AddFirewallRulesResponse[]).flatMap((a) => [
@@ -228,7 +245,7 @@ export const firewallDefaults: Kind<Default> = {
   one: "firewall default",
   many: "firewall defaults",
   fields: [
-    { name: "dpid", label: "Switch", hint: "empty: everywhere", type: "text", start: "", words: ["dpid", "switch"] },
+    { name: "dpid", label: "Switch", hint: "empty: everywhere", type: "text", start: "", words: ["dpid", "switch", "datapath id"] },
     { name: "action", label: "Action", hint: "of packets that no rule is about; block denies all, whatever the rules say; inherit: as everywhere", type: "choice", choices: ["allow", "deny", "block", "inherit"], start: "allow", words: ["action", "default"] },
   ],
   list: "v1/firewall/status",
@@ -237,6 +254,7 @@ export const firewallDefaults: Kind<Default> = {
     return [{ action: s.default_action }, ...(s.switches ?? []).filter((w) => w.own_default).map((w) => ({ dpid: w.dpid, action: w.default_action }))];
   },
   key: whose,
+  remarks: (d, known) => [away(d.dpid, known)].filter(Boolean),
   foreign: (d) => (d.dpid ? "" : "there is always one: set another in its place"),
   columns: [
     { title: "Where", text: (d) => (d.dpid ? `switch ${d.dpid}` : "everywhere") },
@@ -288,10 +306,14 @@ export const vips: Kind<Vip> = {
     { name: "pool", label: "Members", hint: "ADDRESS:PORT in each line, with @WEIGHT if it is not 1", type: "lines", start: "", words: ["member", "members", "pool"] },
     { name: "policy", label: "Policy", type: "choice", choices: ["weighted", "least", "hash"], start: "weighted", words: ["policy"] },
     { name: "check", label: "Check of members", type: "choice", choices: ["none", "tcp", "icmp", "arp"], start: "none", words: ["health", "kind"] },
+    { name: "interval_ms", label: "Check every (ms)", hint: "0: as usual, as with what follows", type: "number", start: "0", words: ["interval_ms", "interval"] },
+    { name: "timeout_ms", label: "Answer within (ms)", type: "number", start: "0", words: ["timeout_ms", "timeout"] },
+    { name: "rise", label: "Up after answers", type: "number", start: "0", words: ["rise"] },
+    { name: "fall", label: "Down after silences", type: "number", start: "0", words: ["fall"] },
     { name: "stickiness", label: "Stickiness (s)", hint: "0: none", type: "number", start: "0", words: ["stickiness"] },
     { name: "idle_timeout", label: "Idle timeout (s)", hint: "of a connection; 0: as usual", type: "number", start: "0", words: ["idle_timeout"] },
     { name: "vlan", label: "VLAN", hint: "0: untagged", type: "number", start: "0", words: ["vlan"] },
-    { name: "mac", label: "Ethernet address", hint: "by which clients reach it; made up if empty", type: "text", start: "", words: ["mac"] },
+    { name: "mac", label: "Ethernet address", hint: "by which clients reach it; made up if empty", type: "text", start: "", words: ["mac", "ethernet address"] },
   ],
   list: "v1/balancer/vips",
   listed: (a) => (a as ListVipsResponse).vips ?? [],
@@ -310,12 +332,12 @@ export const vips: Kind<Vip> = {
     if (!(f.name ?? "").trim()) throw new FieldError("name", "give it a name");
     return given<Vip>({
       name: f.name.trim(), address: (f.address ?? "").trim(), protocol: f.protocol, port: number(f, "port", 0, 65535), pool: items(f.pool ?? "").map(member), policy: f.policy,
-      health: f.check && f.check !== "none" ? { kind: f.check } : undefined, stickiness: number(f, "stickiness", 0, 604800), idle_timeout: number(f, "idle_timeout", 0, 65535), vlan: number(f, "vlan", 0, 4094), mac: (f.mac ?? "").trim(),
+      health: f.check && f.check !== "none" ? given({ kind: f.check, interval_ms: number(f, "interval_ms", 0, 4294967295), timeout_ms: number(f, "timeout_ms", 0, 4294967295), rise: number(f, "rise", 0, 4294967295), fall: number(f, "fall", 0, 4294967295) }) : undefined, stickiness: number(f, "stickiness", 0, 604800), idle_timeout: number(f, "idle_timeout", 0, 65535), vlan: number(f, "vlan", 0, 4094), mac: (f.mac ?? "").trim(),
     });
   },
   toForm: (v) => ({
     name: v.name ?? "", address: v.address ?? "", protocol: v.protocol ?? "tcp", port: String(v.port ?? 0), pool: (v.pool ?? []).map(memberText).join("\n"), policy: v.policy ?? "weighted",
-    check: v.health?.kind ?? "none", stickiness: String(v.stickiness ?? 0), idle_timeout: String(v.idle_timeout ?? 0), vlan: String(v.vlan ?? 0), mac: v.shadow ? "" : (v.mac ?? ""),
+    check: v.health?.kind ?? "none", ...Object.fromEntries((["interval_ms", "timeout_ms", "rise", "fall"] as const).map((n) => [n, String(v.health?.[n] ?? 0)])), stickiness: String(v.stickiness ?? 0), idle_timeout: String(v.idle_timeout ?? 0), vlan: String(v.vlan ?? 0), mac: v.shadow ? "" : (v.mac ?? ""),
   }),
   tidy: (v) =>
     given({
@@ -329,15 +351,17 @@ export const vips: Kind<Vip> = {
   removed: (answer, v) => [{ what: `virtual IP ${v.name}`, effect: (answer as DeleteVipResponse).deleted ? "deleted" : "absent", before: v }],
 };
 
+function tooLarge(key: string): never {
+  throw new Error(`the number of ${key} is too large to be kept exactly: write it as text, in quotes`);
+}
+
 /** objects reads the JSON of one or several. */
 export function objects<T>(text: string): T[] {
   let v: unknown;
-  // Numbers that JavaScript cannot hold stay as they are written: the controller reads them as text, too.
-  const exact = (_: string, x: unknown, at?: { source?: string }) => (typeof x === "number" && Math.abs(x) > Number.MAX_SAFE_INTEGER ? (at?.source ?? x) : x);
   try {
-    v = JSON.parse(text, exact);
+    v = JSON.parse(text, (key, x: unknown) => (typeof x === "number" && Number.isInteger(x) && !Number.isSafeInteger(x) ? tooLarge(key) : x));
   } catch (err) {
-    throw new Error(`this is not JSON: ${(err as Error).message}`);
+    throw err instanceof SyntaxError ? new Error(`this is not JSON: ${err.message}`) : err;
   }
   const list = Array.isArray(v) ? v : [v];
   if (list.length === 0 || list.some((o) => typeof o !== "object" || o === null || Array.isArray(o))) throw new Error("want an object, or a list of objects");

@@ -42,22 +42,24 @@ export function configChange(c: ConfigChange): string {
   return `${c.section}.${c.key}: ${what}${effect}${c.worker ? ` (worker ${c.worker})` : ""}`;
 }
 
-/** auditPath is the path of the audit log with filters; ago is as 15m, 2h, 1d or a time. */
-export function auditPath(f: { who: string; method: string; since: string; limit: string }, now: number): string {
-  const query = new URLSearchParams();
-  for (const name of ["who", "method", "limit"] as const) if (f[name].trim()) query.set(name, f[name].trim());
-  const since = sinceTime(f.since.trim(), now);
-  if (since) query.set("since", since);
-  return "v1/audit" + (query.size > 0 ? "?" + query.toString() : "");
+/** auditPage is how many records of the audit log are read at once. */
+export const auditPage = 200;
+
+/** auditPath is the path of the audit log with filters; times are as 15m, 2h, 1d (ago) or a time. */
+export function auditPath(f: { who: string; method: string; since: string; before: string }, now: number): string {
+  const query = new URLSearchParams({ limit: String(auditPage) });
+  for (const name of ["who", "method"] as const) if (f[name].trim()) query.set(name, f[name].trim());
+  for (const name of ["since", "before"] as const) if (f[name].trim()) query.set(name, timeOf(f[name].trim(), now));
+  return "v1/audit?" + query.toString();
 }
 
-function sinceTime(text: string, now: number): string {
-  if (!text) return "";
+function timeOf(text: string, now: number): string {
   const ago = /^(\d+)\s*([smhd])$/.exec(text);
   if (ago) return new Date(now - Number(ago[1]) * { s: 1e3, m: 6e4, h: 36e5, d: 864e5 }[ago[2] as "s"]!).toISOString();
   const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new Error(`${text}: want 15m, 2h, 1d or a time such as 2026-01-31T12:00:00Z`);
-  return new Date(at).toISOString();
+  if (Number.isNaN(at)) throw new Error(`${text}: want 15m, 2h, 1d or a time such as 2026-01-31 12:00`);
+  // The controller's own times are finer than those of JavaScript.
+  return /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(text) ? text : new Date(at).toISOString();
 }
 
 /** sorted returns a value whose objects have their names in order, so that equal ones are the same JSON. */

@@ -25,12 +25,14 @@ export function keepFocus(): () => void {
   };
 }
 
-/** opener returns a function that gives the focus back to what has it, or had it last; to the page if that is gone. */
+/** opener returns a function that gives the focus back to what has it, or had it last: at once, or when that is enabled again; to the
+ * page if that is gone. */
 export function opener(): () => void {
-  const before = nowhere() || document.activeElement === document.querySelector("#main") ? last : (document.activeElement as HTMLElement);
-  return () => {
+  const main = () => document.querySelector<HTMLElement>("#main");
+  const before = nowhere() || document.activeElement === main() ? last : (document.activeElement as HTMLElement);
+  return function back(tries = 100) {
     if (before && usable(before)) before.focus();
-    else if (before?.isConnected && before.matches(":disabled")) [last, disabled] = [before, before]; // once it is enabled
-    else document.querySelector<HTMLElement>("#main")?.focus();
+    else if (before?.isConnected && before.matches(":disabled") && tries > 0) setTimeout(() => nowhere() && back(tries - 1), 100);
+    else main()?.focus();
   };
 }

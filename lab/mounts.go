@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // The names of network namespaces are mounts. A process may run among mounts
@@ -57,20 +58,16 @@ func (h home) do(fn func() error) error {
 	if h.file == nil {
 		return fn()
 	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for good: this thread ends with the goroutine
+	return ownthread.Do(func() error {
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
 			err = unix.Setns(int(h.file.Fd()), unix.CLONE_NEWNS)
 		}
 		if err != nil {
-			done <- fmt.Errorf("enter the mount namespace of the calling shell: %w", err)
-			return
+			return fmt.Errorf("enter the mount namespace of the calling shell: %w", err)
 		}
-		done <- fn()
-	}()
-	return <-done
+		return fn()
+	})
 }
 
 // errHiddenMounts says that the names of a lab's namespaces would be seen by

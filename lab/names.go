@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
@@ -88,14 +89,10 @@ func (s *state) inHost(host string, fn func() error) error {
 
 // inSpace is inHost for a host or switch in a namespace of that name.
 func (s *state) inSpace(space, host string, fn func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // for good: this thread ends with the goroutine
-		err := s.enterSpace(space, host)
-		if err == nil {
-			err = fn()
+	return ownthread.Do(func() error {
+		if err := s.enterSpace(space, host); err != nil {
+			return err
 		}
-		done <- err
-	}()
-	return <-done
+		return fn()
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // netnsDir is where ip-netns(8) keeps named namespaces.
@@ -44,23 +46,18 @@ func (h home) prepareNetnsDir() error {
 // onThread runs fn on a thread of its own whose namespace fn may change; the
 // thread goes on only if its namespace can be restored.
 func onThread(fn func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
+	return ownthread.Do(func() error {
 		home, err := netns.Get()
 		if err != nil {
-			done <- fmt.Errorf("open this thread's network namespace: %w", err)
-			runtime.UnlockOSThread()
-			return
+			return fmt.Errorf("open this thread's network namespace: %w", err)
 		}
 		defer home.Close()
 		err = fn()
 		if netns.Set(home) == nil {
 			runtime.UnlockOSThread()
-		} // else the thread ends with this goroutine
-		done <- err
-	}()
-	return <-done
+		}
+		return err
+	})
 }
 
 // inNetns runs fn on a thread in the named namespace. Processes and sockets

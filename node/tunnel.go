@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // Tunnels end in the bridge, and their outer packets are routed by the node: out
@@ -258,7 +259,11 @@ func (k *keeping) pave(ctx context.Context, tunnels []tunnel) error {
 
 // inNamespace does something with a handle of a namespace, and in it.
 func inNamespace(name string, do func(*netlink.Handle, netns.NsHandle) error) error {
-	runtime.LockOSThread() // it ends with this goroutine, unless it is in its own namespace again
+	return ownthread.Do(func() error { return within(name, do) })
+}
+
+// within is inNamespace on a thread that may end.
+func within(name string, do func(*netlink.Handle, netns.NsHandle) error) error {
 	own, err := netns.Get()
 	if err != nil {
 		return err

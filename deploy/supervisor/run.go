@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // run is one run of a process, from its start, or its adoption, to its end.
@@ -161,7 +162,7 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 			unix.Close(attr.Sys.CgroupFD)
 		}
 	}
-	onOwnThread(start)
+	ownthread.Run(start)
 	if err != nil {
 		return identity{}, nil, un, err
 	}
@@ -180,25 +181,6 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 	}
 	id.started = st.started
 	return id, os.NewFile(uintptr(fd), "pidfd"), un, nil
-}
-
-// onOwnThread runs f on an operating-system thread that ends with f, so that
-// f's changes to the thread do not outlast it. It never uses the first thread
-// of the process, which cannot end and owns the memory.
-func onOwnThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			defer runtime.UnlockOSThread()
-			onOwnThread(f)
-			close(done)
-			return
-		}
-		f()
-		close(done) // without unlocking: the thread ends
-	}()
-	<-done
 }
 
 // openFor makes a new process start in a cgroup of v2.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/ownthread"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -199,20 +199,15 @@ func parseArrived(text string) (n int, err error) {
 
 // within runs f on a thread in a named network namespace.
 func within(name string, f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return ownthread.Do(func() error {
 		ns, err := os.Open(filepath.Join("/run/netns", name))
 		if err != nil {
-			done <- fmt.Errorf("network namespace %s: %w", name, err)
-			return
+			return fmt.Errorf("network namespace %s: %w", name, err)
 		}
 		defer ns.Close()
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter network namespace %s: %w", name, err)
-			return
+			return fmt.Errorf("enter network namespace %s: %w", name, err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }

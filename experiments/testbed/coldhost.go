@@ -8,12 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/internal/ownthread"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -113,20 +113,15 @@ func echo(fd int, to netip.Addr, seq uint16) (time.Duration, error) {
 
 // within runs f on a thread in a named network namespace.
 func within(netns string, f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return ownthread.Do(func() error {
 		ns, err := os.Open(filepath.Join("/run/netns", netns))
 		if err != nil {
-			done <- fmt.Errorf("network namespace %s: %w", netns, err)
-			return
+			return fmt.Errorf("network namespace %s: %w", netns, err)
 		}
 		defer ns.Close()
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter network namespace %s: %w", netns, err)
-			return
+			return fmt.Errorf("enter network namespace %s: %w", netns, err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }

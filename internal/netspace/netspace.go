@@ -14,12 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/ownthread"
 	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
@@ -126,22 +126,12 @@ func socket(ctx context.Context, r request) (*os.File, error) {
 
 // open opens the socket, on a thread that ends with it: no other work may ever
 // find itself in the namespace.
-func open(ctx context.Context, r request) (*os.File, error) {
+func open(ctx context.Context, r request) (file *os.File, err error) {
 	if !name.MatchString(r.Namespace) {
 		return nil, fmt.Errorf("%.80q is not the name of a network namespace", r.Namespace)
 	}
-	type result struct {
-		file *os.File
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so the thread ends with this function
-		f, err := openHere(ctx, r)
-		done <- result{f, err}
-	}()
-	x := <-done
-	return x.file, x.err
+	ownthread.Run(func() { file, err = openHere(ctx, r) })
+	return file, err
 }
 
 func openHere(ctx context.Context, r request) (*os.File, error) {

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
 // coldHost is a host that takes a new Ethernet and IPv4 address for each run:
@@ -28,22 +29,17 @@ func coldIP(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 99, byte(n >>
 
 // within runs f on a thread in the host's namespace.
 func (h coldHost) within(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return ownthread.Do(func() error {
 		ns, err := netns.GetFromName(h.netns)
 		if err != nil {
-			done <- fmt.Errorf("network namespace %s: %w", h.netns, err)
-			return
+			return fmt.Errorf("network namespace %s: %w", h.netns, err)
 		}
 		defer ns.Close()
 		if err := netns.Set(ns); err != nil {
-			done <- fmt.Errorf("enter network namespace %s: %w", h.netns, err)
-			return
+			return fmt.Errorf("enter network namespace %s: %w", h.netns, err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // quiet turns IPv6 off, whose chatter would be heard.

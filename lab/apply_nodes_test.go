@@ -125,6 +125,7 @@ func TestApplyNodesCompletes(t *testing.T) {
 	t.Parallel()
 	l := upForTest(t, parsed(t, appliedNodes, nil), Options{Weft: testprogram.Weft(t)})
 	router := strings.Replace(moreNodes, "name: pe3, kind: hybrid", "name: pe3, kind: router", 1)
+	router = strings.Replace(router, "{a: pe1, b: cr1}", "{a: pe1, b: cr1, mtu: 1400}", 1)
 	for _, step := range []struct {
 		at          int
 		cut, text   string
@@ -151,6 +152,9 @@ func TestApplyNodesCompletes(t *testing.T) {
 		}
 		awaitNodes(t, now, "routed", routed)
 		awaitPing(t, now, "ce1", "ce2", true)
+		if step.text != router { // no port has the smaller MTU
+			wantPing(t, now, "ce1", "ce2", PingOptions{Count: 1, Size: 1472}, 1, 1)
+		}
 		if step.three {
 			awaitPing(t, now, "ce3", "ce2", false)
 		}

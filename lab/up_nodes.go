@@ -93,7 +93,6 @@ func (s *state) dressNode(n *labNode) error {
 		return err
 	}
 	defer switches.Close()
-	var internal []string
 	err = withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
 		if err := setAddresses(h, "lo", netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)); err != nil {
 			return err
@@ -106,7 +105,6 @@ func (s *state) dressNode(n *labNode) error {
 				if err := h.LinkAdd(v); err != nil {
 					return fmt.Errorf("make the internal port %s: %w", p.Interface, err)
 				}
-				internal = append(internal, p.InternalInterface)
 			}
 			if p.InternalInterface == "" {
 				continue // bringUp has
@@ -121,13 +119,19 @@ func (s *state) dressNode(n *labNode) error {
 		return err
 	}
 	return withLinks(s.ovsOf(n.Name).netns, func(h *netlink.Handle) error {
-		for _, iface := range internal {
-			l, err := h.LinkByName(iface)
+		for _, p := range n.routed() {
+			if p.InternalInterface == "" {
+				continue
+			}
+			l, err := h.LinkByName(p.InternalInterface)
 			if err == nil {
 				err = h.LinkSetUp(l)
 			}
+			if err == nil && l.Attrs().MTU != p.MTU { // it was another
+				err = h.LinkSetMTU(l, p.MTU)
+			}
 			if err != nil {
-				return fmt.Errorf("set %s up: %w", iface, err)
+				return fmt.Errorf("set %s up: %w", p.InternalInterface, err)
 			}
 		}
 		return nil

@@ -75,7 +75,8 @@ func wholeLab(t *Topology) any {
 		Routing     Routing  `json:"routing,omitzero"`
 		Control     Control  `json:"control,omitzero"`
 		OVS         string   `json:"ovs,omitempty"`
-	}{t.Controllers, t.Routing, t.Control, t.OVS}
+		Names       []Name   `json:"names,omitempty"`
+	}{t.Controllers, t.Routing, t.Control, t.OVS, t.Names}
 }
 
 // sayAnew says of switches which cannot become what they are to be.
@@ -177,7 +178,11 @@ func properties(part any) (all []property) {
 			all = append(all, programProperties(value)...)
 			continue
 		}
-		all = append(all, property{fmt.Sprint(key), asWritten(value)})
+		text := asWritten(value)
+		if key == "ipv4" && text == NoIPv4().String() || key == "ipv6" && text == NoIPv6().String() {
+			text = Absent
+		}
+		all = append(all, property{fmt.Sprint(key), text})
 	}
 	return all
 }

@@ -63,6 +63,14 @@ func TestCompare(t *testing.T) {
 			[]string{"- link s2:3-s3:2"},
 		},
 		"moved": {[]string{"h3, switch: s3", "h3, switch: s1"}, []string{"host h3: switch from s3 to s1", "host h3: port from 1 to 3"}},
+		"no address": {
+			[]string{"{name: h2, switch: s2}", "{name: h2, switch: s2, ipv6: none}"},
+			[]string{"host h2: ipv6 from fd00::2/64 to none"},
+		},
+		"names": {
+			[]string{"switches:", "names: [{name: x, addresses: [192.0.2.1]}]\nswitches:"},
+			[]string{`lab compared: names from none to [{"name":"x","addresses":["192.0.2.1"]}]`},
+		},
 		"a controller": {
 			[]string{"switches:", "controller: none\nswitches:"},
 			[]string{"lab compared: controller from tcp:127.0.0.1:6653 to none"},

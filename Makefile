@@ -87,10 +87,12 @@ soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
 # What takes longer than make test may: every fault over every transport, what
-# builds the program anew, the tests of the whole system over the plan single as well, replicas and
-# partitions of the store, 300 schedules in virtual time, and the fuzzers.
+# builds the program anew, a hundred files applied to labs, the tests of the whole system
+# over the plan single as well, replicas and partitions of the store, 300 schedules in
+# virtual time, and the fuzzers.
 test-long: setup build lint loom-test
 	go test -tags long -timeout 20m -run TestExampleService ./docs
+	$(TEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
 	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
 	$(MAKE) --no-print-directory virtual

@@ -32,3 +32,23 @@ func TestReadLog(t *testing.T) {
 		t.Errorf("role %v", role)
 	}
 }
+
+// TestScrub: what looks like a secret is left out, and nothing else.
+func TestScrub(t *testing.T) {
+	made := madePrefix + strings.Repeat("aB3-_", 9)[:43]
+	for text, want := range map[string]string{
+		"token=abc":                                "token=" + redacted,
+		"tls=false token=true key=\"\" x=1":        "tls=false token=true key=\"\" x=1",
+		`Authorization: Bearer ` + made + ` x`:     "Authorization: Bearer " + redacted + " x",
+		"send it as Authorization: Bearer TOKEN":   "send it as Authorization: Bearer TOKEN",
+		"who " + made + ", again":                  "who " + madePrefix + redacted + ", again",
+		"metric weft_southbound_messages_total":    "metric weft_southbound_messages_total",
+		"dial nats://weft:s3cret@10.0.0.1:4222: x": "dial nats://weft:" + redacted + "@10.0.0.1:4222: x",
+		"at http://127.0.0.1:8181/x":               "at http://127.0.0.1:8181/x",
+		`k -----BEGIN EC PRIVATE KEY-----\nMHcCAQEE+/=\n-----END EC PRIVATE KEY-----`: `k -----BEGIN EC PRIVATE KEY-----` + redacted + `-----END EC PRIVATE KEY-----`,
+	} {
+		if got := scrub(text); got != want {
+			t.Errorf("%s\n became %s\n want   %s", text, got, want)
+		}
+	}
+}

@@ -32,8 +32,29 @@ func secretNames() []string {
 // third part is the value.
 var secretText = regexp.MustCompile(`(?i)("?\b[a-z0-9_.-]*(?:token|secret|password|passphrase|key|credentials)"?)(\s*[:=]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}\n]+)`)
 
+// plainText matches what an assignment to such a name may hold that is no secret.
+var plainText = regexp.MustCompile(`(?i)^["']?(?:true|false|0|)["']?$`)
+
+// bareSecret matches secrets without a name: what a client shows, tokens that weft
+// token makes, and private keys, also where a line break is written as \n. The
+// first part stays. urlSecret matches passwords in addresses.
+var (
+	bareSecret = regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{16,}|(\b` + madePrefix + `)[a-z0-9_-]{43}\b|(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:[a-z0-9+/=\s]|\\n)*`)
+	urlSecret  = regexp.MustCompile(`(://[^\s/@:"]*:)[^\s/@"]+@`)
+)
+
 // scrub removes secrets from a text.
-func scrub(text string) string { return secretText.ReplaceAllString(text, "${1}${2}"+redacted) }
+func scrub(text string) string {
+	text = secretText.ReplaceAllStringFunc(text, func(found string) string {
+		part := secretText.FindStringSubmatch(found)
+		if plainText.MatchString(part[3]) {
+			return found
+		}
+		return part[1] + part[2] + redacted
+	})
+	text = bareSecret.ReplaceAllString(text, "${1}${2}${3}"+redacted)
+	return urlSecret.ReplaceAllString(text, "${1}"+redacted+"@")
+}
 
 // clip shortens a text.
 func clip(text string, most int) string {

@@ -77,6 +77,7 @@ type Server struct {
 type run struct {
 	record
 	dir  string
+	kept error              // why its record could not be written; nil if it was
 	stop context.CancelFunc // of one that works
 	gone chan struct{}      // closed when it has ended for good
 }
@@ -166,7 +167,9 @@ func (s *Server) Run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 			case <-s.wake:
+			case <-time.After(keepAgain):
 			}
+			s.keepLate()
 			continue
 		}
 		s.work(ctx, r)
@@ -233,11 +236,34 @@ func (s *Server) work(ctx context.Context, r *run) {
 	close(r.gone)
 }
 
-// keep writes the record of a run. Locked.
+// keepAgain is how soon a record is written again that could not be written.
+const keepAgain = 10 * time.Second
+
+// keep writes the record of a run; where there is no room, later. Locked.
 func (s *Server) keep(r *run) {
-	if err := r.save(r.dir); err != nil {
-		s.Log.Error("a run could not be kept", "run", r.Run, "error", err)
+	before := r.kept
+	if r.kept = r.save(r.dir); r.kept != nil && before == nil {
+		s.Log.Error("a run could not be kept, which is tried again", "run", r.Run, "error", r.kept)
 	}
+}
+
+// keepLate writes the records that could not be written.
+func (s *Server) keepLate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
+		if r.kept != nil {
+			s.keep(r)
+		}
+	}
+}
+
+// disk returns an error of writing with its kind.
+func disk(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return api.Errorf(codes.ResourceExhausted, "%w: make room there, such as by deleting runs", err)
+	}
+	return err
 }
 
 // add puts a run behind those that wait, and removes the oldest that have ended
@@ -267,10 +293,10 @@ func (s *Server) add(rec record) (*run, error) {
 	rec.Run, rec.State, rec.Created = fmt.Sprintf("%s.%d", rec.Experiment, s.last), waiting, stamp(time.Now())
 	r := &run{record: rec, dir: filepath.Join(s.folder(), rec.Run), gone: make(chan struct{})}
 	if err := os.Mkdir(r.dir, 0o755); err != nil {
-		return nil, err
+		return nil, disk(err)
 	}
 	if err := r.save(r.dir); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(r.dir))
+		return nil, disk(errors.Join(err, os.RemoveAll(r.dir)))
 	}
 	s.runs = append(s.runs, r)
 	select {

@@ -324,3 +324,44 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("delete: %v", err)
 	}
 }
+
+// TestNoRoom: where a record cannot be written, a new run is refused, and one that
+// was cancelled stays so once there is room, also after a restart.
+func TestNoRoom(t *testing.T) {
+	dir := t.TempDir()
+	s, end := serve(t, dir)
+	run := begin(t, s, "slow", false)
+	until(t, s, run, func(r *api.ExperimentRun) bool { return r.State == running })
+	full := filepath.Join(dir, "runs", run, recordFile+".new")
+	if err := os.Mkdir(full, 0o755); err != nil { // nothing can be written there
+		t.Fatal(err)
+	}
+	r, err := s.CancelExperimentRun(t.Context(), &api.CancelExperimentRunRequest{Run: run})
+	if err != nil || r.State != cancelled {
+		t.Fatal(r, err)
+	}
+	if on, err := readRecord(filepath.Join(dir, "runs", run)); err != nil || on.State != running {
+		t.Fatalf("on the disk: %v %v", on, err)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	s.wake <- struct{}{} // instead of waiting
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		on, err := readRecord(filepath.Join(dir, "runs", run))
+		if err == nil && on.State == cancelled {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("on the disk: %v %v", on, err)
+		}
+	}
+	end()
+	s, _ = serve(t, dir)
+	if d := until(t, s, run, func(*api.ExperimentRun) bool { return true }); d.Run.State != cancelled {
+		t.Errorf("after a restart: %v", d.Run)
+	}
+	if err := disk(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}); api.KindOf(err) != codes.ResourceExhausted {
+		t.Errorf("a full disk: %v", err)
+	}
+}

@@ -69,7 +69,7 @@ var table = []row{
 	{"internal/document", nil, []string{yaml}},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
 	{"internal/northbound", []string{"internal/localsocket"}, nil},
-	{"internal/machineservice", []string{"internal/localsocket"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/net/netutil"}},
+	{"internal/machineservice", []string{"internal/localsocket", "internal/northbound"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/net/netutil"}},
 	{"internal/resend", nil, []string{"golang.org/x/sys/"}},
 	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},
 	{"internal/netspace", []string{"internal/ownthread", "internal/rootpart"}, []string{"golang.org/x/sys/"}},

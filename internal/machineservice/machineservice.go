@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // Headers in which the gateway says who makes a request, and with which role.
@@ -191,7 +192,7 @@ func Refuse(w http.ResponseWriter, err error) {
 	body, _ := json.Marshal(struct { // of two plain fields: cannot fail
 		Code    int    `json:"code"`
 		Message string `json:"message"`
-	}{int(st.Code()), st.Message()})
+	}{int(st.Code()), northbound.Shortened(st.Message())})
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(runtime.HTTPStatusFromCode(st.Code()))
 	_, _ = io.WriteString(w, string(body)+"\n") // the client is gone if it fails

@@ -290,7 +290,7 @@ func TestCVE_2018_1000163_NoScript(t *testing.T) {
 	if _, built := loom.Files(); built {
 		policy = pagePolicy // scripts of its own files alone
 	}
-	for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"} {
+	for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"} {
 		if got, _, _ := strings.Cut(resp.Header.Get(name), " 'nonce-"); got != want {
 			t.Errorf("%s: %q; want %q", name, got, want)
 		}

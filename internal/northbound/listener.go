@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -50,12 +51,31 @@ const vanished = time.Minute
 // tcpUserTimeout is TCP_USER_TIMEOUT (tcp(7)), which syscall lacks.
 const tcpUserTimeout = 18
 
-// client identifies the owner of a connection as far as it is known at accept:
+// Client identifies the owner of a connection as far as it is known at accept:
 // the user, within this machine, or else the address (Address).
-type client struct {
+type Client struct {
 	address netip.Addr
 	local   bool
 	uid     int
+}
+
+// ClientAt returns the client at an address, HOST:PORT, of which no more is known.
+func ClientAt(from string) Client { return Client{address: Address(from)} }
+
+// ClientOf returns the client that made a request from an address.
+func ClientOf(ctx context.Context, from string) Client {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		return c.share.of // which never changes
+	}
+	return ClientAt(from)
+}
+
+// String names the client (fmt.Stringer).
+func (c Client) String() string {
+	if c.local {
+		return fmt.Sprintf("user %d of this machine", c.uid)
+	}
+	return c.address.String()
 }
 
 // Listener is a listener for an http.Server. When it is full, in all or for one
@@ -77,12 +97,12 @@ type Listener struct {
 	all     queues
 	low     int // octets of clients below Operator
 	octets  int
-	clients map[client]*share
+	clients map[Client]*share
 }
 
 // share is what one client uses.
 type share struct {
-	of     client
+	of     Client
 	queues queues
 	octets int
 }
@@ -102,7 +122,7 @@ func Listen(l net.Listener, limits Limits) *Listener {
 		}
 	}
 	x := &Listener{
-		Listener: localsocket.Peers(l), limits: limits, patience: patience, done: make(chan struct{}), freed: make(chan struct{}, 1), clients: map[client]*share{},
+		Listener: localsocket.Peers(l), limits: limits, patience: patience, done: make(chan struct{}), freed: make(chan struct{}, 1), clients: map[Client]*share{},
 	}
 	x.close = sync.OnceValue(func() error {
 		close(x.done)
@@ -152,14 +172,14 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // recognize returns the owner of a connection, and sets its rank until it
 // authenticates.
-func (l *Listener) recognize(c *conn) client {
+func (l *Listener) recognize(c *conn) Client {
 	remote, local := Address(c.RemoteAddr().String()), Address(c.LocalAddr().String())
-	from := client{address: remote}
+	from := Client{address: remote}
 	if !remote.IsLoopback() && remote != local {
 		return from
 	}
 	if uid, err := localsocket.UserAt(c.RemoteAddr()); err == nil {
-		from = client{local: true, uid: uid}
+		from = Client{local: true, uid: uid}
 		c.rank = l.limits.Newcomer(uid)
 	}
 	return from
@@ -167,7 +187,7 @@ func (l *Listener) recognize(c *conn) client {
 
 // admit accepts a connection; it may close another one for it. If it cannot, it
 // returns how long to wait; 0: there is no room.
-func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
+func (l *Listener) admit(c *conn, from Client) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

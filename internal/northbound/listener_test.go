@@ -250,7 +250,7 @@ func (s *site) held() int {
 // Where nothing can go, requests are refused with what the limit is; a single
 // one may exceed it.
 func TestFull(t *testing.T) {
-	l := &Listener{limits: Limits{Octets: 1000, OctetsPerClient: 600, Closed: func() {}}, clients: map[client]*share{}, freed: make(chan struct{}, 1)}
+	l := &Listener{limits: Limits{Octets: 1000, OctetsPerClient: 600, Closed: func() {}}, clients: map[Client]*share{}, freed: make(chan struct{}, 1)}
 	visit := func(s *share, rank Rank) *Visit {
 		c := &conn{listener: l, share: s, rank: rank, requests: 1}
 		c.state = busy

@@ -43,8 +43,8 @@ type Config struct {
 	// Users are others of this machine, by name or number, and their roles when
 	// they come without a token: read, operate or admin.
 	Users map[string]string `yaml:"users"`
-	// WrongTokensPerMinute bounds the wrong tokens that are looked at of one
-	// address in a minute.
+	// WrongTokensPerMinute bounds the wrong tokens that are looked at in a minute
+	// of one address or, from this machine, of one user.
 	WrongTokensPerMinute int `yaml:"wrong_tokens_per_minute"`
 	// AuditSize is the size of a file of the audit log, in octets, at which the
 	// next is begun.

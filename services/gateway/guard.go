@@ -180,7 +180,7 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 	case asked && token == "":
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)" + g.orCertificate}
 	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
-		who, no := g.identify(r.RemoteAddr, token)
+		who, no := g.identify(r, token)
 		if no == nil || !byCookie || no.kind != codes.Unauthenticated {
 			return who, no
 		}
@@ -224,9 +224,10 @@ func (g *guard) local(r *http.Request) (caller, *denied) {
 type fromKey struct{}
 
 // identify returns the caller of a token.
-func (g *guard) identify(from, token string) (caller, *denied) {
+func (g *guard) identify(r *http.Request, token string) (caller, *denied) {
+	from := northbound.ClientOf(r.Context(), r.RemoteAddr)
 	if wait := g.throttle.wait(from, token); wait > 0 {
-		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", northbound.Address(from), wait.Seconds()+1), wait}
+		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", from, wait.Seconds()+1), wait}
 	}
 	who := caller{}
 	if sum := sha256.Sum256([]byte(token)); g.tokens.right(sum) {

@@ -137,3 +137,19 @@ func TestOtherUsersOnlyRead(t *testing.T) {
 		}
 	}
 }
+
+// A user of this machine who guesses tokens keeps no other one from signing in.
+func TestGuessesAreAUsersOwn(t *testing.T) {
+	s := serve(t, func(c *Config) { c.OpenLoopback, c.WrongTokensPerMinute = false, 3 })
+	url, right := "http://"+s.address+sessionPath, s.made(t, "alice", "read")
+	guesser := as(t, stranger)
+	for i := range 5 {
+		want := map[bool]int{true: 401, false: 429}[i < 3]
+		if got, text := ask(t, guesser, "POST", url, `{"token":"guess-guess-guess-`+strconv.Itoa(i)+`"}`); got != want || want == 429 && !strings.Contains(text, "user 65533") {
+			t.Errorf("guess %d: %d %s, want %d", i, got, text, want)
+		}
+	}
+	if got, text := ask(t, as(t, stranger-1), "POST", url, `{"token":"`+right+`"}`); got != 200 {
+		t.Errorf("another user signs in: %d %s", got, text)
+	}
+}

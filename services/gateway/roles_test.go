@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // A method whose name says that it reads is no change, and one whose name says
@@ -274,24 +275,24 @@ func TestThrottle(t *testing.T) {
 	now := time.Now()
 	th := newThrottle(6, func() time.Time { return now })
 	for i := range 6 {
-		if d := th.wait("[2001:db8::1]:99", "x"); d != 0 {
+		if d := th.wait(northbound.ClientAt("[2001:db8::1]:99"), "x"); d != 0 {
 			t.Fatalf("%d: wait %v", i, d)
 		}
-		th.tried(fmt.Sprintf("[2001:db8::%x]:1", i), fmt.Sprint(i), false) // one network, one peer
-		th.tried("[2001:db8::1]:1", "0", false)                            // no further guess
+		th.tried(northbound.ClientAt(fmt.Sprintf("[2001:db8::%x]:1", i)), fmt.Sprint(i), false) // one network, one peer
+		th.tried(northbound.ClientAt("[2001:db8::1]:1"), "0", false)                            // no further guess
 	}
-	if d := th.wait("[2001:db8::77]:99", "x"); d <= 9*time.Second || d > 10*time.Second {
+	if d := th.wait(northbound.ClientAt("[2001:db8::77]:99"), "x"); d <= 9*time.Second || d > 10*time.Second {
 		t.Errorf("wait %v, want 10 s", d)
 	}
-	if d := th.wait("192.0.2.1:99", "x"); d != 0 {
+	if d := th.wait(northbound.ClientAt("192.0.2.1:99"), "x"); d != 0 {
 		t.Errorf("another address waits %v", d)
 	}
 	now = now.Add(11 * time.Second)
-	if d := th.wait("[2001:db8::1]:99", "x"); d != 0 {
+	if d := th.wait(northbound.ClientAt("[2001:db8::1]:99"), "x"); d != 0 {
 		t.Errorf("after 11 s: wait %v", d)
 	}
 	for i := range 2 * peersMax {
-		th.tried(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), "x", false)
+		th.tried(northbound.ClientAt(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), "x", false)
 	}
 	if len(th.peers) > peersMax {
 		t.Errorf("%d addresses are remembered", len(th.peers))

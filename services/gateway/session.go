@@ -84,7 +84,7 @@ func (g *guard) session(mux *http.ServeMux) {
 			refuse(w, r, codes.InvalidArgument, "token: is empty; weft token create makes one")
 			return
 		}
-		who, no := g.identify(r.RemoteAddr, in.Token)
+		who, no := g.identify(r, in.Token)
 		if no == nil && who.role == roleNode {
 			no = &denied{kind: codes.PermissionDenied, why: refusedRole, text: who.credential() + " has the role node, which is for reports of nodes alone"}
 		}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"crypto/sha256"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -10,19 +9,20 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// throttle bounds how many wrong tokens an address may try in a minute. Tokens
-// from there that were right are still accepted, so a client that guesses locks
-// out only new clients; the same wrong token again is no further guess, so one
-// that has an old token locks out nobody.
+// throttle bounds how many wrong tokens a client may try in a minute: a user of
+// this machine, or an address. Tokens from there that were right are still
+// accepted, so a client that guesses locks out only new ones of its own; the same
+// wrong token again is no further guess, so one that has an old token locks out
+// nobody.
 type throttle struct {
 	perMinute int
 	now       func() time.Time
 
 	mu    sync.Mutex // guards what follows
-	peers map[netip.Addr]*attempts
+	peers map[northbound.Client]*attempts
 }
 
-// attempts is the attempts from one address.
+// attempts is the attempts of one client.
 type attempts struct {
 	left  float64
 	at    time.Time // when left was computed
@@ -41,12 +41,12 @@ func (r *recent) add(sum [sha256.Size]byte) {
 }
 
 const (
-	peersMax  = 4096 // remembered addresses
+	peersMax  = 4096 // remembered clients
 	recentMax = 8    // remembered right tokens of each, and wrong ones
 )
 
 func newThrottle(perMinute int, now func() time.Time) *throttle {
-	return &throttle{perMinute: perMinute, now: now, peers: map[netip.Addr]*attempts{}}
+	return &throttle{perMinute: perMinute, now: now, peers: map[northbound.Client]*attempts{}}
 }
 
 // refill adds the allowance for the time passed; mu is held.
@@ -55,12 +55,12 @@ func (t *throttle) refill(a *attempts, now time.Time) {
 	a.at = now
 }
 
-// wait returns how long an address must wait before its next token is checked; 0
+// wait returns how long a client must wait before its next token is checked; 0
 // is not at all.
-func (t *throttle) wait(from, token string) time.Duration {
+func (t *throttle) wait(from northbound.Client, token string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.peers[northbound.Address(from)]
+	a := t.peers[from]
 	if a == nil {
 		return 0
 	}
@@ -74,16 +74,16 @@ func (t *throttle) wait(from, token string) time.Duration {
 	return time.Duration((1 - a.left) / float64(t.perMinute) * float64(time.Minute))
 }
 
-// tried records whether a token of an address was right.
-func (t *throttle) tried(from, token string, right bool) {
+// tried records whether a token of a client was right.
+func (t *throttle) tried(from northbound.Client, token string, right bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	peer, now := northbound.Address(from), t.now()
-	a := t.peers[peer]
+	now := t.now()
+	a := t.peers[from]
 	if a == nil {
 		a = &attempts{left: float64(t.perMinute), at: now}
 		t.room(now)
-		t.peers[peer] = a
+		t.peers[from] = a
 	}
 	t.refill(a, now)
 	sum := sha256.Sum256([]byte(token))
@@ -96,13 +96,13 @@ func (t *throttle) tried(from, token string, right bool) {
 	}
 }
 
-// room forgets addresses that need not wait, or if there are none, the one that
+// room forgets clients that need not wait, or if there are none, the one that
 // has the shortest wait.
 func (t *throttle) room(now time.Time) {
 	if len(t.peers) < peersMax {
 		return
 	}
-	var best netip.Addr
+	var best northbound.Client
 	most := -1.0
 	for peer, a := range t.peers {
 		t.refill(a, now)

@@ -114,13 +114,6 @@ func Listen(l net.Listener, limits Limits) *Listener {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
 		limits.Connections = max(1, int(min(uint64(limits.Connections), files.Cur/4)))
 	}
-	if raw, ok := l.(syscall.Conn); ok {
-		if c, err := raw.SyscallConn(); err == nil {
-			_ = c.Control(func(fd uintptr) { // accepted connections take it over
-				_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(vanished.Milliseconds()))
-			})
-		}
-	}
 	x := &Listener{
 		Listener: localsocket.Peers(l), limits: limits, patience: patience, done: make(chan struct{}), freed: make(chan struct{}, 1), clients: map[Client]*share{},
 	}
@@ -147,6 +140,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
+		giveUp(raw)
 		c := &conn{Conn: raw, listener: l}
 		from := l.recognize(c)
 		for {
@@ -167,6 +161,24 @@ func (l *Listener) Accept() (net.Conn, error) {
 			case <-time.After(wait):
 			}
 		}
+	}
+}
+
+// giveUp has the kernel end a connection whose client has vanished. A listener's
+// option would not do: connections of a listener of MPTCP, which net uses, do not
+// take it over.
+func giveUp(c net.Conn) {
+	if within, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = within.NetConn()
+	}
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if raw, err := s.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { // it is closed if it fails
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(vanished.Milliseconds()))
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -281,5 +282,25 @@ func TestFull(t *testing.T) {
 	}
 	if err := visit(two, Operator).hold(500); err != nil {
 		t.Errorf("an operator has no room beside them: %v", err)
+	}
+}
+
+// What nobody acknowledges ends a connection, although nothing is written to it.
+func TestVanishedClientsEnd(t *testing.T) {
+	s := newSite(t, Limits{Connections: 10, PerClient: 10})
+	s.open(t, ask("/follow", Reader, ""))
+	s.is(t, [states]int{0, 0, 1, 0})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw, err := s.all.below[following].Front().Value.(*conn).Conn.(interface{ NetConn() net.Conn }).NetConn().(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := 0
+	if e := raw.Control(func(fd uintptr) { ms, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout) }); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	if ms != int(vanished.Milliseconds()) {
+		t.Errorf("after %d ms", ms)
 	}
 }

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 
 import { add, fresh, json, move, mostOctets, nameProblem, read, remove, rename, set, setTop, type Fields, type Lab } from "./document";
 import { Random } from "./random";
+import { flow } from "./yamltext";
 
 const hand = `# A lab by hand.
 name: triangle   # with a name
@@ -170,4 +171,24 @@ test("a lab is written from its fields", () => {
   expect(parse(fresh(fields))).toEqual(fields);
   expect(setTop(read(""), "name", "a")).toBe("name: a\n");
   expect(setTop(read("name: a # x\n"), "name", "b")).toBe("name: b # x\n");
+});
+
+test("property: whatever value is written on a line is read as it was", () => {
+  const r = new Random(3);
+  const texts = ["", " ", "a b", "a: b", "- x", "#", "x #y", "true", "No", "null", "~", "0x10", "1e3", "1.0", "007", "12:30", "{", "[x", "a,b", "'", '"', "\\", "\n", "a\nb\n", "é✓", "@x", "*x", "&x", "!x", "%", "?", "a: ", "=", "<<", "\t", "-", "---", "...", "s1", "10.0.0.1/24", "fd00::1/64", "\u0000", "\u2028"];
+  const value = (deep: number): unknown => {
+    const kind = r.below(deep > 2 ? 4 : 6);
+    if (kind < 2) return r.pick(texts) + (r.next() < 0.3 ? r.pick(texts) : "");
+    if (kind === 2) return r.pick([0, -1, 1.5, 1e21, -0.25, 4294967296]);
+    if (kind === 3) return r.pick([true, false, null]);
+    if (kind === 4) return Array.from({ length: r.below(70) }, () => value(deep + 1));
+    return Object.fromEntries(Array.from({ length: r.below(4) }, () => [r.pick(texts), value(deep + 1)]));
+  };
+  for (let i = 0; i < 150; i++) {
+    const v = value(0);
+    const line = flow(v);
+    expect(line).not.toContain("\n");
+    expect(parse(`k: [${line}]`), line).toEqual({ k: [v] });
+    expect(parse(`{k: ${flow(v, true)}}`)).toEqual({ k: v });
+  }
 });

@@ -2,7 +2,7 @@
 // with pieces to put in place of others, and comments, order and style of
 // everything else stay.
 
-import { Document, isAlias, isCollection, isMap, isPair, isScalar, isSeq, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import { Document, isAlias, isCollection, isMap, isPair, isScalar, isSeq, parse, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
 
 /** Splice puts text in place of what stands from one offset to another. */
 export interface Splice {
@@ -30,11 +30,26 @@ export function apply(text: string, splices: Splice[]): string {
 /** flow writes a value on one line, as it may stand in brackets; json quotes every text. */
 export function flow(value: unknown, json = false): string {
   if (json) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((v) => flow(v)).join(", ")}]`;
+  if (value !== null && typeof value === "object") {
+    const said = Object.entries(value).filter(([, v]) => v !== undefined);
+    return `{${said.map(([k, v]) => `${flow(k)}: ${flow(v)}`).join(", ")}}`;
+  }
+  return scalar(value);
+}
+
+const words = new Set(["true", "false", "null", "yes", "no", "on", "off", "y", "n"]);
+
+/** scalar writes a value that is neither list nor mapping. */
+function scalar(value: unknown): string {
+  if (Number.isSafeInteger(value)) return String(value);
+  if (typeof value === "string" && /^[A-Za-z_][A-Za-z0-9_/.-]*$/.test(value) && !words.has(value.toLowerCase())) return value; // as it would be below, in no time
   const doc = new Document([value]);
   (doc.contents as unknown as YAMLSeq).flow = true;
-  const text = doc.toString({ lineWidth: 0, flowCollectionPadding: false, blockQuote: false, defaultStringType: "PLAIN" }).trim();
-  // Lists of many items are written over several lines whatever the width.
-  return text.includes("\n") ? JSON.stringify(value) : text.slice(1, -1).trim();
+  const text = doc.toString({ lineWidth: 0, flowCollectionPadding: false, blockQuote: false, defaultStringType: "PLAIN" }).trim().slice(1, -1).trim();
+  // What would not be read as it was, such as a tab, stands in quotes.
+  if (typeof value !== "string" || (!/[\n\u007f-\u009f\u2028\u2029\ufeff]/.test(value + text) && (parse(`[${text}]`) as unknown[])[0] === value)) return text;
+  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 interface Token {

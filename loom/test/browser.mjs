@@ -6,6 +6,7 @@ import { copyFileSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { changes } from "./changes.mjs";
+import { design } from "./design.mjs";
 import { experiments } from "./experiments.mjs";
 import { more } from "./more.mjs";
 import { Rig } from "./rig.mjs";
@@ -18,7 +19,7 @@ import { quick } from "./workflows.mjs";
 const flags = process.argv.slice(2);
 const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
 const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
-const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...more, ...changes, ...experiments, ...outage, ...user, ...safety])].filter((w) => w.needed || only.split("|").some((words) => w.name.includes(words)));
+const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...design, ...more, ...changes, ...experiments, ...outage, ...user, ...safety])].filter((w) => w.needed || only.split("|").some((words) => w.name.includes(words)));
 const report = { passed: 0, failed: 0, workflows: [] };
 const began = Date.now();
 

@@ -15,7 +15,7 @@ export function mayAdd(lab: Lab, types: Types, type: NodeType, further = 1): str
 /** degrees counts the links of each node, by name. */
 function degrees(lab: Lab): Map<string, number> {
   const of = new Map<string, number>();
-  for (const l of lab.links) for (const end of [l.a, l.b]) of.set(end, (of.get(end) ?? 0) + 1);
+  for (const l of lab.links) if (l.a !== "") for (const end of [l.a, l.b]) of.set(end, (of.get(end) ?? 0) + 1);
   return of;
 }
 

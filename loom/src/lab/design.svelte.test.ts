@@ -60,6 +60,113 @@ test("what is pasted has names, and no addresses, of others", () => {
   expect(d.lab.nodes.length).toBe(3);
 });
 
+test("what is copied is text: it goes into other drafts, where the model of those counts", () => {
+  const d = drawn();
+  d.chosen = new Set(["s1", "s2", "h1"]);
+  const clip = d.copy();
+  expect(clip).toContain("switches:\n  - {name: s1");
+  d.start("name: other\nx-model: oshi\n");
+  d.paste(clip);
+  expect([d.bad, d.lab.nodes.length]).toEqual([true, 0]);
+  expect(d.said).toContain("not pasted: s1 is of the kind openflow, which the model Hybrid OSHI does not have");
+  d.start("name: other\nswitches: [{name: s1}]\n");
+  d.paste(clip);
+  d.paste();
+  expect(d.lab.nodes.map((n) => n.name)).toEqual(["s1", "s2", "s3", "s4", "s5", "h1", "h2"]);
+  expect(d.node("s2")!.at).toEqual([40, 40]);
+  expect(d.node("s4")!.at).toEqual([80, 80]);
+  expect(d.lab.links.map((l) => l.id)).toEqual(["host/s2/h1", "host/s4/h2", "link/s2/s3", "link/s4/s5"]);
+  d.paste("- no lab");
+  expect(d.said).toContain("no part of a lab");
+  d.chosen = new Set(["h1"]);
+  const host = d.copy();
+  d.start("name: third\nswitches: [{name: s9}]\n");
+  d.paste(host);
+  expect(d.node("h1")!.fields.switch).toBeUndefined();
+});
+
+test("groups, notes and services are copied with their nodes", () => {
+  const d = new Design();
+  d.restore();
+  d.start("x-model: oshi\nswitches: [{name: pe1, kind: hybrid, x-type: pe}]\nhosts: [{name: ce1, switch: pe1, x-type: ce}, {name: ce2, switch: pe1, x-type: ce}]\nx-services: [{name: a, type: vll, ends: [ce1, ce2], rate: 5mbit}]\nx-groups: [{name: g, colour: red, nodes: [ce1, ce2]}]\nx-notes: [{text: n, x-position: [5, 5]}]\n");
+  d.chosen = new Set(["ce1", "ce2", "note/0"]);
+  d.paste(d.copy());
+  expect(d.said).toBe("3 pasted");
+  expect(d.lab.services.map((s) => s.fields)).toEqual([{ name: "a", type: "vll", ends: ["ce1", "ce2"], rate: "5mbit" }, { name: "a1", type: "vll", ends: ["ce3", "ce4"], rate: "5mbit" }]);
+  expect(d.lab.groups.map((g) => [g.name, g.nodes])).toEqual([["g", ["ce1", "ce2"]], ["g1", ["ce3", "ce4"]]]);
+  expect(d.lab.notes.map((n) => n.at)).toEqual([[5, 5], [45, 45]]);
+});
+
+test("a link has the type that is drawn, with what that sets, and can be made another", () => {
+  const d = new Design();
+  d.restore();
+  d.start("x-model: oshi\nswitches:\n  - {name: a, kind: hybrid, x-type: cr}\n  - {name: b, kind: hybrid, x-type: cr}\nhosts: [{name: ce1, x-type: ce}]\n");
+  d.connect("a", "b");
+  d.joins = d.model.links.find((t) => t.type === "radio")!;
+  d.connect("a", "b");
+  expect(d.lab.text).toContain("  - {a: a, b: b}\n  - {a: a, b: b, rate: 200mbit, delay: 1ms, x-link: radio}\n");
+  d.connect("a", "ce1");
+  expect([d.bad, d.said]).toEqual([true, "a core router has no customers: connect the customer to a provider edge"]);
+  d.set(d.lab.links[2], { delay: "7ms" }, "delay");
+  d.setLinkType(d.lab.links[2], "backbone");
+  expect(d.lab.text).toContain("  - {a: a, b: b}\n  - {a: a, b: b, delay: 7ms}\n");
+  expect(d.problems.filter((p) => !p.lacks)).toMatchObject([{ of: "ce1" }]); // attached to nothing
+});
+
+test("the model stands in the text: its name, or all of one that the user has written", () => {
+  const d = drawn();
+  d.setModel("fattree");
+  expect([d.model.name, d.lab.text.includes("x-model: fattree\n")]).toEqual(["fattree", true]);
+  d.undo();
+  expect([d.model.name, d.lab.text.includes("x-model")]).toEqual(["openflow", false]);
+  expect(d.addModel("name: openflow")).toContain("nodes is missing");
+  const text = d.model.text.replace("name: openflow", "name: mine").replace("title: Plain OpenFlow", "title: Mine # with a comment").replace("prefix: s,", "prefix: box,");
+  expect(d.addModel(d.model.text)).toContain("that of a model that Loom has");
+  expect(d.addModel(text)).toBe("");
+  d.addNode(d.model.nodes[0], [0, 0]);
+  expect(d.node("box1")).toBeDefined();
+  expect(d.lab.text).toContain("x-model:\n  # Plain OpenFlow");
+  d.keep();
+  // In another browser, which knows nothing but the text.
+  const file = d.lab.text;
+  store.clear();
+  const other = new Design();
+  other.restore();
+  other.start(file);
+  expect([other.model.title, other.offered.length, other.problems.length]).toEqual(["Mine", 4, 0]);
+  other.edit(file.replace("shape: ellipse", "shape: blob"), "typing");
+  expect(other.problems[0].text).toContain('nodes[2].shape: "blob"');
+  expect(other.problems[0].line).toBeGreaterThan(1);
+  other.edit(file.replace(/x-model:\n(  .*\n)+/, "x-model: nowhere\n"), "typing");
+  expect(other.problems.map((p) => p.text).join()).toContain("there is no model nowhere here");
+});
+
+test("pages that are open at once do not undo each other's work", () => {
+  const [a, b] = [drawn(), new Design()];
+  a.keep();
+  b.restore();
+  const key = `loom.lab.draft.${a.draft.id}`;
+  expect(b.lab.text).toBe(a.lab.text);
+  vi.useFakeTimers({ now: Date.now() + 1000 });
+  a.rename(a.node("s1")!, "rome");
+  a.keep();
+  b.elsewhere(key);
+  expect(b.node("rome")).toBeDefined();
+  b.undo();
+  expect([b.node("rome"), b.draft.id]).toEqual([undefined, a.draft.id]);
+  // Both at the same moment: both are kept.
+  vi.setSystemTime(Date.now() + 1000);
+  a.addNote([1, 1]);
+  a.keep();
+  b.elsewhere(key);
+  expect([b.bad, b.said]).toEqual([true, "this draft was changed in another page at the same moment: what is here is now a draft of its own"]);
+  b.keep();
+  vi.useRealTimers();
+  const c = new Design();
+  c.restore();
+  expect(c.drafts.map((d) => d.text).sort()).toEqual([a.lab.text, b.lab.text].sort());
+});
+
 test("services are drawn between customer edges alone", () => {
   const d = new Design();
   d.restore();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 
+import guide from "../../../docs/guide/lab.md?raw";
 import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
 import { add, fresh, mostNodes, read, type Fields, type Lab } from "./document";
 import { generate, generators, offered, type Generator } from "./generate";
@@ -166,6 +167,11 @@ describe("models and constraints", () => {
       "3 t1 (Tail) has 2 links: at most 1: a tail hangs on one ring node",
       "9 the service v: the model Metro has no services of the type vll",
     ]);
+  });
+
+  test("the model in the guide is one", () => {
+    const text = /```text\n(name: metro[^]*?)```/.exec(guide)![1];
+    expect(readModel(text).links.map((l) => l.type)).toEqual(["fibre", "copper"]);
   });
 
   test("what is wrong with a model is said with its place", () => {

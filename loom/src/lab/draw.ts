@@ -4,6 +4,7 @@ import type { Core, ElementDefinition, StylesheetJson } from "cytoscape";
 
 import { controllersOf, sessions } from "./controllers";
 import type { Design } from "./design.svelte";
+import type { LabLink } from "../api/types.gen";
 import type { Link, Node } from "./document";
 import type { Live } from "./live.svelte";
 import { fills, frames } from "./looks";
@@ -31,10 +32,10 @@ export function colours(at: Element): Colours {
 const machines = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f"];
 
 /** sheet is the style of the drawing. */
-export function sheet(c: Colours): StylesheetJson {
+export function sheet(c: Colours, large = false): StylesheetJson {
   const fill = (name: string) => (fills[name] ?? fills.host)[c.dark ? 1 : 0];
   return [
-    { selector: "node", style: { label: "data(label)", shape: "data(shape)" as never, width: 44, height: 34, "font-size": 12, "min-zoomed-font-size": 7, color: c.text, "text-valign": "center", "text-halign": "center", "background-color": fill("host"), "border-width": 1, "border-color": c.dim, "text-outline-color": c.ground, "text-outline-width": 1 } },
+    { selector: "node", style: { label: "data(label)", shape: "data(shape)" as never, width: 44, height: 34, "font-size": 12, "min-zoomed-font-size": 7, color: c.text, "text-valign": "center", "text-halign": "center", "background-color": fill("host"), "border-width": 1, "border-color": c.dim, "text-outline-color": c.ground, "text-outline-width": large ? 0 : 1 } },
     ...Object.keys(fills).map((name) => ({ selector: `node.${name}`, style: { "background-color": fill(name) } })),
     ...machines.map((colour, i) => ({ selector: `node.m${i}`, style: { "background-color": colour } })),
     { selector: "node.small", style: { width: 30, height: 30 } },
@@ -45,7 +46,13 @@ export function sheet(c: Colours): StylesheetJson {
     { selector: "node.service", style: { shape: "ellipse", width: 20, height: 20, "background-color": c.accent, "text-valign": "bottom" } },
     { selector: "edge", style: { width: 2, "line-color": c.dim, "curve-style": "bezier", label: "data(label)", "font-size": 10, "min-zoomed-font-size": 8, color: c.text, "text-background-color": c.ground, "text-background-opacity": 0.8, "text-background-padding": "1px" } },
     { selector: "edge.straight", style: { "curve-style": "haystack", "haystack-radius": 0 } as never },
-    { selector: "edge.hosts", style: { width: 1, "line-color": c.line } },
+    ...[1, 2, 3, 4, 5, 6, 7, 8].map((w) => ({ selector: `edge.w${w}`, style: { width: w } })),
+    { selector: "edge.dashed, edge.dotted", style: { "line-style": "dashed" } },
+    { selector: "edge.dotted", style: { "line-style": "dotted" } },
+    ...Object.entries(frames).map(([name, colour]) => ({ selector: `edge.${name}`, style: { "line-color": colour } })),
+    { selector: "node.ghost", style: { width: 6, height: 6, events: "no", "background-color": c.accent } as never },
+    { selector: "edge.ghost", style: { width: 2, "line-style": "dashed", "line-color": c.accent, events: "no" } as never },
+    { selector: "edge.ports", style: { "source-label": "data(from)", "target-label": "data(to)", "source-text-offset": 26, "target-text-offset": 26 } as never },
     { selector: "edge.served", style: { width: 3, "line-color": c.accent, "line-style": "dashed" } },
     { selector: "edge.rules", style: { width: 1, "line-color": c.accent, "line-style": "dotted" } },
     { selector: "edge.carries", style: { "line-color": c.good, "line-style": "solid" } },
@@ -78,13 +85,21 @@ export function placesOf(links: Link[]): Map<string, number> {
   );
 }
 
-const most = 200; // nodes with which links are curved and named
+/** portsOf are the ports at both ends of a link, as far as they are known. */
+function portsOf(l: Link, is?: LabLink): { from: string; to: string } {
+  const text = (v: unknown) => (v ? String(v) : "");
+  if (is) return is.a === l.a ? { from: text(is.a_port), to: text(is.b_port || is.b_interface) } : { from: text(is.b_port || is.b_interface), to: text(is.a_port) };
+  return l.of === "link" ? { from: text(l.fields.a_port), to: text(l.fields.b_port) } : { from: text(l.fields.port), to: "" };
+}
+
+/** most is how many nodes are drawn with all that they may have: of more, links are straight and without names. */
+export const most = 200;
 
 /** elements returns what the canvas is to show. */
 export function elements(design: Design, live: Live): ElementDefinition[] {
   const { lab, types, current, problems, mode } = design;
   const running = lab.name !== "" && live.lab?.name === lab.name;
-  const wrong = new Set(problems.map((p) => p.of));
+  const wrong = new Set(problems.filter((p) => !p.lacks).map((p) => p.of));
   const wanted = current.service ? design.model.services.find((s) => s.type === current.service)?.ends : current.types;
   const loads = new Map((design.spread ? (design.mapped?.loads ?? []) : []).map((l, i) => [l.machine, `m${i % machines.length}`]));
   const machine = new Map((loads.size > 0 ? (design.mapped?.mapping ?? []) : []).map((m) => [m.node, loads.get(m.machine) ?? ""]));
@@ -125,10 +140,14 @@ function links(design: Design, live: Live, running: boolean, wrong: Set<string |
   const places = running ? placesOf(design.lab.links) : new Map<string, number>();
   for (const l of design.lab.links) {
     if (!shown.has(l.a) || !shown.has(l.b)) continue;
-    const classes = [large ? "straight" : "", l.of === "link" ? "" : "hosts", wrong.has(l.id) ? "wrong" : ""];
+    const type = design.types.link(l);
+    if (design.current.links && !design.current.links.includes(type?.type ?? "")) continue;
+    const classes = [large ? "straight" : "", type?.width ? `w${type.width}` : l.of === "link" ? "" : "w1", type?.line ?? "", type?.colour ?? "", wrong.has(l.id) ? "wrong" : ""];
     const is = running ? live.linkOf(l.a, l.b, places.get(l.id) ?? 0, l.of === "eth1") : undefined;
     if (is?.state && is.state !== "up") classes.push(is.state);
-    out.push({ group: "edges", data: { id: l.id, source: l.a, target: l.b, label: large ? "" : label(l, is) }, classes: classes.join(" ") });
+    const ports = design.ports && !large ? portsOf(l, is) : { from: "", to: "" };
+    if (ports.from || ports.to) classes.push("ports");
+    out.push({ group: "edges", data: { id: l.id, source: l.a, target: l.b, label: large ? "" : label(l, is), ...ports }, classes: classes.join(" ") });
   }
 }
 

@@ -163,10 +163,14 @@ function barabasi({ n, m, seed }: Record<string, number>): Skeleton {
 
 function core({ n }: Record<string, number>): Skeleton {
   const edges = Math.min(Math.max(n, 2), 4);
-  const nodes: Skeleton["nodes"] = [{ type: "core", name: "core1", at: [150, 0] }, { type: "core", name: "core2", at: [450, 0] }];
+  const nodes: Skeleton["nodes"] = [{ type: "core", name: "core1" }, { type: "core", name: "core2" }];
   const links: Array<[number, number]> = [];
+  const gap = Math.max(260, Math.ceil((2 + functions.length * n) / edges) * 60 + 40);
+  const middle = ((edges - 1) * gap) / 2;
+  nodes[0].at = [middle - 150, 0];
+  nodes[1].at = [middle + 150, 0];
   for (let i = 0; i < edges; i++) {
-    nodes.push({ type: "edge", name: `edge${i + 1}`, at: [i * 260 - (edges - 2) * 130 + 170, 200] });
+    nodes.push({ type: "edge", name: `edge${i + 1}`, at: [i * gap, 200] });
     links.push([0, i + 2], [1, i + 2]);
   }
   const at = (kind: number, i: number) => 2 + ((kind + i - 1) % edges);

@@ -9,6 +9,9 @@ import { Services } from "./services.svelte";
 import { controllerOf } from "./testbed";
 import { service, sleep } from "./service";
 
+/** ends names a link by the nodes at its ends, whatever their order. */
+const ends = (a: string, b: string, eth1: boolean) => [a, b].sort().join("\n") + (eth1 ? "\neth1" : "");
+
 /** Live is what is known of the machine's lab service. */
 export class Live {
   /** available says whether there is one; null: not known yet. */
@@ -23,10 +26,22 @@ export class Live {
   error = $state("");
   /** difference is what applying would do, and waits to be agreed to. */
   difference = $state.raw<ApplyLabResponse | null>(null);
+  /** setup is the last job that has set nodes up, or does. */
+  setup = $state.raw<LabJob | null>(null);
+  settingUp = $state(false);
+  setupError = $state("");
   lost = $state("");
 
   nodes = $derived(new Map((this.lab?.graph?.nodes ?? []).map((n): [string, LabNode] => [n.name ?? "", n])));
   hosts = $derived((this.lab?.graph?.nodes ?? []).filter((n) => n.kind === "host").map((n) => n.name ?? ""));
+  private links = $derived.by(() => {
+    const of = new Map<string, LabLink[]>();
+    for (const l of this.lab?.graph?.links ?? []) {
+      const key = ends(l.a ?? "", l.b ?? "", l.b_interface === "eth1");
+      if (!of.get(key)?.push(l)) of.set(key, [l]);
+    }
+    return of;
+  });
   steps = $derived(new Map((this.job && !this.job.done ? (this.job.steps ?? []) : []).map((s) => [s.node ?? "", s.state ?? ""])));
 
   readonly services: Services;
@@ -54,6 +69,7 @@ export class Live {
       this.allowed = info.allowed ?? [];
       this.labs = await service.list();
       [this.available, this.why, this.lost] = [true, "", ""];
+      await this.join();
     } catch (err) {
       // Whatever else is answered to looking says that there is no lab service.
       const away = err instanceof ApiError && (err.status === 0 || err.status === 401);
@@ -62,9 +78,63 @@ export class Live {
     }
   }
 
+  /** join follows a job about the lab that is drawn which another page, or this one before it was opened again, has begun. */
+  private async join() {
+    const { name } = this.design.lab;
+    if (!name || this.busy || this.settingUp) return;
+    const job = (await service.jobs()).find((j) => j.lab === name && !j.done);
+    if (!job?.job || this.busy || this.settingUp) return;
+    if (job.kind === "setup") return void this.watchSetUp(job.job);
+    this.busy = job.doing || "at work";
+    this.error = "";
+    void this.work(job.job, name, false)
+      .catch((err) => this.fail(err))
+      .finally(() => (this.busy = ""));
+  }
+
+  /** setUp sets nodes of a running lab up by the commands of its file: all that have one if none is named. */
+  async setUp(lab: string, nodes: string[]) {
+    [this.settingUp, this.setupError] = [true, ""];
+    try {
+      await this.watchSetUp((await service.setUp(lab, nodes)).job ?? "");
+    } catch (err) {
+      this.setupError = textOf(err);
+    } finally {
+      this.settingUp = false;
+    }
+  }
+
+  private async watchSetUp(job: string) {
+    this.settingUp = true;
+    try {
+      this.setup = await this.until(job, (j) => (this.setup = j));
+    } catch (err) {
+      this.setupError = textOf(err);
+    } finally {
+      this.settingUp = false;
+    }
+  }
+
+  /** until asks how a job is until it has ended, or this page has; one that does not answer for some seconds fails. */
+  private async until(job: string, is: (j: LabJob) => void): Promise<LabJob> {
+    for (let failed = 0; ; ) {
+      try {
+        const now = await service.job(job);
+        failed = 0;
+        is(now);
+        if (now.done || this.ended) return now;
+      } catch (err) {
+        // A service that was started anew knows nothing of the job; one that is away may come back.
+        if ((err instanceof ApiError && err.status === 404) || ++failed > 30) throw err;
+      }
+      await sleep(300);
+    }
+  }
+
   /** follow shows a running lab until another is followed, or end is called. */
   async follow(name: string) {
     if (this.following === name) return;
+    if (!name && !this.busy && this.lab?.name === this.design.lab.name) this.design.tell(`the lab ${this.following} was taken down elsewhere; the drawing stays`, true);
     this.following = name;
     this.lab = null;
     if (name) void this.services.look();
@@ -86,9 +156,11 @@ export class Live {
       const lab = await service.lab(name);
       if (name === this.following) this.lab = lab;
       this.lost = "";
+      this.made(lab);
     } catch (err) {
       if (err instanceof ApiError && err.status === 404) {
-        if (!this.job || this.job.done) this.stop();
+        if (!this.job || this.job.done) await this.follow("");
+        void this.look();
       } else {
         this.lost = textOf(err);
       }
@@ -143,14 +215,20 @@ export class Live {
     const ours = new Set(to(controllers.length > 0 ? controllers : this.design.lab.controllers));
     const others: LabNode[] = [];
     for (const l of this.labs) {
-      const lab = await this.made(l.name ?? "");
+      const lab = await this.whole(l.name ?? "");
       if (lab && to(lab.controllers).some((c) => ours.has(c))) others.push(...(lab.graph?.nodes ?? []));
     }
     return apart(text, nodes, others);
   }
 
-  /** made returns a lab once it is made; undefined if it is gone, or half made for long. */
-  private async made(name: string): Promise<LabDetails | undefined> {
+  /** made notes that the draft is what runs, if it is. */
+  private made(lab: LabDetails) {
+    const { design } = this;
+    if (lab.name === design.lab.name && lab.file === design.lab.text && (design.draft.lab !== lab.name || design.draft.revision !== lab.revision)) design.madeFrom(lab.name, lab.revision ?? "");
+  }
+
+  /** whole returns a lab once it is made; undefined if it is gone, or half made for long. */
+  private async whole(name: string): Promise<LabDetails | undefined> {
     for (let i = 0; ; i++) {
       try {
         return await service.lab(name);
@@ -190,29 +268,25 @@ export class Live {
   }
 
   /** work shows a job until it has ended. */
-  private async work(job: string, lab: string) {
-    for (let failed = 0; !this.ended; ) {
-      try {
-        this.job = await service.job(job);
-        failed = 0;
-        this.busy = this.job.doing || (this.job.kind === "apply" ? "applying" : "bringing the lab up");
-        if (this.job.done) break;
-      } catch (err) {
-        if (++failed > 10) throw err;
-      }
-      await sleep(300);
-    }
-    if (this.job?.error) {
-      this.error = this.job.error;
+  private async work(job: string, lab: string, own = true) {
+    const end = await this.until(job, (j) => {
+      this.job = j;
+      this.busy = j.doing || (j.kind === "apply" ? "applying" : "bringing the lab up");
+    });
+    if (this.ended) return;
+    if (end.error) {
+      this.error = end.error;
+      void this.look();
       return;
     }
-    await this.done(lab);
+    await this.done(lab, own);
   }
 
-  private async done(lab: string) {
+  private async done(lab: string, own = true) {
     await this.look();
     const now = await service.lab(lab);
-    this.design.madeFrom(lab, now.revision ?? "");
+    if (own) this.design.madeFrom(lab, now.revision ?? "");
+    else this.made(now);
     this.lab = now;
     void this.follow(lab);
     this.design.tell(`the lab ${lab} is up`);
@@ -238,8 +312,7 @@ export class Live {
 
   /** linkOf returns the running link of a drawn one: of several between two nodes, that of the same place in order. */
   linkOf(a: string, b: string, nth: number, eth1 = false): LabLink | undefined {
-    const all = (this.lab?.graph?.links ?? []).filter((l) => ((l.a === a && l.b === b) || (l.a === b && l.b === a)) && (l.b_interface === "eth1") === eth1);
-    return all[nth];
+    return this.links.get(ends(a, b, eth1))?.[nth];
   }
 
   async setLink(link: LabLink, to: LabSetLabLinkBody) {

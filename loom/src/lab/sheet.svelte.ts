@@ -30,6 +30,8 @@ export class Sheet {
   view = $state("all");
   /** joins is the type of the links that are drawn; null: the usual one. */
   joins = $state.raw<LinkType | null>(null);
+  /** ports says whether the ports at the ends of links are shown. */
+  ports = $state(false);
   /** grid is how far positions are apart that nodes are dragged to; 0: anywhere. */
   grid = $state(0);
   chosen = $state.raw<Set<string>>(new Set());

@@ -1,5 +1,6 @@
 import { ApiError, post, textOf } from "./client";
 import { apply, clear, empty, subjectText, type Known } from "./known";
+import { session } from "./session.svelte";
 import type { EventPosition, LoggedEvent, ReadEventsResponse } from "./types.gen";
 
 /** Happening is an event as the time line shows it. */
@@ -84,6 +85,7 @@ class Network {
         // A page that nobody sees holds no connection: browsers have few for each controller. Nor does one that waits for news of a controller that was away.
         const wait = this.position && !this.lost && !document.hidden ? longest : 0;
         const r = await post<ReadEventsResponse>("v1/events:read", { position: this.position, wait_ms: wait }, stop, longest + grace);
+        if (this.lost) session.anew++;
         if (this.lost) this.resumed = r.restarted ? "The controller answers again; its state was read anew." : "The controller answers again; nothing was missed.";
         this.lost = "";
         pause = 250;

@@ -12,8 +12,8 @@ class Session {
   cookie = $state(false);
   /** ended says that the token has ended under an open page, which stays as it is until the next sign-in. */
   ended = $state(false);
-  /** entered counts sign-ins: what was refused before is read again. */
-  entered = $state(0);
+  /** anew counts sign-ins, and returns of a controller that was lost: what failed before is read again. */
+  anew = $state(0);
   error = $state("");
 
   get mayOperate() {
@@ -28,7 +28,7 @@ class Session {
     try {
       const s = await get<{ name: string; role: Role; cookie?: boolean }>(sessionPath);
       signedIn();
-      if (this.ended) this.entered++;
+      if (this.ended) this.anew++;
       [this.name, this.role, this.cookie, this.known, this.ended, this.error] = [s.name, s.role, s.cookie ?? false, true, false, ""];
     } catch (err) {
       if (err instanceof ApiError && err.status === 401) {

@@ -76,7 +76,7 @@ export const experiments = [
       await page.getByRole("button", { name: "Keep it" }).click();
       await page.getByRole("button", { name: "Run all" }).click();
       await page.getByRole("table", { name: "Results" }).getByText(/the pattern is not in what the command wrote/).waitFor();
-      expect(/^time,name,from,to,value,error\n.*delay,h1,h2,[\d.]+,\n/.test(await saved(page, () => page.getByRole("button", { name: "Save as CSV" }).click())), "the CSV has no value");
+      expect(/^time,name,from,to,value,error\r\n.*delay,h1,h2,[\d.]+,\r\n/.test(await saved(page, () => page.getByRole("button", { name: "Save as CSV" }).click())), "the CSV has no value");
       await page.getByRole("button", { name: "Text", exact: true }).click();
       await page.locator(".cm-content").getByText("x-measurements").first().waitFor();
     },

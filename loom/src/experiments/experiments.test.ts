@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { aligned, chartOf, placeOf } from "./chart";
-import { compareClaims, comparePoints, csv, pointsOf, together } from "./points";
+import { compareClaims, comparePoints, pointsOf, together } from "./points";
 import { byPaper, duration, holds, howLong, interval, mood, number, stateOf } from "./words";
 
 test("numbers and times are for people", () => {
@@ -69,10 +69,6 @@ test("the table has every point", () => {
   expect(rows[0]).toEqual({ panel: "ms", series: "weft", x: "grpc", y: 4, low: 3, high: 6, paper: false });
   expect(rows[1].y).toBeNull();
   expect(placeOf([], 0.1 + 0.2)).toBe("0.3");
-});
-
-test("csv quotes, and no cell is a formula", () => {
-  expect(csv([["a", 'b"c', 1.5, null], ["=1+1", "-x", "-3", "x,y"]])).toBe('a,"b""c",1.5,\r\n\'=1+1,\'-x,-3,"x,y"\r\n');
 });
 
 test("two runs stand beside each other", () => {

@@ -29,17 +29,6 @@ export function pointsOf(f: ExperimentFigure): Point[] {
   );
 }
 
-/** csv writes rows as RFC 4180 has it. What a spreadsheet would take for a formula is text to it. */
-export function csv(rows: Array<Array<string | number | null>>): string {
-  const cell = (v: string | number | null) => {
-    if (v === null) return "";
-    if (typeof v === "number") return String(v);
-    const text = /^[=+@\t\r]|^-\D/.test(v) ? "'" + v : v;
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";
-}
-
 /** Beside is one value of two runs beside each other. */
 export interface Beside {
   what: string;

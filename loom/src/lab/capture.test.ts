@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { decode, ip6 } from "./decode";
-import { commandOf, csv, numberIn, readMeasurements, usual } from "./exec";
+import { commandOf, numberIn, readMeasurements, usual } from "./exec";
 import { Reader, type Packet } from "./pcapng";
 import { Random } from "./random";
 
@@ -95,5 +95,4 @@ test("measurements find their number, and say when they do not", () => {
   expect(() => numberIn("x", "y")).toThrow("not in what the command wrote: y");
   expect(() => numberIn("(", "y")).toThrow("no regular expression");
   expect(() => numberIn(".", "y")).toThrow("no number");
-  expect(csv([["a", "b,c", '"', "=1+1"], [1, -2]])).toBe(`a,"b,c","""",'=1+1\n1,-2\n`);
 });

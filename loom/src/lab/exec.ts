@@ -65,13 +65,3 @@ export function numberIn(pattern: string, output: string): number {
   if (!Number.isFinite(value)) throw new Error(`${JSON.stringify(found[1] ?? found[0])} is no number`);
   return value;
 }
-
-/** csv writes rows, with quotes where they are needed. */
-export function csv(rows: Array<Array<string | number>>): string {
-  // What begins like a formula is a text to a spreadsheet only behind a quote.
-  const cell = (v: string | number) => {
-    const s = typeof v === "string" && /^[=+@-]/.test(v) ? `'${v}` : String(v);
-    return /[",\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s;
-  };
-  return rows.map((r) => r.map(cell).join(",") + "\n").join("");
-}

@@ -18,16 +18,25 @@ import (
 // and so on, which are older.
 const Suffix = ".jsonl"
 
+// refusedPart is in the names of files with what was refused: NAME.refused.jsonl.
+const refusedPart = ".refused"
+
 // Log writes lines to a file. It rotates a full file and removes the oldest
-// ones. Set its fields before first use; its methods may be called from any
-// goroutine.
+// ones. What was refused for its caller's role has files of its own, so that
+// nobody without rights can fill those of the changes. Set its fields before
+// first use; its methods may be called from any goroutine.
 type Log struct {
 	Dir    string      // empty: nothing is written
 	Name   string      // of the file; other writers use other names
 	Size   int64       // of a file, bytes
-	Files  int         // number of files kept
+	Files  int         // number of files kept, of changes and of refusals each
 	Failed func(error) // called for a line that was not written
 
+	changes, refused series
+}
+
+// series is a file and the older ones.
+type series struct {
 	mu      sync.Mutex // guards what follows
 	file    *os.File
 	written int64
@@ -46,7 +55,7 @@ type Record struct {
 	TookUS  int64           `json:"took_us"`
 }
 
-// Open makes the directory and the file.
+// Open makes the directory and the file of changes.
 func (l *Log) Open() error {
 	if l.Dir == "" {
 		return nil
@@ -54,22 +63,26 @@ func (l *Log) Open() error {
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reopen()
+	l.changes.mu.Lock()
+	defer l.changes.mu.Unlock()
+	return l.changes.reopen(l.path(&l.changes, 0))
 }
 
-// path returns the path of a file; 0 is the current one.
-func (l *Log) path(n int) string {
-	if n == 0 {
-		return filepath.Join(l.Dir, l.Name+Suffix)
+// path returns the path of a file of a series; 0 is the current one.
+func (l *Log) path(s *series, n int) string {
+	name := l.Name
+	if s == &l.refused {
+		name += refusedPart
 	}
-	return filepath.Join(l.Dir, fmt.Sprintf("%s.%d%s", l.Name, n, Suffix))
+	if n > 0 {
+		name += fmt.Sprintf(".%d", n)
+	}
+	return filepath.Join(l.Dir, name+Suffix)
 }
 
 // reopen opens the current file; mu is held.
-func (l *Log) reopen() error {
-	f, err := os.OpenFile(l.path(0), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+func (s *series) reopen(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -77,31 +90,31 @@ func (l *Log) reopen() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("audit log: %w", err), f.Close())
 	}
-	l.file, l.written = f, info.Size()
+	s.file, s.written = f, info.Size()
 	last := make([]byte, 1)
-	if l.written > 0 { // end a line that a crash cut off
-		if _, err := f.ReadAt(last, l.written-1); err == nil && last[0] != '\n' {
+	if s.written > 0 { // end a line that a crash cut off
+		if _, err := f.ReadAt(last, s.written-1); err == nil && last[0] != '\n' {
 			if n, err := f.Write([]byte("\n")); err == nil {
-				l.written += int64(n)
+				s.written += int64(n)
 			}
 		}
 	}
 	return nil
 }
 
-// rotate renames the file and begins another; mu is held.
-func (l *Log) rotate() error {
-	err := l.file.Close()
-	l.file = nil
+// rotate renames the file of a series and begins another; its mu is held.
+func (l *Log) rotate(s *series) error {
+	err := s.file.Close()
+	s.file = nil
 	for n := l.Files - 1; n > 0; n-- {
-		if e := os.Rename(l.path(n-1), l.path(n)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		if e := os.Rename(l.path(s, n-1), l.path(s, n)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	if l.Files == 1 {
-		err = errors.Join(err, os.Remove(l.path(0)))
+		err = errors.Join(err, os.Remove(l.path(s, 0)))
 	}
-	return errors.Join(err, l.reopen())
+	return errors.Join(err, s.reopen(l.path(s, 0)))
 }
 
 // Add writes a line. If that fails, it calls Failed, because the change is
@@ -116,31 +129,38 @@ func (l *Log) Add(r *Record) {
 		return
 	}
 	line = append(line, '\n')
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
-		err = l.reopen()
-	} else if l.written > 0 && l.written+int64(len(line)) > l.Size {
-		err = l.rotate()
+	s := &l.changes
+	if r.Result == "PermissionDenied" {
+		s = &l.refused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		err = s.reopen(l.path(s, 0))
+	}
+	if err == nil && s.written > 0 && s.written+int64(len(line)) > l.Size {
+		err = l.rotate(s)
 	}
 	if err == nil {
 		var n int
-		n, err = l.file.Write(line)
-		l.written += int64(n)
+		n, err = s.file.Write(line)
+		s.written += int64(n)
 	}
 	if err != nil {
 		l.Failed(err)
 	}
 }
 
-// Close closes the file.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
+// Close closes the files.
+func (l *Log) Close() error { return errors.Join(l.changes.close(), l.refused.close()) }
+
+func (s *series) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
 		return nil
 	}
-	f := l.file
-	l.file = nil
+	f := s.file
+	s.file = nil
 	return f.Close()
 }

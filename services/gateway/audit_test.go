@@ -91,6 +91,28 @@ func TestAuditHasNoSecrets(t *testing.T) {
 	}
 }
 
+// Whoever may not change anything cannot push the changes of others out of the
+// log, however often it tries.
+func TestAuditKeepsChanges(t *testing.T) {
+	dir := t.TempDir()
+	a := newAudit(t, dir, "edge")
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	a.Add(&record{Time: begin, Who: "boss", Method: "gateway.ApplyPlan", Request: json.RawMessage(`{}`), Result: "OK"})
+	for i := range 1000 {
+		a.Add(&record{Time: begin.Add(time.Duration(i+1) * time.Second), Who: "reader", Method: "flowrules.AddFlows", Request: json.RawMessage(`"not read"`), Result: "PermissionDenied"})
+	}
+	m, err := a.list(t.Context(), &api.ListAuditRequest{Who: "boss"})
+	if err != nil || len(m.Records) != 1 {
+		t.Errorf("%v, %v", m, err)
+	}
+	if m, err = a.list(t.Context(), &api.ListAuditRequest{}); err != nil || len(m.Records) < 10 || m.Records[0].Who != "boss" || m.Records[1].Who != "reader" {
+		t.Errorf("%v, %v", m, err)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*")); len(files) != 1+3 {
+		t.Errorf("%q", files)
+	}
+}
+
 // The log is bounded, goes on after a restart or a line that was cut off, and
 // is read with the files of other processes.
 func TestAuditFiles(t *testing.T) {

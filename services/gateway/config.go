@@ -49,7 +49,8 @@ type Config struct {
 	// AuditSize is the size of a file of the audit log, in octets, at which the
 	// next is begun.
 	AuditSize int `yaml:"audit_size"`
-	// AuditFiles bounds the files of the audit log; the oldest go.
+	// AuditFiles bounds the files of the audit log, and those with what was refused;
+	// the oldest go.
 	AuditFiles int `yaml:"audit_files"`
 	// Lab is the socket of weft lab serve on this machine, which answers /v1/lab;
 	// empty: none does.

@@ -143,7 +143,7 @@ func TestTokensOverTLS(t *testing.T) {
 				t.Errorf("%s", out)
 			}
 			files, err := filepath.Glob(filepath.Join(dir, "audit", "*.jsonl"))
-			if err != nil || len(files) != 1 {
+			if err != nil || len(files) != 2 { // of changes and of refusals
 				t.Errorf("%q %v", files, err)
 			}
 		})

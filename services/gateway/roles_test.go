@@ -22,23 +22,36 @@ import (
 )
 
 // A method whose name says that it reads is no change, and one whose name says
-// that it changes something is one. A method without a role is the
-// administrator's.
+// that it changes something is one; none of these is a GET, unless it begins a
+// stream. A method without a role is the administrator's.
 func TestRolesMatchNames(t *testing.T) {
 	begins := func(name string, verbs ...string) bool {
 		return slices.ContainsFunc(verbs, func(verb string) bool { return strings.HasPrefix(name, verb) })
 	}
+	var all []string
 	for _, m := range api.Methods() {
-		_, name, _ := strings.Cut(m.MethodName(), ".")
-		rules := api.RulesOf(m.MethodName())
+		all = append(all, m.MethodName())
+	}
+	for _, m := range machineMethods() {
+		all = append(all, api.MethodName(m))
+	}
+	streams := []string{"lab.AttachLabConsole", "lab.CaptureLab"}
+	for _, method := range all {
+		_, name, _ := strings.Cut(method, ".")
+		rules := api.RulesOf(method)
 		if rules.GetChanges() && begins(name, "List", "Get", "Find", "Read") {
-			t.Errorf("%s reads, by its name, and is in the audit log as a change", m.MethodName())
+			t.Errorf("%s reads, by its name, and is in the audit log as a change", method)
 		}
-		if changes := begins(name, "Add", "Delete", "Set", "Apply", "Create", "Revoke", "Rollback", "Drain", "Forget", "Bind", "Unbind", "Allow", "Repair"); rules.GetRole() != 0 && changes && !rules.GetChanges() {
-			t.Errorf("%s changes something, by its name, and is not in the audit log", m.MethodName())
+		if changes := begins(name, "Add", "Delete", "Set", "Apply", "Create", "Revoke", "Rollback", "Drain", "Forget", "Bind", "Unbind", "Allow", "Repair", "Up", "Down", "Open", "Close", "Cancel", "Run"); rules.GetRole() != 0 && changes && !rules.GetChanges() {
+			t.Errorf("%s changes something, by its name, and is not in the audit log", method)
 		}
 		if rules.GetChanges() && rules.GetRole() < api.Role_ROLE_OPERATE {
-			t.Errorf("%s changes something, and asks for the role %v", m.MethodName(), rules.GetRole())
+			t.Errorf("%s changes something, and asks for the role %v", method, rules.GetRole())
+		}
+		for _, route := range rules.GetHttp() {
+			if rules.GetChanges() && strings.HasPrefix(route, "GET ") && !slices.Contains(streams, method) {
+				t.Errorf("%s changes something by %s, which pages of others can have a browser send", method, route)
+			}
 		}
 	}
 	if needs("new.Method") != roleAdmin {

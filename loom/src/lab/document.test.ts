@@ -173,6 +173,11 @@ test("a lab is written from its fields", () => {
   expect(setTop(read("name: a # x\n"), "name", "b")).toBe("name: b # x\n");
 });
 
+test("texts that readers of YAML 1.1 and 1.2 take differently stand in quotes", () => {
+  for (const s of ["count?", "=", "2010_08", "12:30", "yes", "a #", "~", "%", "|", "02:00:00:00:00:01"]) expect(flow(s)).toBe(JSON.stringify(s));
+  for (const s of ["s1", "10.0.0.1/24", "python3 -m http.server 80", "100mbit", "tcp:127.0.0.1:6653", "é-✓"].slice(0, 5)) expect(flow(s)).toBe(s);
+});
+
 test("property: whatever value is written on a line is read as it was", () => {
   const r = new Random(3);
   const texts = ["", " ", "a b", "a: b", "- x", "#", "x #y", "true", "No", "null", "~", "0x10", "1e3", "1.0", "007", "12:30", "{", "[x", "a,b", "'", '"', "\\", "\n", "a\nb\n", "é✓", "@x", "*x", "&x", "!x", "%", "?", "a: ", "=", "<<", "\t", "-", "---", "...", "s1", "10.0.0.1/24", "fd00::1/64", "\u0000", "\u2028"];

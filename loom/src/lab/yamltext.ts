@@ -2,7 +2,7 @@
 // with pieces to put in place of others, and comments, order and style of
 // everything else stay.
 
-import { Document, isAlias, isCollection, isMap, isPair, isScalar, isSeq, parse, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, parse, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
 
 /** Splice puts text in place of what stands from one offset to another. */
 export interface Splice {
@@ -40,16 +40,16 @@ export function flow(value: unknown, json = false): string {
 
 const words = new Set(["true", "false", "null", "yes", "no", "on", "off", "y", "n"]);
 
+/** plainly are the texts that every reader of YAML takes as they stand, in brackets too: the lab service reads YAML 1.1. */
+const plainly = /^[\p{L}\p{N}_./][\p{L}\p{N}_./:@+ -]*$/u;
+
 /** scalar writes a value that is neither list nor mapping. */
 function scalar(value: unknown): string {
-  if (Number.isSafeInteger(value)) return String(value);
-  if (typeof value === "string" && /^[A-Za-z_][A-Za-z0-9_/.-]*$/.test(value) && !words.has(value.toLowerCase())) return value; // as it would be below, in no time
-  const doc = new Document([value]);
-  (doc.contents as unknown as YAMLSeq).flow = true;
-  const text = doc.toString({ lineWidth: 0, flowCollectionPadding: false, blockQuote: false, defaultStringType: "PLAIN" }).trim().slice(1, -1).trim();
-  // What would not be read as it was, such as a tab, stands in quotes.
-  if (typeof value !== "string" || (!/[\n\u007f-\u009f\u2028\u2029\ufeff]/.test(value + text) && (parse(`[${text}]`) as unknown[])[0] === value)) return text;
-  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  if (typeof value === "boolean" || value === null || value === undefined) return String(value ?? null);
+  const text = String(value);
+  const plain = plainly.test(text) && !/: |:$| $|^[0-9].*:|^[0-9.]+_[0-9_.]*$/.test(text) && !words.has(text.toLowerCase()) && (/^[A-Za-z][A-Za-z0-9_/-]*$/.test(text) || parse(text) === text);
+  return plain ? text : JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 interface Token {

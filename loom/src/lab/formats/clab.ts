@@ -45,7 +45,7 @@ function withoutLabel(of: Fields): Fields {
 
 const number = (v: unknown) => (typeof v === "string" || typeof v === "number" ? Number(v) : NaN);
 
-/** readClab reads a lab from containerlab's YAML: bridges and nodes with several links are switches, others hosts. */
+/** readClab reads a lab from containerlab's YAML: nodes with one link are hosts, bridges and others switches. */
 export function readClab(text: string, file = "lab"): LabFields {
   const top = fieldsOf(parse(text, { maxAliasCount: 1000 }));
   const topology = fieldsOf(top.topology);
@@ -60,7 +60,7 @@ export function readClab(text: string, file = "lab"): LabFields {
   const host = (id: string) => {
     const raw = fieldsOf(nodes[id]);
     const own = parsed(raw);
-    return own ? own.list === "hosts" : raw.kind !== "ovs-bridge" && raw.kind !== "bridge" && (count.get(id) ?? 0) <= 1;
+    return own ? own.list === "hosts" : raw.kind !== "ovs-bridge" && raw.kind !== "bridge" && count.get(id) === 1;
   };
   const hosts = new Set(Object.keys(nodes).filter(host));
   // Of two hosts that are joined, one has to be a switch.

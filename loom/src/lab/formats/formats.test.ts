@@ -131,6 +131,12 @@ test("files of others are labs without problems", () => {
   for (const f of formats) expect(read(readFile(`a.${f.extension}`, f.write(one))).nodes.length).toBe(7);
 });
 
+test("a node of containerlab without links is a switch, and links of a node with itself are kept", () => {
+  const lab = read(readFile("a.clab.yml", "name: a\ntopology:\n  nodes: {x: {kind: linux}, y: {kind: linux}}\n  links: [{endpoints: [\"y:e1\", \"y:e2\"]}]\n"));
+  expect([lab.nodes.map((n) => n.kind), lab.links.map((l) => l.id)]).toEqual([["openflow", "openflow"], ["link/y/y"]]);
+  for (const f of formats) expect(read(readFile(`a.${f.extension}`, f.write(lab))).links.map((l) => l.id), f.name).toEqual(["link/y/y"]);
+});
+
 test("bad files are refused with what is wrong", () => {
   for (const [text, want] of [
     ["<graphml><graph></graph></graphml>", "has no nodes"],
@@ -144,6 +150,8 @@ test("bad files are refused with what is wrong", () => {
     ["topology: {}", "want topology.nodes"],
     ["topology: {nodes: {a: {}}, links: [{endpoints: [a]}]}", "1 endpoints"],
     ["- a", "not a mapping"],
+    ['{"action": "x"}', "neither a lab"],
+    ["a: b", "neither a lab"],
     ["switches: [", "end with a ]"],
   ]) expect(() => readFile("x", text), text).toThrow(want);
   expect(readXML("<a b='&lt;&#65;'><![CDATA[<&]]><!-- c --></a>")).toEqual({ name: "a", attributes: { b: "<A" }, children: [], text: "<&" });

@@ -37,6 +37,7 @@ export function readFile(name: string, text: string): string {
   else {
     const lab = read(text);
     if (lab.broken) throw new Error(lab.problems[0]?.text ?? "it cannot be read");
+    if (lab.root && !["name", "switches", "hosts", "links"].some((k) => k in json(lab))) throw new Error("it is neither a lab, with switches, hosts and links, nor GraphML, Topology3D, containerlab or a model");
     return text;
   }
   const nodes = (fields.switches?.length ?? 0) + (fields.hosts?.length ?? 0);

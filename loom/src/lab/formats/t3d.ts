@@ -170,7 +170,7 @@ export function readT3D(text: string, file = "lab"): LabFields {
       const host = vss.has(e.a) ? e.b : e.a;
       of.ends.push(name.get(host)!);
       (of["x-t3d"].links as Fields[]).push({ end: name.get(host), id: host, flip: vss.has(e.a), ...from });
-    } else if (view === "Data" && routed(ra) && routed(rb) && e.a !== e.b) {
+    } else if (view === "Data" && routed(ra) && routed(rb) && (e.a !== e.b || ours in e.raw)) {
       links.push({ a: name.get(e.a), b: name.get(e.b), ...fieldsOf(e.raw[ours]), "x-t3d": from });
     } else if (view === "Data" && ((routed(ra) && rb === "host") || (routed(rb) && ra === "host"))) {
       const host = ra === "host" ? e.a : e.b;
@@ -230,7 +230,7 @@ export function writeT3D(lab: LabFields, generation?: number): string {
   for (const s of listOf(lab.switches).map(fieldsOf)) vertex(s, s.kind === "bridge" ? "bridge" : s["x-type"] === "pe" || (s["x-type"] === undefined && busy.has(s.name)) ? "pe" : "cr");
   const edge = (a: string, b: string, from: unknown, own: Fields, view: string) => {
     const raw: Fields = from !== undefined ? { ...fieldsOf(fieldsOf(from).raw) } : d.generation === 0 && view === "Data" ? {} : { view };
-    if (Object.keys(own).length > 0) raw[ours] = own;
+    if (Object.keys(own).length > 0 || (a === b && from === undefined)) raw[ours] = own; // else it would be left alone
     d.edges.push({ a, b, raw, ...(fieldsOf(from).bare ? { bare: true } : {}) });
   };
   for (const l of listOf(lab.links).map(fieldsOf)) {

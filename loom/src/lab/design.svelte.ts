@@ -5,7 +5,7 @@ import { copied, paste } from "./clip";
 import { mayAdd, mayConnect, mayServe } from "./constraints";
 import { addressProblem, controllersOf, unusedAddress } from "./controllers";
 import { add, addTo, mostMarks, move, nameProblem, read, remove, removeFrom, rename, set, setIn, setTop, unused, type Added, type Fields, type Group, type Link, type Node, type Note, type Service } from "./document";
-import { lay, type Layout, type Position } from "./layout";
+import { complete, lay, type Layout, type Position } from "./layout";
 import type { NodeType } from "./models";
 import { Sheet } from "./sheet.svelte";
 
@@ -250,10 +250,18 @@ export class Design extends Sheet {
     this.fit++;
   }
 
+  /** place gives a position to each node that the text gives none. */
+  place() {
+    const had = new Map(this.lab.nodes.flatMap((n) => (n.at ? [[n.id, n.at] as const] : [])));
+    if (had.size === this.lab.nodes.length) return;
+    this.move(had.size === 0 ? lay("layered", this.drawn()) : complete(this.drawn(), had), "placing nodes");
+    this.fit++;
+  }
+
   /** at returns where a node stands: as the text says, else somewhere. */
   at(node: Node): Position {
     if (node.at) return node.at;
-    if (this.guessed.size === 0) this.guessed = lay(this.lab.nodes.length > 60 ? "force" : "circle", this.drawn());
+    if (this.guessed.size === 0) this.guessed = complete(this.drawn(), new Map(this.lab.nodes.flatMap((n) => (n.at ? [[n.id, n.at] as const] : []))));
     // What is written later stands below, so that the others stay where they are.
     if (!this.guessed.has(node.id)) this.guessed.set(node.id, [(this.guessed.size % 10) * 60, Math.max(...[...this.guessed.values()].map((p) => p[1])) + 100]);
     return this.guessed.get(node.id)!;

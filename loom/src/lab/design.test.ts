@@ -5,7 +5,7 @@ import { mayAdd, mayConnect, mayServe, violations } from "./constraints";
 import { add, fresh, mostNodes, read, type Fields, type Lab } from "./document";
 import { generate, generators, offered, type Generator } from "./generate";
 import { History } from "./history";
-import { lay, layouts } from "./layout";
+import { complete, lay, layouts } from "./layout";
 import { isModel, readModel } from "./modelfile";
 import { guessed, models, Types } from "./models";
 import { ofLab } from "./ownmodels";
@@ -122,6 +122,17 @@ describe("layouts", () => {
     }
     expect(lay("force", { nodes: ["a"], links: [] }).size).toBe(1);
     expect(lay("circle", { nodes: [], links: [] }).size).toBe(0);
+  });
+
+  test("nodes that have a position keep it, others stand where they are joined", () => {
+    const fixed = new Map<string, [number, number]>([["a", [0, 0]], ["b", [400, 0]]]);
+    const at = complete({ nodes: ["a", "b", "between", "end", "h1", "h2", "alone"], links: [["a", "between"], ["between", "b"], ["b", "end"], ["a", "h1"], ["a", "h2"]], small: new Set(["h1", "h2"]) }, fixed);
+    expect([at.get("a"), at.get("b"), at.get("between")]).toEqual([[0, 0], [400, 0], [200, 0]]);
+    const far = (n: string, m: string) => Math.hypot(at.get(n)![0] - at.get(m)![0], at.get(n)![1] - at.get(m)![1]);
+    for (const [n, m] of [["end", "b"], ["h1", "a"], ["h2", "a"]]) expect(far(n, m)).toBeLessThan(150);
+    expect(at.get("alone")![0]).toBeGreaterThan(400);
+    expect(new Set([...at.values()].map(String)).size).toBe(7);
+    expect(complete({ nodes: ["a", "b"], links: [] }, new Map()).size).toBe(2);
   });
 
   test("five thousand nodes are laid out in seconds", () => {

@@ -29,6 +29,37 @@ export function lay(how: Layout, drawn: Drawn): Map<string, Position> {
   return at;
 }
 
+/** complete returns a position for each node: those that have one keep it, others stand where they are joined to those, or beside them. */
+export function complete(drawn: Drawn, fixed: Map<string, Position>): Map<string, Position> {
+  if (fixed.size === 0) return lay(drawn.nodes.length > 60 ? "force" : "circle", drawn);
+  const at = new Map(fixed);
+  const of = neighbours(drawn.nodes, drawn.links);
+  const apart = new Set(drawn.nodes.filter((n) => !at.has(n) && !drawn.small?.has(n)));
+  for (let more = true; more; ) {
+    more = false;
+    for (const n of apart) {
+      const joined = of.get(n)!.filter((m) => at.has(m));
+      const near = joined.map((m) => at.get(m)!);
+      if (near.length === 0) continue;
+      const mean: Position = [near.reduce((s, p) => s + p[0], 0) / near.length, near.reduce((s, p) => s + p[1], 0) / near.length];
+      const away = free(mean, of.get(joined[0])!.filter((m) => at.has(m)).map((m) => at.get(m)!), -Math.PI / 2);
+      at.set(n, near.length === 1 ? [mean[0] + gap * Math.cos(away), mean[1] + gap * Math.sin(away)] : mean);
+      apart.delete(n);
+      more = true;
+    }
+  }
+  if (apart.size > 0) {
+    const there = [...at.values()];
+    const others = force([...apart], drawn.links);
+    const left = Math.min(...[...others.values()].map((p) => p[0]));
+    const [right, top] = [Math.max(...there.map((p) => p[0])), Math.min(...there.map((p) => p[1]))];
+    for (const [n, [x, y]] of others) at.set(n, [x - left + right + 2 * gap, y + top]);
+  }
+  around(drawn, at);
+  for (const [n, [x, y]] of at) if (!fixed.has(n)) at.set(n, [Math.round(x) + 0, Math.round(y) + 0]);
+  return at;
+}
+
 function neighbours(nodes: string[], links: Array<[string, string]>): Map<string, string[]> {
   const of = new Map<string, string[]>(nodes.map((n) => [n, []]));
   for (const [a, b] of links) {

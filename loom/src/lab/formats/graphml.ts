@@ -93,6 +93,17 @@ function ours(top: Record<string, string>, nodes: Element[], edges: Element[], d
 function theirs(nodes: Element[], edges: Element[], dataOf: (e: Element) => Record<string, string>, file: string, more: Fields): LabFields {
   const names = new Names();
   const of = new Map<string, string>();
+  // A map is drawn as large as its nodes need.
+  const degrees = nodes.map((n) => dataOf(n)).map((d) => [parseFloat(d.Longitude ?? ""), parseFloat(d.Latitude ?? "") * 1.5]).filter((p) => p.every(Number.isFinite));
+  const extent = (axis: 0 | 1) => Math.max(...degrees.map((p) => p[axis])) - Math.min(...degrees.map((p) => p[axis]));
+  const scale = degrees.length > 1 ? Math.max(600, 160 * Math.sqrt(nodes.length)) / Math.max(extent(0), extent(1), 0.01) : 40;
+  // Several nodes of a town are at one place: they stand around it.
+  const taken = new Map<string, number>();
+  const room = ([x, y]: number[]): number[] => {
+    const n = taken.get(`${x} ${y}`) ?? 0;
+    taken.set(`${x} ${y}`, n + 1);
+    return n === 0 ? [x, y] : [x + Math.round((30 + 4 * n) * Math.cos(n)), y + Math.round((30 + 4 * n) * Math.sin(n))];
+  };
   const lab: LabFields & Required<Pick<LabFields, "switches" | "hosts" | "links">> = { name: labName(file), ...filled({ "x-graphml": more }), switches: [], hosts: [], links: [] };
   for (const n of nodes) {
     const d = dataOf(n);
@@ -102,8 +113,8 @@ function theirs(nodes: Element[], edges: Element[], dataOf: (e: Element) => Reco
     of.set(id, name);
     const [lat, lon] = [parseFloat(d.Latitude ?? ""), parseFloat(d.Longitude ?? "")];
     const [x, y] = [parseFloat(d.x ?? ""), parseFloat(d.y ?? "")];
-    const at = Number.isFinite(x + y) ? [Math.round(x), Math.round(y)] : Number.isFinite(lat + lon) ? [Math.round(lon * 40), Math.round(lat * -60)] : undefined;
-    lab.switches.push(filled({ name, "x-position": at, "x-graphml": { id, ...d } }));
+    const at = Number.isFinite(x + y) ? [Math.round(x), Math.round(y)] : Number.isFinite(lat + lon) ? [Math.round(lon * scale), Math.round(lat * -1.5 * scale)] : undefined;
+    lab.switches.push(filled({ name, "x-position": at && room(at), "x-graphml": { id, ...d } }));
   }
   lab.switches.forEach((s) => lab.hosts.push({ name: names.of(`h${lab.hosts.length + 1}`), switch: s.name }));
   for (const e of edges) {

@@ -78,9 +78,12 @@ function drawn(s: ExperimentSeries, x: ExperimentAxis, y: ExperimentAxis, at: nu
     points.push(m);
   }
   points.sort((a, b) => a.x - b.x);
-  const name = s.source && s.source !== otherRun ? `${s.name ?? ""}, the paper` : (s.name ?? "");
+  const name = s.source && s.source !== otherRun ? paperName(s.name ?? "") : (s.name ?? "");
   return { name, kind: s.kind ?? "line", colour: s.colour ?? 0, dashed: !!s.dashed, hollow: !!s.source || !!s.hollow, points, width: at >= 0 ? width : 0 };
 }
+
+/** paperName names a series of the paper. */
+const paperName = (name: string) => (/^(the )?paper$/i.test(name) || name === "" ? "the paper" : `${name}, the paper`);
 
 /** ends returns where an axis begins and ends. */
 function ends(values: number[], axis: ExperimentAxis, margin: boolean): [number, number] {

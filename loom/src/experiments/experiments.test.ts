@@ -44,7 +44,7 @@ test("bars stand beside each other, and axes include zero and intervals", () => 
   const c = chartOf(bars);
   expect(c.series[0].points).toEqual([{ x: -0.2, y: 4, low: 3, high: 6 }]);
   expect(c.series[1].points.map((p) => p.x)).toEqual([0.2, 1.2]);
-  expect(c.series.map((s) => [s.name, s.hollow])).toEqual([["weft", false], ["paper, the paper", true]]);
+  expect(c.series.map((s) => [s.name, s.hollow])).toEqual([["weft", false], ["the paper", true]]);
   expect(c.x).toEqual([-0.6, 1.6]);
   expect(c.y[0]).toBe(0);
   expect(c.y[1]).toBeGreaterThanOrEqual(6);
@@ -82,6 +82,6 @@ test("two runs stand beside each other", () => {
   ]);
   const points = comparePoints({ panels: [bars] }, { panels: [{ ...bars, series: [{ name: "weft", points: [{ x: 0, y: 6 }] }] }] });
   expect(points.map((r) => [r.what, r.a, r.b, r.ratio])).toEqual([["ms, weft, grpc", 4, 6, 1.5], ["ms, weft, ws", null, null, null]]);
-  const both = together(bars, bars);
-  expect(both.series?.map((s) => s.name)).toEqual(["weft", "paper", "weft (other run)"]);
+  const both = together(bars, bars, "x.2");
+  expect(both.series?.map((s) => s.name)).toEqual(["weft", "paper", "weft (x.2)"]);
 });

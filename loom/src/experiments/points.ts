@@ -81,7 +81,7 @@ export function comparePoints(a: ExperimentFigure, b: ExperimentFigure | undefin
 }
 
 /** together lays the other run's measured series over a panel: dashed, hollow, and named so. */
-export function together(a: ExperimentPanel, b: ExperimentPanel | undefined): ExperimentPanel {
-  const more = (b?.series ?? []).filter((s) => !s.source).map((s) => ({ ...s, name: `${s.name ?? ""} (other run)`, dashed: true, source: otherRun }));
+export function together(a: ExperimentPanel, b: ExperimentPanel | undefined, run: string): ExperimentPanel {
+  const more = (b?.series ?? []).filter((s) => !s.source).map((s) => ({ ...s, name: `${s.name ?? ""} (${run})`, dashed: true, source: otherRun }));
   return { ...a, series: [...(a.series ?? []), ...more] };
 }

@@ -40,7 +40,7 @@ export function howLong(e: Experiment, quick: boolean, rounds: number, minutes: 
   const bound = `No round begins that would end after ${duration(minutes * 60)}.`;
   if (last > 0 && usual > 0) {
     const about = duration((last * rounds) / usual);
-    return `About ${about}: the last such run of ${usual} rounds took ${duration(last)} here. ${bound}`;
+    return `About ${about}: the last such run of ${usual} ${usual === 1 ? "round" : "rounds"} took ${duration(last)} here. ${bound}`;
   }
   const quickly = e.quick_seconds ?? 0;
   if (!quick && quickly > 0) return `Longer than a quick run, which took ${duration(quickly)} here. ${bound}`;

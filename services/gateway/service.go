@@ -201,13 +201,15 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
 	}
-	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ReadEvents, events.read), itself(api.ListWorkers, plans.ListWorkers),
+	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ReadEvents, events.read), jointly(api.ListWorkers, cfg.CallTimeout, plans.ListWorkers),
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.ListPlans, plans.ListPlans), itself(api.RollbackPlan, plans.RollbackPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
-		itself(api.TakeProfile, profiles.TakeProfile), itself(api.GetWork, work.GetWork), itself(api.ListCrossings, work.ListCrossings), itself(api.GetScaling, work.GetScaling), itself(api.WatchPackets, s.watch.next),
-		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
+		itself(api.TakeProfile, profiles.TakeProfile),
+		jointly(api.GetWork, cfg.CallTimeout, work.GetWork), jointly(api.ListCrossings, cfg.CallTimeout, work.ListCrossings),
+		jointly(api.GetScaling, cfg.CallTimeout, work.GetScaling), itself(api.WatchPackets, s.watch.next),
+		jointly(api.GetStore, cfg.CallTimeout, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
 		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),

@@ -153,6 +153,10 @@ func TestMachine(t *testing.T) {
 		t.Errorf("through the WebSocket: %q %v", text, err)
 	}
 	conn.Close(websocket.StatusNormalClosure, "")
+	wait(t, func() bool { // the line comes behind the end
+		got, err := s.calls.audit.list(t.Context(), &api.ListAuditRequest{Method: "lab.AttachLabConsole"})
+		return err == nil && len(got.Records) == 1
+	})
 
 	got, err := s.calls.audit.list(t.Context(), &api.ListAuditRequest{Method: "lab.UpLab"})
 	if err != nil {

@@ -1,4 +1,6 @@
 // Workflows of page Lab on a lab that runs.
+import { spawnSync } from "node:child_process";
+
 import { deployRing, discovered, expect, open } from "./workflows.mjs";
 import { sleep, until } from "./rig.mjs";
 
@@ -66,7 +68,22 @@ export const lab = [
         rig.command("lab", "ping", "--name", [...rig.labs][0], "h1", "h2", "-c", "2");
         return (await page.getByRole("table", { name: "Packets" }).getByText("ICMP").count()) > 0;
       }, 40);
+      await page.getByRole("table", { name: "Packets" }).getByRole("button").first().click();
+      const layers = page.getByTestId("layers");
+      for (const name of ["Ethernet", "IPv4", "ICMP"]) await layers.getByText(name, { exact: true }).first().waitFor();
+      // However many packets come, few rows are drawn; the file has all, and others read it.
+      await form.getByLabel("Filter").fill("udp");
+      await page.getByTestId("capture-start").click();
+      await page.getByText(/capturing/).waitFor();
+      rig.command("lab", "traffic", "--name", [...rig.labs][0], "h1", "h2", "--rate", "4000", "--time", "2s");
+      const count = async () => Number((await page.getByTestId("captured").innerText()).replace(/[^0-9 ]/g, "").trim().split(" ")[0]);
+      await until("thousands of packets", async () => (await count()) > 4000);
+      const drawn = await page.getByRole("table", { name: "Packets" }).locator("tr.packet").count();
+      expect(drawn > 5 && drawn < 60, `${drawn} rows are drawn`);
       await page.getByRole("button", { name: "Stop" }).click();
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as pcapng" }).click()]);
+      const read = spawnSync("tshark", ["-r", await file.path(), "-T", "fields", "-e", "frame.number"], { encoding: "utf8" });
+      expect(read.stdout.trim().split("\n").length === (await count()), `tshark reads ${read.stdout.trim().split("\n").length} packets of ${await count()}: ${read.stderr}`);
     },
   },
   {

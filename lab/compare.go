@@ -61,8 +61,8 @@ func Compare(from, to *Topology) *Difference {
 	d := &Difference{Lab: from.Name, Added: []Item{}, Deleted: []Item{}, Changed: []Edit{}}
 	lab := Item{kindLab, from.Name}
 	d.compare(lab, properties(wholeLab(from)), properties(wholeLab(to)))
-	compareAll(d, kindSwitch, from.Switches, to.Switches, func(s *Switch) string { return s.Name })
-	compareAll(d, kindHost, from.Hosts, to.Hosts, func(h *Host) string { return h.Name })
+	compareAll(d, kindSwitch, from.Switches, to.Switches, switchName)
+	compareAll(d, kindHost, from.Hosts, to.Hosts, hostName)
 	d.sayAnew(from, to)
 	compareAll(d, kindLink, straight(from.Links), straight(to.Links), func(l *Link) string { return l.String() })
 	return d
@@ -119,11 +119,21 @@ func straight(links []Link) []Link {
 	return links
 }
 
-func compareAll[T any](d *Difference, kind string, from, to []T, name func(*T) string) {
-	was := map[string]*T{}
-	for i := range from {
-		was[name(&from[i])] = &from[i]
+// byName returns the parts by their names.
+func byName[T any](parts []T, name func(*T) string) map[string]*T {
+	all := make(map[string]*T, len(parts))
+	for i := range parts {
+		all[name(&parts[i])] = &parts[i]
 	}
+	return all
+}
+
+func switchName(s *Switch) string { return s.Name }
+
+func hostName(h *Host) string { return h.Name }
+
+func compareAll[T any](d *Difference, kind string, from, to []T, name func(*T) string) {
+	was := byName(from, name)
 	for i := range to {
 		item := Item{kind, name(&to[i])}
 		if old := was[item.Name]; old != nil {
@@ -142,19 +152,19 @@ func compareAll[T any](d *Difference, kind string, from, to []T, name func(*T) s
 
 // compare adds what differs in the properties of a part.
 func (d *Difference) compare(item Item, from, to []property) {
-	find := func(list []property, what string) (value string, ok bool) {
-		if i := slices.IndexFunc(list, func(p property) bool { return p.what == what }); i >= 0 {
-			return list[i].value, true
-		}
-		return Absent, false
-	}
+	what := func(p *property) string { return p.what }
+	was, is := byName(from, what), byName(to, what)
 	for _, p := range to {
-		if was, _ := find(from, p.what); was != p.value {
-			d.Changed = append(d.Changed, Edit{Item: item, What: p.what, From: was, To: p.value})
+		before := Absent
+		if old := was[p.what]; old != nil {
+			before = old.value
+		}
+		if before != p.value {
+			d.Changed = append(d.Changed, Edit{Item: item, What: p.what, From: before, To: p.value})
 		}
 	}
 	for _, p := range from {
-		if _, ok := find(to, p.what); !ok && p.value != Absent {
+		if is[p.what] == nil && p.value != Absent {
 			d.Changed = append(d.Changed, Edit{Item: item, What: p.what, From: p.value, To: Absent})
 		}
 	}

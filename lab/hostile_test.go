@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,33 @@ func TestMillionNodes(t *testing.T) {
 			}
 			if alloc := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 5*time.Second || alloc > 600 {
 				t.Errorf("it took %v and %d MiB", took, alloc)
+			}
+		})
+	}
+}
+
+// The time to read a large file, and to compare it with a running lab, grows with its
+// length, whatever is alike in it.
+func TestLargeFiles(t *testing.T) {
+	for name, text := range map[string]string{
+		"programs": "switches: [{name: s}]\nhosts: [{name: h, switch: s, run: [" + strings.Repeat("true,", 20_000) + "]}]\n",
+		"links":    "switches: [{name: s}, {name: t}]\nlinks: [" + strings.Repeat("{a: s, b: t},", 50_000) + "]\n",
+		"nodes": "switches:\n" + strings.Join(slices.Collect(func(yield func(string) bool) {
+			for i := range 30_000 {
+				if !yield(fmt.Sprintf("- {name: r%d, kind: router, loopback6: \"2001:db8::%x\"}", i, i+1)) {
+					return
+				}
+			}
+		}), "\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := cputime.Used()
+			s := newState(parsed(t, text, nil))
+			if d := Compare(s.Topology, parsed(t, text, s)); !d.None() {
+				t.Errorf("the same file differs: %.300v", d)
+			}
+			if took := cputime.Used() - start; took > 8*time.Second {
+				t.Errorf("it took %v", took)
 			}
 		})
 	}

@@ -32,10 +32,11 @@ func (t *Topology) keepSwitches(was *Topology) {
 	for _, s := range t.Switches {
 		dpids[s.DPID], loopbacks[s.Loopback], loopbacks[s.Loopback6] = true, true, true
 	}
+	there := byName(was.Switches, switchName)
 	for i := range t.Switches {
 		s := &t.Switches[i]
-		old, ok := was.SwitchByName(s.Name)
-		if !ok {
+		old := there[s.Name]
+		if old == nil {
 			continue
 		}
 		if s.Kind == "" || s.controlled() {
@@ -55,11 +56,12 @@ func (t *Topology) keepHosts(was *Topology) {
 	for _, h := range t.Hosts {
 		macs[h.MAC], addresses[h.IPv4], addresses[h.IPv6] = true, true, true
 	}
+	there := byName(was.Hosts, hostName)
 	wide := (len(t.Hosts) > 254) != (len(was.Hosts) > 254) // then they get another prefix length
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
-		old, ok := was.HostByName(h.Name)
-		if !ok {
+		old := there[h.Name]
+		if old == nil {
 			continue
 		}
 		keepValue(&h.MAC, old.MAC, macs)
@@ -89,10 +91,11 @@ func (t *Topology) keepPorts(was *Topology) {
 			used[at] = true
 		}
 	}
+	there := byName(was.Hosts, hostName)
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
-		old, ok := was.HostByName(h.Name)
-		if !ok {
+		old := there[h.Name]
+		if old == nil {
 			continue
 		}
 		if old.Switch == h.Switch {
@@ -114,21 +117,26 @@ func (t *Topology) keepPorts(was *Topology) {
 // keepLinks takes each link of a file for one that is there between the same
 // switches, with the same ports where the file says them: those first that say most.
 func (t *Topology) keepLinks(was *Topology, keep func(string, *uint16, uint16)) {
-	taken := make([]bool, len(was.Links))
+	between := map[[2]string][]Link{} // the switches, in order; those that are not taken
+	for _, l := range straight(was.Links) {
+		between[[2]string{l.A, l.B}] = append(between[[2]string{l.A, l.B}], l)
+	}
 	for open := range 3 { // ports that are left open
 		for i := range t.Links {
 			l := &t.Links[i]
 			if l.ports() != 2-open {
 				continue
 			}
-			for j, old := range was.Links {
-				if old.A != l.A || old.B != l.B || !l.agrees(&old) {
-					old.A, old.B, old.APort, old.BPort = old.B, old.A, old.BPort, old.APort
+			pair := [2]string{min(l.A, l.B), max(l.A, l.B)}
+			for j, old := range between[pair] {
+				if old.A != l.A {
+					old.APort, old.BPort = old.BPort, old.APort
 				}
-				if taken[j] || old.A != l.A || old.B != l.B || !l.agrees(&old) {
+				if !l.agrees(&old) {
 					continue
 				}
-				taken[j] = true
+				copy(between[pair][1:], between[pair][:j])
+				between[pair] = between[pair][1:]
 				a, b := old.APort, old.BPort
 				defer func() { keep(l.A, &l.APort, a); keep(l.B, &l.BPort, b) }() // once all have been counted
 				break

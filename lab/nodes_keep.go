@@ -5,11 +5,12 @@ import "net/netip"
 // numbered is the numbers from which addresses are made: what a running lab has
 // keeps its own, and others get the least that are free.
 type numbered struct {
-	of   map[int]int // by index
-	used map[int]bool
+	of    map[int]int // by index
+	used  map[int]bool
+	least int // those below, from where give begins, are used
 }
 
-func newNumbered() *numbered { return &numbered{map[int]int{}, map[int]bool{}} }
+func newNumbered() *numbered { return &numbered{of: map[int]int{}, used: map[int]bool{}} }
 
 // keep gives the ith a number, unless it has one or another has that.
 func (n *numbered) keep(i, number int) bool {
@@ -20,10 +21,12 @@ func (n *numbered) keep(i, number int) bool {
 	return true
 }
 
-// give gives the ith the least free number from one on, unless it has one.
+// give gives the ith the least free number from one on, unless it has one; from is
+// always the same.
 func (n *numbered) give(i, from int) int {
-	for _, has := n.of[i]; !has; from++ {
-		has = n.keep(i, from)
+	for _, has := n.of[i]; !has; n.least++ {
+		n.least = max(n.least, from)
+		has = n.keep(i, n.least)
 	}
 	return n.of[i]
 }
@@ -66,13 +69,9 @@ func (t *Topology) linkNumbers(at, was map[string]*labNode) (numbers *numbered, 
 			turned[i] = b.IPv4.Addr().Less(a.IPv4.Addr())
 		}
 	}
-	next := 0
 	for i := range t.Links {
 		if at[t.Links[i].A] != nil && at[t.Links[i].B] != nil {
-			numbers.give(i, next)
-		}
-		for numbers.used[next] {
-			next++
+			numbers.give(i, 0)
 		}
 	}
 	return numbers, turned

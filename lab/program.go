@@ -115,7 +115,7 @@ func Quote(words ...string) string {
 
 // completePrograms names the programs of a host that have no name.
 func (h *Host) completePrograms() {
-	used := map[string]bool{}
+	used, next := map[string]bool{}, map[string]int{}
 	for _, p := range h.Run {
 		used[p.Name] = true
 	}
@@ -130,8 +130,9 @@ func (h *Host) completePrograms() {
 		}
 		base := nameFrom(filepath.Base(argv[0]))
 		p.Name = base
-		for n := 2; used[p.Name]; n++ {
+		for n := max(2, next[base]); used[p.Name]; n++ {
 			p.Name = fmt.Sprintf("%s-%d", base, n)
+			next[base] = n + 1
 		}
 		used[p.Name] = true
 	}

@@ -23,6 +23,14 @@ var (
 	labName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 )
 
+// CheckName says why a lab cannot have a name.
+func CheckName(name string) error {
+	if !labName.MatchString(name) {
+		return fmt.Errorf("%q is not a name for a lab; allowed: %s", name, labRule)
+	}
+	return nil
+}
+
 // Check reports everything that makes a completed topology impossible, as
 // Problems; nil if it can be brought up.
 func Check(t *Topology) error {

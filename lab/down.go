@@ -14,8 +14,8 @@ import (
 // its namespaces and its files. It works from what is there, so it also ends
 // labs half made or whose maker was killed; taking down what is not up is no error.
 func Down(ctx context.Context, name string) error {
-	if !labName.MatchString(name) {
-		return fmt.Errorf("%q is not a name for a lab; allowed: %s", name, labRule)
+	if err := CheckName(name); err != nil {
+		return err
 	}
 	if err := needRoot(); err != nil {
 		return err

@@ -120,8 +120,8 @@ func noRoom(path string, err error) error {
 var errNoLab = errors.New("no such lab is up; see `weft lab list`")
 
 func loadState(name string) (*state, error) {
-	if !labName.MatchString(name) { // it becomes part of a path
-		return nil, fmt.Errorf("%q: %w: that is not a name for a lab; allowed: %s", name, errNoLab, labRule)
+	if err := CheckName(name); err != nil { // it becomes part of a path
+		return nil, fmt.Errorf("%w: %w", errNoLab, err)
 	}
 	b, err := os.ReadFile(filepath.Join(dirOf(name), "lab.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,6 +19,11 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 			return nil, err
 		}
 	}
+	release, err := s.reading.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	t, err := parse(req.GetFile())
 	if err == nil && !req.GetDryRun() {
 		t, err = s.made(req.GetFile())

@@ -65,6 +65,9 @@ func captureRequest(r *http.Request, fields map[string]string) (*api.CaptureLabR
 	if len(req.GetFilter()) > longFilter {
 		return nil, api.Errorf(codes.InvalidArgument, "the filter has %d octets; allowed: at most %d", len(req.GetFilter()), longFilter)
 	}
+	if strings.ContainsRune(req.GetFilter(), 0) {
+		return nil, api.Errorf(codes.InvalidArgument, "the filter has a zero byte")
+	}
 	return req, nil
 }
 
@@ -185,7 +188,8 @@ func (c *capturing) wait() {
 func (c *capturing) why(filter string, err error) string {
 	text := c.said.String()
 	if _, after, ok := strings.Cut(text, "isn't a valid capture filter"); ok && filter != "" {
-		return fmt.Sprintf("%q is not a filter %s; see pcap-filter(7)", filter, strings.TrimSuffix(strings.TrimSpace(after), "."))
+		reason, _, _ := strings.Cut(strings.TrimSpace(after), "\n") // the manual that follows is of another program
+		return fmt.Sprintf("%q is not a filter %s; see pcap-filter(7)", filter, strings.TrimSuffix(reason, "."))
 	}
 	var lines []string
 	for line := range strings.Lines(text) {

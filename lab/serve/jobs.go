@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -185,6 +186,11 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	if err := s.allowed(AllowUp); err != nil {
 		return nil, err
 	}
+	release, err := s.reading.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	t, err := s.made(req.GetFile())
 	if err != nil {
 		return nil, err
@@ -192,6 +198,13 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	as := t.Name
 	if req.GetName() != "" {
 		as = req.GetName()
+	}
+	err = lab.CheckName(as)
+	for _, c := range req.GetControllers() {
+		err = errors.Join(err, lab.CheckController(c))
+	}
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	if lab.Exists(as) || testbed.Exists(as) {
 		return nil, api.Errorf(codes.AlreadyExists, "lab %s is up already: take it down, apply the file to it, or give this one another name", as)

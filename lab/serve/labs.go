@@ -49,7 +49,12 @@ func parse(text string) (*lab.Topology, error) {
 }
 
 // CheckLab says what is wrong with a lab file (api.LabServer).
-func (s *server) CheckLab(_ context.Context, req *api.CheckLabRequest) (*api.CheckLabResponse, error) {
+func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.CheckLabResponse, error) {
+	release, err := s.reading.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	t, err := parse(req.GetFile())
 	if problems := (lab.Problems{}); errors.As(err, &problems) {
 		resp := &api.CheckLabResponse{}

@@ -40,6 +40,7 @@ const (
 	maxAttached = 64 // to all consoles
 	maxCaptures = 16
 	maxMeasures = 8 // pings, iperfs and traffic at once
+	maxReading  = 2 // files that are read or compared at once, which takes seconds if they are large
 )
 
 // Options says what is served, where.
@@ -99,13 +100,17 @@ type server struct {
 	consoles consoles
 	jobs     jobs
 	measures limiter
+	reading  limiter
 	captures limiter
 	usages   usages
 	fars     fars
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	s := &server{o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures"), fars: fars{of: map[string]*far{}}}
+	s := &server{
+		o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures"),
+		reading: newLimiter(maxReading, "files"), fars: fars{of: map[string]*far{}},
+	}
 	s.consoles.attached = newLimiter(maxAttached, "attached consoles")
 	return s
 }
@@ -176,5 +181,15 @@ func (l limiter) take() (release func(), err error) {
 		return sync.OnceFunc(func() { <-l.free }), nil
 	default:
 		return nil, api.Errorf(codes.ResourceExhausted, "there are %d %s already, and no more may be at once: end one, or wait", cap(l.free), l.what)
+	}
+}
+
+// wait waits for a place, for release to give back.
+func (l limiter) wait(ctx context.Context) (release func(), err error) {
+	select {
+	case l.free <- struct{}{}:
+		return sync.OnceFunc(func() { <-l.free }), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }

@@ -19,7 +19,12 @@ func machines(text string) (*testbed.Machines, error) {
 }
 
 // MapLabTestbed says on which machine each node of a lab would run (api.LabServer).
-func (s *server) MapLabTestbed(_ context.Context, req *api.MapLabTestbedRequest) (*api.MapLabTestbedResponse, error) {
+func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedRequest) (*api.MapLabTestbedResponse, error) {
+	release, err := s.reading.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	resp := &api.MapLabTestbedResponse{}
 	t, err := parse(req.GetFile())
 	resp.Problems, err = problemsOf(resp.Problems, "file", err)

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,19 +41,21 @@ func marked(env []string, lab string) []string {
 // marksOf returns the directories of the labs that a process says it belongs to:
 // the lab that started it, and the lab of which it is the keeper.
 func marksOf(pid int) (started, kept string) {
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return "", ""
-	}
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		if dir, ok := bytes.CutPrefix(v, []byte(labEnv+"=")); ok {
-			started = string(dir)
-		}
-		if dir, ok := bytes.CutPrefix(v, []byte(keeperEnv+"=")); ok {
-			kept = string(dir)
+	for _, v := range environOf(pid) {
+		switch name, value, _ := strings.Cut(v, "="); name {
+		case labEnv:
+			started = value
+		case keeperEnv:
+			kept = value
 		}
 	}
 	return started, kept
+}
+
+// environOf returns the environment in which a process was started, each as NAME=VALUE.
+func environOf(pid int) []string {
+	env, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")) // it may have ended
+	return strings.Split(strings.Trim(string(env), "\x00"), "\x00")
 }
 
 // belongs says whether a process is one of the lab's: it is in one of its
@@ -61,11 +63,11 @@ func marksOf(pid int) (started, kept string) {
 // are found whatever became of those that started them.
 type belongs struct {
 	spaces map[inode]bool
-	dir    string // empty: marks do not count
+	marks  map[string]bool // variables of the environment, NAME=VALUE
 }
 
 func newBelongs(lab string) belongs {
-	b := belongs{spaces: map[inode]bool{}, dir: dirOf(lab)}
+	b := belongs{spaces: map[inode]bool{}, marks: map[string]bool{labEnv + "=" + dirOf(lab): true, keeperEnv + "=" + dirOf(lab): true}}
 	home, _ := inodeOf("/proc/self/ns/net")
 	for _, ns := range labNetns(lab) {
 		if in, ok := inodeOf(netnsPath(ns)); ok && in != home {
@@ -79,11 +81,21 @@ func (b belongs) has(pid int) bool {
 	if in, ok := inodeOf(filepath.Join("/proc", strconv.Itoa(pid), "ns/net")); ok && b.spaces[in] {
 		return true
 	}
-	if b.dir == "" {
-		return false
+	for _, v := range environOf(pid) {
+		if b.marks[v] {
+			return true
+		}
 	}
-	started, kept := marksOf(pid)
-	return started == b.dir || kept == b.dir
+	return false
+}
+
+// EndMarked ends the processes that have a variable in the environment in which they were
+// started: SIGTERM, and SIGKILL after a second. It returns when none is left.
+func EndMarked(ctx context.Context, name, value string) error {
+	if name == "" || value == "" { // others may have that
+		return fmt.Errorf("%s=%s does not tell processes apart", name, value)
+	}
+	return belongs{marks: map[string]bool{name + "=" + value: true}}.end(ctx)
 }
 
 // allProcesses lists every process of this machine but this one.

@@ -49,6 +49,8 @@ type Service struct {
 	Group  string // name or number; may open the socket, besides its owner; empty: none
 	// Methods registers the handlers that are generated from the .proto file.
 	Methods func(context.Context, *runtime.ServeMux) error
+	// Begin, if not nil, is called once the socket is open, before a request is answered.
+	Begin func(context.Context) error
 	// Streams are methods whose answer is a stream: handlers by verb and path
 	// ("GET /v1/lab/consoles/{console}"), instead of the generated ones.
 	Streams map[Route]runtime.HandlerFunc
@@ -107,6 +109,11 @@ func (s Service) Serve(ctx context.Context) error {
 	l, err := s.listen()
 	if err != nil {
 		return err
+	}
+	if s.Begin != nil {
+		if err := s.Begin(ctx); err != nil {
+			return errors.Join(err, l.Close())
+		}
 	}
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

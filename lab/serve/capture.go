@@ -102,7 +102,7 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	defer release()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c, err := startCapture(ctx, l, req, space, ifaces)
+	c, err := s.startCapture(ctx, l, req, space, ifaces)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ type capturing struct {
 	done bool
 }
 
-func startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space string, ifaces []string) (*capturing, error) {
+func (s *server) startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space string, ifaces []string) (*capturing, error) {
 	const program = "dumpcap"
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -162,7 +162,7 @@ func startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, s
 		args = append(args, "-i", i)
 	}
 	c := &capturing{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // words, not a shell's
-	c.cmd.Env = append(os.Environ(), "LC_ALL=C")
+	c.cmd.Env = append(os.Environ(), "LC_ALL=C", s.mark())
 	c.cmd.Stderr = &c.said
 	c.cmd.WaitDelay = time.Second
 	out, err := c.cmd.StdoutPipe()

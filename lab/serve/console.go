@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ type console struct {
 	cmd    *exec.Cmd
 	master *os.File
 	exited chan struct{} // closed once the command has ended
+	over   chan struct{} // closed once all that it has left behind has, too
 
 	mu       sync.Mutex // guards what follows
 	is       *api.LabConsole
@@ -33,20 +35,23 @@ type console struct {
 	attached int
 }
 
+// consoleEnv is the environment variable by which what runs in a console is known as its.
+const consoleEnv = "WEFT_LAB_CONSOLE"
+
 // openConsole starts a command at a terminal in a node.
-func openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
+func (s *server) openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
 	defer slave.Close()
-	c := &console{is: is, master: master, exited: make(chan struct{}), news: make(chan struct{})}
+	c := &console{is: is, master: master, exited: make(chan struct{}), over: make(chan struct{}), news: make(chan struct{})}
 	if err := c.resize(is.Rows, is.Cols); err != nil {
 		return nil, errors.Join(err, master.Close())
 	}
 	c.cmd = exec.Command(is.Command[0], is.Command[1:]...) //nolint:gosec // this is what it is for
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
-	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", s.mark(), consoleEnv+"="+is.Console)
 	c.cmd.Env = append(c.cmd.Env, prompt(is.Node, is.Lab)...)
 	c.cmd.Dir = "/"
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -130,10 +135,17 @@ func (c *console) first() int64 {
 	return max(0, c.total-int64(len(c.ring)))
 }
 
-// wait waits for the command's end and what it has said last.
+// wait waits for the command's end and what it has said last. What it has left in the
+// background ends with it.
 func (c *console) wait() {
+	defer close(c.over)
 	err := c.cmd.Wait()
 	close(c.exited)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if left := lab.EndMarked(ctx, consoleEnv, c.is.Console); left != nil {
+		err = errors.Join(err, left)
+	}
 	c.drain()
 	c.master.Close()
 	c.mu.Lock()
@@ -178,22 +190,23 @@ func (c *console) resize(rows, cols uint32) error {
 	return nil
 }
 
-// end ends the command: it is hung up, and killed if that does not help.
+// end ends the command, and what it has left behind: it is hung up, and killed if that does
+// not help.
 func (c *console) end() {
+	defer func() { <-c.over }()
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGKILL} {
 		select {
 		case <-c.exited:
 			return
 		default:
 		}
-		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // its session's; it may have ended meanwhile
+		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // its process group; it may have ended meanwhile
 		select {
 		case <-c.exited:
 			return
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	<-c.exited
 }
 
 // snapshot returns what the console is now.
@@ -206,8 +219,8 @@ func (c *console) snapshot() *api.LabConsole {
 	}
 }
 
-// over returns since when the console has ended; zero if it has not.
-func (c *console) over() time.Time {
+// endedSince returns since when the console has ended; zero if it has not.
+func (c *console) endedSince() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.endedAt

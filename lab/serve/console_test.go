@@ -120,6 +120,24 @@ func TestConsole(t *testing.T) {
 	if said := e.until("\ndone"); !strings.Contains(said, "s1-eth1\r\n") {
 		t.Errorf("at a switch: %q", said)
 	}
+	// What goes on in the background ends with the command, and with the console.
+	for _, last := range []string{"exit", "cat"} {
+		c.call("POST", at, &api.OpenLabConsoleRequest{Node: "h2", Command: []string{"/bin/sh"}}, one)
+		h := c.attach(one.GetConsole())
+		h.send(websocket.MessageBinary, "sleep 600 & nohup sleep 601 & nohup setsid sleep 602 & echo star''ted; "+last+"\n")
+		h.until("started")
+		if last == "cat" {
+			c.call("DELETE", "/v1/lab/consoles/"+one.GetConsole(), nil, &api.CloseLabConsoleResponse{})
+		}
+		h.closed()
+		l, err := lab.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if use, err := l.Usage(); err != nil || use[l.HostNetns("h2")].Processes > 0 {
+			t.Errorf("after %s: %v, %v", last, use, err)
+		}
+	}
 	if err := lab.Down(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}

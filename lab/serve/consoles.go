@@ -40,7 +40,7 @@ func (cs *consoles) add(open func() (*console, error)) (*console, error) {
 	if len(cs.all) >= maxConsoles { // the one that ended first goes
 		oldest := -1
 		for i, c := range cs.all {
-			if t := c.over(); !t.IsZero() && (oldest < 0 || t.Before(cs.all[oldest].over())) {
+			if t := c.endedSince(); !t.IsZero() && (oldest < 0 || t.Before(cs.all[oldest].endedSince())) {
 				oldest = i
 			}
 		}
@@ -62,7 +62,7 @@ func (cs *consoles) add(open func() (*console, error)) (*console, error) {
 // forget forgets consoles that have ended some time ago; cs.mu is held.
 func (cs *consoles) forget() {
 	cs.all = slices.DeleteFunc(cs.all, func(c *console) bool {
-		t := c.over()
+		t := c.endedSince()
 		return !t.IsZero() && time.Since(t) > remembered
 	})
 }
@@ -140,7 +140,7 @@ func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequ
 	if is.Cols == 0 {
 		is.Cols = 80
 	}
-	c, err := s.consoles.add(func() (*console, error) { return openConsole(l, is) })
+	c, err := s.consoles.add(func() (*console, error) { return s.openConsole(l, is) })
 	if api.KindOf(err) == codes.Unknown && err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}

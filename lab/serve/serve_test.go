@@ -107,6 +107,8 @@ func TestRefused(t *testing.T) {
 	c.refused(403, "--allow up,run", "POST", "/v1/lab/labs:up", &api.UpLabRequest{File: run})
 	c.refused(400, "lab.yaml:2: unknown key", "POST", "/v1/lab/labs:up", &api.UpLabRequest{File: "name: x\nswichtes: []\n"})
 	c.refused(400, "octets", "POST", "/v1/lab/labs:up", &api.UpLabRequest{File: strings.Repeat("#", maxFile+1)})
+	c.refused(400, `"../x" is not a name`, "POST", "/v1/lab/labs:up", &api.UpLabRequest{File: text, Name: "../x"})
+	c.refused(400, "not a controller's address", "POST", "/v1/lab/labs:up", &api.UpLabRequest{File: text, Controllers: []string{"tcp:1.2.3.4;id"}})
 	check := &api.CheckLabResponse{}
 	c.call("POST", "/v1/lab/labs:check", &api.CheckLabRequest{File: "name: x\nswichtes: []\n"}, check)
 	if p := check.GetProblems(); len(p) == 0 || p[0].GetLine() != 2 && p[len(p)-1].GetLine() != 2 {
@@ -136,6 +138,7 @@ func TestCapture(t *testing.T) {
 	c.up(name)
 	at := "/v1/lab/labs/" + name
 	c.refused(400, `"icmpp" is not a filter`, "GET", at+"/capture?node=h1&filter=icmpp", nil)
+	c.refused(400, "zero byte", "GET", at+"/capture?node=h1&filter=icmp%00", nil)
 	c.refused(404, "no port 9; allowed: 1, 2", "GET", at+"/capture?node=s1&port=9", nil)
 	c.refused(400, "octets", "GET", at+"/capture?node=s1&octets=1e9", nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -183,17 +186,23 @@ func TestCapture(t *testing.T) {
 		t.Errorf("captured without a port at %q, %v", at, err)
 	}
 	cancel()
+	quiet(t, name)
+}
+
+// quiet waits until nothing runs in a lab but its Open vSwitch.
+func quiet(t *testing.T, name string) {
+	t.Helper()
+	l, err := lab.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := 0; ; i++ {
-		l, err := lab.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		use, err := l.Usage()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if use[l.SwitchNetns()].Processes == 2 { // Open vSwitch's
-			break
+		if len(use) == 1 && use[l.SwitchNetns()].Processes == 2 {
+			return
 		}
 		if i > 200 {
 			t.Fatalf("something goes on: %v", use)
@@ -203,12 +212,21 @@ func TestCapture(t *testing.T) {
 }
 
 // TestKilled: labs go on without the service, and the next one has them; so it is
-// with labs of the command line.
+// with labs of the command line. What consoles and captures have left, it ends.
 func TestKilled(t *testing.T) {
 	const name = "serve-killed"
 	socket := filepath.Join(t.TempDir(), "lab.sock")
 	cmd := process(t, socket)
-	clientOf(t, socket).up(name)
+	k := clientOf(t, socket)
+	k.up(name)
+	one := &api.LabConsole{}
+	k.call("POST", "/v1/lab/labs/"+name+"/consoles", &api.OpenLabConsoleRequest{Node: "h1", Command: []string{"/bin/sh", "-c", "nohup setsid sleep 600 & echo be''gun; cat"}}, one)
+	k.attach(one.GetConsole()).until("begun")
+	resp, err := k.Get("http://lab/v1/lab/labs/" + name + "/capture?node=h2&filter=udp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +243,7 @@ func TestKilled(t *testing.T) {
 	}
 	process(t, socket)
 	c := clientOf(t, socket)
+	quiet(t, name)
 	is := &api.LabDetails{}
 	c.call("GET", "/v1/lab/labs/"+name, nil, is)
 	if is.GetState() != "up" || is.GetFile() != lines(name) || is.GetGraph().GetLinks()[2].GetState() != "down" {

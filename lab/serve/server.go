@@ -121,9 +121,19 @@ func (s *server) close() {
 	s.jobs.wg.Wait()
 }
 
+// serviceEnv is the environment variable by which what consoles and captures run is known
+// as the service's; its value is the socket.
+const serviceEnv = "WEFT_LAB_SERVICE"
+
+func (s *server) mark() string { return serviceEnv + "=" + s.o.Socket }
+
 func (s *server) service() machineservice.Service {
 	return machineservice.Service{
 		Socket: s.o.Socket, Group: s.o.Group, Log: s.o.Log,
+		Begin: func(ctx context.Context) error {
+			s.o.Log.Info("labs are served", "socket", s.o.Socket, "allow", strings.Join(s.o.Allow, ","))
+			return lab.EndMarked(ctx, serviceEnv, s.o.Socket) // of a service that was killed
+		},
 		Methods: s.register,
 		Streams: map[machineservice.Route]streamHandler{
 			{Verb: "GET", Path: "/v1/lab/consoles/{console}"}: s.attach,

@@ -43,8 +43,8 @@ ends. Consoles and captures end with it. Needs root.`,
   weft lab serve --socket /run/lab/lab.sock --group lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, path := range []*string{&o.SSHIdentity, &o.SSHKnownHosts} {
-				if *path == "" {
+			for _, path := range []*string{&o.Socket, &o.SSHIdentity, &o.SSHKnownHosts} {
+				if *path == "" || strings.HasPrefix(*path, "@") { // which is no file
 					continue
 				}
 				whole, err := filepath.Abs(*path)
@@ -67,7 +67,6 @@ ends. Consoles and captures end with it. Needs root.`,
 			o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			o.Log.Info("labs are served", "socket", o.Socket, "allow", strings.Join(o.Allow, ","))
 			return serve.Run(ctx, o)
 		},
 	}

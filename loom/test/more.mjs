@@ -13,7 +13,7 @@ function stranger(rig) {
 
 export const more = [
   {
-    name: "no page and tab in the dark has serious findings of axe-core",
+    name: "no page, tab and dialog in the dark has serious findings of axe-core, and dialogs give the focus back",
     async run(rig) {
       const page = await open(rig, "", { colorScheme: "dark" });
       for (const hash of [
@@ -25,6 +25,18 @@ export const more = [
         await page.goto(rig.origin + "/" + hash);
         await sleep(400);
         await accessible(page, hash);
+      }
+      await page.goto(rig.origin + "/#/changes?tab=flows");
+      await page.locator("#flows-dpid").fill("1");
+      await page.locator("#flows-actions").fill("output:1");
+      for (const open of [() => page.getByTestId("try").press("Enter"), () => page.keyboard.press("Control+k")]) {
+        await open();
+        const dialog = page.getByRole("dialog");
+        await dialog.waitFor();
+        await accessible(page, "dialog");
+        await page.keyboard.press("Escape");
+        await dialog.waitFor({ state: "detached" });
+        await until("the focus where it was", () => page.evaluate(() => document.activeElement?.dataset.testid === "try"), 5);
       }
     },
   },

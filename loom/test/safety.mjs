@@ -108,10 +108,16 @@ export const safety = [
           await route.abort().catch(() => {});
         }
       });
-      for (const hash of ["#/network?tab=switches", "#/network?tab=hosts", "#/network?tab=events", "#/network?switch=0000000000000001&part=flows", "#/services", "#/services?tab=processes", "#/services?tab=services", "#/services?tab=crossings", "#/lab", "#/experiments", "#/changes?tab=audit", "#/changes?tab=flows"]) {
+      const lab = [...rig.labs][0];
+      for (const hash of [
+        ...["switches", "path", "hosts", "links", "events"].map((t) => `#/network?tab=${t}`), ...["flows", "ports", "errors"].map((t) => `#/network?switch=0000000000000001&part=${t}`),
+        ...["plan", "processes", "services", "packets", "crossings"].map((t) => `#/services?tab=${t}`), ...["tables", "controllers", "measure", "consoles"].map((t) => `#/lab?name=${lab}&tab=${t}`),
+        "#/experiments", "#/experiments?experiment=nf-model", ...["configuration", "plan", "audit", "flows&all=1", "firewall", "balancer"].map((t) => `#/changes?tab=${t}`), `#/changes?tab=audit&who=${markup}`, `#/network?switch=${markup}`, `#/experiments?run=${markup}`,
+      ]) {
         await page.goto("about:blank");
         await page.goto(rig.origin + "/" + hash);
-        await sleep(1500);
+        await page.locator("h1").first().waitFor({ state: "attached" });
+        await sleep(700);
         expect((await page.evaluate(() => window.hacked)) === undefined, `${hash}: markup ran`);
         expect((await page.locator("img[src=x]").count()) === 0, `${hash}: markup became an element`);
       }

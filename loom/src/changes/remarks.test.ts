@@ -20,6 +20,7 @@ test("a rule for a switch that is away, or a port that is not there, is tried wi
   expect(flowRemarks({ dpid: "a1", match: { in_port: "1" }, actions: ["output:2", "controller"] }, known())).toEqual([]);
   expect(flowRemarks({ dpid: "a1", match: { in_port: "7" }, actions: ["output:9"], write_actions: ["output:9"] }, known())).toEqual(["switch a1 has no port 7 now", "switch a1 has no port 9 now"]);
   expect(flowRemarks({ dpid: "77", actions: ["output:9"] }, known())).toHaveLength(1);
+  expect(flowRemarks({ dpid: "a1", priority: 5 }, known())[0]).toContain("drops every packet");
 });
 
 test("a firewall rule that never decides is marked, with the one that comes first", () => {

@@ -1,6 +1,7 @@
 // What a dry run cannot say: a change that is in order, and yet has no effect, or not yet.
 
 import { short, type Known } from "../api/known";
+import { actionsText } from "../network/entry";
 import type { FirewallRule, FlowEntry } from "../api/types.gen";
 
 /** dpidOf returns a switch's number as the controller writes it. */
@@ -17,11 +18,12 @@ export function away(dpid: string | undefined, known: Known): string {
 export function flowRemarks(f: FlowEntry, known: Known): string[] {
   const gone = away(f.dpid, known);
   if (gone) return [gone];
-  const ports = known.ports.get(dpidOf(f.dpid));
-  if (!ports) return [];
+  const ports = known.ports.get(dpidOf(f.dpid)) ?? new Map();
   const named = [...(f.actions ?? []), ...(f.write_actions ?? [])].map((a) => /^output:(\d+)$/.exec(a)?.[1]);
   const wanted = [...new Set([f.match?.in_port, ...named])].filter((p): p is string => !!p && /^\d+$/.test(p));
-  return wanted.filter((p) => !ports.has(Number(p))).map((p) => `switch ${short(dpidOf(f.dpid))} has no port ${p} now`);
+  const out = wanted.filter((p) => !ports.has(Number(p))).map((p) => `switch ${short(dpidOf(f.dpid))} has no port ${p} now`);
+  if (Object.keys(f.match ?? {}).length === 0 && actionsText(f) === "drop") out.push("it drops every packet that no entry of a higher priority in this table is about");
+  return out;
 }
 
 /** before reports whether the first of two firewall rules is asked first. */

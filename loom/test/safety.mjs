@@ -117,7 +117,7 @@ export const safety = [
         await page.goto("about:blank");
         await page.goto(rig.origin + "/" + hash);
         await page.locator("h1").first().waitFor({ state: "attached" });
-        await sleep(700);
+        await sleep(400);
         expect((await page.evaluate(() => window.hacked)) === undefined, `${hash}: markup ran`);
         expect((await page.locator("img[src=x]").count()) === 0, `${hash}: markup became an element`);
       }

@@ -12,6 +12,9 @@ import (
 type ApplyOptions struct {
 	// Name of the lab; empty: that of the file.
 	Name string
+	// MadeFrom, if not empty, is the revision of the lab that the file was made from: a lab
+	// that has another one is not touched.
+	MadeFrom string
 	// DryRun says to return what differs, and to touch nothing.
 	DryRun bool
 	// Progress, if not nil, is told of each part of the lab before it is touched
@@ -54,6 +57,9 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 		return nil, err
 	}
 	s := l.state
+	if err := errors.Join(s.checkEnding(), s.checkRevision(opt.MadeFrom)); err != nil {
+		return nil, err
+	}
 	to, err := parse(file, text, s)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -83,7 +84,7 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 	defer home.close()
 	for len(s.Todo) > 0 {
 		t := s.Todo[0]
-		if err := ctx.Err(); err != nil {
+		if err := errors.Join(ctx.Err(), s.checkEnding()); err != nil {
 			return err
 		}
 		c.progress(Step{Item: t.Item, Do: t.Do})

@@ -192,3 +192,53 @@ func TestApplyKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A lab that is taken down while a file is applied is gone, with all that the apply has made;
+// a file made from an older lab is not applied, however long it waits for others.
+func TestApplyDown(t *testing.T) {
+	t.Parallel()
+	l := upForTest(t, parsed(t, appliedLab, nil), Options{})
+	made, err := l.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, down := make(chan error, 1), make(chan error, 1)
+	begin := func() {
+		go func() {
+			_, err := Apply(t.Context(), "f.yaml", []byte(appliedLab), ApplyOptions{Name: l.Name(), MadeFrom: made})
+			late <- err
+		}()
+		time.Sleep(50 * time.Millisecond)
+	}
+	opt := ApplyOptions{Name: l.Name(), MadeFrom: made, Progress: func(Step) {
+		if begin != nil {
+			begin()
+			begin = nil
+		}
+	}}
+	if _, err := Apply(t.Context(), "f.yaml", []byte(changedLab), opt); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("made from an older lab: %v", err)
+	}
+	step := 0
+	_, err = Apply(t.Context(), "f.yaml", []byte(appliedLab), ApplyOptions{Name: l.Name(), Progress: func(s Step) {
+		if step++; step != 5 {
+			return
+		}
+		go func() { down <- Down(t.Context(), l.Name()) }()
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(endingFile(l.Name())); err == nil {
+				return
+			}
+		}
+	}})
+	if err == nil || !strings.Contains(err.Error(), "is being taken down") {
+		t.Errorf("applied while the lab was taken down: %v", err)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
+	}
+	wantNothing(t, l.Name())
+}

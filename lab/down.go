@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // Down takes a lab down: its processes, those started in its hosts included,
@@ -20,6 +22,8 @@ func Down(ctx context.Context, name string) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
+	release := hold(ctx, name)
+	defer release()
 	if err := newBelongs(name).end(ctx); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
@@ -52,6 +56,39 @@ func Down(ctx context.Context, name string) error {
 	}
 	removeIfEmpty(runDir)
 	return nil
+}
+
+// endingFile is there while a lab is taken down: an apply that is under way stops.
+func endingFile(name string) string { return filepath.Join(dirOf(name), "ending") }
+
+// patience is for how long Down waits for others to stop changing the lab: no part of
+// their work takes longer.
+const patience = 70 * time.Second
+
+// hold has others stop changing a lab, and keeps them from it until it is released.
+func hold(ctx context.Context, name string) (release func()) {
+	f, err := os.OpenFile(filepath.Join(dirOf(name), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return func() {} // there are no files of it
+	}
+	_ = os.WriteFile(endingFile(name), nil, 0o600) // without room for it, an apply ends by itself
+	for end := time.Now().Add(patience); ctx.Err() == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			break
+		}
+	}
+	return func() {
+		os.Remove(endingFile(name)) // of a lab that could not be taken down
+		f.Close()
+	}
+}
+
+// checkEnding returns an error if the lab is being taken down.
+func (s *state) checkEnding() error {
+	if _, err := os.Stat(endingFile(s.Name)); err != nil {
+		return nil
+	}
+	return fmt.Errorf("lab %s is being taken down; if nobody does that any more, finish it by `weft lab down %s`", s.Name, s.Name)
 }
 
 // removeIfEmpty removes the directories above the labs once none is left.

@@ -140,6 +140,25 @@ func (s *state) revision() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
+// CheckRevision is what Apply does about ApplyOptions.MadeFrom.
+func (l *Lab) CheckRevision(madeFrom string) error {
+	s, err := loadState(l.state.Name)
+	if err != nil {
+		return err
+	}
+	return s.checkRevision(madeFrom)
+}
+
+// checkRevision returns an error if the lab has another revision than the one that a change
+// was made from; empty: any.
+func (s *state) checkRevision(madeFrom string) error {
+	is, err := s.revision()
+	if err != nil || madeFrom == "" || madeFrom == is {
+		return err
+	}
+	return fmt.Errorf("lab %s has been changed meanwhile, such as on the command line: it has revision %s, and the file was made from %s; read it again, and change that", s.Name, is, madeFrom)
+}
+
 // textFile is where the text is kept that a lab was made from: a lab that has been
 // changed otherwise has none.
 func (s *state) textFile() (string, error) {

@@ -78,10 +78,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 		touch(e.Item)
 	}
 	resp.Job, err = s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "apply", name, touched, func(ctx context.Context, j *job) error {
-		if err := unchanged(name, req.GetMadeFrom()); err != nil {
-			return err
-		}
-		_, err := lab.Apply(ctx, "lab.yaml", text, lab.ApplyOptions{Name: name, Progress: func(step lab.Step) {
+		_, err := lab.Apply(ctx, "lab.yaml", text, lab.ApplyOptions{Name: name, MadeFrom: req.GetMadeFrom(), Progress: func(step lab.Step) {
 			if step.Done {
 				j.did(step.Name, step.Do+" "+step.String()+": done")
 			} else {
@@ -100,12 +97,8 @@ func unchanged(name, madeFrom string) error {
 	if err != nil {
 		return err
 	}
-	is, err := l.Revision()
-	if err != nil {
-		return err
-	}
-	if madeFrom != "" && madeFrom != is {
-		return api.Errorf(codes.Aborted, "lab %s has been changed meanwhile, such as on the command line: it has revision %s, and the file was made from %s; read it again, and change that", name, is, madeFrom)
+	if err := l.CheckRevision(madeFrom); err != nil {
+		return api.Errorf(codes.Aborted, "%w", err)
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ func (p *Plan) Ways(specs []weft.Spec) []Way {
 		t := Inproc // a provider in the same process is preferred
 		if fromWorker != toWorker {
 			t = p.TransportBetween(fromWorker, toWorker)
+			if kind == EventWay {
+				t = p.Events
+			}
 			way.Apart = way.Apart || p.Worker(fromWorker).Machine != p.Worker(toWorker).Machine
 		}
 		if !slices.Contains(way.Transports, t) {

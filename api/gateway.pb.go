@@ -1847,7 +1847,9 @@ type ReadEventsResponse struct {
 	Events []*LoggedEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	// The client must forget what it knew, because the gateway was restarted or events were
 	// missed: the state follows. It is set in the answer to the first call, too.
-	Restarted     bool `protobuf:"varint,3,opt,name=restarted,proto3" json:"restarted,omitempty"`
+	Restarted bool `protobuf:"varint,3,opt,name=restarted,proto3" json:"restarted,omitempty"`
+	// Number of the oldest event that can still be read.
+	Oldest        uint64 `protobuf:"varint,4,opt,name=oldest,proto3" json:"oldest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1901,6 +1903,13 @@ func (x *ReadEventsResponse) GetRestarted() bool {
 		return x.Restarted
 	}
 	return false
+}
+
+func (x *ReadEventsResponse) GetOldest() uint64 {
+	if x != nil {
+		return x.Oldest
+	}
+	return 0
 }
 
 // One event.
@@ -2132,11 +2141,12 @@ const file_gateway_proto_rawDesc = "" +
 	"\x11ReadEventsRequest\x122\n" +
 	"\bposition\x18\x01 \x01(\v2\x16.weft.v1.EventPositionR\bposition\x12\x1a\n" +
 	"\bsubjects\x18\x02 \x03(\tR\bsubjects\x12\x17\n" +
-	"\await_ms\x18\x03 \x01(\rR\x06waitMs\"\x94\x01\n" +
+	"\await_ms\x18\x03 \x01(\rR\x06waitMs\"\xac\x01\n" +
 	"\x12ReadEventsResponse\x122\n" +
 	"\bposition\x18\x01 \x01(\v2\x16.weft.v1.EventPositionR\bposition\x12,\n" +
 	"\x06events\x18\x02 \x03(\v2\x14.weft.v1.LoggedEventR\x06events\x12\x1c\n" +
-	"\trestarted\x18\x03 \x01(\bR\trestarted\"\x95\x01\n" +
+	"\trestarted\x18\x03 \x01(\bR\trestarted\x12\x16\n" +
+	"\x06oldest\x18\x04 \x01(\x04R\x06oldest\"\x95\x01\n" +
 	"\vLoggedEvent\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +

@@ -199,6 +199,7 @@ func (l *eventLog) read(ctx context.Context, req *api.ReadEventsRequest) (*api.R
 // extract is a position, and what comes there.
 type extract struct {
 	*api.EventPosition
+	oldest    uint64 // event of the log
 	events    []*logged
 	state     bool // the events belong to the state
 	restarted bool
@@ -207,7 +208,7 @@ type extract struct {
 
 // answer returns an extract as clients see it.
 func (p *extract) answer() (*api.ReadEventsResponse, error) {
-	resp := &api.ReadEventsResponse{Position: p.EventPosition, Restarted: p.restarted}
+	resp := &api.ReadEventsResponse{Position: p.EventPosition, Restarted: p.restarted, Oldest: p.oldest}
 	for _, e := range p.events {
 		body := &anypb.Any{}
 		if err := body.MarshalFrom(e.event); err != nil {
@@ -227,7 +228,7 @@ func (l *eventLog) page(p *extract, wants map[string]bool) (wake <-chan struct{}
 	defer l.mu.Unlock()
 	from := p.EventPosition
 	at := &api.EventPosition{Epoch: l.epoch, Number: from.GetNumber(), State: from.GetState()}
-	*p = extract{EventPosition: at}
+	*p = extract{EventPosition: at, oldest: l.first}
 	if from.GetEpoch() != l.epoch || at.Number > l.last || at.State > l.last || at.State == 0 && at.Number+1 < l.first || at.State != 0 && at.State+1 < l.first {
 		// All known facts, up to the last event; then the events that follow.
 		at.Number, at.State, p.restarted = 0, l.last, true

@@ -187,3 +187,29 @@ func TestReadersWait(t *testing.T) {
 		}
 	}
 }
+
+// A client that knows where the log begins reads what happened before it came, and
+// gets the state instead of what the log has no more.
+func TestEarlierEvents(t *testing.T) {
+	r := newLogRig(t)
+	for i := range logMost + 100 {
+		r.host("a", "addresses", fmt.Sprint(i))
+	}
+	first, err := r.read(t.Context(), &api.ReadEventsRequest{})
+	if err != nil || first.Oldest != 101 {
+		t.Fatalf("the oldest is %d, %v", first.GetOldest(), err)
+	}
+	at := func(number uint64) *api.ReadEventsResponse {
+		m, err := r.read(t.Context(), &api.ReadEventsRequest{Position: &api.EventPosition{Epoch: r.epoch, Number: number}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if m := at(first.Oldest - 1); m.Restarted || len(m.Events) == 0 || m.Events[0].Number != first.Oldest || m.Events[0].State {
+		t.Errorf("from the oldest on: %.200v", m)
+	}
+	if m := at(first.Oldest - 2); !m.Restarted {
+		t.Errorf("before the oldest: %.200v", m)
+	}
+}

@@ -9,11 +9,10 @@ export interface InForce {
   last?: { number?: string; state?: string; error?: string };
 }
 
-/** Draft is a text that is being written, and the one in force that it was begun with. */
+/** Draft is a text that is being written, and the one in force that it is made from. */
 export interface Draft {
   text: string;
-  from: number;
-  shown: number;
+  base: string;
 }
 
 /** Outcome is what a change does, or did; pending is the number that is being applied yet. */

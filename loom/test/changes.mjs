@@ -95,6 +95,33 @@ export const changes = [
     },
   },
   {
+    name: "a network that is lost under forms: it is said in place, and what was typed is kept",
+    async run(rig) {
+      const page = await open(rig, "#/changes?tab=flows");
+      await page.locator("#flows-dpid").fill("1");
+      await page.locator("#flows-match").fill("in_port=1");
+      await page.context().setOffline(true);
+      await page.getByTestId("status").getByText(/does not answer/).waitFor();
+      await page.getByTestId("try").click();
+      await page.locator("form").getByRole("alert").getByText(/does not answer/).waitFor();
+      await page.getByRole("tab", { name: "Firewall" }).click();
+      await page.locator("#firewall-id").fill("kept");
+      await page.getByRole("tab", { name: "Flow rules" }).click();
+      expect((await page.locator("#flows-match").inputValue()) === "in_port=1", "the flow rule is gone");
+      await page.context().setOffline(false);
+      await page.getByText(/answers again/).waitFor();
+      await page.getByTestId("try").click();
+      await page.getByTestId("proposed").getByText("in_port=1").first().waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Empty", exact: true }).click();
+      await page.getByRole("button", { name: "Back to what was typed" }).click();
+      expect((await page.locator("#flows-match").inputValue()) === "in_port=1", "what was typed cannot be taken back");
+      await page.reload();
+      await page.getByRole("tab", { name: "Firewall" }).click();
+      expect((await page.locator("#firewall-id").inputValue()) === "kept", "the firewall rule is gone");
+    },
+  },
+  {
     name: "a configuration is tried, applied and rolled back, and the audit log shows who did it",
     async run(rig) {
       const page = await open(rig, "#/changes");

@@ -64,6 +64,11 @@ export const safety = [
         const again = other.command("token", "create", "--name", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         other.command("token", "revoke", "walter", ...env);
         await page.getByRole("dialog", { name: "Your sign-in has ended" }).waitFor();
+        await accessible(page, "signing in again");
+        await page.keyboard.press("Escape"); // to look at the page first
+        await page.getByTestId("status").getByText("your sign-in has ended").waitFor();
+        await page.getByTestId("changes").waitFor();
+        await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByLabel("Token").fill(again);
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByTestId("changes").waitFor(); // what was drafted

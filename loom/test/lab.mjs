@@ -197,12 +197,21 @@ export const lab = [
     async run(rig) {
       const page = await running(rig, "measure");
       await page.getByLabel("Packets/s of a pair").fill("20");
-      await page.getByLabel("Seconds").fill("1");
-      await page.getByRole("button", { name: /^Traffic matrix/ }).click();
-      const rows = page.getByRole("table", { name: "Traffic" }).locator("tbody tr");
-      await until("twelve pairs", async () => (await rows.count()) >= 12, 40);
-      const texts = await rows.allInnerTexts();
-      expect(texts.every((t) => Number(t.split("\t")[3]) > 0), `some pair received nothing: ${texts.join("; ")}`);
+      await page.getByTestId("traffic-seconds").fill("1");
+      await page.getByTestId("traffic-fill").click();
+      const send = page.getByTestId("traffic-send");
+      await until("a matrix", async () => /^Send between (12|20) pairs at once$/.test(await send.innerText()), 10);
+      await send.click();
+      const cells = page.getByTestId("traffic").locator("td.number");
+      await until("what became of it", async () => (await cells.count()) >= 16, 40);
+      const lost = (await cells.allInnerTexts()).filter((t) => t !== "");
+      expect(lost.length >= 12 && lost.every((t) => Number(t) < 100), `some pair received nothing: ${lost}`);
+      // What takes long is stopped, and what was measured stays.
+      await page.getByTestId("traffic-seconds").fill("20");
+      await send.click();
+      await page.getByRole("button", { name: "Stop", exact: true }).locator("visible=true").click();
+      await page.getByRole("alert").getByText(/^stopped/).waitFor();
+      expect((await cells.count()) >= 16, "what was measured is gone");
     },
   },
   {

@@ -50,6 +50,21 @@ export const lab = [
       page = await running(rig, "consoles");
       await page.getByRole("tab", { name: /^h1/ }).first().click().catch(() => {});
       await until("the scroll-back", async () => (await page.getByTestId("terminal").first().innerText()).includes("kept-2"));
+      // What is typed goes to several, which are seen beside each other; Ctrl-C ends what runs in each; the size of each is its command's.
+      await page.getByTestId("console-node").selectOption("h2");
+      await page.getByTestId("console-open").click();
+      await page.getByRole("tab", { name: /^h2/, selected: true }).waitFor();
+      await page.getByLabel("type into several at once").check();
+      const seen = page.getByTestId("terminal").locator("visible=true");
+      await until("two consoles beside each other", async () => (await seen.count()) === 2);
+      await seen.last().click();
+      await sleep(500);
+      await page.keyboard.type("sleep 1000\n");
+      await sleep(500);
+      await page.keyboard.press("Control+c");
+      await page.keyboard.type("echo in-$WEFT_LAB_HOST-$?-$(stty size | tr ' ' x)\n");
+      for (const [i, host] of ["h1", "h2"].entries()) await until(`an answer of ${host}`, async () => new RegExp(`in-${host}-130-[1-9]\\d*x[1-9]\\d*`).test(await seen.nth(i).innerText()));
+      await page.getByLabel("type into several at once").uncheck();
     },
   },
   {

@@ -54,6 +54,14 @@ export function open(parent: HTMLElement, url: URL, label: string, typed: (octet
       setTimeout(() => !gone && connect(), Math.min(500 * tries, 5000));
     };
   }
+  // Ctrl-C is the command's; what is selected is copied as in other terminals.
+  term.attachCustomKeyEventHandler((e) => {
+    const copies = (e.ctrlKey && e.shiftKey && e.code === "KeyC") || (e.ctrlKey && e.key === "Insert");
+    if (!copies) return true;
+    if (e.type === "keydown" && term.hasSelection()) document.execCommand("copy"); // of its selection, without asking for a right to the clipboard
+    e.preventDefault();
+    return false;
+  });
   term.onData((s) => typed(encoder.encode(s)));
   term.onBinary((s) => typed(Uint8Array.from(s, (c) => c.charCodeAt(0) & 255)));
   term.onResize(size);

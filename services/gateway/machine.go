@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"net/http/httputil"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -119,13 +121,15 @@ func (m *machine) serve(w http.ResponseWriter, r *http.Request, method string) {
 	if changes {
 		begun := m.server.calls.now()
 		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: method, Request: pathText(r, text, err)}
-		defer func() {
+		write := sync.OnceFunc(func() {
 			if err == nil {
 				err = out.err()
 			}
 			outcome(line, err, m.server.calls.now().Sub(begun))
 			m.server.calls.audit.Add(line)
-		}()
+		})
+		out.begun = write // a stream may last for days, and this process may be killed meanwhile
+		defer write()
 	}
 	if err != nil {
 		m.server.calls.failed(status.Code(err))
@@ -180,14 +184,30 @@ func pathText(r *http.Request, body []byte, err error) json.RawMessage {
 // observed is a writer that remembers how a call was answered.
 type observed struct {
 	http.ResponseWriter
-	code int
-	text []byte // the beginning of an error
+	code  int
+	text  []byte // the beginning of an error
+	begun func() // called when an answer begins that is no error; may be nil
 }
 
 // WriteHeader begins the answer (http.ResponseWriter).
 func (o *observed) WriteHeader(code int) {
 	o.code = code
+	if code >= http.StatusOK && code < http.StatusBadRequest {
+		o.begin()
+	}
 	o.ResponseWriter.WriteHeader(code)
+}
+
+// Hijack hands over the connection of a WebSocket (http.Hijacker).
+func (o *observed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	o.begin()
+	return http.NewResponseController(o.ResponseWriter).Hijack()
+}
+
+func (o *observed) begin() {
+	if o.begun != nil {
+		o.begun()
+	}
 }
 
 // Write writes a part of the answer (http.ResponseWriter).

@@ -152,11 +152,17 @@ func TestMachine(t *testing.T) {
 	if _, text, err := conn.Read(t.Context()); err != nil || string(text) != "echo" {
 		t.Errorf("through the WebSocket: %q %v", text, err)
 	}
-	conn.Close(websocket.StatusNormalClosure, "")
-	wait(t, func() bool { // the line comes behind the end
+	// The line is there while the console is attached, and it is one when it is over.
+	one := func() {
+		t.Helper()
 		got, err := s.calls.audit.list(t.Context(), &api.ListAuditRequest{Method: "lab.AttachLabConsole"})
-		return err == nil && len(got.Records) == 1
-	})
+		if err != nil || len(got.Records) != 1 || got.Records[0].Who != "boss" || got.Records[0].Result != "OK" {
+			t.Errorf("audit of a console: %v, %v", got, err)
+		}
+	}
+	one()
+	conn.Close(websocket.StatusNormalClosure, "")
+	one()
 
 	got, err := s.calls.audit.list(t.Context(), &api.ListAuditRequest{Method: "lab.UpLab"})
 	if err != nil {

@@ -34,9 +34,12 @@ export class Design extends Sheet {
 
   connect(from: string, to: string) {
     if (this.current.controllers && (from.startsWith("controller/") || to.startsWith("controller/"))) return this.controlAt(from.startsWith("controller/") ? to : from);
+    const of = this.current.service;
+    const service = of && this.lab.services.find((s) => [from, to].includes(`service/${s.name}`));
+    const end = service && this.node(from.startsWith("service/") ? to : from);
+    if (service && end) return this.setEnds(service, [...service.ends, end.name]);
     const [a, b] = [this.node(from), this.node(to)];
     if (!a || !b || !this.may()) return;
-    const of = this.current.service;
     if (of) return this.serve(of, [a.name, b.name]);
     const as = this.joins ?? undefined;
     const why = mayConnect(this.lab, this.types, a, b, as);
@@ -106,6 +109,14 @@ export class Design extends Sheet {
     if (!this.draw(addTo(this.lab, "x-services", [{ name: service.name, type, ends }]), `adding ${service.name}`)) return;
     this.chosen = new Set([`service/${service.name}`]);
     this.tell(`${service.name} added between ${ends.join(", ")}`);
+  }
+
+  /** setEnds gives a service other ends. */
+  setEnds(service: Service, ends: string[]) {
+    if (!this.may()) return;
+    const why = mayServe({ ...this.lab, services: [] }, this.types, { ...service, ends });
+    if (why) return this.tell(why, true);
+    if (this.draw(setIn(this.lab, "x-services", service.index, { ends }), `the ends of ${service.name}`)) this.tell(`${service.name} joins ${ends.join(", ")}`);
   }
 
   dropService(service: Service) {

@@ -100,7 +100,7 @@ export function elements(design: Design, live: Live): ElementDefinition[] {
   const { lab, types, current, problems, mode } = design;
   const running = lab.name !== "" && live.lab?.name === lab.name;
   const wrong = new Set(problems.filter((p) => !p.lacks).map((p) => p.of));
-  const wanted = current.service ? design.model.services.find((s) => s.type === current.service)?.ends : current.types;
+  const wanted = design.shown;
   const loads = new Map((design.spread ? (design.mapped?.loads ?? []) : []).map((l, i) => [l.machine, `m${i % machines.length}`]));
   const machine = new Map((loads.size > 0 ? (design.mapped?.mapping ?? []) : []).map((m) => [m.node, loads.get(m.machine) ?? ""]));
   const out: ElementDefinition[] = [];

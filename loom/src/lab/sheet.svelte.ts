@@ -56,6 +56,10 @@ export class Sheet {
   problems = $derived<Problem[]>([...this.lab.problems, ...(this.wrongModel ? [{ line: this.lab.modelLine ?? 0, text: this.wrongModel }] : []), ...(this.lab.broken ? [] : violations(this.lab, this.types)), ...this.checked]);
   current = $derived(this.model.views.find((v) => v.name === this.view) ?? this.model.views[0]);
 
+  /** shown are the types of nodes that the view shows; palette has them all. */
+  shown = $derived(this.current.service ? this.model.services.find((s) => s.type === this.current.service)?.ends : this.current.types);
+  palette = $derived(this.model.nodes.filter((t) => !this.shown || this.shown.includes(t.type)));
+
   protected history = new History(empty);
   private saving: ReturnType<typeof setTimeout> | undefined;
   /** typed takes in what is typed at this moment, before anything is drawn. */

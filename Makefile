@@ -9,7 +9,7 @@
 # make loom-test  Loom in a real Chromium, all workflows; a report as JSON
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
-#              wanted (SCHEDULES, FIRST); make test has 60
+#              wanted (SCHEDULES, FIRST); make test has 20
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -59,7 +59,7 @@ aside:
 	.ci/aside $(MAKE) --no-print-directory schedules loom-check vet
 
 schedules:
-	go test -count 1 -tags long ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 60
+	go test -count 1 -tags long -timeout 60m ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 20
 
 # Loom's types and unit tests.
 loom-check:

@@ -34,7 +34,7 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 
 // runSeed runs one schedule in a process of its own, and returns what it prints.
 func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
-	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "3m", "-seed", fmt.Sprint(seed))
+	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "30m", "-seed", fmt.Sprint(seed))
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err

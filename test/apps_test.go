@@ -46,28 +46,28 @@ func TestApps(t *testing.T) {
 			if out := a.connect(l, 23, 2*time.Second); strings.Contains(out, "refused") {
 				t.Errorf("port 23 was reached: %q", out)
 			}
-			eventually(t, 20*time.Second, "the app's flow entry is on a switch", func() bool {
+			eventually(t, "the app's flow entry is on a switch", func() bool {
 				return present(t, l, "s1", "tp_dst=23") > 0 || present(t, l, "s2", "tp_dst=23") > 0
 			})
 			var b listedApp
-			eventually(t, 20*time.Second, "the blocker's figures", func() bool { // a busy worker may not tell them at once
+			eventually(t, "the blocker's figures", func() bool { // a busy worker may not tell them at once
 				b = a.app("blocker")
 				return b.Answered > 0 && b.Skipped > 0
 			})
 			if b.Timeouts != 0 {
 				t.Errorf("the blocker is said to be %+v", b)
 			}
-			eventually(t, 20*time.Second, "the observer has seen it", func() bool { return strings.Contains(watcher.String(), "tcp_dst 23") })
+			eventually(t, "the observer has seen it", func() bool { return strings.Contains(watcher.String(), "tcp_dst 23") })
 			a.calls()
 
 			blocker.kill()
-			a.absent("blocker", c.transport == "rest")
+			a.absent("blocker")
 			a.expired(l)
 			gate := filepath.Join(a.dir, "gate")
 			blocker = a.python(a.write("gated.py", gatedScript), gate, filepath.Join(sdk, "examples/blocker.py"), a.url)
-			eventually(t, 20*time.Second, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
+			eventually(t, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
 			held := a.pinging(l, 15*time.Second)
-			eventually(t, 20*time.Second, "packets held", func() bool { return a.sum("weft_deploy_packets_waiting") > 0 })
+			eventually(t, "packets held", func() bool { return a.sum("weft_deploy_packets_waiting") > 0 })
 			time.Sleep(time.Second)
 			a.write("gate", "")
 			if r := <-held; r.Lost() > 0 || r.Max < 500 { // what was seen to wait may be another packet than ours, and ours a little younger
@@ -77,7 +77,7 @@ func TestApps(t *testing.T) {
 
 			a.apply(appsPlan("skip", a.address("southbound")))
 			blocker.kill()
-			a.absent("blocker", c.transport == "rest")
+			a.absent("blocker")
 			a.expired(l)
 			if r := <-a.pinging(l, patience); r.Lost() > 0 {
 				t.Errorf("skipped while the app was absent: %d of %d lost", r.Lost(), r.Sent)
@@ -260,19 +260,15 @@ func (a *appsTest) app(name string) listedApp {
 
 func (a *appsTest) attached(name, kind, transport, worker string) {
 	a.t.Helper()
-	eventually(a.t, 40*time.Second, "app "+name+" attached to "+worker+" by "+transport, func() bool {
+	eventually(a.t, "app "+name+" attached to "+worker+" by "+transport, func() bool {
 		x := a.app(name)
 		return x.State == "attached" && x.Kind == kind && x.Transport == transport && x.Worker == worker
 	})
 }
 
-func (a *appsTest) absent(name string, rest bool) {
+func (a *appsTest) absent(name string) {
 	a.t.Helper()
-	within := 10 * time.Second
-	if rest {
-		within = 25 * time.Second // until its lease ends, if nothing is sent to it
-	}
-	eventually(a.t, within, "app "+name+" absent", func() bool { return a.app(name).State == "absent" })
+	eventually(a.t, "app "+name+" absent", func() bool { return a.app(name).State == "absent" })
 }
 
 // apply brings another plan into force and waits until all have carried it out.
@@ -288,7 +284,7 @@ func (a *appsTest) apply(text string) {
 // comes to the controller.
 func (a *appsTest) expired(l *lab.Lab) {
 	a.t.Helper()
-	eventually(a.t, 20*time.Second, "all routes expired", func() bool {
+	eventually(a.t, "all routes expired", func() bool {
 		m, err := api.NewForwardingClient(a.conn).ListRoutes(context.Background(), &api.ListRoutesRequest{})
 		return err == nil && len(m.GetRoutes()) == 0 && present(a.t, l, "s1", "idle_timeout=2,")+present(a.t, l, "s2", "idle_timeout=2,") == 0
 	})
@@ -326,7 +322,7 @@ func (a *appsTest) pinging(l *lab.Lab, timeout time.Duration) <-chan lab.PingRes
 // something has been.
 func (a *appsTest) counted(text string) {
 	a.t.Helper()
-	eventually(a.t, 20*time.Second, "something counted as "+text, func() bool { return a.sum(text) > 0 })
+	eventually(a.t, "something counted as "+text, func() bool { return a.sum(text) > 0 })
 }
 
 // sum adds up the figures in whose names there is a text, 0 if nobody tells them.

@@ -51,7 +51,7 @@ func TestSwitchAway(t *testing.T) {
 			} else {
 				vsctl("set-controller", bridge, target+".gone")
 			}
-			eventually(t, 20*time.Second, "the switch away", func() bool { return !switchOf(c, s2).Connected && syncOf(c, s2).State == "away" })
+			eventually(t, "the switch away", func() bool { return !switchOf(c, s2).Connected && syncOf(c, s2).State == "away" })
 			added := call(c, api.AddFlows, &api.AddFlowsRequest{NoWait: true, Flows: []*api.FlowEntry{
 				{Dpid: s2, Priority: 20003, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.3"}, Cookie: "b3"},
 			}})
@@ -70,7 +70,7 @@ func TestSwitchAway(t *testing.T) {
 			}
 			vsctl("set-controller", bridge, target)
 			settled(c, l)
-			eventually(t, 20*time.Second, "the switch in sync again", func() bool { return syncOf(c, s2).State == "in_sync" })
+			eventually(t, "the switch in sync again", func() bool { return syncOf(c, s2).State == "in_sync" })
 			if present(t, l, "s2", "nw_dst=192.0.2.1") != 1 || present(t, l, "s2", "nw_dst=192.0.2.2") != 0 || present(t, l, "s2", "nw_dst=192.0.2.3") != 1 {
 				t.Error("the operator's entries are not what was asked for")
 			}
@@ -101,7 +101,7 @@ func TestSwitchAway(t *testing.T) {
 func around(c *controller, l *lab.Lab, a, b, sw string) {
 	c.t.Helper()
 	ends := []string{mac(c.t, l, a).String(), mac(c.t, l, b).String()}
-	eventually(c.t, 20*time.Second, a+" reaches "+b+" around switch "+sw, func() bool {
+	eventually(c.t, a+" reaches "+b+" around switch "+sw, func() bool {
 		for _, r := range call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes {
 			crosses := slices.ContainsFunc(r.Hops, func(h *api.Hop) bool { return h.Dpid == sw })
 			if crosses && slices.Contains(ends, r.Src) && slices.Contains(ends, r.Dst) {
@@ -124,7 +124,7 @@ func TestWipedSwitch(t *testing.T) {
 	result := steady(l, "h3", "h4", 1000, 5*time.Millisecond)
 	began := time.Now()
 	ofctl(t, l, "s2", "del-flows")
-	eventually(t, 20*time.Second, "the entries put back", func() bool {
+	eventually(t, "the entries put back", func() bool {
 		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 7 && present(t, l, "s2", "priority=0 ") == 5
 	})
 	t.Logf("standing entries put back after %v", time.Since(began))

@@ -61,7 +61,7 @@ func TestBalancerPairs(t *testing.T) {
 		if after := f.entries(); after != before {
 			t.Errorf("%s: %d entries before, %d after more connections", name, before, after)
 		}
-		eventually(t, 20*time.Second, name+": what 30 requests take is counted", func() bool {
+		eventually(t, name+": what 30 requests take is counted", func() bool {
 			now := f.pairOf(name, "h1")
 			return now != nil && now.Packets >= p.Packets+8*30 && now.Bytes > p.Bytes
 		})
@@ -104,7 +104,7 @@ func TestBalancerPairDrain(t *testing.T) {
 	done := f.download("h1", "http://10.0.0.200/big")
 	member := f.pairOf("web", "h1").Member
 	call(f.c, api.DrainMember, &api.DrainMemberRequest{Vip: "web", Address: member, Port: 8080})
-	eventually(t, 10*time.Second, "the switch has the change", func() bool { return f.get("h1", "http://10.0.0.200/who") != first })
+	eventually(t, "the switch has the change", func() bool { return f.get("h1", "http://10.0.0.200/who") != first })
 	if got := f.gets("h1", "http://10.0.0.200/who", 8); got[first] != 0 || len(got) != 2 {
 		t.Errorf("%s is drained, and connections go to %v", first, got)
 	}
@@ -134,7 +134,7 @@ func TestBalancerPairRestart(t *testing.T) {
 	defer explain(f.c)
 	settled(f.c, f.Lab)
 	f.healthy("web", 3)
-	eventually(t, 20*time.Second, "the pair is known", func() bool { return f.pairOf("web", "h1") != nil })
+	eventually(t, "the pair is known", func() bool { return f.pairOf("web", "h1") != nil })
 	if now := f.pairOf("web", "h1"); now.Member != before.Member {
 		t.Errorf("the pair is with %s, was with %s", now.Member, before.Member)
 	}
@@ -169,7 +169,7 @@ func TestBalancerAllow(t *testing.T) {
 			t.Errorf("%s: a connection that is not allowed any more is not reset", per)
 		}
 		client := f.host("h1").IPv4.Addr().String()
-		eventually(t, 10*time.Second, "members have no connection of "+client, func() bool {
+		eventually(t, "members have no connection of "+client, func() bool {
 			for _, m := range []string{"h3", "h4", "h5"} {
 				out, err := f.Exec(context.Background(), m, "ss", "-Htn", "state", "established", "dst", client)
 				if err != nil || out != "" {
@@ -187,7 +187,7 @@ func TestBalancerAllow(t *testing.T) {
 		f.serveAt("h6")
 		v.Refuse = "to: " + f.host("h6").IPv4.Addr().String() + ":8080"
 		f.set(v)
-		eventually(t, 20*time.Second, per+": who may not connect gets the responder", func() bool { return f.get("h1", "http://"+address+"/who") == "h6" })
+		eventually(t, per+": who may not connect gets the responder", func() bool { return f.get("h1", "http://"+address+"/who") == "h6" })
 		v.Allow = nil
 		f.set(v)
 		if out := f.gets("h1", "http://"+address+"/who", 5); out["h3"]+out["h4"]+out["h5"] != 5 {
@@ -227,7 +227,7 @@ func TestBalancerShadow(t *testing.T) {
 			}
 		}
 		if per == "pair" {
-			eventually(t, 30*time.Second, "the shadow has pairs", func() bool { return f.get("h1", url) == "h3" && f.pairOf("shadow", "h1") != nil })
+			eventually(t, "the shadow has pairs", func() bool { return f.get("h1", url) == "h3" && f.pairOf("shadow", "h1") != nil })
 			if got := f.gets("h1", url, 5); got["h3"] != 5 {
 				t.Errorf("by its pair h1 gets %v, want h3", got)
 			}
@@ -239,13 +239,13 @@ func TestBalancerShadow(t *testing.T) {
 			t.Errorf("%s: ping of the host: %v %s", per, err, out)
 		}
 		f.kill("h3")
-		eventually(t, 20*time.Second, "the shadow is open", func() bool { return f.show("shadow").Open })
-		eventually(t, 20*time.Second, "the host serves", func() bool { return f.get("h1", url) == "h6" })
+		eventually(t, "the shadow is open", func() bool { return f.show("shadow").Open })
+		eventually(t, "the host serves", func() bool { return f.get("h1", url) == "h6" })
 		f.serve("h3")
 		f.healthy("shadow", 1)
-		eventually(t, 20*time.Second, "the member serves again", func() bool { return f.get("h1", url) == "h3" })
+		eventually(t, "the member serves again", func() bool { return f.get("h1", url) == "h3" })
 		call(f.c, api.DeleteVip, &api.DeleteVipRequest{Name: "shadow"})
-		eventually(t, 20*time.Second, "the host serves after all", func() bool { return f.get("h1", url) == "h6" })
+		eventually(t, "the host serves after all", func() bool { return f.get("h1", url) == "h6" })
 	}
 	if out := <-live; out != fmt.Sprint(bigPage) {
 		t.Errorf("a download from the host that began before: %s of %d octets", out, bigPage)
@@ -347,7 +347,7 @@ func TestBalancerPairMoves(t *testing.T) {
 	moved := func(client, want string) {
 		t.Helper()
 		for _, url := range []string{"http://10.0.0.200/who", own} {
-			eventually(t, 20*time.Second, want+" answers "+client+" at "+url, func() bool { return f.get(client, url) == want })
+			eventually(t, want+" answers "+client+" at "+url, func() bool { return f.get(client, url) == want })
 			if got := f.gets(client, url, 10); got[want] != 10 {
 				t.Errorf("%s at %s: %v, want %s", client, url, got, want)
 			}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
@@ -72,7 +71,7 @@ func (f *farm) serve(name string) {
 	}
 	f.servers[name] = cmd
 	f.t.Cleanup(func() { f.kill(name) })
-	eventually(f.t, 20*time.Second, "web server of "+name, func() bool {
+	eventually(f.t, "web server of "+name, func() bool {
 		out, err := f.Exec(context.Background(), name, "curl", "-s", "-m", "2", "http://127.0.0.1:8080/who")
 		return err == nil && out == name
 	})
@@ -135,7 +134,7 @@ func (f *farm) set(v *api.Vip) {
 // healthy waits until so many members of a VIP are up.
 func (f *farm) healthy(vip string, n int) {
 	f.t.Helper()
-	eventually(f.t, 30*time.Second, fmt.Sprintf("%d members of %s up", n, vip), func() bool {
+	eventually(f.t, fmt.Sprintf("%d members of %s up", n, vip), func() bool {
 		up := 0
 		for _, m := range f.show(vip).Pool {
 			if m.Health == "up" {
@@ -201,7 +200,7 @@ func (f *farm) download(from, url string) <-chan string {
 		}
 		done <- strings.TrimSpace(out)
 	}()
-	eventually(f.t, 20*time.Second, "connection of "+from, func() bool { return established() > before })
+	eventually(f.t, "connection of "+from, func() bool { return established() > before })
 	return done
 }
 
@@ -210,7 +209,7 @@ func (f *farm) download(from, url string) <-chan string {
 func (f *farm) busy(vip, client string, n int) (members []string) {
 	f.t.Helper()
 	a := f.host(client).IPv4.Addr().String()
-	eventually(f.t, 20*time.Second, fmt.Sprintf("%d connections of %s", n, client), func() bool {
+	eventually(f.t, fmt.Sprintf("%d connections of %s", n, client), func() bool {
 		members = nil
 		for _, b := range call(f.c, api.ListConnections, &api.ListConnectionsRequest{Vip: vip}).Connections {
 			if b.Client == a {
@@ -429,8 +428,8 @@ func TestBalancerGroups(t *testing.T) {
 	}
 	// What is asked before is answered through the controller, maybe by another member.
 	byItself := func() bool { return groups() == 3 && present(t, f.Lab, "s1", "actions=group:") > 0 }
-	eventually(t, 20*time.Second, "the switch has the group, and the entry that leads to it", byItself)
-	eventually(t, 20*time.Second, "members answer at all", func() bool { return ask("h4")["lost"] == 0 })
+	eventually(t, "the switch has the group, and the entry that leads to it", byItself)
+	eventually(t, "members answer at all", func() bool { return ask("h4")["lost"] == 0 })
 	spread("by the group", "h4")
 	if n := call(f.c, api.ListConnections, &api.ListConnectionsRequest{Vip: "dns"}).Total; n != 0 {
 		t.Errorf("%d connections made by the controller for a client whose switch has a group", n)
@@ -445,13 +444,13 @@ func TestBalancerGroups(t *testing.T) {
 	if out, err := f.OfCtl(context.Background(), "s1", "del-groups"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	eventually(t, 30*time.Second, "the group is back, and the entry that leads to it", byItself)
-	eventually(t, 20*time.Second, "members answer again", func() bool { return ask("h4")["lost"] == 0 })
+	eventually(t, "the group is back, and the entry that leads to it", byItself)
+	eventually(t, "members answer again", func() bool { return ask("h4")["lost"] == 0 })
 	spread("by the group that is back", "h4")
 	call(f.c, api.SetMember, &api.SetMemberRequest{Vip: "dns", Member: &api.PoolMember{Address: v.Pool[0].Address, Port: 5300, State: "draining"}})
-	eventually(t, 20*time.Second, "a member less in the group", func() bool { return groups() == 2 })
+	eventually(t, "a member less in the group", func() bool { return groups() == 2 })
 	call(f.c, api.DeleteVip, &api.DeleteVipRequest{Name: "dns"})
-	eventually(t, 20*time.Second, "no group and no entries left", func() bool {
+	eventually(t, "no group and no entries left", func() bool {
 		flows := 0
 		for _, e := range call(f.c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "1", Owner: "balancer"}).Flows {
 			if e.IdleTimeout == 0 {

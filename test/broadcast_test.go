@@ -156,7 +156,7 @@ const late = 200 * time.Millisecond
 func (b *broadcaster) send(when string, n uint32, pause time.Duration, p phase) {
 	b.t.Helper()
 	if p == resting {
-		eventually(b.t, 20*time.Second, when+": broadcasts come to all hosts", func() bool {
+		eventually(b.t, when+": broadcasts come to all hosts", func() bool {
 			first, after := b.sow(2, 20*time.Millisecond)
 			return b.arrived(b.name, first, after)
 		})

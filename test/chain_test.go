@@ -72,7 +72,7 @@ func (n *chained) link(function, to, state string) {
 		n.t.Fatal(err)
 	}
 	var last *api.ServiceChain
-	eventually(n.t, 20*time.Second, "the chain "+state, func() bool {
+	eventually(n.t, "the chain "+state, func() bool {
 		last = call(n.c, api.ListChains, &api.ListChainsRequest{}).Chains[0]
 		return last.State == state
 	})

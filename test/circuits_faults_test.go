@@ -150,10 +150,9 @@ func carrierUp(t *testing.T, network string) *carrierFaults {
 	return f
 }
 
-// eventually waits for what takes a busy machine long.
 func (f *carrierFaults) eventually(what string, is func() bool) {
 	f.t.Helper()
-	eventually(f.t, 90*time.Second, what, is)
+	eventually(f.t, what, is)
 }
 
 // standing is how many circuits file always writes.

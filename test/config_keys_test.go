@@ -103,7 +103,7 @@ func TestConfigKeys(t *testing.T) {
 	}
 	c := startConfigured(t, wefttest.NewStore(), address, with("", ""), balancer.Spec(), nat.Spec(), qos.Spec(), tenants.Spec(), heartbeat.Spec())
 	var epochs map[string]uint64
-	eventually(t, 20*time.Second, "all services that run have told of themselves", func() bool {
+	eventually(t, "all services that run have told of themselves", func() bool {
 		epochs = c.epochs()
 		return !slices.ContainsFunc(c.known, func(s weft.Spec) bool { return epochs[s.Name] == 0 })
 	})
@@ -146,7 +146,7 @@ func TestConfigKeys(t *testing.T) {
 	}
 	epochs = c.epochs()
 	c.mustApply(text)
-	eventually(t, 20*time.Second, "nat is started again", func() bool { return fmt.Sprint(c.restarted(epochs)) == "[nat]" })
+	eventually(t, "nat is started again", func() bool { return fmt.Sprint(c.restarted(epochs)) == "[nat]" })
 }
 
 // startTag returns the tag start of a key, which says that it is decided at start.

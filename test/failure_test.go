@@ -102,7 +102,7 @@ func endless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) 
 func (s *streaming) flows(more int64) {
 	s.t.Helper()
 	more += s.answers.Load()
-	eventually(s.t, 20*time.Second, "the stream flows", func() bool { return s.answers.Load() >= more })
+	eventually(s.t, "the stream flows", func() bool { return s.answers.Load() >= more })
 }
 
 // end ends it.
@@ -197,7 +197,7 @@ func TestControllerRestart(t *testing.T) {
 			time.Sleep(time.Second)
 			c = start(t, options{set: v.set, store: c.store, address: c.address})
 			settled(c, l)
-			eventually(t, 20*time.Second, "all routes adopted", func() bool {
+			eventually(t, "all routes adopted", func() bool {
 				return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == routes
 			})
 			if r := <-result; r.Lost() > 0 || r.Error != "" {

@@ -36,7 +36,7 @@ func (f *faults) applied(t *testing.T) {
 			t.Fatalf("a switch has lost its connection: %v", err)
 		}
 	}
-	eventually(t, 20*time.Second, "one worker and one process at the end", func() bool { // the others are ending
+	eventually(t, "one worker and one process at the end", func() bool { // the others are ending
 		return len(d.allUp().Workers) == 1 && len(d.pids()) == 1
 	})
 	pingAll(t, l, false)

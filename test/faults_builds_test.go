@@ -103,7 +103,7 @@ func (d *deployment) replace(w *watch, process string, p *testbed.Process, start
 	if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
 		d.t.Fatal(err)
 	}
-	eventually(d.t, 20*time.Second, process+" ended", func() bool { return p.Ended() != nil })
+	eventually(d.t, process+" ended", func() bool { return p.Ended() != nil })
 	o.gone = time.Now()
 	start()
 	o.to = time.Now()

@@ -67,10 +67,10 @@ func (f *faults) externalRestarted(t *testing.T, transport string) {
 		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 20*time.Second, "routing gone", func() bool { return d.pids()["routing"] != old })
+		eventually(t, "routing gone", func() bool { return d.pids()["routing"] != old })
 		o.gone = time.Now()
 	})
-	eventually(t, 20*time.Second, "routing started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
+	eventually(t, "routing started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
 	o.to = time.Now()
 	d.again(w, &o, 1)
 	d.allUp()
@@ -126,7 +126,7 @@ func startBus(t *testing.T, namespace, dir, address, certificates string) (*test
 		t.Fatal(err)
 	}
 	var secret []byte
-	eventually(t, 20*time.Second, "NATS started", func() bool {
+	eventually(t, "NATS started", func() bool {
 		if err := p.Ended(); err != nil {
 			t.Fatal(p.Failed(err))
 		}

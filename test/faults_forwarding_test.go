@@ -39,7 +39,7 @@ workers:
 	d.firstPacket(l, "h1", "h3")             // nobody knows h3: the question is flooded in both partitions
 	d.firstPacket(l, "h4", "h1")
 	for _, process := range []string{"east-routing", "west-routing"} {
-		eventually(t, 20*time.Second, process+" has programmed a route", func() bool { // its figures may be late
+		eventually(t, process+" has programmed a route", func() bool { // its figures may be late
 			return d.figure(`weft_forwarding_route_changes_total{kind="programmed",process="`+process+`"}`) > 0
 		})
 	}
@@ -55,9 +55,9 @@ workers:
 	if r := <-flows; r.Lost() > 0 || r.Error != "" {
 		t.Errorf("%d of %d packets of an established flow are lost while east's forwarding is away %s", r.Lost(), r.Sent, r.Error)
 	}
-	eventually(t, 20*time.Second, "east's forwarding is back", func() bool { pid := d.pids()["east-routing"]; return pid != 0 && pid != old })
+	eventually(t, "east's forwarding is back", func() bool { pid := d.pids()["east-routing"]; return pid != 0 && pid != old })
 	d.allUp()
-	eventually(t, 20*time.Second, "it has found the routes", func() bool {
+	eventually(t, "it has found the routes", func() bool {
 		return d.figure(`weft_forwarding_routes{process="east-routing"}`) == d.figure(`weft_forwarding_routes{process="west-routing"}`)
 	})
 	passed := time.Since(began).Seconds() // however long it takes to look at them, they are older
@@ -84,7 +84,7 @@ workers:
 	if err := l.LinkDown(context.Background(), a, b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "the route leads another way", func() bool { return d.routes()[h1+" "+h3] != way })
+	eventually(t, "the route leads another way", func() bool { return d.routes()[h1+" "+h3] != way })
 	mended(t, l)
 	crossing.flows(20)
 	if r := crossing.end(); r.Error != "" {

@@ -56,9 +56,9 @@ func (d *deployment) kill(w *watch, process string) outage {
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		d.t.Fatal(err)
 	}
-	eventually(d.t, 20*time.Second, process+" gone", func() bool { return d.pids()[process] != old })
+	eventually(d.t, process+" gone", func() bool { return d.pids()[process] != old })
 	o.gone = time.Now()
-	eventually(d.t, 20*time.Second, process+" started again", func() bool { o.pid = d.pids()[process]; return o.pid != 0 && o.pid != old })
+	eventually(d.t, process+" started again", func() bool { o.pid = d.pids()[process]; return o.pid != 0 && o.pid != old })
 	var err error
 	if o.to, err = testbed.StartTime(o.pid); err != nil {
 		d.t.Fatal(err)
@@ -74,7 +74,7 @@ func (d *deployment) kill(w *watch, process string) outage {
 func (w *watch) restarts(process string) (n uint32) {
 	w.d.t.Helper()
 	began := time.Now()
-	eventually(w.d.t, 20*time.Second, "an answer of weft get workers", func() bool {
+	eventually(w.d.t, "an answer of weft get workers", func() bool {
 		worker := w.last(process, began)
 		n = worker.GetRestarts()
 		return worker != nil
@@ -87,7 +87,7 @@ func (w *watch) restarts(process string) (n uint32) {
 func (d *deployment) again(w *watch, o *outage, restarts uint32) {
 	d.t.Helper()
 	ready := time.Time{}
-	eventually(d.t, 20*time.Second, o.process+" up again, restarts counted", func() bool {
+	eventually(d.t, o.process+" up again, restarts counted", func() bool {
 		worker := w.last(o.process, o.from)
 		if worker == nil || worker.State != "up" || int(worker.Pid) != o.pid {
 			return false

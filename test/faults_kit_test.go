@@ -199,7 +199,7 @@ func (d *deployment) supervise() *testbed.Process {
 func (d *deployment) bus() (url, secret string) {
 	d.t.Helper()
 	var address []byte
-	eventually(d.t, 20*time.Second, "the supervisor's bus open", func() bool {
+	eventually(d.t, "the supervisor's bus open", func() bool {
 		address, _ = os.ReadFile(filepath.Join(d.dir, "data", "bus.address"))
 		secret, err := os.ReadFile(filepath.Join(d.dir, "data", "bus.secret"))
 		return len(address) > 0 && err == nil && len(secret) > 0
@@ -350,7 +350,7 @@ func (d *deployment) figures() (map[string]float64, error) {
 // asked again.
 func (d *deployment) allFigures() (list map[string]float64) {
 	d.t.Helper()
-	eventually(d.t, 30*time.Second, "figures of all processes", func() bool {
+	eventually(d.t, "figures of all processes", func() bool {
 		var err error
 		if list, err = d.figures(); err != nil {
 			return false
@@ -417,7 +417,7 @@ func (d *deployment) whole(l *lab.Lab) {
 	d.t.Helper()
 	topo := l.Topology()
 	links, roles, flooding := api.NewDiscoveryClient(d.conn), api.NewDiscoveryClient(d.conn), api.NewForwardingClient(d.conn)
-	eventually(d.t, 40*time.Second, "the network known", func() bool {
+	eventually(d.t, "the network known", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		up, edges := 0, 0
@@ -439,7 +439,7 @@ func (d *deployment) whole(l *lab.Lab) {
 	})
 	// What was the tree before paths had all links is none that lasts.
 	trees := api.NewPathsClient(d.conn)
-	eventually(d.t, 40*time.Second, "the broadcast tree in force", func() bool {
+	eventually(d.t, "the broadcast tree in force", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		want, err := trees.GetTree(ctx, &api.GetTreeRequest{})

@@ -50,7 +50,7 @@ func (d *deployment) connectTo(address string) *testbed.Source {
 	}
 	d.t.Cleanup(s.Close)
 	roles := api.NewDiscoveryClient(d.conn)
-	eventually(d.t, 20*time.Second, "the ports of the simulated switch settled", func() bool {
+	eventually(d.t, "the ports of the simulated switch settled", func() bool {
 		ports, err := roles.ListPortRoles(ctx, &api.ListPortRolesRequest{})
 		edges := 0
 		for _, p := range ports.GetPorts() {

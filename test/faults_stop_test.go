@@ -32,7 +32,7 @@ func (f *faults) stopped(t *testing.T, transport string) {
 		t.Fatal(err)
 	}
 	o.gone = time.Now()
-	eventually(t, 20*time.Second, "routing killed and started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
+	eventually(t, "routing killed and started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
 	var err error
 	if o.to, err = testbed.StartTime(o.pid); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -45,11 +44,11 @@ func TestFiguresGoWithObjects(t *testing.T) {
 			t.Logf("labelled by a name: %q, want %q", got, want)
 		}
 	}()
-	eventually(t, 20*time.Second, "just these are labelled by a name", func() bool { got = labelled(); return slices.Equal(got, want) })
+	eventually(t, "just these are labelled by a name", func() bool { got = labelled(); return slices.Equal(got, want) })
 	call(c, api.DeleteVip, &api.DeleteVipRequest{Name: name})
 	call(c, api.DeleteNat, &api.DeleteNatRequest{Name: name})
 	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: name})
 	call(c, api.DeleteTenant, &api.DeleteTenantRequest{Name: name})
 	call(c, api.DeleteFirewallRules, &api.DeleteFirewallRulesRequest{Ids: []string{name}})
-	eventually(t, 20*time.Second, "no figures of what is deleted", func() bool { got, want = labelled(), nil; return len(got) == 0 })
+	eventually(t, "no figures of what is deleted", func() bool { got, want = labelled(), nil; return len(got) == 0 })
 }

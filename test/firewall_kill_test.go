@@ -48,7 +48,7 @@ workers:
 			stopped(t, l, "h1", "h2", false)
 			d.kill(d.watch(), "policy")
 			stopped(t, l, "h1", "h2", false)
-			eventually(t, 20*time.Second, "IPv6 passes", func() bool { return pings(t, l, "h1", "h2", true) })
+			eventually(t, "IPv6 passes", func() bool { return pings(t, l, "h1", "h2", true) })
 			list, err := calls.ListFirewallRules(ctx, &api.ListFirewallRulesRequest{})
 			if err != nil || len(list.Rules) != 1 {
 				t.Fatalf("rules after the restart: %v %v", list, err)

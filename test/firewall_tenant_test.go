@@ -2,7 +2,6 @@ package test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -23,12 +22,12 @@ func TestFirewallTenant(t *testing.T) {
 	}
 	through := func(what string, from, to guest) {
 		t.Helper()
-		eventually(t, 20*time.Second, what, func() bool { return reaches(l, from, to.ip(), 1) })
+		eventually(t, what, func() bool { return reaches(l, from, to.ip(), 1) })
 	}
 	through("red", a1, a2)
 	through("blue", b1, b2)
 	addRules(c, &api.FirewallRule{Id: "red", Priority: 1, Action: "deny", Tenant: "red", Match: map[string]string{"ip_proto": "1"}})
-	eventually(t, 20*time.Second, "red is denied", func() bool { return !reaches(l, a1, a2.ip(), 1) })
+	eventually(t, "red is denied", func() bool { return !reaches(l, a1, a2.ip(), 1) })
 	through("blue, with red denied", b1, b2)
 	through("the common network, with red denied", c1, c3)
 
@@ -41,7 +40,7 @@ func TestFirewallTenant(t *testing.T) {
 		t.Fatalf("both networks of red have segment %d", red.Segment)
 	}
 	inForce(c, 4)
-	eventually(t, 20*time.Second, "red is denied in another network", func() bool { return !reaches(l, a1, a2.ip(), 1) })
+	eventually(t, "red is denied in another network", func() bool { return !reaches(l, a1, a2.ip(), 1) })
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)

@@ -55,7 +55,7 @@ func whileRunning(l *lab.Lab, from, to string) (result <-chan lab.PingResult, en
 func stopped(t *testing.T, l *lab.Lab, from, to string, v6 bool) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, 20*time.Second, "datapath revalidated: "+from+" does not reach "+to, func() bool { return !pings(t, l, from, to, v6) })
+	eventually(t, "datapath revalidated: "+from+" does not reach "+to, func() bool { return !pings(t, l, from, to, v6) })
 	if took := time.Since(began); took > 2*time.Second {
 		t.Logf("%s -> %s stopped after %v", from, to, took)
 	}
@@ -68,7 +68,7 @@ func stopped(t *testing.T, l *lab.Lab, from, to string, v6 bool) {
 // revalidated what they remember.
 func passing(t *testing.T, l *lab.Lab, v6 bool) {
 	t.Helper()
-	eventually(t, 20*time.Second, "all pairs reach each other", func() bool {
+	eventually(t, "all pairs reach each other", func() bool {
 		results, err := l.PingAll(context.Background(), l.AllPairs(v6), lab.PingOptions{IPv6: v6, Count: 2})
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func fetch(l *lab.Lab, from, address string, port int) bool {
 // datapaths have revalidated what they remember.
 func fetched(t *testing.T, l *lab.Lab, from, address string, port int, want bool) {
 	t.Helper()
-	eventually(t, 20*time.Second, fmt.Sprintf("port %d answered to %s: %v", port, from, want), func() bool { return fetch(l, from, address, port) == want })
+	eventually(t, fmt.Sprintf("port %d answered to %s: %v", port, from, want), func() bool { return fetch(l, from, address, port) == want })
 }
 
 // answer has a host answer TCP connections to some ports until the test ends.
@@ -165,7 +165,7 @@ func TestFirewall(t *testing.T) {
 			if !passes(t, l, "h1", "h2", false) || !passes(t, l, "h1", "h3", true) {
 				t.Error("what no rule is about does not pass")
 			}
-			eventually(t, 20*time.Second, "one rule, that has counted", func() bool { // a switch may take a second to count
+			eventually(t, "one rule, that has counted", func() bool { // a switch may take a second to count
 				got := call(c, api.ListFirewallRules, &api.ListFirewallRulesRequest{Counts: true}).Rules
 				return len(got) == 1 && got[0].Packets > 0
 			})
@@ -185,7 +185,7 @@ func TestFirewall(t *testing.T) {
 
 			// Ports: a range, and one of them allowed before it.
 			answer(t, l, "h3", 8080, 8081, 9000)
-			eventually(t, 20*time.Second, "TCP answered", func() bool {
+			eventually(t, "TCP answered", func() bool {
 				return fetch(l, "h1", h3.IPv4.Addr().String(), 8080) && fetch(l, "h1", h3.IPv4.Addr().String(), 9000)
 			})
 			addRules(c,
@@ -232,7 +232,7 @@ func enforced(c *controller, mode string) {
 			c.t.Logf("%s, want %s, in_sync", odd, mode)
 		}
 	}()
-	eventually(c.t, 20*time.Second, "rules enforced as "+mode, func() bool {
+	eventually(c.t, "rules enforced as "+mode, func() bool {
 		odd = ""
 		for _, s := range call(c, api.GetFirewallStatus, &api.GetFirewallStatusRequest{}).Switches {
 			if s.Mode != mode || s.Sync != "in_sync" {
@@ -341,7 +341,7 @@ func TestFirewallOneTable(t *testing.T) {
 	answer(t, l, "h2", 8080, 8081)
 	addRules(c, &api.FirewallRule{Id: "but", Priority: 200, Action: "allow", Match: map[string]string{"ipv4_dst": h2.IPv4.Addr().String(), "tcp_dst": "8081"}})
 	enforced(c, "controller")
-	eventually(t, 20*time.Second, "port 8081 answered", func() bool { return fetch(l, "h1", h2.IPv4.Addr().String(), 8081) })
+	eventually(t, "port 8081 answered", func() bool { return fetch(l, "h1", h2.IPv4.Addr().String(), 8081) })
 	if fetch(l, "h1", h2.IPv4.Addr().String(), 8080) {
 		t.Error("port 8080 answered although only 8081 is allowed")
 	}

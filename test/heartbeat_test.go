@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -34,9 +33,9 @@ func TestHeartbeat(t *testing.T) {
 					return len(list) == 4 && n == 4
 				}
 			}
-			eventually(t, 20*time.Second, "all switches alive", all("alive"))
+			eventually(t, "all switches alive", all("alive"))
 			var list []*api.SwitchHeartbeat
-			eventually(t, 20*time.Second, "ten beats of each switch", func() bool {
+			eventually(t, "ten beats of each switch", func() bool {
 				list = call(c, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches
 				return !slices.ContainsFunc(list, func(s *api.SwitchHeartbeat) bool { return s.Beats < 10 })
 			})
@@ -48,9 +47,9 @@ func TestHeartbeat(t *testing.T) {
 			}
 			pid := vswitchd(t, l.Dir())
 			tell(t, pid, syscall.SIGSTOP)
-			eventually(t, 20*time.Second, "the stopped switches are lost", all("lost"))
+			eventually(t, "the stopped switches are lost", all("lost"))
 			tell(t, pid, syscall.SIGCONT)
-			eventually(t, 20*time.Second, "the switches are alive again", all("alive"))
+			eventually(t, "the switches are alive again", all("alive"))
 			if c.metric("weft_heartbeat_missed_total") < 12 {
 				t.Error("missed beats are not counted")
 			}

@@ -59,7 +59,7 @@ func TestHostileSwitches(t *testing.T) {
 	stranger := func(n flow.DPID) (*oftest.Device, string, <-chan error) {
 		d := oftest.NewDevice(oftest.Config{DPID: n}, nil)
 		ended := join(c, d)
-		eventually(t, 20*time.Second, "the fake switch connected", func() bool {
+		eventually(t, "the fake switch connected", func() bool {
 			s := switchOf(c, n.String())
 			return s != nil && s.Connected
 		})
@@ -67,7 +67,7 @@ func TestHostileSwitches(t *testing.T) {
 	}
 	gone := func(what, sw string) {
 		t.Helper()
-		eventually(t, 20*time.Second, what+" disconnected", func() bool { return !switchOf(c, sw).Connected })
+		eventually(t, what+" disconnected", func() bool { return !switchOf(c, sw).Connected })
 		t.Logf("%s: %s", what, switchOf(c, sw).Reason)
 	}
 
@@ -100,7 +100,7 @@ func TestHostileSwitches(t *testing.T) {
 		d.SetLink(2, false)
 		d.SetLink(2, true)
 	}
-	eventually(t, 20*time.Second, "the flood over and the port up", func() bool {
+	eventually(t, "the flood over and the port up", func() bool {
 		for _, p := range call(c, api.ListPorts, &api.ListPortsRequest{Dpid: sw}).Ports {
 			if p.Port == 2 && p.Up {
 				return c.metric("weft_southbound_port_events_held_total") > 1000
@@ -186,9 +186,9 @@ func TestHostileLLDP(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(2 * time.Second) // for what the attack may do
-	eventually(t, 20*time.Second, "probes relayed: the attack has taken place", func() bool { return len(relayed) >= 2 })
+	eventually(t, "probes relayed: the attack has taken place", func() bool { return len(relayed) >= 2 })
 	for _, why := range []string{"foreign", "forged", "malformed", "host_port"} {
-		eventually(t, 20*time.Second, "frames refused as "+why, func() bool { return c.metric("weft_discovery_refused_total", "reason", why) > 0 })
+		eventually(t, "frames refused as "+why, func() bool { return c.metric("weft_discovery_refused_total", "reason", why) > 0 })
 		t.Logf("refused as %s: %v", why, c.metric("weft_discovery_refused_total", "reason", why))
 	}
 	if up, all := linksUp(c); up != 8 || all != 8 {

@@ -158,7 +158,7 @@ func (d *deployment) allRoutes(l *lab.Lab) (list map[string]string) {
 // noRoutes waits until the routes have ended for want of packets.
 func (d *deployment) noRoutes() {
 	d.t.Helper()
-	eventually(d.t, 20*time.Second, "no routes", func() bool { return len(d.routes()) == 0 })
+	eventually(d.t, "no routes", func() bool { return len(d.routes()) == 0 })
 }
 
 // figure returns the sum of a counter's values.

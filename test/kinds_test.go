@@ -206,7 +206,7 @@ func TestSubnets(t *testing.T) {
 	if err := l.LinkDown(context.Background(), "s1", "s4"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "the routed path leads another way", func() bool {
+	eventually(t, "the routed path leads another way", func() bool {
 		r, err := l.Ping(context.Background(), "n1-1", "n2-1", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
 		return err == nil && r.Lost() == 0
 	})
@@ -278,7 +278,7 @@ func TestDHCP(t *testing.T) {
 	if n := len(got); n > 0 {
 		t.Errorf("%d answers more than there should be", n)
 	}
-	eventually(t, 20*time.Second, "the client known by the address it was given", func() bool {
+	eventually(t, "the client known by the address it was given", func() bool {
 		for _, h := range call(c, api.ListHosts, &api.ListHostsRequest{}).Hosts {
 			if h.Mac == clientMAC.String() && len(h.Ipv4) == 1 && h.Ipv4[0] == given.String() {
 				return true

@@ -41,7 +41,7 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 	// shaped waits until a switch drops multicasts by one entry for all, or not.
 	shaped := func(sw string, one bool) {
 		t.Helper()
-		eventually(t, 20*time.Second, sw+" has few standing entries", func() bool {
+		eventually(t, sw+" has few standing entries", func() bool {
 			closed, entries := present(t, l, sw, "priority=20000,"), present(t, l, sw, "priority=45000,")
 			return one && closed == 1 && entries <= 2 || !one && closed == 0 && entries == 12
 		})
@@ -61,7 +61,7 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 				between[fmt.Sprint(dpid(t, l, k.A), k.APort)], between[fmt.Sprint(dpid(t, l, k.B), k.BPort)] = true, true
 			}
 		}
-		eventually(t, 20*time.Second, "the tree without the links that are cut", func() bool {
+		eventually(t, "the tree without the links that are cut", func() bool {
 			f := call(c, api.GetFlooding, &api.GetFloodingRequest{})
 			cut := slices.ContainsFunc(f.Ports, func(at *api.Location) bool { return between[fmt.Sprint(at.Dpid, at.Port)] })
 			return f.Committed == f.Wanted && len(f.Ports) == 2*(len(topo.Switches)-1) && !cut

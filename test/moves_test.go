@@ -54,7 +54,7 @@ func TestHostMoves(t *testing.T) {
 			began := time.Now()
 			s4 := dpid(t, l, "s4")
 			speaker := attach(t, l, "h4")
-			eventually(t, 20*time.Second, "the host known at its new place", func() bool {
+			eventually(t, "the host known at its new place", func() bool {
 				// It speaks, as a host does that has come up.
 				speaker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h2.MAC), SenderIP: h2.IPv4.Addr(), TargetIP: h2.IPv4.Addr()}))
 				time.Sleep(20 * time.Millisecond)
@@ -62,7 +62,7 @@ func TestHostMoves(t *testing.T) {
 			})
 			t.Logf("known at its new place %v after it came up there", time.Since(began))
 			// The routes follow when forwarding has heard of it.
-			eventually(t, 20*time.Second, "no ping lost at the new place", func() bool {
+			eventually(t, "no ping lost at the new place", func() bool {
 				again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
 				if err != nil {
 					t.Fatal(err)
@@ -119,7 +119,7 @@ func TestProactive(t *testing.T) {
 		}
 	}
 	n := len(l.Topology().Hosts)
-	eventually(t, 20*time.Second, "routes between all hosts", func() bool {
+	eventually(t, "routes between all hosts", func() bool {
 		return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == n*(n-1)
 	})
 	programmed(c, l)

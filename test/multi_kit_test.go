@@ -135,7 +135,7 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 		t.Cleanup(func() { conn.Close() })
 		n.SouthboundClient, n.DiscoveryClient, n.HostsClient = api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn)
 		n.ForwardingClient, n.FlowrulesClient, n.GatewayClient = api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewGatewayClient(conn)
-		eventually(t, 20*time.Second, "the network service of "+name+" answers", func() bool {
+		eventually(t, "the network service of "+name+" answers", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := n.ListSwitches(ctx, &api.ListSwitchesRequest{})
@@ -210,7 +210,7 @@ func (n *network) shows(t *testing.T) (switches []string, links int, hosts []str
 // ready waits until a network service knows its lab and floods in it.
 func (n *network) ready(t *testing.T, switches, links, edges int) {
 	t.Helper()
-	eventually(t, 40*time.Second, fmt.Sprintf("%s knows %d switches and %d links", n.partition, switches, links), func() bool {
+	eventually(t, fmt.Sprintf("%s knows %d switches and %d links", n.partition, switches, links), func() bool {
 		s, l, _ := n.shows(t)
 		ctx := context.Background()
 		f, err := n.GetFlooding(ctx, &api.GetFloodingRequest{})

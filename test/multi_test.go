@@ -83,7 +83,7 @@ func TestMulti(t *testing.T) {
 	if err := a.LinkDown(ctx, "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "east has lost a link", func() bool { _, l, _ := east.shows(t); return l == 6 })
+	eventually(t, "east has lost a link", func() bool { _, l, _ := east.shows(t); return l == 6 })
 	if _, l, _ := west.shows(t); l != 4 {
 		t.Errorf("west shows %d links after east has lost one", l)
 	}
@@ -91,7 +91,7 @@ func TestMulti(t *testing.T) {
 
 	// Both gateways tell of all processes.
 	for _, n := range []*network{east, west} {
-		eventually(t, 20*time.Second, n.partition+" tells of both processes", func() bool {
+		eventually(t, n.partition+" tells of both processes", func() bool {
 			w, err := n.ListWorkers(ctx, &api.ListWorkersRequest{})
 			return err == nil && len(w.Workers) == 2 && w.Workers[0].State == "up" && w.Workers[1].State == "up" && w.Workers[0].Partition == "east"
 		})
@@ -102,9 +102,9 @@ func TestMulti(t *testing.T) {
 	refused := func() float64 {
 		return m.metric("weft_southbound_connections_refused_total", "reason", "elsewhere")
 	}
-	eventually(t, 20*time.Second, "each of the switches is refused", func() bool { return refused() >= 3 })
+	eventually(t, "each of the switches is refused", func() bool { return refused() >= 3 })
 	before := refused()
-	eventually(t, 20*time.Second, "the switches try again and are refused again", func() bool { return refused() >= before+3 })
+	eventually(t, "the switches try again and are refused again", func() bool { return refused() >= before+3 })
 	if s, _, _ := east.shows(t); len(s) != 4 {
 		t.Errorf("east shows %v with the switches of west's at its door", s)
 	}
@@ -171,7 +171,7 @@ func TestMultiLasts(t *testing.T) {
 		}
 	}
 	for _, n := range m.of {
-		eventually(t, 20*time.Second, n.partition+" sees its link go", func() bool { _, l, _ := n.shows(t); return l == 0 })
+		eventually(t, n.partition+" sees its link go", func() bool { _, l, _ := n.shows(t); return l == 0 })
 	}
 	var said []string
 	for len(heard) > 0 {

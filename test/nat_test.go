@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
@@ -135,7 +134,7 @@ func (f *farm) natIs(name, state string) *api.NatGateway {
 			f.t.Log(m)
 		}
 	})
-	eventually(f.t, 30*time.Second, "gateway "+name+" "+state, func() bool {
+	eventually(f.t, "gateway "+name+" "+state, func() bool {
 		list := call(f.c, api.ListNats, &api.ListNatsRequest{Name: name}).Gateways
 		if len(list) != 1 {
 			f.t.Fatalf("gateways: %v", list)
@@ -176,7 +175,7 @@ func (f *farm) seen(from, url string) netip.AddrPort {
 			f.t.Logf("%s from %s: %s", url, from, last)
 		}
 	})
-	eventually(f.t, 40*time.Second, url+" from "+from, func() bool {
+	eventually(f.t, url+" from "+from, func() bool {
 		var err error
 		last = f.get(from, url)
 		if addr, port, ok := strings.Cut(last, "]:"); ok && !strings.Contains(addr, ".") {
@@ -216,11 +215,11 @@ func TestNat(t *testing.T) {
 		if a := at.Addr().String(); a != "198.51.100.1" && a != "198.51.100.2" || at.Port() < 20000 || at.Port() > 29999 {
 			t.Errorf("%s is seen as %v", h, at)
 		}
-		eventually(t, 20*time.Second, h+" pings outside", func() bool {
+		eventually(t, h+" pings outside", func() bool {
 			_, err := f.Exec(context.Background(), h, "ping", "-c", "2", "-W", "2", "198.51.100.9")
 			return err == nil
 		})
-		eventually(t, 20*time.Second, h+" pings the gateway", func() bool {
+		eventually(t, h+" pings the gateway", func() bool {
 			_, err := f.Exec(context.Background(), h, "ping", "-c", "1", "-W", "2", "10.0.0.254")
 			return err == nil
 		})
@@ -245,14 +244,14 @@ func TestNat(t *testing.T) {
 	f.unreached("h6", "http://198.51.100.1:8080/", "http://198.51.100.2:8000/", "http://10.0.0.3:8080/")
 	again := call(c, api.SetNat, &api.SetNatRequest{Gateway: natGateway(f)})
 	if again.State != "up" || again.PacketsOut == 0 {
-		eventually(t, 20*time.Second, "packets counted", func() bool {
+		eventually(t, "packets counted", func() bool {
 			return f.natIs("internet", "up").PacketsOut > 0 && f.natIs("internet", "up").PacketsIn > 0
 		})
 	}
 	if !call(c, api.DeleteNat, &api.DeleteNatRequest{Name: "internet"}).Deleted || call(c, api.DeleteNat, &api.DeleteNatRequest{Name: "internet"}).Deleted {
 		t.Error("the gateway was not deleted once")
 	}
-	eventually(t, 20*time.Second, "no entries left", func() bool {
+	eventually(t, "no entries left", func() bool {
 		return len(call(c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: dpid(t, f.Lab, "s3"), Owner: "nat"}).Flows) == 0
 	})
 }
@@ -274,7 +273,7 @@ func TestNat6(t *testing.T) {
 			t.Errorf("%s is seen as %v", h, at)
 		}
 		for _, to := range []string{"2001:db8::9", "fd00::fe"} {
-			eventually(t, 20*time.Second, h+" pings "+to, func() bool {
+			eventually(t, h+" pings "+to, func() bool {
 				_, err := f.Exec(context.Background(), h, "ping", "-c", "2", "-W", "2", to)
 				return err == nil
 			})
@@ -310,7 +309,7 @@ func TestNatErrors(t *testing.T) {
 	f.nat(natGateway6(f))
 	for _, h := range []string{"h3", "h5"} { // known, so that they are reached
 		for _, to := range []string{"198.51.100.9", "2001:db8::9"} {
-			eventually(t, 20*time.Second, h+" pings "+to, func() bool {
+			eventually(t, h+" pings "+to, func() bool {
 				_, err := f.Exec(context.Background(), h, "ping", "-c", "1", "-W", "2", to)
 				return err == nil
 			})
@@ -320,7 +319,7 @@ func TestNatErrors(t *testing.T) {
 		{"h1", "198.51.100.9", "4000"}, {"h1", "2001:db8::9", "4000"}, {"h5", "2001:db8::9", "4000"}, // the answer comes from outside
 		{"h6", "198.51.100.1", "53"}, {"h6", "2001:db8::1:5", "53"}, // from inside, of a forward
 	} {
-		eventually(t, 20*time.Second, x.from+" is told that "+x.to+" refuses", func() bool {
+		eventually(t, x.from+" is told that "+x.to+" refuses", func() bool {
 			out, err := f.Exec(context.Background(), x.from, "python3", "-c", refused, x.to, x.port)
 			return err == nil && strings.TrimSpace(out) == "refused"
 		})
@@ -352,11 +351,11 @@ func TestNatRestart(t *testing.T) {
 	more := func(what string) {
 		for _, file := range files {
 			n := lines(file)
-			eventually(t, 40*time.Second, what, func() bool { return lines(file) >= n+10 })
+			eventually(t, what, func() bool { return lines(file) >= n+10 })
 		}
 	}
 	more("the stream flows")
-	eventually(t, 20*time.Second, "both addresses of h1 kept", func() bool { return keysWith(t, c.store, "nat.hosts", f.host("h1").MAC.String()) == 2 })
+	eventually(t, "both addresses of h1 kept", func() bool { return keysWith(t, c.store, "nat.hosts", f.host("h1").MAC.String()) == 2 })
 	c.stop()
 	more("the stream flows without the controller")
 	f.c = start(t, options{store: c.store, address: c.address})
@@ -398,7 +397,7 @@ func TestNatExhausted(t *testing.T) {
 		gateway *api.NatGateway
 		server  string
 	}{{g, "198.51.100.9"}, {g6, "2001:db8::9"}} {
-		eventually(t, 40*time.Second, "a first connection to "+x.server, func() bool {
+		eventually(t, "a first connection to "+x.server, func() bool {
 			out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, x.server, "1")
 			return err == nil && strings.TrimSpace(out) == "1"
 		})
@@ -411,7 +410,7 @@ func TestNatExhausted(t *testing.T) {
 		if m.ExhaustedPackets == 0 || m.ExhaustedAtMs == 0 || !strings.Contains(m.Reason, x.gateway.Pool) {
 			t.Errorf("got %v", m)
 		}
-		eventually(t, 20*time.Second, "the figures say that "+x.gateway.Name+" is exhausted", func() bool {
+		eventually(t, "the figures say that "+x.gateway.Name+" is exhausted", func() bool {
 			return figure("weft_nat_exhausted_total", x.gateway.Name) > 0 && figure("weft_nat_exhausted", x.gateway.Name) == 1
 		})
 		// The other pool is not blamed.
@@ -421,7 +420,7 @@ func TestNatExhausted(t *testing.T) {
 		// With more ports, connections are made again.
 		x.gateway.LastPort = 20999
 		call(c, api.SetNat, &api.SetNatRequest{Gateway: x.gateway})
-		eventually(t, 40*time.Second, "connections with more ports", func() bool {
+		eventually(t, "connections with more ports", func() bool {
 			out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, x.server, "7")
 			return err == nil && strings.TrimSpace(out) == "7"
 		})

@@ -170,7 +170,7 @@ func syncIs(c *controller, sw, what string, is func(*api.Sync) bool) {
 			c.t.Logf("wanted %s; the last was %v", what, last)
 		}
 	})
-	eventually(c.t, 20*time.Second, "switch "+sw+": "+what, func() bool { last = syncOf(c, sw); return is(last) })
+	eventually(c.t, "switch "+sw+": "+what, func() bool { last = syncOf(c, sw); return is(last) })
 }
 
 // syncOf returns how far a switch agrees with what is wanted.
@@ -220,7 +220,7 @@ func TestOperatorFlows(t *testing.T) {
 
 	// Somebody deletes one.
 	ofctl(t, l, "s1", "del-flows", "ip,nw_dst=192.0.2.0/24")
-	eventually(t, 20*time.Second, "the deleted entry put back", func() bool { return present(t, l, "s1", "nw_dst=192.0.2.0/24") == 1 })
+	eventually(t, "the deleted entry put back", func() bool { return present(t, l, "s1", "nw_dst=192.0.2.0/24") == 1 })
 	if n := c.metric("weft_flowrules_restored"); n != 1 { // it is counted before it is sent
 		t.Errorf("%v entries counted as restored, want 1", n)
 	}
@@ -232,7 +232,7 @@ func TestOperatorFlows(t *testing.T) {
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)
-	eventually(t, 20*time.Second, "the operator's entries confirmed after the restart", func() bool {
+	eventually(t, "the operator's entries confirmed after the restart", func() bool {
 		w := wanted(c)
 		return len(w) == 5 && w["000000a1"].State == "confirmed" && w["000000a2"].State == "confirmed" && w["000000a3"].State == "confirmed" &&
 			w["000000a4"].State == "confirmed" && w["00000bad"].State == "failed"

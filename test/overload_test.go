@@ -76,7 +76,7 @@ func TestOverload(t *testing.T) {
 				flooding(t, l, "h2", floodRate/100, false)
 				stop := flooding(t, l, "h1", floodRate, kind == "arp")
 				var limit *api.PortLimit
-				eventually(t, 20*time.Second, "the port is limited by a meter in the switch", func() bool {
+				eventually(t, "the port is limited by a meter in the switch", func() bool {
 					list := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits
 					if len(list) != 1 || list[0].Where != "switch" || list[0].Dpid != dpid(t, l, "s1") || list[0].Port != uint32(lookup(t, l, "h1").Port) {
 						return false
@@ -97,11 +97,11 @@ func TestOverload(t *testing.T) {
 				began := time.Now()
 				time.Sleep(2 * time.Second)
 				rate := (c.metric("weft_southbound_packet_ins_total") - ins) / time.Since(began).Seconds()
-				eventually(t, 20*time.Second, "a guard in the switch", func() bool {
+				eventually(t, "a guard in the switch", func() bool {
 					out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
 					return err == nil && strings.Contains(out, "meter:") && strings.Contains(out, "hard_timeout=10")
 				})
-				eventually(t, 20*time.Second, "what is shed is counted", func() bool { return c.metric("weft_southbound_shed_total", "reason", "port") > 0 })
+				eventually(t, "what is shed is counted", func() bool { return c.metric("weft_southbound_shed_total", "reason", "port") > 0 })
 				frames := stop()
 				e, o := <-established, <-own
 				t.Logf("%d frames sent; %.0f packet-ins per second under the meter; established lost %d of %d, that of the flooding host %d of %d; new lost %d of %d, worst %v ms",
@@ -126,10 +126,10 @@ func TestOverload(t *testing.T) {
 						t.Errorf("link %v-%v went down %d times", k.Src, k.Dst, k.Flaps)
 					}
 				}
-				eventually(t, 20*time.Second, "the limit is over", func() bool {
+				eventually(t, "the limit is over", func() bool {
 					return len(call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits) == 0
 				})
-				eventually(t, 20*time.Second, "the guard is gone", func() bool {
+				eventually(t, "the guard is gone", func() bool {
 					out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
 					return err == nil && !strings.Contains(out, "meter:")
 				})

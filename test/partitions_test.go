@@ -183,11 +183,11 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if r := call(h.controller, api.QosListPolicies, &api.QosListPoliciesRequest{}); len(r.Policies) != 1 {
 		t.Errorf("policies: %v", r)
 	}
-	eventually(t, 20*time.Second, "all switches enforce the policy", func() bool {
+	eventually(t, "all switches enforce the policy", func() bool {
 		s := call(h.controller, api.QosGetStatus, &api.QosGetStatusRequest{})
 		return len(s.Switches) == 4 && len(s.Policies) == 1 && s.Policies[0].State == "enforced" && len(s.Policies[0].Switches) == 4
 	})
-	eventually(t, 20*time.Second, "the heartbeats of both partitions are told", func() bool {
+	eventually(t, "the heartbeats of both partitions are told", func() bool {
 		return len(call(h.controller, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches) == 4
 	})
 
@@ -200,7 +200,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if err := l.LinkDown(ctx, a, b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "the route leads another way", func() bool {
+	eventually(t, "the route leads another way", func() bool {
 		next, _ := path(h.controller, l, from, to)
 		return strings.Join(next, " ") != strings.Join(names, " ")
 	})
@@ -220,7 +220,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 		t.Errorf("%d of %d packets of an established flow are lost while west is away %s", r.Lost(), r.Sent, r.Error)
 	}
 	h.start("west")
-	eventually(t, 20*time.Second, "the switches of west are back", func() bool {
+	eventually(t, "the switches of west are back", func() bool {
 		list = call(h.controller, api.ListSwitches, &api.ListSwitchesRequest{})
 		connected := 0
 		for _, s := range list.Switches {

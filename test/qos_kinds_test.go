@@ -80,7 +80,7 @@ func TestQoSKinds(t *testing.T) {
 				t.Errorf("%s: %s has %.1f Mbit/s, and the policy is not about it", x.name, x.other, got)
 			}
 		}
-		eventually(t, 20*time.Second, x.name+": packets beyond the limit counted", func() bool {
+		eventually(t, x.name+": packets beyond the limit counted", func() bool {
 			var beyond uint64
 			for _, s := range policyState(c, "p", "enforced").Switches {
 				beyond += s.BeyondPackets

@@ -56,7 +56,7 @@ func between(least, most float64, measure func() float64) (got float64) {
 func policyState(c *controller, name, state string) *api.QosPolicyStatus {
 	c.t.Helper()
 	var last *api.QosPolicyStatus
-	eventually(c.t, 20*time.Second, "policy "+name+" is "+state, func() bool {
+	eventually(c.t, "policy "+name+" is "+state, func() bool {
 		last = call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: name}).Policies[0]
 		return last.State == state
 	})
@@ -94,7 +94,7 @@ func TestQoSLimit(t *testing.T) {
 		}
 	}
 	compare("at first")
-	eventually(t, 20*time.Second, "packets counted, and those beyond the limit", func() bool {
+	eventually(t, "packets counted, and those beyond the limit", func() bool {
 		s := policyState(c, "slow", "enforced").Switches[0]
 		return s.Counted && s.Packets > 0 && s.BeyondPackets > 0
 	})
@@ -126,13 +126,13 @@ func TestQoSLimit(t *testing.T) {
 	}
 	speaker := attach(t, l, "h2")
 	s2 := dpid(t, l, "s2")
-	eventually(t, 20*time.Second, "the limit at the host's new place", func() bool {
+	eventually(t, "the limit at the host's new place", func() bool {
 		speaker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h1.MAC), SenderIP: h1.IPv4.Addr(), TargetIP: h1.IPv4.Addr()}))
 		time.Sleep(20 * time.Millisecond)
 		st := call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "slow"}).Policies[0]
 		return st.State == "enforced" && len(st.Switches) == 1 && st.Switches[0].Dpid == s2
 	})
-	eventually(t, 20*time.Second, "the host reachable at its new place", func() bool {
+	eventually(t, "the host reachable at its new place", func() bool {
 		r, err := l.Ping(context.Background(), "h3", "h1", lab.PingOptions{Count: 2})
 		return err == nil && r.Lost() == 0
 	})
@@ -141,7 +141,7 @@ func TestQoSLimit(t *testing.T) {
 	if slow < limit*0.1 || slow > limit*1.5 {
 		t.Errorf("after the move: %.1f Mbit/s through a limit of %d", slow, limit)
 	}
-	eventually(t, 20*time.Second, "no meter left at the old place", func() bool {
+	eventually(t, "no meter left at the old place", func() bool {
 		meters, err := l.OfCtl(context.Background(), "s1", "dump-meters")
 		return err == nil && !strings.Contains(meters, "meter=")
 	})
@@ -177,7 +177,7 @@ func TestQoSMark(t *testing.T) {
 		}
 	})
 	// Open vSwitch forwards what it has cached for up to a second after its entries have changed.
-	eventually(t, 20*time.Second, "all echo requests arrive with the mark", func() bool {
+	eventually(t, "all echo requests arrive with the mark", func() bool {
 		marked.Store(0)
 		plain.Store(0)
 		r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 3})
@@ -197,7 +197,7 @@ func TestQoSOpenFlow10(t *testing.T) {
 	l := bring(t, topo, c)
 	settled(c, l)
 	call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "all", Limit: &api.QosLimit{RatePps: 100_000}}})
-	eventually(t, 20*time.Second, "the policy is in force on s1 and refused on s2", func() bool {
+	eventually(t, "the policy is in force on s1 and refused on s2", func() bool {
 		st := call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0]
 		return st.State == "refused" && len(st.Switches) == 2 && st.Switches[0].State == "enforced" &&
 			st.Switches[1].State == "refused" && strings.Contains(st.Switches[1].Reason, "OpenFlow 1.0")
@@ -209,7 +209,7 @@ func TestQoSOpenFlow10(t *testing.T) {
 	}
 	pingAll(t, l, false)
 	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: "remark"})
-	eventually(t, 20*time.Second, "s1 enforces again", func() bool {
+	eventually(t, "s1 enforces again", func() bool {
 		return call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0].Switches[0].State == "enforced"
 	})
 }
@@ -221,7 +221,7 @@ func TestQoSQueues(t *testing.T) {
 	var l *lab.Lab
 	c := start(t, options{set: []string{"qos.ovsdb=unix:/does/not/exist", "qos.deadline=2s"}})
 	l = up(t, "linear:1", c)
-	eventually(t, 20*time.Second, "the switch has connected", func() bool {
+	eventually(t, "the switch has connected", func() bool {
 		list := call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches
 		return len(list) == 1 && list[0].Connected
 	})
@@ -235,7 +235,7 @@ func TestQoSQueues(t *testing.T) {
 	c = start(t, options{store: c.store, address: c.address, set: []string{"qos.ovsdb=unix:" + l.Dir() + "/db.sock", "qos.deadline=2s"}})
 	var ports []*api.QosQueues
 	t.Cleanup(func() { t.Logf("queues: %v", ports) })
-	eventually(t, 20*time.Second, "the queues are made", func() bool {
+	eventually(t, "the queues are made", func() bool {
 		ports = call(c, api.QosListQueues, &api.QosListQueuesRequest{}).Ports
 		return len(ports) == 1 && ports[0].State == "configured"
 	})
@@ -246,7 +246,7 @@ func TestQoSQueues(t *testing.T) {
 	if r := call(c, api.QosDeleteQueues, &api.QosDeleteQueuesRequest{Dpid: wanted.Dpid, Port: wanted.Port}); !r.Deleted {
 		t.Error("no queues to delete")
 	}
-	eventually(t, 20*time.Second, "no rows left", func() bool {
+	eventually(t, "no rows left", func() bool {
 		rows, err := l.VSCtl(context.Background(), "list", "queue")
 		qos, err2 := l.VSCtl(context.Background(), "list", "qos")
 		return err == nil && err2 == nil && strings.TrimSpace(rows+qos) == ""

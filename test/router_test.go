@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
@@ -88,7 +87,7 @@ func (f *farm) reaches(from, to string) {
 			f.t.Logf("%s -> %s: %s", from, to, out)
 		}
 	})
-	eventually(f.t, 30*time.Second, from+" pings "+to, func() bool {
+	eventually(f.t, from+" pings "+to, func() bool {
 		var err error
 		out, err = f.Exec(context.Background(), from, "ping", "-c", "1", "-W", "2", to)
 		return err == nil
@@ -121,7 +120,7 @@ func TestRouter(t *testing.T) {
 		f.reaches("h1", a)
 	}
 	// The first packets were routed here; those after, by the switches.
-	eventually(t, 20*time.Second, "the switches route by themselves", func() bool {
+	eventually(t, "the switches route by themselves", func() bool {
 		before := c.metric("weft_router_carried_total")
 		f.reaches("h1", "192.168.30.10")
 		f.reaches("h3", "fd00:20::10")
@@ -142,7 +141,7 @@ func (f *farm) says(text, host string, command ...string) {
 			f.t.Logf("%s: %v, wanted %q: %s", host, command, text, out)
 		}
 	})
-	eventually(f.t, 30*time.Second, host+": "+text, func() bool {
+	eventually(f.t, host+": "+text, func() bool {
 		out, _ = f.Exec(context.Background(), host, command...)
 		return strings.Contains(out, text)
 	})
@@ -194,9 +193,9 @@ func TestRouterRestart(t *testing.T) {
 		}
 		return packets
 	}
-	eventually(t, 20*time.Second, "an entry that counts", func() bool { f.reaches("h1", "192.168.30.10"); return counted() > 2 })
+	eventually(t, "an entry that counts", func() bool { f.reaches("h1", "192.168.30.10"); return counted() > 2 })
 	for name := range routedHosts {
-		eventually(t, 20*time.Second, "both addresses of "+name+" kept", func() bool { return keysWith(t, c.store, "router.neighbours", f.host(name).MAC.String()) == 2 })
+		eventually(t, "both addresses of "+name+" kept", func() bool { return keysWith(t, c.store, "router.neighbours", f.host(name).MAC.String()) == 2 })
 	}
 	before, list := counted(), call(c, api.ListRouters, &api.ListRoutersRequest{})
 	c.stop()
@@ -204,13 +203,13 @@ func TestRouterRestart(t *testing.T) {
 	f.c = start(t, options{store: c.store, address: c.address})
 	settled(f.c, f.Lab)
 	for _, r := range list.Routers {
-		eventually(t, 30*time.Second, "router of "+r.Dpid+" up", func() bool {
+		eventually(t, "router of "+r.Dpid+" up", func() bool {
 			now := call(f.c, api.ListRouters, &api.ListRoutersRequest{Dpid: r.Dpid}).Routers
 			return len(now) == 1 && now[0].State == "up" && len(now[0].Addresses) == len(r.Addresses) && len(now[0].Routes) == len(r.Routes) && now[0].Mac == r.Mac
 		})
 	}
 	// Nothing is sent meanwhile: an entry that was replaced would count from 0.
-	eventually(t, 10*time.Second, fmt.Sprintf("the entry, which had counted %d packets, has not been replaced and counts on", before), func() bool { return counted() > before })
+	eventually(t, fmt.Sprintf("the entry, which had counted %d packets, has not been replaced and counts on", before), func() bool { return counted() > before })
 	f.allRouted()
 	again := call(f.c, api.AddRouterAddress, &api.AddRouterAddressRequest{Dpid: "1", Address: "172.16.20.1/24"})
 	if again.Added || again.Address.Id != 1 {
@@ -224,7 +223,7 @@ func TestRouterRestart(t *testing.T) {
 			call(f.c, api.DeleteRouterAddress, &api.DeleteRouterAddressRequest{Dpid: r.Dpid, Address: x.Address})
 		}
 	}
-	eventually(t, 20*time.Second, "no entries left", func() bool { return ofOwner(f.c, dpid(t, f.Lab, "s1"), "router") == 0 })
+	eventually(t, "no entries left", func() bool { return ofOwner(f.c, dpid(t, f.Lab, "s1"), "router") == 0 })
 }
 
 // TestRouterGateway: what is for networks that Weft does not know goes by a
@@ -263,7 +262,7 @@ func TestRouterOldSwitches(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, 20*time.Second, "the routers say who routes", func() bool {
+	eventually(t, "the routers say who routes", func() bool {
 		list := call(c, api.ListRouters, &api.ListRoutersRequest{}).Routers
 		for _, r := range list {
 			want := map[string]string{dpid(t, f.Lab, "s1"): "carried", dpid(t, f.Lab, "s2"): "up", dpid(t, f.Lab, "s3"): "carried"}[r.Dpid]
@@ -289,7 +288,7 @@ func TestRouterBalancer(t *testing.T) {
 		Health: &api.HealthCheck{Kind: "tcp", IntervalMs: 300, TimeoutMs: 5000, Rise: 1, Fall: 2},
 		Pool:   []*api.PoolMember{{Address: "172.16.10.10", Port: 8080}}})
 	for _, h := range []string{"h1", "h3"} {
-		eventually(t, 30*time.Second, h+" is served", func() bool { return f.get(h, "http://172.16.10.200/who") == "h2" })
+		eventually(t, h+" is served", func() bool { return f.get(h, "http://172.16.10.200/who") == "h2" })
 	}
 }
 
@@ -316,7 +315,7 @@ func TestRouterSamePort(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
 	f.reaches("h1", "10.9.0.9")
-	eventually(t, 20*time.Second, "the switch sends packets back by itself", func() bool {
+	eventually(t, "the switch sends packets back by itself", func() bool {
 		before := c.metric("weft_router_carried_total")
 		f.reaches("h1", "10.9.0.9")
 		return c.metric("weft_router_carried_total") == before

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/wefttest"
@@ -37,7 +36,7 @@ func TestRyuKeepsOwnEntries(t *testing.T) {
 		return ofOwner(c, sw, "discovery") + ofOwner(c, sw, "forwarding") + ofOwner(c, sw, "routes") + ofOwner(c, sw, "operator")
 	}
 	call(c, api.AddFlows, &api.AddFlowsRequest{Flows: []*api.FlowEntry{{Dpid: sw, Priority: 31000, Match: map[string]string{"eth_type": "0x1234"}, Actions: []string{"output:1"}}}})
-	eventually(t, 20*time.Second, "the operator's entry is there", func() bool { return ofOwner(c, sw, "operator") == 1 })
+	eventually(t, "the operator's entry is there", func() bool { return ofOwner(c, sw, "operator") == 1 })
 	before := own()
 
 	for i := range 3 {
@@ -117,7 +116,7 @@ func TestRyuRestart(t *testing.T) {
 	if a, _ := ryuCall(t, address, "GET", "/v1.0/conf/switches/0000000000000001/ovsdb_addr", ""); jsonText(a.Body) != `"tcp:127.0.0.1:6640"` {
 		t.Errorf("after a restart: %d %s", a.Status, jsonText(a.Body))
 	}
-	eventually(t, 20*time.Second, "Weft's own entries confirmed", func() bool { return ofOwner(c, "0000000000000001", "discovery") > 0 })
+	eventually(t, "Weft's own entries confirmed", func() bool { return ofOwner(c, "0000000000000001", "discovery") > 0 })
 	if a, _ := ryuCall(t, address, "POST", "/stats/flow/1", `{"cookie": 77, "cookie_mask": 65535}`); !strings.Contains(jsonText(a.Body), `"cookie":77`) {
 		t.Errorf("the entry is gone after a restart: %s", jsonText(a.Body))
 	}

@@ -62,7 +62,7 @@ func startRyu(t *testing.T, openflow string, apps ...string) string {
 // ryuListens waits until a controller answers on a path with a list of n.
 func ryuListens(t *testing.T, address, path string, n int) {
 	t.Helper()
-	eventually(t, 30*time.Second, "switches known at "+address, func() bool {
+	eventually(t, "switches known at "+address, func() bool {
 		c, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return false

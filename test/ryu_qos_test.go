@@ -3,7 +3,6 @@ package test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -40,7 +39,7 @@ func TestRyuQosTraffic(t *testing.T) {
 		}
 		return false
 	}
-	eventually(t, 20*time.Second, "packets counted by the rule", counted)
+	eventually(t, "packets counted by the rule", counted)
 
 	queues := func(method, body, want string) {
 		t.Helper()
@@ -62,7 +61,7 @@ func TestRyuQosTraffic(t *testing.T) {
 	const two = `{"0":{"config":{"max-rate":"500000"}},"1":{"config":{"min-rate":"800000"}}}`
 	queues("POST", `{"port_name": "`+port+`", "type": "linux-htb", "max_rate": "1000000", "queues": [{"max_rate": "500000"}, {"min_rate": "800000"}]}`, `{"details":`+two+`,"result":"success"}`)
 	queues("GET", "", `{"details":{"`+port+`":`+two+`},"result":"success"}`)
-	eventually(t, 20*time.Second, "the switch tells of queue 1", func() bool {
+	eventually(t, "the switch tells of queue 1", func() bool {
 		a, _ := ryuCall(t, address, "GET", "/qos/queue/status/"+sw, "")
 		return strings.Contains(jsonText(a.Body), `"queue_id":1`)
 	})

@@ -103,7 +103,7 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 			t.Fatalf("%s: status %d", &miss, a.Status)
 		}
 	}
-	eventually(t, 60*time.Second, "both directions of the link and two hosts with their addresses known", func() bool {
+	eventually(t, "both directions of the link and two hosts with their addresses known", func() bool {
 		if count("links") != 2 {
 			return false
 		}
@@ -127,11 +127,11 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "the link is gone", func() bool { return count("links") == 0 })
+	eventually(t, "the link is gone", func() bool { return count("links") == 0 })
 	if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 60*time.Second, "the link is back", func() bool { return count("links") == 2 })
+	eventually(t, "the link is back", func() bool { return count("links") == 2 })
 	for end := time.Now().Add(30 * time.Second); len(f.seen(t)) < 4; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("events of the link that have come within 30 s: %v", f.seen(t))

@@ -67,7 +67,7 @@ func scpKilled(t *testing.T, process string) {
 			t.Error(err)
 		}
 	})
-	eventually(t, 60*time.Second, "scp knows the core", func() bool {
+	eventually(t, "scp knows the core", func() bool {
 		resp, err := http.Get("http://" + web + "/v1/scp")
 		if err != nil {
 			return false
@@ -116,7 +116,7 @@ func scpKilled(t *testing.T, process string) {
 // killed kills the process of a plan that a supervisor has started, when it runs.
 func killed(t *testing.T, supervisor int, process string) {
 	t.Helper()
-	eventually(t, 20*time.Second, "process "+process+" runs", func() bool {
+	eventually(t, "process "+process+" runs", func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, path := range all {
 			line, _ := os.ReadFile(path) // it may have ended

@@ -3,7 +3,6 @@ package test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -20,11 +19,11 @@ func TestScpWithoutHost(t *testing.T) {
 	}
 	// Until the switches have the front's entries, the NRF itself answers.
 	vip := ""
-	eventually(t, 20*time.Second, "the front answers a discovery", func() bool {
+	eventually(t, "the front answers a discovery", func() bool {
 		vip = g.endPoint("amf1", "AMF", "UDM")
 		return strings.HasPrefix(vip, "10.0.255.")
 	})
-	eventually(t, 20*time.Second, "the UDM serves at its end point", func() bool {
+	eventually(t, "the UDM serves at its end point", func() bool {
 		status, _, _ := g.curl("amf1", "http://"+vip+subscriber)
 		return status == 200
 	})

@@ -57,7 +57,7 @@ func newCoreAt(t *testing.T, n int, front func(lab string) []string) *core {
 		}
 	})
 	g := &core{l, t, c}
-	eventually(t, 60*time.Second, "all instances are known and the front is before the NRF", func() bool {
+	eventually(t, "all instances are known and the front is before the NRF", func() bool {
 		s := call(c, api.GetScp, &api.GetScpRequest{})
 		return s.Front == "intercepting" && len(s.Producers) == 5*n && s.Nrf == "ok"
 	})
@@ -96,7 +96,7 @@ func (g *core) endPoint(host, as, target string) string {
 		}
 	}
 	address := ""
-	eventually(g.t, 10*time.Second, "discovery of "+target, func() bool {
+	eventually(g.t, "discovery of "+target, func() bool {
 		status, body, _ := g.curl(host, "http://10.0.0.1:7777/nnrf-disc/v1/nf-instances?target-nf-type="+target+"&requester-nf-type="+as)
 		if status != 200 || json.Unmarshal([]byte(body), &found) != nil || len(found.NFInstances) != 1 {
 			return false
@@ -166,7 +166,7 @@ func TestScp(t *testing.T) {
 	}
 	dead := "udm" + strings.TrimSuffix(strings.TrimPrefix(address, "10.0.4."), ":7777")
 	g.signal(dead, syscall.SIGSTOP)
-	eventually(t, 20*time.Second, "AMF 1 has another UDM", func() bool {
+	eventually(t, "AMF 1 has another UDM", func() bool {
 		status, _, now := g.curl("amf1", "http://"+vip+subscriber, "-m", "1")
 		return status == 200 && now != first
 	})
@@ -205,7 +205,7 @@ func (g *core) authorised() {
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 	vip := g.endPoint("amf1", "AMF", "BSF")
 	const path = "/weft-simulation/v1/report"
-	eventually(t, 20*time.Second, "AMF may use the BSF", func() bool { status, _, _ := g.curl("amf1", "http://"+vip+path); return status != 0 && status != 403 })
+	eventually(t, "AMF may use the BSF", func() bool { status, _, _ := g.curl("amf1", "http://"+vip+path); return status != 0 && status != 403 })
 	url := "http://10.0.0.1:7777/nnrf-disc/v1/nf-instances?target-nf-type=BSF&requester-nf-type="
 	for _, as := range []string{"SMF", "AMF"} {
 		if status, body, _ := g.curl("smf1", url+as); status != 403 {
@@ -225,12 +225,12 @@ func (g *core) authorised() {
 	if p := call(g.c, api.DrainProducer, &api.DrainProducerRequest{Instance: id}); p.State != "draining" {
 		t.Errorf("drained: %v", p)
 	}
-	eventually(t, 10*time.Second, "nobody serves", func() bool {
+	eventually(t, "nobody serves", func() bool {
 		status, _, _ := g.curl("amf2", "http://"+vip+"/nbsf-management/v1/x")
 		return status == http.StatusServiceUnavailable
 	})
 	call(g.c, api.DrainProducer, &api.DrainProducerRequest{Instance: id, Undo: true})
-	eventually(t, 10*time.Second, "the BSF serves", func() bool { status, _, _ := g.curl("amf2", "http://"+vip+path); return status != 0 && status != 503 })
+	eventually(t, "the BSF serves", func() bool { status, _, _ := g.curl("amf2", "http://"+vip+path); return status != 0 && status != 503 })
 }
 
 // signal sends a signal to the program of a host.

@@ -60,7 +60,7 @@ func TestSilentFailure(t *testing.T) {
 				if err := l.LinkSilent(context.Background(), "s1", "s2"); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, 20*time.Second, "the silent link out of use", func() bool {
+				eventually(t, "the silent link out of use", func() bool {
 					s, _ := linkState(c, l, "s1", "s2")
 					return s[0] != "up" && s[1] != "up"
 				})
@@ -105,10 +105,10 @@ func TestFlappingLink(t *testing.T) {
 			time.Sleep(120 * time.Millisecond)
 		}
 	}
-	eventually(t, 20*time.Second, "the link dampened", dampened)
+	eventually(t, "the link dampened", dampened)
 	_, flaps := linkState(c, l, "s1", "s2")
 	t.Logf("%d flaps counted", flaps)
-	eventually(t, 20*time.Second, "h1 -> h2 goes over 4 switches, around the dampened link", func() bool {
+	eventually(t, "h1 -> h2 goes over 4 switches, around the dampened link", func() bool {
 		_, hops := path(c, l, "h1", "h2")
 		return len(hops) == 4
 	})
@@ -116,7 +116,7 @@ func TestFlappingLink(t *testing.T) {
 	if r := <-result; r.Lost() > 0 {
 		t.Errorf("h3 -> h4, which the link has nothing to do with: %d of %d lost", r.Lost(), r.Sent)
 	}
-	eventually(t, 20*time.Second, "the link in use again", func() bool {
+	eventually(t, "the link in use again", func() bool {
 		s, _ := linkState(c, l, "s1", "s2")
 		return s == [2]string{"up", "up"}
 	})

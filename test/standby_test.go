@@ -62,7 +62,7 @@ workers:
 // heldReady waits until a standby holds the sessions of so many switches.
 func (d *deployment) heldReady(switches float64) {
 	d.t.Helper()
-	eventually(d.t, 20*time.Second, fmt.Sprintf("%v switches held ready", switches), func() bool {
+	eventually(d.t, fmt.Sprintf("%v switches held ready", switches), func() bool {
 		figures, err := d.figures()
 		held := 0.0
 		for name, n := range figures {
@@ -77,7 +77,7 @@ func (d *deployment) heldReady(switches float64) {
 // role waits until the southbound of a process has a role.
 func (d *deployment) role(process, role string) {
 	d.t.Helper()
-	eventually(d.t, 20*time.Second, process+" is "+role, func() bool {
+	eventually(d.t, process+" is "+role, func() bool {
 		m, err := d.workers(context.Background())
 		if err != nil {
 			return false
@@ -138,7 +138,7 @@ func (d *deployment) takeover(l *lab.Lab, master string, signal syscall.Signal) 
 	if n := time.Duration(took.Load()); n == 0 || n > mostTakeover {
 		d.t.Errorf("the switches are programmed %v after the master has had signal %v, want at most %v\n%s", n, signal, mostTakeover, d.logs())
 	}
-	eventually(d.t, 20*time.Second, "the operator's entries deleted, and nothing more to delete", func() bool {
+	eventually(d.t, "the operator's entries deleted, and nothing more to delete", func() bool {
 		r, err := flows.DeleteFlows(ctx, &api.DeleteFlowsRequest{AllOf: "all"})
 		return err == nil && r.Deleted == 0
 	})
@@ -202,7 +202,7 @@ config:
 			t.Fatal(err)
 		}
 		process := []string{"west", "east"}[i]
-		eventually(t, 20*time.Second, "the switch with "+process, func() bool {
+		eventually(t, "the switch with "+process, func() bool {
 			figures, err := d.figures()
 			return err == nil && figures[`weft_southbound_switches{process="`+process+`"}`] == 3-float64(i)
 		})

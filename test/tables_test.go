@@ -67,7 +67,7 @@ func lasting(t *testing.T, l *lab.Lab) map[string]bool {
 // movedOn waits until no entry is in a table of the former version.
 func movedOn(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	eventually(t, 30*time.Second, "no entries in old tables", func() bool {
+	eventually(t, "no entries in old tables", func() bool {
 		for e := range entries(t, l) {
 			if oldTable.MatchString(fmt.Sprintf("table=%s,", strings.Fields(e)[2])) {
 				return false

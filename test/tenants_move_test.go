@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
@@ -63,7 +62,7 @@ func TestTenantMove(t *testing.T) {
 		t.Helper()
 		for _, ip := range []string{to.ip(), to.ip6()} {
 			// Open vSwitch may go on for a moment by what it has cached.
-			eventually(t, 20*time.Second, when+": "+from.name+" is answered by "+ip+" of "+to.name, func() bool {
+			eventually(t, when+": "+from.name+" is answered by "+ip+" of "+to.name, func() bool {
 				heard, wrong := echoesHeard(t, l, to), echoesHeard(t, l, not)
 				return reaches(l, from, ip, 1) && echoesHeard(t, l, to) > heard && echoesHeard(t, l, not) == wrong
 			})

@@ -130,7 +130,7 @@ func inForce(c *controller, switches int) {
 			c.t.Log(last)
 		}
 	}()
-	eventually(c.t, 20*time.Second, "tenants in force", func() bool {
+	eventually(c.t, "tenants in force", func() bool {
 		last = call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{})
 		for _, s := range last.Switches {
 			if s.State != "enforced" {
@@ -315,7 +315,7 @@ func TestTenants(t *testing.T) {
 	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "red over the other half of the ring", func() bool { return reaches(l, a1, a2.ip(), 1) })
+	eventually(t, "red over the other half of the ring", func() bool { return reaches(l, a1, a2.ip(), 1) })
 	isolated(t, l, "with a link less")
 	if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestTenants(t *testing.T) {
 	more := func(what string) {
 		t.Helper()
 		_, before := answered()
-		eventually(t, 20*time.Second, what, func() bool { _, n := answered(); return n >= before+10 })
+		eventually(t, what, func() bool { _, n := answered(); return n >= before+10 })
 	}
 	more("red talks")
 	c.stop()
@@ -359,7 +359,7 @@ func TestTenants(t *testing.T) {
 	// Without its network, a port is of the common network again.
 	call(c, api.DeleteTenant, &api.DeleteTenantRequest{Name: "blue"})
 	inForce(c, 4)
-	eventually(t, 30*time.Second, "the port of b4 is of the common network", func() bool { return reaches(l, b4, free.ip(), 1) })
+	eventually(t, "the port of b4 is of the common network", func() bool { return reaches(l, b4, free.ip(), 1) })
 	if !reaches(l, a1, a2.ip(), 10) {
 		t.Error("red is gone with blue")
 	}
@@ -383,7 +383,7 @@ func TestTenantLimits(t *testing.T) {
 		return err == nil && r.Lost() == 0
 	}
 	inForce(c, 3)
-	eventually(t, 20*time.Second, "h1 and h2 reach each other", func() bool { return pings("h1", "h2") })
+	eventually(t, "h1 and h2 reach each other", func() bool { return pings("h1", "h2") })
 	slow := between(0.5, 8, func() float64 { return throughput(t, l, "h1", "h2") })
 	t.Logf("tenant limited to 5 Mbit/s: %.1f Mbit/s", slow)
 	if slow < 0.5 || slow > 8 {
@@ -397,7 +397,7 @@ func TestTenantLimits(t *testing.T) {
 	usage := func() *api.TenantUsage {
 		return call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{}).Tenants[0]
 	}
-	eventually(t, 20*time.Second, "all three are known", func() bool { pings("h3", "h1"); return usage().Hosts == 3 })
+	eventually(t, "all three are known", func() bool { pings("h3", "h1"); return usage().Hosts == 3 })
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red", MaxHosts: 3}})
 	inForce(c, 3)
 	// h3 becomes another host.
@@ -414,9 +414,9 @@ func TestTenantLimits(t *testing.T) {
 	if u := usage(); u.Hosts != 3 {
 		t.Errorf("usage: %v", u)
 	}
-	eventually(t, 20*time.Second, "hosts within the limit reach each other", func() bool { return pings("h1", "h2") })
+	eventually(t, "hosts within the limit reach each other", func() bool { return pings("h1", "h2") })
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
-	eventually(t, 20*time.Second, "h3 is let in without the limit", func() bool { return reaches(l, fourth, h1, 1) })
+	eventually(t, "h3 is let in without the limit", func() bool { return reaches(l, fourth, h1, 1) })
 }
 
 // TestTenantsOpenFlow10 has a switch that cannot keep networks apart say so.
@@ -433,7 +433,7 @@ func TestTenantsOpenFlow10(t *testing.T) {
 	h2 := lookup(t, l, "h2")
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
 	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: []*api.TenantMember{{Dpid: dpid(t, l, "s2"), Port: uint32(h2.Port)}}}})
-	eventually(t, 20*time.Second, "the member at s2 is refused", func() bool {
+	eventually(t, "the member at s2 is refused", func() bool {
 		for _, s := range call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{}).Switches {
 			if s.Dpid == dpid(t, l, "s2") {
 				return s.State == "refused" && strings.Contains(s.Reason, "OpenFlow 1.0")

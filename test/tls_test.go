@@ -113,7 +113,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 		{"unknown_authority", stranger},
 	} {
 		wrong := upTLS(t, "linear:1", c, x.files)
-		eventually(t, 20*time.Second, "refused for "+x.reason, func() bool { return refusedFor(c, x.reason) >= 2 })
+		eventually(t, "refused for "+x.reason, func() bool { return refusedFor(c, x.reason) >= 2 })
 		if err := wrong.Down(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -123,7 +123,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 		conn.Read(make([]byte, 1)) // TLS 1.3 tells only now
 		conn.Close()
 	}
-	eventually(t, 20*time.Second, "refused without a certificate", func() bool { return refusedFor(c, "no_certificate") == 1 })
+	eventually(t, "refused without a certificate", func() bool { return refusedFor(c, "no_certificate") == 1 })
 
 	if done, err := certs.Renew(p.dir, 400*24*time.Hour); err != nil || len(done) != 3 || !done[0].Renewed {
 		t.Fatalf("renew: %v %v", done, err)
@@ -151,7 +151,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { late.Down(context.Background()) })
-	eventually(t, 20*time.Second, "a switch with a new certificate", func() bool {
+	eventually(t, "a switch with a new certificate", func() bool {
 		s := switchOf(c, flow.DPID(4).String())
 		return s != nil && s.Connected
 	})
@@ -168,13 +168,13 @@ func TestCVE_2024_29461_DuplicateOverTLS(t *testing.T) {
 	files := p.ofSwitches("one", 1)
 	l := upTLS(t, "linear:1", c, files)
 	one := dpid(t, l, "s1")
-	eventually(t, 20*time.Second, "the switch connected", func() bool {
+	eventually(t, "the switch connected", func() bool {
 		s := switchOf(c, one)
 		return s != nil && s.Connected
 	})
 	before := switchOf(c, one)
 	upTLS(t, "linear:1", c, files)
-	eventually(t, 20*time.Second, "the second refused", func() bool { return refusedFor(c, "duplicate") >= 3 })
+	eventually(t, "the second refused", func() bool { return refusedFor(c, "duplicate") >= 3 })
 	if s := switchOf(c, one); !s.Connected || s.Since != before.Since || s.Address != before.Address {
 		t.Errorf("the first was put out: %v, before %v", s, before)
 	}

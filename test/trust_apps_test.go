@@ -38,7 +38,7 @@ func trustApps(t *testing.T, f *faults) {
 			watch := a.python(filepath.Join(sdk, "examples/watch.py"), c.scheme+"://"+a.address(c.attach))
 			told := func(what string, n int) { // null comes before the state
 				t.Helper()
-				eventually(t, 60*time.Second, fmt.Sprintf("%s is told %d times", what, n), func() bool { return strings.Count("\n"+watch.String(), what) >= n })
+				eventually(t, fmt.Sprintf("%s is told %d times", what, n), func() bool { return strings.Count("\n"+watch.String(), what) >= n })
 			}
 			told("\nnull\n", 1)
 			told(`"state": true`, 4) // the switches
@@ -46,7 +46,7 @@ func trustApps(t *testing.T, f *faults) {
 			// h1 and h4 have talked before the portal is there: that is over.
 			p.reach("h1", "h4", true)
 			app := start()
-			eventually(t, 60*time.Second, "hosts held", func() bool {
+			eventually(t, "hosts held", func() bool {
 				m, err := api.NewHostsClient(a.conn).ListHolds(context.Background(), &api.ListHoldsRequest{})
 				return err == nil && len(m.Holds) == 1 && m.Holds[0].Stage == "portal"
 			})
@@ -60,7 +60,7 @@ func trustApps(t *testing.T, f *faults) {
 
 			// The word opens both directions, and lasts.
 			p.say("h1", server)
-			eventually(t, 20*time.Second, "h1 approved", func() bool { return len(p.heldBy("h1")) == 0 })
+			eventually(t, "h1 approved", func() bool { return len(p.heldBy("h1")) == 0 })
 			told(`"change": "held"`, 4) // h1 and h4 were held, and approved
 			p.reach("h1", "h4", true)
 			p.reach("h4", "h1", true)
@@ -69,7 +69,7 @@ func trustApps(t *testing.T, f *faults) {
 
 			// While the app is away, packets skip it, and held hosts stay held.
 			app.kill()
-			a.absent("portal", c.name == "rest")
+			a.absent("portal")
 			p.reach("h1", "h4", true)
 			p.reach("h2", "h4", false)
 			p.reach("h4", "h2", false)
@@ -154,7 +154,7 @@ func (p *portalTest) heldBy(host string) []string {
 func (p *portalTest) without(host string) {
 	p.t.Helper()
 	mac := strings.ToLower(lookup(p.t, p.l, host).MAC.String())
-	eventually(p.t, 20*time.Second, "no entries of "+host, func() bool {
+	eventually(p.t, "no entries of "+host, func() bool {
 		n := 0
 		for _, sw := range p.l.Topology().Switches {
 			n += present(p.t, p.l, sw.Name, "dl_src="+mac) + present(p.t, p.l, sw.Name, "dl_dst="+mac)

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/experiments/testbed"
 )
@@ -39,7 +38,7 @@ func trustFirstDay(t *testing.T, f *faults) {
 		}
 	}
 	stranger := r.start("NAME=nats-4 ADDRESS=192.0.2.7 CERT=certs/nats-3.crt KEY=certs/nats-3.key ROUTE_CERT=certs/nats-3.crt ROUTE_KEY=certs/nats-3.key nats-server -c nats.conf")
-	eventually(t, 30*time.Second, "a server with a worker's certificate turned away", func() bool {
+	eventually(t, "a server with a worker's certificate turned away", func() bool {
 		said := ""
 		for _, server := range r.started[:3] {
 			said += fmt.Sprint(server.Failed(errors.New("what it said")))
@@ -55,16 +54,16 @@ func trustFirstDay(t *testing.T, f *faults) {
 	if err := os.RemoveAll(filepath.Join(r.dir, "nats-3")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 40*time.Second, "health tells of the server that is missing", func() bool {
+	eventually(t, "health tells of the server that is missing", func() bool {
 		out, _ := r.sh("weft get health") // warns
 		return strings.Contains(out, "2 servers up, quorum, 3 replicas")
 	})
-	eventually(t, 40*time.Second, "a token is made without it", func() bool {
+	eventually(t, "a token is made without it", func() bool {
 		_, err := r.sh("weft token create --name x --role read > token")
 		return err == nil
 	})
 	r.start(r.lines[2])
-	eventually(t, 60*time.Second, "the server has its copies again", func() bool {
+	eventually(t, "the server has its copies again", func() bool {
 		out, err := r.sh("weft get health")
 		return err == nil && strings.Contains(out, "3 servers up, quorum, 3 replicas")
 	})
@@ -143,7 +142,7 @@ func (r *recipe) follow() {
 			}
 		case info == "text output":
 			out := ""
-			eventually(r.t, 60*time.Second, fmt.Sprintf("%s prints %s", command, text), func() bool {
+			eventually(r.t, fmt.Sprintf("%s prints %s", command, text), func() bool {
 				out, _ = r.sh(command)
 				for line := range strings.Lines(text) {
 					if !strings.Contains(spaces.ReplaceAllString(out, " "), strings.TrimSpace(spaces.ReplaceAllString(line, " "))) {

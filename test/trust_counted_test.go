@@ -25,7 +25,7 @@ func trustCounted(t *testing.T, f *faults) {
 		if err := syscall.Kill(d.pids()["routing"], syscall.SIGSTOP); err != nil { // packets wait for it
 			t.Fatal(err)
 		}
-		eventually(t, 20*time.Second, "packet-ins wait", func() bool {
+		eventually(t, "packet-ins wait", func() bool {
 			now, err := d.figures()
 			return err == nil && sum(now, "weft_deploy_packets_waiting") > 20
 		})
@@ -37,7 +37,7 @@ func trustCounted(t *testing.T, f *faults) {
 		<-load.sent
 		source.Close()
 		if round > 0 { // the switch comes back
-			eventually(t, 40*time.Second, "the switch back", func() bool {
+			eventually(t, "the switch back", func() bool {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
 				s, err := d.source(ctx, testbed.SourceConfig{Address: d.openflow, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
@@ -49,7 +49,7 @@ func trustCounted(t *testing.T, f *faults) {
 			})
 		}
 		took := time.Since(killed)
-		eventually(t, 30*time.Second, "southbound started again", func() bool { now := d.pids()["southbound"]; return now != 0 && now != old })
+		eventually(t, "southbound started again", func() bool { now := d.pids()["southbound"]; return now != 0 && now != old })
 		d.allUp()
 		now := d.settled()
 		again, more := sum(now, "weft_southbound_packet_ins_again_total"), sum(now, "weft_southbound_packet_ins_lost_total")-lost
@@ -72,7 +72,7 @@ func trustCounted(t *testing.T, f *faults) {
 // then: what was read is settled or counted.
 func (d *deployment) settled() (now map[string]float64) {
 	d.t.Helper()
-	eventually(d.t, 30*time.Second, "every packet-in read is settled or counted as lost", func() bool {
+	eventually(d.t, "every packet-in read is settled or counted as lost", func() bool {
 		now = d.allFigures()
 		read := sum(now, "weft_southbound_packet_ins_read_total")
 		return read > 0 && read == sum(now, "weft_southbound_packet_ins_settled_total")+sum(now, "weft_southbound_packet_ins_lost_total")

@@ -34,12 +34,12 @@ func trustDamping(t *testing.T, f *faults) {
 			time.Sleep(120 * time.Millisecond)
 		}
 	}
-	eventually(t, 20*time.Second, "both directions dampened", func() bool { return links() == 2 })
+	eventually(t, "both directions dampened", func() bool { return links() == 2 })
 	mended(t, l)
 	if n := links(); n != 2 {
 		t.Errorf("%d directions dampened after the hosts have reached each other, want 2", n)
 	}
-	eventually(t, 20*time.Second, "an event and a log line of the damping", func() bool {
+	eventually(t, "an event and a log line of the damping", func() bool {
 		return strings.Contains(events.Failed(errors.New("output")).Error(), "dampened") && strings.Contains(d.logs(), "goes down too often and is dampened")
 	})
 }

@@ -45,7 +45,7 @@ func trustFlowFile(t *testing.T, f *faults) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 60*time.Second, "all entries after the process died", func() bool { return count() == entries })
+	eventually(t, "all entries after the process died", func() bool { return count() == entries })
 	if d.pids()["north"] == before {
 		t.Error("the process was not killed")
 	}

@@ -145,7 +145,7 @@ func (d *deployment) device(t *testing.T, sw flow.DPID) *oftest.Device {
 			}
 		}
 	}()
-	eventually(t, 30*time.Second, fmt.Sprintf("switch %v up", sw), func() bool { s := d.info(sw); return s != nil && s.Connected })
+	eventually(t, fmt.Sprintf("switch %v up", sw), func() bool { s := d.info(sw); return s != nil && s.Connected })
 	return dev
 }
 
@@ -215,7 +215,7 @@ func trustHandshake(t *testing.T, f *faults) {
 		p := d.play(t)
 		a.run(t, p) // until the connection is closed
 		p.Close()
-		eventually(t, 30*time.Second, "an excess of "+a.bound+" counted", func() bool {
+		eventually(t, "an excess of "+a.bound+" counted", func() bool {
 			return a.bound == "" || d.counted("southbound_excesses_total", `bound="`+a.bound+`"`) > 0
 		})
 	}
@@ -225,7 +225,7 @@ func trustHandshake(t *testing.T, f *faults) {
 		d.play(t).send(long, nil)
 	}
 	d.device(t, 2)
-	eventually(t, 30*time.Second, "connections disconnected to make room", func() bool {
+	eventually(t, "connections disconnected to make room", func() bool {
 		return d.counted("southbound_excesses_total", `bound="all"`) > 0
 	})
 	if n := d.counted("southbound_held_bytes", `of="handshakes"`); n > 20*mib {
@@ -362,7 +362,7 @@ func trustSaidEarly(t *testing.T, f *faults) {
 			p.answer(1, h, msg) // of statistics nothing
 		}
 	}()
-	eventually(t, 30*time.Second, "port 1 down and port 2 up", func() bool {
+	eventually(t, "port 1 down and port 2 up", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		m, _ := api.NewSouthboundClient(d.conn).ListPorts(ctx, &api.ListPortsRequest{}) // none then
@@ -372,7 +372,7 @@ func trustSaidEarly(t *testing.T, f *faults) {
 		}
 		return len(up) == 2 && !up[1] && up[2]
 	})
-	eventually(t, 60*time.Second, "the switch served", func() bool {
+	eventually(t, "the switch served", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		m, _ := api.NewFlowrulesClient(d.conn).ListSync(ctx, &api.ListSyncRequest{}) // none then

@@ -46,14 +46,14 @@ func trustHosts(t *testing.T, f *faults) {
 	victim, attacker := lookup(t, l, "h2"), attach(t, l, "h4")
 	in("h2", "sh", "-c", "echo 8 > /proc/sys/net/ipv4/conf/eth0/arp_ignore; echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
 	claim := packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(victim.MAC), SenderIP: victim.IPv4.Addr(), TargetIP: lookup(t, l, "h1").IPv4.Addr()})
-	eventually(t, 30*time.Second, "the claimant in quarantine", func() bool {
+	eventually(t, "the claimant in quarantine", func() bool {
 		attacker.send(claim)
 		return host(victim.MAC.String()).GetClaimedAt().GetDpid() == dpid(t, l, "s4")
 	})
 	if at := host(victim.MAC.String()).At.Dpid; at != dpid(t, l, "s2") {
 		t.Errorf("the silent host is at %s while it is claimed, want s2", at)
 	}
-	eventually(t, 30*time.Second, "the true owner heard, and the claimant refused", func() bool {
+	eventually(t, "the true owner heard, and the claimant refused", func() bool {
 		speak("h2", "h1")
 		return told("quarantine") && told("the host was heard") && host(victim.MAC.String()).GetClaimedAt() == nil
 	})
@@ -76,7 +76,7 @@ func trustHosts(t *testing.T, f *faults) {
 	}
 	for _, src := range []flow.MAC{flow.MAC(h3.MAC), mac(t, l, "h4")} {
 		before := bound()
-		eventually(t, 30*time.Second, "a claim of what is bound refused", func() bool {
+		eventually(t, "a claim of what is bound refused", func() bool {
 			attacker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: src, SenderIP: h3.IPv4.Addr(), TargetIP: victim.IPv4.Addr()}))
 			return bound() > before
 		})
@@ -84,11 +84,11 @@ func trustHosts(t *testing.T, f *faults) {
 	if h := host(h3.MAC.String()); h != nil && h.At.Dpid != dpid(t, l, "s3") {
 		t.Errorf("the bound host is at %v", h.At)
 	}
-	eventually(t, 30*time.Second, "an event about the binding", func() bool { return told("it is bound") })
+	eventually(t, "an event about the binding", func() bool { return told("it is bound") })
 	if err := l.LinkUp(ctx, "h3", "s3"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "the bound host shown at its port", func() bool {
+	eventually(t, "the bound host shown at its port", func() bool {
 		speak("h3", "h1")
 		return host(h3.MAC.String()).GetBound() == "static"
 	})
@@ -107,7 +107,7 @@ func trustHosts(t *testing.T, f *faults) {
 		}
 		return packets, there
 	}
-	eventually(t, 30*time.Second, "an entry against a bound source", func() bool { _, there := dropped(); return there })
+	eventually(t, "an entry against a bound source", func() bool { _, there := dropped(); return there })
 	came := make(chan struct{}, 1)
 	stop := attach(t, l, "h1").listen(func(frame []byte) {
 		if bytes.Contains(frame, []byte("foreign source")) {
@@ -118,7 +118,7 @@ func trustHosts(t *testing.T, f *faults) {
 		}
 	})
 	foreign := packet.AppendUDP(nil, packet.Ether{Src: mac(t, l, "h4"), Dst: flow.MAC(h1.MAC)}, packet.IP{Src: h3.IPv4.Addr(), Dst: h1.IPv4.Addr()}, 7001, 7002, []byte("foreign source"))
-	eventually(t, 30*time.Second, "packets with a bound source dropped in the switch", func() bool {
+	eventually(t, "packets with a bound source dropped in the switch", func() bool {
 		attacker.send(foreign)
 		n, _ := dropped()
 		return n >= 20
@@ -140,7 +140,7 @@ func trustHosts(t *testing.T, f *faults) {
 	in("h4", "ip", "link", "set", "eth0", "address", "02:11:22:33:44:55")
 	in("h4", "ip", "link", "set", "eth0", "up")
 	began := time.Now()
-	eventually(t, 30*time.Second, "h1 knows the new Ethernet address of h4", func() bool {
+	eventually(t, "h1 knows the new Ethernet address of h4", func() bool {
 		speak("h4", "h3")
 		out, err := l.Exec(ctx, "h1", "ip", "neigh", "show", h4.IPv4.Addr().String())
 		return err == nil && strings.Contains(out, "02:11:22:33:44:55")

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
@@ -128,13 +127,13 @@ func trustLimiter(t *testing.T, f *faults) {
 			g.conn.Close()
 		}
 	}()
-	eventually(t, 60*time.Second, "all switches known", func() bool { return ready.Load() == int64(len(list)) })
+	eventually(t, "all switches known", func() bool { return ready.Load() == int64(len(list)) })
 	running.Go(func() { flows(list) })
 	for _, g := range list {
-		eventually(t, 60*time.Second, "1,000 answers for a switch with one port", func() bool { return g.answered.Load() >= 1000 })
+		eventually(t, "1,000 answers for a switch with one port", func() bool { return g.answered.Load() >= 1000 })
 	}
 	const packetIns = 200_000
-	eventually(t, 60*time.Second, "200,000 packet-ins", func() bool { return d.sum("weft_southbound_packet_ins_total") >= packetIns })
+	eventually(t, "200,000 packet-ins", func() bool { return d.sum("weft_southbound_packet_ins_total") >= packetIns })
 	if shed := d.sum("weft_southbound_shed_total"); shed > 0 {
 		t.Errorf("%v of %v packet-ins shed, want none: nobody waits", shed, packetIns)
 	}

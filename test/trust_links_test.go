@@ -46,7 +46,7 @@ func trustLinks(t *testing.T, f *faults) {
 		}
 	}
 	for _, pair := range [][2]string{{"h1", "h2"}, {"h3", "h4"}} {
-		eventually(t, time.Minute, "the relay "+pair[0]+" - "+pair[1]+" held", func() bool {
+		eventually(t, "the relay "+pair[0]+" - "+pair[1]+" held", func() bool {
 			s, _ := state(pair[0], pair[1])
 			if s == "up" || s == "one_way" {
 				t.Fatalf("the relay %v is a link: %s", pair, s)
@@ -67,7 +67,7 @@ func trustLinks(t *testing.T, f *faults) {
 	if _, err := d.command(context.Background(), "link", "allow", end("h1"), end("h2")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "the link that is allowed up", func() bool {
+	eventually(t, "the link that is allowed up", func() bool {
 		s, _ := state("h1", "h2")
 		return s == "up"
 	})

@@ -96,7 +96,7 @@ func trustNorthbound(t *testing.T, f *faults) {
 	if more := d.resident() - before; more > 512<<20 {
 		t.Errorf("the controller takes %d MiB more", more>>20)
 	}
-	eventually(t, 20*time.Second, "most connections have made room", func() bool { return d.counted("weft_gateway_refused_total", "made_room") > 1000 })
+	eventually(t, "most connections have made room", func() bool { return d.counted("weft_gateway_refused_total", "made_room") > 1000 })
 }
 
 // dialFrom connects from an address of this machine, as a user of it.

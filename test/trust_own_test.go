@@ -91,12 +91,12 @@ config:
 	a.attached("second", "stage", "ws", "north")
 	a.expired(l)
 	a.connect(l, 7102, 2*time.Second)
-	eventually(t, 20*time.Second, "the second's own entry", entry(7002, "4150"))
+	eventually(t, "the second's own entry", entry(7002, "4150"))
 	a.python(file, "ws://"+a.address("routing"), "first", "7101", "7003")
 	a.attached("first", "stage", "ws", "routing")
 	a.expired(l)
 	a.connect(l, 7101, 2*time.Second)
-	eventually(t, 20*time.Second, "the first's own entry", entry(7003, "4150"))
+	eventually(t, "the first's own entry", entry(7003, "4150"))
 	if !entry(7001, "574505")() || !entry(7002, "4150")() {
 		lines, _ := l.OfctlDumpFlows(context.Background(), "s1")
 		t.Errorf("entries of the operator or of the other app are gone:\n%s", strings.Join(lines, "\n"))
@@ -108,6 +108,6 @@ config:
 
 	// Who has no name changes nothing, and is counted.
 	said := a.python(a.write("calling.py", callingScript), "http://"+a.address("north"))
-	eventually(t, 20*time.Second, "the call refused", func() bool { return strings.Contains(said.String(), "without the name of an app") })
+	eventually(t, "the call refused", func() bool { return strings.Contains(said.String(), "without the name of an app") })
 	a.counted("weft_deploy_app_refused_total")
 }

@@ -54,7 +54,7 @@ func TestTrustPartition(t *testing.T) {
 	r.stored(3)
 	majority := r.servers[1:]
 	cut(syscall.SIGSTOP, majority...)
-	eventually(t, 60*time.Second, "health fails for want of a majority", func() bool {
+	eventually(t, "health fails for want of a majority", func() bool {
 		out, err := exec.Command(r.weft, "get", "health", "--server", "http://"+r.north).Output()
 		return err != nil && bytes.Contains(out, []byte("be changed"))
 	})

@@ -64,7 +64,7 @@ func (s *natsServer) start(t *testing.T) {
 	if s.process, err = testbed.StartProcess(s.Name, -1, "env", "WEFT_BUS_TEST_NATS="+string(text), s.program); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "server "+s.Name+" listens", func() bool { return listens("", fmt.Sprint("127.0.0.1:", s.Port)) })
+	eventually(t, "server "+s.Name+" listens", func() bool { return listens("", fmt.Sprint("127.0.0.1:", s.Port)) })
 }
 
 func (s *natsServer) kill() {
@@ -118,7 +118,7 @@ workers:
 // mastered returns the process that is master of the switches, and its epoch.
 func (r *replicated) mastered() (process string, epoch float64) {
 	r.t.Helper()
-	eventually(r.t, 40*time.Second, "a master of the switches", func() bool {
+	eventually(r.t, "a master of the switches", func() bool {
 		figures, err := r.figures()
 		for name := range r.listens {
 			label := fmt.Sprintf("{process=%q}", name)
@@ -136,7 +136,7 @@ func (r *replicated) mastered() (process string, epoch float64) {
 func (r *replicated) write() {
 	r.t.Helper()
 	r.written++
-	eventually(r.t, 40*time.Second, "an entry of the operator's confirmed", func() bool {
+	eventually(r.t, "an entry of the operator's confirmed", func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 15*time.Second)
 		defer cancel()
 		m, err := r.flows.AddFlows(ctx, &api.AddFlowsRequest{Flows: []*api.FlowEntry{{
@@ -210,7 +210,7 @@ func trustReplica(t *testing.T, f *faults) {
 func (d *deployment) stored(servers uint32) {
 	d.t.Helper()
 	var last *api.StoreState
-	eventually(d.t, 60*time.Second, "the store kept on all servers", func() bool {
+	eventually(d.t, "the store kept on all servers", func() bool {
 		m, err := d.workers(context.Background())
 		if err != nil {
 			return false

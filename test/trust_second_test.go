@@ -40,7 +40,7 @@ func trustSecond(t *testing.T, f *faults) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
-	eventually(t, 30*time.Second, "the health green", func() bool {
+	eventually(t, "the health green", func() bool {
 		_, err := d.command(ctx, "get", "health")
 		return err == nil
 	})

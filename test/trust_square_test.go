@@ -60,7 +60,7 @@ func trustSquare(t *testing.T, f *faults) {
 		}
 		return n
 	}
-	eventually(t, 4*time.Minute, "all ports edges", func() bool { return edges() == ports })
+	eventually(t, "all ports edges", func() bool { return edges() == ports })
 	// Multicasts to so many ports go by groups, which reach each once.
 	reached := func() map[flow.Port]int {
 		to := map[flow.Port]int{}
@@ -75,7 +75,7 @@ func trustSquare(t *testing.T, f *faults) {
 		}
 		return to
 	}
-	eventually(t, 2*time.Minute, "multicasts to all ports", func() bool { return len(reached()) == ports })
+	eventually(t, "multicasts to all ports", func() bool { return len(reached()) == ports })
 	for p, n := range reached() {
 		if n != 1 {
 			t.Fatalf("multicasts go to port %d %d times", p, n)
@@ -85,7 +85,7 @@ func trustSquare(t *testing.T, f *faults) {
 		big.SetLink(p+1, false)
 		big.SetLink(p+1, true)
 	}
-	eventually(t, 2*time.Minute, "all ports edges after they have flapped", func() bool { return edges() == ports })
+	eventually(t, "all ports edges after they have flapped", func() bool { return edges() == ports })
 	took, most := usedBy(d.pids())-used, d.resident()
 	t.Logf("%d ports, %d of which flapped: %v of processor time, %d MiB resident, %d before", ports, flaps, took, most/mib, before/mib)
 	if took > 90*time.Second || most > before+800*mib {
@@ -94,9 +94,9 @@ func trustSquare(t *testing.T, f *faults) {
 
 	leave()
 	<-over
-	eventually(t, 30*time.Second, "the switch gone", func() bool { s := d.info(2); return s != nil && !s.Connected })
-	eventually(t, 30*time.Second, "its ports gone", func() bool { return edges() == 0 })
-	eventually(t, time.Minute, "no work for a switch that is gone", func() bool {
+	eventually(t, "the switch gone", func() bool { s := d.info(2); return s != nil && !s.Connected })
+	eventually(t, "its ports gone", func() bool { return edges() == 0 })
+	eventually(t, "no work for a switch that is gone", func() bool {
 		used := usedBy(d.pids())
 		time.Sleep(time.Second)
 		return usedBy(d.pids())-used < 300*time.Millisecond

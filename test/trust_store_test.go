@@ -25,7 +25,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 	data := filepath.Join(d.dir, "data")
 	start := func() (stop func()) {
 		p := d.run("weft", d.weft, "up", "--data-dir", data, "--quiet", "--listen", d.openflow, "--http", d.north)
-		eventually(t, 40*time.Second, "the northbound answers", func() bool {
+		eventually(t, "the northbound answers", func() bool {
 			_, err := d.command(t.Context(), "get", "workers")
 			return err == nil
 		})
@@ -56,7 +56,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 	}
 	compared := func() {
 		t.Helper()
-		eventually(t, 40*time.Second, "the switch is compared with the store", func() bool {
+		eventually(t, "the switch is compared with the store", func() bool {
 			out, err := d.command(t.Context(), "get", "sync", "-o", "json")
 			return err == nil && strings.Contains(strings.ReplaceAll(string(out), " ", ""), `"state":"in_sync"`)
 		})
@@ -66,7 +66,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 		fmt.Fprintf(&text, "- {dpid: 1, priority: %d, match: {in_port: 1}, actions: ['output:2']}\n", 100+i)
 	}
 	stop := start()
-	eventually(t, 40*time.Second, "the switch is connected", func() bool { return len(sw.Flows()) > 0 })
+	eventually(t, "the switch is connected", func() bool { return len(sw.Flows()) > 0 })
 	must("flow", "add", "-f", d.write("flows.yaml", text.String()))
 	file := filepath.Join(d.dir, "backup")
 	must("store", "backup", file)
@@ -101,7 +101,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 		t.Errorf("a change of a damaged store: %v", err)
 	}
 	must("store", "repair", "--from", file)
-	eventually(t, 40*time.Second, "all entries are wanted again", func() bool {
+	eventually(t, "all entries are wanted again", func() bool {
 		out, err := d.command(t.Context(), "get", "flows", "-o", "json")
 		return err == nil && strings.Count(string(out), `"operator"`) == entries && operators() == entries
 	})
@@ -116,7 +116,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 	}
 	stop = start()
 	defer func() { stop() }()
-	eventually(t, 40*time.Second, "the emptied store is noticed", func() bool {
+	eventually(t, "the emptied store is noticed", func() bool {
 		health, _ := d.store()
 		return strings.Contains(health, "emptied")
 	})
@@ -124,7 +124,7 @@ func trustDamagedStore(t *testing.T, f *faults) {
 		t.Errorf("%d entries on the switch after the data directory was emptied, want %d", n, entries)
 	}
 	must("store", "repair", "--accept-loss")
-	eventually(t, 40*time.Second, "the entries are removed once the loss is accepted", func() bool { return operators() == 0 })
+	eventually(t, "the entries are removed once the loss is accepted", func() bool { return operators() == 0 })
 }
 
 // store returns the damages of the store.

@@ -165,7 +165,7 @@ workers:
 	}
 	queues := func(rate string) {
 		t.Helper()
-		eventually(t, 20*time.Second, "the switch connected", func() bool {
+		eventually(t, "the switch connected", func() bool {
 			out, err := d.command(context.Background(), "get", "switches")
 			return err == nil && strings.Contains(string(out), "0000000000000001")
 		})
@@ -173,7 +173,7 @@ workers:
 			t.Fatalf("%v %s", err, out)
 		}
 		rows := ""
-		eventually(t, 20*time.Second, "the queue made", func() bool {
+		eventually(t, "the queue made", func() bool {
 			rows, err = l.VSCtl(context.Background(), "list", "queue")
 			return err == nil && strings.Contains(rows, rate+"000")
 		})
@@ -196,7 +196,7 @@ workers:
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "routing again", func() bool { p := d.pids()["routing"]; return p != 0 && p != old })
+	eventually(t, "routing again", func() bool { p := d.pids()["routing"]; return p != 0 && p != old })
 	check(first)
 
 	// So it is if the supervisor is killed: the part that is root ends with it,
@@ -206,7 +206,7 @@ workers:
 	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the end of the part that is root", func() bool { return !exists(part) })
+	eventually(t, "the end of the part that is root", func() bool { return !exists(part) })
 	second := d.supervise()
 	check(second)
 	if after := d.pids(); after["rest"] != before["rest"] || after["routing"] != before["routing"] {
@@ -215,7 +215,7 @@ workers:
 	queues("3000")
 	part = rootParts(second.PID())[0]
 	second.Stop()
-	eventually(t, 10*time.Second, "the end of the part that is root", func() bool { return !exists(part) })
+	eventually(t, "the end of the part that is root", func() bool { return !exists(part) })
 	if left := d.pids(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -247,7 +247,7 @@ func userOfOne(t *testing.T, f *faults) {
 	begin := func(args ...string) *testbed.Process {
 		t.Helper()
 		p := d.run("weft", d.weft, append([]string{"up", "--data-dir", data, "--quiet", "--listen", d.openflow, "--http", d.north}, args...)...)
-		eventually(t, 40*time.Second, "the controller up", func() bool {
+		eventually(t, "the controller up", func() bool {
 			if err := p.Ended(); err != nil {
 				t.Fatal(p.Failed(err))
 			}
@@ -287,7 +287,7 @@ func userOfOne(t *testing.T, f *faults) {
 		}
 		// Another controller on the same data is refused, and does the first no harm.
 		other := d.run("other", d.weft, "up", "--data-dir", data, "--quiet", "--listen", freeAddress(t), "--http", freeAddress(t))
-		eventually(t, 20*time.Second, "the end of the other", func() bool { return other.Ended() != nil })
+		eventually(t, "the end of the other", func() bool { return other.Ended() != nil })
 		if text := other.Failed(other.Ended()).Error(); !strings.Contains(text, "is in use by process") {
 			t.Errorf("a second controller: %s", text)
 		}
@@ -400,7 +400,7 @@ func userRefused(t *testing.T, f *faults) {
 	fails("a file of root's", "--user root", "--data-dir", filepath.Join(dir, "one"), "--set", "gateway.token_file="+token)
 	fails("a user that is not there", "there is no such user", "--data-dir", filepath.Join(dir, "one"), "--user", "no-such-user")
 	fails("root's group", "its group is root's", "--data-dir", filepath.Join(dir, "one"), "--user", "64000:0")
-	eventually(t, 10*time.Second, "no part that is root left of them", func() bool {
+	eventually(t, "no part that is root left of them", func() bool {
 		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		return !slices.ContainsFunc(files, func(file string) bool {
 			line, _ := os.ReadFile(file)

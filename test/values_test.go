@@ -138,7 +138,7 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 		}()
-		eventually(t, 20*time.Second, "the switch is connected", func() bool {
+		eventually(t, "the switch is connected", func() bool {
 			list := call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches
 			return len(list) == 1 && list[0].Connected
 		})
@@ -201,7 +201,7 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 		call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{})
 		call(c, api.ListRouters, &api.ListRoutersRequest{})
 		good := &api.FlowEntry{Dpid: flow.DPID(1).String(), Table: 4, Priority: 4711, Match: map[string]string{"in_port": "3"}, Actions: []string{"output:1"}}
-		eventually(t, 20*time.Second, "an entry that is right is confirmed", func() bool {
+		eventually(t, "an entry that is right is confirmed", func() bool {
 			return call(c, api.AddFlows, &api.AddFlowsRequest{Flows: []*api.FlowEntry{good}}).Flows[0].State == "confirmed"
 		})
 	}

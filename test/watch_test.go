@@ -38,7 +38,7 @@ func TestWatchedUntilConfirmed(t *testing.T) {
 			defer cancel()
 			time.Sleep(time.Second) // all processes sample by then
 			pingAll(t, l, false)
-			eventually(t, 20*time.Second, "packets with entries are told", func() bool {
+			eventually(t, "packets with entries are told", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return len(packets) >= 3

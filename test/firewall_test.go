@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,11 +91,17 @@ func addRules(c *controller, rules ...*api.FirewallRule) {
 	}
 }
 
-// deleteRules deletes rules and checks that all switches have confirmed that.
+// deleteRules deletes rules and checks that all switches have confirmed that. An
+// answer may be lost and the call repeated, which then finds no rule.
 func deleteRules(c *controller, ids ...string) {
 	c.t.Helper()
-	if resp := call(c, api.DeleteFirewallRules, &api.DeleteFirewallRulesRequest{Ids: ids}); len(resp.Failures) > 0 || int(resp.Deleted) != len(ids) {
-		c.t.Fatalf("%d of %d rules deleted: %v", resp.Deleted, len(ids), resp.Failures)
+	if resp := call(c, api.DeleteFirewallRules, &api.DeleteFirewallRulesRequest{Ids: ids}); len(resp.Failures) > 0 {
+		c.t.Fatalf("deletion not confirmed: %v", resp.Failures)
+	}
+	for _, r := range call(c, api.ListFirewallRules, &api.ListFirewallRulesRequest{}).Rules {
+		if slices.Contains(ids, r.Id) {
+			c.t.Fatalf("rule %s is still there", r.Id)
+		}
 	}
 }
 

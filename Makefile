@@ -25,7 +25,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-quick loom-test demo test system packages aside schedules vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-quick loom-test demo test system packages aside compiled schedules vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -47,16 +47,20 @@ demo: setup build
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=10 --packages
 
 # The tests of the whole system count lost packets and need the processors when they
-# want them; half of the time they only wait. What only computes runs beside them in that half:
-# as many schedules in virtual time as fit (make test-long has 300, and builds Go's
-# runtime for them), Loom's unit tests, vet. The other packages wait more than they work, so
-# six run at once, three tests of each, and the browser.
+# want them; half of the time they only wait. What only computes runs beside them in that
+# half: vet, the compiler on what the other packages test with, Loom's unit tests, and
+# schedules in virtual time (make virtual has 300, and builds Go's runtime for them).
+# The other packages wait more than they work, so six run at once, three tests of
+# each, and the browser.
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O system aside
 	$(MAKE) --no-print-directory -j 2 -O packages loom-quick
 
 aside:
-	.ci/aside $(MAKE) --no-print-directory schedules loom-check vet
+	.ci/aside $(MAKE) --no-print-directory vet compiled loom-check schedules
+
+compiled:
+	go list -export -test ./... >/dev/null
 
 schedules:
 	go test -count 1 -tags long -timeout 60m ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 20
@@ -76,10 +80,10 @@ loom-test: setup build
 	node loom/test/browser.mjs bin/weft
 
 system:
-	$(TEST) ./test -- -vet=all -timeout 15m -parallel 6
+	$(TEST) ./test -- -vet=off -timeout 15m -parallel 6
 
 packages:
-	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=all -timeout 15m -p 6 -parallel 3
+	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 3
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
@@ -134,9 +138,8 @@ check: generated format vet lint
 format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
-# Tests are vetted as they are built.
 vet:
-	go vet $$(go list -f '{{if not (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}' ./...)
+	go vet ./...
 
 lint:
 	nice -n 19 go tool staticcheck ./...

@@ -21,6 +21,15 @@ type Place struct {
 // PlaceOf returns where a host or switch runs.
 func (l *Lab) PlaceOf(node string) (Place, error) { return l.state.placeOf(node) }
 
+// CheckNode returns an error unless the lab has a host or switch of that name.
+func (l *Lab) CheckNode(node string) error {
+	_, err := l.PlaceOf(node)
+	return err
+}
+
+// Where is empty: nodes are on this machine.
+func (l *Lab) Where(string) string { return "" }
+
 func (s *state) placeOf(node string) (Place, error) {
 	if _, ok := s.Topology.HostByName(node); ok {
 		return Place{hostNetns(s.Name, node), true}, nil

@@ -92,7 +92,7 @@ func (m *Machines) run(ctx context.Context, k *Machine, input io.Reader, command
 	case ctx.Err() != nil:
 		return nil, k.failed(ctx.Err())
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, errors.New("ssh is not installed: apt install openssh-client")
+		return nil, errNoSSH
 	}
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) {

@@ -173,7 +173,7 @@ func (l *Lab) each(fn func(at int, k *Machine) error) error {
 func (l *Lab) weft(ctx context.Context, k *Machine, input []byte, args ...string) ([]byte, error) {
 	path := l.Programs[k.Name]
 	if path == "" {
-		return nil, k.failed(errors.New("nothing was made there"))
+		return nil, k.failed(errNothing)
 	}
 	return l.Machines.run(ctx, k, bytes.NewReader(input), append([]string{path, "lab"}, args...)...)
 }

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
@@ -239,36 +236,6 @@ func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) (
 		results[i] = r
 	}
 	return results, nil
-}
-
-// Become replaces this process by `weft lab ARGS` on the machine that has a node, terminal
-// and all; it returns only if that fails.
-func (l *Lab) Become(node string, args func(part string) []string) error {
-	k, err := l.machine(node)
-	if err != nil {
-		return err
-	}
-	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		return errors.New("ssh is not installed: apt install openssh-client")
-	}
-	about, err := os.Stdin.Stat()
-	terminal := err == nil && about.Mode()&os.ModeCharDevice != 0
-	out, err := os.Stdout.Stat()
-	terminal = terminal && err == nil && out.Mode()&os.ModeCharDevice != 0
-	argv := l.Machines.argv(k, terminal, append([]string{l.Programs[k.Name], "lab"}, args(PartName(l.Name, k.Name))...)...)
-	return k.failed(syscall.Exec(ssh, argv, os.Environ()))
-}
-
-// Exec runs a command in a host to its end and returns what it wrote to standard output, at most
-// 16 MiB; an error has what it wrote besides.
-func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, error) {
-	k, err := l.machine(host)
-	if err != nil {
-		return "", err
-	}
-	out, err := l.weft(ctx, k, nil, append([]string{"exec", host, "--name", PartName(l.Name, k.Name), "--"}, argv...)...)
-	return string(out), err
 }
 
 // Together returns a node of two that are on one machine; the error says that they are not.

@@ -34,7 +34,7 @@ switch OVS_RUNDIR leads the tools of Open vSwitch to the lab's own.`,
 			}
 			if far != nil {
 				return far.Become(args[0], func(part string) []string {
-					return append([]string{"exec", args[0], "--name", part, "--"}, args[1:]...)
+					return append([]string{"attend", args[0], "--name", part, "--"}, args[1:]...)
 				})
 			}
 			return l.Become(args[0], args[1:]...)

@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -32,10 +33,11 @@ func (s *server) register(ctx context.Context, mux *runtime.ServeMux) error {
 
 const (
 	mostOctets  = 64 << 20 // of a capture
-	snapLength  = 65535    // of a packet that is captured
 	mostBlock   = 1 << 20  // of pcapng
 	longFilter  = 4 << 10
 	sendTimeout = 30 * time.Second // for a client to take what there is
+	// firstTimeout is how long a capture may take to begin, on another machine, too.
+	firstTimeout = 30 * time.Second
 )
 
 // captureRequest reads the fields of a request to capture.
@@ -87,13 +89,9 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	if err != nil {
 		return err
 	}
-	l, err := open(req.GetLab())
+	l, err := s.running(req.GetLab())
 	if err != nil {
 		return err
-	}
-	space, ifaces, err := l.InterfacesOf(req.GetNode(), uint16(req.GetPort()))
-	if err != nil {
-		return api.Errorf(codes.NotFound, "%w", err)
 	}
 	release, err := s.captures.take()
 	if err != nil {
@@ -102,17 +100,19 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	defer release()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c, err := s.startCapture(ctx, l, req, space, ifaces)
+	what := lab.Capture{Node: req.GetNode(), Port: uint16(req.GetPort()), Filter: req.GetFilter()}
+	c, err := s.startCapture(ctx, l, what)
 	if err != nil {
 		return err
 	}
 	defer c.wait()
 	defer cancel()
+	late := time.AfterFunc(firstTimeout, cancel)
 	first, err := readBlock(c.out) // it comes once the interface is open and the filter understood
-	if err != nil {
+	if late.Stop(); err != nil {
 		cancel()
 		c.wait()
-		return api.Errorf(codes.InvalidArgument, "capture at %s of %s: %s", strings.Join(ifaces, ", "), req.GetNode(), c.why(req.GetFilter(), err))
+		return api.Errorf(codes.InvalidArgument, "capture at %s: %s", at(l, what.Node), cmp.Or(lab.CaptureFault(what, c.said.String()), err.Error()))
 	}
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Cache-Control", "no-store")
@@ -144,34 +144,30 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 type capturing struct {
 	cmd  *exec.Cmd
 	out  *bufio.Reader
+	in   io.WriteCloser
 	said bounded
 	done bool
 }
 
-func (s *server) startCapture(ctx context.Context, l *lab.Lab, req *api.CaptureLabRequest, space string, ifaces []string) (*capturing, error) {
-	const program = "dumpcap"
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return nil, api.Errorf(codes.FailedPrecondition, "captures need %s on the machine: install the Debian package tshark", program)
-	}
-	args := []string{"-n", "-q", "-s", fmt.Sprint(snapLength), "-w", "-"}
-	if req.GetFilter() != "" {
-		args = append(args, "-f", req.GetFilter()) // before all interfaces: of each
-	}
-	for _, i := range ifaces {
-		args = append(args, "-i", i)
-	}
-	c := &capturing{cmd: exec.CommandContext(ctx, path, args...)} //nolint:gosec // words, not a shell's
-	c.cmd.Env = append(os.Environ(), "LC_ALL=C", s.mark())
+func (s *server) startCapture(ctx context.Context, l running, what lab.Capture) (*capturing, error) {
+	c := &capturing{cmd: exec.CommandContext(ctx, lab.CaptureProgram)}
+	c.cmd.Env = append(os.Environ(), s.mark())
 	c.cmd.Stderr = &c.said
 	c.cmd.WaitDelay = time.Second
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	c.out = bufio.NewReaderSize(out, 64<<10)
-	if err := l.StartIn(space, req.GetNode(), c.cmd); err != nil {
+	if c.in, err = c.cmd.StdinPipe(); err != nil { // a capture on another machine ends with it
 		return nil, err
+	}
+	c.out = bufio.NewReaderSize(out, 64<<10)
+	err = l.StartCapture(c.cmd, what)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
+	case err != nil:
+		return nil, api.Errorf(codes.NotFound, "%w", err)
 	}
 	return c, nil
 }
@@ -182,26 +178,6 @@ func (c *capturing) wait() {
 		_ = c.cmd.Wait() // it is killed
 		c.done = true
 	}
-}
-
-// why returns why there is no capture, in the program's words.
-func (c *capturing) why(filter string, err error) string {
-	text := c.said.String()
-	if _, after, ok := strings.Cut(text, "isn't a valid capture filter"); ok && filter != "" {
-		reason, _, _ := strings.Cut(strings.TrimSpace(after), "\n") // the manual that follows is of another program
-		return fmt.Sprintf("%q is not a filter %s; see pcap-filter(7)", filter, strings.TrimSuffix(reason, "."))
-	}
-	var lines []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "Capturing on") && !strings.HasPrefix(line, "Running as") {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) == 0 {
-		return err.Error()
-	}
-	return strings.Join(lines, " ")
 }
 
 // bounded is the beginning of what is written to it.

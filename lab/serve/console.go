@@ -22,6 +22,7 @@ const scrollBack = 1 << 20
 // console is a command at a terminal in a node, and the last of what it has written.
 type console struct {
 	cmd    *exec.Cmd
+	on     string // the machine by ssh; empty: this one
 	master *os.File
 	exited chan struct{} // closed once the command has ended
 	over   chan struct{} // closed once all that it has left behind has, too
@@ -35,17 +36,20 @@ type console struct {
 	attached int
 }
 
+// sshFailed is the exit status of ssh(1) if it failed itself.
+const sshFailed = 255
+
 // consoleEnv is the environment variable by which what runs in a console is known as its.
 const consoleEnv = "WEFT_LAB_CONSOLE"
 
 // openConsole starts a command at a terminal in a node.
-func (s *server) openConsole(l *lab.Lab, is *api.LabConsole) (*console, error) {
+func (s *server) openConsole(l running, is *api.LabConsole) (*console, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
 	defer slave.Close()
-	c := &console{is: is, master: master, exited: make(chan struct{}), over: make(chan struct{}), news: make(chan struct{})}
+	c := &console{is: is, on: l.Where(is.Node), master: master, exited: make(chan struct{}), over: make(chan struct{}), news: make(chan struct{})}
 	if err := c.resize(is.Rows, is.Cols); err != nil {
 		return nil, errors.Join(err, master.Close())
 	}
@@ -140,6 +144,9 @@ func (c *console) first() int64 {
 func (c *console) wait() {
 	defer close(c.over)
 	err := c.cmd.Wait()
+	if c.on != "" && c.cmd.ProcessState.ExitCode() == sshFailed {
+		err = fmt.Errorf("%s: ssh has lost it, or did not reach it", c.on)
+	}
 	close(c.exited)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -115,11 +115,11 @@ func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequ
 	if err := s.allowed(AllowExec); err != nil {
 		return nil, err
 	}
-	l, err := open(req.GetLab())
+	l, err := s.running(req.GetLab())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.PlaceOf(req.GetNode()); err != nil {
+	if err := l.CheckNode(req.GetNode()); err != nil {
 		return nil, api.Errorf(codes.NotFound, "%w", err)
 	}
 	const longest = 64 << 10
@@ -131,7 +131,7 @@ func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequ
 		command = []string{shell()}
 	}
 	is := &api.LabConsole{
-		Console: rand.Text(), Lab: l.Name(), Node: req.GetNode(), Command: command,
+		Console: rand.Text(), Lab: req.GetLab(), Node: req.GetNode(), Command: command,
 		Caller: machineservice.CallerOf(ctx).Name, Opened: stamp(time.Now()), Rows: req.GetRows(), Cols: req.GetCols(),
 	}
 	if is.Rows == 0 {

@@ -21,7 +21,11 @@ func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.S
 	if err := s.allowed(AllowExec); err != nil {
 		return nil, err
 	}
-	text, on, exec, err := s.setups(req.GetLab())
+	l, err := s.running(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	text, err := l.Text()
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +41,14 @@ func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.S
 		var failed atomic.Int64
 		lab.SetUp(ctx, list, func(ctx context.Context, at int) {
 			node := list[at].Node
-			j.set(node, stepWorking, on(node), "")
-			out, err := exec(ctx, node, "sh", "-c", list[at].Command)
+			j.set(node, stepWorking, l.Where(node), "")
+			out, err := l.Exec(ctx, node, "sh", "-c", list[at].Command)
 			if err != nil {
 				failed.Add(1)
 				j.set(node, stepFailed, err.Error(), out)
 				return
 			}
-			j.set(node, stepDone, on(node), out)
+			j.set(node, stepDone, l.Where(node), out)
 		})
 		if n := failed.Load(); n > 0 {
 			return fmt.Errorf("%d of %d nodes are not set up", n, len(list))
@@ -55,20 +59,6 @@ func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.S
 		return nil, err
 	}
 	return &api.SetUpLabResponse{Job: id}, nil
-}
-
-// setups returns the text of a lab's file, how people are told where a node is, and what runs
-// a command in one.
-func (s *server) setups(name string) (text []byte, on func(node string) string, exec func(ctx context.Context, node string, argv ...string) (string, error), err error) {
-	if far := s.far(name); far != nil {
-		return []byte(far.File), func(node string) string { return "machine " + far.Mapping.MachineOf(node) }, far.Exec, nil
-	}
-	l, err := open(name)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	text, err = l.Text()
-	return text, func(string) string { return "" }, l.Exec, err
 }
 
 // set says where a job is with a node, and what was written there.

@@ -1,0 +1,151 @@
+package testbed
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestService: a lab that weft lab serve brings up, with the identity and the machines' keys that the
+// service has, and with no other files.
+func TestService(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "m1", "m2")
+	name := fmt.Sprintf("ts%d", os.Getpid())
+	files := []string{"--ssh-identity", s.path("identity"), "--ssh-known-hosts", s.path("known_hosts")}
+	ask, service := s.serve(append(files, "--allow", "up,down,exec,capture")...)
+	text := strings.NewReplacer("known_hosts: known_hosts\n", "", "identity: identity\n", "", ", weft: %s", "").Replace(two)
+	up := func(machines string) map[string]string {
+		return map[string]string{"file": fmt.Sprintf(spreadNet, name), "machines": machines}
+	}
+	for want, machines := range map[string]string{
+		"names no files of ssh": text + "identity: " + s.path("identity") + "\n",
+		"names no program":      fmt.Sprintf(strings.ReplaceAll(two, "known_hosts: known_hosts\nidentity: identity\n", ""), "/bin/sh"),
+		"is not where ssh goes": "machines: [{name: m1, ssh: '-oProxyCommand=x'}]",
+	} {
+		if said := ask("labs:up", up(machines), nil); !strings.Contains(said, want) {
+			t.Errorf("%s; want %q", said, want)
+		}
+	}
+	var begun struct{ Job, Lab string }
+	ask("labs:up", up(text), &begun)
+	job := jobDone(ask, begun.Job)
+	if !job.Done || job.Error != "" || len(job.Steps) != 6 || job.Steps[1].Node != "s2" || job.Steps[1].State != "done" || job.Steps[1].Text != "machine m2: up" {
+		t.Fatalf("%+v", job)
+	}
+	var details struct {
+		State    string
+		Machines []string
+		Graph    struct {
+			Nodes []struct{ Name, Machine string }
+		}
+	}
+	ask("labs/"+name, nil, &details)
+	if details.State != "up" || len(details.Machines) != 2 || details.Graph.Nodes[1].Machine != "m2" {
+		t.Errorf("%+v", details)
+	}
+	var ping struct{ Sent, Received int }
+	if said := ask("labs/"+name+"/ping", map[string]string{"from": "h1", "to": "h2"}, &ping); ping.Sent != 3 || ping.Received == 0 {
+		t.Error(said)
+	}
+	s.setUp(ask, name)
+	s.consoles(ask, name)
+	s.captures(ask, name)
+	if said := ask("labs/"+name+"/links:set", map[string]any{"link": "s1 s2", "down": true}, nil); !strings.Contains(said, `"down"`) {
+		t.Error(said)
+	}
+	if said := ask("labs/"+name+"/iperf", map[string]string{"from": "h1", "to": "h2"}, nil); !strings.Contains(said, "on several machines") {
+		t.Error(said)
+	}
+	s.killed(ask, service, name)
+	s.lab(0, "down", name)
+	for _, k := range []string{"m1", "m2"} {
+		s.nothing(s.servers[k].Process.Pid)
+	}
+	s.nothing(s.hub)
+}
+
+// setUp has the service set the nodes of the lab up, over ssh.
+func (s *site) setUp(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	var begun struct{ Job string }
+	said := ask("labs/"+name+":setup", map[string]any{}, &begun)
+	is := jobDone(ask, begun.Job)
+	if !is.Done || is.Error != "1 of 3 nodes are not set up" || len(is.Steps) != 3 {
+		s.t.Fatalf("%s: %+v", said, is)
+	}
+	for i, want := range []step{{"s1", "done", "machine m1", "bridge of " + name + "-m1\n"}, {"h1", "done", "machine m1", "of " + name + "-m1 is  set up\n"}} {
+		if is.Steps[i] != want {
+			s.t.Errorf("%+v; want %+v", is.Steps[i], want)
+		}
+	}
+	if h2 := is.Steps[2]; h2.State != "failed" || !strings.Contains(h2.Text, "no disk") {
+		s.t.Errorf("%+v", h2)
+	}
+	if said := ask("labs/"+name+":setup", map[string]any{"nodes": []string{"v1"}}, nil); !strings.Contains(said, `no x-setup of node`) {
+		s.t.Error(said)
+	}
+}
+
+type step struct{ Node, State, Text, Output string }
+
+type jobState struct {
+	Done  bool
+	Error string
+	Steps []step
+}
+
+// jobDone returns a job of the service that has ended, or is not done after a minute.
+func jobDone(ask func(path string, body, to any) string, id string) (is jobState) {
+	for end := time.Now().Add(time.Minute); !is.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		is = jobState{}
+		ask("jobs/"+id, nil, &is)
+	}
+	return is
+}
+
+// serve starts weft lab serve where weft is called. What it returns asks a path, with a body if there is one.
+func (s *site) serve(args ...string) (func(path string, body, to any) string, *exec.Cmd) {
+	s.t.Helper()
+	socket := s.path("lab.sock")
+	enter := []string{"-t", fmt.Sprint(s.hub), "-n", "-m", "--"}
+	cmd := exec.Command("nsenter", append(append(enter, s.weft, "lab", "serve", "--socket", socket), args...)...)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if cmd.ProcessState != nil { // a test has killed it
+			return
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("weft lab serve: %v", err)
+		}
+	})
+	return func(path string, body, to any) string {
+		s.t.Helper()
+		curl := []string{"-s", "--retry", "20", "--retry-connrefused", "--retry-all-errors", "--retry-delay", "1", "--unix-socket", socket, "http://lab/v1/lab/" + path}
+		if body != nil {
+			b, err := json.Marshal(body)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			curl = append(curl, "-d", string(b))
+		}
+		out, err := exec.CommandContext(s.t.Context(), "curl", curl...).CombinedOutput()
+		if err != nil {
+			s.t.Fatalf("%s: %v: %s", path, err, out)
+		}
+		if to != nil {
+			if err := json.Unmarshal(out, to); err != nil {
+				s.t.Fatalf("%s: %v: %s", path, err, out)
+			}
+		}
+		return string(out)
+	}, cmd
+}

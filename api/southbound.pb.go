@@ -67,7 +67,9 @@ type Switch struct {
 	// Why it is not connected.
 	Reason string `protobuf:"bytes,21,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Round trip of the last echo, microseconds.
-	EchoUs        uint64 `protobuf:"varint,22,opt,name=echo_us,json=echoUs,proto3" json:"echo_us,omitempty"`
+	EchoUs uint64 `protobuf:"varint,22,opt,name=echo_us,json=echoUs,proto3" json:"echo_us,omitempty"`
+	// Address of the controller to which it connected.
+	Local         string `protobuf:"bytes,23,opt,name=local,proto3" json:"local,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -254,6 +256,13 @@ func (x *Switch) GetEchoUs() uint64 {
 		return x.EchoUs
 	}
 	return 0
+}
+
+func (x *Switch) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
 }
 
 // A port of a switch.
@@ -1846,7 +1855,7 @@ var File_southbound_proto protoreflect.FileDescriptor
 
 const file_southbound_proto_rawDesc = "" +
 	"\n" +
-	"\x10southbound.proto\x12\aweft.v1\x1a\x0fheartbeat.proto\x1a\x0fmultipart.proto\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xd2\x04\n" +
+	"\x10southbound.proto\x12\aweft.v1\x1a\x0fheartbeat.proto\x1a\x0fmultipart.proto\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xe8\x04\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x18\n" +
@@ -1874,7 +1883,8 @@ const file_southbound_proto_rawDesc = "" +
 	"duplicates\x18\x14 \x01(\x04R\n" +
 	"duplicates\x12\x16\n" +
 	"\x06reason\x18\x15 \x01(\tR\x06reason\x12\x17\n" +
-	"\aecho_us\x18\x16 \x01(\x04R\x06echoUs\"\xb1\x01\n" +
+	"\aecho_us\x18\x16 \x01(\x04R\x06echoUs\x12\x14\n" +
+	"\x05local\x18\x17 \x01(\tR\x05local\"\xb1\x01\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +

@@ -25,7 +25,7 @@ func TestCVE_2024_29461_DuplicateRefused(t *testing.T) {
 				t.Fatal("the second connection is open after a second")
 			}
 			s := w.info(1)
-			if s.Duplicates != n || !s.Connected || s.Ports != 4 {
+			if s.Duplicates != n || !s.Connected || s.Ports != 4 || s.Local != w.address {
 				t.Errorf("after %d: %v", n, s)
 			}
 			w.works(1)

@@ -17,7 +17,7 @@ func (s *Session) Describe() *api.Switch {
 	ports, since := len(s.ports), s.since
 	s.mu.Unlock()
 	d := &api.Switch{
-		Dpid: s.DPID.String(), Connected: true, Address: s.Conn.RemoteAddr().String(),
+		Dpid: s.DPID.String(), Connected: true, Address: s.Conn.RemoteAddr().String(), Local: s.Conn.LocalAddr().String(),
 		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.Version],
 		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
 		Serial: s.desc.Serial, Description: s.desc.Datapath,

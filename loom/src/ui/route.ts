@@ -18,6 +18,12 @@ export function write(page: string, state: Record<string, string>): string {
   return `#/${page}${query ? "?" + query : ""}`;
 }
 
+/** changed returns the address of a page that shows what it shows now, but for a change. */
+function changed(page: string, change: Record<string, string>): string {
+  const now = parse(location.hash);
+  return write(page, { ...(now.page === page ? Object.fromEntries(now.query) : {}), ...change });
+}
+
 /** route is where the user is now. */
 export const route = readable<Route>(parse(location.hash), (set) => {
   const told = () => set(parse(location.hash));
@@ -25,14 +31,19 @@ export const route = readable<Route>(parse(location.hash), (set) => {
   return () => removeEventListener("hashchange", told);
 });
 
-/** go moves to a page; show only changes what the page shows. */
+/** go moves to a page. */
 export function go(page: string, state: Record<string, string> = {}) {
   location.hash = write(page, state);
 }
+
+/** visit changes what the page shows; the browser leads back to what it showed. */
+export function visit(page: string, change: Record<string, string>) {
+  location.hash = changed(page, change);
+}
+
+/** show changes what the page shows, without a step to go back. */
 export function show(page: string, change: Record<string, string>) {
-  const now = parse(location.hash);
-  const state = now.page === page ? Object.fromEntries(now.query) : {};
-  const next = write(page, { ...state, ...change });
+  const next = changed(page, change);
   if (next !== location.hash) {
     history.replaceState(null, "", next);
     dispatchEvent(new HashChangeEvent("hashchange"));

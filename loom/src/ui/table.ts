@@ -4,7 +4,11 @@ export interface Column<T> {
   text: (row: T) => string;
   /** number aligns it right, and sorts by value. */
   number?: boolean;
+  /** value is what a number is sorted by, unless it is its text. */
+  value?: (row: T) => number;
   class?: (row: T) => string;
+  /** href leads to what the cell names; "" is nowhere. */
+  href?: (row: T) => string;
 }
 
 const collator = new Intl.Collator("en", { numeric: true });
@@ -19,10 +23,25 @@ export function sorted<T>(rows: T[], columns: Array<Column<T>>, by: number, down
       return words.every((w) => text.includes(w));
     });
   }
-  if (by < 0) return kept;
   const c = columns[by];
-  const order = (a: T, b: T) => (c.number ? parseFloat(c.text(a)) - parseFloat(c.text(b)) || 0 : collator.compare(c.text(a), c.text(b)));
-  return [...kept].sort((a, b) => (down ? -order(a, b) : order(a, b)));
+  if (!c) return kept;
+  const sign = down ? -1 : 1;
+  if (c.number) {
+    const value = c.value ?? ((row: T) => parseFloat(c.text(row)));
+    const keyed = kept.map((row) => ({ row, at: value(row) }));
+    // What has no value is last.
+    keyed.sort((a, b) => (Number.isNaN(a.at) || Number.isNaN(b.at) ? Number(Number.isNaN(a.at)) - Number(Number.isNaN(b.at)) : sign * (a.at - b.at)));
+    return keyed.map((k) => k.row);
+  }
+  const keyed = kept.map((row) => ({ row, at: c.text(row) }));
+  keyed.sort((a, b) => sign * collator.compare(a.at, b.at));
+  return keyed.map((k) => k.row);
+}
+
+/** Order is how a table is sorted, as an address keeps it: the title of a column, with - before it if it is sorted down. */
+export function orderOf<T>(columns: Array<Column<T>>, text: string): { by: number; down: boolean } {
+  const down = text.startsWith("-");
+  return { by: columns.findIndex((c) => c.title === (down ? text.slice(1) : text)), down };
 }
 
 /** keyed returns rows with keys that differ: one that is there again gets a number. */

@@ -1,16 +1,32 @@
 import type { Host, Link, LoggedEvent, Port, PortRole, Switch } from "./types.gen";
 
+/** Segment is a virtual network, as SegmentChanged tells of it. */
+export interface Segment {
+  vlan: number; // of its frames
+  tenant: string;
+  network: string;
+}
+
+/** GoneLink is a direction of a link that was there, and may come again. */
+export interface GoneLink {
+  link: Link;
+  at: number; // milliseconds since 1970
+  cause: string;
+}
+
 /** Known is the network as events tell it. Keys are those of the events. */
 export interface Known {
   switches: Map<string, Switch>; // by DPID
   ports: Map<string, Map<number, Port>>; // by DPID and number
   links: Map<string, Link>; // one direction each, by linkKey
+  gone: Map<string, GoneLink>; // likewise; what has nothing in its place
   hosts: Map<string, Host>; // by hostKey
   roles: Map<string, PortRole>; // by place
+  segments: Map<number, Segment>; // virtual networks, by the VLAN of their frames
 }
 
 export function empty(): Known {
-  return { switches: new Map(), ports: new Map(), links: new Map(), hosts: new Map(), roles: new Map() };
+  return { switches: new Map(), ports: new Map(), links: new Map(), gone: new Map(), hosts: new Map(), roles: new Map(), segments: new Map() };
 }
 
 export function clear(k: Known) {
@@ -32,11 +48,36 @@ export function cableKey(l: Link): string {
   return a < b ? `${a}-${b}` : `${b}-${a}`;
 }
 
+/** cableEnds returns the places of a link's two ends. */
+export const cableEnds = (cable: string) => cable.split("-") as [string, string];
+
+/** cableText names a link for people. */
+export const cableText = (cable: string) => cableEnds(cable).map((end) => short(end)).join(" – ");
+
 /** short returns a DPID without its leading zeros. */
 export const short = (dpid?: string) => (dpid ?? "").replace(/^0+(?=.)/, "");
 
+/** nameOf returns what whoever runs a switch has called it, "" if nothing. */
+export const nameOf = (s: Switch) => (s.description && s.description !== "None" ? s.description : "");
+
+/** portText writes the number of a port, or the name of one that is reserved. */
+export const portText = (port?: number) => (port === 0xfffffffe ? "LOCAL" : String(port ?? ""));
+
+/** shortPlace returns a port with the short form of its switch. */
+export const shortPlace = (p?: Place) => `${short(p?.dpid)}:${portText(p?.port)}`;
+
 /** hostName returns the address by which people know a host. */
 export const hostName = (h: Host) => h.ipv4?.[0] ?? h.ipv6?.find((a) => !a.startsWith("fe80")) ?? h.mac ?? "?";
+
+/** hostNames returns how each host is asked for: by its name, or by its Ethernet address
+ * where several have that name, as in virtual networks. */
+export function hostNames(k: Known): Map<string, string> {
+  const many = new Map<string, number>();
+  for (const h of k.hosts.values()) many.set(hostName(h), (many.get(hostName(h)) ?? 0) + 1);
+  return new Map([...k.hosts].map(([key, h]) => [key, many.get(hostName(h)) === 1 ? hostName(h) : h.mac!]));
+}
+
+const keptGone = 10 * 60_000; // how long a link that is gone is shown, milliseconds
 
 /** apply brings one event into what is known. */
 export function apply(k: Known, logged: LoggedEvent) {
@@ -47,25 +88,40 @@ export function apply(k: Known, logged: LoggedEvent) {
     case "southbound.SwitchChanged": {
       const s = e.switch as Switch;
       k.switches.set(s.dpid!, s);
-      if (e.ports?.length > 0) k.ports.set(s.dpid!, new Map((e.ports as Port[]).map((p) => [p.port!, p])));
+      if (s.connected) {
+        k.ports.set(s.dpid!, new Map(((e.ports ?? []) as Port[]).map((p) => [p.port!, p])));
+        forget(k, (at) => at?.dpid === s.dpid && !k.ports.get(s.dpid!)!.has(at?.port ?? 0));
+      }
       break;
     }
     case "southbound.SwitchForgotten":
       k.switches.delete(e.dpid);
       k.ports.delete(e.dpid);
+      forget(k, (at) => at?.dpid === e.dpid);
       break;
     case "southbound.PortChanged": {
       const p = e.port as Port;
       let of = k.ports.get(p.dpid!);
       if (!of) k.ports.set(p.dpid!, (of = new Map()));
-      if (e.removed) of.delete(p.port!);
-      else of.set(p.port!, p);
+      if (e.removed) {
+        of.delete(p.port!);
+        forget(k, (at) => place(at) === place(p));
+      } else of.set(p.port!, p);
       break;
     }
-    case "discovery.LinkChanged":
-      if (e.removed) k.links.delete(linkKey(e.link));
-      else k.links.set(linkKey(e.link), e.link);
+    case "discovery.LinkChanged": {
+      const l = e.link as Link;
+      if (e.removed) {
+        k.links.delete(linkKey(l));
+        k.gone.set(linkKey(l), { link: l, at: Date.parse(logged.time ?? "") || Date.now(), cause: e.cause ?? "" });
+      } else {
+        k.links.set(linkKey(l), l);
+        const ends = [place(l.src), place(l.dst)];
+        forget(k, (at) => ends.includes(place(at)), cableKey(l));
+        k.gone.delete(linkKey(l));
+      }
       break;
+    }
     case "hosts.HostChanged":
       if (e.change === "gone") k.hosts.delete(hostKey(e.host));
       else k.hosts.set(hostKey(e.host), e.host);
@@ -73,8 +129,30 @@ export function apply(k: Known, logged: LoggedEvent) {
     case "discovery.PortRoleChanged":
       if (e.gone) k.roles.delete(place(e.port.at));
       else k.roles.set(place(e.port.at), e.port);
+      if (e.port.role === "edge") forget(k, (at) => place(at) === place(e.port.at));
+      break;
+    case "tenants.SegmentChanged":
+      if (e.removed) k.segments.delete(e.segment.vlan);
+      else k.segments.set(e.segment.vlan, e.segment);
       break;
   }
+}
+
+/** forget drops links that are gone and have an end that is no place for them any more,
+ * but for one cable. */
+function forget(k: Known, no: (at?: Place) => boolean, but = "") {
+  for (const [key, g] of k.gone) if ((no(g.link.src) || no(g.link.dst)) && cableKey(g.link) !== but) k.gone.delete(key);
+}
+
+/** prune drops links that are gone for long, and reports whether there were any. */
+export function prune(k: Known, now: number): boolean {
+  let any = false;
+  for (const [key, g] of k.gone) {
+    if (now - g.at < keptGone) continue;
+    k.gone.delete(key);
+    any = true;
+  }
+  return any;
 }
 
 /** subjectText says what an event tells, in a line. */

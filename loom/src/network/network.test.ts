@@ -1,8 +1,13 @@
 import { expect, test } from "vitest";
 
-import { apply, empty, subjectText } from "../api/known";
+import { apply, empty, hostNames, prune, subjectText } from "../api/known";
+import { stepRates } from "./counters";
+import { actionsText, entryKey, ownersText, perSecond } from "./entry";
+import { fits, searchText } from "./flowsearch";
 import { find, labLinkOf } from "./lablink";
+import { request } from "./packet";
 import { cablesOf, dpidsOf, Reroute } from "./reroute";
+import { ago, bitsText } from "./units";
 
 const [s1, s2] = ["0000000000000001", "0000000000000002"];
 
@@ -22,8 +27,81 @@ test("events make the network, and unmake it", () => {
   expect([k.switches.size, k.ports.size, k.links.size, k.hosts.size]).toEqual([0, 0, 0, 0]);
 });
 
-test("an event that is not known is shown, and short", () => {
-  expect(subjectText({ subject: "new.Event", event: { text: "x".repeat(1000) } }).length).toBeLessThan(200);
+test("a link that has gone is known until something takes its place, or for ten minutes", () => {
+  const k = empty();
+  const tell = (subject: string, event: Record<string, unknown>, time = "2026-01-01T00:00:00Z") => apply(k, { subject, event, time });
+  const link = (a: string, ap: number, b: string, bp: number) => ({ src: { dpid: a, port: ap }, dst: { dpid: b, port: bp }, state: "up" });
+  const lost = (l: object) => tell("discovery.LinkChanged", { link: l, removed: true, cause: "port_status" });
+  tell("southbound.SwitchChanged", { switch: { dpid: s1, connected: true }, ports: [{ dpid: s1, port: 1 }, { dpid: s1, port: 2 }] });
+  const was = link(s1, 1, s2, 2);
+  lost(was);
+  expect([...k.gone.values()].map((g) => g.cause)).toEqual(["port_status"]);
+  tell("discovery.LinkChanged", { link: was });
+  expect(k.gone.size).toBe(0); // it is back
+  lost(was);
+  lost(link(s2, 2, s1, 1));
+  expect(k.gone.size).toBe(2); // both directions
+  tell("discovery.LinkChanged", { link: link(s1, 1, s2, 7) });
+  expect(k.gone.size).toBe(0); // another link is at its port
+  lost(was);
+  tell("discovery.PortRoleChanged", { port: { at: { dpid: s2, port: 2 }, role: "edge" } });
+  expect(k.gone.size).toBe(0); // a host is
+  lost(was);
+  tell("southbound.PortChanged", { port: { dpid: s1, port: 1 }, removed: true });
+  expect(k.gone.size).toBe(0); // the port is no more
+  lost(was);
+  tell("southbound.SwitchChanged", { switch: { dpid: s1, connected: false }, ports: [] });
+  expect([k.gone.size, k.ports.get(s1)!.size]).toEqual([1, 1]); // it may come again as it was
+  tell("southbound.SwitchChanged", { switch: { dpid: s1, connected: true }, ports: [{ dpid: s1, port: 5 }] });
+  expect([k.gone.size, [...k.ports.get(s1)!.keys()]]).toEqual([0, [5]]); // it has other ports
+  lost(link(s1, 5, s2, 2));
+  tell("southbound.SwitchForgotten", { dpid: s2 });
+  expect(k.gone.size).toBe(0);
+  lost(link(s1, 5, s2, 2));
+  expect(prune(k, Date.parse("2026-01-01T00:09:59Z"))).toBe(false);
+  expect(prune(k, Date.parse("2026-01-01T00:10:00Z"))).toBe(true);
+  expect(k.gone.size).toBe(0);
+});
+
+test("hosts with the same address are asked for by Ethernet address", () => {
+  const k = empty();
+  const host = (mac: string, ipv4: string[], vlan = 0) => k.hosts.set(`${mac}/${vlan}`, { mac, vlan, ipv4, ipv6: ["fe80::1"] });
+  host("02:00:00:00:00:01", ["10.0.0.1"], 5);
+  host("02:00:00:00:00:02", ["10.0.0.1"], 6);
+  host("02:00:00:00:00:03", ["10.0.0.3"]);
+  host("02:00:00:00:00:04", []);
+  expect([...hostNames(k).values()]).toEqual(["02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.3", "02:00:00:00:00:04"]);
+});
+
+test("entries are told apart, counted by owner, and rated between two readings", () => {
+  const entry = (priority: number, packets: number, more = {}) => ({ dpid: s1, table: 0, priority, match: { in_port: "1" }, owner: "routes", packets, ...more });
+  const [before, now] = [[entry(5, 100), entry(6, 7)], [entry(5, 300), entry(6, 2), entry(7, 9)]];
+  expect([...perSecond(before, now, 2)]).toEqual([[entryKey(now[0]), 100]]); // 6 has begun anew, 7 is new
+  expect(ownersText([...now, { owner: "" }])).toBe("routes 3, nobody 1");
+  expect(actionsText({ meter: 3, actions: ["output:2"], metadata: "0x1/0xff", goto_table: 2 })).toBe("meter 3, output:2, metadata 0x1/0xff, goto table 2");
+});
+
+test("the counters of each hop are rated while the trace stays on it", () => {
+  const step = (packets: number, bytes: number, cookie = "1") => ({ switch: s1, in_port: 1, table: 4, entry: { dpid: s1, table: 4, priority: 9, match: { x: cookie }, packets, bytes } });
+  expect(stepRates([step(10, 1000)], [step(30, 21000), step(30, 21000, "2"), { switch: s1, in_port: 1, table: 0 }], 2)).toEqual([{ packets: 10, bits: 80000 }, undefined, undefined]);
+});
+
+test("a search for entries finds addresses however they are written", () => {
+  const text = searchText({ dpid: s1, table: 4, priority: 9, cookie: "0000000000a50001", owner: "routes", match: { eth_dst: "02:00:00:00:00:0a", ipv6_dst: "fd00::1" }, actions: ["output:2"] });
+  for (const query of ["02-00-00-00-00-0A", "0200.0000.000a", "owner=routes output:2", "fd00::1", "a50001", "table=4 routes"]) expect(fits(text, query), query).toBe(true);
+  for (const query of ["0200.0000.000b", "routes output:3", "10.0.0.1"]) expect(fits(text, query), query).toBe(false);
+});
+
+test("a trace is asked for as the packet that was chosen", () => {
+  expect(request("a", "b", "", 80)).toEqual({ src: "a", dst: "b" });
+  expect(request("a", "b", "tcp", 443)).toEqual({ src: "a", dst: "b", tcp_dst: 443 });
+  expect(request("a", "b", "ping6", 443)).toEqual({ src: "a", dst: "b", ipv6: true });
+});
+
+test("rates and times are written for people", () => {
+  expect([0, 999, 1000, 99_949, 999_600, 12_345_678, 1e9, 123_456_789_000].map(bitsText)).toEqual(["0 b/s", "999 b/s", "1.00 kb/s", "99.9 kb/s", "1.00 Mb/s", "12.3 Mb/s", "1.00 Gb/s", "123 Gb/s"]);
+  const now = Date.parse("2026-01-02T00:00:00Z");
+  expect(["2026-01-01T23:59:58Z", "2026-01-01T23:50:00Z", "2026-01-01T01:00:00Z", "2025-12-20T00:00:00Z", ""].map((t) => ago(t, now))).toEqual(["2 s ago", "10 min ago", "23 h ago", "13 days ago", ""]);
 });
 
 test("a cable is the lab's link between the same ports", () => {
@@ -50,16 +128,6 @@ test("a trace crosses the cables between its hops", () => {
   expect(cablesOf(steps)).toEqual([`${s1}:4-${s2}:3`]);
 });
 
-test("a reroute says how long it took", () => {
-  const r = new Reroute();
-  r.cut(1000);
-  expect(r.seen("discovery.LinkChanged", { removed: true }, 1020)).toBe("");
-  expect(r.seen("forwarding.RouteChanged", { change: "added", took_us: "9" }, 1021)).toBe("");
-  const text = r.seen("forwarding.RouteChanged", { change: "rerouted", took_us: "2500" }, 1040);
-  expect(text).toContain("2.5 ms");
-  expect(text).toContain("40 ms after the cut");
-});
-
 test("a link of another controller's lab is not taken for one of this network", async () => {
   const links = [{ link: "s1:1-s2:2", a: "s1", a_port: 1, b: "s2", b_port: 2, state: "up" }];
   const nodes = [{ name: "s1", dpid: s1, control: "connected" }, { name: "s2", dpid: s2, control: "connected" }];
@@ -71,4 +139,18 @@ test("a link of another controller's lab is not taken for one of this network", 
   expect((await labLinkOf(get, `${s1}:1-${s2}:2`))?.lab).toBe("mine");
   labs.same = { name: "same", graph: { links, nodes } };
   await expect(labLinkOf(get, `${s1}:1-${s2}:2`)).rejects.toThrow("labs mine and same both have this link");
+});
+
+test("an event that is not known is shown, and short", () => {
+  expect(subjectText({ subject: "new.Event", event: { text: "x".repeat(1000) } }).length).toBeLessThan(200);
+});
+
+test("a reroute says how long it took", () => {
+  const r = new Reroute();
+  r.cut(1000);
+  expect(r.seen("discovery.LinkChanged", { removed: true }, 1020)).toBe("");
+  expect(r.seen("forwarding.RouteChanged", { change: "added", took_us: "9" }, 1021)).toBe("");
+  const text = r.seen("forwarding.RouteChanged", { change: "rerouted", took_us: "2500" }, 1040);
+  expect(text).toContain("2.5 ms");
+  expect(text).toContain("40 ms after the cut");
 });

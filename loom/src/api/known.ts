@@ -154,24 +154,3 @@ export function prune(k: Known, now: number): boolean {
   }
   return any;
 }
-
-/** subjectText says what an event tells, in a line. */
-export function subjectText(logged: LoggedEvent): string {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-  const e = logged.event as any;
-  switch (logged.subject) {
-    case "southbound.SwitchChanged":
-      return e.switch.connected ? `switch ${short(e.switch.dpid)} connected from ${e.switch.address}` : `switch ${short(e.switch.dpid)} is gone: ${e.switch.reason}`;
-    case "southbound.PortChanged":
-      return `port ${short(e.port.dpid)}:${e.port.port} ${e.port.name} ${e.removed ? "removed" : e.port.up ? "up" : "down"}`;
-    case "discovery.LinkChanged":
-      return `link ${short(e.link.src?.dpid)}:${e.link.src?.port} → ${short(e.link.dst?.dpid)}:${e.link.dst?.port} ${e.removed ? "down" : e.link.state} (${e.cause})`;
-    case "hosts.HostChanged":
-      return `host ${hostName(e.host)} ${e.change} at ${short(e.host.at?.dpid)}:${e.host.at?.port}`;
-    case "forwarding.RouteChanged":
-      return `route ${e.route?.src ?? ""} → ${e.route?.dst ?? ""} ${e.change}${e.reason ? ": " + e.reason : ""}${Number(e.took_us) > 0 ? `, ${(Number(e.took_us) / 1000).toFixed(1)} ms` : ""}`;
-  }
-  const { "@type": _, ...rest } = e ?? {};
-  const text = JSON.stringify(rest);
-  return text.length > 160 ? text.slice(0, 160) + "…" : text;
-}

@@ -6,7 +6,7 @@ import { session } from "./session.svelte";
 // A page that is seen, and a controller that answers as the test says.
 const page = { hidden: false, addEventListener: () => {}, removeEventListener: () => {} };
 let asked: Array<{ wait_ms: number; position?: { number: number } }> = [];
-let answers: Array<"hang" | object> = [];
+let answers: Array<"hang" | "fail" | object> = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -18,6 +18,7 @@ beforeEach(() => {
   vi.stubGlobal("fetch", (_: string, { body, signal }: RequestInit) => {
     asked.push(JSON.parse(body as string));
     const next = answers.shift() ?? "hang";
+    if (next === "fail") return Promise.reject(new TypeError("failed to fetch"));
     if (next !== "hang") return Promise.resolve(new Response(JSON.stringify(next)));
     return new Promise((_done, fail) => signal!.addEventListener("abort", () => fail(new DOMException("aborted", "AbortError"))));
   });
@@ -52,4 +53,20 @@ test("a page that nobody sees holds no connection", async () => {
   await vi.advanceTimersByTimeAsync(11_000);
   expect(asked.every((a) => a.wait_ms === 0)).toBe(true);
   expect(asked.length).toBeLessThanOrEqual(3);
+});
+
+test("earlier events are read once, and again after a failure", async () => {
+  const events = [{ number: 4, subject: "new.Event", event: { n: 4 } }, { number: 5, subject: "new.Event", event: { n: 5 } }];
+  answers = [{ ...at(5), restarted: true, oldest: 4 }, "hang"];
+  network.follow();
+  await vi.advanceTimersByTimeAsync(100);
+  const before = network.line.all.length;
+  answers = ["fail"];
+  await expect(network.recall()).rejects.toThrow();
+  answers = [{ ...at(5), events }];
+  await network.recall();
+  await network.recall();
+  expect(asked.slice(-2).map((a) => a.position?.number)).toEqual([3, 3]);
+  expect(network.line.all.slice(0, 2).map((h) => h.text)).toEqual(['{"n":4}', '{"n":5}']);
+  expect(network.line.all.length).toBe(before + 2);
 });

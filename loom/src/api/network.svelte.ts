@@ -1,22 +1,15 @@
 import { ApiError, post, textOf } from "./client";
-import { apply, clear, empty, subjectText, type Known } from "./known";
+import { happening, kept, TimeLine, type Happening } from "./happenings";
+import { apply, clear, empty, prune, type Known } from "./known";
 import { session } from "./session.svelte";
 import type { EventPosition, LoggedEvent, ReadEventsResponse } from "./types.gen";
-
-/** Happening is an event as the time line shows it. */
-export interface Happening {
-  number: number;
-  time: string;
-  subject: string;
-  text: string;
-}
-
-const kept = 300; // events of the time line
 
 // How long a call waits for events, how much longer its answer may take, and how often a page that nobody sees asks, in milliseconds.
 const longest = 15_000;
 const grace = 5_000;
 const unseen = 5_000;
+const pace = 100; // between changes of version, at least
+const sweep = 30_000; // between looks for what is gone for long
 
 /** seen waits some milliseconds, at most until the page is seen or hidden. */
 function seen(most: number, signal: AbortSignal): Promise<void> {
@@ -39,10 +32,10 @@ function seen(most: number, signal: AbortSignal): Promise<void> {
  */
 class Network {
   readonly known: Known = empty();
-  /** version changes whenever known does. */
+  /** line are the last events. */
+  readonly line = new TimeLine();
+  /** version changes when known or line has changed, at most ten times a second. */
   version = $state(0);
-  /** happenings are the last events, the newest first. */
-  happenings = $state.raw<Happening[]>([]);
   /** lost says why nothing arrives; "" if it does. */
   lost = $state("");
   /** resumed says that the connection came back, and how. */
@@ -51,13 +44,18 @@ class Network {
   read = $state(false);
 
   private position: EventPosition | undefined;
+  private oldest = 0; // the first event that the gateway still has
+  private past = ""; // the run of the gateway whose earlier events were read
   private stop: AbortController | undefined;
+  private pending = false; // a change of version
   private listeners = new Set<(events: LoggedEvent[], renewed: boolean) => void>();
 
   /** follow begins to read events, until end. */
   follow() {
     if (this.stop) return;
     this.stop = new AbortController();
+    const sweeper = setInterval(() => prune(this.known, Date.now()) && this.changed([], false), sweep);
+    this.stop.signal.addEventListener("abort", () => clearInterval(sweeper));
     void this.run(this.stop.signal);
   }
   end() {
@@ -70,6 +68,36 @@ class Network {
   on(f: (events: LoggedEvent[], renewed: boolean) => void): () => void {
     this.listeners.add(f);
     return () => this.listeners.delete(f);
+  }
+
+  /** recall reads the events from before the page was opened into line, as far as the gateway has them. */
+  async recall() {
+    const p = this.position;
+    if (!p || !this.read || this.past === String(p.epoch)) return;
+    this.past = String(p.epoch);
+    try {
+      this.line.before(await this.earlier(this.past, Number(p.number)));
+      this.version++;
+    } catch (err) {
+      this.past = ""; // the next to ask tries again
+      throw err;
+    }
+  }
+
+  private async earlier(epoch: string, last: number): Promise<Happening[]> {
+    const older: Happening[] = [];
+    for (let at = Math.max(this.oldest - 1, last - kept); at < last; ) {
+      const r = await post<ReadEventsResponse>("v1/events:read", { position: { epoch, number: at } });
+      if (String(r.position?.epoch) !== epoch) break; // the gateway was started again
+      if (r.restarted) {
+        at = Number(r.oldest) - 1; // it has dropped some meanwhile
+        continue;
+      }
+      if (!r.events?.length) break;
+      older.push(...r.events.map((e) => happening(e, epoch)));
+      at = Number(r.position?.number);
+    }
+    return older;
   }
 
   private async run(signal: AbortSignal) {
@@ -109,20 +137,27 @@ class Network {
 
   private take(r: ReadEventsResponse) {
     const renewed = r.restarted ?? false;
+    const epoch = String(r.position?.epoch);
+    if (renewed && this.position) {
+      const text = String(this.position.epoch) === epoch ? "this page has missed events" : "the gateway was started again";
+      this.line.add([{ key: `${epoch}/${r.position?.state}/anew`, at: Date.now(), subject: "loom", kind: "other", text: `${text}: the state was read anew`, dpid: "", about: {} }]);
+    }
     this.position = r.position;
+    this.oldest = Number(r.oldest ?? 0);
     if (renewed) {
       clear(this.known);
       this.read = false;
     }
     const events = r.events ?? [];
-    const fresh: Happening[] = [];
-    for (const e of events) {
-      apply(this.known, e);
-      if (!e.state) fresh.push({ number: Number(e.number), time: e.time ?? "", subject: e.subject ?? "", text: subjectText(e) });
-    }
-    if (fresh.length > 0) this.happenings = [...fresh.reverse(), ...this.happenings].slice(0, kept);
+    for (const e of events) apply(this.known, e);
+    this.line.add(events.filter((e) => !e.state).map((e) => happening(e, epoch)));
     if (Number(r.position?.state ?? 0) === 0) this.read = true;
-    if (events.length > 0 || renewed) this.version++;
+    if (events.length > 0 || renewed) this.changed(events, renewed);
+  }
+
+  private changed(events: LoggedEvent[], renewed: boolean) {
+    if (!this.pending) setTimeout(() => ((this.pending = false), this.version++), pace);
+    this.pending = true;
     for (const f of this.listeners) f(events, renewed);
   }
 }

@@ -43,7 +43,9 @@ export function arrange(nodes: string[], links: Array<[string, string]>, known: 
       const dx = x[j] - x[i];
       const dy = y[j] - y[i];
       const d = Math.hypot(dx, dy) || 1;
-      const f = (d * d) / side / d;
+      // What hangs on one link only, as hosts do, is nearer.
+      const wanted = near[i].length === 1 || near[j].length === 1 ? 0.9 * side : 1.4 * side;
+      const f = d / wanted;
       const share = 1 / Math.sqrt(Math.max(near[i].length, near[j].length));
       fx[i] += dx * f * share;
       fy[i] += dy * f * share;

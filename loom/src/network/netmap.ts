@@ -1,8 +1,10 @@
 import cytoscape from "cytoscape";
 
-import { cableKey, hostKey, hostName, place, short, type Known } from "../api/known";
-import type { Link, PortStats, Switch } from "../api/types.gen";
+import { cableEnds, cableKey, hostKey, hostName, nameOf, place, short, type Known } from "../api/known";
+import type { Host, Link, PortStats, Switch } from "../api/types.gen";
 import { arrange, type Point } from "./layout";
+import { mapStyle } from "./mapstyle";
+import { bitsText } from "./units";
 
 /** Chosen is what the user has clicked. */
 export interface Chosen {
@@ -11,35 +13,52 @@ export interface Chosen {
 }
 
 const hostsMost = 800; // nodes up to which hosts are drawn without being asked for
+const sharpMost = 400; // and up to which every pixel of a fine screen is drawn
+const leastBits = 1000; // a second, that a link has a label for
+const placesMost = 5000; // that are kept
 const stored = "loom.places";
+
+/** labelOf returns what people call a switch, with its number, and the role of the controller unless it is master. */
+export function labelOf(s: Switch): string {
+  const name = nameOf(s);
+  const label = name ? `${name} (${short(s.dpid)})` : short(s.dpid);
+  return s.connected && s.role && s.role !== "master" ? `${label}\n${s.role}` : label;
+}
 
 /**
  * NetMap draws the network on a canvas and keeps it up to date: per event, only
- * what the event is about.
+ * what the event is about. Ids begin with s, h, l, a and c for switches, hosts, links,
+ * the access links of hosts, and where somebody claims to be a host.
  */
 export class NetMap {
   private cy: cytoscape.Core;
   private places = new Map<string, Point>(readPlaces());
   private waiting = new Set<string>(); // of the map, to be drawn anew
   private timer = 0;
-  private ends = new Map<string, Set<string>>(); // directions that are up, by cable
+  private directions = new Map<string, Set<string>>(); // that are up: their sources, by cable
+  private drawnGone = new Set<string>(); // cables that are drawn, and gone
+  private beside = new Map<string, Set<string>>(); // cables, by the two switches that they join
   private told: number[] = []; // when the events happened that are to be drawn
-  /** hosts says whether hosts are drawn. */
-  hosts = true;
+  private marked: Chosen = { kind: "", id: "" };
+  private way: { dpids: string[]; cables: string[] } = { dpids: [], cables: [] };
+  private treePorts = new Set<string>();
+  private stats: PortStats[] = [];
+  private hosts = true; // are drawn
 
   constructor(
     private box: HTMLElement,
     private known: Known,
     private choose: (c: Chosen) => void,
+    private asked?: boolean, // whether hosts are drawn; undefined: if there are not too many
   ) {
     this.cy = cytoscape({
       container: box,
-      style: style(),
+      style: mapStyle(),
       minZoom: 0.02,
       maxZoom: 4,
-      pixelRatio: 1,
-      textureOnViewport: true,
-      hideLabelsOnViewport: true,
+      pixelRatio: known.switches.size > sharpMost ? 1 : "auto",
+      textureOnViewport: known.switches.size > sharpMost,
+      hideLabelsOnViewport: known.switches.size > sharpMost,
       boxSelectionEnabled: false,
     });
     this.cy.on("tap", "node,edge", (e) => {
@@ -53,6 +72,7 @@ export class NetMap {
       this.places.set(e.target.id(), { ...e.target.position() });
       writePlaces(this.places);
     });
+    this.all();
   }
 
   end() {
@@ -62,57 +82,75 @@ export class NetMap {
 
   /** restyle follows a change between light and dark. */
   restyle() {
-    this.cy.style(style());
+    this.cy.style(mapStyle());
+  }
+
+  /** withHosts is whether hosts are drawn, as was asked or as many as there are. */
+  get withHosts(): boolean {
+    return this.asked ?? this.known.switches.size + this.known.hosts.size <= hostsMost;
+  }
+
+  /** ask says whether hosts are to be drawn. */
+  ask(hosts?: boolean) {
+    if (this.asked === hosts) return;
+    this.asked = hosts;
+    if (this.hosts !== this.withHosts) this.all();
   }
 
   /** all draws everything anew. */
   all() {
     const k = this.known;
-    if (this.hosts && k.switches.size + k.hosts.size > hostsMost) this.hosts = false;
-    this.ends.clear();
+    this.hosts = this.withHosts;
+    for (const m of [this.directions, this.beside, this.drawnGone, this.waiting]) m.clear();
     for (const l of k.links.values()) this.count(l, true);
-    const nodes = [...k.switches.keys()].map((d) => "s " + d);
     const cables = this.cables();
-    const links = [...cables.values()].map((l): [string, string] => ["s " + l.src!.dpid, "s " + l.dst!.dpid]);
+    const nodes = [...k.switches.keys()].map((d) => "s " + d);
+    const links = [...cables].map((c): [string, string] => {
+      const [a, b] = cableEnds(c).map(dpidOf);
+      return ["s " + a, "s " + b];
+    });
     if (this.hosts) {
-      for (const h of k.hosts.values()) {
-        nodes.push("h " + hostKey(h));
-        links.push(["h " + hostKey(h), "s " + h.at?.dpid]);
+      for (const [key, h] of k.hosts) {
+        nodes.push("h " + key);
+        links.push(["h " + key, "s " + h.at?.dpid]);
       }
     }
-    this.places = new Map([...arrange(nodes, links, this.places)].map(([id, p]) => [id, this.places.get(id) ?? p]));
-    const elements: cytoscape.ElementDefinition[] = [];
-    for (const s of k.switches.values()) elements.push(this.switchElement(s));
-    for (const [key, l] of cables) {
-      const e = this.cableElement(key, l);
-      if (e) elements.push(e);
-    }
-    if (this.hosts) for (const key of k.hosts.keys()) elements.push(...this.hostElements(key));
+    const arranged = arrange(nodes, links, this.places);
+    this.places = new Map([...arranged].map(([id, p]) => [id, this.places.get(id) ?? p]));
     this.cy.batch(() => {
       this.cy.elements().remove();
-      this.cy.add(elements);
+      this.cy.add([...k.switches.values()].map((s) => this.switchElement(s)));
+      for (const c of cables) this.drawCable("l " + c);
+      if (this.hosts) for (const key of k.hosts.keys()) this.drawHost("h " + key);
+      this.bend(this.beside.keys());
     });
     this.box.dataset.drawn = String(k.switches.size);
+    this.mark(this.marked);
+    this.path(this.way.dpids, this.way.cables);
+    this.tree([...this.treePorts]);
+    this.rates(this.stats);
     this.fit();
   }
 
-  private cables(): Map<string, Link> {
-    const out = new Map<string, Link>();
-    for (const l of this.known.links.values()) out.set(cableKey(l), l);
+  /** cables are those that are there, and those that are gone and may come again. */
+  private cables(): Set<string> {
+    const out = new Set(this.directions.keys());
+    for (const g of this.known.gone.values()) out.add(cableKey(g.link));
     return out;
   }
 
   private count(l: Link, up: boolean) {
     const key = cableKey(l);
-    let set = this.ends.get(key);
-    if (!set) this.ends.set(key, (set = new Set()));
+    let set = this.directions.get(key);
+    if (!set) this.directions.set(key, (set = new Set()));
     if (up) set.add(place(l.src));
-    else if (set.delete(place(l.src)) && set.size === 0) this.ends.delete(key);
+    else set.delete(place(l.src));
+    if (set.size === 0) this.directions.delete(key);
   }
 
-  /** changed notes what an event is about; it is drawn at the next frame. */
+  /** changed notes what an event is about; it is drawn soon. */
   changed(subject: string, event: Record<string, unknown>, time = Date.now()) {
-    const e = event as { switch?: Switch; dpid?: string; link?: Link; removed?: boolean; host?: Parameters<typeof hostKey>[0] };
+    const e = event as { switch?: Switch; dpid?: string; link?: Link; removed?: boolean; host?: Host };
     switch (subject) {
       case "southbound.SwitchChanged":
         this.waiting.add("s " + e.switch!.dpid);
@@ -127,49 +165,131 @@ export class NetMap {
       case "hosts.HostChanged":
         if (this.hosts) this.waiting.add("h " + hostKey(e.host!));
         break;
+      case "southbound.PortChanged":
+      case "discovery.PortRoleChanged": // links that are gone may have lost their place
+        break;
       default:
         return;
     }
     this.told.push(time);
+    this.soon();
+  }
+
+  /** soon draws what waits, and drops what is gone for long. */
+  soon() {
     this.timer ||= window.setTimeout(() => this.draw(), 30);
   }
 
   private draw() {
     this.timer = 0;
-    const ids = [...this.waiting].sort(); // hosts, links, switches
+    const ids = [...this.waiting];
     this.waiting.clear();
     this.cy.batch(() => {
-      for (const id of ids.filter((i) => i.startsWith("s "))) this.drawSwitch(id);
-      for (const id of ids.filter((i) => i.startsWith("l "))) this.drawCable(id);
-      for (const id of ids.filter((i) => i.startsWith("h "))) this.drawHost(id);
+      const fresh = new Set(ids.filter((i) => i.startsWith("s ") && this.drawSwitch(i)).map((i) => i.slice(2)));
+      if (fresh.size > 0) ids.push(...this.at(fresh));
+      const gone = new Set([...this.known.gone.values()].map((g) => cableKey(g.link)));
+      for (const key of this.drawnGone) if (!gone.has(key)) ids.push("l " + key);
+      const cables = new Set(ids.filter((i) => i.startsWith("l ")));
+      for (const id of cables) this.drawCable(id);
+      this.bend([...cables].map((id) => pairOf(id.slice(2))));
+      for (const id of new Set(ids)) if (id.startsWith("h ")) this.drawHost(id);
     });
     // For measurements (test/scale.mjs).
     dispatchEvent(new CustomEvent("loom-drawn", { detail: this.told }));
     this.told = [];
   }
 
-  private drawSwitch(id: string) {
+  /** at returns the links and hosts of switches. */
+  private at(dpids: Set<string>): string[] {
+    const out = [...this.cables()].filter((c) => cableEnds(c).some((end) => dpids.has(dpidOf(end)))).map((c) => "l " + c);
+    if (this.hosts) for (const [key, h] of this.known.hosts) if (dpids.has(h.at?.dpid ?? "") || dpids.has(h.claimed_at?.dpid ?? "")) out.push("h " + key);
+    return out;
+  }
+
+  /** drawSwitch reports whether a switch is new on the map. */
+  private drawSwitch(id: string): boolean {
     const s = this.known.switches.get(id.slice(2));
     const old = this.cy.getElementById(id);
-    if (!s) old.remove();
-    else if (old.nonempty()) old.data(this.switchElement(s).data);
-    else this.cy.add(this.switchElement(s));
+    if (!s) {
+      for (const e of old.connectedEdges().toArray()) this.lose(e.id());
+      old.remove();
+      return false;
+    }
+    if (old.nonempty()) {
+      old.data(this.switchElement(s).data);
+      return false;
+    }
+    this.cy.add(this.switchElement(s));
+    return true;
   }
 
   private drawCable(id: string) {
     const key = id.slice(2);
     const old = this.cy.getElementById(id);
-    const l = [...(this.ends.get(key) ?? [])].map((from) => this.known.links.get(from + "-" + other(key, from))).find((x) => x !== undefined);
-    const e = l ? this.cableElement(key, l) : undefined;
-    if (!e) {
-      if (old.nonempty()) old.data("state", "gone");
-    } else if (old.nonempty()) old.data(e.data);
-    else this.cy.add(e);
+    const [a, b] = cableEnds(key);
+    const up = this.directions.get(key);
+    const gone = !up && (this.known.gone.has(`${a}-${b}`) || this.known.gone.has(`${b}-${a}`));
+    if ((!up && !gone) || !this.known.switches.has(dpidOf(a)) || !this.known.switches.has(dpidOf(b))) {
+      this.lose(id);
+      old.remove();
+      return;
+    }
+    const l = up ? this.known.links.get(up.has(a) ? `${a}-${b}` : `${b}-${a}`) : undefined;
+    const data = { state: gone ? "gone" : up!.size === 2 ? (l?.state ?? "up") : "one_way" };
+    if (gone) this.drawnGone.add(key);
+    else this.drawnGone.delete(key);
+    if (old.nonempty()) {
+      old.data(gone ? { ...data, there: "", back: "", busy: 0 } : data);
+      return;
+    }
+    const pair = pairOf(key);
+    this.beside.set(pair, (this.beside.get(pair) ?? new Set()).add(key));
+    this.cy.add({ group: "edges", data: { id, kind: "link", source: "s " + dpidOf(a), target: "s " + dpidOf(b), ...data } });
+    if (this.way.cables.includes(key)) this.cy.getElementById(id).addClass("path");
+  }
+
+  /** lose forgets about a link that is not drawn any more. */
+  private lose(id: string) {
+    const key = id.slice(2);
+    this.drawnGone.delete(key);
+    const pair = this.beside.get(pairOf(key));
+    pair?.delete(key);
+    if (pair?.size === 0) this.beside.delete(pairOf(key));
+  }
+
+  /** bend has links that join the same switches, or a switch with itself, lie beside each other. */
+  private bend(pairs: Iterable<string>) {
+    for (const pair of pairs) {
+      const keys = this.beside.get(pair);
+      if (!keys) continue;
+      const [a, b] = pair.split(" ");
+      for (const key of keys) this.cy.getElementById("l " + key).data("bent", keys.size > 1 || a === b);
+    }
   }
 
   private drawHost(id: string) {
-    this.cy.getElementById(id).remove();
-    this.cy.add(this.hostElements(id.slice(2)));
+    const key = id.slice(2);
+    const h = this.known.hosts.get(key);
+    const at = h?.at?.dpid;
+    const old = this.cy.getElementById(id);
+    if (!h || !at || !this.known.switches.has(at)) {
+      old.remove(); // and its edges
+      if (this.places.size > placesMost) this.places.delete(id);
+      return;
+    }
+    const claim = h.claimed_at?.dpid && this.known.switches.has(h.claimed_at.dpid) ? h.claimed_at : undefined;
+    const data = { id, kind: "host", label: hostName(h), state: claim ? "claimed" : "up" };
+    if (old.empty()) this.cy.add({ group: "nodes", data, position: this.place(id, "s " + at) });
+    else old.data(data);
+    this.attach("a " + key, id, "s " + at, "access");
+    if (claim) this.attach("c " + key, id, "s " + claim.dpid, "claim");
+    else this.cy.getElementById("c " + key).remove();
+  }
+
+  private attach(id: string, source: string, target: string, state: string) {
+    const old = this.cy.getElementById(id);
+    if (old.nonempty() && old.target().id() !== target) old.move({ target });
+    else if (old.empty()) this.cy.add({ group: "edges", data: { id, kind: "host", source, target, state } });
   }
 
   private place(id: string, beside?: string): Point {
@@ -185,53 +305,47 @@ export class NetMap {
 
   private switchElement(s: Switch): cytoscape.ElementDefinition {
     const id = "s " + s.dpid;
-    return { group: "nodes", data: { id, kind: "switch", label: short(s.dpid), state: s.connected ? "up" : "gone" }, position: this.place(id) };
+    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
   }
 
-  private cableElement(key: string, l: Link): cytoscape.ElementDefinition | undefined {
-    if (!this.known.switches.has(l.src!.dpid!) || !this.known.switches.has(l.dst!.dpid!)) return undefined;
-    const both = this.ends.get(key)?.size === 2;
-    return { group: "edges", data: { id: "l " + key, kind: "link", source: "s " + l.src!.dpid, target: "s " + l.dst!.dpid, state: both ? l.state : "one_way" } };
-  }
-
-  private hostElements(key: string): cytoscape.ElementDefinition[] {
-    const h = this.known.hosts.get(key);
-    if (!h?.at?.dpid || !this.known.switches.has(h.at.dpid)) return [];
-    const [id, at] = ["h " + key, "s " + h.at.dpid];
-    return [
-      { group: "nodes", data: { id, kind: "host", label: hostName(h), state: "up" }, position: this.place(id, at) },
-      { group: "edges", data: { id: "a " + key, kind: "host", source: id, target: at, state: "access" } },
-    ];
-  }
-
-  /** rates shows how much of their capacity links carry, in percent. */
+  /** rates shows what both ends of each link send; none: it is not known. */
   rates(stats: PortStats[]) {
-    const by = new Map(stats.map((s) => [place(s), Math.max(s.tx_bits_per_s ?? 0, s.rx_bits_per_s ?? 0)]));
+    this.stats = stats;
+    const by = new Map(stats.map((s) => [place(s), s]));
+    const text = (bits: number) => (bits >= leastBits ? bitsText(bits) : "");
+    const set = (id: string, there: number, back: number) => {
+      const e = this.cy.getElementById(id);
+      const labels = { there: text(there), back: text(back), busy: Math.min(6, Math.log10(Math.max(1, Math.max(there, back) / leastBits))) };
+      if (e.nonempty() && (e.data("there") !== labels.there || e.data("back") !== labels.back)) e.data(labels);
+    };
     this.cy.batch(() => {
-      for (const [key] of this.ends) {
-        const e = this.cy.getElementById("l " + key);
-        if (e.empty()) continue;
-        const bits = Math.max(...key.split("-").map((end) => by.get(end) ?? 0));
-        const text = bits >= 1000 ? bitsText(bits) : "";
-        if (e.data("label") !== text) e.data({ label: text, busy: Math.min(6, Math.log10(Math.max(1, bits / 1000))) });
+      for (const key of this.directions.keys()) {
+        const [a, b] = cableEnds(key);
+        set("l " + key, by.get(a)?.tx_bits_per_s ?? 0, by.get(b)?.tx_bits_per_s ?? 0);
+      }
+      if (!this.hosts) return;
+      for (const [key, h] of this.known.hosts) {
+        const s = by.get(place(h.at));
+        set("a " + key, s?.rx_bits_per_s ?? 0, s?.tx_bits_per_s ?? 0);
       }
     });
   }
 
   /** tree marks the links of the broadcast tree. */
   tree(ports: string[]) {
-    const on = new Set(ports);
+    this.treePorts = new Set(ports);
     this.cy.batch(() => {
-      for (const [key] of this.ends) {
+      for (const key of this.directions.keys()) {
         const e = this.cy.getElementById("l " + key);
-        const is = key.split("-").every((end) => on.has(end));
-        if (e.nonempty() && e.data("tree") !== is) e.data("tree", is);
+        const is = cableEnds(key).every((end) => this.treePorts.has(end));
+        if (e.nonempty() && Boolean(e.data("tree")) !== is) e.data("tree", is);
       }
     });
   }
 
   /** path marks the links and switches of a path; the hops' ends are places. */
   path(dpids: string[], cables: string[]) {
+    this.way = { dpids, cables };
     this.cy.batch(() => {
       this.cy.elements(".path").removeClass("path");
       for (const d of dpids) this.cy.getElementById("s " + d).addClass("path");
@@ -241,6 +355,7 @@ export class NetMap {
 
   /** mark marks what the user has chosen. */
   mark(c: Chosen) {
+    this.marked = c;
     this.cy.batch(() => {
       this.cy.elements(".chosen").removeClass("chosen");
       if (c.kind) this.cy.getElementById((c.kind === "switch" ? "s " : c.kind === "host" ? "h " : "l ") + c.id).addClass("chosen");
@@ -268,15 +383,10 @@ export class NetMap {
   }
 }
 
-const other = (key: string, end: string) => (key.startsWith(end + "-") ? key.slice(end.length + 1) : key.slice(0, key.length - end.length - 1));
+const dpidOf = (end: string) => end.slice(0, end.indexOf(":"));
 
-/** bitsText writes a rate for people. */
-export function bitsText(bits: number): string {
-  for (const [unit, of] of [["Gb/s", 1e9], ["Mb/s", 1e6], ["kb/s", 1e3]] as const) {
-    if (bits >= of) return `${(bits / of).toPrecision(3)} ${unit}`;
-  }
-  return `${Math.round(bits)} b/s`;
-}
+/** pairOf names the two switches that a cable joins. */
+const pairOf = (cable: string) => cableEnds(cable).map(dpidOf).sort().join(" ");
 
 function readPlaces(): Array<[string, Point]> {
   try {
@@ -287,28 +397,8 @@ function readPlaces(): Array<[string, Point]> {
 }
 function writePlaces(places: Map<string, Point>) {
   try {
-    sessionStorage.setItem(stored, JSON.stringify([...places].slice(0, 5000)));
+    sessionStorage.setItem(stored, JSON.stringify([...places].slice(0, placesMost)));
   } catch {
     // No room: positions are arranged anew after a reload.
   }
-}
-
-function style(): cytoscape.StylesheetJson {
-  const of = getComputedStyle(document.documentElement);
-  const c = (name: string) => of.getPropertyValue("--" + name).trim();
-  return [
-    { selector: "node", style: { "background-color": c("accent"), label: "data(label)", color: c("text"), "font-size": 11, "text-valign": "bottom", "text-margin-y": 3, "min-zoomed-font-size": 7, width: 26, height: 26 } },
-    { selector: "node[kind = 'host']", style: { shape: "round-rectangle", "background-color": c("good"), width: 16, height: 16, "font-size": 9 } },
-    { selector: "node[state = 'gone']", style: { "background-color": c("bad"), "background-opacity": 0.5 } },
-    { selector: "edge", style: { width: 2, "line-color": c("dim"), "curve-style": "haystack", "haystack-radius": 0.3 } },
-    { selector: "edge[label]", style: { label: "data(label)", "font-size": 9, color: c("text"), "min-zoomed-font-size": 8 } },
-    { selector: "edge[busy > 0]", style: { width: "mapData(busy, 0, 6, 2, 9)" as unknown as number } },
-    { selector: "edge[?tree]", style: { "line-color": c("accent") } },
-    { selector: "edge[state = 'access']", style: { width: 1, "line-style": "dotted" } },
-    { selector: "edge[state = 'gone'], edge[state = 'one_way']", style: { "line-color": c("bad"), "line-style": "dashed" } },
-    { selector: "edge[state = 'waiting'], edge[state = 'held'], edge[state = 'dampened']", style: { "line-color": c("warn"), "line-style": "dashed" } },
-    { selector: ".path", style: { "line-color": c("warn"), "background-color": c("warn"), width: 6 } },
-    { selector: "node.path", style: { width: 30 } },
-    { selector: ".chosen", style: { "overlay-color": c("accent"), "overlay-opacity": 0.35, "overlay-padding": 6 } },
-  ];
 }

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 
-import { apply, empty, hostNames, prune } from "../api/known";
+import { apply, cableText, empty, hostNames, prune } from "../api/known";
+import type { LabDetails } from "../api/types.gen";
 import { stepRates } from "./counters";
 import { actionsText, entryKey, ownersText, perSecond } from "./entry";
 import { fits, searchText } from "./flowsearch";
-import { find, labLinkOf } from "./lablink";
+import { find, isHere, labLinkOf, labsHere } from "./lablink";
 import { request } from "./packet";
 import { cablesOf, dpidsOf, Reroute } from "./reroute";
 import { ago, bitsText } from "./units";
@@ -128,25 +129,53 @@ test("a trace crosses the cables between its hops", () => {
   expect(cablesOf(steps)).toEqual([`${s1}:4-${s2}:3`]);
 });
 
+test("a reroute says how long it took, by the controller's clock and by the page's", () => {
+  const r = new Reroute();
+  const event = (subject: string, ms: number, e: object) => ({ subject, time: new Date(1e12 + ms).toISOString(), event: e as Record<string, unknown> });
+  const down = (ms: number) => event("discovery.LinkChanged", ms, { removed: true });
+  const moved = (ms: number, took_us: string, change = "rerouted") => event("forwarding.RouteChanged", ms, { change, took_us });
+  expect(r.seen(moved(0, "9", "added"), 1)).toBe("");
+  expect(r.seen(down(100), 1)).toBe(""); // cut elsewhere: what follows says more
+  expect(r.seen(moved(104, "2500"), 1)).toBe("1 route moved within 4 ms of the link's end; the slowest took the controller 2.5 ms, from the event to its last entry.");
+  expect(r.seen(down(105), 1)).toBe(""); // its other direction
+  expect(r.seen(moved(109, "1500"), 1)).toContain("2 routes moved within 9 ms");
+  r.cut(50_000);
+  expect(r.seen(down(200), 50_020)).toBe("The link is down; no route has moved. This page saw it 20 ms after the cut was asked for.");
+  const text = r.seen(moved(207, "3100"), 50_031);
+  expect(text).toContain("1 route moved within 7 ms of the link's end; the slowest took the controller 3.1 ms");
+  expect(text).toContain("31 ms after the cut");
+  expect(r.seen(moved(208, "0", "failed"), 50_031)).toContain("1 route moved, 1 could not be");
+  expect(r.seen(moved(9_000, "700"), 90_000)).toBe("1 route moved; the slowest took the controller 0.7 ms, from the event to its last entry.");
+});
+
 test("a link of another controller's lab is not taken for one of this network", async () => {
   const links = [{ link: "s1:1-s2:2", a: "s1", a_port: 1, b: "s2", b_port: 2, state: "up" }];
   const nodes = [{ name: "s1", dpid: s1, control: "connected" }, { name: "s2", dpid: s2, control: "connected" }];
-  const labs: Record<string, object> = {
+  const labs: Record<string, LabDetails> = {
     demo: { name: "demo", graph: { links, nodes: [...nodes, { name: "s3", dpid: "0000000000000003", control: "connected" }] } },
     mine: { name: "mine", graph: { links, nodes } },
   };
   const get = async <T>(path: string) => (path === "v1/switches" ? { switches: [s1, s2].map((dpid) => ({ dpid, connected: true })) } : (labs[path.split("/")[3]] ?? { labs: Object.keys(labs).map((name) => ({ name })) })) as T;
-  expect((await labLinkOf(get, `${s1}:1-${s2}:2`))?.lab).toBe("mine");
+  const cable = `${s1}:1-${s2}:2`;
+  expect(cableText(cable)).toBe("1:1 – 2:2");
+  expect(labLinkOf(await labsHere(get), cable)?.lab).toBe("mine");
   labs.same = { name: "same", graph: { links, nodes } };
-  await expect(labLinkOf(get, `${s1}:1-${s2}:2`)).rejects.toThrow("labs mine and same both have this link");
+  const here = await labsHere(get);
+  expect(() => labLinkOf(here, cable)).toThrow("labs mine and same both have this link");
 });
 
-test("a reroute says how long it took", () => {
-  const r = new Reroute();
-  r.cut(1000);
-  expect(r.seen("discovery.LinkChanged", { removed: true }, 1020)).toBe("");
-  expect(r.seen("forwarding.RouteChanged", { change: "added", took_us: "9" }, 1021)).toBe("");
-  const text = r.seen("forwarding.RouteChanged", { change: "rerouted", took_us: "2500" }, 1040);
-  expect(text).toContain("2.5 ms");
-  expect(text).toContain("40 ms after the cut");
+test("a lab whose switches are connected to another controller, or to none, is not the network", () => {
+  const lab = (name: string, control: string, controller: string): LabDetails => ({
+    name,
+    graph: {
+      links: [{ link: "s1:1-s2:2", a: "s1", a_port: 1, b: "s2", b_port: 2 }],
+      nodes: [s1, s2].map((dpid, i) => ({ name: `s${i + 1}`, dpid, control, sessions: [{ controller, connected: control === "connected" }] })),
+    },
+  });
+  const switches = new Map([s1, s2].map((dpid) => [dpid, { dpid, connected: true, local: "127.0.0.1:6653" }]));
+  const labs = [lab("mine", "connected", "tcp:controller.example:6653"), lab("theirs", "connected", "tcp:127.0.0.1:7653"), lab("left", "disconnected", "tcp:127.0.0.1:6653")];
+  expect(labs.map((l) => isHere(l, switches))).toEqual([true, false, true]);
+  expect(labLinkOf(labs.filter((l) => isHere(l, switches)), `${s1}:1-${s2}:2`)?.lab).toBe("mine");
+  expect(isHere(lab("six", "connected", "tcp:[::1]:6653"), switches)).toBe(true);
+  expect(isHere(lab("relayed", "connected", "unix:/run/x"), switches)).toBe(true); // it cannot be told
 });

@@ -2,9 +2,9 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -32,12 +32,23 @@ type IperfResult struct {
 	LostPercent float64 `json:"lost_percent"` // UDP
 }
 
+// Hosts is a lab whose hosts commands run in, wherever they are.
+type Hosts interface {
+	Host(name string) (Host, error)
+	StartAt(node string, cmd *exec.Cmd) error
+}
+
 // Iperf measures the throughput from one host to another with iperf3.
 func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (IperfResult, error) {
-	r := IperfResult{From: from, To: to, Protocol: "TCP"}
 	if err := needTools("iperf3"); err != nil {
-		return r, err
+		return IperfResult{}, err
 	}
+	return Iperf(ctx, l, from, to, opt)
+}
+
+// Iperf measures the throughput from one host to another with iperf3, which their machines must have.
+func Iperf(ctx context.Context, l Hosts, from, to string, opt IperfOptions) (IperfResult, error) {
+	r := IperfResult{From: from, To: to, Protocol: "TCP"}
 	dst, err := l.Host(to)
 	if err != nil {
 		return r, err
@@ -56,13 +67,13 @@ func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (Ipe
 	if opt.Duration == 0 {
 		seconds = 5
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds+20)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds+40)*time.Second)
 	defer cancel()
-	server, err := l.startIperfServer(ctx, to)
+	end, err := startIperfServer(ctx, l, to)
 	if err != nil {
 		return r, err
 	}
-	defer func() { cancel(); _ = server.Wait() }()
+	defer end()
 	args := []string{"iperf3", "-c", addr.String(), "-t", fmt.Sprint(seconds), "-P", fmt.Sprint(max(opt.Streams, 1)),
 		"--connect-timeout", "5000", "-J"}
 	if opt.UDP > 0 {
@@ -71,10 +82,10 @@ func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (Ipe
 	} else {
 		args = append(args, "-C", "cubic")
 	}
-	var out bytes.Buffer
+	var out, said bytes.Buffer
 	client := exec.CommandContext(ctx, args[0], args[1:]...)
-	client.Stdout = &out
-	if err := l.StartCmd(from, client); err != nil {
+	client.Stdout, client.Stderr, client.WaitDelay = &out, &said, lastWords
+	if err := l.StartAt(from, client); err != nil {
 		return r, err
 	}
 	werr := client.Wait()
@@ -87,7 +98,7 @@ func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (Ipe
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return r, fmt.Errorf("iperf3 from %s to %s: %w", from, to, errors.Join(werr, err))
+		return r, fmt.Errorf("iperf3 from %s to %s: %w: %s", from, to, cmp.Or(werr, err), lastLine(said.String()))
 	}
 	if report.Error != "" {
 		return r, fmt.Errorf("iperf3 from %s to %s: %s", from, to, strings.TrimSpace(report.Error))
@@ -111,23 +122,34 @@ type iperfSum struct {
 	LostPercent float64 `json:"lost_percent"`
 }
 
-// startIperfServer starts a server for one measurement and returns once it listens.
-func (l *Lab) startIperfServer(ctx context.Context, host string) (*exec.Cmd, error) {
+// listenTime is how long a server may take to listen, on another machine, too.
+const listenTime = 20 * time.Second
+
+// startIperfServer starts a server for one measurement and returns once it listens, with
+// what ends it.
+func startIperfServer(ctx context.Context, l Hosts, host string) (end func(), err error) {
 	ready := &signalWriter{want: "listening", seen: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
 	server := exec.CommandContext(ctx, "iperf3", "-s", "-1", "--forceflush")
-	server.Stdout, server.Stderr = ready, ready
-	if err := l.StartCmd(host, server); err != nil {
+	server.Stdout, server.Stderr, server.WaitDelay = ready, ready, lastWords
+	if err := l.StartAt(host, server); err != nil {
+		cancel()
 		return nil, err
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // it is killed
+	}()
+	end = func() { cancel(); <-ended }
 	select {
 	case <-ready.seen:
-		return server, nil
-	case <-time.After(5 * time.Second):
-	case <-ctx.Done():
+		return end, nil
+	case <-time.After(listenTime):
+	case <-ended:
 	}
-	_ = server.Process.Kill()
-	_ = server.Wait()
-	return nil, fmt.Errorf("iperf3 on %s does not listen: %s", host, ready.text.String())
+	end()
+	return nil, fmt.Errorf("iperf3 on %s does not listen: %s", host, strings.TrimSpace(ready.text.String()))
 }
 
 // signalWriter closes seen once want has been written to it.

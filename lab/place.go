@@ -21,6 +21,18 @@ type Place struct {
 // PlaceOf returns where a host or switch runs.
 func (l *Lab) PlaceOf(node string) (Place, error) { return l.state.placeOf(node) }
 
+// NodeNames returns the names of the nodes: switches first, each in the order of the lab file.
+func (l *Lab) NodeNames() []string {
+	var names []string
+	for _, s := range l.state.Topology.Switches {
+		names = append(names, s.Name)
+	}
+	for _, h := range l.state.Topology.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
 // CheckNode returns an error unless the lab has a host or switch of that name.
 func (l *Lab) CheckNode(node string) error {
 	_, err := l.PlaceOf(node)

@@ -194,7 +194,11 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.I
 	if u := req.GetUdpMbit(); u != 0 && !(u >= 0.008 && u <= 1e5) {
 		return nil, api.Errorf(codes.InvalidArgument, "udp_mbit: %v; allowed: 0 (TCP), or 0.008 to 100000", u)
 	}
-	l, release, err := s.measure(req.GetLab())
+	l, err := s.running(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.measures.take()
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,11 @@ import (
 type running interface {
 	// CheckNode returns an error unless the lab has a node.
 	CheckNode(node string) error
+	// NodeNames returns the names of the nodes, in the order of the lab's graph.
+	NodeNames() []string
+	// Samples returns what the nodes use of each machine.
+	Samples(ctx context.Context) ([]lab.Sample, error)
+	Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error)
 	// Where says on which machine a node is; empty: this one.
 	Where(node string) string
 	// Text is the text of the lab's file.

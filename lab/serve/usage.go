@@ -1,13 +1,11 @@
 package serve
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
@@ -16,49 +14,46 @@ import (
 const (
 	leastSample = 250 * time.Millisecond // over which processor time is looked at
 	mostSample  = 15 * time.Second       // older samples are not compared with
-	maxSampled  = 64                     // labs of which a sample is remembered
+	maxSampled  = 64                     // labs of which samples are remembered
 )
 
-// sample is what a lab's namespaces used at a time.
-type sample struct {
-	at  time.Time
-	use map[string]lab.Usage
-}
-
-// usages are the last samples, by the labs' names.
+// usages are the last samples of the labs' machines, by the labs' names.
 type usages struct {
 	mu   sync.Mutex // guards last
-	last map[string]sample
+	last map[string][]lab.Sample
 }
 
-// before returns the last sample of a lab, if it can be compared with now.
-func (u *usages) before(name string, now time.Time) (sample, bool) {
+// before returns the last samples of a lab, if they can be compared with now.
+func (u *usages) before(name string, now time.Time) ([]lab.Sample, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s, ok := u.last[name]
-	age := now.Sub(s.at)
-	return s, ok && age >= leastSample && age <= mostSample
+	if !ok {
+		return nil, false
+	}
+	age := now.Sub(s[0].Taken)
+	return s, age >= leastSample && age <= mostSample
 }
 
-func (u *usages) keep(name string, s sample) {
+func (u *usages) keep(name string, s []lab.Sample) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for other, o := range u.last {
-		if s.at.Sub(o.at) > mostSample {
+		if age := s[0].Taken.Sub(o[0].Taken).Abs(); age > mostSample {
 			delete(u.last, other)
 		}
 	}
 	if u.last == nil {
-		u.last = map[string]sample{}
+		u.last = map[string][]lab.Sample{}
 	}
 	if len(u.last) < maxSampled {
 		u.last[name] = s
 	}
 }
 
-// GetLabUsage says what the nodes of a lab use of the machine (api.LabServer).
+// GetLabUsage says what the nodes of a lab use of their machines (api.LabServer).
 func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (*api.LabUsage, error) {
-	l, err := open(req.GetLab())
+	l, err := s.running(req.GetLab())
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +62,10 @@ func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (
 		return nil, err
 	}
 	defer release()
-	take := func() (sample, error) {
-		use, err := l.Usage()
-		return sample{time.Now(), use}, err
-	}
-	was, ok := s.usages.before(l.Name(), time.Now())
+	was, ok := s.usages.before(req.GetLab(), time.Now())
 	if !ok {
-		if was, err = take(); err != nil {
-			return nil, err
+		if was, err = l.Samples(ctx); err != nil {
+			return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
 		}
 		select {
 		case <-time.After(leastSample):
@@ -82,43 +73,47 @@ func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (
 			return nil, ctx.Err()
 		}
 	}
-	is, err := take()
+	is, err := l.Samples(ctx)
 	if err != nil {
-		return nil, err
+		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
 	}
-	s.usages.keep(l.Name(), is)
-	resp := &api.LabUsage{Processors: uint32(runtime.NumCPU()), Memory: memory(), Seconds: is.at.Sub(was.at).Seconds()}
-	of := func(node, ns string) *api.LabNodeUsage {
-		u := is.use[ns]
-		return &api.LabNodeUsage{
-			Node: node, Processes: uint32(u.Processes), Memory: u.Memory, CpuSeconds: u.CPU.Seconds(),
-			CpuPercent: max(0, 100*(u.CPU-was.use[ns].CPU).Seconds()/resp.Seconds), // less where processes have ended
-		}
-	}
-	for _, node := range nodesOf(l.Topology()) {
-		place, err := l.PlaceOf(node)
-		if err != nil {
-			return nil, err
-		}
-		if place.Own {
-			resp.Nodes = append(resp.Nodes, of(node, place.Namespace))
-		}
-	}
-	resp.Shared = of("", l.SwitchNetns())
-	return resp, nil
+	s.usages.keep(req.GetLab(), is)
+	return usageBetween(was, is, l.NodeNames()), nil
 }
 
-// memory returns the machine's memory in octets, 0 if it is not told.
-func memory() uint64 {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
+// usageBetween is what nodes use of their machines between two samples of each.
+func usageBetween(was, is []lab.Sample, nodes []string) *api.LabUsage {
+	resp := &api.LabUsage{}
+	all := map[string]*api.LabNodeUsage{}
+	shared := &api.LabNodeUsage{}
+	for i, now := range is {
+		resp.Processors += uint32(now.Processors)
+		resp.Memory += now.Memory
+		before := lab.Sample{Taken: now.Taken}
+		if len(was) == len(is) {
+			before = was[i]
+		}
+		seconds := now.Taken.Sub(before.Taken).Seconds()
+		resp.Seconds = max(resp.Seconds, seconds)
+		add := func(to *api.LabNodeUsage, u, old lab.Usage) {
+			to.Processes += uint32(u.Processes)
+			to.Memory += u.Memory
+			to.CpuSeconds += u.CPU.Seconds()
+			if seconds > 0 {
+				to.CpuPercent += max(0, 100*(u.CPU-old.CPU).Seconds()/seconds) // less where processes have ended
+			}
+		}
+		for node, u := range now.Nodes {
+			all[node] = &api.LabNodeUsage{Node: node}
+			add(all[node], u, before.Nodes[node])
+		}
+		add(shared, now.Shared, before.Shared)
 	}
-	for line := range bytes.Lines(b) {
-		if f := bytes.Fields(line); len(f) >= 2 && string(f[0]) == "MemTotal:" {
-			kB, _ := strconv.ParseUint(string(f[1]), 10, 54)
-			return kB << 10
+	for _, node := range nodes {
+		if u := all[node]; u != nil {
+			resp.Nodes = append(resp.Nodes, u)
 		}
 	}
-	return 0
+	resp.Shared = shared
+	return resp
 }

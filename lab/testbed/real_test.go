@@ -102,8 +102,9 @@ func TestMachines(t *testing.T) {
 		t.Error(out)
 	}
 	s.lab(0, "link", "s1", "s2", "set", "--loss", "0%")
-	if _, said := s.lab(1, "iperf", "h1", "h2"); !strings.Contains(said, "on machine m1") {
-		t.Error(said)
+	var iperf lab.IperfResult
+	if s.labJSON(&iperf, "iperf", "h2", "h1", "-t", "1s"); iperf.Mbit <= 0 {
+		t.Errorf("%+v", iperf)
 	}
 	for _, args := range [][]string{{"apply", file}, {"show"}, {"traffic", "h1", "h2"}} {
 		if _, said := s.lab(1, args...); !strings.Contains(said, "on several machines") {

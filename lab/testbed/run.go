@@ -19,6 +19,38 @@ func (l *Lab) CheckNode(node string) error {
 	return err
 }
 
+// NodeNames returns the names of the nodes: switches first, each in the order of the lab file.
+func (l *Lab) NodeNames() []string {
+	var names []string
+	for _, p := range l.Mapping.Nodes {
+		names = append(names, p.Node)
+	}
+	return names
+}
+
+// Host returns a host.
+func (l *Lab) Host(name string) (lab.Host, error) {
+	if h, ok := l.Topology.HostByName(name); ok {
+		return *h, nil
+	}
+	return lab.Host{}, fmt.Errorf("lab %s has no host %q", l.Name, name)
+}
+
+// Samples returns what the nodes use now of each machine that has any.
+func (l *Lab) Samples(ctx context.Context) ([]lab.Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	all := make([]lab.Sample, len(l.Machines.List))
+	return all, l.each(func(at int, k *Machine) error {
+		return l.ask(ctx, k, &all[at], nil, "usage", "--name", PartName(l.Name, k.Name))
+	})
+}
+
+// Iperf measures the throughput from one host to another with iperf3, which their machines must have.
+func (l *Lab) Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error) {
+	return lab.Iperf(ctx, l, from, to, opt)
+}
+
 // Where says on which machine a node is, such as "machine m2".
 func (l *Lab) Where(node string) string { return "machine " + l.Mapping.MachineOf(node) }
 

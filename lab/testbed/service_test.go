@@ -56,18 +56,77 @@ func TestService(t *testing.T) {
 	s.setUp(ask, name)
 	s.consoles(ask, name)
 	s.captures(ask, name)
-	if said := ask("labs/"+name+"/links:set", map[string]any{"link": "s1 s2", "down": true}, nil); !strings.Contains(said, `"down"`) {
-		t.Error(said)
-	}
-	if said := ask("labs/"+name+"/iperf", map[string]string{"from": "h1", "to": "h2"}, nil); !strings.Contains(said, "on several machines") {
-		t.Error(said)
-	}
+	s.measures(ask, name)
 	s.killed(ask, service, name)
 	s.lab(0, "down", name)
 	for _, k := range []string{"m1", "m2"} {
 		s.nothing(s.servers[k].Process.Pid)
 	}
 	s.nothing(s.hub)
+}
+
+// measures measures over the link between the machines what it is set to.
+func (s *site) measures(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	set := func(what string, value any) {
+		s.t.Helper()
+		var is struct{ A string }
+		if said := ask("labs/"+name+"/links:set", map[string]any{"link": "s1 s2", what: value}, &is); is.A == "" {
+			s.t.Fatal(said)
+		}
+	}
+	var iperf struct {
+		ReceivedMbit float64 `json:"received_mbit"`
+	}
+	set("rate_mbit", 20)
+	for _, pair := range [][2]string{{"h1", "h2"}, {"h2", "h1"}} {
+		said := ask("labs/"+name+"/iperf", map[string]any{"from": pair[0], "to": pair[1], "seconds": 1}, &iperf)
+		if iperf.ReceivedMbit <= 0 || iperf.ReceivedMbit > 40 {
+			s.t.Errorf("at 20 Mbit/s: %s", said)
+		}
+	}
+	if said := ask("labs/"+name+"/iperf", map[string]any{"from": "h1", "to": "h9"}, nil); !strings.Contains(said, "no host") {
+		s.t.Error(said)
+	}
+	set("rate_mbit", 0)
+	var ping struct {
+		Received int
+		MinMs    float64 `json:"min_ms"`
+	}
+	set("delay_ms", 30)
+	if said := ask("labs/"+name+"/ping", map[string]any{"from": "h2", "to": "h1"}, &ping); ping.MinMs < 60 {
+		s.t.Errorf("after 30 ms each way: %s", said)
+	}
+	set("delay_ms", 0)
+	for _, what := range []string{"silent", "down"} {
+		set(what, true)
+		if said := ask("labs/"+name+"/ping", map[string]any{"from": "h1", "to": "h2", "count": 1}, &ping); ping.Received > 0 {
+			s.t.Errorf("%s: %s", what, said)
+		}
+		set(what, false)
+	}
+	set("loss_percent", 100)
+	if said := ask("labs/"+name+"/ping", map[string]any{"from": "h1", "to": "h2", "count": 1}, &ping); ping.Received > 0 {
+		s.t.Errorf("at a loss of 100 %%: %s", said)
+	}
+	set("loss_percent", 0)
+
+	var use struct {
+		Processors int
+		Memory     string
+		Nodes      []struct {
+			Node      string
+			Processes int
+		}
+		Shared struct {
+			Processes  int
+			CPUSeconds float64 `json:"cpu_seconds"`
+		}
+	}
+	said := ask("labs/"+name+"/usage", nil, &use)
+	if len(use.Nodes) != 4 || use.Nodes[1].Node != "h2" || use.Shared.Processes != 4 || use.Shared.CPUSeconds <= 0 || use.Processors == 0 || use.Memory == "" {
+		s.t.Error(said)
+	}
 }
 
 // setUp has the service set the nodes of the lab up, over ssh.

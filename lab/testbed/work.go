@@ -237,19 +237,3 @@ func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) (
 	}
 	return results, nil
 }
-
-// Together returns a node of two that are on one machine; the error says that they are not.
-func (l *Lab) Together(a, b string) (string, error) {
-	one, err := l.machine(a)
-	if err != nil {
-		return "", err
-	}
-	two, err := l.machine(b)
-	if err != nil {
-		return "", err
-	}
-	if one.Name != two.Name {
-		return "", fmt.Errorf("%s is on machine %s and %s on machine %s: this works within a machine only; run programs of your own there with `weft lab exec`", a, one.Name, b, two.Name)
-	}
-	return a, nil
-}

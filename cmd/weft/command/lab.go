@@ -32,7 +32,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab exec h1 -- tcpdump -ni eth0
   weft lab down ring-10`,
 	}
-	cmd.AddCommand(labUpCommand(), labApplyCommand(), labMapCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labAttendCommand(), labCaptureCommand(), labSetupCommand(), labPingCommand(),
+	cmd.AddCommand(labUpCommand(), labApplyCommand(), labMapCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labAttendCommand(), labCaptureCommand(), labUsageCommand(), labSetupCommand(), labPingCommand(),
 		labIperfCommand(), labTrafficCommand(), labLinkCommand(), labGraphCommand(), labServeCommand(), labKeeperCommand())
 	return cmd
 }

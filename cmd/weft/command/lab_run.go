@@ -201,19 +201,16 @@ iperf3): TCP with CUBIC, or UDP.`,
 			if err != nil {
 				return err
 			}
+			iperf := l.Iperf
 			if far != nil {
-				at, err := far.Together(args[0], args[1])
-				if err != nil {
-					return err
-				}
-				return far.Become(at, func(part string) []string { return labAgain(cmd, part, args) })
+				iperf = far.Iperf
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
 			progress.Doing("measuring")
-			r, err := l.Iperf(ctx, args[0], args[1], opt)
+			r, err := iperf(ctx, args[0], args[1], opt)
 			if err != nil {
 				return err
 			}

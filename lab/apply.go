@@ -126,9 +126,6 @@ func (s *state) refuse(to *Topology, d *Difference) error {
 	if d.None() {
 		return nil
 	}
-	if s.Topology.tunnels() || to.tunnels() {
-		return fmt.Errorf("a lab with tunnels cannot be changed while it is up; allowed: take the lab down and up again with the changed file (weft lab down %s)", s.Name)
-	}
 	laid := layOut(to, s)
 	laid.Weft, laid.TLS, laid.Directory = s.Weft, s.TLS, s.Directory
 	if err := laid.needRouting(); err != nil {
@@ -143,9 +140,9 @@ func (s *state) refuse(to *Topology, d *Difference) error {
 	return errors.Join(laid.checkPrograms(), laid.checkCPUs(), s.needLoss(to))
 }
 
-// needLoss reports whether what makes links lose packets is not installed and needed.
+// needLoss reports whether what makes links lose packets, and joins tunnels, is not installed and needed.
 func (s *state) needLoss(t *Topology) error {
-	lossy := slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
+	lossy := s.Topology.tunnels() || t.tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
 		slices.ContainsFunc(t.Hosts, func(h Host) bool { return h.Loss > 0 }) ||
 		slices.ContainsFunc(t.Links, func(l Link) bool { return l.Loss > 0 })
 	if !lossy {

@@ -218,7 +218,7 @@ func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 		if w.B.Host && w.B.Iface == hostIface {
 			w.B.MAC = mac
 		}
-		moved := anew[w.A.Node] || anew[w.B.Node]
+		moved := anew[w.A.Node] || anew[w.B.Node] || !sameTunnel(&wanted, there)
 		if moved {
 			w.A, w.B = wanted.A, wanted.B
 		}

@@ -58,6 +58,9 @@ func (s *state) removeWire(ctx context.Context, w *wire) error {
 	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Remove: true}); err != nil {
 		return err
 	}
+	if err := removeTunnel(w); err != nil {
+		return err
+	}
 	for _, e := range w.ends() {
 		if _, err := os.Stat(netnsPath(e.Netns)); err != nil {
 			continue
@@ -112,6 +115,9 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 		if err := setVeth(s, w, false); err != nil {
 			return err
 		}
+	}
+	if err := s.makeTunnel(w); err != nil {
+		return err
 	}
 	if err := s.changePorts(ctx, w, addPort); err != nil {
 		return err

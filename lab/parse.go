@@ -34,6 +34,12 @@ func Load(path string) (*Topology, error) {
 // lab its name if the text does not.
 func Parse(file string, text []byte) (*Topology, error) { return parse(file, text, nil) }
 
+// ParseChanged is Parse for the changed file of a lab that is up: what is in both keeps its
+// numbers and addresses, unless the text gives it others.
+func ParseChanged(file string, text []byte, was *Topology) (*Topology, error) {
+	return parse(file, text, &state{Topology: was})
+}
+
 // parse is Parse; running, if not nil, is a lab whose names, numbers and
 // addresses those in both keep, unless the text gives them others.
 func parse(file string, text []byte, running *state) (*Topology, error) {

@@ -108,26 +108,64 @@ func (s *state) buildTunnels(ctx context.Context) error {
 	if !s.Topology.tunnels() {
 		return nil
 	}
-	ns, err := os.Open(netnsPath(switchNetns(s.Name)))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
 	for i := range s.Wires {
-		w := &s.Wires[i]
-		if e := w.tunnel(); e != nil {
-			if err := withHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
-				return err
-			}
-			if err := s.joinTunnel(w); err != nil {
-				return err
-			}
-		}
-		if err := ctx.Err(); err != nil {
+		if err := errors.Join(ctx.Err(), s.makeTunnel(&s.Wires[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeTunnel makes the VXLAN device of a wire that has a tunnel, and joins them.
+func (s *state) makeTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	ns, err := os.Open(netnsPath(e.Netns))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := withHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
+		return err
+	}
+	return s.joinTunnel(w)
+}
+
+// removeTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
+func removeTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	return withLinks(e.Netns, func(h *netlink.Handle) error {
+		table := tunnelTable(w)
+		if err := runNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
+			return err
+		}
+		l, err := h.LinkByName(e.vxlan())
+		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
+			return nil
+		} else if err == nil {
+			err = h.LinkDel(l)
+		}
+		if err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("remove %s of the tunnel to %s: %w", e.vxlan(), e, err)
+		}
+		return nil
+	})
+}
+
+func tunnelTable(w *wire) string { return fmt.Sprintf("weft_tunnel_%d", w.ID) }
+
+// sameTunnel reports whether two wires between the same ends have the same tunnel, or none.
+func sameTunnel(a, b *wire) bool {
+	x, y := a.tunnel(), b.tunnel()
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.String() == y.String() && *x.Tunnel == *y.Tunnel
 }
 
 func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
@@ -171,7 +209,7 @@ func (s *state) joinTunnel(w *wire) error {
 			return fmt.Errorf("set %s up: %w", e.vxlan(), err)
 		}
 		var b strings.Builder
-		table := fmt.Sprintf("weft_tunnel_%d", w.ID)
+		table := tunnelTable(w)
 		fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\ntable netdev %s {\n", table, table, table)
 		for i, pair := range [][2]string{{e.Iface, e.vxlan()}, {e.vxlan(), e.Iface}} {
 			fmt.Fprintf(&b, "chain c%d {\ntype filter hook ingress device \"%s\" priority 0; policy accept;\nfwd to \"%s\"\n}\n", i, pair[0], pair[1])

@@ -123,7 +123,7 @@ func layOut(t *Topology, was *state) *state {
 		if t.Switches[i].Kind == KindHybrid && t.OVS == OVSOwn {
 			e.Netns = hostNetns(t.Name, sw)
 		}
-		if was, ok := kept[e.String()]; ok && was.Routed == e.Routed && was.Netns == e.Netns {
+		if was, ok := kept[e.String()]; ok && was.Tunnel == nil && was.Routed == e.Routed && was.Netns == e.Netns {
 			return was
 		}
 		if e.Routed {
@@ -134,6 +134,10 @@ func layOut(t *Topology, was *state) *state {
 	}
 	near := func(sw string, port uint16, tunnel *Tunnel) end {
 		if tunnel != nil {
+			far := end{Node: sw, Port: port}
+			if was, ok := kept[far.String()]; ok && was.Tunnel != nil && *was.Tunnel == *tunnel {
+				return was
+			}
 			return s.far(sw, port, tunnel, name)
 		}
 		return switchEnd(sw, port)
@@ -182,7 +186,7 @@ func (s *state) names(used map[string]bool) (ends map[string]end, next int) {
 		w := &s.Wires[i]
 		next = max(next, w.ID+1)
 		for _, e := range w.ends() {
-			if e.bridged() {
+			if e.bridged() || e.Tunnel != nil {
 				used[e.Iface] = true
 			}
 			if !e.Host {

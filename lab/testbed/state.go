@@ -28,6 +28,10 @@ type Lab struct {
 	Programs map[string]string `json:"programs"`       // path of weft, by machine
 	File     string            `json:"file,omitempty"` // text of the lab file, if known
 
+	Changed time.Time     `json:"changed,omitzero"` // when Apply changed it last
+	Was     *lab.Topology `json:"was,omitempty"`    // of an apply that is not finished: the topology before it
+	Given   bool          `json:"given,omitempty"`  // the controllers are not those of the file
+
 	// Died says which programs of hosts ended within their first second, after Up.
 	Died []error `json:"-"`
 }

@@ -52,7 +52,7 @@ func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, e
 	if opt.Progress == nil {
 		opt.Progress = func(string, string) {}
 	}
-	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: on, Programs: map[string]string{}, File: string(t.Text())}
+	l := &Lab{Name: t.Name, Created: time.Now(), Topology: t, Mapping: is, Machines: on, Programs: map[string]string{}, File: string(t.Text()), Given: len(opt.Controllers) > 0}
 	p, err := readProgram(opt.Program)
 	if err != nil {
 		return nil, err
@@ -216,9 +216,8 @@ func (l *Lab) bringUp(ctx context.Context, k *Machine, part *lab.Topology) (died
 	if err != nil {
 		return nil, err
 	}
-	up, cancel := context.WithTimeout(context.WithoutCancel(ctx), upTime)
+	up, cancel := unhurried(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, cancel) })()
 	var is struct {
 		Name string `json:"name"`
 	}
@@ -244,9 +243,14 @@ func (l *Lab) takeDown(ctx context.Context, k *Machine) error {
 // Down takes the lab down on all machines. Where that fails it stays known, for another
 // try, unless forget says that this machine is to know it no more.
 func (l *Lab) Down(ctx context.Context, forget bool) error {
-	var mu sync.Mutex // guards left
+	lock, err := lock(l.Name)
+	if err != nil && !forget {
+		return err
+	}
+	defer lock.Close() // of nil, too
+	var mu sync.Mutex  // guards left
 	var left []Machine
-	err := l.each(func(_ int, k *Machine) error {
+	err = l.each(func(_ int, k *Machine) error {
 		err := l.takeDown(ctx, k)
 		if err != nil {
 			mu.Lock()

@@ -14,6 +14,9 @@ import (
 )
 
 // linkTime bounds what is asked of a machine about links, and the list of its labs.
+// HalfApplied is the state of a lab whose apply was not finished.
+const HalfApplied = "half applied: apply its file again"
+
 const linkTime = 30 * time.Second
 
 // Status says how the lab is, having asked its machines.
@@ -24,6 +27,10 @@ func (l *Lab) Status(ctx context.Context) lab.Status {
 	}
 	if !l.Ready {
 		s.State = "half made"
+		return s
+	}
+	if l.Was != nil {
+		s.State = HalfApplied
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, linkTime)

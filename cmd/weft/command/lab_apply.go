@@ -1,8 +1,9 @@
 package command
 
 import (
-	"cmp"
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			text, err := document.ReadFile(args[0])
+			text, err := labText(cmd, args[0])
 			if err != nil {
 				return fmt.Errorf("read lab file: %w", err)
 			}
@@ -43,14 +44,7 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 			defer stop()
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
-			d, err := lab.Apply(ctx, args[0], text, lab.ApplyOptions{Name: name, DryRun: dryRun, Progress: func(s lab.Step) {
-				if !s.Done {
-					progress.Doing(s.Item.String())
-				}
-			}})
-			if t, bad := lab.Parse(args[0], text); err != nil && bad == nil && testbed.Exists(cmp.Or(name, t.Name)) {
-				return fmt.Errorf("lab %s is on several machines, and cannot be changed: take it down, and bring it up again", cmp.Or(name, t.Name))
-			}
+			d, err := labApply(ctx, args[0], text, name, dryRun, progress.Doing)
 			if err != nil {
 				return err
 			}
@@ -62,6 +56,54 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what differs, and touch nothing")
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+// labText reads a lab file, - on standard input.
+func labText(cmd *cobra.Command, path string) ([]byte, error) {
+	if path == "-" {
+		return document.ReadFrom(cmd.InOrStdin(), "standard input")
+	}
+	return document.ReadFile(path)
+}
+
+// labApply applies a changed file to a lab, on this machine or on several.
+func labApply(ctx context.Context, file string, text []byte, name string, dryRun bool, doing func(string)) (*lab.Difference, error) {
+	if file == "-" {
+		file = "standard input"
+	}
+	if far, err := labAppliedFar(file, text, name); far != "" || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return testbed.Apply(ctx, far, file, text, testbed.ApplyOptions{DryRun: dryRun, Progress: func(machine, what string) {
+			doing("machine " + machine + ": " + what)
+		}})
+	}
+	return lab.Apply(ctx, file, text, lab.ApplyOptions{Name: name, DryRun: dryRun, Progress: func(s lab.Step) {
+		if !s.Done {
+			doing(s.Item.String())
+		}
+	}})
+}
+
+// labAppliedFar returns the name of the lab on several machines that a file is applied to; empty
+// if it is none.
+func labAppliedFar(file string, text []byte, name string) (string, error) {
+	names, err := testbed.Names()
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	if name == "" {
+		t, err := lab.Parse(file, text)
+		if err != nil {
+			return "", err
+		}
+		name = t.Name
+	}
+	if !slices.Contains(names, name) {
+		return "", nil
+	}
+	return name, nil
 }
 
 func labDifference(w *labTable, d *lab.Difference, dryRun bool) {

@@ -38,17 +38,20 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 	if req.GetLab() != "" {
 		name = req.GetLab()
 	}
-	if testbed.Exists(name) {
-		return nil, api.Errorf(codes.FailedPrecondition, "lab %s is on several machines, and cannot be changed: take it down, and bring it up again", name)
-	}
-	if err := unchanged(name, req.GetMadeFrom()); err != nil {
+	if err := s.unchanged(name, req.GetMadeFrom()); err != nil {
 		return nil, err
 	}
 	if err := s.jobs.idle(name); err != nil {
 		return nil, err
 	}
 	text := []byte(req.GetFile())
-	d, err := lab.Apply(ctx, "lab.yaml", text, lab.ApplyOptions{Name: name, DryRun: true})
+	far := testbed.Exists(name)
+	var d *lab.Difference
+	if far {
+		d, err = testbed.Apply(ctx, name, "lab.yaml", text, testbed.ApplyOptions{DryRun: true})
+	} else {
+		d, err = lab.Apply(ctx, "lab.yaml", text, lab.ApplyOptions{Name: name, DryRun: true})
+	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -78,6 +81,9 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 		touch(e.Item)
 	}
 	resp.Job, err = s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "apply", name, touched, func(ctx context.Context, j *job) error {
+		if far {
+			return s.applyFar(ctx, j, name, text, req.GetMadeFrom())
+		}
 		_, err := lab.Apply(ctx, "lab.yaml", text, lab.ApplyOptions{Name: name, MadeFrom: req.GetMadeFrom(), Progress: func(step lab.Step) {
 			if step.Done {
 				j.did(step.Name, step.Do+" "+step.String()+": done")
@@ -92,8 +98,8 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 
 // unchanged returns an error if a lab is not the one any more that a change was
 // made from; empty: it was made from whatever is there.
-func unchanged(name, madeFrom string) error {
-	l, err := open(name)
+func (s *server) unchanged(name, madeFrom string) error {
+	l, err := s.running(name)
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,11 @@ type fars struct {
 }
 
 type far struct {
-	created time.Time // of the lab that this is said of
-	asked   time.Time
-	asking  bool
-	broken  string // why, in one line
-	links   []lab.LinkStatus
+	revision string // of the lab that this is said of
+	asked    time.Time
+	asking   bool
+	broken   string // why, in one line
+	links    []lab.LinkStatus
 }
 
 // far returns the lab on several machines of a name; nil if there is none.
@@ -57,8 +57,8 @@ func (s *server) look(l *testbed.Lab) (string, []lab.LinkStatus) {
 		}
 	}
 	f := s.fars.of[l.Name]
-	if f == nil || !f.created.Equal(l.Created) {
-		f = &far{created: l.Created, links: lab.GraphOf(l.Topology).Links}
+	if f == nil || f.revision != l.Revision() {
+		f = &far{revision: l.Revision(), links: lab.GraphOf(l.Topology).Links}
 		s.fars.of[l.Name] = f
 	}
 	if l.Ready && !f.asking && time.Since(f.asked) > farAge && s.ctx.Err() == nil {
@@ -79,6 +79,8 @@ func (s *server) look(l *testbed.Lab) (string, []lab.LinkStatus) {
 	switch {
 	case !l.Ready:
 		return "half made", f.links
+	case l.Was != nil:
+		return testbed.HalfApplied, f.links
 	case f.broken != "":
 		return f.broken, f.links
 	}
@@ -126,7 +128,7 @@ func (s *server) farLabs() ([]*api.LabSummary, error) {
 func (s *server) getFar(l *testbed.Lab) *api.LabDetails {
 	state, links := s.look(l)
 	d := &api.LabDetails{
-		Name: l.Name, State: state, Created: stamp(l.Created), File: l.File, Revision: l.Created.Format(time.RFC3339Nano),
+		Name: l.Name, State: state, Created: stamp(l.Created), File: l.File, Revision: l.Revision(),
 		Graph: graphOf(lab.Graph{Topology: l.Topology, Links: links}), Controllers: l.Controllers(), Machines: machinesOf(l),
 	}
 	for _, n := range d.Graph.Nodes {
@@ -192,6 +194,14 @@ func (s *server) upFar(ctx context.Context, req *api.UpLabRequest, t *lab.Topolo
 		return nil, err
 	}
 	return &api.UpLabResponse{Job: id, Lab: t.Name}, nil
+}
+
+// applyFar makes a lab on several machines what a changed file says.
+func (s *server) applyFar(ctx context.Context, j *job, name string, text []byte, madeFrom string) error {
+	_, err := testbed.Apply(ctx, name, "lab.yaml", text, testbed.ApplyOptions{MadeFrom: madeFrom, Progress: func(machine, doing string) {
+		j.doing("machine " + machine + ": " + doing)
+	}})
+	return err
 }
 
 // at says what is done to the nodes of a machine.

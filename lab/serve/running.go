@@ -13,6 +13,8 @@ import (
 type running interface {
 	// CheckNode returns an error unless the lab has a node.
 	CheckNode(node string) error
+	// CheckRevision returns an error if the lab has another revision, which is not empty.
+	CheckRevision(madeFrom string) error
 	// NodeNames returns the names of the nodes, in the order of the lab's graph.
 	NodeNames() []string
 	// Samples returns what the nodes use of each machine.

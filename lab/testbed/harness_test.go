@@ -128,6 +128,16 @@ func (s *site) in(pid int, argv ...string) {
 	s.do(append([]string{"nsenter", "-t", fmt.Sprint(pid), "-n", "-m", "--"}, argv...)...)
 }
 
+// out runs a command in the namespaces of a process and returns what it wrote.
+func (s *site) out(pid int, argv ...string) string {
+	s.t.Helper()
+	out, err := exec.CommandContext(s.t.Context(), "nsenter", append([]string{"-t", fmt.Sprint(pid), "-n", "-m", "--"}, argv...)...).Output()
+	if err != nil {
+		s.t.Fatalf("%s: %v", strings.Join(argv, " "), err)
+	}
+	return string(out)
+}
+
 // await waits for somebody to answer at an address of the site.
 func (s *site) await(address string) {
 	s.t.Helper()

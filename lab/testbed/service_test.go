@@ -57,6 +57,7 @@ func TestService(t *testing.T) {
 	s.consoles(ask, name)
 	s.captures(ask, name)
 	s.measures(ask, name)
+	s.applies(ask, name)
 	s.killed(ask, service, name)
 	s.lab(0, "down", name)
 	for _, k := range []string{"m1", "m2"} {
@@ -125,6 +126,35 @@ func (s *site) measures(ask func(path string, body, to any) string, name string)
 	}
 	said := ask("labs/"+name+"/usage", nil, &use)
 	if len(use.Nodes) != 4 || use.Nodes[1].Node != "h2" || use.Shared.Processes != 4 || use.Shared.CPUSeconds <= 0 || use.Processors == 0 || use.Memory == "" {
+		s.t.Error(said)
+	}
+}
+
+// applies changes the lab by the service.
+func (s *site) applies(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	var was, is struct{ Revision, File string }
+	ask("labs/"+name, nil, &was)
+	file := strings.Replace(was.File, "  - {name: h1,", "  - {name: h3, switch: s2}\n  - {name: h1,", 1)
+	var d struct {
+		Added []string
+		Job   string
+	}
+	if said := ask("labs:apply", map[string]any{"lab": name, "file": file, "dry_run": true}, &d); len(d.Added) != 1 || d.Added[0] != "host h3" || d.Job != "" {
+		s.t.Error(said)
+	}
+	if said := ask("labs:apply", map[string]any{"lab": name, "file": file, "made_from": "another"}, nil); !strings.Contains(said, "changed meanwhile") {
+		s.t.Error(said)
+	}
+	ask("labs:apply", map[string]any{"lab": name, "file": file, "made_from": was.Revision}, &d)
+	if job := jobDone(ask, d.Job); !job.Done || job.Error != "" {
+		s.t.Fatalf("%+v", job)
+	}
+	if ask("labs/"+name, nil, &is); is.Revision == was.Revision || is.File != file {
+		s.t.Errorf("%+v", is)
+	}
+	var ping struct{ Received int }
+	if said := ask("labs/"+name+"/ping", map[string]string{"from": "h1", "to": "h3"}, &ping); ping.Received == 0 {
 		s.t.Error(said)
 	}
 }

@@ -112,6 +112,10 @@ export function octets(path: string, signal: AbortSignal): Promise<ReadableStrea
   return send("GET", path, undefined, (r) => r.body!, signal);
 }
 
+/** text reads a path as text. */
+export function text(path: string, signal?: AbortSignal): Promise<string> {
+  return send("GET", path, undefined, (r) => r.text(), signal);
+}
 
 /** doubtful returns what an error of a change says: one that was not answered may have been made. */
 export function doubtful(err: unknown): string {

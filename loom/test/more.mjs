@@ -55,7 +55,7 @@ export const more = [
     },
   },
   {
-    name: "a service is moved to another worker, and no packet is shed",
+    name: "a service is moved to another worker, and no packet is lost",
     async run(rig) {
       const page = await open(rig, "#/services");
       const service = page.locator('[data-service="paths"]');
@@ -65,7 +65,8 @@ export const more = [
       await changes.waitFor();
       await page.getByTestId("costs").getByText("call", { exact: true }).first().waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByText(/Packets shed meanwhile: 0\b/).waitFor({ timeout: 60000 });
+      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor({ timeout: 60000 });
+      await page.getByText(/Packets lost: 0\b/).waitFor();
       const plan = await rig.get("/v1/plan");
       expect(/services: *\[(paths, *forwarding|forwarding, *paths)\]/.test(plan.text), `the plan in force: ${plan.text}`);
       await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);

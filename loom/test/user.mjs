@@ -100,7 +100,8 @@ export const user = [
       await page.getByLabel("Move paths to").selectOption("stats");
       await page.getByTestId("changes").waitFor();
       await click("Apply");
-      await page.getByText(/Packets shed meanwhile: 0\b/).waitFor({ timeout: 60000 });
+      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor({ timeout: 60000 });
+      await page.getByText(/Packets lost: 0\b/).waitFor();
       expect(/services: *\[(paths, *stats|stats, *paths)\]/.test((await rig.get("/v1/plan")).text), "paths is not beside stats");
       await click("Lab", "link");
       await ping(40);

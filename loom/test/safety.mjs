@@ -130,4 +130,28 @@ export const safety = [
       await page.getByText("<img src=x").first().waitFor();
     },
   },
+  {
+    name: "addresses that no page has written show the page, and what is wrong with them",
+    async run(rig) {
+      const page = await open(rig, "");
+      const own = "0000000000000001:1";
+      for (const hash of [
+        ...["tab=nonsense", "tab=&hosts=x&tree=x", `link=${own}-${own}`, "link=x", "host=x", "switch=%00", "switch=1&part=x&owner=x", "%E0%A4%A=1"].map((q) => `#/network?${q}`),
+        ...["from=x&to=y&as=z&port=-1&way=x&watch=1", "from=10.0.0.1&to=10.0.0.1&as=tcp&port=1e9"].map((q) => `#/network?tab=path&${q}`),
+        ...["tab=events&span=a-b&kinds=x", "tab=events&span=9-1&q=[(", "tab=flows&find=[(*", "tab=links&q=[(&q.by=-x"].map((q) => `#/network?${q}`),
+        ...["tab=x&log=../..", "do=transport.ws_transport.ws&since=x", "do=move.a.b.c_move.a.b.c_replicas.x.1e9_link.*.*.x_link.*.*.y_x.y.z", "service=x&messages=x&packets=x"].map((q) => `#/services?${q}`),
+      ]) {
+        await page.goto("about:blank");
+        await page.goto(rig.origin + "/" + hash);
+        await page.getByRole("tablist").first().waitFor();
+        await sleep(400);
+        expect(page.faults.length === 0, `${hash}: ${page.faults[0]}`);
+      }
+      await page.getByRole("tab", { name: "Processes" }).click(); // the page goes on
+      await page.getByRole("table", { name: "Processes" }).waitFor();
+      await page.goto(rig.origin + "/#/services?do=move.a.b.c");
+      await page.getByTestId("edits").getByText("cannot be made").waitFor();
+      await page.getByRole("button", { name: "Take back: a from b to c" }).click();
+    },
+  },
 ];

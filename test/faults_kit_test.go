@@ -33,7 +33,7 @@ import (
 // TestFaults has controllers of several processes suffer, under 2,000
 // packet-ins a second and beside real switches whose established flows must
 // not notice. The programs under test are built once and are real processes.
-// Each fault but clock is seen over one transport and each transport under a fault;
+// Each fault that needs no other build is seen over one transport, and each transport under a fault;
 // everyPair has every fault over every transport.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -46,9 +46,9 @@ func TestFaults(t *testing.T) {
 		{"stopped", "ws", f.stopped},
 		{"supervisor", "shm", f.supervisorKilled},
 		{"external", "nats", f.externalRestarted},
-		{"partition", "grpc", f.partitioned},
-		{"previous", "rest", f.previousBuild},
-		{"clock", "", f.clockOff}, // the program and all below it are built anew
+		{"partition", "rest", f.partitioned},
+		{"previous", "", f.previousBuild}, // the program of an earlier commit is built
+		{"clock", "", f.clockOff},         // the program and all below it are built anew
 	} {
 		for _, transport := range plan.Transports() {
 			if transport == plan.SHM && slices.Contains([]string{"partition", "previous", "clock"}, fault.name) {

@@ -18,9 +18,12 @@ const leastBits = 1000; // a second, that a link has a label for
 const placesMost = 5000; // that are kept
 const stored = "loom.places";
 
+const longest = 24; // characters of a name on the map
+
 /** labelOf returns what people call a switch, with its number, and the role of the controller unless it is master. */
 export function labelOf(s: Switch): string {
-  const name = nameOf(s);
+  const all = [...nameOf(s)];
+  const name = all.length > longest ? all.slice(0, longest).join("") + "…" : all.join("");
   const label = name ? `${name} (${short(s.dpid)})` : short(s.dpid);
   return s.connected && s.role && s.role !== "master" ? `${label}\n${s.role}` : label;
 }

@@ -6,6 +6,7 @@ import { stepRates } from "./counters";
 import { actionsText, entryKey, ownersText, perSecond } from "./entry";
 import { fits, searchText } from "./flowsearch";
 import { find, isHere, labLinkOf, labsHere } from "./lablink";
+import { labelOf } from "./netmap";
 import { request } from "./packet";
 import { cablesOf, dpidsOf, Reroute } from "./reroute";
 import { ago, bitsText } from "./units";
@@ -178,4 +179,10 @@ test("a lab whose switches are connected to another controller, or to none, is n
   expect(labLinkOf(labs.filter((l) => isHere(l, switches)), `${s1}:1-${s2}:2`)?.lab).toBe("mine");
   expect(isHere(lab("six", "connected", "tcp:[::1]:6653"), switches)).toBe(true);
   expect(isHere(lab("relayed", "connected", "unix:/run/x"), switches)).toBe(true); // it cannot be told
+});
+
+test("a label of the map has a name's beginning, and the role unless it is master", () => {
+  expect(labelOf({ dpid: s1, connected: true, role: "master", description: "None" })).toBe("1");
+  expect(labelOf({ dpid: s1, connected: true, role: "slave", description: "core" })).toBe("core (1)\nslave");
+  expect(labelOf({ dpid: s1, description: "😀".repeat(256) })).toBe(`${"😀".repeat(24)}… (1)`);
 });

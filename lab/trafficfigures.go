@@ -38,6 +38,10 @@ type TrafficResult struct {
 	SourceCPU Figure `json:"source_us"`
 	SinkCPU   Figure `json:"sink_us"`
 
+	// ClockError is by how much the times may be wrong where source and sink are on two machines: what
+	// is not known of their clocks.
+	ClockError Figure `json:"clock_error_ms"`
+
 	Unstamped int `json:"unstamped"` // packets without both of the kernel's times, which do not count in delays
 }
 

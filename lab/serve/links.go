@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
@@ -234,36 +233,39 @@ func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficReques
 	case total > most:
 		return nil, api.Errorf(codes.InvalidArgument, "%.0f packets; allowed: at most %d: ask for lower rates, or less time", total, most)
 	}
-	l, release, err := s.measure(req.GetLab())
+	l, err := s.running(req.GetLab())
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.measures.take()
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	resp := &api.RunLabTrafficResponse{Flows: make([]*api.LabFlowResult, len(req.GetFlows()))}
-	var g errgroup.Group
+	var flows []lab.Flow
 	for i, f := range req.GetFlows() {
-		port := firstPort + sinks[f.GetTo()]
+		o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: time.Duration(seconds) * time.Second, Seed: uint64(i + 1), Arrivals: lab.PoissonArrivals}
+		o.Port = firstPort + sinks[f.GetTo()]
 		sinks[f.GetTo()]++
-		g.Go(func() error {
-			resp.Flows[i] = flow(ctx, l, f, time.Duration(seconds)*time.Second, uint64(i+1), port)
-			return nil
-		})
+		if o.Rate == 0 {
+			o.Rate = 100
+		}
+		if f.GetConstant() {
+			o.Arrivals = lab.ConstantArrivals
+		}
+		flows = append(flows, lab.Flow{From: f.GetFrom(), To: f.GetTo(), Options: o})
 	}
-	return resp, g.Wait()
+	resp := &api.RunLabTrafficResponse{}
+	for _, r := range l.TrafficAll(ctx, flows) {
+		resp.Flows = append(resp.Flows, flowOf(r))
+	}
+	return resp, nil
 }
 
-func flow(ctx context.Context, l *lab.Lab, f *api.LabFlow, d time.Duration, seed uint64, port uint16) *api.LabFlowResult {
-	o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: d, Seed: seed, Port: port, Arrivals: lab.PoissonArrivals}
-	if o.Rate == 0 {
-		o.Rate = 100
-	}
-	if f.GetConstant() {
-		o.Arrivals = lab.ConstantArrivals
-	}
-	out := &api.LabFlowResult{From: f.GetFrom(), To: f.GetTo()}
-	r, err := l.Traffic(ctx, f.GetFrom(), f.GetTo(), o)
-	if err != nil {
-		out.Error = err.Error()
+func flowOf(r lab.FlowResult) *api.LabFlowResult {
+	out := &api.LabFlowResult{From: r.From, To: r.To}
+	if r.Err != nil {
+		out.Error = r.Err.Error()
 		return out
 	}
 	out.Sent, out.Received = uint32(r.Sent), uint32(r.Received)

@@ -19,6 +19,7 @@ type running interface {
 	NodeNames() []string
 	// Samples returns what the nodes use of each machine.
 	Samples(ctx context.Context) ([]lab.Sample, error)
+	TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult
 	Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error)
 	// Where says on which machine a node is; empty: this one.
 	Where(node string) string

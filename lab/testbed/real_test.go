@@ -106,7 +106,7 @@ func TestMachines(t *testing.T) {
 	if s.labJSON(&iperf, "iperf", "h2", "h1", "-t", "1s"); iperf.Mbit <= 0 {
 		t.Errorf("%+v", iperf)
 	}
-	for _, args := range [][]string{{"show"}, {"traffic", "h1", "h2"}} {
+	for _, args := range [][]string{{"show"}, {"nodes"}} {
 		if _, said := s.lab(1, args...); !strings.Contains(said, "on several machines") {
 			t.Error(said)
 		}

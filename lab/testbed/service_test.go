@@ -112,6 +112,40 @@ func (s *site) measures(ask func(path string, body, to any) string, name string)
 	}
 	set("loss_percent", 0)
 
+	var matrix struct {
+		Flows []struct {
+			From, Error    string
+			Sent, Received int
+		}
+	}
+	set("delay_ms", 20)
+	said := ask("labs/"+name+"/traffic", map[string]any{"seconds": 1, "flows": []map[string]any{
+		{"from": "h1", "to": "h2"}, {"from": "h2", "to": "h1"}, {"from": "v2", "to": "v1"}, {"from": "h1", "to": "h9"},
+	}}, &matrix)
+	for i, f := range matrix.Flows {
+		switch i {
+		case 3:
+			if !strings.Contains(f.Error, "no host") {
+				s.t.Error(said)
+			}
+		default:
+			if f.Error != "" || f.Sent < 50 || f.Received < f.Sent/2 {
+				s.t.Error(said)
+			}
+		}
+	}
+	if len(matrix.Flows) != 4 {
+		s.t.Error(said)
+	}
+	var one struct { // the machines of this test have one clock
+		Least float64 `json:"min_ms"`
+		Doubt float64 `json:"clock_error_ms"`
+	}
+	if s.labJSON(&one, "traffic", "h1", "h2", "--name", name, "--rate", "100"); one.Doubt <= 0 || one.Least < 20-one.Doubt {
+		s.t.Errorf("%+v", one)
+	}
+	set("delay_ms", 0)
+
 	var use struct {
 		Processors int
 		Memory     string
@@ -124,7 +158,7 @@ func (s *site) measures(ask func(path string, body, to any) string, name string)
 			CPUSeconds float64 `json:"cpu_seconds"`
 		}
 	}
-	said := ask("labs/"+name+"/usage", nil, &use)
+	said = ask("labs/"+name+"/usage", nil, &use)
 	if len(use.Nodes) != 4 || use.Nodes[1].Node != "h2" || use.Shared.Processes != 4 || use.Shared.CPUSeconds <= 0 || use.Processors == 0 || use.Memory == "" {
 		s.t.Error(said)
 	}
@@ -226,7 +260,9 @@ func (s *site) serve(args ...string) (func(path string, body, to any) string, *e
 			}
 			curl = append(curl, "-d", string(b))
 		}
+		start := time.Now()
 		out, err := exec.CommandContext(s.t.Context(), "curl", curl...).CombinedOutput()
+		s.t.Logf("%.1f s: %s %v", time.Since(start).Seconds(), path, body)
 		if err != nil {
 			s.t.Fatalf("%s: %v: %s", path, err, out)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
@@ -170,17 +171,34 @@ func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string)
 		if err != nil {
 			return lab.LinkStatus{}, err
 		}
-		if len(at) == 0 || at[0].Name != k.Name && action != "set" {
+		if len(at) == 0 || at[0].Name != k.Name {
 			at = append(at, k)
 		}
 	}
-	for _, k := range at {
-		args := append([]string{"link", first, second, action, "--name", PartName(l.Name, k.Name)}, flags...)
-		if err := l.ask(ctx, k, new(lab.LinkStatus), nil, args...); err != nil {
-			return lab.LinkStatus{}, err
-		}
+	is := make([]lab.LinkStatus, len(at))
+	errs := make([]error, len(at))
+	var wg sync.WaitGroup
+	for i, k := range at {
+		wg.Go(func() {
+			if i > 0 && action == "set" { // the first end's machine has the link's shape
+				var all []lab.LinkStatus
+				errs[i] = l.ask(ctx, k, &all, nil, "link", "--name", PartName(l.Name, k.Name))
+				if at := slices.IndexFunc(all, func(s lab.LinkStatus) bool { return s.A == second && s.B == first }); at >= 0 {
+					is[i] = all[at]
+				}
+				return
+			}
+			args := append([]string{"link", first, second, action, "--name", PartName(l.Name, k.Name)}, flags...)
+			errs[i] = l.ask(ctx, k, &is[i], nil, args...)
+		})
 	}
-	return l.Link(ctx, first, second)
+	wg.Wait()
+	now := links[i]
+	now.State, now.Shape, now.Made = is[0].State, is[0].Shape, is[0].Made
+	if len(is) > 1 && now.State == lab.LinkIsUp && is[1].State != "" {
+		now.State = is[1].State
+	}
+	return now, errors.Join(errs...)
 }
 
 // Ping pings pairs of hosts from the machines that have the first of each. Lost packets are no

@@ -33,7 +33,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab down ring-10`,
 	}
 	cmd.AddCommand(labUpCommand(), labApplyCommand(), labMapCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labAttendCommand(), labCaptureCommand(), labUsageCommand(), labSetupCommand(), labPingCommand(),
-		labIperfCommand(), labTrafficCommand(), labLinkCommand(), labGraphCommand(), labServeCommand(), labKeeperCommand())
+		labIperfCommand(), labTrafficCommand(), labTrafficEndsCommand(), labLinkCommand(), labGraphCommand(), labServeCommand(), labKeeperCommand())
 	return cmd
 }
 

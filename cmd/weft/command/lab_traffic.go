@@ -25,7 +25,10 @@ use for each packet. Packets are lost without that being an error.
 
 Flows are source ports from 10000 on, to port 5000; of as many packets each has
 one, in an order that is random. The seed determines it, times and contents. With --words, each packet has some of the lines
-of a file, drawn at random, such as what an intrusion detection looks for.`,
+of a file, drawn at random, such as what an intrusion detection looks for.
+
+Of hosts on two machines the clocks are compared over ssh: -o json says as
+clock_error_ms by how much the times may be wrong for that.`,
 		Example: `  weft lab traffic h1 h2
   weft lab traffic h1 h2 --rate 5000 --arrivals constant --time 10s -o json
   weft lab traffic h1 h2 --words attacks.txt --mean-words 1.5`,
@@ -42,21 +45,25 @@ of a file, drawn at random, such as what an intrusion detection looks for.`,
 				}
 				opt.Words = strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 			}
-			l, err := labNamed(name)
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
+			}
+			all := l.TrafficAll
+			if far != nil {
+				all = far.TrafficAll
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
 			progress.Doing("sending")
-			r, err := l.Traffic(ctx, args[0], args[1], opt)
-			if err != nil {
-				return err
+			r := all(ctx, []lab.Flow{{From: args[0], To: args[1], Options: opt}})[0]
+			if r.Err != nil {
+				return r.Err
 			}
 			progress.Stop()
-			return labPrint(cmd.OutOrStdout(), output, r, func(w *labTable) { labTrafficTable(w, r) })
+			return labPrint(cmd.OutOrStdout(), output, r.TrafficResult, func(w *labTable) { labTrafficTable(w, r.TrafficResult) })
 		},
 	}
 	labNameFlag(cmd, &name)
@@ -70,6 +77,28 @@ of a file, drawn at random, such as what an intrusion detection looks for.`,
 	f.DurationVarP(&opt.Duration, "time", "t", opt.Duration, "how long")
 	f.StringVar(&words, "words", "", "put lines of FILE into packets")
 	f.Float64Var(&opt.MeanWords, "mean-words", 0, "lines in a packet, on average")
+	return cmd
+}
+
+// labTrafficEndsCommand serves the ends of flows that are on this machine to another.
+func labTrafficEndsCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:    "traffic-ends",
+		Short:  "Serve ends of flows for somebody on another machine",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := labNamed(name)
+			if err != nil {
+				return err
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			return l.TrafficEnds(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	labNameFlag(cmd, &name)
 	return cmd
 }
 

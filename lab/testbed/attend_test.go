@@ -263,3 +263,42 @@ func (s *site) killed(ask func(path string, body, to any) string, service *exec.
 	s.ended("m1", "7006", "7007")
 	s.ended("m2", "7005")
 }
+
+// hangs stops the sshd of a machine, which then answers nobody: what is asked of it fails in time,
+// with its name, and what is asked of the other goes on meanwhile.
+func (s *site) hangs(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	stop := func(sig syscall.Signal) {
+		s.t.Helper()
+		if err := syscall.Kill(-s.servers["m2"].Process.Pid, sig); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	stop(syscall.SIGSTOP)
+	defer stop(syscall.SIGCONT)
+	var is struct{ Console string }
+	ask("labs/"+name+"/consoles", map[string]any{"node": "h2"}, &is)
+	hung := s.attach(is.Console)
+	refused := make(chan string, 1)
+	go func() {
+		resp, err := s.socketClient().Get("http://lab/v1/lab/labs/" + name + "/capture?node=h2")
+		if err != nil {
+			refused <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		refused <- string(b)
+	}()
+	ask("labs/"+name+"/consoles", map[string]any{"node": "h1", "command": []string{"echo", "it goes on"}}, &is)
+	s.attach(is.Console).until("it goes on")
+	if said, reason := hung.until(""); !strings.Contains(reason, "machine m2: ssh has lost it") || !strings.Contains(said, "timed out") {
+		s.t.Errorf("console: %q, %s", said, reason)
+	}
+	if said := <-refused; !strings.Contains(said, "machine m2") || !strings.Contains(said, "timed out") {
+		s.t.Errorf("capture: %s", said)
+	}
+	if said := ask("labs/"+name+"/iperf", map[string]any{"from": "h1", "to": "h2", "seconds": 1}, nil); !strings.Contains(said, "timed out") {
+		s.t.Errorf("iperf: %s", said)
+	}
+}

@@ -106,10 +106,14 @@ func TestMachines(t *testing.T) {
 	if s.labJSON(&iperf, "iperf", "h2", "h1", "-t", "1s"); iperf.Mbit <= 0 {
 		t.Errorf("%+v", iperf)
 	}
-	for _, args := range [][]string{{"show"}, {"nodes"}} {
-		if _, said := s.lab(1, args...); !strings.Contains(said, "on several machines") {
-			t.Error(said)
-		}
+	var shown struct {
+		Hosts []struct{ Name, Machine, IPv4 string }
+	}
+	if s.labJSON(&shown, "show"); len(shown.Hosts) != 4 || shown.Hosts[1].Name != "h2" || shown.Hosts[1].Machine != "m2" || shown.Hosts[1].IPv4 != "10.0.0.2/24" {
+		t.Errorf("%+v", shown)
+	}
+	if _, said := s.lab(1, "nodes"); !strings.Contains(said, "on several machines") {
+		t.Error(said)
 	}
 	if out, _ := s.lab(0, "down", name); !strings.Contains(out, name+" is down") {
 		t.Error(out)

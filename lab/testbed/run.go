@@ -46,6 +46,19 @@ func (l *Lab) Samples(ctx context.Context) ([]lab.Sample, error) {
 	})
 }
 
+// Show asks every machine what `weft lab show` says of its part; to returns where the answer of one goes.
+func (l *Lab) Show(ctx context.Context, to func(machine string) any) error {
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	answers := make([]any, len(l.Machines.List))
+	for i, k := range l.Machines.List {
+		answers[i] = to(k.Name)
+	}
+	return l.each(func(at int, k *Machine) error {
+		return l.ask(ctx, k, answers[at], nil, "show", "--name", PartName(l.Name, k.Name))
+	})
+}
+
 // Iperf measures the throughput from one host to another with iperf3, which their machines must have.
 func (l *Lab) Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error) {
 	return lab.Iperf(ctx, l, from, to, opt)

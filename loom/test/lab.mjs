@@ -166,7 +166,7 @@ export const lab = [
       await page.getByTestId("machines").fill("machines:\n  - {name: m1, ssh: root@192.0.2.1}\n  - {name: m2, ssh: root@192.0.2.2}\n");
       await page.getByTestId("map").click();
       expect(await page.getByTestId("deploy-testbed").isDisabled(), "a lab that runs can be deployed on machines as well");
-      await page.getByText(/is up: take it down first/).waitFor();
+      await page.getByText(/is up: Apply the difference/).waitFor();
       const mapping = page.getByTestId("mapping");
       await mapping.getByRole("row", { name: /^s1/ }).waitFor();
       const other = (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes("m1\t") ? "m2" : "m1";

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/testbed"
 )
 
 func labShowCommand() *cobra.Command {
@@ -27,11 +29,18 @@ if nobody watches it.`,
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			l, err := labNamed(name)
+			l, far, err := labAnywhere(name)
 			if err != nil {
 				return err
 			}
-			shown := labShown(cmd.Context(), l)
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			var shown labShow
+			if far == nil {
+				shown = labShown(ctx, l)
+			} else if shown, err = labShownFar(ctx, far); err != nil {
+				return err
+			}
 			return labPrint(cmd.OutOrStdout(), output, shown, func(w *labTable) {
 				w.row("HOST", "SWITCH", "IPV4", "IPV6", "MANAGE", "PROGRAM", "STATE", "PID", "STARTS", "LAST END")
 				for _, h := range shown.Hosts {
@@ -75,6 +84,30 @@ type labShowHost struct {
 	Namespace string              `json:"namespace"`
 	Manage    *lab.Management     `json:"manage,omitempty"`
 	Programs  []lab.ProgramStatus `json:"programs"`
+	Machine   string              `json:"machine,omitempty"` // of a lab on several
+}
+
+// labShownFar is what the machines of a lab say of their parts.
+func labShownFar(ctx context.Context, far *testbed.Lab) (labShow, error) {
+	parts := map[string]*labShow{}
+	err := far.Show(ctx, func(machine string) any {
+		parts[machine] = &labShow{}
+		return parts[machine]
+	})
+	if err != nil {
+		return labShow{}, err
+	}
+	all := labShow{Name: far.Name, Switches: len(far.Topology.Switches), Hosts: []labShowHost{}}
+	for _, h := range far.Topology.Hosts {
+		machine := far.Mapping.MachineOf(h.Name)
+		for _, shown := range parts[machine].Hosts {
+			if shown.Name == h.Name {
+				shown.Machine = machine
+				all.Hosts = append(all.Hosts, shown)
+			}
+		}
+	}
+	return all, nil
 }
 
 func labShown(ctx context.Context, l *lab.Lab) labShow {

@@ -119,14 +119,41 @@ func (b belongs) processes() ([]int, error) {
 	return slices.DeleteFunc(pids, func(pid int) bool { return !b.has(pid) }), err
 }
 
+// starting reports whether a process may just be going over to another program: for a moment
+// it has no environment then, and so no marks. Kernel threads never have one.
+func starting(pid int) bool {
+	const begun, size = 22, 23
+	const young = 5 // seconds: others have none for good
+	if statField(pid, size) == 0 || len(environOf(pid)[0]) > 0 {
+		return false
+	}
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // which every kernel has
+	return uint64(now.Sec) < statField(pid, begun)/ticks+young
+}
+
 // end ends every process of the lab: SIGTERM, and SIGKILL after a second. It
-// returns when none is left.
+// returns when none is left. It looks twice: one may have begun another and ended while
+// the first look was on its way.
 func (b belongs) end(ctx context.Context) error {
 	deadline := time.Now().Add(time.Second)
-	for {
-		pids, err := b.processes()
-		if err != nil || len(pids) == 0 {
+	for nothing := 0; ; {
+		all, err := allProcesses()
+		if err != nil {
 			return err
+		}
+		pids := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return !b.has(pid) })
+		switch {
+		case len(pids) > 0:
+			nothing = 0
+		case time.Now().Before(deadline) && slices.ContainsFunc(all, starting):
+			time.Sleep(time.Millisecond)
+			continue
+		case nothing == 1:
+			return nil
+		default:
+			nothing++
+			continue
 		}
 		sig := unix.SIGTERM
 		if time.Now().After(deadline) {

@@ -26,18 +26,41 @@ type consoles struct {
 
 	mu     sync.Mutex // guards what follows
 	all    []*console // in the order in which they were opened
+	begun  int        // that are being opened
 	closed bool
 }
 
 // remembered is how long a console is that has ended.
 const remembered = time.Minute
 
-// add adds a console that open makes, if there is room.
+// add adds a console that open makes, if there is room. To open one on another machine takes a while.
 func (cs *consoles) add(open func() (*console, error)) (*console, error) {
+	if err := cs.reserve(); err != nil {
+		return nil, err
+	}
+	c, err := open()
+	cs.mu.Lock()
+	cs.begun--
+	closed := cs.closed
+	if err == nil && !closed {
+		cs.all = append(cs.all, c)
+	}
+	cs.mu.Unlock()
+	if err == nil && closed {
+		c.end()
+		return nil, errServiceEnds
+	}
+	return c, err
+}
+
+var errServiceEnds = api.Errorf(codes.Unavailable, "the service ends")
+
+// reserve makes room for a console.
+func (cs *consoles) reserve() error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.forget()
-	if len(cs.all) >= maxConsoles { // the one that ended first goes
+	if len(cs.all)+cs.begun >= maxConsoles { // the one that ended first goes
 		oldest := -1
 		for i, c := range cs.all {
 			if t := c.endedSince(); !t.IsZero() && (oldest < 0 || t.Before(cs.all[oldest].endedSince())) {
@@ -45,18 +68,15 @@ func (cs *consoles) add(open func() (*console, error)) (*console, error) {
 			}
 		}
 		if oldest < 0 {
-			return nil, api.Errorf(codes.ResourceExhausted, "there are %d consoles already, and no more may be at once: close one", maxConsoles)
+			return api.Errorf(codes.ResourceExhausted, "there are %d consoles already, and no more may be at once: close one", maxConsoles)
 		}
 		cs.all = slices.Delete(cs.all, oldest, oldest+1)
 	}
 	if cs.closed {
-		return nil, api.Errorf(codes.Unavailable, "the service ends")
+		return errServiceEnds
 	}
-	c, err := open()
-	if err == nil {
-		cs.all = append(cs.all, c)
-	}
-	return c, err
+	cs.begun++
+	return nil
 }
 
 // forget forgets consoles that have ended some time ago; cs.mu is held.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -147,6 +148,27 @@ func (s *site) consoles(ask func(path string, body, to any) string, name string)
 	s.do("curl", "-s", "--unix-socket", s.path("lab.sock"), "-X", "DELETE", "http://lab/v1/lab/consoles/"+id)
 	c.until("")
 	s.ended("m2", "7004")
+}
+
+// many opens many consoles at a machine at once, more than its sshd lets in at a time.
+func (s *site) many(ask func(path string, body, to any) string, name string) {
+	s.t.Helper()
+	const n = 24
+	ids := make([]string, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			var is struct{ Console string }
+			ask("labs/"+name+"/consoles", map[string]any{"node": "h2", "command": []string{"echo", "here"}}, &is)
+			ids[i] = is.Console
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if said, reason := s.attach(id).until(""); !strings.Contains(said, "here") {
+			s.t.Errorf("%q, %s", said, reason)
+		}
+	}
 }
 
 // capture asks the lab service for a capture.

@@ -118,6 +118,9 @@ func (l *Lab) start(node string, cmd *exec.Cmd, terminal bool, args []string, ar
 		words = append(append(words, "--"), argv...)
 	}
 	cmd.Path, cmd.Args, cmd.Dir, cmd.Err = ssh, l.Machines.argv(k, terminal, words...), "", nil
+	if _, err := k.admit(context.Background()); err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return k.failed(err)
 	}

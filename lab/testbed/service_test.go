@@ -55,6 +55,7 @@ func TestService(t *testing.T) {
 	}
 	s.setUp(ask, name)
 	s.consoles(ask, name)
+	s.many(ask, name)
 	s.captures(ask, name)
 	s.measures(ask, name)
 	s.applies(ask, name)

@@ -75,13 +75,18 @@ func (m *Machines) argv(k *Machine, terminal bool, command ...string) []string {
 func (m *Machines) run(ctx context.Context, k *Machine, input io.Reader, command ...string) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	ended, err := k.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer ended()
 	argv := m.argv(k, false, command...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	out, words := &bounded{most: maxOutput, over: cancel}, &bounded{most: maxWords}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, out, words
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for this process
-	err := cmd.Run()
+	err = cmd.Run()
 	switch {
 	case err == nil:
 		return out.text.Bytes(), nil

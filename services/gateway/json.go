@@ -139,8 +139,13 @@ func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 	if b != nil && b.err != nil {
 		err = b.err
 	}
+	refuseErr(w, r, err)
+}
+
+// refuseErr answers a request with the status and text of an error.
+func refuseErr(w http.ResponseWriter, r *http.Request, err error) {
 	s := status.Convert(err)
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, errTooLarge) && !isGRPC(r) {
 		writeError(w, http.StatusRequestEntityTooLarge, s.Code(), s.Message())
 		return
 	}

@@ -76,8 +76,8 @@ func (m *machine) failed(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, r, codes.Unauthenticated, status.Convert(errEnded).Message())
 	case errors.Is(err, context.Canceled):
 		return // the client is gone
-	case errors.Is(err, errTooLarge), status.Code(err) == codes.ResourceExhausted:
-		refuse(w, r, codes.ResourceExhausted, status.Convert(err).Message())
+	case status.Code(err) == codes.ResourceExhausted:
+		refuseErr(w, r, err)
 	case errors.Is(err, fs.ErrPermission):
 		refuse(w, r, codes.Unavailable, fmt.Sprintf("%s, which %s names, may not be opened by the controller: start weft %s with --group %d", m.socket, m.key, commandOf(m.name), os.Getegid()))
 	default:
@@ -133,7 +133,7 @@ func (m *machine) serve(w http.ResponseWriter, r *http.Request, method string) {
 	}
 	if err != nil {
 		m.server.calls.failed(status.Code(err))
-		refuse(w, r, status.Code(err), status.Convert(err).Message())
+		refuseErr(w, r, err)
 		return
 	}
 	ctx, end := m.server.guard.lasting(r.Context())

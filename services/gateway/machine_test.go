@@ -122,7 +122,7 @@ func TestMachine(t *testing.T) {
 		{"POST", "/v1/lab/labs:up", `{"file":"a"}`, reads, 403, "needs the role admin"},
 		{"POST", "/v1/lab/labs:up", `{"file":"a"}`, rules, 200, `"job":"a"`},
 		{"POST", "/v1/lab/labs:up", `{}`, rules, 400, "file: is empty"},
-		{"POST", "/v1/lab/labs:up", strings.Repeat("x", maxBody+1), rules, 429, "send it in parts"},
+		{"POST", "/v1/lab/labs:up", strings.Repeat("x", maxBody+1), rules, 413, "send it in parts"},
 		{"GET", "/v1/lab/labs/a/capture", "", rules, 200, "part part part"},
 		{"GET", "/v1/lab/labs/a/capture", "", reads, 403, "needs the role admin"},
 		{"GET", "/v1/lab/none", "", rules, 404, "there is no GET"},

@@ -100,7 +100,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 			if err := room(northbound.Hold(r.Context(), metricsOctets)); err != nil {
 				s.tooMuch(err)
-				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				refuseErr(w, r, err)
 				return
 			}
 			s.metrics.ServeHTTP(w, r)
@@ -119,12 +119,12 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	return headers(s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isGRPC(r) {
 			if err := s.calls.permit(r.Context(), r.URL.Path); err != nil {
-				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				refuseErr(w, r, err)
 				return
 			}
 			if err := whole(r); err != nil {
 				s.tooMuch(err)
-				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				refuseErr(w, r, err)
 				return
 			}
 			rpc.ServeHTTP(w, r)

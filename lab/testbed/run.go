@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -149,10 +151,7 @@ func (l *Lab) Become(node string, args func(part string) []string) error {
 	if err != nil {
 		return errNoSSH
 	}
-	about, err := os.Stdin.Stat()
-	terminal := err == nil && about.Mode()&os.ModeCharDevice != 0
-	out, err := os.Stdout.Stat()
-	terminal = terminal && err == nil && out.Mode()&os.ModeCharDevice != 0
+	terminal := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 	argv := l.Machines.argv(k, terminal, append([]string{l.Programs[k.Name], "lab"}, args(PartName(l.Name, k.Name))...)...)
 	return k.failed(syscall.Exec(ssh, argv, os.Environ()))
 }

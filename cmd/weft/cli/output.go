@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -108,7 +109,5 @@ func (t *Table) Row(cells ...any) {
 	io.WriteString(t, strings.Join(text, "\t")+"\n")
 }
 
-func Terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// Terminal reports whether somebody reads and types at a file.
+func Terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -26,7 +26,7 @@ dumpcap (Debian package tshark) on the machine of the node.`,
   weft lab capture s1 --port 2 -w s1.pcapng`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if about, err := os.Stdout.Stat(); file == "" && err == nil && about.Mode()&os.ModeCharDevice != 0 {
+			if file == "" && cli.Terminal(os.Stdout) {
 				return cli.Usagef(cmd, "a capture is not for a terminal: name a file with -w, or give it to another program, such as `| tshark -r -`")
 			}
 			if file != "" {

@@ -8,6 +8,7 @@ import { fits, searchText } from "./flowsearch";
 import { find, isHere, labLinkOf, labsHere } from "./lablink";
 import { labelOf } from "./netmap";
 import { request } from "./packet";
+import { packets, wrong } from "./packet";
 import { cablesOf, dpidsOf, Reroute } from "./reroute";
 import { ago, bitsText } from "./units";
 
@@ -118,6 +119,13 @@ test("a cable is the lab's link between the same ports", () => {
   expect(find(lab, `${s1}:1-${s2}:2`)).toEqual(want);
   expect(find(lab, `${s2}:2-${s1}:1`)).toEqual(want);
   expect(find(lab, `${s1}:2-${s2}:2`)).toBeUndefined();
+});
+
+test("packets that cannot be traced are said", () => {
+  expect(packets.map((p) => wrong(p.id, 80))).toEqual(packets.map(() => ""));
+  for (const port of [0, -5, 1.5, 65536, NaN]) for (const as of ["tcp", "udp"]) expect(wrong(as, port)).toContain("1 to 65535");
+  expect(wrong("", NaN)).toBe("");
+  expect(wrong("bogus", 80)).toContain("bogus");
 });
 
 test("a trace crosses the cables between its hops", () => {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -66,39 +67,47 @@ func (c *console) until(text string) (said, reason string) {
 	return said, ""
 }
 
-// ended waits until none of the commands runs in a machine: those whose words are "sleep N", and captures.
-func (s *site) ended(machine string, sleeps ...string) {
+// running returns the commands that run in the nodes that a machine has of a lab.
+func (s *site) running(name, machine string) (found []string) {
 	s.t.Helper()
-	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", s.servers[machine].Process.Pid))
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		var left []string
-		commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-		if err != nil {
-			s.t.Fatal(err)
+	for _, path := range environments {
+		b, _ := os.ReadFile(path) // it may have ended
+		if slices.Contains(strings.Split(string(b), "\x00"), "WEFT_LAB="+PartName(name, machine)) {
+			words, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+			found = append(found, strings.TrimSpace(strings.ReplaceAll(string(words), "\x00", " ")))
 		}
-		for _, path := range commands {
-			if is, err := os.Readlink(filepath.Join(filepath.Dir(path), "ns/mnt")); err != nil || is != space {
-				continue
-			}
-			b, _ := os.ReadFile(path)
-			words := strings.Split(strings.Trim(string(b), "\x00"), "\x00")
-			for _, n := range sleeps {
-				if len(words) == 2 && words[0] == "sleep" && words[1] == n {
-					left = append(left, strings.Join(words, " "))
-				}
-			}
-			if filepath.Base(words[0]) == "dumpcap" {
-				left = append(left, "dumpcap")
-			}
-		}
-		if len(left) == 0 {
-			return
-		}
+	}
+	return found
+}
+
+// runs waits until each of the commands runs in a node that a machine has of a lab.
+func (s *site) runs(name, machine string, commands ...string) {
+	s.t.Helper()
+	var now []string
+	s.until(func() bool {
+		now = s.running(name, machine)
+		return !slices.ContainsFunc(commands, func(c string) bool {
+			return !slices.ContainsFunc(now, func(is string) bool { return strings.HasPrefix(filepath.Base(is), c) })
+		})
+	}, "machine %s does not run all of %q", machine, commands)
+}
+
+// ended waits until no command runs in the nodes that a machine has of a lab.
+func (s *site) ended(name, machine string) {
+	s.t.Helper()
+	s.until(func() bool { return len(s.running(name, machine)) == 0 }, "machine %s still runs commands", machine)
+}
+
+// until waits until something holds, at most a minute.
+func (s *site) until(holds func() bool, format string, args ...any) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("machine %s still runs %q", machine, left)
+			s.t.Fatalf(format, args...)
 		}
 	}
 }
@@ -129,25 +138,26 @@ func (s *site) consoles(ask func(path string, body, to any) string, name string)
 	c.ws.CloseNow()
 	c = s.attach(id)
 	c.until("wide")
-	c.send(websocket.MessageBinary, "sleep 7001 & nohup setsid sleep 7002 & while echo wai''ting; do sleep 7003; done\n")
-	c.until("waiting")
+	c.send(websocket.MessageBinary, "sleep 7001 & nohup setsid sleep 7002 >/dev/null 2>&1 & sleep 7003\n")
+	s.runs(name, "m2", "sleep 7001", "sleep 7002", "sleep 7003") // only then the last takes ^C
 	c.send(websocket.MessageBinary, "\x03")
 	c.until("# ")
 	c.send(websocket.MessageBinary, "exit 3\n")
 	if _, reason := c.until(""); !strings.Contains(reason, "exit status 3") {
 		s.t.Errorf("ended: %s", reason)
 	}
-	s.ended("m2", "7001", "7002", "7003")
+	s.ended(name, "m2")
 
 	id, c = open("s2")
 	c.until("s2 (lab " + name + ")# ")
-	c.send(websocket.MessageBinary, "ovs-vsctl list-ports $WEFT_LAB_BRIDGE; nohup setsid sleep 7004 & echo star''ted\n")
+	c.send(websocket.MessageBinary, "ovs-vsctl list-ports $WEFT_LAB_BRIDGE; nohup setsid sleep 7004 >/dev/null 2>&1 & echo star''ted\n")
 	if said, _ := c.until("\nstarted"); !strings.Contains(said, "s2-eth1") {
 		s.t.Errorf("at a switch: %q", said)
 	}
+	s.runs(name, "m2", "sleep 7004")
 	s.do("curl", "-s", "--unix-socket", s.path("lab.sock"), "-X", "DELETE", "http://lab/v1/lab/consoles/"+id)
 	c.until("")
-	s.ended("m2", "7004")
+	s.ended(name, "m2")
 }
 
 // many opens many consoles at a machine at once, more than its sshd lets in at a time.
@@ -182,17 +192,14 @@ func (s *site) capture(name, query string) (status int, body io.ReadCloser) {
 	return resp.StatusCode, resp.Body
 }
 
-// read returns what tshark finds in a capture.
+// read returns what tshark finds in a capture, of which the end may be missing.
 func (s *site) read(pcapng []byte, fields ...string) string {
 	s.t.Helper()
 	args := []string{"-r", s.write("x.pcapng", string(pcapng)), "-T", "fields"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
-	out, err := exec.Command("tshark", args...).Output()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out, _ := exec.Command("tshark", args...).Output() // it fails at what is cut short
 	return string(out)
 }
 
@@ -222,39 +229,31 @@ func (s *site) captures(ask func(path string, body, to any) string, name string)
 	if text := s.read(b, "ip.src", "icmp.type"); !strings.Contains(text, "10.0.0.1\t8") || len(b) > 700 {
 		s.t.Errorf("%d octets: %s", len(b), text)
 	}
+	s.runs(name, "m1", "dumpcap")
 	idle.Close()
-	s.ended("m1")
-	s.ended("m2")
+	s.ended(name, "m1")
+	s.ended(name, "m2")
 
 	cmd := exec.Command("nsenter", "-t", fmt.Sprint(s.hub), "-n", "-m", "--", s.weft, "lab", "capture", "s2", "--name", name, "-w", s.path("s2.pcapng"))
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if about, err := os.Stat(s.path("s2.pcapng")); err == nil && about.Size() > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			s.t.Fatal("no capture begins")
-		}
-	}
+	s.until(func() bool {
+		about, err := os.Stat(s.path("s2.pcapng"))
+		return err == nil && about.Size() > 0
+	}, "no capture begins")
 	ask("labs/"+name+"/ping", map[string]any{"from": "h1", "to": "h2"}, &ping)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	s.until(func() bool {
 		b, err := os.ReadFile(s.path("s2.pcapng"))
-		if err == nil && strings.Contains(s.read(b, "frame.interface_name"), "s2-eth1") {
-			break
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("nothing is captured: %v", err)
-		}
-	}
+		return err == nil && strings.Contains(s.read(b, "frame.interface_name"), "s2-eth1")
+	}, "nothing is captured")
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		s.t.Errorf("weft lab capture: %v", err)
 	}
-	s.ended("m2")
+	s.ended(name, "m2")
 }
 
 // killed kills a lab service that has consoles and captures, and a command: nothing of them
@@ -262,7 +261,7 @@ func (s *site) captures(ask func(path string, body, to any) string, name string)
 func (s *site) killed(ask func(path string, body, to any) string, service *exec.Cmd, name string) {
 	s.t.Helper()
 	var is struct{ Console string }
-	ask("labs/"+name+"/consoles", map[string]any{"node": "h2", "command": []string{"sh", "-c", "nohup setsid sleep 7005 & echo be''gun; cat"}}, &is)
+	ask("labs/"+name+"/consoles", map[string]any{"node": "h2", "command": []string{"sh", "-c", "nohup setsid sleep 7005 >/dev/null 2>&1 & echo be''gun; cat"}}, &is)
 	s.attach(is.Console).until("begun")
 	s.capture(name, "node=h2&filter=udp")
 	command := exec.Command("nsenter", "-t", fmt.Sprint(s.hub), "-n", "-m", "--", s.weft, "lab", "exec", "h1", "--name", name, "--", "sh", "-c", "sleep 7006 & echo begun; sleep 7007")
@@ -276,14 +275,16 @@ func (s *site) killed(ask func(path string, body, to any) string, service *exec.
 	if _, err := io.ReadFull(out, make([]byte, len("begun\n"))); err != nil {
 		s.t.Fatal(err)
 	}
+	s.runs(name, "m1", "sleep 7006", "sleep 7007")
+	s.runs(name, "m2", "sleep 7005", "cat", "dumpcap")
 	for _, k := range []*exec.Cmd{service, command} {
 		if err := k.Process.Signal(syscall.SIGKILL); err != nil {
 			s.t.Fatal(err)
 		}
 		_ = k.Wait()
 	}
-	s.ended("m1", "7006", "7007")
-	s.ended("m2", "7005")
+	s.ended(name, "m1")
+	s.ended(name, "m2")
 }
 
 // hangs stops the sshd of a machine, which then answers nobody: what is asked of it fails in time,

@@ -59,7 +59,7 @@ var table = []row{
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend"}, []string{"*"}},
-	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document"}, []string{"golang.org/x/sync/", "golang.org/x/sys/"}},
+	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
 	{"lab/serve", []string{"api", "lab", "lab/testbed", "internal/machineservice"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
@@ -114,6 +114,7 @@ var keepers = []struct {
 var guarded = map[string]string{
 	"plan/place.gophersat":     "the library learns in a buffer that all its solvers of a process share",
 	"cmd/weft/bench.benchLabs": "names of labs differ within a process",
+	"lab/testbed.starts":       "the sshd of a machine is one for all labs of a process",
 	"services.others":          "a program of another module adds its services before anything runs",
 }
 

@@ -6,8 +6,8 @@ export function mapStyle(): StylesheetJson {
   const c = (name: string) => of.getPropertyValue("--" + name).trim();
   const halo = { "text-background-color": c("ground"), "text-background-opacity": 0.85, "text-background-padding": "1px" } as const;
   return [
-    { selector: "node", style: { "background-color": c("accent"), "border-color": c("accent"), "border-width": 2, label: "data(label)", color: c("text"), "font-size": 11, "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "wrap", "min-zoomed-font-size": 7, width: 26, height: 26, ...halo } },
-    { selector: "node[role = 'slave']", style: { "background-color": c("ground") } },
+    { selector: "node", style: { "background-color": c("accent"), "border-color": c("accent"), label: "data(label)", color: c("text"), "font-size": 11, "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "wrap", "min-zoomed-font-size": 7, width: 26, height: 26, ...halo } },
+    { selector: "node[role = 'slave']", style: { "background-color": c("ground"), "border-width": 2 } },
     { selector: "node[role = 'equal']", style: { "border-width": 6, "border-style": "double", "border-color": c("accent"), "background-color": c("ground") } },
     { selector: "node[kind = 'host']", style: { shape: "round-rectangle", "background-color": c("good"), "border-color": c("good"), width: 16, height: 16, "font-size": 9 } },
     { selector: "node[state = 'gone']", style: { shape: "octagon", "background-color": c("bad"), "border-color": c("bad"), "background-opacity": 0.5 } },

@@ -22,10 +22,10 @@ GOLANGCI_VERSION := v2.15.0
 LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./experiments/agents
 GO_FILES = $(shell git ls-files '*.go')
 # Everything is compiled with the profile by which the command is: once for both.
-export GOFLAGS += -pgo=$(CURDIR)/cmd/weft/default.pgo
+export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-quick loom-test demo test system packages aside compiled schedules vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-test demo test compiled vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -41,53 +41,29 @@ loom:
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
-# Real switches share a few processors with everything else: a test that fails
-# runs again, up to twice, when the machine is quieter, and all runs are shown. What
-# fails three times fails, and so do more than twenty at once, the tests around them counted.
-TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=2 --rerun-fails-max-failures=20 --packages
+# Every test runs once: one that fails by chance has a defect, or shows one. Tests on
+# real switches wait more than they compute, so six packages run at once. The dearest
+# come first.
+GOTEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --packages
+FIRST_PACKAGES = ./test ./bus ./loom ./lab ./lab/testbed ./cmd/weft/command ./deploy
 
-# What takes longest is left to make test-long: circuits under faults, and further plans and
-# transports of what is seen over one.
-LONGEST = ^TestCircuitsUnderFaults$$|^TestScpFaults$$/^single$$|^TestTrust$$/^15-apps$$/^(rest|ws)$$
-
-# The tests of the whole system count lost packets and need the processors when they
-# want them; half of the time they only wait. What only computes runs beside them in that
-# half: vet, the compiler on what the other packages test with, Loom's unit tests, and
-# schedules in virtual time (make virtual has 300, and builds Go's runtime for them).
-# The other packages wait more than they work, so six run at once, three tests of
-# each, and the browser.
+# What is compiled and checked comes before the tests, which count lost packets.
 test: setup generated format build
-	$(MAKE) --no-print-directory -j 2 -O system aside
-	$(MAKE) --no-print-directory -j 2 -O packages loom-quick
-
-aside:
-	.ci/aside $(MAKE) --no-print-directory vet compiled loom-check schedules
+	$(MAKE) --no-print-directory -j 2 -O vet compiled loom-check
+	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 4 -exec $(CURDIR)/.ci/cost
 
 compiled:
 	go list -export -test ./... >/dev/null
-
-schedules:
-	go test -count 1 -tags long -timeout 60m ./wefttest/virtual -run 'TestSchedules|TestEdits' -schedules 20
 
 # Loom's types and unit tests.
 loom-check:
 	loom/build --packages
 	cd loom && npm run --silent check && npx --no-install vitest run
 
-# Three workflows of Loom in a real Chromium, against a real controller and lab.
-loom-quick:
-	node loom/test/browser.mjs bin/weft --quick || { echo "once more:"; node loom/test/browser.mjs bin/weft --quick; }
-
 # All workflows of Loom; the report on standard output is JSON.
 loom-test: setup build
 	loom/build --packages
 	node loom/test/browser.mjs bin/weft
-
-system:
-	$(TEST) ./test -- -vet=off -timeout 15m -parallel 6 -skip '$(LONGEST)'
-
-packages:
-	$(TEST) "$$(go list ./... | grep -v '^github.com/weft-sdn/weft/test$$' | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 3
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
@@ -100,9 +76,9 @@ soak: setup
 # virtual time, and the fuzzers.
 test-long: setup build lint loom-test
 	go test -tags long -timeout 20m -run TestExampleService ./docs
-	$(TEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
-	WEFT_TEST_STEPS=200 $(TEST) ./test -- -tags long -timeout 60m -parallel 4
-	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
+	$(GOTEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
+	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long -timeout 60m -parallel 4
+	WEFT_TEST_PLAN=single $(GOTEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
 	$(MAKE) --no-print-directory virtual
 	$(MAKE) --no-print-directory fuzz
 
@@ -143,7 +119,7 @@ format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
 vet:
-	go vet ./...
+	go vet -tags long ./...
 
 lint:
 	nice -n 19 go tool staticcheck ./...

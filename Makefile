@@ -50,7 +50,7 @@ FIRST_PACKAGES = ./test ./bus ./loom ./lab ./lab/testbed ./cmd/weft/command ./de
 # What is compiled and checked comes before the tests, which count lost packets.
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O vet compiled loom-check
-	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 4 -exec $(CURDIR)/.ci/cost
+	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 4 -skip "$$(.ci/tests)" -exec $(CURDIR)/.ci/cost
 
 compiled:
 	go list -export -test ./... >/dev/null
@@ -76,6 +76,7 @@ soak: setup
 # virtual time, and the fuzzers.
 test-long: setup build lint loom-test
 	go test -tags long -timeout 20m -run TestExampleService ./docs
+	$(GOTEST) ./lab/... -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
 	$(GOTEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
 	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(GOTEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'

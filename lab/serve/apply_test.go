@@ -8,9 +8,9 @@ import (
 	"github.com/weft-sdn/weft/lab"
 )
 
-// TestApply: a dry run touches nothing, a change is made, and one that was made
+// TestApplyJob: a dry run touches nothing, a change is made, and one that was made
 // from an older lab is refused.
-func TestApply(t *testing.T) {
+func TestApplyJob(t *testing.T) {
 	const name = "serve-apply"
 	c := serve(t, AllowUp)
 	c.up(name)

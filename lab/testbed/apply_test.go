@@ -12,8 +12,8 @@ import (
 	"github.com/weft-sdn/weft/lab"
 )
 
-// TestApply: a lab over two machines is changed, and what does not differ is not touched.
-func TestApply(t *testing.T) {
+// TestApplyMachines: a lab over two machines is changed, and what does not differ is not touched.
+func TestApplyMachines(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "m1", "m2")
 	name := fmt.Sprintf("ta%d", os.Getpid())

@@ -92,7 +92,7 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 	}
 	var client *weft.Env
 	ready := make(chan struct{})
-	specs := []weft.Spec{s.southbound(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), forwarding.Spec(), flowrules.Spec(), {
+	specs := []weft.Spec{s.southbound(), untimedDiscovery(), hosts.Spec(), firewall.Spec(), paths.Spec(), forwarding.Spec(), flowrules.Spec(), {
 		Name: "client", Doc: "asks", Calls: weft.Methods(api.ListLinks, api.ListHosts, api.AddFirewallRules),
 		Run: func(ctx context.Context, env *weft.Env) error {
 			client = env
@@ -143,6 +143,18 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 		list = list[n:]
 	}
 	return s, s.settle(ctx, client)
+}
+
+// stagesWait is how long the services may take to know the network.
+const stagesWait = 5 * time.Minute
+
+// untimedDiscovery returns discovery that does not judge links by how long their
+// probes take: here that is how busy the machine is.
+func untimedDiscovery() weft.Spec {
+	spec, cfg := discovery.Spec(), discovery.DefaultConfig()
+	cfg.Latency.Max, cfg.MaxAge, cfg.Timeout = 0, time.Minute, cfg.Forget
+	spec.Config = cfg
+	return spec
 }
 
 // southbound is the service in whose place the switches are.
@@ -210,7 +222,7 @@ func (s *stages) carry(d *flow.Decision) {
 // settle brings probes where they lead until all links are known, and lets all
 // hosts speak.
 func (s *stages) settle(ctx context.Context, client *weft.Env) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	ctx, cancel := context.WithTimeout(ctx, stagesWait)
 	defer cancel()
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
@@ -294,7 +306,7 @@ func (s *stages) choose(ctx context.Context, pairs int, seed uint64) error {
 		}
 		s.flows = append(s.flows, f)
 	}
-	for end := time.Now().Add(settleWait); ; {
+	for end := time.Now().Add(stagesWait); ; {
 		before := s.delivered
 		if err := s.run(pairs); err != nil {
 			return err
@@ -305,7 +317,7 @@ func (s *stages) choose(ctx context.Context, pairs int, seed uint64) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(end):
-			return fmt.Errorf("of the packets of %d pairs of hosts %d are handed to their host after %v", pairs, n, settleWait)
+			return fmt.Errorf("of the packets of %d pairs of hosts %d are handed to their host after %v", pairs, n, stagesWait)
 		}
 	}
 }

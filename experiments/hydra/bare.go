@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
 )
@@ -35,7 +35,7 @@ type bare struct {
 // startBare starts one where the slice has its controller, and connects switches
 // as the slice has them.
 func (s *slice) startBare(ctx context.Context, asked string, rate int) (b *bare, err error) {
-	port, err := testbed.FreePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}

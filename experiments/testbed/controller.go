@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/internal/freeport"
 )
 
 // Config says how to start a controller.
@@ -66,7 +67,7 @@ func New(cfg Config) (c *Controller, err error) {
 	}
 	for range parts {
 		for _, list := range []*[]string{&c.OpenFlow, &c.North} {
-			port, err := FreePort()
+			port, err := freeport.Port()
 			if err != nil {
 				return nil, err
 			}

@@ -206,20 +206,3 @@ func (t *Tail) String() string {
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.b))
 }
-
-// FreePort returns a port of the loopback that nobody listens on.
-func FreePort() (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return 0, err
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		return 0, err
-	}
-	return sa.(*unix.SockaddrInet4).Port, nil
-}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
 )
@@ -219,7 +219,7 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 	var err error
 	ports := [2]int{}
 	for i := range ports {
-		if ports[i], err = testbed.FreePort(); err != nil {
+		if ports[i], err = freeport.Port(); err != nil {
 			return nil, err
 		}
 	}

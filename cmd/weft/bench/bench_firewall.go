@@ -11,18 +11,18 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // benchRulesStart starts Weft's learning switch with the firewall in front of
 // it, with so many rules of the generator.
 func benchRulesStart(ctx context.Context, cpus benchCPUs, rules int) (*benchSubject, error) {
-	port, err := testbed.FreePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
-	http, err := testbed.FreePort()
+	http, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
 )
 
 // benchFlowsConfig is the flags of flows.
@@ -205,7 +206,7 @@ func (c *benchFlowsConfig) round(ctx context.Context, file string) (*benchFlowsR
 func (c *benchFlowsConfig) start(ctx context.Context, dir string) (s *benchSubject, server string, took float64, err error) {
 	var ports [2]int
 	for i := range ports {
-		if ports[i], err = testbed.FreePort(); err != nil {
+		if ports[i], err = freeport.Port(); err != nil {
 			return nil, "", 0, err
 		}
 	}

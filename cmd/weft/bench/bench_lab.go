@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/demo"
 	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -36,7 +36,7 @@ var benchLabs atomic.Int32
 // benchLabController starts a controller for a lab: the command, or Weft's own
 // if that is empty, with further arguments. It is not pinned to a processor.
 func benchLabController(ctx context.Context, command string, more ...string) (*benchLab, error) {
-	port, err := testbed.FreePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func benchLabController(ctx context.Context, command string, more ...string) (*b
 		b.name = words[0]
 		return b, b.start(ctx, none, words[0], words[1:]...)
 	}
-	http, err := testbed.FreePort()
+	http, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}

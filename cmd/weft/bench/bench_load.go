@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/sim"
 )
 
@@ -127,7 +128,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 	if c.rules > 0 {
 		return benchRulesStart(ctx, cpus, c.rules)
 	}
-	port, err := testbed.FreePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 		s.name = words[0]
 		return s, s.start(ctx, cpus, words[0], words[1:]...)
 	}
-	http, err := testbed.FreePort()
+	http, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 
 // benchFloor starts the floor.
 func benchFloor(ctx context.Context, cpus benchCPUs) (*benchSubject, error) {
-	port, err := testbed.FreePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/freeport"
 )
 
 // benchNamed is a command with a name.
@@ -339,7 +339,7 @@ func (c *benchPeersConfig) turn(ctx context.Context, cpus benchCPUs, name string
 
 // start starts what has the name, and returns where it listens.
 func (c *benchPeersConfig) start(ctx context.Context, cpus benchCPUs, name string) (s *benchSubject, port string, err error) {
-	number, err := testbed.FreePort()
+	number, err := freeport.Port()
 	if err != nil {
 		return nil, "", err
 	}
@@ -355,7 +355,7 @@ func (c *benchPeersConfig) start(ctx context.Context, cpus benchCPUs, name strin
 		}
 		return s, port, s.start(ctx, cpus, self, "bench", "floor", "--listen", s.address)
 	}
-	http, err := testbed.FreePort()
+	http, err := freeport.Port()
 	if err != nil {
 		return nil, "", err
 	}

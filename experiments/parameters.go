@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // The transports between processes that experiments compare.
@@ -65,7 +67,7 @@ func (p Parameters) claim(dir string) error {
 		if b, err = json.MarshalIndent(p, "", "  "); err != nil {
 			return err
 		}
-		return os.WriteFile(file, append(b, '\n'), 0o644)
+		return wholefile.Write(file, append(b, '\n'), 0o644)
 	case err != nil:
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // Summary is what came of an experiment.
@@ -161,7 +162,7 @@ func (s *Summary) keepConditions(now *measure.Conditions, taken bool) (measure.C
 	if b, err = json.MarshalIndent(now, "", "  "); err != nil {
 		return *now, err
 	}
-	return *now, os.WriteFile(file, append(b, '\n'), 0o644)
+	return *now, wholefile.Write(file, append(b, '\n'), 0o644)
 }
 
 // Discard removes what an earlier run of an experiment has left below dir.
@@ -177,7 +178,7 @@ func (s *Summary) write(c *Context) error {
 		if err := figure.Save(&b, format, c.drawn, s.caption()); err != nil {
 			return fmt.Errorf("draw plot.%s: %w", format, err)
 		}
-		if err := os.WriteFile(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {
+		if err := wholefile.Write(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 		s.Files = append(s.Files, "plot."+format)
@@ -187,7 +188,7 @@ func (s *Summary) write(c *Context) error {
 		if err := write(&b, s.Claims); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(s.Dir, name), b.Bytes(), 0o644); err != nil {
+		if err := wholefile.Write(filepath.Join(s.Dir, name), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
@@ -196,5 +197,5 @@ func (s *Summary) write(c *Context) error {
 	if err != nil {
 		return fmt.Errorf("summary of %s: %w", s.Name, err)
 	}
-	return os.WriteFile(filepath.Join(s.Dir, "summary.json"), append(b, '\n'), 0o644)
+	return wholefile.Write(filepath.Join(s.Dir, "summary.json"), append(b, '\n'), 0o644)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // runDir is where every lab that is up, or half up, has its directory.
@@ -85,14 +87,7 @@ func (s *state) room(more int) error {
 // replaceFile writes a file that others read: they see the one that was, or the
 // whole new one. The one that was stays if it fails.
 func replaceFile(path string, b []byte, mode os.FileMode) error {
-	err := writeSynced(path+".new", b, mode)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		os.Remove(path + ".new")
-	}
-	return err
+	return noRoom(path, wholefile.Write(path, b, mode))
 }
 
 // writeSynced writes a file, and returns once it is stored.

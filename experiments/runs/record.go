@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // The files of a run's folder, beside the results of its experiment.
@@ -63,11 +64,7 @@ func (r *record) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, recordFile)
-	if err := os.WriteFile(file+".new", append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return wholefile.Write(filepath.Join(dir, recordFile), append(b, '\n'), 0o644)
 }
 
 func readRecord(dir string) (r record, err error) {

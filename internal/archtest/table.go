@@ -58,8 +58,8 @@ var table = []row{
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
-	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend"}, []string{"*"}},
-	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
+	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
+	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
 	{"lab/serve", []string{"api", "lab", "lab/testbed", "internal/machineservice"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/wholefile"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -102,10 +103,7 @@ func (l *Lab) save() error {
 		return fmt.Errorf("encode the state of lab %s: %w", l.Name, err)
 	}
 	path := filepath.Join(dirOf(l.Name), "lab.json")
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return fmt.Errorf("write the state of lab %s: %w", l.Name, err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := wholefile.Write(path, b, 0o600); err != nil {
 		return fmt.Errorf("write the state of lab %s: %w", l.Name, err)
 	}
 	return nil

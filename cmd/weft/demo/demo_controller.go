@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // startController starts the controller as a process of its own, which
@@ -54,7 +55,7 @@ func (d *Demo) startController(ctx context.Context) (string, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	if err := os.WriteFile(d.pidFile(), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+	if err := wholefile.Write(d.pidFile(), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
 		return "", err
 	}
 	for {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/wholefile"
 	"github.com/weft-sdn/weft/loom"
 )
 
@@ -71,7 +72,7 @@ func (d *Demo) startService(ctx context.Context, what, socket string, args ...st
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	if err := os.WriteFile(filepath.Join(d.dir, what+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+	if err := wholefile.Write(filepath.Join(d.dir, what+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
 		return err
 	}
 	return until(ctx, 20*time.Second, "answered by weft "+args[0]+" serve", func() (bool, error) {

@@ -27,6 +27,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/supervisor"
 	"github.com/weft-sdn/weft/internal/rootpart"
+	"github.com/weft-sdn/weft/internal/wholefile"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -173,7 +174,7 @@ func (k *keeper) open(ctx context.Context, p *plan.Plan) (err error) {
 	}
 	if k.external == nil {
 		address := strings.TrimPrefix(k.store.Access().URL, "nats://")
-		err = errors.Join(os.WriteFile(k.portFile(), []byte(address), 0o600), os.WriteFile(k.secretFile(), []byte(k.store.Access().Token), 0o600))
+		err = errors.Join(wholefile.Write(k.portFile(), []byte(address), 0o600), wholefile.Write(k.secretFile(), []byte(k.store.Access().Token), 0o600))
 	}
 	k.store.Replicate(c.Replicas)
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // damaged is a directory with a store whose bucket has 100 keys, of which 10
@@ -277,7 +278,7 @@ func TestReport(t *testing.T) {
 		}
 		if round == 0 {
 			put(t, b, "k", "1")
-			for end := time.Now().Add(30 * time.Second); b.(weft.Damageable).Damage() == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(testwait.Limit); b.(weft.Damageable).Damage() == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				if err := b.(weft.Damageable).Report(t.Context(), "switch 1 knows more"); err != nil {
 					t.Fatal(err)
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/bus/bustest"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // suite runs the suite of buckets within one store.
@@ -74,7 +75,7 @@ func watching(t *testing.T, b weft.Bucket) *watcher {
 	})
 	select {
 	case <-begun:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatal("the watch does not begin")
 	}
 	return w
@@ -88,7 +89,7 @@ func (w *watcher) matches(t *testing.T, b weft.Bucket, want map[string]string) {
 	if err != nil || fmt.Sprint(have) != fmt.Sprint(want) {
 		t.Errorf("the bucket holds %v, %v\nwant %v", have, err, want)
 	}
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		w.mu.Lock()
 		got := fmt.Sprint(w.state)
 		w.mu.Unlock()
@@ -381,7 +382,7 @@ func TestServerAway(t *testing.T) {
 		if api.KindOf(err) != codes.Unavailable || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("put in a store that is closed: %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Error("an operation goes on after Close")
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // foreign is the variable by which a copy of the test binary knows that it is
@@ -81,7 +83,7 @@ func (m *member) start(t testing.TB) {
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", m.Port)); err == nil {
 			c.Close()
 			return

@@ -11,24 +11,15 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
-
-// soon waits until a condition holds.
-func soon(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(40 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 40 s: %s", what)
-		}
-	}
-}
 
 // stateIs waits until the store says how it is kept.
 func stateIs(t *testing.T, s *bus.Store, servers, replicas uint32, quorum bool) {
 	t.Helper()
 	var last *api.StoreState
 	var err error
-	for end := time.Now().Add(40 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		last, err = s.State(ctx)
 		cancel()
@@ -80,7 +71,7 @@ func TestReplicasRaised(t *testing.T) {
 	}
 	members[0].kill()
 	members[1].kill()
-	soon(t, "no quorum", func() bool {
+	testwait.Until(t, "no quorum", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		st, _ := s.State(ctx)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/transporttest"
 )
@@ -178,7 +179,7 @@ func TestDialerGone(t *testing.T) {
 	}
 	select {
 	case <-told:
-	case <-time.After(3 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Error("the handler is not told that the caller has gone")
 	}
 	_, err = c.Call(t.Context(), "m", nil)

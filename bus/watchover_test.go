@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestDamageWhileRunning damages the files of a store that is open: what cannot
@@ -105,7 +106,7 @@ func TestDamageWhileRunning(t *testing.T) {
 // soonDamaged checks that damage that a read has met is known a moment later.
 func soonDamaged(t *testing.T, damage func() string, what string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); damage() == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); damage() == ""; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(what)
 		}

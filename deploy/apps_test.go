@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/port"
 )
@@ -129,7 +130,7 @@ func (x *appsCluster) wants(what, want string) {
 		if got != want {
 			x.t.Errorf("%s: seen by %q; want %q", what, got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testwait.Limit):
 		x.t.Errorf("%s: no decision", what)
 	}
 }

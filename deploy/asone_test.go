@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // asOne is one network of two partitions, each of which has a forwarding of its
@@ -113,7 +114,7 @@ func (x *asOne) hears(h *heard, process string, want ...string) {
 		}
 		return len(got) == len(want)
 	}
-	for end := time.Now().Add(10 * time.Second); !same() && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !same() && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 	}
 	time.Sleep(20 * time.Millisecond) // for what is too much
 	if !same() {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // heard is what subscribers have been told, by process, in order.
@@ -91,7 +92,7 @@ func moment(p *actor, n int) {
 func wantHeard(c *cluster, h *heard, process string, want ...string) {
 	c.t.Helper()
 	var got []string
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if got = h.of(process); len(got) >= len(want) {
 			break
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
@@ -258,7 +259,7 @@ func (c *cluster) settled() {
 // eventually waits until something is so.
 func (c *cluster) eventually(what string, so func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			c.t.Fatalf("not so after 20 s: %s", what)
 		}

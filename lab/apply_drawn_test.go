@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestApplyDrawn applies files that are drawn at random to a running lab. Each time the lab
@@ -93,7 +94,7 @@ func wantAsNew(t *testing.T, name string, opt Options, said string) {
 		}
 	}()
 	var all []string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // daemons settle
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // daemons settle
 		if all = observe(t, name).differences(observe(t, opt.Name)); all == nil {
 			return
 		}

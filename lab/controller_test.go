@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // startTestController runs the controller that comes with Open vSwitch.
@@ -59,7 +60,7 @@ func TestControllerThroughTheRelay(t *testing.T) {
 		t.Helper()
 		is.Controller = "tcp:127.0.0.1:" + port
 		var got map[string][]Session
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // Open vSwitch tells every 5 s
+		for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // Open vSwitch tells every 5 s
 			var err error
 			if got, err = l.Sessions(t.Context()); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // Addresses in a 5G core follow from the name of a host alone.
@@ -85,7 +87,7 @@ func TestCore5GRuns(t *testing.T) {
 		if p.Name == "nrf" {
 			continue
 		}
-		for end := time.Now().Add(20 * time.Second); l.LastWords(p.Host, p.Name) != "registered"; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); l.LastWords(p.Host, p.Name) != "registered"; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s does not reach the NRF: %q, %+v", p.Host, l.LastWords(p.Host, p.Name), p)
 			}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func TestDownAfterTheKeeperWasKilled(t *testing.T) {
@@ -34,7 +36,7 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 	if !killed {
 		t.Fatal("found no keeper")
 	}
-	for end := time.Now().Add(20 * time.Second); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("without its keeper the lab is %q", l.state.health())
 		}
@@ -70,7 +72,7 @@ func TestDownOfHalfMadeLabs(t *testing.T) {
 			t.Errorf("killed after %d ms: %v", after, err)
 		}
 		// What the maker had just begun ends by itself.
-		for end := time.Now().Add(10 * time.Second); processLeft(t, name) != "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); processLeft(t, name) != "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		}
 		wantNothing(t, name)
 		if err := Down(t.Context(), name); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // Tests that bring real labs up need root, Open vSwitch,
@@ -76,7 +77,7 @@ func wantNothing(t testing.TB, name string) {
 	if _, err := os.Stat(dirOf(name)); err == nil {
 		t.Errorf("%s is left", dirOf(name))
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // with a namespace that lost its name, later
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) { // with a namespace that lost its name, later
 		links, err := whole(netlink.LinkList)
 		if err != nil {
 			t.Fatal(err)

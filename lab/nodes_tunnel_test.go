@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -86,7 +87,7 @@ func TestTunnelPorts(t *testing.T) {
 			dpids := []string{one.DPID.String(), two.DPID.String()}
 			await := func(what string, is func() bool) {
 				t.Helper()
-				for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+				for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(20 * time.Millisecond) {
 					if time.Now().After(end) {
 						a.mu.Lock()
 						t.Fatalf("not %s: %v", what, a.last)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func TestLabsSideBySide(t *testing.T) {
@@ -116,7 +118,7 @@ func TestLinkStates(t *testing.T) {
 		}
 		state := func(sw string, down bool) {
 			t.Helper()
-			for end := time.Now().Add(10 * time.Second); ; {
+			for end := time.Now().Add(testwait.Limit); ; {
 				_, after, _ := strings.Cut(ports(sw), " "+port+"(")
 				after, _, _ = strings.Cut(after, "speed")
 				if strings.Contains(after, "LINK_DOWN") == down {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // withPrograms is one switch with two hosts, of which h1 runs these.
@@ -24,7 +26,7 @@ func withPrograms(t testing.TB, programs ...Program) *Topology {
 // wantProgram waits until a program of h1 is as it is to be.
 func wantProgram(t testing.TB, l *Lab, name, want string, is func(ProgramStatus) bool) ProgramStatus {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		all := l.Programs(t.Context())
 		i := slices.IndexFunc(all, func(p ProgramStatus) bool { return p.Name == name })
 		if i >= 0 && is(all[i]) {
@@ -39,7 +41,7 @@ func wantProgram(t testing.TB, l *Lab, name, want string, is func(ProgramStatus)
 // wantLog waits until a program of h1 has written something.
 func wantLog(t testing.TB, l *Lab, name, want string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		r := l.Log("h1", name)
 		b, err := io.ReadAll(r)
 		r.Close()
@@ -173,7 +175,7 @@ func TestProgramsEndWithTheirKeeper(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); syscall.Kill(p.PID, 0) == nil; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); syscall.Kill(p.PID, 0) == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the program goes on")
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // frr is a daemon of FRR with costs of interfaces.
@@ -105,19 +107,19 @@ func TestSilentLinksAreTheLastResort(t *testing.T) {
 	done := make(chan struct{})
 	go func() { k.keepCosts(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
-	await(t, "the cost of an earlier process taken back", four.is("i4", "10"))
+	testwait.Until(t, "the cost of an earlier process taken back", four.is("i4", "10"))
 	say("e1", "true", "down")
 	say("e2", "true", "down")
-	await(t, "the last resort of OSPF", four.is("i2", "65535"))
+	testwait.Until(t, "the last resort of OSPF", four.is("i2", "65535"))
 	six.serve(t, filepath.Join(dir, ospf6.socket))
-	await(t, "the last resort of OSPFv3, once it is there", six.is("i2", "65535"))
+	testwait.Until(t, "the last resort of OSPFv3, once it is there", six.is("i2", "65535"))
 	say("e2", "true", "up")
-	await(t, "the cost as before", four.is("i2", "7"))
-	await(t, "the cost of OSPFv3 as before", six.is("i2", "9"))
+	testwait.Until(t, "the cost as before", four.is("i2", "7"))
+	testwait.Until(t, "the cost of OSPFv3 as before", six.is("i2", "9"))
 	say("e4", "true", "init")
-	await(t, "the last resort of OSPF", four.is("i4", "65535"))
+	testwait.Until(t, "the last resort of OSPF", four.is("i4", "65535"))
 	say("e4", "", "")
-	await(t, "the cost once no session is wanted", four.is("i4", "10"))
+	testwait.Until(t, "the cost once no session is wanted", four.is("i4", "10"))
 	for _, iface := range []string{"i1", "i3"} {
 		if !four.is(iface, "10")() {
 			t.Errorf("the cost of %s was changed", iface)

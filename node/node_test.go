@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
@@ -47,15 +47,6 @@ func bridgeAt(t *testing.T, socket string) (*oftest.Device, func()) {
 	return d, end
 }
 
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not %s", what)
-		}
-	}
-}
-
 func own(d *oftest.Device) (n int) {
 	for _, f := range d.Flows() {
 		if f.Cookie == flow.NodeCookie {
@@ -81,7 +72,7 @@ func TestEntriesAreKept(t *testing.T) {
 
 	d, end := bridgeAt(t, socket)
 	want := len(n.Entries())
-	await(t, "all entries there", func() bool { return own(d) == want })
+	testwait.Until(t, "all entries there", func() bool { return own(d) == want })
 	if n.Dark(t.Context()) {
 		t.Error("a node with all its entries is dark")
 	}
@@ -102,7 +93,7 @@ func TestEntriesAreKept(t *testing.T) {
 	stale := n.Entries()[0]
 	stale.Match = flow.Match{}.WithInPort(77)
 	mod(flow.Mod{Command: flow.Add, Entry: stale})
-	await(t, "all entries back, and one of a port that is gone removed", func() bool { return own(d) == want })
+	testwait.Until(t, "all entries back, and one of a port that is gone removed", func() bool { return own(d) == want })
 	if len(d.Flows()) != want+1 {
 		t.Errorf("%d entries, want %d and a foreign one", len(d.Flows()), want)
 	}
@@ -110,7 +101,7 @@ func TestEntriesAreKept(t *testing.T) {
 
 	end()
 	d, _ = bridgeAt(t, socket)
-	await(t, "all entries there after a restart", func() bool { return own(d) == want })
+	testwait.Until(t, "all entries there after a restart", func() bool { return own(d) == want })
 }
 
 // TestEntries: what is to come through at which port.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -125,15 +126,6 @@ func stored(t *testing.T, store Bucket) map[string]string {
 	return all
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for until := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
 func memory(t *testing.T) Bucket {
 	store, err := wefttest.NewStore().Bucket(t.Context(), "things")
 	if err != nil {
@@ -200,7 +192,7 @@ func TestStoreConverges(t *testing.T) {
 				f.after.Store(0)
 			}
 			for i, b := range stores {
-				eventually(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
+				testwait.Until(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
 				// And both can still change everything: at most once somebody else was first.
 				for k := range 8 {
 					if set(b, fmt.Sprint("n", k), "last") != nil && api.KindOf(set(b, fmt.Sprint("n", k), "last")) == codes.Aborted {
@@ -209,7 +201,7 @@ func TestStoreConverges(t *testing.T) {
 				}
 			}
 			for i, b := range stores {
-				eventually(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
+				testwait.Until(t, "both have what the store has", func() bool { return maps.Equal(inForce(guards[i], b), stored(t, store)) })
 			}
 			stop()
 			following.Wait()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // ofctl runs an ovs-ofctl command against a switch that this test plays; SWITCH
@@ -34,7 +35,7 @@ func ofctl(t *testing.T, v Version, answer func(v Version, h Header, msg []byte)
 		c, err := l.Accept()
 		if err == nil {
 			defer c.Close()
-			_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(testwait.Limit))
 			err = play(c, v, &got, answer)
 		}
 		done <- err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // vswitch is an Open vSwitch of this test's own, with the dummy datapath, that
@@ -97,7 +98,7 @@ func (s *vswitch) connect(v Version) *session {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testwait.Limit))
 	k := &session{s.t, v, c, bufio.NewReader(c)}
 	k.send(v.AppendHello(nil, 1, v), nil)
 	if offered, err := DecodeHello(k.next(TypeHello)); err != nil || !offered.Has(v) {

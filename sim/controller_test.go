@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -40,7 +41,7 @@ type session struct {
 // accept takes a connection without a word.
 func (c *controller) accept(v openflow.Version) *session {
 	c.t.Helper()
-	_ = c.ln.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.ln.(*net.TCPListener).SetDeadline(time.Now().Add(testwait.Limit))
 	conn, err := c.ln.Accept()
 	if err != nil {
 		c.t.Fatal(err)

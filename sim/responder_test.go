@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -51,7 +52,7 @@ func TestResponder(t *testing.T) {
 			t.Fatalf("%+v, %v", beats, err)
 		}
 		var due, late uint64
-		for end := time.Now().Add(15 * time.Second); due < 40 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); due < 40 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			due, late = r.Counts()
 		}
 		if due < 40 || late > due/2 {
@@ -72,7 +73,7 @@ func TestResponderCountsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var due, late uint64
-	for end := time.Now().Add(15 * time.Second); due < 5 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); due < 5 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		due, late = r.Counts()
 	}
 	if due < 5 {

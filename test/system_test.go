@@ -25,6 +25,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/services/balancer"
 	"github.com/weft-sdn/weft/services/chain"
@@ -227,13 +228,12 @@ func explain(c *controller) {
 // eventually waits until f holds.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	const within = 2 * time.Minute // however busy the machine is
-	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if f() {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("not within %v: %s", testwait.Limit, what)
 		}
 	}
 }

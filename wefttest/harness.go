@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -77,7 +78,7 @@ const eventsKept = 65536
 
 func newHarness(t *testing.T, spec weft.Spec, mode Mode) *Harness {
 	h := &Harness{
-		Mode: mode, Timeout: 5 * time.Second, Store: NewStore(), t: t, spec: spec, settings: &config.Settings{},
+		Mode: mode, Timeout: testwait.Limit, Store: NewStore(), t: t, spec: spec, settings: &config.Settings{},
 		fakes: map[string]func(context.Context, any) (any, error){}, events: map[string]chan any{},
 	}
 	for _, s := range spec.Publishes {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func hello(name, kind string) *api.Hello { return &api.Hello{Name: name, Kind: kind} }
@@ -90,7 +91,7 @@ func TestStage(t *testing.T) {
 		if err := info.App.Packets(context.Background(), batch(1)); api.KindOf(err) != codes.Unavailable {
 			t.Errorf("when it is gone: %v", err)
 		}
-		eventually(t, "its name is free", func() bool {
+		testwait.Until(t, "its name is free", func() bool {
 			c, err := attach(t, w, hello("blocker", "stage"), each(&api.Decision{}))
 			return err == nil && c.welcome.GetName() == "blocker"
 		})
@@ -126,7 +127,7 @@ func TestObserver(t *testing.T) {
 		}
 		untouched(t, list)
 		close(slow)
-		eventually(t, "sent + dropped = 20000", func() bool {
+		testwait.Until(t, "sent + dropped = 20000", func() bool {
 			s := w.Apps()
 			return len(s) == 1 && s[0].GetPackets()+s[0].GetDropped() == 20000 && uint64(got.Load()) == s[0].GetPackets()
 		})
@@ -310,7 +311,7 @@ func TestClose(t *testing.T) {
 				if !strings.Contains(err.Error(), errStops.Error()) {
 					t.Errorf("told %v", err)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Error("not told")
 			}
 			w.runtime.leaves(t, "a")

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // caller calls a method by name, JSON to JSON; what it returns is the response
@@ -193,7 +194,7 @@ func TestManyCalls(t *testing.T) {
 	for range cap(done) {
 		go func() { _, err := slow.FindPath(ctx, &api.FindPathRequest{}); done <- err }()
 	}
-	eventually(t, "a third is refused", func() bool {
+	testwait.Until(t, "a third is refused", func() bool {
 		_, code, _ := callREST(t, w, "southbound.ListSwitches", "")
 		return code == codes.ResourceExhausted
 	})
@@ -201,7 +202,7 @@ func TestManyCalls(t *testing.T) {
 	for range cap(done) {
 		<-done
 	}
-	eventually(t, "it is not any more", func() bool {
+	testwait.Until(t, "it is not any more", func() bool {
 		_, code, _ := callREST(t, w, "southbound.ListSwitches", "")
 		return code == codes.OK
 	})
@@ -269,7 +270,7 @@ func TestChangesAreTold(t *testing.T) {
 				x.Who != nobodys || !strings.HasPrefix(x.From, "127.0.0.1:") || x.Request == nil || x.Begun.IsZero() {
 				t.Errorf("%+v; want %s, %v", x, method, kind)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatalf("%s is not told", method)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport/port"
 )
 
@@ -87,24 +88,14 @@ func (r *fakeRuntime) find(name string) (AppInfo, bool) {
 func (r *fakeRuntime) wait(t testing.TB, name string) AppInfo {
 	t.Helper()
 	var info AppInfo
-	eventually(t, "app "+name+" attaches", func() (ok bool) { info, ok = r.find(name); return ok })
+	testwait.Until(t, "app "+name+" attaches", func() (ok bool) { info, ok = r.find(name); return ok })
 	return info
 }
 
 // leaves waits until an app is gone.
 func (r *fakeRuntime) leaves(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "app "+name+" is detached", func() bool { _, ok := r.find(name); return !ok })
-}
-
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("not within 10 s: %s", what)
+	testwait.Until(t, "app "+name+" is detached", func() bool { _, ok := r.find(name); return !ok })
 }
 
 // world is a Server on a port, with what is behind it.
@@ -136,7 +127,7 @@ func serve(t testing.TB, change func(*Config)) *world {
 		go func() { w.Close(); close(done) }()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Error("Close does not return")
 		}
 		p.Close()

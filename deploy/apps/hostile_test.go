@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func op(o *api.Operation) *api.Decision { return &api.Decision{Operations: []*api.Operation{o}} }
@@ -93,12 +94,12 @@ func malformed(t *testing.T, attach attacher, d decide, want string) {
 			if !strings.Contains(err.Error(), strings.ReplaceAll(want, `"`, `\"`)) && !strings.Contains(err.Error(), want) {
 				t.Errorf("the app is told %v; want %q", err, want)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Error("the connection is not ended")
 		}
 	}
 	// What it was is said to the next of the name.
-	eventually(t, "it comes again", func() bool {
+	testwait.Until(t, "it comes again", func() bool {
 		c, err = attach(t, w, hello("wrong", "stage"), each(&api.Decision{}))
 		return err == nil
 	})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 var update = flag.Bool("update", false, "write sdk/python/src/weft/api.binpb anew")
@@ -190,7 +191,7 @@ func TestPythonApp(t *testing.T) {
 			run(t, "tests/everything.py", scheme+"://"+w.address)
 			for round := range 2 {
 				var info AppInfo
-				eventually(t, "it attaches", func() (ok bool) { info, ok = w.runtime.find("everything"); return ok })
+				testwait.Until(t, "it attaches", func() (ok bool) { info, ok = w.runtime.find("everything"); return ok })
 				list := batch(80)
 				if err := info.App.Packets(context.Background(), list); err != nil {
 					t.Fatal(err)

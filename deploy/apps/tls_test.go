@@ -27,6 +27,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -165,7 +166,7 @@ func TestIdentity(t *testing.T) {
 		}
 		c.leave()
 		w.runtime.leaves(t, "blocker")
-		eventually(t, "the name is free", func() bool { return w.apps.find("blocker") == nil })
+		testwait.Until(t, "the name is free", func() bool { return w.apps.find("blocker") == nil })
 	}
 }
 
@@ -192,7 +193,7 @@ func TestRESTIdentity(t *testing.T) {
 		if a := w.apps.find("blocker"); a != nil {
 			a.end(errLeft)
 		}
-		eventually(t, "the name is free", func() bool { return w.apps.find("blocker") == nil })
+		testwait.Until(t, "the name is free", func() bool { return w.apps.find("blocker") == nil })
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // authorityIn makes an authority in a folder of its own.
@@ -57,7 +59,7 @@ func connect(t *testing.T, server, client *tls.Config) (byClient, byServer tls.C
 			return
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+		c.SetDeadline(time.Now().Add(testwait.Limit))
 		s := tls.Server(c, server)
 		b := make([]byte, 1)
 		if _, err = s.Read(b); err == nil {
@@ -71,7 +73,7 @@ func connect(t *testing.T, server, client *tls.Config) (byClient, byServer tls.C
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(testwait.Limit))
 	s := tls.Client(c, client)
 	_, err = s.Write([]byte{7})
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // server serves FindHost and publishes HostChanged under the name hosts.
@@ -275,7 +276,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 			}

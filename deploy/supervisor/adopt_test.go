@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // supervisorProcess starts a supervisor in a process of its own, which keeps
@@ -34,7 +36,7 @@ func supervisorProcess(t *testing.T, dir string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	eventually(t, "supervising", func() bool {
+	testwait.Until(t, "supervising", func() bool {
 		b, _ := os.ReadFile(out)
 		return bytes.Contains(b, []byte("supervises <nil>"))
 	})
@@ -67,7 +69,7 @@ func TestAdoption(t *testing.T) {
 		t.Fatal("the processes ended with their supervisor")
 	}
 	syscall.Kill(two.PID, syscall.SIGKILL) // while nobody looks
-	eventually(t, "gone", func() bool { return !runs(two.PID) })
+	testwait.Until(t, "gone", func() bool { return !runs(two.PID) })
 
 	s := begin(t, Config{Directory: dir, BackOffMin: 5 * time.Second})
 	if x := get(t, s, "one"); x.PID != one.PID || !x.Adopted || x.State != Up || x.Started.IsZero() {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // threadLimits reads what all threads of a process have: nice, policy, CPUs;
@@ -68,7 +70,7 @@ func TestPriorityAndCPUs(t *testing.T) {
 	check := func(name, want string) {
 		t.Helper()
 		x := get(t, s, name)
-		eventually(t, "running with several threads", func() bool { ids, _ := threads(x.PID); return len(ids) > 2 })
+		testwait.Until(t, "running with several threads", func() bool { ids, _ := threads(x.PID); return len(ids) > 2 })
 		if got := threadLimits(t, x.PID); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -295,7 +297,7 @@ func TestLogRotation(t *testing.T) {
 	s := begin(t, Config{LogSize: 256 << 10})
 	set(t, s, actor("a", "print"))
 	path := filepath.Join(s.config.Directory, "a.log")
-	eventually(t, "rotated", func() bool { _, err := os.Stat(path + ".1"); return err == nil })
+	testwait.Until(t, "rotated", func() bool { _, err := os.Stat(path + ".1"); return err == nil })
 	old, err := os.Stat(path + ".1")
 	if err != nil || old.Size() < 256<<10 {
 		t.Fatalf("%v %v", old, err)
@@ -305,7 +307,7 @@ func TestLogRotation(t *testing.T) {
 		t.Fatalf("%v %v", now, err)
 	}
 	size := now.Size()
-	eventually(t, "going on", func() bool {
+	testwait.Until(t, "going on", func() bool {
 		now, err := os.Stat(path)
 		return err == nil && now.Size() != size
 	})

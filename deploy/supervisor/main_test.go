@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestMain lets the test binary play the processes that are supervised.
@@ -211,7 +213,7 @@ func get(t *testing.T, s *Supervisor, name string) Status {
 // until waits for a status.
 func until(t *testing.T, s *Supervisor, name, what string, ok func(Status) bool) Status {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if x := get(t, s, name); ok(x) {
 			return x
 		}
@@ -226,16 +228,6 @@ func isUp(x Status) bool { return x.State == Up && x.PID != 0 }
 func runs(pid int) bool {
 	s, err := readStat(pid)
 	return err == nil && s.state != 'Z'
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not ", what)
-		}
-	}
 }
 
 // sockets probes processes that play "serve".

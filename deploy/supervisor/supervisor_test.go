@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func TestSet(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSet(t *testing.T) {
 		b, _ := os.ReadFile(filepath.Join(s.config.Directory, name+".log"))
 		return string(b)
 	}
-	eventually(t, "ready", func() bool { return text("a") != "" && text("b") != "" })
+	testwait.Until(t, "ready", func() bool { return text("a") != "" && text("b") != "" })
 
 	// a stays, b has another argument, c is new.
 	b2 := sleeper("b")
@@ -56,7 +58,7 @@ func TestSet(t *testing.T) {
 	if x := get(t, s, "a"); x.PID == a.PID {
 		t.Error("another environment did not restart a")
 	}
-	eventually(t, "in the log", func() bool {
+	testwait.Until(t, "in the log", func() bool {
 		return strings.Count(text("a"), "hello from a\n") == 2 && strings.Count(text("a"), "bye\n") == 1
 	})
 	set(t, s)
@@ -169,7 +171,7 @@ func TestStop(t *testing.T) {
 		b, _ := os.ReadFile(filepath.Join(s.config.Directory, name+".log"))
 		return string(b)
 	}
-	eventually(t, "deaf", func() bool { return text("deaf") != "" && text("frozen") != "" })
+	testwait.Until(t, "deaf", func() bool { return text("deaf") != "" && text("frozen") != "" })
 	syscall.Kill(frozen, syscall.SIGSTOP)
 	began := time.Now()
 	set(t, s)
@@ -190,7 +192,7 @@ func TestImpatient(t *testing.T) {
 	s := begin(t, Config{StopTimeout: 300 * time.Millisecond})
 	set(t, s, actor("deaf", "deaf"))
 	old := get(t, s, "deaf").PID
-	eventually(t, "deaf", func() bool {
+	testwait.Until(t, "deaf", func() bool {
 		b, _ := os.ReadFile(filepath.Join(s.config.Directory, "deaf.log"))
 		return len(b) > 0
 	})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -179,7 +180,7 @@ func TestAgents(t *testing.T) {
 func wantAnswers(t *testing.T, l *lab.Lab, at string, want ...string) {
 	t.Helper()
 	seen := map[string]bool{}
-	for end := time.Now().Add(30 * time.Second); len(seen) < len(want); {
+	for end := time.Now().Add(testwait.Limit); len(seen) < len(want); {
 		out, err := l.Exec(t.Context(), "h1", "sh", "-c", "head -c 10000 /dev/zero | curl -sS --http2-prior-knowledge --max-time 5 --data-binary @- http://"+at+"/")
 		if err == nil && slices.Contains(want, out) {
 			seen[out] = true

@@ -24,6 +24,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // fakes are experiments that take no time, some, and that fail.
@@ -123,7 +124,7 @@ func begin(t *testing.T, s *Server, name string, quick bool) string {
 // until waits until a run is as wanted.
 func until(t *testing.T, s *Server, run string, want func(*api.ExperimentRun) bool) *api.ExperimentRunDetails {
 	t.Helper()
-	for range 3000 {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		d, err := s.GetExperimentRun(t.Context(), &api.GetExperimentRunRequest{Run: run})
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +132,6 @@ func until(t *testing.T, s *Server, run string, want func(*api.ExperimentRun) bo
 		if want(d.Run) {
 			return d
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	d, _ := s.GetExperimentRun(t.Context(), &api.GetExperimentRunRequest{Run: run})
 	t.Fatalf("run %s stays so: %v", run, d)
@@ -347,7 +347,7 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wake <- struct{}{} // instead of waiting
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		on, err := readRecord(filepath.Join(dir, "runs", run))
 		if err == nil && on.State == cancelled {
 			break

@@ -55,7 +55,7 @@ var table = []row{
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
 	{"deploy/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/document", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
-	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
+	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab", []string{"flow", "packet", "node", "api", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
@@ -91,7 +91,7 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram"}
+var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram", "internal/testwait"}
 
 // helpers are packages that make input or measure; any test may import them, and
 // else those whose rows allow it.

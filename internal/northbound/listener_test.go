@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // site is a server whose clients say by X-Rank who they are.
@@ -88,7 +90,7 @@ func (s *site) open(t *testing.T, text string) net.Conn {
 func (s *site) is(t *testing.T, want [states]int) {
 	t.Helper()
 	got := [states]int{}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		for i := range got {
 			got[i] = s.all.below[i].Len() + s.all.operators[i].Len()
@@ -104,7 +106,7 @@ func (s *site) is(t *testing.T, want [states]int) {
 // ended waits until the server has closed a connection.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(testwait.Limit))
 	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal("the connection is still open")
 	}
@@ -152,7 +154,7 @@ func TestWhoGoes(t *testing.T) {
 // wait waits until so many operators are served.
 func (s *site) wait(t *testing.T, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		got := s.all.operators[busy].Len()
 		s.mu.Unlock()
@@ -219,7 +221,7 @@ func TestOctets(t *testing.T) {
 		c := s.open(t, ask("/", Reader, body))
 		c.Write(make([]byte, 3<<20))
 		stalled = append(stalled, c)
-		for end := time.Now().Add(10 * time.Second); s.held() != min(i+1, 2)*(3<<20+RequestOctets); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); s.held() != min(i+1, 2)*(3<<20+RequestOctets); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%d octets are held", s.held())
 			}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // Functions have threads of their own, however many there are, and never the
@@ -38,7 +40,7 @@ func TestRun(t *testing.T) {
 	}
 	close(end)
 	all.Wait()
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		left := 0
 		for tid := range threads {
 			if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", tid)); err == nil {

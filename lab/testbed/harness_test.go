@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
@@ -112,7 +113,7 @@ func (s *site) space(name, script string) *exec.Cmd {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has a session of its own
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(s.path(name + ".ready")); err == nil {
 			return cmd
 		}

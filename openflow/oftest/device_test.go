@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -116,7 +117,7 @@ func TestDeviceServes(t *testing.T) {
 	d.Disconnect()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatal("the connection does not end")
 	}
 	if d.Connections() != 0 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -161,7 +162,7 @@ func (o *openVSwitch) write(b []byte) {
 // message reads one message.
 func (o *openVSwitch) message() []byte {
 	o.t.Helper()
-	if err := o.of.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := o.of.SetReadDeadline(time.Now().Add(testwait.Limit)); err != nil {
 		o.t.Fatal(err)
 	}
 	head := make([]byte, openflow.HeaderLen)

@@ -3,10 +3,10 @@ package balancer
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -195,7 +195,7 @@ func TestService(t *testing.T) {
 
 		asked := func(n int) {
 			t.Helper()
-			soon(t, "the balancer asks for its entries", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asks >= n })
+			testwait.Until(t, "the balancer asks for its entries", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asks >= n })
 		}
 		asked(1)
 		h.Restart()
@@ -224,13 +224,4 @@ func TestService(t *testing.T) {
 			t.Errorf("%v %v", vips, err)
 		}
 	})
-}
-
-func soon(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not soon: " + what)
-		}
-	}
 }

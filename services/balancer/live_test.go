@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -102,7 +103,7 @@ func TestLive(t *testing.T) {
 			for range 3 {
 				select {
 				case <-asked:
-				case <-time.After(10 * time.Second):
+				case <-time.After(testwait.Limit):
 					t.Fatal("a member that is not known is not asked for again")
 				}
 			}

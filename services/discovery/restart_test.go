@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -281,7 +282,7 @@ func TestFlowrulesRestart(t *testing.T) {
 		observed(1, "discovery")
 		select {
 		case <-traps:
-		case <-time.After(time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatal("not declared anew")
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -47,7 +48,7 @@ func connected(sw flow.DPID, ports ...flow.Port) *api.SwitchChanged {
 // carry carries frames over a cable until it has carried n.
 func carry(t *testing.T, h *wefttest.Harness, frames chan frame, a, b flow.Location, n int) (last frame) {
 	t.Helper()
-	timeout := time.After(5 * time.Second)
+	timeout := time.After(testwait.Limit)
 	for n > 0 {
 		select {
 		case f := <-frames:
@@ -139,7 +140,7 @@ func TestTrapIsRetried(t *testing.T) {
 		for want := 1; want <= 3; want++ {
 			select {
 			case <-calls:
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatalf("call %d does not come", want)
 			}
 		}

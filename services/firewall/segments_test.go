@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -22,7 +23,7 @@ func TestTenantRules(t *testing.T) {
 		connect(h, 1, true)
 		want := func(what string, entries ...string) {
 			t.Helper()
-			for end := time.Now().Add(10 * time.Second); !slices.Equal(p.entries(1), entries); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(testwait.Limit); !slices.Equal(p.entries(1), entries); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%s: entries %q, want %q", what, p.entries(1), entries)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/sim/classbench"
 	"github.com/weft-sdn/weft/wefttest"
@@ -156,7 +157,7 @@ func TestService(t *testing.T) {
 		if v := verdictOn(h, 1, frame, flow.RoleLink, 0); v != flow.Next {
 			t.Errorf("packet from a link, judged where it came in: %v", v)
 		}
-		eventually(t, "a packet that has passed the table is let on", func() bool {
+		testwait.Until(t, "a packet that has passed the table is let on", func() bool {
 			return verdictOn(h, 1, frame, flow.RoleEdge, flow.TableForward) == flow.Next
 		})
 		list, err := wefttest.Call(h, api.ListFirewallRules, &api.ListFirewallRulesRequest{Counts: true})
@@ -169,7 +170,7 @@ func TestService(t *testing.T) {
 			wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: port}, Role: role}})
 		}
 		role(3, "link")
-		eventually(t, "the link passes", func() bool { return slices.Contains(p.entries(1), "10:65535 in_port=3 goto 20") })
+		testwait.Until(t, "the link passes", func() bool { return slices.Contains(p.entries(1), "10:65535 in_port=3 goto 20") })
 		own := deny("own", 10, "eth_type=0x0806")
 		own.Dpid = "1"
 		add(t, h, own)
@@ -255,9 +256,9 @@ func TestReactive(t *testing.T) {
 		if got := p.entries(1); !slices.Equal(got, []string{"10:1 any output:controller"}) && !slices.Equal(got, []string{"10:1 any controller"}) {
 			t.Fatalf("entries %q", got)
 		}
-		eventually(t, "the switch is cleared of what it may have", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.flushed > 0 })
+		testwait.Until(t, "the switch is cleared of what it may have", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.flushed > 0 })
 		at := func(port uint16) (list []flow.Entry) {
-			eventually(t, "verdicts", func() bool {
+			testwait.Until(t, "verdicts", func() bool {
 				verdictOn(h, 1, tcp("10.0.0.1", "10.0.0.2", port), flow.RoleEdge, 1)
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -344,13 +345,4 @@ func TestManyRules(t *testing.T) {
 		}
 		t.Logf("%d rules added in %v, one more in %v, there after a restart in %v", len(rules), loaded.Sub(began), changed.Sub(loaded), time.Since(changed))
 	})
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }

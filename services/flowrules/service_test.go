@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -79,7 +80,7 @@ func (s *site) add(noWait bool, flows ...*api.FlowEntry) string {
 // inSync waits until the switch has what is desired.
 func (s *site) inSync() *api.Sync {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(testwait.Limit); ; time.Sleep(2 * time.Millisecond) {
 		resp, err := wefttest.Call(s.Harness, api.ListSync, &api.ListSyncRequest{})
 		if err != nil {
 			s.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // floodRig is one instance's flooding on a line of three switches whose tree is
@@ -118,7 +119,7 @@ func TestFloodingHandedOver(t *testing.T) {
 		if ok {
 			t.Error("committed")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatal("the commit goes on")
 	}
 	if f.due(time.Now().Add(time.Hour)) == 0 {

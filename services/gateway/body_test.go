@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // A caller that may not make a call is refused before it has sent the body.
@@ -19,7 +21,7 @@ func TestRightsBeforeReading(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/flows HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", reader, maxBody)
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(testwait.Limit))
 	buf := make([]byte, 4096)
 	n, err := io.ReadAtLeast(conn, buf, 12)
 	if err != nil || !strings.HasPrefix(string(buf[:n]), "HTTP/1.1 403") {

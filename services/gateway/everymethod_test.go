@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // machineMethods are the methods that services of the machine answer.
@@ -151,7 +152,7 @@ func TestEveryMethod(t *testing.T) {
 			want = calls
 		}
 		got := lines(m.name)
-		for end := time.Now().Add(10 * time.Second); m.machine && got < want && time.Now().Before(end); got = lines(m.name) {
+		for end := time.Now().Add(testwait.Limit); m.machine && got < want && time.Now().Before(end); got = lines(m.name) {
 			time.Sleep(time.Millisecond) // the line comes behind the answer
 		}
 		if got != want {

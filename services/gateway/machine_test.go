@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // labOf is a lab service of the machine that answers who asked.
@@ -223,7 +224,7 @@ func TestMachineEndsWithToken(t *testing.T) {
 			select {
 			case e := <-ended:
 				got = append(got, e)
-			case <-time.After(20 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatalf("%v of %v have ended", got, what)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/loom"
 )
 
@@ -116,7 +117,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 			if err != nil {
 				t.Errorf("gateway: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Error("the gateway does not stop")
 		}
 	}
@@ -162,7 +163,7 @@ func get(t *testing.T, url string) (*http.Response, string) {
 
 func wait(t *testing.T, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("waited for 5 s")
 		}

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // certificate writes a certificate for 127.0.0.1 of its own authority.
@@ -177,7 +178,7 @@ func TestCVE_2017_1000079_SlowConnections(t *testing.T) {
 			}
 			resp.Body.Close()
 			for i, c := range slow {
-				c.SetReadDeadline(time.Now().Add(20 * time.Second))
+				c.SetReadDeadline(time.Now().Add(testwait.Limit))
 				if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
 					t.Fatalf("slow connection %d is still open", i)
 				}

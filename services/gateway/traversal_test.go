@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestPathTraversal: no path leads to a file, however it is written; it is sent
@@ -24,7 +26,7 @@ func TestPathTraversal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn.SetDeadline(time.Now().Add(testwait.Limit))
 			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method, path)
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {

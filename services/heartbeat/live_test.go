@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -25,7 +26,7 @@ func TestLive(t *testing.T) {
 	}
 	soon := func(t *testing.T, what string, so func() bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); !so(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("not soon: " + what)
 			}

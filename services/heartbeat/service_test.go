@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -69,7 +70,7 @@ func TestService(t *testing.T) {
 			if _, err := wefttest.Call(h, api.ListHeartbeats, &api.ListHeartbeatsRequest{Dpid: "7"}); api.KindOf(err) != 5 {
 				t.Errorf("a switch that is not there: %v", err)
 			}
-			for end := time.Now().Add(10 * time.Second); h.Metric("missed_total") == 0 || h.Metric("beats_total") == 0; time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(testwait.Limit); h.Metric("missed_total") == 0 || h.Metric("beats_total") == 0; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("not counted")
 				}

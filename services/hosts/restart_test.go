@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -225,7 +226,7 @@ func TestServiceRestart(t *testing.T) {
 			h.Packet(1, flow.Port(i+1), arpRequest(mac(i+1), fmt.Sprintf("10.0.0.%d", i+1), "10.0.0.9"))
 			wefttest.Next(h, api.HostChangedEvent)
 		}
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 			v, _, err := h.Bucket("hosts").Get(t.Context(), "page/000000")
 			if err != nil || time.Now().After(deadline) {
 				t.Fatalf("kept is %q, %v", v, err)

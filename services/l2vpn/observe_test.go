@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -137,7 +138,7 @@ func TestProbes(t *testing.T) {
 		until := func(what string, so func(*api.Circuit) bool) {
 			t.Helper()
 			var m *api.Circuit
-			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 				var err error
 				if m, err = wefttest.Call(h, api.GetCircuit, &api.GetCircuitRequest{Name: "red"}); err == nil && so(m) {
 					return

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -48,21 +49,21 @@ func TestLive(t *testing.T) {
 			host := &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.3", "10.0.0.4"}}
 			wefttest.Publish(h, api.HostChangedEvent, &api.HostChanged{Change: "learnt", Host: host})
 			reached := func() int { return strings.Count(n.text(sw3), "id=257") }
-			soon(t, "two hosts", func() bool { return reached() == 2 })
+			testwait.Until(t, "two hosts", func() bool { return reached() == 2 })
 			change(t, h, func(c *Config) { c.Hosts = 1 })
-			soon(t, "one host", func() bool { return reached() == 1 })
+			testwait.Until(t, "one host", func() bool { return reached() == 1 })
 		},
 		"ask_interval": func(t *testing.T, h *wefttest.Harness) {
 			n := up(h, "ask_interval: 1h")
 			set(t, h, wanted())
 			change(t, h, func(c *Config) { c.AskInterval = 100 * time.Millisecond })
-			soon(t, "the next hop is asked for", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.sent > 1 })
+			testwait.Until(t, "the next hop is asked for", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.sent > 1 })
 		},
 		"poll": func(t *testing.T, h *wefttest.Harness) {
 			n := up(h, "poll: 1h")
 			set(t, h, wanted())
 			change(t, h, func(c *Config) { c.Poll = 100 * time.Millisecond })
-			soon(t, "what is refused is read", func() bool {
+			testwait.Until(t, "what is refused is read", func() bool {
 				n.mu.Lock()
 				n.exhausted++
 				n.mu.Unlock()
@@ -72,14 +73,14 @@ func TestLive(t *testing.T) {
 		"exhausted": func(t *testing.T, h *wefttest.Harness) {
 			n := up(h, "poll: 100ms\nexhausted: 1h")
 			set(t, h, wanted())
-			soon(t, "exhausted", func() bool {
+			testwait.Until(t, "exhausted", func() bool {
 				n.mu.Lock()
 				n.exhausted++
 				n.mu.Unlock()
 				return h.Metric("exhausted", "gateway", "internet") == 1
 			})
 			change(t, h, func(c *Config) { c.Exhausted = 100 * time.Millisecond })
-			soon(t, "no more exhausted", func() bool { return h.Metric("exhausted", "gateway", "internet") == 0 })
+			testwait.Until(t, "no more exhausted", func() bool { return h.Metric("exhausted", "gateway", "internet") == 0 })
 		},
 		"deadline": func(t *testing.T, h *wefttest.Harness) {
 			h.Configure("deadline: 1h")

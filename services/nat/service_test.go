@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -72,15 +73,6 @@ func connect(h *wefttest.Harness, dpid, openflow string, tables uint32) {
 	wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: openflow, Tables: tables}})
 }
 
-func soon(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not soon: " + what)
-		}
-	}
-}
-
 func wanted() *api.NatGateway {
 	return &api.NatGateway{Name: "internet", Dpid: sw3, Port: 2, Pool: "198.51.100.1-198.51.100.3", NextHop: "198.51.100.9",
 		Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"}, Forwards: []*api.NatForward{{Protocol: "tcp", Port: 80, To: "10.0.0.3", ToPort: 8080}}}
@@ -97,7 +89,7 @@ func TestService(t *testing.T) {
 		if err != nil || m.State != "down" || !strings.Contains(m.Reason, "next hop") || m.Zone != 1 || m.FirstPort != 1024 || m.Mac == "" {
 			t.Fatalf("%v, %v", m, err)
 		}
-		soon(t, "the next hop is asked for", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.sent > 0 })
+		testwait.Until(t, "the next hop is asked for", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.sent > 0 })
 		mac, _ := flow.ParseMAC(m.Mac)
 		frame := arpReply(netip.MustParseAddr("198.51.100.9"), flow.MAC{2, 0, 0, 0, 0, 9}, netip.MustParseAddr("198.51.100.1"), mac)
 		in := wefttest.NewPacketIn(3, 2, frame)
@@ -114,7 +106,7 @@ func TestService(t *testing.T) {
 			"actions=ct(commit,table=40,zone=1,nat(src=198.51.100.1-198.51.100.3:1024-65535))",
 			"table=40 priority=20", "set_field:02:00:00:00:00:09->eth_dst,dec_ttl,output:2",
 		}
-		soon(t, "all entries declared", func() bool {
+		testwait.Until(t, "all entries declared", func() bool {
 			for _, e := range entries {
 				if !strings.Contains(n.text(sw3), e) {
 					return false
@@ -129,11 +121,11 @@ func TestService(t *testing.T) {
 			}
 			return list.Gateways[0]
 		}
-		soon(t, "up", func() bool { return state().State == "up" && state().Hosts == 1 })
+		testwait.Until(t, "up", func() bool { return state().State == "up" && state().Hosts == 1 })
 		n.mu.Lock()
 		n.exhausted = 7
 		n.mu.Unlock()
-		soon(t, "exhausted", func() bool { return state().State == "exhausted" && state().ExhaustedPackets == 7 })
+		testwait.Until(t, "exhausted", func() bool { return state().State == "exhausted" && state().ExhaustedPackets == 7 })
 		if got := h.Metric("exhausted_total", "gateway", "internet"); got != 7 {
 			t.Errorf("%v exhausted by metric", got)
 		}
@@ -147,7 +139,7 @@ func TestService(t *testing.T) {
 		clear(n.sets)
 		n.mu.Unlock()
 		connect(h, sw3, "1.3", 254)
-		soon(t, "declared after a restart", func() bool { return n.text(sw3) != "" })
+		testwait.Until(t, "declared after a restart", func() bool { return n.text(sw3) != "" })
 		for _, e := range entries {
 			if !strings.Contains(n.text(sw3), e) {
 				t.Errorf("after a restart, without %s", e)
@@ -190,7 +182,7 @@ func TestService(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		soon(t, "no entries left", func() bool { return n.text(sw3) == "" })
+		testwait.Until(t, "no entries left", func() bool { return n.text(sw3) == "" })
 		if list := h.Metrics("exhausted_total"); len(list) != 0 {
 			t.Errorf("figures of deleted gateways: %v", list)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // partners are the paths of all partitions, which ask each other directly.
@@ -317,7 +318,7 @@ func TestTellOthers(t *testing.T) {
 		return true
 	}
 	for _, want := range []int{1, 0} {
-		for limit := time.Now().Add(20 * time.Second); !found(want); time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(testwait.Limit); !found(want); time.Sleep(time.Millisecond) {
 			if time.Now().After(limit) {
 				t.Fatalf("not %d paths from end to end after 20 s", want)
 			}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -57,7 +58,7 @@ func TestLive(t *testing.T) {
 				}
 			})
 			for _, w := range words {
-				soon(t, w, func() bool { return strings.Contains(said(), w) })
+				testwait.Until(t, w, func() bool { return strings.Contains(said(), w) })
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func TestLive(t *testing.T) {
 			if err := set(h, "b"); api.KindOf(err) != codes.ResourceExhausted {
 				t.Errorf("a policy beyond the entries: %v", err)
 			}
-			soon(t, "fewer entries", func() bool { return len(s.of(sw1).GetFlows()) < 2 })
+			testwait.Until(t, "fewer entries", func() bool { return len(s.of(sw1).GetFlows()) < 2 })
 		},
 		"deadline": func(t *testing.T, h *wefttest.Harness) {
 			h.Configure("deadline: 1m")
@@ -108,7 +109,7 @@ func TestLive(t *testing.T) {
 			path, _ := program(t)
 			queues(t, h, "ovsdb: unix:/x\nvsctl: "+path)
 			change(t, h, func(c *Config) { c.VSCtlTimeout = 100 * time.Millisecond })
-			soon(t, "it takes too long", func() bool {
+			testwait.Until(t, "it takes too long", func() bool {
 				list, err := wefttest.Call(h, api.QosListQueues, &api.QosListQueuesRequest{})
 				return err == nil && len(list.Ports) == 1 && strings.Contains(list.Ports[0].Reason, "no answer within 100ms")
 			})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -146,7 +147,7 @@ func TestPorts(t *testing.T) {
 	}
 	answer(nil)
 	p.again(key)
-	soon(t, "configured", func() bool { return p.list(key)[0].State == configured })
+	testwait.Until(t, "configured", func() bool { return p.list(key)[0].State == configured })
 	answer(errors.New("away"))
 	if _, there, err := p.remove(ctx, "1", 1); err != nil || !there {
 		t.Fatal(there, err)
@@ -163,7 +164,7 @@ func TestPorts(t *testing.T) {
 	}
 	done = make(chan struct{})
 	go func() { later.run(ctx); close(done) }()
-	soon(t, "gone", func() bool { return len(later.list("")) == 0 })
+	testwait.Until(t, "gone", func() bool { return len(later.list("")) == 0 })
 	cancel()
 	<-done
 	if tried[len(tried)-1] != removing {

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -70,15 +70,6 @@ func connect(h *wefttest.Harness, dpid, openflow string, tables uint32) {
 	wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: openflow, Tables: tables, Address: "127.0.0.1:40000"}})
 }
 
-func soon(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not soon: " + what)
-		}
-	}
-}
-
 func TestService(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		s := fakes(h)
@@ -108,9 +99,9 @@ func TestService(t *testing.T) {
 		// The host turns up, moves and goes: its limit goes with it.
 		host := &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.1"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
-		soon(t, "the limit is on switch 1", func() bool { return len(s.of(sw1).Flows) == 3 && s.of(sw1).Flows[0].Match["in_port"] == "4" })
+		testwait.Until(t, "the limit is on switch 1", func() bool { return len(s.of(sw1).Flows) == 3 && s.of(sw1).Flows[0].Match["in_port"] == "4" })
 		var st *api.QosStatus
-		soon(t, "the switch has confirmed it", func() bool {
+		testwait.Until(t, "the switch has confirmed it", func() bool {
 			var err error
 			if st, err = wefttest.Call(h, api.QosGetStatus, &api.QosGetStatusRequest{}); err != nil {
 				t.Fatal(err)
@@ -128,10 +119,10 @@ func TestService(t *testing.T) {
 		connect(h, sw1, "1.3", 254)
 		connect(h, sw2, "1.3", 254)
 		wefttest.Publish(h, api.HostChangedEvent, host)
-		soon(t, "the limit is on switch 1 after a restart", func() bool { return len(s.of(sw1).GetFlows()) == 3 })
+		testwait.Until(t, "the limit is on switch 1 after a restart", func() bool { return len(s.of(sw1).GetFlows()) == 3 })
 		host = &api.HostChanged{Change: "moved", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw2, Port: 7}, Ipv4: []string{"10.0.0.1"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
-		soon(t, "the limit has moved to switch 2", func() bool {
+		testwait.Until(t, "the limit has moved to switch 2", func() bool {
 			return len(s.of(sw1).GetFlows()) == 2 && len(s.of(sw2).GetFlows()) == 3 && s.of(sw2).Flows[0].Match["in_port"] == "7"
 		})
 		list, err := wefttest.Call(h, api.QosListPolicies, &api.QosListPoliciesRequest{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -89,9 +90,9 @@ func TestLive(t *testing.T) {
 		"entries": func(t *testing.T, h *wefttest.Harness) {
 			n := up(t, h, "", "10.1.0.1/24")
 			count := func() int { return strings.Count(n.text(sw1), "owner=router") }
-			soon(t, "two entries", func() bool { return count() == 2 })
+			testwait.Until(t, "two entries", func() bool { return count() == 2 })
 			change(t, h, func(c *Config) { c.Entries = 1 })
-			soon(t, "one entry", func() bool { return count() == 1 })
+			testwait.Until(t, "one entry", func() bool { return count() == 1 })
 		},
 		"waiting": func(t *testing.T, h *wefttest.Harness) {
 			up(t, h, "resolve: 1m", "10.1.0.1/24")
@@ -107,7 +108,7 @@ func TestLive(t *testing.T) {
 			n := up(t, h, "resolve: 1m", "10.1.0.1/24")
 			send(t, h, "10.1.0.9")
 			change(t, h, func(c *Config) { c.Resolve = 100 * time.Millisecond })
-			soon(t, "the sender is told", func() bool { return sent(n, func(m packet.ICMP) bool { return m.Type() == 3 && m.Code() == 1 }) })
+			testwait.Until(t, "the sender is told", func() bool { return sent(n, func(m packet.ICMP) bool { return m.Type() == 3 && m.Code() == 1 }) })
 		},
 		"ask_interval": func(t *testing.T, h *wefttest.Harness) {
 			n := up(t, h, "ask_interval: 1m", "10.1.0.1/24")
@@ -115,7 +116,7 @@ func TestLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(t, h, func(c *Config) { c.AskInterval = 100 * time.Millisecond })
-			soon(t, "the gateway is asked for again", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.sent) > 2 })
+			testwait.Until(t, "the gateway is asked for again", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.sent) > 2 })
 		},
 		"errors_per_second": func(t *testing.T, h *wefttest.Harness) {
 			up(t, h, "", "10.1.0.1/24")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
@@ -63,15 +64,6 @@ func connect(h *wefttest.Harness, dpid, openflow string, tables uint32) {
 
 func learnt(h *wefttest.Harness, mac, dpid string, vlan uint32, ipv4 string) {
 	wefttest.Publish(h, api.HostChangedEvent, &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: mac, Vlan: vlan, At: &api.Location{Dpid: dpid, Port: 1}, Ipv4: []string{ipv4}}})
-}
-
-func soon(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not soon: " + what)
-		}
-	}
 }
 
 const (
@@ -129,7 +121,7 @@ func TestService(t *testing.T) {
 		if len(list()) != 3 || r1.GetNeighbours() != 1 || r1.State != "up" || r1.Routes[0].Destination != "0.0.0.0/0" || r1.Routes[0].GatewayMac != r2.Mac || r2.Routes[1].GatewayMac != "" {
 			t.Fatalf("%v", list())
 		}
-		soon(t, "the gateway is asked for", func() bool {
+		testwait.Until(t, "the gateway is asked for", func() bool {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			for _, o := range n.sent {
@@ -146,7 +138,7 @@ func TestService(t *testing.T) {
 		}
 		declared := func(what string) {
 			t.Helper()
-			soon(t, what, func() bool {
+			testwait.Until(t, what, func() bool {
 				for _, e := range entries {
 					if !strings.Contains(n.text(sw1), e+"\n") {
 						return false
@@ -168,7 +160,7 @@ func TestService(t *testing.T) {
 		clear(n.sets)
 		n.mu.Unlock()
 		connect(h, sw1, "1.3", 254)
-		soon(t, "declared after a restart", func() bool { return n.text(sw1) != "" })
+		testwait.Until(t, "declared after a restart", func() bool { return n.text(sw1) != "" })
 		for _, e := range entries {
 			if !strings.Contains(n.text(sw1), e) {
 				t.Errorf("after a restart, without %s", e)
@@ -200,7 +192,7 @@ func TestService(t *testing.T) {
 		if len(list()) != 0 {
 			t.Errorf("left: %v", list())
 		}
-		soon(t, "no entries left", func() bool { return n.text(sw1) == "" })
+		testwait.Until(t, "no entries left", func() bool { return n.text(sw1) == "" })
 		address("1", 0, "10.1.0.1/24", 4) // its numbers go on
 	})
 }

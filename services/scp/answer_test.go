@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -87,7 +88,7 @@ func TestClientsFaults(t *testing.T) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "GET /nnrf-nfm/v1/nf-instances/"+id(5)+" HTTP/1.1\r\nHost: nrf\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n")
 	answer := make([]byte, 12)
-	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(testwait.Limit))
 	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 200" {
 		t.Errorf("with Upgrade: %q, %v", answer, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestNetstack: two stacks connect and carry what is written, and a stack without a
@@ -48,7 +50,7 @@ func TestNetstack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testwait.Limit))
 	text := make([]byte, 300_000) // more than the buffers hold
 	go func() { _, _ = c.Write(text) }()
 	if _, err := io.ReadFull(c, text); err != nil {

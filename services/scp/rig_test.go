@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
 	"github.com/weft-sdn/weft/wefttest"
@@ -259,7 +260,7 @@ func (g *rig) start() {
 
 func (g *rig) eventually(what string, is func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			g.t.Fatalf("%s: not within 10 s", what)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/sbi"
@@ -164,7 +165,7 @@ func (n *network) start() {
 
 func (n *network) eventually(what string, is func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			n.t.Fatalf("%s: not within 10 s", what)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -241,7 +242,7 @@ func TestDecisionOverSwitches(t *testing.T) {
 				if f.Port != 2 && f.Port != 1 || len(f.Data) != 60+i {
 					t.Errorf("%d octets left by %v", len(f.Data), f.Port)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatal("the packet did not go out")
 			}
 			for _, dev := range []*oftest.Device{two, three} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -76,7 +77,7 @@ func TestWatchedConfirmations(t *testing.T) {
 		one.Do(func(s *oftest.Switch) oftest.Effects { return s.Receive(3, make([]byte, 60)) })
 		select {
 		case <-frames:
-		case <-time.After(5 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatal("the packet did not go out")
 		}
 		told(want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -108,7 +109,7 @@ func next[T any](t *testing.T, c chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatalf("no %s", what)
 		panic("unreachable")
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -21,7 +22,7 @@ func TestCVE_2024_29461_DuplicateRefused(t *testing.T) {
 			second := oftest.NewDevice(oftest.Config{DPID: 1, Ports: 9}, nil)
 			select {
 			case <-w.dial(second):
-			case <-time.After(time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatal("the second connection is open after a second")
 			}
 			s := w.info(1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/session"
@@ -279,13 +280,13 @@ func TestManySessions(t *testing.T) {
 		for _, e := range ended {
 			select {
 			case <-e:
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatal("a connection is open after the service has stopped")
 			}
 		}
 		t.Logf("stopped within %v", time.Since(start))
 	})
-	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines || descriptors(t) > files; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); runtime.NumGoroutine() > goroutines || descriptors(t) > files; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, %d files; before: %d, %d\n%s", runtime.NumGoroutine(), descriptors(t), goroutines, files, stacks[:runtime.Stack(stacks, true)])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -137,7 +138,7 @@ func malformedMessages(t *testing.T, close bool, messages ...string) {
 func (c *wire) alive() {
 	c.t.Helper()
 	c.send(c.v.AppendEchoRequest(nil, 0xa11fe, nil))
-	for end := time.Now().Add(time.Second); ; {
+	for end := time.Now().Add(testwait.Limit); ; {
 		msg, err := c.read(time.Until(end))
 		if err != nil {
 			c.t.Fatalf("the connection does not go on: %v", err)
@@ -287,7 +288,7 @@ func TestCVE_2015_7516_EveryEthertype(t *testing.T) {
 		go c.conn.Write(b)
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatal("not all have reached the pipeline")
 		}
 		c.alive()

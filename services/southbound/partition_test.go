@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -71,7 +72,7 @@ func TestOtherPartitionRefused(t *testing.T) {
 		other := oftest.NewDevice(oftest.Config{DPID: 9}, nil)
 		select {
 		case <-w.dial(other):
-		case <-time.After(time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatal("the switch of another partition is connected after a second")
 		}
 		wefttest.None(w.h, api.SwitchChangedEvent, 50*time.Millisecond)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 	"github.com/weft-sdn/weft/wefttest"
@@ -187,7 +188,7 @@ func TestCVE_2018_1000155_IdentityIsTheCertificates(t *testing.T) {
 			before := w.h.Metric("connections_refused_total", "reason", c.reason)
 			select {
 			case <-w.secure(oftest.NewDevice(oftest.Config{DPID: c.dpid}, nil), c.tls):
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatalf("%s: not refused", c.name)
 			}
 			w.refused(c.reason, before+1)
@@ -231,7 +232,7 @@ func TestCVE_2024_29461_DuplicateRefusedWithTLS(t *testing.T) {
 		for range 3 {
 			select {
 			case <-w.secure(oftest.NewDevice(oftest.Config{DPID: 1}, nil), good):
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatal("not refused")
 			}
 		}
@@ -288,7 +289,7 @@ func TestSlowHandshakes(t *testing.T) {
 			t.Errorf("the second switch waited for %v", took)
 		}
 		for _, c := range slow {
-			c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			c.SetReadDeadline(time.Now().Add(testwait.Limit))
 			if _, err := c.Read(make([]byte, 100)); err == nil || os.IsTimeout(err) {
 				t.Fatalf("a slow connection was not ended: %v", err)
 			}

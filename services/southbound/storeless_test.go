@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -39,16 +40,16 @@ func TestMasterWithoutStore(t *testing.T) {
 		processes[name] = p
 		mu.Unlock()
 		if i == 0 {
-			await(t, "the first is master", func() bool { return p.mastership.Fence.Open() })
+			testwait.Until(t, "the first is master", func() bool { return p.mastership.Fence.Open() })
 		}
 	}
 	first, standby := processes["first"], processes["standby"]
-	await(t, "the lease names the standby", func() bool {
+	testwait.Until(t, "the lease names the standby", func() bool {
 		ledger.mu.Lock()
 		defer ledger.mu.Unlock()
 		return len(ledger.t.Others) == 1
 	})
-	await(t, "the standby knows of the master", func() bool {
+	testwait.Until(t, "the standby knows of the master", func() bool {
 		standby.mastership.Mu.Lock()
 		defer standby.mastership.Mu.Unlock()
 		return standby.mastership.Lease.Known
@@ -72,9 +73,9 @@ func TestMasterWithoutStore(t *testing.T) {
 	}
 	cut(false, first, standby)
 	renewals := first.mastership.Renewals.Load()
-	await(t, "the lease is renewed again", func() bool { return first.mastership.Renewals.Load() > renewals })
+	testwait.Until(t, "the lease is renewed again", func() bool { return first.mastership.Renewals.Load() > renewals })
 	cut(true, first)
-	await(t, "the standby has taken over from a master that is cut off", func() bool {
+	testwait.Until(t, "the standby has taken over from a master that is cut off", func() bool {
 		a, b := first.mastership.Fence.Open(), standby.mastership.Fence.Open()
 		if a && b && first.mastership.Fence.Open() {
 			t.Error("two masters")
@@ -84,16 +85,6 @@ func TestMasterWithoutStore(t *testing.T) {
 	for _, p := range processes {
 		p.cancel()
 		<-p.ended
-	}
-}
-
-// await waits until a condition holds.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
 	}
 }
 
@@ -122,10 +113,10 @@ func TestDeposedWithoutLease(t *testing.T) {
 		p.begin(t, i, []flow.DPID{1})
 		connections.Go(func() { j.connect(over, p.address) })
 		if i == 0 {
-			await(t, "the first is master", func() bool { return p.mastership.Fence.Open() && p.hub.Session(1) != nil })
+			testwait.Until(t, "the first is master", func() bool { return p.mastership.Fence.Open() && p.hub.Session(1) != nil })
 		}
 	}
-	await(t, "the switch stands by at the standby", func() bool {
+	testwait.Until(t, "the switch stands by at the standby", func() bool {
 		standby.hub.mu.Lock()
 		defer standby.hub.mu.Unlock()
 		return len(standby.hub.standing) == 1
@@ -134,7 +125,7 @@ func TestDeposedWithoutLease(t *testing.T) {
 	ledger.mu.Lock()
 	ledger.t.Epoch += 2 * contestNear // a nearer one the first would outbid
 	ledger.mu.Unlock()
-	await(t, "the standby has the switch", func() bool { return standby.hub.Session(1) != nil })
+	testwait.Until(t, "the standby has the switch", func() bool { return standby.hub.Session(1) != nil })
 	mastership.Pause(over, time.Second) // the first asks the switch for its role thrice
 	if why := gone.Load(); why != "" {
 		t.Errorf("the first says that the switch is gone: %v", why)

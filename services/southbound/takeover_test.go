@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
@@ -116,7 +117,7 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 			restart(i)
 		}
 	}
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(testwait.Limit)
 	for settled := 0; settled < 10; mastership.Pause(over, 20*time.Millisecond) { // it stays so
 		for i := range processes {
 			restart(i)
@@ -194,7 +195,7 @@ func TestStoreAway(t *testing.T) {
 			connections.Go(func() { j.connect(over, p.address) })
 			until := func(what string, so func() bool) {
 				t.Helper()
-				for end := time.Now().Add(10 * time.Second); !so(); mastership.Pause(over, 2*time.Millisecond) {
+				for end := time.Now().Add(testwait.Limit); !so(); mastership.Pause(over, 2*time.Millisecond) {
 					if time.Now().After(end) {
 						t.Fatalf("it does not come to be that %s", what)
 					}
@@ -278,7 +279,7 @@ func TestMove(t *testing.T) {
 	east, west := sides[0], sides[1]
 	until := func(what string, so func() bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !so(); mastership.Pause(over, 2*time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); !so(); mastership.Pause(over, 2*time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("it does not come to be that %s", what)
 			}

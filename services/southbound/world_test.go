@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -138,7 +139,7 @@ func (w *world) info(sw flow.DPID) *api.Switch {
 // eventually waits until something is so.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(5 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("it is not so within 5 s that %s", what)
 		}

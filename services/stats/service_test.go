@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -52,7 +53,7 @@ func TestService(t *testing.T) {
 // told all the time.
 func rates(t *testing.T, h *wefttest.Harness, there *api.Switch) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: proto.Clone(there).(*api.Switch)})
 		ports, err := wefttest.Call(h, api.ListPortStats, &api.ListPortStatsRequest{Dpid: "1"})
 		if err != nil {
@@ -101,7 +102,7 @@ func TestIntervalIsTakenOver(t *testing.T) {
 		for range 3 {
 			select {
 			case <-read:
-			case <-time.After(10 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatal("the new interval is not kept")
 			}
 		}

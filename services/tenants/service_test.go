@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -86,15 +86,6 @@ func connect(h *wefttest.Harness, seen ...*api.FlowEntry) {
 
 func role(h *wefttest.Harness, dpid string, port uint32, role string) {
 	wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: dpid, Port: port}, Role: role}})
-}
-
-func soon(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not soon: " + what)
-		}
-	}
 }
 
 func host(mac byte, vlan uint32, dpid string, port uint32) *api.HostChanged {
@@ -194,7 +185,7 @@ func TestService(t *testing.T) {
 		r.mu.Unlock()
 		connect(h, before...)
 		role(h, sw3, 1, "edge")
-		soon(t, "entries after a restart", func() bool {
+		testwait.Until(t, "entries after a restart", func() bool {
 			return len(r.of(sw1).GetFlows()) > 0 && len(r.of(sw2).GetFlows()) > 0 && len(r.of(sw3).GetFlows()) > 0
 		})
 		segment(2, 2)
@@ -260,7 +251,7 @@ func TestLimits(t *testing.T) {
 		for _, mac := range []byte{1, 2, 3} {
 			wefttest.Publish(h, api.HostChangedEvent, host(mac, 2, sw1, 1))
 		}
-		soon(t, "the third is kept out", func() bool { return in(1, 1) && in(2, 1) && in(1, 2) && !in(3, 1) && !in(9, 2) })
+		testwait.Until(t, "the third is kept out", func() bool { return in(1, 1) && in(2, 1) && in(1, 2) && !in(3, 1) && !in(9, 2) })
 		st, err := wefttest.Call(h, api.GetTenantsStatus, &api.GetTenantsStatusRequest{})
 		if u := st.GetTenants()[0]; err != nil || u.Hosts != 2 || u.HostsRefused != 1 || u.Members != 2 {
 			t.Errorf("usage: %v %v", u, err)
@@ -268,6 +259,6 @@ func TestLimits(t *testing.T) {
 		gone := host(1, 2, sw1, 1)
 		gone.Change = "gone"
 		wefttest.Publish(h, api.HostChangedEvent, gone)
-		soon(t, "the third is let in when the first has gone", func() bool { return in(3, 1) && !in(1, 1) })
+		testwait.Until(t, "the third is let in when the first has gone", func() bool { return in(3, 1) && !in(1, 1) })
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/mux"
 	"github.com/weft-sdn/weft/transport/port"
@@ -202,7 +203,7 @@ func TestConnectionLimit(t *testing.T) {
 	for _, c := range open {
 		_ = c.Close() // makes room
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		resp, err := http.Get(fmt.Sprintf("http://%s%s", p.Address(), rest.PingPath))
 		if err == nil {
 			_ = resp.Body.Close() // empty

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/mux"
 	"github.com/weft-sdn/weft/transport/transporttest"
@@ -274,7 +275,7 @@ func TestHostileDialer(t *testing.T) {
 			harm(k)
 			select {
 			case <-k.ended:
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Error("the connection goes on")
 			}
 			if resp, err := good.Call(t.Context(), "m", []byte("x")); err != nil || string(resp) != "x" {
@@ -340,7 +341,7 @@ func TestKilled(t *testing.T) {
 	select {
 	case err := <-failed:
 		wantUnavailable(t, err)
-	case <-time.After(5 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatal("a call to a process that is dead goes on")
 	}
 
@@ -363,7 +364,7 @@ func TestKilled(t *testing.T) {
 // wantMapped waits until so many connections' memory is mapped here.
 func wantMapped(t *testing.T, want int) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err != nil {
 			t.Fatal(err)

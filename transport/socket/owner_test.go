@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // offered listens and returns where, and what is accepted.
@@ -61,7 +63,7 @@ func TestOwnUserIsLetIn(t *testing.T) {
 			io.WriteString(c, "GET / HTTP/1.1\r\n\r\n")
 			select {
 			case <-in:
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatalf("%s: not let in", address)
 			}
 			dial = func() (net.Conn, error) { return dialMapped(network, where) }
@@ -123,7 +125,7 @@ func TestOtherUsersAreTurnedAway(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			c.SetDeadline(time.Now().Add(10 * time.Second))
+			c.SetDeadline(time.Now().Add(testwait.Limit))
 			io.WriteString(c, "GET /weft/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			text, err := io.ReadAll(c)
 			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 403 ") || !strings.Contains(string(text), "you are user 65534") {
@@ -147,7 +149,7 @@ func TestOtherUsersAreTurnedAway(t *testing.T) {
 		for got := net.Conn(nil); ; {
 			select {
 			case got = <-in:
-			case <-time.After(5 * time.Second):
+			case <-time.After(testwait.Limit):
 				t.Fatalf("%s: nobody is let in any more", address)
 			}
 			if network == "unix" || got.RemoteAddr().String() == mine {

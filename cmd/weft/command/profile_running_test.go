@@ -14,20 +14,21 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/profiler"
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/plan"
 )
 
 func TestProfileOfARunningController(t *testing.T) {
 	r := startUp(t, run.UpOptions{})
 	_, hosts := connect(t, r)
-	eventually(t, "the switches are there", func() bool {
+	testwait.Until(t, "the switches are there", func() bool {
 		_, out, _ := weftCommand("get", "switches")
 		return strings.Count(out, "00000000") >= 3
 	})
 	idle := filepath.Join(t.TempDir(), "idle.yaml")
 	var status int
 	var out, errs string
-	eventually(t, "nothing changes any more", func() bool {
+	testwait.Until(t, "nothing changes any more", func() bool {
 		if status, out, errs = weftCommand("profile", "--seconds", "0.3"); status != 0 {
 			t.Fatalf("status %d: %s", status, errs)
 		}
@@ -53,7 +54,7 @@ func TestProfileOfARunningController(t *testing.T) {
 		}
 	})
 	var p *plan.Profile
-	eventually(t, "packets are counted", func() bool {
+	testwait.Until(t, "packets are counted", func() bool {
 		status, out, errs := weftCommand("profile", "--seconds", "0.3", "--base", idle)
 		if status != 0 {
 			t.Fatalf("status %d: %s", status, errs)

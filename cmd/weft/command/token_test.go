@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
 )
@@ -55,7 +56,7 @@ func TestTokensOverTLS(t *testing.T) {
 			fails("does not speak HTTP without TLS", "get", "hosts", "--server", "http://"+north)
 			fails("--ca is for https", "get", "hosts", "--server", "http://"+north, "--ca", certs.File(pki, "ca"))
 			t.Setenv("WEFT_CA", certs.File(pki, "ca"))
-			eventually(t, "the controller answers", func() bool {
+			testwait.Until(t, "the controller answers", func() bool {
 				status, _, _ := weftCommand("get", "hosts", "--timeout", "5s")
 				return status == 0
 			})
@@ -110,7 +111,7 @@ func TestTokensOverTLS(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "the gateway is back", func() bool {
+			testwait.Until(t, "the gateway is back", func() bool {
 				status, _, _ := weftCommand("get", "hosts", "--timeout", "5s", "--token", reader)
 				return status == 0
 			})

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -50,7 +51,7 @@ func startWeft(t *testing.T, args ...string) *process {
 		p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-p.ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testwait.Limit):
 			p.cmd.Process.Kill()
 			<-p.ended
 		}
@@ -75,7 +76,7 @@ func openDir(t *testing.T) string {
 // says waits until the process has said something, and fails if it ends.
 func (p *process) says(text string) {
 	p.t.Helper()
-	eventually(p.t, "weft says "+text, func() bool {
+	testwait.Until(p.t, "weft says "+text, func() bool {
 		select {
 		case <-p.ended:
 			p.t.Fatalf("weft has ended: %s%s", p.out.String(), p.log.String())
@@ -93,7 +94,7 @@ func (p *process) ends(signal os.Signal) {
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testwait.Limit):
 		p.t.Fatalf("weft does not end by %v", signal)
 	}
 	if status := p.cmd.ProcessState.ExitCode(); status != 0 {
@@ -105,7 +106,7 @@ func (p *process) ends(signal os.Signal) {
 // returns their pids, by name.
 func workers(t *testing.T, flags string) (pids map[string]int) {
 	t.Helper()
-	eventually(t, "all workers are up and current", func() bool {
+	testwait.Until(t, "all workers are up and current", func() bool {
 		var m struct {
 			Workers []struct {
 				Process, State string
@@ -249,7 +250,7 @@ func TestUpPlanPortInUse(t *testing.T) {
 		p := startWeft(t, append(args, "--listen", l.Addr().String(), "--http", freeAddress(t), "--data-dir", dir, "--quiet")...)
 		select {
 		case <-p.ended:
-		case <-time.After(60 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatalf("weft %v does not end", args)
 		}
 		if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.HasSuffix(p.log.String(), fmt.Sprintf(want, l.Addr())) {
@@ -331,7 +332,7 @@ func TestWorkerBesideTheFirstUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the worker has joined", func() bool {
+	testwait.Until(t, "the worker has joined", func() bool {
 		select {
 		case <-late.ended:
 			t.Fatalf("the worker has ended: %s", late.log.String())

@@ -23,6 +23,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -80,7 +81,7 @@ func startUp(t *testing.T, o run.UpOptions) *running {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(testwait.Limit):
 			return fmt.Errorf("weft up does not stop")
 		}
 	})
@@ -89,7 +90,7 @@ func startUp(t *testing.T, o run.UpOptions) *running {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the controller is up", func() bool {
+	testwait.Until(t, "the controller is up", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -100,15 +101,6 @@ func startUp(t *testing.T, o run.UpOptions) *running {
 	})
 	t.Setenv("WEFT_SERVER", "http://"+o.HTTP)
 	return r
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(40 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not so after 40 s: %s", what)
-		}
-	}
 }
 
 // connect makes three switches in a ring, with a host at port 9 of each, and
@@ -166,13 +158,13 @@ func TestUp(t *testing.T) {
 		followed <- out + errs
 	}()
 	n, hosts := connect(t, r)
-	eventually(t, "three switches are connected", func() bool { return strings.Count(must(t, "get switches"), "connected") == 3 })
-	eventually(t, "six links are up", func() bool { return strings.Count(must(t, "get links"), " up ") == 6 })
-	eventually(t, "three ports are edges", func() bool { return strings.Count(must(t, "get ports"), "edge") >= 3 })
-	eventually(t, "two paths, the second of three hops", func() bool { // paths gathers what comes
+	testwait.Until(t, "three switches are connected", func() bool { return strings.Count(must(t, "get switches"), "connected") == 3 })
+	testwait.Until(t, "six links are up", func() bool { return strings.Count(must(t, "get links"), " up ") == 6 })
+	testwait.Until(t, "three ports are edges", func() bool { return strings.Count(must(t, "get ports"), "edge") >= 3 })
+	testwait.Until(t, "two paths, the second of three hops", func() bool { // paths gathers what comes
 		return regexp.MustCompile(`(?m)^2 +\d+ +3 `).MatchString(must(t, "path 1 2 -k 2 --disjoint"))
 	})
-	eventually(t, "h1 and h3 are known", func() bool {
+	testwait.Until(t, "h1 and h3 are known", func() bool {
 		hosts[0].Send(announce(1))
 		hosts[2].Send(announce(3))
 		out := must(t, "get hosts")
@@ -191,8 +183,8 @@ func TestUp(t *testing.T) {
 	}
 	hosts[2].Received()
 	hosts[0].Send(echo(1, 3))
-	eventually(t, "the packet arrives", func() bool { return len(hosts[2].Received()) > 0 })
-	eventually(t, "the trace arrives", func() bool {
+	testwait.Until(t, "the packet arrives", func() bool { return len(hosts[2].Received()) > 0 })
+	testwait.Until(t, "the trace arrives", func() bool {
 		status, out, _ := weftCommand("trace", "10.0.0.1", "10.0.0.3")
 		return status == 0 && strings.Contains(out, "arrives at host 02:00:00:00:00:03")
 	})
@@ -200,7 +192,7 @@ func TestUp(t *testing.T) {
 	// What weft get flows shows is what the switch has.
 	must(t, "flow add --switch 2 --match eth_type=0x0800,ipv4_dst=10.9.0.0/16 --priority 50000 --action output:9")
 	for _, dpid := range []flow.DPID{1, 2, 3} {
-		eventually(t, "weft get flows shows what switch "+dpid.String()+" has", func() bool {
+		testwait.Until(t, "weft get flows shows what switch "+dpid.String()+" has", func() bool {
 			var m struct {
 				Flows []struct {
 					Flow struct{ Match map[string]string }
@@ -239,7 +231,7 @@ func TestUp(t *testing.T) {
 
 	// The operator's entries outlast the controller.
 	startUp(t, run.UpOptions{DataDir: dir})
-	eventually(t, "the entry is wanted again", func() bool {
+	testwait.Until(t, "the entry is wanted again", func() bool {
 		m, err := askFlows((&cli.Remote{Timeout: 5 * time.Second}), t)
 		return err == nil && len(m.Flows) == 1 && m.Flows[0].Flow.Priority == 50000
 	})
@@ -265,9 +257,9 @@ func TestUpLearning(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go n.Device(1).Dial(ctx, "tcp", r.openflow)
-	eventually(t, "the switch has the table miss", func() bool { return len(n.Device(1).Flows()) == 1 })
+	testwait.Until(t, "the switch has the table miss", func() bool { return len(n.Device(1).Flows()) == 1 })
 	b.Send(announce(2))
-	eventually(t, "packets are carried", func() bool {
+	testwait.Until(t, "packets are carried", func() bool {
 		a.Send(echo(1, 2))
 		return len(b.Received()) > 0
 	})

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // purse is an account whose owner takes down what becomes of it.
@@ -113,7 +115,7 @@ func TestWhoMakesRoom(t *testing.T) {
 		t.Errorf("closed: %v, %v, %v", small.closed, other.closed, up.closed)
 	}
 	take(other, 200)
-	for end := time.Now().Add(4 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		if _, gaveUp := up.fate(); gaveUp {
 			break
 		} else if time.Now().After(end) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/beats"
 )
@@ -16,7 +17,7 @@ import (
 // answers it.
 func wanted(t *testing.T, end net.Conn) {
 	t.Helper()
-	_ = end.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = end.SetReadDeadline(time.Now().Add(testwait.Limit))
 	var buf []byte
 	piece := make([]byte, 64<<10)
 	for {

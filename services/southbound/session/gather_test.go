@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 )
@@ -80,7 +81,7 @@ func TestPacketsOfManyReadersGoOutOnce(t *testing.T) {
 	}
 	var next [readers]uint32
 	target := ends[readers]
-	_ = target.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = target.SetReadDeadline(time.Now().Add(testwait.Limit))
 	var buf []byte
 	piece := make([]byte, 64<<10)
 	for got := 0; got < readers*packets; {
@@ -145,7 +146,7 @@ func TestHeldGoesBeforeWhatFollows(t *testing.T) {
 	}
 	want := bytes.Join([][]byte{say("a"), say("b"), say("c"), say("d"), say("long"), say("more")}, nil)
 	got := make([]byte, len(want))
-	_ = theirs.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = theirs.SetReadDeadline(time.Now().Add(testwait.Limit))
 	if _, err := io.ReadFull(theirs, got); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
@@ -169,7 +170,7 @@ func TestHeldGoesBeforeWhatFollows(t *testing.T) {
 		t.Fatalf("held for %d switches, want 1", len(s.holding))
 	}
 	release(s.holding)
-	_ = ends[1].SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = ends[1].SetReadDeadline(time.Now().Add(testwait.Limit))
 	if n, err := ends[1].Read(make([]byte, 4096)); err != nil || n < 3*60 {
 		t.Errorf("%d octets, %v", n, err)
 	}
@@ -215,7 +216,7 @@ func TestHeldDoesNotWaitForSlowReader(t *testing.T) {
 	if _, err := ends[0].Write(append(numbered(t, nil, 0, 0, 1), echo...)); err != nil {
 		t.Fatal(err)
 	}
-	_ = ends[1].SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = ends[1].SetReadDeadline(time.Now().Add(testwait.Limit))
 	if _, err := ends[1].Read(make([]byte, 4096)); err != nil {
 		t.Error(err)
 	}
@@ -239,7 +240,7 @@ func TestEndWhileWaitingForRoom(t *testing.T) {
 		if err != admission.ErrClosed {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Error("it waits on")
 	}
 }
@@ -252,7 +253,7 @@ func TestHeldGoesOutThoughItsHolderIsHeldUp(t *testing.T) {
 		t.Fatal(mine, err)
 	}
 	sessions[0].Check(time.Now(), &Timeouts{time.Minute, time.Minute, time.Minute})
-	_ = ends[0].SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = ends[0].SetReadDeadline(time.Now().Add(testwait.Limit))
 	if _, err := ends[0].Read(make([]byte, 4096)); err != nil {
 		t.Error(err)
 	}

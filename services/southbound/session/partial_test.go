@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/watch"
 )
 
@@ -28,7 +29,7 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 		one := numbered(t, nil, 0, 0, 1)
 		half := len(one) / 2
 		begun := func(after int64) int64 {
-			for end := time.Now().Add(5 * time.Second); s.partial.Load() <= after && time.Now().Before(end); {
+			for end := time.Now().Add(testwait.Limit); s.partial.Load() <= after && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
 			return s.partial.Load()

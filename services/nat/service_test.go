@@ -27,6 +27,7 @@ type network struct {
 	sets      map[string]*api.SetStandingRequest
 	exhausted uint64 // what the switch counts
 	sent      int
+	read      int // how often it was asked for its counts
 }
 
 func fakes(h *wefttest.Harness) *network {
@@ -40,6 +41,7 @@ func fakes(h *wefttest.Harness) *network {
 	wefttest.Fake(h, api.ReadFlows, func(_ context.Context, r *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		n.read++
 		e := flow.Entry{Table: flow.TableTracked, Cookie: flow.NewCookie(flow.OwnerNAT, 0, 1<<8|uint32(kindExhausted))}
 		m := api.NewFlowEntry(3, &e)
 		m.Packets = n.exhausted
@@ -122,6 +124,9 @@ func TestService(t *testing.T) {
 			return list.Gateways[0]
 		}
 		testwait.Until(t, "up", func() bool { return state().State == "up" && state().Hosts == 1 })
+		// What the switch has counted before it was first read is nobody's: the call
+		// before the last is over.
+		testwait.Until(t, "counts are read", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.read > 1 })
 		n.mu.Lock()
 		n.exhausted = 7
 		n.mu.Unlock()

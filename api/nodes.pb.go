@@ -221,7 +221,9 @@ type NodePort struct {
 	// How often that session has gone down.
 	BfdFlaps uint32 `protobuf:"varint,7,opt,name=bfd_flaps,json=bfdFlaps,proto3" json:"bfd_flaps,omitempty"`
 	// Why it is not as it is wanted.
-	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// How often its BFD session is set to send, in milliseconds; 0: it has none.
+	BfdIntervalMs uint32 `protobuf:"varint,9,opt,name=bfd_interval_ms,json=bfdIntervalMs,proto3" json:"bfd_interval_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -310,6 +312,13 @@ func (x *NodePort) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *NodePort) GetBfdIntervalMs() uint32 {
+	if x != nil {
+		return x.BfdIntervalMs
+	}
+	return 0
 }
 
 // What ReportNodes is asked. InvalidArgument if something in it is wrong.
@@ -568,7 +577,8 @@ type WantedTunnel struct {
 	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
 	// vxlan or gre.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The loopback address of the node on the other side.
+	// The loopback address of the node on the other side; empty: it is not known yet, so
+	// that a port that is there stays as it is, and none is made.
 	Remote string `protobuf:"bytes,3,opt,name=remote,proto3" json:"remote,omitempty"`
 	// Its network identifier (RFC 7348) or key (RFC 2890): 1 to 16777215.
 	Key uint32 `protobuf:"varint,4,opt,name=key,proto3" json:"key,omitempty"`
@@ -1142,7 +1152,7 @@ const file_nodes_proto_rawDesc = "" +
 	"\tospf_full\x18\x01 \x01(\rR\bospfFull\x12\x1d\n" +
 	"\n" +
 	"ospf6_full\x18\x02 \x01(\rR\tospf6Full\x12#\n" +
-	"\rospf_expected\x18\x03 \x01(\rR\fospfExpected\"\xb7\x01\n" +
+	"\rospf_expected\x18\x03 \x01(\rR\fospfExpected\"\xdf\x01\n" +
 	"\bNodePort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -1151,7 +1161,8 @@ const file_nodes_proto_rawDesc = "" +
 	"\acarrier\x18\x05 \x01(\bR\acarrier\x12\x10\n" +
 	"\x03bfd\x18\x06 \x01(\tR\x03bfd\x12\x1b\n" +
 	"\tbfd_flaps\x18\a \x01(\rR\bbfdFlaps\x12\x14\n" +
-	"\x05error\x18\b \x01(\tR\x05error\"U\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x12&\n" +
+	"\x0fbfd_interval_ms\x18\t \x01(\rR\rbfdIntervalMs\"U\n" +
 	"\x12ReportNodesRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12)\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x13.weft.v1.NodeReportR\x05nodes\"@\n" +

@@ -188,6 +188,9 @@ func (k *keeping) describe() *api.NodeReport {
 		if n, err := strconv.ParseUint(i.bfdStatus["flap_count"], 10, 32); err == nil && p.Bfd != "" {
 			p.BfdFlaps = uint32(n)
 		}
+		if n, err := strconv.ParseUint(i.bfd["min_tx"], 10, 16); err == nil && i.bfd["enable"] == "true" {
+			p.BfdIntervalMs = uint32(n)
+		}
 		if p.Error == "" && i.problem != "" {
 			p.Error = printable(i.problem)
 		}

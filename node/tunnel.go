@@ -145,8 +145,12 @@ func (k *keeping) obeyTunnels(ctx context.Context, wanted []*api.WantedTunnel, p
 	}
 }
 
-// obeyTunnel makes a tunnel port, or makes it as it is wanted.
+// obeyTunnel makes a tunnel port, or makes it as it is wanted. One whose other end is
+// not known yet stays as it is.
 func (k *keeping) obeyTunnel(ctx context.Context, name string, w *api.WantedTunnel) error {
+	if w.Remote == "" {
+		return nil
+	}
 	remote, err := netip.ParseAddr(w.Remote)
 	switch {
 	case !k.Loopback.IsValid():

@@ -12,11 +12,16 @@ const (
 	mostBFD  = 10 * time.Second
 )
 
-// damping is what is known of the false alarms of a session, which end at once,
-// as cuts do not: one that has many, on a machine that is busy, is given more time.
+// A session is what is known of a BFD session, besides its last report.
+type session struct {
+	up    time.Time // when it was last reported up,
+	flaps uint32    // and its count of changes then
+	damping
+}
+
+// damping is by how much intervals are stretched because of false alarms. These end at
+// once, as cuts do not: a machine that is busy is given more time.
 type damping struct {
-	up     time.Time   // when the session was last reported up,
-	flaps  uint32      // and its count of changes then
 	alarms []time.Time // of late
 	factor time.Duration
 	raised time.Time
@@ -24,58 +29,129 @@ type damping struct {
 
 const (
 	alarmTime  = 3 * time.Second // a session that is up again after this had no false alarm
-	manyAlarms = 3               // within alarmSpan double the interval
+	manyAlarms = 3               // of a session within alarmSpan double its interval
 	alarmSpan  = time.Minute
+	manyLinks  = 2                // with an alarm at once double the intervals of their machine
 	calm       = 10 * time.Minute // without being raised halves it
 	mostFactor = 16
 )
 
-// damp notes what the report of a port says of its session. It is called with mu held.
-func (n *node) damp(p *api.NodePort, now time.Time) {
-	if p.Bfd != bfdUp {
-		return
-	}
-	d := n.damped[p.Port]
-	if d == nil {
-		d = &damping{factor: 1}
-		n.damped[p.Port] = d
-	}
-	if !d.up.IsZero() && p.BfdFlaps > d.flaps && now.Sub(d.up) < alarmTime {
-		d.alarms = append(d.alarms, now)
-		if len(d.alarms) > manyAlarms {
-			d.alarms = d.alarms[1:]
-		}
-		if len(d.alarms) == manyAlarms && now.Sub(d.alarms[0]) < alarmSpan {
-			d.factor, d.raised, d.alarms = min(2*d.factor, mostFactor), now, nil
-		}
-	}
-	d.up, d.flaps = now, p.BfdFlaps
-}
-
-// factorOf returns by how much the interval of a port's session is stretched. It
-// is called with mu held.
-func (n *node) factorOf(port uint32, now time.Time) time.Duration {
-	d := n.damped[port]
-	if d == nil {
-		return 1
-	}
+// at returns the factor, at least 1.
+func (d *damping) at(now time.Time) time.Duration {
 	for d.factor > 1 && now.Sub(d.raised) >= calm {
 		d.factor /= 2
 		d.raised = d.raised.Add(calm)
 	}
-	return d.factor
+	return max(d.factor, 1)
+}
+
+// raise doubles the factor.
+func (d *damping) raise(now time.Time) {
+	d.factor, d.raised, d.alarms = min(2*d.at(now), mostFactor), now, nil
+}
+
+// alarm notes a false alarm.
+func (d *damping) alarm(now time.Time) {
+	d.alarms = append(d.alarms, now)
+	if len(d.alarms) > manyAlarms {
+		d.alarms = d.alarms[1:]
+	}
+	if len(d.alarms) == manyAlarms && now.Sub(d.alarms[0]) < alarmSpan {
+		d.raise(now)
+	}
+}
+
+// damp notes what the report of a port says of its session, and returns whether it has
+// had a false alarm. It is called with mu held.
+func (n *node) damp(p *api.NodePort, now time.Time) bool {
+	if p.Bfd != bfdUp {
+		return false
+	}
+	s := n.session(p.Port)
+	alarm := !s.up.IsZero() && p.BfdFlaps > s.flaps && now.Sub(s.up) < alarmTime
+	if alarm {
+		s.alarm(now)
+	}
+	s.up, s.flaps = now, p.BfdFlaps
+	return alarm
+}
+
+func (n *node) session(port uint32) *session {
+	s := n.sessions[port]
+	if s == nil {
+		s = &session{}
+		n.sessions[port] = s
+	}
+	return s
+}
+
+// damp notes false alarms that one report tells of. Those of several links at once are
+// of the machine, whose Open vSwitch was not given time: all that it has to do is made
+// less, before it does none of it in time. It is called with mu held.
+func (b *book) damp(agent string, alarms []flow.Location, now time.Time) {
+	links := map[flow.Location]bool{}
+	for _, at := range alarms {
+		if far, linked := b.links[at]; !linked || !links[far] {
+			links[at] = true
+		}
+	}
+	if len(links) < manyLinks {
+		return
+	}
+	d := b.damped[agent]
+	if d == nil {
+		d = &damping{}
+		b.damped[agent] = d
+	}
+	if now.Sub(d.raised) >= alarmTime { // of one pause, reports come one after the other
+		d.raise(now)
+	}
+}
+
+// learn takes over the factors that the sessions of a node have which has not been heard
+// of since the start. It is called with mu held.
+func (n *node) learn(interval time.Duration, now time.Time) {
+	for _, p := range n.report.Ports {
+		for f := time.Duration(2); f <= mostFactor; f *= 2 {
+			if uint32((f * interval).Milliseconds()) == p.BfdIntervalMs {
+				s := n.session(p.Port)
+				s.factor, s.raised = f, now
+			}
+		}
+	}
+}
+
+// factorOf returns by how much the interval of a port's session is stretched. It
+// is called with mu held.
+func (b *book) factorOf(n *node, port uint32, now time.Time) time.Duration {
+	f := time.Duration(1)
+	if d := b.damped[n.agent]; d != nil {
+		f = d.at(now)
+	}
+	if s := n.sessions[port]; s != nil {
+		f = max(f, s.at(now))
+	}
+	return f
 }
 
 // interval returns how often the sessions of an agent's nodes send. It is called
 // with mu held.
-func (b *book) interval(agent string, nodes int) time.Duration {
-	if b.cfg.BFD == 0 || nodes == 0 {
-		return b.cfg.BFD
+func (b *book) interval(agent string) time.Duration {
+	if b.cfg.BFD == 0 {
+		return 0
 	}
 	sessions := 0
 	for _, n := range b.nodes {
-		if n.agent == agent && n.wanted != nil {
+		switch {
+		case n.agent != agent:
+		case n.wanted != nil:
 			sessions += len(n.wanted.Bfd) + len(n.wanted.Tunnels)
+		default: // what it has from before
+			for _, p := range n.report.Ports {
+				if hasSession(p) {
+					sessions++
+				}
+			}
 		}
 	}
 	least := time.Duration(sessions) * time.Second / time.Duration(b.cfg.BFDRate)
@@ -102,25 +178,32 @@ func (b *book) want(n *node, interval time.Duration) *api.NodeWanted {
 }
 
 // asks reports whether a port of a node has a session: where its link leads to
-// another node; where it leads nowhere now, as long as it has one, since a port
-// behind a silent cut without one would be alive. It is called with mu held.
+// another node. Where that is not known, it is as it is: a node that has not reported
+// since the start may have the other end, and behind a silent cut a port without a
+// session would be alive. It is called with mu held.
 func (b *book) asks(n *node, p *api.NodePort) bool {
 	far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(p.Port)}]
 	if !linked {
-		return p.Bfd != ""
+		return hasSession(p)
 	}
-	o := b.nodes[far.Switch]
-	return o != nil && o.port(uint32(far.Port)) != nil
+	if o := b.nodes[far.Switch]; o != nil {
+		return o.port(uint32(far.Port)) != nil
+	}
+	hybrid, connected := b.hybrid[far.Switch]
+	return hasSession(p) && (hybrid || !connected)
 }
+
+// hasSession reports whether a port has a session now.
+func hasSession(p *api.NodePort) bool { return p.Bfd != "" || p.BfdIntervalMs > 0 }
 
 // stretched returns the interval of a port's session, in milliseconds, which is
 // that of the more damped end.
 func (b *book) stretched(n *node, port uint32, interval time.Duration) uint32 {
 	now := b.now()
-	factor := n.factorOf(port, now)
+	factor := b.factorOf(n, port, now)
 	if far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(port)}]; linked {
 		if o := b.nodes[far.Switch]; o != nil {
-			factor = max(factor, o.factorOf(uint32(far.Port), now))
+			factor = max(factor, b.factorOf(o, uint32(far.Port), now))
 		}
 	}
 	return uint32(min(interval*factor, mostBFD).Milliseconds())

@@ -33,28 +33,29 @@ type book struct {
 
 	mu     object.Guard // guards the following
 	nodes  map[flow.DPID]*node
-	hybrid map[flow.DPID]bool              // switches that are connected and say that they are
+	hybrid map[flow.DPID]bool              // whether switches say that they are, of those that are connected
 	links  map[flow.Location]flow.Location // that are up, from and to hybrid nodes or not
 	ports  *object.Store[*tunnelPort]
 	of     map[flow.DPID]map[string]bool // the tunnel ports of a switch
 	told   map[string]*api.TunnelPort    // as subscribers know them
+	damped map[string]*damping           // by agent
 }
 
 // node is a node that has been heard of.
 type node struct {
-	dpid   flow.DPID
-	report *api.NodeReport // nobody writes to it
-	agent  string
-	heard  time.Time
-	state  string
-	wanted *api.NodeWanted // as it was last computed; nobody writes to it
-	damped map[uint32]*damping
+	dpid     flow.DPID
+	report   *api.NodeReport // nobody writes to it
+	agent    string
+	heard    time.Time
+	state    string
+	wanted   *api.NodeWanted // as it was last computed; nil: not since the start; nobody writes to it
+	sessions map[uint32]*session
 }
 
 func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
 	b := &book{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
 		nodes: map[flow.DPID]*node{}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
-		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}}
+		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}, damped: map[string]*damping{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
 		What: "tunnel port", Many: "tunnel ports", Most: func() int { return mostTunnels }, Raise: "",
 		Name:    func(p *tunnelPort) string { return p.name() },
@@ -65,7 +66,8 @@ func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(s
 }
 
 // report takes the report of an agent, and returns what is wanted and how many
-// nodes were refused.
+// nodes were refused. All nodes are entered before any is answered: what is wanted of
+// one depends on the others.
 func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int, error) {
 	if err := checkReport(q); err != nil {
 		return nil, len(q.GetNodes()), err
@@ -74,7 +76,9 @@ func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int,
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, refused := b.now(), 0
-	interval := b.interval(q.Agent, len(q.Nodes))
+	var taken []*node
+	var alarms []flow.Location
+	has := map[flow.DPID]uint64{} // versions
 	for _, r := range q.Nodes {
 		sw, _ := flow.ParseDPID(r.Dpid)
 		if why := b.refuse(q.Agent, sw, r, now); why != "" {
@@ -87,11 +91,23 @@ func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int,
 			answer.Nodes = append(answer.Nodes, &api.NodeWanted{Dpid: r.Dpid, Whole: true})
 			continue
 		}
-		b.take(q.Agent, sw, r, now)
-		n = b.nodes[sw]
-		n.wanted = b.want(n, interval)
-		if n.wanted.Version != r.Wanted {
-			answer.Nodes = append(answer.Nodes, n.wanted)
+		alarms = append(alarms, b.take(q.Agent, sw, r, now)...)
+		taken, has[sw] = append(taken, b.nodes[sw]), r.Wanted
+	}
+	b.damp(q.Agent, alarms, now)
+	interval := b.interval(q.Agent)
+	for _, n := range taken {
+		if n.wanted == nil {
+			n.learn(interval, now)
+		}
+	}
+	for _, n := range taken {
+		w := b.want(n, interval)
+		if w.Version != 0 {
+			n.wanted = w
+		}
+		if w.Version != has[n.dpid] {
+			answer.Nodes = append(answer.Nodes, w)
 		}
 	}
 	return answer, refused, nil
@@ -116,32 +132,33 @@ func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Ti
 	return ""
 }
 
-// take enters a report that is as it should be. It is called with mu held.
-func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) {
+// take enters a report that is as it should be, and returns the links whose sessions
+// have had a false alarm. It is called with mu held.
+func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) (alarms []flow.Location) {
 	n := b.nodes[sw]
 	if n == nil {
-		n = &node{dpid: sw, damped: map[uint32]*damping{}, report: &api.NodeReport{}}
+		n = &node{dpid: sw, sessions: map[uint32]*session{}, report: &api.NodeReport{}}
 		b.nodes[sw] = n
 	}
 	n.agent, n.heard = agent, now
 	changed := n.judge(b, now)
-	if r.Unchanged {
-		for _, p := range n.report.Ports {
-			n.damp(p, now)
-		}
-	} else {
-		is := proto.CloneOf(r)
+	is := n.report
+	if !r.Unchanged {
+		is = proto.CloneOf(r)
 		is.Wanted = 0
-		for _, p := range is.Ports {
-			n.damp(p, now)
+	}
+	for _, p := range is.Ports {
+		if n.damp(p, now) && p.Role == flow.RoleLink.String() {
+			alarms = append(alarms, flow.Location{Switch: sw, Port: flow.Port(p.Port)})
 		}
-		if !proto.Equal(is, n.report) {
-			n.report, changed = is, true
-		}
+	}
+	if !proto.Equal(is, n.report) {
+		n.report, changed = is, true
 	}
 	if changed {
 		b.tell(n)
 	}
+	return alarms
 }
 
 // port returns a port as it was last reported; nil if there is none.
@@ -227,15 +244,10 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 		return
 	}
 	h, _ := flow.ParseHybrid(e.Switch.Description)
-	b.setHybrid(sw, e.Switch.Connected && h != nil)
-}
-
-// setHybrid notes whether a switch is connected and of a hybrid node.
-func (b *book) setHybrid(sw flow.DPID, is bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if is {
-		b.hybrid[sw] = true
+	if e.Switch.Connected {
+		b.hybrid[sw] = h != nil
 	} else {
 		delete(b.hybrid, sw)
 	}

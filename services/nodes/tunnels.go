@@ -253,12 +253,15 @@ func (b *book) wantTunnels(n *node, interval time.Duration) []*api.WantedTunnel 
 		if own.Switch != n.dpid {
 			own, far = far, own
 		}
-		o := b.nodes[far.Switch]
-		if o == nil || o.report.Loopback == "" || o.state == stateUnknown && o.wanted == nil {
-			continue
-		}
-		every := min(interval*max(n.factorOf(uint32(own.Port), now), o.factorOf(uint32(far.Port), now)), mostBFD)
-		list = append(list, &api.WantedTunnel{Port: uint32(own.Port), Kind: p.kind, Remote: o.report.Loopback, Key: p.key, BfdIntervalMs: uint32(every.Milliseconds())})
+		w := &api.WantedTunnel{Port: uint32(own.Port), Kind: p.kind, Key: p.key}
+		if o := b.nodes[far.Switch]; o != nil && (o.state != stateUnknown || o.wanted != nil) {
+			if o.report.Loopback == "" {
+				continue
+			}
+			every := min(interval*max(b.factorOf(n, w.Port, now), b.factorOf(o, uint32(far.Port), now)), mostBFD)
+			w.Remote, w.BfdIntervalMs = o.report.Loopback, uint32(every.Milliseconds())
+		} // else it is not known where to, since a start, say: one that is there stays as it is
+		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b *api.WantedTunnel) int { return cmp.Compare(a.Port, b.Port) })
 	return list

@@ -19,6 +19,8 @@ const lastResort = 65535
 // interfaces, and the command that sets the cost of one.
 type protocol struct{ socket, show, cost string }
 
+const bfdUp = "up"
+
 var (
 	ospf  = protocol{"ospfd.vty", "show ip ospf interface json", "ip ospf cost"}
 	ospf6 = protocol{"ospf6d.vty", "show ipv6 ospf6 interface json", "ipv6 ospf6 cost"}
@@ -39,15 +41,16 @@ func (k *keeping) keepCosts(ctx context.Context) {
 	was := map[string]bool{}
 	before := map[protocol]map[string]int{} // costs before a link became the last resort
 	for {
+		reached := k.db.reached()
 		now := k.silent(was)
 		var again <-chan time.Time
-		if done == nil || !maps.Equal(now, done) {
+		if reached && k.db.reached() && (done == nil || !maps.Equal(now, done)) {
 			done = now
 			for _, p := range k.protocols() {
 				if before[p] == nil {
 					before[p] = map[string]int{}
 				}
-				if err := k.setCosts(ctx, p, now, before[p]); err != nil { // it has not started, most likely
+				if err := k.setCosts(ctx, p, now, was, before[p]); err != nil { // it has not started, most likely
 					done, again = nil, time.After(reportEvery)
 				}
 			}
@@ -72,7 +75,7 @@ func (k *keeping) silent(was map[string]bool) map[string]bool {
 		case p.Customer || !there:
 		case i.bfd["enable"] != "true":
 			delete(was, p.Interface)
-		case i.bfdStatus["state"] == "up":
+		case i.bfdStatus["state"] == bfdUp:
 			was[p.Interface] = true
 		case was[p.Interface]:
 			silent[p.routed()] = true
@@ -82,8 +85,9 @@ func (k *keeping) silent(was map[string]bool) map[string]bool {
 }
 
 // setCosts has the silent interfaces, and no others, be the last resort. In before
-// are the costs that they had.
-func (k *keeping) setCosts(ctx context.Context, p protocol, silent map[string]bool, before map[string]int) error {
+// are the costs that they had. What an earlier process has made the last resort is
+// silent, too, until its session is up.
+func (k *keeping) setCosts(ctx context.Context, p protocol, silent, was map[string]bool, before map[string]int) error {
 	socket := filepath.Join(k.Routing, p.socket)
 	text, err := askFRR(ctx, socket, p.show)
 	if err != nil {
@@ -103,8 +107,12 @@ func (k *keeping) setCosts(ctx context.Context, p protocol, silent map[string]bo
 	var commands []string
 	set := func(iface, command string) { commands = append(commands, "interface "+iface, command, "exit") }
 	for i := range k.Ports {
-		name := k.Ports[i].routed()
+		port := &k.Ports[i]
+		name := port.routed()
 		now, there := is[name]
+		if is, known := k.db.iface(port.Interface); there && known && !port.Customer && now.Cost == lastResort && is.bfd["enable"] == "true" && is.bfdStatus["state"] != bfdUp {
+			was[port.Interface], silent[name] = true, true
+		}
 		switch {
 		case !there || silent[name] == (now.Cost == lastResort):
 		case silent[name]:

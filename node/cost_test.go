@@ -126,3 +126,35 @@ func TestSilentLinksAreTheLastResort(t *testing.T) {
 		}
 	}
 }
+
+// TestLastResortStays: a link whose session is down stays the last resort when the process
+// starts, and until it knows the sessions, and is none when its session is up.
+func TestLastResortStays(t *testing.T) {
+	dir := t.TempDir()
+	four := &frr{show: ospf.show, cost: ospf.cost, format: `{"interfaces":{%s}}`, costs: map[string]string{"i3": "65535", "i2": "65535"}}
+	n := pe1("/br.mgmt")
+	n.Routing = dir
+	n.Ports = append(n.Ports, Port{Port: 3, Interface: "e3", Internal: 103, InternalInterface: "i3"})
+	k := &keeping{Node: &n, log: slog.New(slog.DiscardHandler), db: &database{}, kick: make(chan struct{}, 1)}
+	four.serve(t, filepath.Join(dir, ospf.socket))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { k.keepCosts(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	say := func(e3, e2 string) {
+		k.db.mu.Lock()
+		k.db.ifaces, k.db.names = map[string]iface{}, map[string]string{}
+		for name, state := range map[string]string{"e3": e3, "e2": e2} {
+			k.db.ifaces[name], k.db.names[name] = iface{name: name, bfd: map[string]string{"enable": "true"}, bfdStatus: map[string]string{"state": state}}, name
+		}
+		k.db.mu.Unlock()
+		kick(k.kick)
+	}
+	say("down", "up")
+	await(t, "the cost of the link whose session is up", four.is("i2", "10"))
+	if !four.is("i3", "65535")() {
+		t.Error("the link whose session is down is not the last resort any more")
+	}
+	say("up", "up")
+	await(t, "the cost once the session is up", four.is("i3", "10"))
+}

@@ -92,7 +92,7 @@ func (d *database) session(ctx context.Context) error {
 		case "update":
 			var params []json.RawMessage
 			if err = json.Unmarshal(m.Params, &params); err == nil && len(params) == 2 {
-				err = d.update(params[1])
+				err = d.update(params[1], false)
 			}
 		case "":
 			var id uint64
@@ -129,14 +129,11 @@ func (d *database) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.ifaces, d.names, d.ports = map[string]iface{}, map[string]string{}, map[string]string{}
-	d.mu.Unlock()
-	return d.update(first)
+	return d.update(first, true)
 }
 
-// update takes changes of rows.
-func (d *database) update(text json.RawMessage) error {
+// update takes changes of rows, or, first, all that there are.
+func (d *database) update(text json.RawMessage, first bool) error {
 	var tables map[string]map[string]struct {
 		Old map[string]json.RawMessage `json:"old"`
 		New map[string]json.RawMessage `json:"new"`
@@ -145,6 +142,9 @@ func (d *database) update(text json.RawMessage) error {
 		return err
 	}
 	d.mu.Lock()
+	if first {
+		d.ifaces, d.names, d.ports = map[string]iface{}, map[string]string{}, map[string]string{}
+	}
 	if d.ifaces == nil { // before the first answer, which has it
 		d.mu.Unlock()
 		return nil

@@ -181,6 +181,7 @@ const (
 	CircuitGroups  uint32 = 0xc0000000 // of ends of payload ip, by their labels
 	TunnelGroups   uint32 = 0xc1000000 // of tunnels' heads
 	BypassGroups   uint32 = 0xc1800000 // of links with a bypass: the number of the port is added
+	LiveGroup      uint32 = 0xc1ffffff // is always live: what watches it is the last resort
 	AppGroups      uint32 = 0xd0000000 // for each app, by the lower 12 bits of its mark, 1<<16
 	RouteGroupMax  uint32 = 0x7fffffff // the last of routes, which begin at 1
 

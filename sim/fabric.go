@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/weft-sdn/weft/flow"
@@ -179,7 +180,7 @@ func (nd *node) group(id uint32, in flow.Port, frame []byte, hops int) {
 	}
 	for _, b := range g.Buckets {
 		if g.Kind == flow.GroupKindFastFailover {
-			if p := nd.port(b.WatchPort); p == nil || !p.desc.Up() {
+			if p := nd.port(b.WatchPort); (p == nil || !p.desc.Up()) && !nd.liveGroup(b.WatchGroup) {
 				continue
 			}
 		}
@@ -188,6 +189,15 @@ func (nd *node) group(id uint32, in flow.Port, frame []byte, hops int) {
 			return
 		}
 	}
+}
+
+// liveGroup reports whether a group has a bucket that watches nothing, or a port that is up.
+func (nd *node) liveGroup(id uint32) bool {
+	g := nd.table.groups[id]
+	return g != nil && slices.ContainsFunc(g.Buckets, func(b flow.Bucket) bool {
+		p := nd.port(b.WatchPort)
+		return b.WatchPort == flow.PortAny && b.WatchGroup == flow.GroupAny || p != nil && p.desc.Up()
+	})
 }
 
 // packetIn sends a frame to the controller, whole.

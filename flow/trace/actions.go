@@ -142,6 +142,35 @@ func (x *execution) forward() error {
 	return nil
 }
 
+// live reports whether a bucket of a group that fails over is live: what it watches is
+// (§5.6.1). A group is by any bucket of its own, as by one that watches nothing.
+func (x *execution) live(b *api.Bucket, depth int) (bool, error) {
+	if x.walk.net.up[flow.Location{Switch: x.at.Switch, Port: flow.Port(b.WatchPort)}] {
+		return true, nil
+	}
+	if b.WatchGroup == 0 || depth > 8 {
+		return false, nil
+	}
+	g, err := x.walk.groupOf(x.at.Switch, b.WatchGroup)
+	if err != nil {
+		return false, err
+	}
+	for _, k := range g.GetBuckets() {
+		live, err := x.live(k, depth+1)
+		if live = live || k.WatchPort == 0 && k.WatchGroup == 0; live || err != nil {
+			return live, err
+		}
+	}
+	return false, nil
+}
+
+func watched(b *api.Bucket) string {
+	if b.WatchPort == 0 {
+		return fmt.Sprintf("group %d is live", b.WatchGroup)
+	}
+	return fmt.Sprintf("port %v is up", flow.Port(b.WatchPort))
+}
+
 // group sends the packet through a group (§5.6.1).
 func (x *execution) group(id uint32, depth int) error {
 	g, err := x.walk.groupOf(x.at.Switch, id)
@@ -157,9 +186,13 @@ func (x *execution) group(id uint32, depth int) error {
 	switch g.Type {
 	case "fast_failover":
 		for i, b := range g.Buckets {
-			if x.walk.net.up[flow.Location{Switch: x.at.Switch, Port: flow.Port(b.WatchPort)}] {
+			live, err := x.live(b, depth)
+			if err != nil {
+				return err
+			}
+			if live {
 				chosen = append(chosen, b)
-				x.note("group %d: bucket %d, whose port %v is up", id, i, flow.Port(b.WatchPort))
+				x.note("group %d: bucket %d, whose %s", id, i, watched(b))
 				break
 			}
 		}

@@ -110,14 +110,15 @@ func (s *Switch) bucketLive(b *flow.Bucket, depth int) bool {
 	return b.WatchGroup != flow.GroupAny && s.groupLive(b.WatchGroup, depth+1)
 }
 
-// groupLive reports whether a group has a bucket that is live.
+// groupLive reports whether a group has a bucket that is live, as one is that watches
+// nothing.
 func (s *Switch) groupLive(id uint32, depth int) bool {
 	g := s.groups[id]
 	if g == nil || depth > len(s.groups) {
 		return false
 	}
 	for i := range g.Buckets {
-		if b := &g.Buckets[i]; watches(b) && s.bucketLive(b, depth) {
+		if b := &g.Buckets[i]; !watches(b) || s.bucketLive(b, depth) {
 			return true
 		}
 	}

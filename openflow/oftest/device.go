@@ -74,6 +74,11 @@ func (d *Device) SetLink(p flow.Port, up bool) {
 	d.Do(func(s *Switch) Effects { return s.SetLink(p, up) })
 }
 
+// SetLive says whether a port counts as live, as Switch.SetLive does.
+func (d *Device) SetLive(p flow.Port, live bool) {
+	d.Do(func(s *Switch) Effects { return s.SetLive(p, live) })
+}
+
 // Flows returns the flow entries as Switch.Flows does.
 func (d *Device) Flows() (list []openflow.FlowStats) {
 	d.Do(func(s *Switch) Effects {

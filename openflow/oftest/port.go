@@ -78,6 +78,17 @@ func (s *Switch) SetLink(no flow.Port, up bool) Effects {
 	return s.take()
 }
 
+// SetLive says whether a port counts as live for fast-failover groups, as a BFD session
+// would, until its link changes.
+func (s *Switch) SetLive(no flow.Port, live bool) Effects {
+	if p := s.ports[no]; p != nil {
+		if p.State &^= openflow.PortStateLive; live {
+			p.State |= openflow.PortStateLive
+		}
+	}
+	return s.take()
+}
+
 // live brings the bit that fast-failover groups ask for into line.
 func (p *port) live() {
 	p.State &^= openflow.PortStateLive

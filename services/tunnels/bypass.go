@@ -24,7 +24,7 @@ import (
 const bypassMost = 100_000
 
 // bypassPorts is the first number of ports without a group of their own.
-const bypassPorts flow.Port = 1 << 23
+const bypassPorts = flow.Port(flow.LiveGroup - flow.BypassGroups)
 
 // bypassUser is who keeps bypasses.
 const bypassUser = "tunnels"
@@ -74,7 +74,8 @@ func bypassable(port flow.Port) bool {
 }
 
 // bypassing reports whether a switch can send frames by a bypass: it may begin with the
-// port by which they have come in, which takes an action of Open vSwitch.
+// port by which they have come in, which takes an action of Open vSwitch. Others have no
+// BFD sessions either, so none that are wrong.
 func bypassing(sw *api.Switch) bool { return sw.GetHardware() == "Open vSwitch" }
 
 func bypassGroup(port flow.Port) uint32 { return flow.BypassGroups + uint32(port) }
@@ -95,7 +96,28 @@ func (b *store) linkGroup(at flow.Location) flow.Group {
 	if p := b.bypass(at); p != nil {
 		g.Buckets = append(g.Buckets, bucket(p))
 	}
+	return resort(g)
+}
+
+// resort adds the last resort to a group: its first bucket, once more, whatever becomes
+// of ports. Where all are said to be dead, a BFD session is wrong, or all is lost anyway.
+func resort(g flow.Group) flow.Group {
+	if len(g.Buckets) > 0 {
+		k := g.Buckets[0]
+		k.WatchPort, k.WatchGroup = flow.PortAny, flow.LiveGroup
+		g.Buckets = append(g.Buckets, k)
+	}
 	return g
+}
+
+func hasResort(g flow.Group) bool {
+	return len(g.Buckets) > 0 && g.Buckets[len(g.Buckets)-1].WatchGroup == flow.LiveGroup
+}
+
+// liveGroup returns the group that is always live. Open vSwitch takes no bucket that
+// watches nothing, except in groups of other types.
+func liveGroup() flow.Group {
+	return flow.Group{Kind: flow.GroupKindIndirect, ID: flow.LiveGroup, Buckets: []flow.Bucket{{WatchPort: flow.PortAny, WatchGroup: flow.GroupAny}}}
 }
 
 // bucket returns the bucket by which frames enter a path.

@@ -199,6 +199,37 @@ func TestBypass(t *testing.T) {
 	}
 }
 
+// BFD sessions that are wrong lose nothing: whichever ports are said to be dead while all
+// links are well, every frame arrives.
+func TestFalseAlarmLosesNothing(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			g := drawnRig(t, r)
+			w := g.wired()
+			check := func(which string) {
+				t.Helper()
+				for _, m := range g.b.list() {
+					if got := w.sent(m.Name); got != 1 {
+						t.Errorf("%s, %v and %v: with %s said to be dead its frame arrives %d times", m.Name, m.Primary, m.Standby, which, got)
+					}
+				}
+			}
+			live := func(part int) {
+				for at := range g.cables {
+					w.net.Device(at.Switch).SetLive(at.Port, r.IntN(10) >= part)
+				}
+			}
+			live(10)
+			check("all ports")
+			for range 4 {
+				live(5)
+				check("half of the ports")
+			}
+		})
+	}
+}
+
 func mustDPID(t *testing.T, text string) flow.DPID {
 	t.Helper()
 	sw, err := flow.ParseDPID(text)

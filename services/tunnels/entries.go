@@ -27,10 +27,8 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 			continue // frames enter by the group of the link
 		case s.entered.from == dpid:
 			groups = append(groups, s.head(bypassing(sw)))
-			for _, p := range s.entered.paths(s.active) {
-				if bypassing(sw) && s.tunnel.bypassable(p, 0) {
-					out[p[0].out] = true
-				}
+			if port, ok := s.headBypass(); ok && bypassing(sw) {
+				out[port] = true
 			}
 			continue
 		}
@@ -49,6 +47,9 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	}
 	for _, port := range sorted(out) {
 		groups = append(groups, b.linkGroup(flow.Location{Switch: dpid, Port: port}))
+	}
+	if slices.ContainsFunc(groups, hasResort) {
+		groups = append(groups, liveGroup())
 	}
 	for i := range groups {
 		req.Groups = append(req.Groups, api.NewGroup(dpid, &groups[i]))
@@ -122,14 +123,27 @@ func transit(p lsp, i int) flow.Entry {
 func (s *status) head(bypassing bool) flow.Group {
 	g := flow.Group{Kind: flow.GroupKindFastFailover, ID: s.entered.group}
 	for _, p := range s.entered.paths(s.active) {
-		k := bucket(p)
-		if bypassing && s.tunnel.bypassable(p, 0) {
-			k.WatchPort, k.WatchGroup = flow.PortAny, bypassGroup(p[0].out)
-			k.Actions[len(k.Actions)-1] = flow.ToGroup(k.WatchGroup)
-		}
-		g.Buckets = append(g.Buckets, k)
+		g.Buckets = append(g.Buckets, bucket(p))
 	}
-	return g
+	if !bypassing {
+		return g
+	}
+	if port, ok := s.headBypass(); ok { // that group has a last resort
+		k := &g.Buckets[0]
+		k.WatchPort, k.WatchGroup = flow.PortAny, bypassGroup(port)
+		k.Actions[len(k.Actions)-1] = flow.ToGroup(k.WatchGroup)
+		return g
+	}
+	return resort(g)
+}
+
+// headBypass returns the port by whose group a head sends frames that has one path only.
+func (s *status) headBypass() (port flow.Port, ok bool) {
+	paths := s.entered.paths(s.active)
+	if len(paths) != 1 || !s.tunnel.bypassable(paths[0], 0) {
+		return 0, false
+	}
+	return paths[0][0].out, true
 }
 
 // address returns the actions that give a frame the addresses of the link after

@@ -26,6 +26,7 @@ type database struct {
 	ifaces map[string]iface  // by row; nil until the server has told them
 	names  map[string]string // the rows of interfaces, by their names
 	ports  map[string]string // the rows of ports, by their names
+	pauses pauses
 }
 
 type rpcMessage struct {
@@ -149,14 +150,22 @@ func (d *database) update(text json.RawMessage, first bool) error {
 		d.mu.Unlock()
 		return nil
 	}
+	now := time.Now()
 	for id, row := range tables["Interface"] {
 		if was, ok := d.ifaces[id]; ok && d.names[was.name] == id {
 			delete(d.names, was.name)
 		}
+		was := d.ifaces[id]
 		if delete(d.ifaces, id); row.New != nil {
 			i := parseIface(row.New)
 			d.ifaces[id], d.names[i.name] = i, id
+			d.pauses.follow(&was, &i, now)
+		} else {
+			d.pauses.follow(&was, &iface{name: was.name}, now)
 		}
+	}
+	if d.pauses.found(d.ifaces, now) {
+		time.AfterFunc(doubtTime, d.changed)
 	}
 	for id, row := range tables["Port"] {
 		var was, is string
@@ -256,7 +265,7 @@ func (d *database) iface(name string) (iface, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	i, ok := d.ifaces[d.names[name]]
-	return i, ok
+	return d.pauses.believe(i, time.Now()), ok
 }
 
 // marked returns the interfaces that have a text in their external_ids.

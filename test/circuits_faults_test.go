@@ -85,6 +85,8 @@ func TestCircuitsUnderFaults(t *testing.T) {
 	f.rings()
 	f.moved()
 	f.isolated()
+	f.paused()
+	f.nodesKilled()
 	f.daemonKilled("pe1", "ovs-vswitchd.pid")
 	f.workerKilled()
 	f.changeKilled()

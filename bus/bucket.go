@@ -35,32 +35,44 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	if !bucketName.MatchString(name) {
 		return nil, api.Errorf(codes.InvalidArgument, "bucket %q: want lower-case letters, digits and _, in parts separated by dots", name)
 	}
+	b, made, err := s.openBucket(ctx, name)
+	if err == nil && made && s.following.Load() && s.health.held(name) {
+		d := Damage{Bucket: name, Reason: "it was gone from the server, and is empty now", Found: time.Now()}
+		s.health.set(name, &d)
+		err = s.report(ctx, name, d.Reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// openBucket returns an open bucket, and whether its stream was made for it.
+func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, made bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.buckets[name]; b != nil {
-		return b, nil
+		return b, false, nil
 	}
-	b := &bucket{store: s, name: name}
+	b = &bucket{store: s, name: name}
 	var n copies
-	err := s.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
-		stream, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
+	err = s.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
+		stream, fresh, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
 		if n.note(err); err == nil {
 			b.stream.Store(&stream)
+			made = made || fresh
 		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	b.prefix = "$KV." + legal(name) + "."
 	s.buckets[name] = b
 	if s.recorder != nil {
-		select {
-		case s.recorder.news <- struct{}{}:
-		default:
-		}
+		s.recorder.notify()
 	}
-	return b, nil
+	return b, made, nil
 }
 
 // Buckets returns the names of the buckets of services and processes.
@@ -106,32 +118,33 @@ const clockBucket = "bus.clock"
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
 
 // stream opens the stream of a bucket and adds missing copies; it makes a
-// missing stream with that many copies. Its layout is that of NATS key-value
+// missing stream with that many copies, and says so. Its layout is that of NATS key-value
 // buckets, so that NATS tools can read it.
-func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
-	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
+func (s *Store) stream(ctx context.Context, name string, replicas int) (stream jetstream.Stream, made bool, err error) {
+	stream, err = s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		stream, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name: "KV_" + legal(name), Description: name, Subjects: []string{"$KV." + legal(name) + ".>"},
 			Storage: jetstream.FileStorage, Replicas: replicas, Discard: jetstream.DiscardNew,
 			MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 			AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerLife,
 			Duplicates: repeatLife, AllowDirect: replicas == 1,
 		})
+		return stream, true, err
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	raised, err := s.raise(ctx, stream.CachedInfo())
 	switch {
 	case noPeers(err): // replicate adds it later
-		return stream, nil
+		return stream, false, nil
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case raised != nil:
-		return raised, nil
+		return raised, false, nil
 	}
-	return stream, nil
+	return stream, false, nil
 }
 
 // bucket is a weft.Bucket over a JetStream key-value bucket. Its revisions are
@@ -332,7 +345,15 @@ func (b *bucket) All(ctx context.Context, f func(string, []byte, uint64) error) 
 	err := b.retry(ctx, "read", "all keys", func(attempt context.Context) (err error) {
 		// Reading a large bucket takes longer than one answer; only silence
 		// ends it.
-		entries, err = b.snapshot(ctx)
+		var lost bool
+		for range 2 { // a second time from another copy, perhaps
+			if entries, lost, err = b.snapshot(ctx); err != nil || !lost {
+				return err
+			}
+			if err = b.store.verdict(ctx, b.name); err == nil {
+				return nil // it is known to be damaged
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -54,6 +54,7 @@ type Span struct {
 type health struct {
 	mu      sync.Mutex // guards what follows
 	damages map[string]Damage
+	filled  []string // buckets that have held something, sorted
 	span    Span
 	changed chan struct{} // closed and replaced when damages change
 }
@@ -96,7 +97,19 @@ func (h *health) told(key string, value []byte) {
 		defer h.mu.Unlock()
 		h.span = Span{}
 		_ = json.Unmarshal(value, &h.span) // unknown if unreadable
+	case key == recordedKey:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.filled = nil
+		_ = json.Unmarshal(value, &h.filled) // no list in an earlier version
 	}
+}
+
+// held reports whether a bucket is known to have held something.
+func (h *health) held(bucket string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.filled, bucket)
 }
 
 // Damages returns the damage of all damaged buckets, by name.
@@ -146,11 +159,16 @@ func (b *bucket) Report(ctx context.Context, reason string) error {
 	if b.Damage() != "" {
 		return nil
 	}
-	state, err := b.store.state(ctx)
+	return b.store.report(ctx, b.name, reason)
+}
+
+// report requests that a bucket be marked as damaged.
+func (s *Store) report(ctx context.Context, bucket, reason string) error {
+	state, err := s.state(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = state.Put(ctx, reportPrefix+b.name, []byte(reason))
+	_, err = state.Put(ctx, reportPrefix+bucket, []byte(reason))
 	return err
 }
 
@@ -178,6 +196,41 @@ func (s *Store) suspect(name string) {
 			s.config.Log.Warn("a bucket could not be read, and the process that keeps its manifest could not be notified", "bucket", name, "error", err)
 		}
 	}()
+}
+
+// verdict waits until the process that keeps the manifests has compared a bucket
+// of which this process has read less than the server lists. It returns an error
+// if the bucket was not compared, or is whole there: then another try to read it
+// may help.
+func (s *Store) verdict(ctx context.Context, name string) error {
+	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, doubtWait)
+	defer cancel()
+	state, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	asked, err := state.Put(ctx, doubtPrefix+name, []byte("now"))
+	for pause := minPause; err == nil; pause = min(2*pause, maxPause) {
+		var revision uint64
+		if _, revision, err = state.Get(ctx, doubtPrefix+name); err == nil && revision != asked {
+			break // answered
+		}
+		err = errors.Join(err, s.pause(ctx, pause))
+	}
+	if err != nil {
+		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)
+	}
+	text, _, err := state.Get(ctx, damagePrefix+name)
+	if err == nil && text == nil {
+		return errUnreadable
+	}
+	if err == nil {
+		s.health.told(damagePrefix+name, text)
+	}
+	return err
 }
 
 // writable returns an error if the bucket is read-only.

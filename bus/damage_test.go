@@ -134,6 +134,16 @@ func TestDamage(t *testing.T) {
 		{"manifest emptied", func(d damaged) { d.truncate(d.manifest(), 0) }, "empty"},
 		{"manifest removed", func(d damaged) { d.remove(d.manifest()) }, "missing"},
 		{"manifests removed", func(d damaged) { d.remove(filepath.Dir(d.manifest())) }, "missing"},
+		{"stream and manifest removed", func(d damaged) { d.remove(d.stream()); d.remove(d.manifest()) }, "it is empty, and its manifest"},
+		{"stream, manifest and diary removed", func(d damaged) {
+			d.remove(d.stream())
+			d.remove(filepath.Dir(d.manifest()))
+		}, "it is empty, and its manifest"},
+		{"manifest removed, diary flipped", func(d damaged) {
+			d.remove(d.manifest())
+			d.flip(filepath.Join(d.dir, "manifests", "store.json"), 0)
+		}, "missing"},
+		{"messages and manifest removed", func(d damaged) { d.remove(filepath.Dir(d.block())); d.remove(d.manifest()) }, "it is empty, and its manifest"},
 		{"manifest of a crash", func(d damaged) { d.truncate(d.manifest(), 0.95) }, ""},
 		{"diary flipped", func(d damaged) { d.flip(filepath.Join(d.dir, "manifests", "store.json"), 0) }, ""},
 		{"former version", func(d damaged) {
@@ -141,7 +151,7 @@ func TestDamage(t *testing.T) {
 			d.remove(filepath.Join(filepath.Dir(d.stream()), "KV_weft-bus-state"))
 		}, ""},
 	} {
-		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+		t.Run(strings.ReplaceAll(strings.ReplaceAll(c.name, ",", ""), " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			d := damaged{t, t.TempDir()}
 			before := d.prepare()

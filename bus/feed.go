@@ -37,6 +37,8 @@ type feed struct {
 	lost     bool   // some of them are unreadable
 	read     bool   // all initial entries are read or lost
 	behind   uint64 // revision to wait for before all is read; 0: none
+	listed   uint64 // entries that the leader of a cluster has at least
+	short    bool   // this copy of the bucket has fewer
 }
 
 // open starts a feed.
@@ -51,7 +53,7 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.behind = info.State.LastSeq
+		f.behind, f.listed = info.State.LastSeq, info.State.Msgs
 	}
 	inbox := b.store.conn.NewInbox()
 	sub, err := b.store.conn.SubscribeSync(inbox)
@@ -164,6 +166,9 @@ func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 // feed's lost says whether some were lost.
 func (f *feed) first(ctx context.Context) (e entry, more bool, err error) {
 	if f.read, err = f.all(ctx); f.read || err != nil {
+		if f.read && f.replayed < f.listed { // read at a copy that lacks some
+			f.short = true
+		}
 		return e, false, err
 	}
 	e, err = f.next(ctx)
@@ -188,30 +193,30 @@ func (f *feed) all(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// snapshot returns all values, oldest first.
-func (b *bucket) snapshot(ctx context.Context) ([]entry, error) {
+// snapshot returns all values, oldest first, and whether some may be missing.
+func (b *bucket) snapshot(ctx context.Context) (entries []entry, lost bool, err error) {
 	f, err := b.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.close()
 	last := map[string]entry{}
 	for {
 		e, more, err := f.first(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !more {
 			break
 		}
 		last[e.key] = e
 	}
-	entries := make([]entry, 0, len(last))
+	entries = make([]entry, 0, len(last))
 	for _, e := range last {
 		if e.value != nil {
 			entries = append(entries, e)
 		}
 	}
 	slices.SortFunc(entries, func(x, y entry) int { return cmp.Compare(x.revision, y.revision) })
-	return entries, nil
+	return entries, f.lost || f.short, nil
 }

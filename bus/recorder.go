@@ -19,7 +19,8 @@ const (
 	recordEvery = time.Second
 	// aliveEvery is how often the recorder records that it is alive.
 	aliveEvery = 3 * time.Second
-	// recordedKey says, in stateBucket, that the buckets have manifests.
+	// recordedKey lists, in stateBucket, the buckets that have held something and
+	// have manifests; an earlier version wrote only that there are some.
 	recordedKey = "recorded"
 )
 
@@ -38,16 +39,8 @@ type recorder struct {
 	mu        sync.Mutex // guards what follows
 	manifests map[string]*manifest
 	known     map[string]bool
+	recorded  []string // names in recordedKey, sorted
 }
-
-// diary is the recorder's record of the store as a whole.
-type diary struct {
-	Born    time.Time `json:"born"`  // zero: unknown, as in a store of an earlier version
-	Alive   time.Time `json:"alive"` // last sign of life
-	Buckets []string  `json:"buckets"`
-}
-
-func (r *recorder) diaryFile() string { return filepath.Join(r.dir, "store.json") }
 
 func (r *recorder) path(bucket string) string { return filepath.Join(r.dir, bucket+".manifest") }
 
@@ -81,10 +74,11 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	if first && len(names) == 0 {
 		r.diary.Born, span.Born = now, now
 	}
-	_, recorded, err := state.Get(ctx, recordedKey)
+	text, recorded, err := state.Get(ctx, recordedKey)
 	if err != nil {
 		return err
 	}
+	_ = json.Unmarshal(text, &r.recorded) // no list in an earlier version
 	listed := map[string]bool{}
 	for _, name := range r.diary.Buckets {
 		listed[name] = true
@@ -96,6 +90,11 @@ func (s *Store) record(ctx context.Context, dir string) error {
 		for _, name := range names {
 			listed[name] = true
 		}
+	}
+	for _, name := range r.recorded {
+		// Another machine may have kept the manifest of a bucket of an external
+		// server; that the bucket is gone counts nevertheless.
+		listed[name] = listed[name] || s.server != nil || !slices.Contains(names, name)
 	}
 	for name := range listed {
 		if !slices.Contains(names, name) && bucketName.MatchString(name) {
@@ -113,15 +112,15 @@ func (s *Store) record(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(span)
+	text, err = json.Marshal(span)
 	if err == nil {
 		_, err = state.Put(ctx, spanKey, text)
 	}
 	if err == nil {
 		err = r.sign(now)
 	}
-	if err == nil && recorded == 0 {
-		_, err = state.Put(ctx, recordedKey, []byte("1"))
+	if err == nil {
+		err = r.enlist(ctx, state)
 	}
 	if err != nil {
 		stop()
@@ -161,7 +160,9 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	}
 	damage := r.damage(name)
 	switch {
-	case rec.missing && expected && h.reached > 0:
+	case rec.missing && expected && h.reached == 0:
+		damage.Reason = fmt.Sprintf("it is empty, and its manifest %s is missing", r.path(name))
+	case rec.missing && expected:
 		damage.Reason = fmt.Sprintf("its manifest %s is missing, so nobody can tell whether it is whole", r.path(name))
 	case rec.missing:
 		// A new bucket, or one from a version without manifests.
@@ -172,11 +173,11 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	default:
 		damage.Reason, damage.Lost = compare(rec, h, time.Now())
 	}
-	r.mu.Lock()
-	r.known[name] = true
-	r.mu.Unlock()
 	if damage.Reason != "" {
 		f.close()
+		r.mu.Lock()
+		r.known[name] = true
+		r.mu.Unlock()
 		return r.declare(ctx, state, damage)
 	}
 	if _, told := r.store.health.of(name); told {
@@ -196,7 +197,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 		return fmt.Errorf("manifest of bucket %s: %w", name, err)
 	}
 	r.mu.Lock()
-	r.manifests[name] = m
+	r.manifests[name], r.known[name] = m, true
 	r.mu.Unlock()
 	r.store.tended.Go(func() { r.follow(life, b, f, m) })
 	return nil
@@ -253,9 +254,13 @@ func (r *recorder) feed(ctx context.Context, b *bucket, f *feed, m *manifest) er
 			r.mu.Unlock()
 			return context.Canceled
 		}
+		first := m.last == 0
 		err = m.add(e)
 		full := m.lines > m.compact
 		r.mu.Unlock()
+		if first {
+			r.notify()
+		}
 		if err != nil {
 			return fmt.Errorf("manifest of bucket %s: %w", b.name, err)
 		}
@@ -334,7 +339,7 @@ func (r *recorder) run(ctx context.Context, state *bucket, ready chan<- struct{}
 		case now := <-tick.C:
 			if err = r.sync(); err == nil && now.Sub(signed) >= aliveEvery {
 				signed = now
-				err = errors.Join(r.discover(ctx, state), r.sign(now))
+				err = r.discover(ctx, state)
 			}
 		}
 		if err != nil && ctx.Err() == nil && !r.store.disk.troubled() {
@@ -386,21 +391,12 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 	return nil
 }
 
-// forgive stops judging the store by the age of the switches' entries, because
-// the operator has accepted the loss.
-func (r *recorder) forgive(ctx context.Context, state *bucket) error {
-	r.mu.Lock()
-	r.diary.Born = time.Time{}
-	r.mu.Unlock()
-	text, err := json.Marshal(Span{})
-	if err == nil {
-		_, err = state.Put(ctx, spanKey, text)
+// notify makes the recorder look for new buckets.
+func (r *recorder) notify() {
+	select {
+	case r.news <- struct{}{}:
+	default:
 	}
-	if err == nil {
-		r.store.health.told(spanKey, text)
-		err = r.sign(time.Now())
-	}
-	return err
 }
 
 // discover begins manifests of new buckets.
@@ -420,7 +416,7 @@ func (r *recorder) discover(ctx context.Context, state *bucket) error {
 		}
 		r.checking.Unlock()
 	}
-	return errors.Join(append(errs, r.sign(time.Now()))...)
+	return errors.Join(append(errs, r.sign(time.Now()), r.enlist(ctx, state))...)
 }
 
 // settlePatience bounds how long a closing store waits for its manifests.
@@ -439,30 +435,13 @@ func (r *recorder) settle() {
 			r.mu.Unlock()
 		}
 		if !behind || ctx.Err() != nil {
+			if state, err := r.store.state(ctx); err == nil {
+				_ = r.enlist(ctx, state) // the diary lists them, too
+			}
 			return
 		}
 		time.Sleep(minPause)
 	}
-}
-
-// sign writes the diary.
-func (r *recorder) sign(now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.diary.Alive = now
-	r.diary.Buckets = r.diary.Buckets[:0]
-	for name := range r.known {
-		r.diary.Buckets = append(r.diary.Buckets, name)
-	}
-	slices.Sort(r.diary.Buckets)
-	text, err := json.Marshal(&r.diary)
-	if err == nil {
-		err = os.WriteFile(r.diaryFile()+".new", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(r.diaryFile()+".new", r.diaryFile())
-	}
-	return err
 }
 
 // sync makes all written lines durable.

@@ -48,6 +48,8 @@ type watch struct {
 	f        func(string, []byte, uint64)
 	told     map[string]uint64 // keys that f knows to be present, by revision
 	complete bool              // all initial values are reported
+	tries    int               // with too few initial values
+	fed      time.Time         // when the server last stopped to feed it
 }
 
 // follow reports all values not reported yet, and then changes, until it fails.
@@ -70,8 +72,19 @@ func (w *watch) follow(ctx context.Context) (fed bool, err error) {
 				w.tell(e)
 				continue
 			}
-			fed = true
-			w.settle(seen, feed.lost || w.bucket.Damage() != "")
+			lost := feed.lost || feed.short
+			if lost {
+				// What is deleted may depend on what is missing here.
+				if err := w.bucket.store.verdict(ctx, w.bucket.name); err != nil {
+					if w.tries++; w.tries < 2 {
+						return false, errGap // read it again, perhaps from another copy
+					}
+					return false, err
+				}
+			}
+			fed, w.tries = true, 0
+			defer func() { w.fed = time.Now() }()
+			w.settle(seen, lost || w.bucket.Damage() != "")
 			seen = nil
 		}
 		e, err := feed.next(ctx)
@@ -98,8 +111,18 @@ func (w *watch) tell(e entry) {
 
 // settle completes the initial values: reported keys that are not among them
 // are gone, without a known revision. If some values were lost, it is unknown
-// which keys are gone.
+// which keys are gone. That is so, too, if a key is gone without a marker while
+// markers of its deletion would still be there.
 func (w *watch) settle(seen map[string]bool, lost bool) {
+	if recent := time.Since(w.fed) < markerLife; recent && !lost {
+		for key := range w.told {
+			if !seen[key] {
+				w.bucket.store.suspect(w.bucket.name)
+				lost = true
+				break
+			}
+		}
+	}
 	for key, revision := range w.told {
 		if !seen[key] && !lost {
 			delete(w.told, key)

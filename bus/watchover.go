@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -23,14 +24,28 @@ func (r *recorder) watchOver(ctx context.Context, state *bucket) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	elected := make(chan string, 256)
+	if r.store.server == nil {
+		sub, err := r.store.conn.Subscribe("$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.>", func(m *nats.Msg) { r.elect(m.Data, elected) })
+		if err != nil {
+			r.store.config.Log.Warn("the store is not compared when another server leads", "error", err)
+		} else {
+			defer func() { _ = sub.Unsubscribe() }() // fails only without a connection
+		}
+	}
 	for {
+		var names []string
+		var err error
 		select {
 		case <-ctx.Done():
 			return
+		case name := <-elected:
+			names = []string{name}
 		case <-tick.C:
+			names, err = r.store.Buckets(ctx)
 		case <-r.store.reread:
+			names, err = r.store.Buckets(ctx)
 		}
-		names, err := r.store.Buckets(ctx)
 		for _, name := range names {
 			if err = r.compare(ctx, state, name); err != nil {
 				break
@@ -38,6 +53,28 @@ func (r *recorder) watchOver(ctx context.Context, state *bucket) {
 		}
 		if err != nil && ctx.Err() == nil && !passing(err) && !r.store.disk.troubled() {
 			r.store.config.Log.Warn("the store could not be compared with its manifests", "error", err)
+		}
+	}
+}
+
+// elect requests the comparison of a bucket that another server of a cluster
+// leads now: the copy there may have lost something.
+func (r *recorder) elect(advisory []byte, elected chan<- string) {
+	var news struct {
+		Stream string `json:"stream"`
+	}
+	if json.Unmarshal(advisory, &news) != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.manifests {
+		if news.Stream != "KV_"+legal(name) {
+			continue
+		}
+		select {
+		case elected <- name:
+		default: // the next comparison of all has it
 		}
 	}
 }
@@ -87,7 +124,7 @@ func (r *recorder) compare(ctx context.Context, state *bucket, name string) erro
 // writing to unreadable files, and after a restart does not know what follows
 // the damage. Revisions continue after the last one.
 func (b *bucket) mend(ctx context.Context, last uint64) error {
-	entries, err := b.snapshot(ctx)
+	entries, _, err := b.snapshot(ctx)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,10 @@ type StoreState struct {
 	// On how many the plan wants each bucket.
 	Wanted uint32 `protobuf:"varint,4,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	// Why the servers do not answer; empty if they do.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// The names of the servers that confirm a write before it is on disk; those
+	// whose monitoring cannot be reached at port 8222 are not among them.
+	Unsynced      []string `protobuf:"bytes,6,rep,name=unsynced,proto3" json:"unsynced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +217,13 @@ func (x *StoreState) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *StoreState) GetUnsynced() []string {
+	if x != nil {
+		return x.Unsynced
+	}
+	return nil
 }
 
 // A process of the controller.
@@ -2009,14 +2019,15 @@ const file_gateway_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x12\n" +
 	"\x04plan\x18\x03 \x01(\tR\x04plan\x12)\n" +
-	"\x05store\x18\x04 \x01(\v2\x13.weft.v1.StoreStateR\x05store\"\x88\x01\n" +
+	"\x05store\x18\x04 \x01(\v2\x13.weft.v1.StoreStateR\x05store\"\xa4\x01\n" +
 	"\n" +
 	"StoreState\x12\x18\n" +
 	"\aservers\x18\x01 \x01(\rR\aservers\x12\x16\n" +
 	"\x06quorum\x18\x02 \x01(\bR\x06quorum\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x16\n" +
 	"\x06wanted\x18\x04 \x01(\rR\x06wanted\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xb2\x04\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x1a\n" +
+	"\bunsynced\x18\x06 \x03(\tR\bunsynced\"\xb2\x04\n" +
 	"\x06Worker\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x14\n" +

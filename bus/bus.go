@@ -48,9 +48,10 @@ type Store struct {
 	failing     atomic.Int64           // when operations began to fail, ns since 1970; 0: they succeed
 	better      atomic.Pointer[string] // host of the server to connect to next; nil: any
 
-	following atomic.Bool   // this process learns of damage
-	doubts    sync.Map      // names of buckets for which suspect is at work
-	reread    chan struct{} // holds one: the server has re-read its files
+	unsynced  atomic.Pointer[[]string] // servers that confirm writes before a sync; nil: not asked yet
+	following atomic.Bool              // this process learns of damage
+	doubts    sync.Map                 // names of buckets for which suspect is at work
+	reread    chan struct{}            // holds one: the server has re-read its files
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -94,6 +95,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	if s.server == nil {
 		s.tended.Go(s.seek)
+		s.tended.Go(s.watchSyncing)
 	}
 	err = s.retry(ctx, "open the store", func(ctx context.Context) error {
 		_, err := s.js.AccountInfo(ctx)

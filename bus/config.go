@@ -45,6 +45,9 @@ type Config struct {
 	// CheckEvery is how often all buckets are compared with their manifests while
 	// the store is open; 0 is 10 min.
 	CheckEvery time.Duration
+	// MonitorPort is where the servers at URL answer monitoring requests, over
+	// HTTP; 0 is 8222.
+	MonitorPort int
 	// Rebuilt says of a bucket that what it holds is learnt again, so that it can
 	// be written to although it is damaged; nil for none.
 	Rebuilt func(bucket string) bool

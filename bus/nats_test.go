@@ -30,6 +30,8 @@ type member struct {
 	Route   int   // port at which the others of its cluster reach it; 0: alone
 	Routes  []int // of all
 	Payload int   // largest message; 0: as NATS has it
+	Monitor int   // port of its monitoring; 0: none
+	Lazy    bool  // it confirms writes before they are on disk
 
 	cmd *exec.Cmd
 }
@@ -42,7 +44,10 @@ func serve(text string) error {
 	}
 	o := &server.Options{
 		ServerName: m.Name, Host: "127.0.0.1", Port: m.Port, JetStream: true, StoreDir: m.Dir,
-		NoSigs: true, NoLog: true, MaxPayload: int32(m.Payload), SyncAlways: true,
+		NoSigs: true, NoLog: true, MaxPayload: int32(m.Payload), SyncAlways: !m.Lazy,
+	}
+	if m.Monitor > 0 {
+		o.HTTPHost, o.HTTPPort = "127.0.0.1", m.Monitor
 	}
 	if m.Route > 0 {
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: m.Route}

@@ -176,6 +176,9 @@ func ours(list []*jetstream.StreamInfo) (buckets []*jetstream.StreamInfo) {
 // it returns why, and a state without quorum.
 func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 	st := &api.StoreState{Replicas: uint32(max(s.replicas.Load(), 1)), Wanted: uint32(max(s.replicas.Load(), 1))}
+	if lazy := s.unsynced.Load(); lazy != nil {
+		st.Unsynced = *lazy
+	}
 	list, missing, err := s.streams(ctx)
 	if err != nil {
 		return st, s.fail(ctx, "ask for the state of the store", err)

@@ -184,6 +184,12 @@ func healthOfServers(c *cli.Controller) (HealthResult, error) {
 		}, nil
 	case st.Servers < st.Wanted || st.Replicas < st.Wanted:
 		return HealthResult{State: HealthWarning, Detail: storeLine(st), Remedy: "start the servers of the NATS cluster that are down; copies are made by themselves"}, nil
+	case len(st.Unsynced) > 0:
+		return HealthResult{
+			State:  HealthWarning,
+			Detail: "a power failure loses confirmed state: writes are confirmed before they are on disk at " + cli.FirstFew(st.Unsynced),
+			Remedy: "jetstream { sync_interval: always } in the configuration of these NATS servers",
+		}, nil
 	}
 	return HealthResult{State: HealthOK, Detail: storeLine(st)}, nil
 }

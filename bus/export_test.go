@@ -1,0 +1,4 @@
+package bus
+
+// AskedSyncing reports whether the servers have been asked whether they sync.
+func (s *Store) AskedSyncing() bool { return s.unsynced.Load() != nil }

@@ -206,12 +206,18 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 			resp.Changes = append(resp.Changes, c.String())
 		}
 	}
-	if req.DryRun || old != nil && len(resp.Changes) == 0 {
+	if old != nil && len(resp.Changes) == 0 {
 		return resp, nil
 	}
 	next, err := members.Succeed(old, p, n.config.Specs)
 	if err != nil {
 		return nil, err
+	}
+	if err := n.startable(old, next); err != nil {
+		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
+	}
+	if req.DryRun {
+		return resp, nil
 	}
 	next.Why = why
 	if err := n.directory.Put(ctx, next, revision); err != nil {

@@ -42,6 +42,9 @@ type NodeConfig struct {
 	// Listen offers a handler to other processes and returns its addresses, by
 	// transport.
 	Listen func(transport.Handler) (addresses map[string]string, listener io.Closer, err error)
+	// Secure reports whether a process of this machine has a certificate, and
+	// what is wrong with it; nil: plans are not checked for that.
+	Secure func(process string) (bool, error)
 	// Transports dial those addresses.
 	Transports map[string]transport.Transport
 	// Scratch is the directory for memory that outlives the process; empty for

@@ -165,6 +165,7 @@ func (c *cluster) start(name string, change ...func(*deploy.NodeConfig)) *proces
 		Process: name, Specs: c.specs(name), Store: gatedStore{c.store, p.gate}, Registry: p.registry, Gatherer: p.registry, Tracer: c.tracer,
 		Log:        slog.New(slog.NewTextHandler(c, nil)).With("process", name),
 		Transports: map[string]transport.Transport{},
+		Secure:     func(string) (bool, error) { return false, nil },
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
 			l, err := port.Listen("127.0.0.1:0", port.Config{Handler: gatedHandler{h, p.gate}})
 			if err != nil {

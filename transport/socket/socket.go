@@ -85,18 +85,28 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interv
 // userTimeout is how long the network may leave octets unacknowledged.
 const userTimeout = 20 * time.Second
 
+// Admit returns an error if nothing may listen at an address: it is malformed, or
+// other machines could reach it and there is no TLS.
+func Admit(address string, secure bool) error {
+	network, where, err := Split(address)
+	if err == nil && network == "tcp" && !secure && !loopback(where) {
+		err = errors.New("other machines could reach it and there is no TLS; give certificates (weft certs) or listen on 127.0.0.1")
+	}
+	return err
+}
+
 // open listens at an address. Of a socket in the file system nobody else may
 // use it, and one that is left over is replaced.
 func open(address string, secure bool) (net.Listener, error) {
+	if err := Admit(address, secure); err != nil {
+		return nil, err
+	}
 	network, where, err := Split(address)
 	if err != nil {
 		return nil, err
 	}
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
 	if network == "tcp" {
-		if !secure && !loopback(where) {
-			return nil, errors.New("other machines could reach it and there is no TLS; give certificates (weft certs) or listen on 127.0.0.1")
-		}
 		return lc.Listen(context.Background(), network, where)
 	}
 	l, err := localsocket.Listen(where)

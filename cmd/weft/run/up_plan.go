@@ -220,12 +220,17 @@ func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*p
 	if err != nil {
 		return nil, err
 	}
-	if old == nil || len(plan.Diff(old.InForce(), p)) > 0 {
-		next, err := members.Succeed(old, p, all)
-		if err == nil {
-			err = k.directory.Put(ctx, next, revision)
+	next, other := old, old == nil || len(plan.Diff(old.InForce(), p)) > 0
+	if other {
+		if next, err = members.Succeed(old, p, all); err != nil {
+			return nil, err
 		}
-		if err != nil {
+	}
+	if err := deploy.Startable(next, machineName(), secureIn(k.certs)); err != nil {
+		return nil, err
+	}
+	if other {
+		if err := k.directory.Put(ctx, next, revision); err != nil {
 			return nil, err
 		}
 	}

@@ -313,7 +313,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLo
 			return addresses, all, nil
 		},
 	}
-	c.Settings = overrides(o.set)
+	c.Settings, c.Secure = overrides(o.set), secureIn(o.certs)
 	if identity != nil {
 		c.Allow = deploy.AllowDeclared(all)
 	}
@@ -354,6 +354,15 @@ func loadIdentity(dir, process string) (*certs.Identity, error) {
 		return nil, nil
 	}
 	return certs.Load(dir, process)
+}
+
+// secureIn returns a function that reports whether a process has a certificate
+// in a directory, and what is wrong with it.
+func secureIn(dir string) func(process string) (bool, error) {
+	return func(process string) (bool, error) {
+		identity, err := loadIdentity(dir, process)
+		return identity != nil, err
+	}
 }
 
 // secretIn reads the secret in a file, empty if there is none.

@@ -153,3 +153,22 @@ func TestStateLargerThanWhatIsFree(t *testing.T) {
 	put("large", 2<<20+512<<10) // 1.5 MiB are left, of which the server would use three quarters
 	put("little", 4096)
 }
+
+// TestStartOnFullDisk checks that a store does not start on a full disk, says
+// why and what helps, and starts with all that it has held once there is room.
+func TestStartOnFullDisk(t *testing.T) {
+	t.Parallel()
+	d := damaged{t, small(t)}
+	before := d.prepare()
+	free := fill(t, d.dir)
+	s, err := bus.Open(t.Context(), bus.Config{Directory: d.dir})
+	if err == nil {
+		s.Close()
+		t.Fatal("the store starts on a full disk")
+	}
+	if !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "make room there") {
+		t.Errorf("the error does not say why, or what helps: %v", err)
+	}
+	free()
+	d.check(before, "")
+}

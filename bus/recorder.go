@@ -48,7 +48,10 @@ func (r *recorder) path(bucket string) string { return filepath.Join(r.dir, buck
 func (s *Store) record(ctx context.Context, dir string) error {
 	r := &recorder{store: s, dir: dir, news: make(chan struct{}, 1), manifests: map[string]*manifest{}, known: map[string]bool{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("manifests of the store: %w", err)
+		return fmt.Errorf("manifests of the store: %w", unusable(dir, err))
+	}
+	if err := room(dir); err != nil {
+		return fmt.Errorf("manifests of the store: %w", unusable(dir, err))
 	}
 	now := time.Now()
 	names, err := r.store.Buckets(ctx)

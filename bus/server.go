@@ -46,6 +46,9 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	if s.lock, err = lockDirectory(dir); err != nil {
 		return err
 	}
+	if err := room(dir); err != nil {
+		return unusable(dir, err)
+	}
 	log := &serverLog{log: s.config.Log, disk: &s.disk, dir: dir, suspect: s.suspect}
 	options := &server.Options{
 		ServerName: "weft", DontListen: true, NoSigs: true, DisableJetStreamBanner: true,
@@ -128,21 +131,33 @@ func vacant(address string) error {
 	return l.Close()
 }
 
+// unusable returns an error that says why a directory cannot be used, and what
+// helps.
+func unusable(dir string, err error) error {
+	remedy := fmt.Sprintf("make it writable for user %d, or choose another", os.Getuid())
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "make room there, some megabytes at least, and start again"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		remedy = "raise the limit of open files (ulimit -n)"
+	case errors.Is(err, syscall.EROFS):
+		remedy = "the file system is mounted read-only; mount it writable, or choose another directory"
+	}
+	return fmt.Errorf("data directory %s cannot be used: %w; %s", dir, err, remedy)
+}
+
 // lockPatience is how long lockDirectory waits for the lock.
 const lockPatience = 500 * time.Millisecond
 
 // lockDirectory locks the directory for this process; it makes a missing one.
 // The lock ends with the process, however that ends.
 func lockDirectory(dir string) (*os.File, error) {
-	unusable := func(err error) error {
-		return fmt.Errorf("data directory %s cannot be used: %w; make it writable for user %d, or choose another", dir, err, os.Getuid())
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, unusable(err)
+		return nil, unusable(dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, unusable(dir, err)
 	}
 	// A child process inherits the locks of its parent until it executes its
 	// program, so a lock just released may be held for another moment.
@@ -154,7 +169,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, unusable(err)
+			return nil, unusable(dir, err)
 		}
 		owner := "another process"
 		if pid, err := io.ReadAll(io.LimitReader(f, 16)); err == nil && len(pid) > 0 {
@@ -164,11 +179,11 @@ func lockDirectory(dir string) (*os.File, error) {
 	}
 	if err := f.Truncate(0); err != nil {
 		f.Close()
-		return nil, unusable(err)
+		return nil, unusable(dir, err)
 	}
 	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
 		f.Close()
-		return nil, unusable(err)
+		return nil, unusable(dir, err)
 	}
 	return f, nil
 }

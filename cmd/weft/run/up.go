@@ -155,6 +155,9 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	if err = errors.Join(err, o.trace.check()); err != nil {
 		return cli.Usagef(cmd, "%v", err)
 	}
+	if err := enoughFiles(); err != nil {
+		return err
+	}
 	tuneMemory()
 	if o.profile != "" {
 		stop, err := startProfile(o.profile)

@@ -51,6 +51,9 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *UpOptions, name string) 
 		level = max(level, slog.LevelWarn)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	if err := enoughFiles(); err != nil {
+		return err
+	}
 	all := services.All(gateway.Process{})
 	p, err := planner.ReadPlan(name)
 	if err != nil {

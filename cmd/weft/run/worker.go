@@ -135,6 +135,9 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	}
 	kept := &keptLog{to: cmd.ErrOrStderr(), process: o.process, directory: workersDirectory(data)}
 	log := slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: level})).With("process", o.process)
+	if err := enoughFiles(); err != nil {
+		return err
+	}
 	tuneMemory()
 	if o.profile != "" {
 		stop, err := startProfile(o.profile)

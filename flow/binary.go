@@ -232,7 +232,7 @@ func appendKey(b []byte, k *Key) []byte {
 	if uint64(k.InPhyPort)|k.Metadata|k.TunnelID != 0 {
 		flags |= keyPipeline
 	}
-	if k.IPDSCP|k.IPECN|k.IPProto != 0 {
+	if k.IPDSCP|k.IPECN|k.IPProto|k.IPFrag != 0 {
 		flags |= keyIP
 	}
 	if k.TPSrc|k.TPDst|uint16(k.ICMPType)|uint16(k.ICMPCode) != 0 {
@@ -265,7 +265,7 @@ func appendKey(b []byte, k *Key) []byte {
 		b = binary.LittleEndian.AppendUint64(b, k.TunnelID)
 	}
 	if flags&keyIP != 0 {
-		b = append(b, k.IPDSCP, k.IPECN, k.IPProto)
+		b = append(b, k.IPDSCP, k.IPECN, k.IPProto, k.IPFrag)
 	}
 	if flags&keyTransport != 0 {
 		b = binary.LittleEndian.AppendUint16(b, k.TPSrc)
@@ -312,7 +312,7 @@ func (r *reader) key(k *Key) {
 		k.InPhyPort, k.Metadata, k.TunnelID = Port(r.uint32()), r.uint64(), r.uint64()
 	}
 	if flags&keyIP != 0 {
-		k.IPDSCP, k.IPECN, k.IPProto = r.uint8(), r.uint8(), r.uint8()
+		k.IPDSCP, k.IPECN, k.IPProto, k.IPFrag = r.uint8(), r.uint8(), r.uint8(), r.uint8()
 	}
 	if flags&keyTransport != 0 {
 		k.TPSrc, k.TPDst, k.ICMPType, k.ICMPCode = r.uint16(), r.uint16(), r.uint8(), r.uint8()

@@ -252,5 +252,13 @@ func (m Match) WithMPLSTC(tc uint8) Match { return m.with(FieldMPLSTC, uint64(tc
 // ask for the ethertype, too.
 func (m Match) WithMPLSBOS(bit uint8) Match { return m.with(FieldMPLSBOS, uint64(bit)) }
 
+// WithFirstFragment asks for the first fragment of an IP packet; ask for the
+// ethertype, too.
+func (m Match) WithFirstFragment() Match { return m.with(FieldIPFrag, uint64(FragAny)) }
+
+// WithLaterFragment asks for a fragment of an IP packet other than the first; ask
+// for the ethertype, too.
+func (m Match) WithLaterFragment() Match { return m.with(FieldIPFrag, uint64(FragAny|FragLater)) }
+
 // WithMPLSTTL asks for the time to live of the outer label; ask for the ethertype, too.
 func (m Match) WithMPLSTTL(ttl uint8) Match { return m.with(FieldMPLSTTL, uint64(ttl)) }

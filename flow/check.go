@@ -59,7 +59,7 @@ func (m *Match) checkPrerequisite(f Field) error {
 		if _, v, _, mask := m.condition(FieldVLAN); !m.Set.Has(FieldVLAN) || v&mask&uint64(VLANPresent) == 0 {
 			return fmt.Errorf("match %v: needs a tagged frame: add vlan_vid=N, or vlan_vid=any for every VLAN", f)
 		}
-	case FieldIPDSCP, FieldIPECN, FieldIPProto:
+	case FieldIPDSCP, FieldIPECN, FieldIPProto, FieldIPFrag:
 		return ethType(EthTypeIPv4, EthTypeIPv6)
 	case FieldIPv4Src, FieldIPv4Dst:
 		return ethType(EthTypeIPv4)

@@ -58,6 +58,7 @@ var fieldTable = [NumFields]fieldInfo{
 	FieldCTZone:     {"ct_zone", 2, 16, false},
 	FieldCTMark:     {"ct_mark", 4, 32, true},
 	FieldMPLSTTL:    {"mpls_ttl", 1, 8, false},
+	FieldIPFrag:     {"ip_frag", 1, 2, true},
 }
 
 // info returns the row of f, an empty one if there is no such field.
@@ -249,6 +250,8 @@ func (k *Key) load(f Field) (hi, lo uint64) {
 		lo = uint64(k.CTMark)
 	case FieldMPLSTTL:
 		lo = uint64(k.MPLSTTL)
+	case FieldIPFrag:
+		lo = uint64(k.IPFrag)
 	}
 	return hi, lo
 }
@@ -335,5 +338,7 @@ func (k *Key) store(f Field, hi, lo uint64) {
 		k.CTMark = uint32(lo)
 	case FieldMPLSTTL:
 		k.MPLSTTL = uint8(lo)
+	case FieldIPFrag:
+		k.IPFrag = uint8(lo)
 	}
 }

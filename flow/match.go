@@ -50,6 +50,7 @@ const (
 	FieldCTZone  // Open vSwitch's: the zone that it was tracked in
 	FieldCTMark  // Open vSwitch's: the mark of its connection
 	FieldMPLSTTL // Open vSwitch's: the time to live of the outer label
+	FieldIPFrag  // Open vSwitch's: whether the packet is a fragment, Frag* bits
 	NumFields
 )
 
@@ -65,6 +66,13 @@ func (s FieldSet) Has(f Field) bool { return s&(1<<f) != 0 }
 // VLANPresent is the bit of Key.VLAN that says that a frame carries a VLAN tag
 // (OFPVID_PRESENT); a VLAN of zero is a frame without a tag.
 const VLANPresent uint16 = 0x1000
+
+// The bits of Key.IPFrag (FLOW_NW_FRAG_* of Open vSwitch): the first fragment of
+// a packet has FragAny alone, later ones have both, a whole packet none.
+const (
+	FragAny   uint8 = 1 << iota // a fragment
+	FragLater                   // and not the first: it has no transport header
+)
 
 // Key is the header fields of one packet, as a switch extracts them; fields
 // that the packet does not have are zero. Values are in host order, addresses
@@ -109,6 +117,7 @@ type Key struct {
 	CTMark    uint32
 	CTZone    uint16
 	MPLSTTL   uint8
+	IPFrag    uint8 // Frag* bits
 }
 
 // Match is the condition of a flow entry: for every field in Set the packet's

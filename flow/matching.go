@@ -95,6 +95,8 @@ func (m *Match) Matches(k *Key) bool {
 			equal = v.CTMark == k.CTMark
 		case FieldMPLSTTL:
 			equal = v.MPLSTTL == k.MPLSTTL
+		case FieldIPFrag:
+			equal = v.IPFrag == k.IPFrag
 		}
 		if !equal {
 			return false

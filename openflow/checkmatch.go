@@ -36,6 +36,8 @@ func badValue(k *flow.Key, f flow.Field) string {
 		return "value over 3 bits"
 	case f == flow.FieldIPDSCP && k.IPDSCP > 63:
 		return "value over 6 bits"
+	case f == flow.FieldIPFrag && k.IPFrag > 3:
+		return "value over 2 bits"
 	case f == flow.FieldIPECN && k.IPECN > 3:
 		return "value over 2 bits"
 	case f == flow.FieldMPLSBOS && k.MPLSBOS > 1:
@@ -61,7 +63,7 @@ func missing(m *flow.Match, f flow.Field) string {
 		if !m.Set.Has(flow.FieldVLAN) || m.Key.VLAN == 0 {
 			return "needs vlan_vid of a tagged frame"
 		}
-	case flow.FieldIPDSCP, flow.FieldIPECN, flow.FieldIPProto:
+	case flow.FieldIPDSCP, flow.FieldIPECN, flow.FieldIPProto, flow.FieldIPFrag:
 		if !ether(m, flow.EthTypeIPv4) && !ether(m, flow.EthTypeIPv6) {
 			return "needs eth_type=0x0800 or 0x86dd"
 		}

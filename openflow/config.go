@@ -3,12 +3,15 @@ package openflow
 const configLen = HeaderLen + 4
 
 // How a switch treats IP fragments: the flags of a configuration (OpenFlow
-// 1.3.5 §7.3.2).
+// 1.3.5 §7.3.2). FragNXMatch is Open vSwitch's: a first fragment has the transport
+// fields that it carries, which OpenFlow means by FragNormal, while in Open vSwitch
+// that leaves all fragments without (ovs-fields(7), ip_frag).
 const (
-	FragNormal uint16 = 0
-	FragDrop   uint16 = 1
-	FragReasm  uint16 = 2
-	FragMask   uint16 = 3
+	FragNormal  uint16 = 0
+	FragDrop    uint16 = 1
+	FragReasm   uint16 = 2
+	FragNXMatch uint16 = 3
+	FragMask    uint16 = 3
 )
 
 // AppendGetConfigRequest appends a request for the switch's configuration.

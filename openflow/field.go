@@ -87,6 +87,8 @@ func putField(b []byte, k *flow.Key, f flow.Field) {
 		be.PutUint32(b, k.CTMark)
 	case flow.FieldMPLSTTL:
 		b[0] = k.MPLSTTL
+	case flow.FieldIPFrag:
+		b[0] = k.IPFrag
 	}
 }
 
@@ -169,6 +171,8 @@ func setField(k *flow.Key, f flow.Field, b []byte) {
 		k.CTMark = be.Uint32(b)
 	case flow.FieldMPLSTTL:
 		k.MPLSTTL = b[0]
+	case flow.FieldIPFrag:
+		k.IPFrag = b[0]
 	}
 }
 

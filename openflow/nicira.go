@@ -8,6 +8,7 @@ const nxmClass1 = 0x0001
 
 // The numbers of fields in that class, the last three of connection tracking.
 const (
+	nxmIPFrag  = 26
 	nxmMPLSTTL = 30
 	nxmCTState = 105
 	nxmCTZone  = 106
@@ -19,8 +20,11 @@ func oxmOf(f flow.Field) uint32 {
 	if f < flow.FieldCTState {
 		return oxmHeader | uint32(f)<<9
 	}
-	if f == flow.FieldMPLSTTL {
+	switch f {
+	case flow.FieldMPLSTTL:
 		return nxmClass1<<16 | nxmMPLSTTL<<9
+	case flow.FieldIPFrag:
+		return nxmClass1<<16 | nxmIPFrag<<9
 	}
 	return nxmClass1<<16 | (nxmCTState+uint32(f-flow.FieldCTState))<<9
 }
@@ -33,8 +37,11 @@ func fieldOf(oxm uint32) (flow.Field, bool) {
 	case oxmBasic:
 		return flow.Field(n), n < uint32(flow.FieldCTState)
 	case nxmClass1:
-		if n == nxmMPLSTTL {
+		switch n {
+		case nxmMPLSTTL:
 			return flow.FieldMPLSTTL, true
+		case nxmIPFrag:
+			return flow.FieldIPFrag, true
 		}
 		return flow.FieldCTState + flow.Field(n-nxmCTState), n >= nxmCTState && n <= nxmCTMark
 	}

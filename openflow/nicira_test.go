@@ -23,6 +23,8 @@ func niciraFlows() []ovsFlow {
 			mpls.WithMPLSLabel(500), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet), flow.Output(4)),
 		flowOf("mpls,mpls_bos=1,mpls_ttl=1,actions=CONTROLLER:65535",
 			mpls.WithMPLSBOS(1).WithMPLSTTL(1), flow.Output(flow.PortController)),
+		flowOf("ip,ip_frag=first,actions=drop", any4.WithFirstFragment()),
+		flowOf("ipv6,ip_frag=later,actions=drop", flow.Match{}.WithEthType(flow.EthTypeIPv6).WithLaterFragment()),
 		flowOf("mpls,mpls_bos=0,actions=dec_mpls_ttl,pop_mpls:0x8847,resubmit(,2)",
 			mpls.WithMPLSBOS(0), flow.DecMPLSTTL(), flow.PopMPLS(flow.EthTypeMPLS), flow.Resubmit{In: flow.PortIn, Table: 2}.Action()),
 		flowOf("ip,actions=push_mpls:0x8847,set_field:16->mpls_label,resubmit(3,2),resubmit:3,resubmit(LOCAL,254)",

@@ -96,6 +96,7 @@ func differs(line string, k *flow.Key) string {
 		"ipv6_src": v6(k.IPv6Src), "ipv6_dst": v6(k.IPv6Dst), "ipv6_label": num(uint64(k.IPv6Label)),
 		"tp_src": num(uint64(k.TPSrc)), "tp_dst": num(uint64(k.TPDst)),
 		"icmp_type": num(uint64(k.ICMPType)), "icmp_code": num(uint64(k.ICMPCode)),
+		"nw_frag":   func(s string) bool { return s == [...]string{"no", "first", "", "later"}[k.IPFrag&3] },
 		"nd_target": v6(k.NDTarget), "nd_sll": str(k.NDSLL), "nd_tll": str(k.NDTLL),
 		"mpls_label": num(uint64(k.MPLSLabel)), "mpls_tc": num(uint64(k.MPLSTC)), "mpls_bos": num(uint64(k.MPLSBOS)), "mpls_ttl": num(uint64(k.MPLSTTL)),
 	}

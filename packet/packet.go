@@ -223,7 +223,7 @@ func (l *layers) ipv6(frame []byte) {
 		case extFragment:
 			size = 8
 			offset := be16(b[at+2 : at+4])
-			l.fragment = l.fragment || offset&0xfff9 != 0
+			l.fragment = l.fragment || offset != 0 // reserved bits, too, as Open vSwitch has it
 			if offset&0xfff8 != 0 {
 				l.proto = extFragment
 				return

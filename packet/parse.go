@@ -30,6 +30,17 @@ func ParseEthernet(frame []byte, k *flow.Key) bool {
 	return true
 }
 
+// frag returns the bits of flow.Key.IPFrag.
+func (l *layers) frag() uint8 {
+	switch {
+	case !l.fragment:
+		return 0
+	case l.l4 == 0:
+		return flow.FragAny | flow.FragLater
+	}
+	return flow.FragAny
+}
+
 // ethernet sets type and outer tag.
 func (l *layers) ethernet(frame []byte, k *flow.Key) {
 	k.EthType = l.ethType
@@ -67,12 +78,12 @@ func Parse(frame []byte, k *flow.Key) bool {
 	switch l.ethType {
 	case flow.EthTypeIPv4:
 		k.IPDSCP, k.IPECN, k.IPProto = b[1]>>2, b[1]&3, b[9]
-		k.IPv4Src, k.IPv4Dst = [4]byte(b[12:16]), [4]byte(b[16:20])
+		k.IPv4Src, k.IPv4Dst, k.IPFrag = [4]byte(b[12:16]), [4]byte(b[16:20]), l.frag()
 	case flow.EthTypeIPv6:
 		head := be32(b[0:4])
 		k.IPDSCP, k.IPECN, k.IPv6Label = uint8(head>>22)&63, uint8(head>>20)&3, head&0xfffff
 		k.IPv6Src, k.IPv6Dst = [16]byte(b[8:24]), [16]byte(b[24:40])
-		k.IPProto, k.IPv6Ext = l.proto, l.ext
+		k.IPProto, k.IPv6Ext, k.IPFrag = l.proto, l.ext, l.frag()
 	case flow.EthTypeARP:
 		a, ok := arpAt(b)
 		if !ok {

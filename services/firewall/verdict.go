@@ -21,7 +21,7 @@ var fieldsAt = [...]fieldAt{
 	{flow.FieldEthSrc, 2, 16}, {flow.FieldVLANPCP, 2, 8}, {flow.FieldIPECN, 2, 0},
 	{flow.FieldIPv4Src, 3, 32}, {flow.FieldIPv4Dst, 3, 0}, {flow.FieldARPOp, 4, 0},
 	{flow.FieldARPSPA, 9, 32}, {flow.FieldARPTPA, 9, 0},
-	{flow.FieldARPSHA, 10, 16}, {flow.FieldMPLSTC, 10, 8}, {flow.FieldMPLSBOS, 10, 0}, {flow.FieldARPTHA, 11, 16}, {flow.FieldMPLSTTL, 11, 0},
+	{flow.FieldARPSHA, 10, 16}, {flow.FieldMPLSTC, 10, 8}, {flow.FieldMPLSBOS, 10, 0}, {flow.FieldARPTHA, 11, 16}, {flow.FieldIPFrag, 11, 8}, {flow.FieldMPLSTTL, 11, 0},
 	{flow.FieldNDSLL, 14, 16}, {flow.FieldIPv6ExtHdr, 14, 0}, {flow.FieldNDTLL, 15, 16},
 	{flow.FieldIPv6FLabel, 16, 32}, {flow.FieldMPLSLabel, 16, 0},
 	{flow.FieldMetadata, 17, 0}, {flow.FieldTunnelID, 18, 0}, {flow.FieldInPhyPort, 19, 32}, {flow.FieldPBBISID, 19, 0},

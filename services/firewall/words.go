@@ -41,7 +41,7 @@ func (w *words) pack(k *flow.Key) {
 	w[2] = k.EthSrc.Uint64()<<16 | uint64(k.VLANPCP)<<8 | uint64(k.IPECN)
 	w[9] = be32(k.ARPSPA)<<32 | be32(k.ARPTPA)
 	w[10] = k.ARPSHA.Uint64()<<16 | uint64(k.MPLSTC)<<8 | uint64(k.MPLSBOS)
-	w[11] = k.ARPTHA.Uint64()<<16 | uint64(k.MPLSTTL)
+	w[11] = k.ARPTHA.Uint64()<<16 | uint64(k.IPFrag)<<8 | uint64(k.MPLSTTL)
 	w[12], w[13] = binary.BigEndian.Uint64(k.NDTarget[:8]), binary.BigEndian.Uint64(k.NDTarget[8:])
 	w[14] = k.NDSLL.Uint64()<<16 | uint64(k.IPv6Ext)
 	w[15] = k.NDTLL.Uint64() << 16

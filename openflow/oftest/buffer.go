@@ -5,7 +5,6 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
-	"github.com/weft-sdn/weft/packet"
 )
 
 // buffers are the packets that wait for a controller's word. When all are
@@ -47,7 +46,7 @@ func (b *buffers) release(id uint32) (transit, error) {
 // parse sets the fields of a packet that has not come in by a port.
 func parse(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	packet.Parse(t.frame, &t.key)
+	t.parse()
 }
 
 // carriedHeaders is what a packet is known to have.

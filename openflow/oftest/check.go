@@ -25,6 +25,9 @@ func (s *Switch) checkMod(m *flow.Mod, legacy bool) error {
 	if err := openflow.CheckMatch(&e.Match); err != nil {
 		return err
 	}
+	if e.Match.Set.Has(flow.FieldIPFrag) && !s.cfg.Nicira {
+		return refuse(openflow.ErrBadMatch, openflow.BadMatchBadField)
+	}
 	if deletes {
 		return nil // its instructions mean nothing
 	}
@@ -106,7 +109,7 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 // checkSetField checks the field and value of a set-field (§7.2.5, table 15).
 func checkSetField(a *flow.Action) error {
 	switch a.Field {
-	case flow.FieldInPort, flow.FieldInPhyPort, flow.FieldMetadata, flow.FieldIPv6ExtHdr:
+	case flow.FieldInPort, flow.FieldInPhyPort, flow.FieldMetadata, flow.FieldIPv6ExtHdr, flow.FieldIPFrag:
 		return refuse(openflow.ErrBadAction, openflow.BadActionBadSetType)
 	}
 	n := a.Field.Len()

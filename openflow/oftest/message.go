@@ -139,13 +139,13 @@ func (s *Switch) features(c *conn, xid uint32) error {
 }
 
 // setConfig handles a set-config (§7.3.2): fragments may be handled normally
-// or dropped; the switch does not reassemble them.
+// or dropped, or as Open vSwitch can; the switch does not reassemble them.
 func (s *Switch) setConfig(v openflow.Version, msg []byte) error {
 	flags, missLen, err := v.DecodeConfig(msg)
 	if err != nil {
 		return err
 	}
-	if flags != openflow.FragNormal && flags != openflow.FragDrop {
+	if flags != openflow.FragNormal && flags != openflow.FragDrop && (flags != openflow.FragNXMatch || !s.cfg.Nicira) {
 		return refuse(openflow.ErrSwitchConfigFailed, openflow.SwitchConfigFailedBadFlags)
 	}
 	s.flags, s.missLen = flags, missLen

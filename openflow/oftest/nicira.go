@@ -80,7 +80,7 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 		t.trip.void = unfit
 		return false
 	}
-	packet.Parse(t.frame, &t.key)
+	t.parse()
 	if _, decap := flow.ParseDecap(*a); decap && was != flow.PacketEthernet {
 		t.trip.frames, t.trip.messages = len(s.effects.Frames), len(s.effects.Messages)
 	}
@@ -103,7 +103,7 @@ func (t *transit) move(i int) bool {
 	case 2:
 		copy(dst, last)
 	}
-	packet.Parse(t.frame, &t.key)
+	t.parse()
 	t.key.Metadata = binary.BigEndian.Uint64(kept)
 	return true
 }

@@ -26,7 +26,7 @@ import (
 //   - Where a table after the first has no entry for a packet, Open vSwitch
 //     carries out the action set, where §5.4 has the packet dropped: tables
 //     after the first have an entry for every packet.
-//   - It gives no transport fields to first fragments: no fragments are sent.
+//   - It gives no transport fields to first fragments: of them, see TestOpenVSwitchEncodings.
 //   - It has room for two VLAN tags, both in matches only if told so
 //     (vlan-limit): it is, and no rule makes three.
 func TestOpenVSwitchForwardsTheSame(t *testing.T) {

@@ -1,6 +1,7 @@
 package oftest
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
@@ -22,6 +23,22 @@ type transit struct {
 	set    actionSet
 	typ    flow.PacketType // of frame, which has an Ethernet header in any case (packet.Encap)
 	trip   *trip           // shared with its branches
+	tags   int             // VLAN tags that have been looked behind
+	veiled bool            // there are more
+}
+
+// parse extracts the fields of the packet. Of one with more tags than the switch looks
+// behind, the next tag is all that it sees, also when those before are gone.
+func (t *transit) parse() {
+	packet.Parse(t.frame, &t.key)
+	if at := 12 + 4*t.tags; t.veiled && len(t.frame) >= at+2 {
+		k := flow.Key{InPort: t.key.InPort, InPhyPort: t.key.InPhyPort, Metadata: t.key.Metadata, TunnelID: t.key.TunnelID,
+			EthDst: t.key.EthDst, EthSrc: t.key.EthSrc, EthType: binary.BigEndian.Uint16(t.frame[at:])}
+		if t.tags > 0 {
+			k.VLAN, k.VLANPCP = t.key.VLAN, t.key.VLANPCP
+		}
+		t.key = k
+	}
 }
 
 // branch returns a copy for a bucket, whose changes the packet itself does not see.
@@ -59,8 +76,12 @@ func (s *Switch) begin(t *transit) {
 // process runs a packet through the tables from the first on (§5.1).
 func (s *Switch) process(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	packet.Parse(t.frame, &t.key)
-	if s.flags&openflow.FragMask == openflow.FragDrop && fragment(t) {
+	t.tags, t.veiled = len(packet.Tags(nil, t.frame)), false
+	if s.cfg.Tags > 0 && t.tags > s.cfg.Tags {
+		t.tags, t.veiled = s.cfg.Tags, true
+	}
+	t.parse()
+	if s.flags&openflow.FragMask == openflow.FragDrop && t.key.IPFrag != 0 {
 		return
 	}
 	t.set = actionSet{}
@@ -84,6 +105,9 @@ func (s *Switch) process(t *transit) {
 func (s *Switch) lookup(t *transit, in flow.Port) *entry {
 	key := t.key
 	key.InPort, key.InPhyPort = in, in
+	if key.IPFrag != 0 && s.cfg.Nicira && s.flags&openflow.FragMask == openflow.FragNormal {
+		key.TPSrc, key.TPDst, key.ICMPType, key.ICMPCode = 0, 0, 0, 0
+	}
 	fields := ^flow.FieldSet(0)
 	if t.typ != flow.PacketEthernet {
 		fields = 1<<flow.FieldInPort | 1<<flow.FieldInPhyPort | 1<<flow.FieldMetadata | 1<<flow.FieldTunnelID
@@ -100,14 +124,6 @@ func (s *Switch) meet(t *transit, e *entry) int {
 		t.reason = flow.ReasonNoMatch
 	}
 	return s.execute(t, &e.Entry)
-}
-
-// fragment reports whether the packet is a fragment of IP.
-func fragment(t *transit) bool {
-	if p, ok := packet.ParseIPv4(t.frame); ok {
-		return p.MoreFragments() || p.FragmentOffset() > 0
-	}
-	return t.key.IPv6Ext&packet.ExtFrag != 0
 }
 
 // The ends of the pipeline that execute returns.
@@ -163,7 +179,7 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 		}
 		a := &list[i]
 		if changed && (a.Kind == flow.ActionGroup || a.Kind == flow.ActionExperimenter) { // for what it may lead to
-			packet.Parse(t.frame, &t.key)
+			t.parse()
 			changed = false
 		}
 		switch a.Kind {
@@ -183,6 +199,12 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 			}
 			ok := false
 			t.frame, ok = rewrite(t, a)
+			switch {
+			case ok && a.Kind == flow.ActionPushVLAN:
+				t.tags++
+			case ok && a.Kind == flow.ActionPopVLAN:
+				t.tags--
+			}
 			changed = changed || ok
 			if !ok && s.expired(t, a.Kind) {
 				return false
@@ -190,7 +212,7 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 		}
 	}
 	if changed {
-		packet.Parse(t.frame, &t.key)
+		t.parse()
 	}
 	return true
 }

@@ -35,7 +35,8 @@ type Config struct {
 	Buffers    int                // packets that it can keep; none by default
 	Desc       openflow.Desc      // made up by default
 	Now        time.Time          // where its clock stands at first; 1970 by default
-	Nicira     bool               // it knows Open vSwitch's numbers of controllers, encap, decap, resubmit and a forgotten in_port
+	Nicira     bool               // it knows Open vSwitch's numbers of controllers, encap, decap, resubmit and a forgotten in_port, and treats fragments as that does
+	Tags       int                // VLAN tags that it looks behind (Open vSwitch's vlan-limit); all by default
 	// Refuse, if given, is asked about every flow-mod that is otherwise right,
 	// and refuses it by returning an error; Xid and Data are filled in.
 	Refuse func(*flow.Mod) *openflow.Error

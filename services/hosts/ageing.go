@@ -8,10 +8,13 @@ import (
 
 // advance does the work that is due by time: it decides claims, and gives up
 // silent hosts and those at lost places. Questions and announcements to hosts
-// go into d.
+// go into d, which is empty.
 func (t *table) advance(now int64, d *flow.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.asking.Empty() {
+		*d, t.asking = t.asking, *d
+	}
 	t.notices.send(now, t, d)
 	if t.calling.come(now) {
 		t.callRoll(now, d)

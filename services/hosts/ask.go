@@ -19,11 +19,13 @@ func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) {
 }
 
 // address returns ip if it is valid, else the host's address that was confirmed
-// last; not valid if it has none.
+// last, or, if it has none, the source of an IP packet that it sent: a host that
+// answers for it has that address. The result may not be valid.
 func (h *host) address(ip netip.Addr) netip.Addr {
 	if ip.IsValid() {
 		return ip
 	}
+	ip = h.source
 	var newest int64
 	for _, a := range h.addresses {
 		if a.confirmed >= newest {

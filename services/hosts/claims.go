@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -71,10 +72,18 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 			t.forget(list[j])
 			list = t.claims[c.key]
 		}
+		if len(list) >= maxClaimants {
+			list = t.supersede(s.now, list, holder, d)
+		}
 		if len(list) == 0 && len(t.claims) >= maxClaims || len(list) >= maxClaimants {
 			return tableLimit
 		}
 		c.since, c.heard = s.now, s.now
+		for _, o := range list { // it was elsewhere before, and the holder not heard since
+			if o.by == c.by && o.refused == 0 {
+				c.since = min(c.since, o.since)
+			}
+		}
 		t.claim(&c)
 		t.askBoth(s.now, &c, holder, d)
 		return unverified
@@ -83,6 +92,18 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	old.heard = s.now
 	old.answered = old.answered || s.answer
 	return t.resolve(s.now, old, d)
+}
+
+// supersede ends the claim that was not heard for longest, if that is longer than
+// Verify, so that a host that moves on can make another. It returns the others.
+func (t *table) supersede(now int64, list []*claim, holder *host, d *flow.Decision) []*claim {
+	oldest := slices.MinFunc(list, func(a, b *claim) int { return cmp.Compare(a.heard, b.heard) })
+	if oldest.refused != 0 || now-oldest.heard <= int64(t.cfg.Verify) {
+		return list
+	}
+	t.release(oldest, holder, d)
+	t.forget(oldest)
+	return t.claims[oldest.key]
 }
 
 // askBoth asks the holder and the claimant, each where it is.

@@ -86,12 +86,18 @@ func reply6(k *flow.Key, frame []byte, list []evidence) []evidence {
 
 // add appends evidence of an address that a host may have.
 func add(list []evidence, e evidence) []evidence {
-	ip := e.ip.Unmap()
-	if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == broadcast4 {
+	if e.ip = usable(e.ip); !e.ip.IsValid() {
 		return list
 	}
-	e.ip = ip
 	return append(list, e)
+}
+
+// usable returns an address that a host may have; not valid if it is another.
+func usable(ip netip.Addr) netip.Addr {
+	if ip = ip.Unmap(); ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == broadcast4 {
+		return netip.Addr{}
+	}
+	return ip
 }
 
 var broadcast4 = netip.AddrFrom4([4]byte{255, 255, 255, 255})

@@ -37,6 +37,7 @@ type host struct {
 
 	first      int64
 	addresses  []address
+	source     netip.Addr // of its first packet at its place: it is asked for this one while no address is proven
 	moves      uint32
 	moved      []int64       // times of the last moves, oldest first
 	quarantine int64         // it may not move before then

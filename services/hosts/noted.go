@@ -62,21 +62,16 @@ func (t *table) note(in *flow.PacketIn, who id) {
 	}
 }
 
-// admit learns those that were noted at a port, if it has become an edge port.
-// Those that are known elsewhere have to speak again.
+// admit takes the sightings that were noted at a port, if it has become an edge
+// port, as if they were made now. Questions wait for advance.
 func (t *table) admit(now int64, at flow.Location, edge bool) {
 	list := t.noted[at]
 	delete(t.noted, at)
-	var questions flow.Decision // nobody answers yet: not asked
 	for _, s := range list {
-		if !edge || now-s.now > notedFor || t.host(s.who) != nil || !t.bindings.allow(s.who, s.at) {
+		if h := t.host(s.who); !edge || now-s.now > notedFor || h != nil && h.seen.Load() > s.now {
 			continue
 		}
-		if _, why := t.learn(s); why != accepted {
-			continue
-		}
-		for _, e := range s.says {
-			t.testify(s, e, &questions)
-		}
+		s.now = now
+		t.take(s, &t.asking)
 	}
 }

@@ -50,6 +50,31 @@ func TestNotesAreForgotten(t *testing.T) {
 	r.wantAt(mac(3), at(2, 1))
 }
 
+// What a host says at a new port before that is settled moves it there: at once if
+// its former port is down, else when it has been asked.
+func TestMoveThatIsSaidTooEarly(t *testing.T) {
+	for _, down := range []bool{true, false} {
+		r := newRig(t, nil)
+		hello := arpRequest(mac(1), "10.0.0.1", "10.0.0.1")
+		r.accept(at(1, 1), hello)
+		r.run(2*time.Second, r.alive(mac(1), at(1, 1), "10.0.0.1"))
+		if down {
+			r.portChanged(r.now, 1, portMsg(1, 1, false), false)
+		}
+		r.roles[at(2, 2)] = flow.RoleUnsettled
+		r.refusedAs(unsettled, at(2, 2), hello)
+		r.run(time.Second, nil)
+		r.settle(at(2, 2), flow.RoleEdge)
+		if down {
+			r.wantAt(mac(1), at(2, 2))
+			continue
+		}
+		r.wantAt(mac(1), at(1, 1))
+		r.run(400*time.Millisecond, r.responds(mac(1), at(2, 2), "10.0.0.1"))
+		r.wantAt(mac(1), at(2, 2))
+	}
+}
+
 // Whatever is sent to ports that are not settled, little is kept.
 func TestNotesAreBounded(t *testing.T) {
 	r := newRig(t, nil)

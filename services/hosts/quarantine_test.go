@@ -180,6 +180,43 @@ func TestClaimantsAreApart(t *testing.T) {
 	r.wantAt(mac(1), at(3, 3))
 }
 
+// A host that has only sent IP packets is asked for their source, so that a move
+// to another port is known at once although its former port has carrier again.
+func TestMoveOfAHostThatOnlyPings(t *testing.T) {
+	for _, addr := range []string{"10.0.0.1", "2001:db8::1"} {
+		r := newRig(t, nil)
+		frame := udp(mac(1), mac(9), addr, map[bool]string{true: "10.0.0.9", false: "2001:db8::9"}[ip(addr).Is4()])
+		r.accept(at(1, 3), frame)
+		r.run(2*time.Second, r.alive(mac(1), at(1, 3), addr))
+		if h := r.host(newID(mac(1), 0)); !h.answers || h.has(ip(addr)) == nil {
+			t.Fatalf("%s: answers %v, addresses %v", addr, h.answers, h.addresses)
+		}
+		there := r.responds(mac(1), at(2, 5), addr)
+		r.refusedAs(unverified, at(2, 5), frame)
+		r.answerNow(there)
+		r.run(350*time.Millisecond, there)
+		r.wantAt(mac(1), at(2, 5))
+	}
+}
+
+// A host that moves on and on, always to a port whose former one is in use by
+// another, is not kept out by its own claims.
+func TestHostThatMovesOnAndOn(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), raw(mac(1), mac(9))) // never answers
+	began := r.now
+	for i := flow.Port(0); r.where(mac(1)) == at(1, 1) && r.now < began+int64(time.Minute); i++ {
+		r.packet(at(2, 1+i%10), raw(mac(1), mac(9)))
+		r.run(time.Second, nil)
+	}
+	if took := time.Duration(r.now - began); r.where(mac(1)) == at(1, 1) || took > 35*time.Second {
+		t.Errorf("at %v after %v", r.where(mac(1)), took)
+	}
+	if n := r.tally.n[tableLimit].Load(); n != 0 {
+		t.Errorf("%d refused because there were too many claims", n)
+	}
+}
+
 // Many claimants behind one port do not keep one at another port out.
 func TestOnePortHasOneClaimant(t *testing.T) {
 	r := newRig(t, nil)

@@ -37,6 +37,7 @@ type table struct {
 	notices   notices
 	roll      rollCall
 	noted     noted
+	asking    flow.Decision // what admit has decided, which advance hands on
 	claimNews claimNews
 	bindings  bindings
 	holds     holds
@@ -95,6 +96,11 @@ type sighting struct {
 func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.take(s, d)
+}
+
+// take is observe with mu held.
+func (t *table) take(s sighting, d *flow.Decision) (*host, refusal) {
 	h, why := t.locate(s, d)
 	if why != accepted {
 		return h, why
@@ -143,7 +149,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 		t.emptied(p)
 		return nil, why
 	}
-	h := &host{id: s.who, first: s.now}
+	h := &host{id: s.who, first: s.now, source: usable(s.source)}
 	h.held.Store(t.holds.bits(h.id, s.at))
 	h.at.Store(p)
 	h.seen.Store(s.now)
@@ -153,6 +159,9 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.news.add(h)
 	t.ageing.at(s.now + int64(t.cfg.Age)*8/10)
 	t.stick(s.now, h)
+	if h.source.IsValid() {
+		t.call(s.now, h)
+	}
 	return h, accepted
 }
 
@@ -193,6 +202,8 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.changed(h)
 	t.dismiss(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
+	h.called = false
+	t.call(now, h)
 }
 
 // testify handles evidence of an address.

@@ -24,7 +24,8 @@ type Config struct {
 	// FastFailover protects every hop by a group whose second bucket is a
 	// detour around the next link (OpenFlow 1.3 only).
 	FastFailover bool `yaml:"fast_failover"`
-	// Proxy answers ARP requests and neighbour solicitations for known hosts.
+	// Proxy passes ARP requests and neighbour solicitations for the address of a
+	// known host to that host alone, instead of flooding them.
 	Proxy bool `yaml:"proxy"`
 	// Settle is how long the topology must be quiet before flooding follows it.
 	Settle time.Duration `yaml:"settle"`

@@ -29,7 +29,7 @@ func (c *counters) register(m registry, e *engine) {
 		count("route_changes_total", "Routes programmed, moved and removed.", n, "kind", kind)
 	}
 	m.Gauge("routes", "Routes that are programmed: one direction between two hosts each.", func() float64 { return float64(e.routes.size()) })
-	count("proxied_total", "ARP requests and neighbour solicitations answered for a host.", &c.proxied)
+	count("proxied_total", "ARP requests and neighbour solicitations that were not flooded: answered for a gateway, or passed to the owner of the address alone.", &c.proxied)
 	count("floods_total", "Packets handed to all edge ports.", &c.floods)
 	count("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)
 	count("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)

@@ -8,8 +8,9 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// arp answers requests for known hosts and for gateways, delivers replies to
-// their receivers, and floods what it cannot answer.
+// arp answers requests for gateways, passes requests for the address of a known
+// host to that host alone, which answers itself, and replies and unicast requests
+// to their receivers; it floods all others.
 func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok {
@@ -22,20 +23,30 @@ func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 		e.handOver(ports, in, d)
 		return
 	}
-	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
 	if gw := e.gateway(a.TargetIP()); gw != nil && !e.tagging.Has(k.VLAN) {
-		mac, found = e.cfg.RouterMAC, true
-	} else if a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified() {
-		found = false // an announcement or probe is for everybody
-	}
-	if !found || !e.cfg.Proxy && mac != e.cfg.RouterMAC || mac == a.SenderMAC() {
-		e.handOver(ports, in, d)
+		e.count.proxied.Add(1)
+		e.reply(d, in, packet.AppendARPReply(nil, k.VLAN, packet.ARPFields{
+			SenderMAC: e.cfg.RouterMAC, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
+		}))
 		return
 	}
-	e.count.proxied.Add(1)
-	e.reply(d, in, packet.AppendARPReply(nil, k.VLAN, packet.ARPFields{
-		SenderMAC: mac, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
-	}))
+	e.passOn(ports, in, d, a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified()) // an announcement or probe is for everybody
+}
+
+// passOn passes a question for an address to who has it, and to everybody if that
+// is not known. The owner answers, because only it knows what to say: whether it is
+// a router, whether others have the address, too (RFC 4861 §7.2.4, §7.2.7).
+func (e *engine) passOn(ports *edgePorts, in *flow.PacketIn, d *flow.Decision, toAll bool) {
+	k := &in.Key
+	switch {
+	case !k.EthDst.Multicast():
+		e.handOver(ports, in, d)
+	case toAll || !e.cfg.Proxy || in.Dst == flow.Location{} || in.DstMAC == k.EthSrc:
+		e.flood(ports, in, d)
+	case in.Dst != flow.Location{Switch: in.Switch, Port: k.InPort}: // else it has heard the question
+		e.count.proxied.Add(1)
+		e.handTo(d, in)
+	}
 }
 
 // neighbour is arp for IPv6: neighbour solicitations and advertisements
@@ -54,22 +65,16 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 		e.handOver(ports, in, d)
 		return
 	}
-	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
-	gateway := e.gateway(nd.Target()) != nil && !e.tagging.Has(k.VLAN)
-	if gateway {
-		mac, found = e.cfg.RouterMAC, true
-	} else if sender.IsUnspecified() {
-		found = false // duplicate address detection: the owner must answer
-	}
-	if !found || !e.cfg.Proxy && !gateway || mac == k.EthSrc {
-		e.handOver(ports, in, d)
+	if e.gateway(nd.Target()) != nil && !e.tagging.Has(k.VLAN) {
+		e.count.proxied.Add(1)
+		out := packet.NDFields{SrcMAC: e.cfg.RouterMAC, SrcIP: nd.Target(), Target: nd.Target(), TargetMAC: e.cfg.RouterMAC, Router: true, Override: true}
+		if !sender.IsUnspecified() { // else it asks whether the address is free: all learn that it is not (RFC 4861 §7.2.4)
+			out.DstMAC, out.DstIP, out.Solicited = k.EthSrc, sender, true
+		}
+		e.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
 		return
 	}
-	e.count.proxied.Add(1)
-	e.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, packet.NDFields{
-		SrcMAC: mac, SrcIP: nd.Target(), DstMAC: k.EthSrc, DstIP: sender,
-		Target: nd.Target(), TargetMAC: mac, Router: gateway, Solicited: true, Override: gateway,
-	}))
+	e.passOn(ports, in, d, sender.IsUnspecified()) // duplicate address detection is for everybody
 }
 
 // reply sends a frame out of the port that the packet came from.

@@ -14,7 +14,8 @@ import (
 // valid, for the address confirmed last.
 func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) {
 	if ip = h.address(ip); ip.IsValid() {
-		t.askAt(h.at.Load().Location, h.id, ip, d)
+		a := h.has(ip)
+		t.askAt(h.at.Load().Location, h.id, ip, a == nil || a.used, d)
 	}
 }
 
@@ -36,15 +37,16 @@ func (h *host) address(ip netip.Addr) netip.Addr {
 }
 
 // askAt appends to d a question for an address to a host at a port, unless no
-// frames of the host's VLAN leave there.
-func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision) {
+// frames of the host's VLAN leave there. used says that the host has sent packets
+// with the address.
+func (t *table) askAt(at flow.Location, who id, ip netip.Addr, used bool, d *flow.Decision) {
 	tag, ok := t.tagging.Egress(at, tagged(who))
 	if !ok {
 		return
 	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
-		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(who, ip),
+		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(who, ip, used),
 	})
 }
 
@@ -116,15 +118,26 @@ func (t *table) segmentChanged(ev *api.SegmentChanged) {
 	}
 }
 
-// question returns the frame that asks a host for its own address: an ARP probe
-// (RFC 5227 §2.1.1) or a neighbour solicitation as in unreachability detection
-// (RFC 4861 §7.3), both unicast to the host.
-func (t *table) question(who id, ip netip.Addr) []byte {
+// dummy4 is the address from which Weft asks a host that does not use the address
+// yet (RFC 7600 §4.8).
+var dummy4 = netip.AddrFrom4([4]byte{192, 0, 0, 8})
+
+// question returns the frame that asks a host for its own address: an ARP request
+// or a neighbour solicitation as in unreachability detection (RFC 4861 §7.3), both
+// unicast to the host. The ARP request is a probe, which any host answers, only if
+// the host uses the address already: one that still probes it itself would take
+// another's probe for a conflict and give the address up (RFC 5227 §2.1.1). A
+// solicitation from a unicast address is none (RFC 4862 §5.4.3).
+func (t *table) question(who id, ip netip.Addr, used bool) []byte {
 	src := flow.MACFrom(t.probes)
 	vlan := tagged(who)
 	if ip.Is4() {
+		from := dummy4
+		if used {
+			from = netip.IPv4Unspecified()
+		}
 		return packet.Pad(packet.AppendARPRequest(nil, vlan, packet.ARPFields{
-			SenderMAC: src, SenderIP: netip.IPv4Unspecified(), TargetMAC: who.mac(), TargetIP: ip,
+			SenderMAC: src, SenderIP: from, TargetMAC: who.mac(), TargetIP: ip,
 		}))
 	}
 	return packet.AppendNDSolicit(nil, vlan, packet.NDFields{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/weft-sdn/weft/flow"
 )
@@ -13,9 +14,12 @@ import (
 // host. Both sides are asked, twice, within Verify:
 //
 //   - A holder that is heard, by an answer or by any packet, keeps what it has;
-//     the claimant is refused for Penalty.
+//     the claimant is refused for Penalty. Who has an address may give it up later,
+//     and the claimant does not say again that it wants it: so both are asked again
+//     every second, more rarely after a while, until one has the address alone.
 //   - A holder that has answered questions before, and does not now, has lost
-//     it to a claimant that answers where it is.
+//     it to a claimant that answers where it is, or to which a DHCP server has
+//     given the address.
 //   - Any other claimant is in quarantine until its packets have come for Hold
 //     and the holder was not heard in that time.
 //
@@ -30,8 +34,12 @@ type claim struct {
 	last     int64 // when they were last asked
 	heard    int64 // when the claimant was last heard
 	answered bool  // the claimant has answered
+	used     bool  // it has sent packets with the address
+	assigned bool  // a DHCP server has given it the address
 	waiting  bool  // the claimant is in quarantine
 	refused  int64 // not 0: it was wrong, and is refused until then
+	first    int64 // of an address: when it was first found wrong; both are asked again
+	advert   advertFlags
 }
 
 // claimKey is the object of a claim: the place of a host, or one of its
@@ -79,6 +87,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 			return tableLimit
 		}
 		c.since, c.heard = s.now, s.now
+		c.used = s.uses(holder.address(c.key.ip))
 		for _, o := range list { // it was elsewhere before, and the holder not heard since
 			if o.by == c.by && o.refused == 0 {
 				c.since = min(c.since, o.since)
@@ -90,6 +99,17 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	}
 	old := list[i]
 	old.heard = s.now
+	old.advert = c.advert
+	old.assigned = old.assigned || c.assigned
+	if uses := s.uses(holder.address(c.key.ip)); uses && !old.used { // it may answer from now on
+		old.used, old.asked = true, 0
+		t.judging.at(s.now)
+	}
+	if old.refused != 0 && old.refused <= s.now && old.first != 0 && !s.answer { // it claims anew
+		old.refused, old.first, old.since, old.asked, old.answered = 0, 0, s.now, 0, false
+		t.askBoth(s.now, old, holder, d)
+		return unverified
+	}
 	old.answered = old.answered || s.answer
 	return t.resolve(s.now, old, d)
 }
@@ -113,7 +133,7 @@ func (t *table) askBoth(now int64, c *claim, holder *host, d *flow.Decision) {
 	t.judging.at(now + int64(t.cfg.Verify)/2)
 	t.ask(holder, c.key.ip, d)
 	if ip := holder.address(c.key.ip); ip.IsValid() {
-		t.askAt(c.at, c.by, ip, d)
+		t.askAt(c.at, c.by, ip, c.used, d)
 	}
 }
 
@@ -125,7 +145,7 @@ func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 		t.forget(c)
 		return accepted
 	}
-	if c.refused != 0 {
+	if c.refused != 0 && c.first == 0 {
 		if c.refused <= now {
 			t.forget(c)
 		}
@@ -142,10 +162,17 @@ func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 		return spoofed
 	case !h.at.Load().alive():
 		return t.settle(now, c, h, d)
+	case c.first != 0 && (c.asked < 2 || now-c.last < verify/2):
+		return spoofed
 	case c.asked < 2 || now-c.last < verify/2:
 		return unverified
-	case h.answers && c.answered, c.heard-c.since >= hold:
+	case h.answers && (c.answered || c.assigned), c.first == 0 && c.heard-c.since >= hold:
 		return t.settle(now, c, h, d)
+	case c.first != 0:
+		if now-c.first >= int64(t.cfg.Age) {
+			t.forget(c)
+		}
+		return spoofed
 	case now-c.heard > hold:
 		t.release(c, h, d)
 		t.forget(c)
@@ -157,8 +184,14 @@ func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 
 // deny refuses a claimant for Penalty, because the holder was heard.
 func (t *table) deny(now int64, c *claim, h *host, d *flow.Decision) {
-	c.refused = now + int64(t.cfg.Penalty)
-	t.judging.at(c.refused)
+	if c.first == 0 {
+		c.refused = now + int64(t.cfg.Penalty)
+		if c.key.ip.IsValid() {
+			c.first = now
+		}
+	}
+	c.since, c.asked, c.answered = now, 2, false // until both are asked again
+	t.judging.at(now)
 	if c.waiting {
 		t.notify(c, h, "refused")
 	}
@@ -187,7 +220,7 @@ func (t *table) give(now int64, c *claim, h *host) refusal {
 	}
 	t.strip(h, c.key.ip)
 	t.former.probation(h.id, c.key.ip, now+int64(t.cfg.Probation))
-	return t.grant(now, claimant, c.key.ip)
+	return t.grant(now, claimant, c.key.ip, c.used, c.advert)
 }
 
 // claim begins one claim.
@@ -230,7 +263,7 @@ func (t *table) judge(now int64, d *flow.Decision) {
 		for _, c := range slices.Clone(list) {
 			switch t.resolve(now, c, d) {
 			case unverified:
-				if c.asked == 1 && now-c.last >= verify/2 {
+				if c.asked == 0 || c.asked == 1 && now-c.last >= verify/2 {
 					t.askBoth(now, c, t.host(c.key.who), d)
 				}
 				t.judging.at(c.last + verify/2)
@@ -243,10 +276,31 @@ func (t *table) judge(now int64, d *flow.Decision) {
 					t.judging.at(c.last + again)
 				}
 			case spoofed:
-				if c.refused > now {
-					t.judging.at(c.refused)
-				}
+				t.askAgain(now, c, d)
 			}
 		}
 	}
+}
+
+// askAgain asks both sides of a claim that was wrong: twice in a row, every second
+// at first and more rarely the older the claim is.
+func (t *table) askAgain(now int64, c *claim, d *flow.Decision) {
+	if c.first == 0 {
+		if c.refused > now {
+			t.judging.at(c.refused)
+		}
+		return
+	}
+	due := c.last + int64(t.cfg.Verify)/2
+	if c.asked >= 2 {
+		due = c.last + max(int64(time.Second), (now-c.first)/8)
+	}
+	if h := t.host(c.key.who); now >= due && h != nil && slices.Contains(t.claims[c.key], c) {
+		if c.asked >= 2 {
+			c.asked, c.since, c.answered = 0, now, false
+		}
+		t.askBoth(now, c, h, d)
+		return
+	}
+	t.judging.at(due)
 }

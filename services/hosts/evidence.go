@@ -11,8 +11,9 @@ import (
 // presence of its sender. Ordinary IPv4 and IPv6 packets prove nothing: their
 // source address may be that of a host behind a router.
 type evidence struct {
-	ip  netip.Addr
-	who id // the host that has the address
+	ip     netip.Addr
+	who    id // the host that has the address
+	advert advertFlags
 }
 
 // carries reports whether a packet may hold evidence, from its key alone.
@@ -63,7 +64,7 @@ func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal)
 		if nd.Type() == flow.ICMPv6Solicit {
 			list = add(list, evidence{ip: netip.AddrFrom16(k.IPv6Src), who: who})
 		} else {
-			list = add(list, evidence{ip: nd.Target(), who: who})
+			list = add(list, evidence{ip: nd.Target(), who: who, advert: advertFlags{true, nd.Router(), nd.Override()}})
 		}
 	}
 	return list, accepted

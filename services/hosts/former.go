@@ -62,10 +62,11 @@ func (f former) readdressed(now int64, h *host, ip netip.Addr) bool {
 }
 
 // giveBack returns an address to its former holder.
-func (t *table) giveBack(s sighting, h, taker *host, ip netip.Addr) refusal {
+func (t *table) giveBack(s sighting, h, taker *host, e evidence) refusal {
+	ip := e.ip
 	t.strip(taker, ip)
 	t.former.probation(taker.id, ip, 0)
-	why := t.grant(s.now, h, ip)
+	why := t.grant(s.now, h, ip, true, e.advert)
 	if why == accepted {
 		t.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
 	}

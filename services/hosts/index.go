@@ -57,7 +57,13 @@ type host struct {
 type address struct {
 	ip        netip.Addr
 	confirmed int64
+	used      bool  // the host has sent packets with it
+	asked     int64 // when it was first asked for it since
+	advert    advertFlags
 }
+
+// advertFlags are what a host has said of its IPv6 address in a neighbour advertisement.
+type advertFlags struct{ known, router, override bool }
 
 // has returns the entry of an address, nil if the host does not have it.
 func (h *host) has(ip netip.Addr) *address {

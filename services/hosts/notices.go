@@ -12,8 +12,7 @@ import (
 // notices holds the addresses whose Ethernet address has changed. Other hosts
 // in the segment get the new one: by a gratuitous ARP (RFC 5227 §2.3) or an
 // unsolicited neighbour advertisement (RFC 4861 §7.2.6). Otherwise they would
-// use the old one until it expires, because the controller answers requests for
-// known hosts, and the requests reach nobody. table.mu guards it.
+// use the old one until it expires. table.mu guards it.
 type notices struct {
 	due     map[formerKey]*notice
 	tokens  float64 // notices that may be sent now
@@ -84,7 +83,10 @@ func (n *notices) send(now int64, t *table, d *flow.Decision) {
 // notifyAll appends to d the packet-outs that announce a host's address at all
 // ports with other hosts.
 func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
-	frame := gratuitous(h.id, ip)
+	frame := gratuitous(h, ip)
+	if frame == nil {
+		return
+	}
 	own := h.at.Load().Location
 	var ports []flow.Port
 	for sw, a := range t.switches {
@@ -103,10 +105,16 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 }
 
 // gratuitous returns the frame that announces the Ethernet address of an IP
-// address.
-func gratuitous(who id, ip netip.Addr) []byte {
+// address, as the host itself would: nil if it has not said yet whether it is a
+// router, or the only one with the address.
+func gratuitous(h *host, ip netip.Addr) []byte {
+	mac, vlan := h.id.mac(), tagged(h.id)
 	if ip.Is4() {
-		return packet.Pad(packet.AppendARPRequest(nil, tagged(who), packet.ARPFields{SenderMAC: who.mac(), SenderIP: ip, TargetIP: ip}))
+		return packet.Pad(packet.AppendARPRequest(nil, vlan, packet.ARPFields{SenderMAC: mac, SenderIP: ip, TargetIP: ip}))
 	}
-	return packet.AppendNDAdvert(nil, tagged(who), packet.NDFields{SrcMAC: who.mac(), SrcIP: ip, Target: ip, TargetMAC: who.mac(), Override: true})
+	a := h.has(ip)
+	if a == nil || !a.advert.override {
+		return nil
+	}
+	return packet.AppendNDAdvert(nil, vlan, packet.NDFields{SrcMAC: mac, SrcIP: ip, Target: ip, TargetMAC: mac, Router: a.advert.router, Override: true})
 }

@@ -149,7 +149,7 @@ func parseEntry(line string) (e entry, err error) {
 		if err != nil {
 			return bad(err.Error())
 		}
-		e.addresses = append(e.addresses, address{ip, int64(s) * int64(time.Second)})
+		e.addresses = append(e.addresses, address{ip: ip, confirmed: int64(s) * int64(time.Second), used: true})
 	}
 	return e, nil
 }

@@ -304,3 +304,186 @@ func TestNoticesAreBounded(t *testing.T) {
 		t.Errorf("%d announcements of one address in 10 s", sent)
 	}
 }
+
+// An address passes to another host while its former holder lives: the claim is
+// refused, and asked about again, so that it does not have to be made again.
+func TestAddressThatIsGivenUpLater(t *testing.T) {
+	for _, addr := range []string{"10.0.0.100", "2001:db8::100"} {
+		r := newRig(t, nil)
+		frame := func(m flow.MAC) []byte {
+			if ip(addr).Is4() {
+				return arpRequest(m, addr, addr)
+			}
+			return advert(m, addr)
+		}
+		one, two := r.responds(mac(1), at(1, 1), addr), r.responds(mac(2), at(2, 2), addr)
+		r.accept(at(1, 1), frame(mac(1)))
+		r.run(2*time.Second, one)
+		r.refusedAs(unverified, at(2, 2), frame(mac(2)))
+		both := func(to flow.Location, f []byte) { one(to, f); two(to, f) }
+		r.answerNow(both)
+		r.run(20*time.Second, both)
+		if h := r.holder(ip(addr), 0); h.id.mac() != mac(1) {
+			t.Fatalf("%s is %v's although its holder answers", addr, h.id.mac())
+		}
+		if n := len(r.claims); n != 1 {
+			t.Fatalf("%s: %d claims are remembered", addr, n)
+		}
+		gone := r.now
+		for r.holder(ip(addr), 0).id.mac() == mac(1) && r.now < gone+int64(time.Minute) {
+			r.run(100*time.Millisecond, two)
+		}
+		if took := time.Duration(r.now - gone); took > 4*time.Second {
+			t.Errorf("%s is the claimant's %v after the holder has given it up", addr, took)
+		}
+		r.accept(at(2, 2), frame(mac(2)))
+	}
+}
+
+// A claim of an address is forgotten once its claimant was silent for Age.
+func TestClaimIsForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	one := r.alive(mac(1), at(1, 1), "10.0.0.1")
+	r.run(2*time.Second, one)
+	r.refusedAs(unverified, at(2, 2), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
+	asked := 0
+	r.run(9*time.Minute, func(to flow.Location, f []byte) {
+		if to == at(1, 1) {
+			asked++
+			one(to, f)
+		}
+	})
+	if len(r.claims) != 1 || asked > 150 {
+		t.Errorf("%d claims, %d questions in nine minutes", len(r.claims), asked)
+	}
+	r.run(2*time.Minute, func(to flow.Location, f []byte) {
+		if to == at(1, 1) {
+			one(to, f)
+		}
+	})
+	if len(r.claims) != 0 {
+		t.Errorf("%d claims after Age", len(r.claims))
+	}
+}
+
+// A device that has moved probes its address before it uses it: no question is
+// such that it must take it for a conflict (RFC 5227 §2.1.1).
+func TestQuestionsAreNoConflict(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.run(2*time.Second, r.alive(mac(1), at(1, 1), "10.0.0.1"))
+	probes := 0
+	device := func(to flow.Location, frame []byte) {
+		if a, ok := packet.ParseARP(frame); to == at(2, 2) && ok && a.SenderIP().IsUnspecified() && a.TargetIP() == ip("10.0.0.1") {
+			probes++
+		}
+	}
+	for range 3 {
+		r.packet(at(2, 2), arpRequest(mac(1), "0.0.0.0", "10.0.0.1"))
+		r.answerNow(device)
+		r.run(time.Second, device)
+	}
+	if probes > 0 {
+		t.Fatalf("%d conflicts", probes)
+	}
+	there := r.responds(mac(1), at(2, 2), "10.0.0.1")
+	r.packet(at(2, 2), arpRequest(mac(1), "10.0.0.1", "10.0.0.1")) // it has the address now
+	r.answerNow(there)
+	r.run(time.Second, there)
+	r.wantAt(mac(1), at(2, 2))
+}
+
+// What a DHCP server says of its client passes at once, whatever becomes of the
+// claim; a former holder that is silent has lost the address.
+func TestLeasePassesToAnother(t *testing.T) {
+	r := newRig(t, nil)
+	server, client := mac(9), mac(2)
+	r.accept(at(2, 1), arpRequest(server, "10.0.0.254", "10.0.0.1"))
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.120", "10.0.0.254"))
+	r.run(2*time.Second, r.responds(mac(1), at(1, 1), "10.0.0.120"))
+	r.accept(at(2, 2), udp(client, flow.Broadcast, "0.0.0.0", "255.255.255.255"))
+	ack := packet.AppendDHCPv4(nil, packet.Ether{Src: server, Dst: client}, packet.IP{Src: ip("10.0.0.254"), Dst: ip("10.0.0.120"), TTL: 64},
+		packet.DHCPv4Fields{Type: packet.DHCPAck, ClientMAC: client, YourIP: ip("10.0.0.120"), ServerID: ip("10.0.0.254")})
+	r.accept(at(2, 1), ack)
+	if h := r.holder(ip("10.0.0.120"), 0); h.id.mac() != mac(1) {
+		t.Error("the address was given away unasked")
+	}
+	r.accept(at(2, 1), ack)
+	for _, o := range r.asked.Outs {
+		if a, ok := packet.ParseARP(o.Data); ok && a.TargetMAC() == client && a.SenderIP().IsUnspecified() {
+			t.Error("the client is told of a conflict while it may probe")
+		}
+	}
+	r.run(400*time.Millisecond, nil)
+	if h := r.holder(ip("10.0.0.120"), 0); h.id.mac() != client {
+		t.Errorf("10.0.0.120 is %v's still", h.id.mac())
+	}
+	r.accept(at(2, 2), arpRequest(client, "10.0.0.120", "10.0.0.120"))
+}
+
+// A router is announced as one: hosts drop routes by a router that says it is none
+// (RFC 4861 §7.2.5).
+func TestRouterIsAnnouncedAsRouter(t *testing.T) {
+	for _, router := range []bool{false, true} {
+		r := newRig(t, nil)
+		r.accept(at(1, 1), advert(mac(1), "fe80::1"))
+		r.accept(at(2, 1), raw(mac(9), mac(8)))
+		r.accept(at(1, 1), packet.AppendNDAdvert(nil, 0, packet.NDFields{SrcMAC: mac(2), SrcIP: ip("fe80::1"), Target: ip("fe80::1"), Override: true, Router: router}))
+		sent := 0
+		r.run(2*time.Second, func(to flow.Location, frame []byte) {
+			if nd, ok := packet.ParseND(frame); ok && to == at(2, 1) && nd.Type() == flow.ICMPv6Advert {
+				sent++
+				if nd.Router() != router || !nd.Override() {
+					t.Errorf("router %v, announced as %v", router, nd.Router())
+				}
+			}
+		})
+		if sent == 0 {
+			t.Error("not announced")
+		}
+	}
+}
+
+// Who asks for an address is led to its owner, unless that cannot be reached or does
+// not answer; who asks one host alone is led to that one.
+func TestQuestionsGoToTheOwner(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		r := newRig(t, nil)
+		addr, ask := "10.0.0.1", func() []byte { return arpRequest(mac(2), "10.0.0.2", "10.0.0.1") }
+		if v6 {
+			addr, ask = "2001:db8::1", func() []byte { return solicit(mac(2), "2001:db8::2", "2001:db8::1") }
+			r.accept(at(1, 1), advert(mac(1), addr))
+		} else {
+			r.accept(at(1, 1), arpRequest(mac(1), addr, "10.0.0.9"))
+		}
+		r.now += int64(time.Minute)
+		one := r.responds(mac(1), at(1, 1), addr)
+		for range 3 {
+			if in := r.accept(at(2, 2), ask()); in.Dst != at(1, 1) {
+				t.Fatalf("asked of %v", in.Dst)
+			}
+			r.answerNow(one)
+			r.now += int64(2 * time.Second)
+		}
+		r.accept(at(2, 2), ask()) // the owner is silent now
+		r.now += int64(time.Second)
+		if in := r.accept(at(2, 2), ask()); in.Dst != (flow.Location{}) {
+			t.Errorf("asked of %v, who does not answer", in.Dst)
+		}
+		one(at(1, 1), r.question(newID(mac(1), 0), ip(addr), true))
+		if in := r.accept(at(2, 2), ask()); in.Dst != at(1, 1) {
+			t.Errorf("asked of %v, want who answers again", in.Dst)
+		}
+		r.switchChanged(r.now, 1, false, nil)
+		if in := r.accept(at(2, 2), ask()); in.Dst != (flow.Location{}) {
+			t.Errorf("asked of %v, whose switch is away", in.Dst)
+		}
+		check := ask()
+		m := mac(7)
+		copy(check, m[:])
+		if in := r.accept(at(2, 2), check); in.Dst != (flow.Location{}) {
+			t.Errorf("a question to an unknown host is led to %v", in.Dst)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func TestAPageHasRoom(t *testing.T) {
 	h := &host{id: newID(flow.MACFrom(0xffffffffffff), 4095), first: 1 << 60, moves: 1 << 31}
 	h.at.Store(&place{Location: at(0xffffffffffffffff, 0xffffff00)})
 	for i := range 100 {
-		h.addresses = append(h.addresses, address{ip(fmt.Sprintf("2001:db8:1111:2222:3333:4444:5555:%04x", 0x6000+i)), 1<<60 + int64(i)*1e9})
+		h.addresses = append(h.addresses, address{ip: ip(fmt.Sprintf("2001:db8:1111:2222:3333:4444:5555:%04x", 0x6000+i)), confirmed: 1<<60 + int64(i)*1e9})
 	}
 	line := string(appendEntry(nil, h))
 	if n := len(line) * pageHosts; n >= 512<<10 {

@@ -162,7 +162,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 		if to := known.destined(t, k); to != nil {
 			in.Dst, in.DstMAC = to.at.Location, k.EthDst
 			held |= to.held()
-		} else if h := t.destination(k); h != nil {
+		} else if h := t.destination(in, d); h != nil {
 			in.Dst, in.DstMAC = h.at.Load().Location, h.id.mac()
 			held |= h.held.Load()
 		} else if guest {
@@ -276,7 +276,7 @@ func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 // destined returns the host with the Ethernet destination of a packet, nil if
 // there is none, or if another address decides.
 func (c *cache) destined(t *table, k *flow.Key) *recentHost {
-	if asks(k) || k.EthDst.Multicast() {
+	if k.EthDst.Multicast() {
 		return nil
 	}
 	return c.find(t, newID(k.EthDst, k.VLAN))
@@ -289,15 +289,18 @@ func asks(k *flow.Key) bool {
 		k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit
 }
 
-// destination returns the host that has the IP address that a packet asks for,
-// or, of a packet to a router, its IP destination; nil if there is none.
-func (t *table) destination(k *flow.Key) *host {
+// destination returns the host that has the IP address that a packet asks
+// everybody for, or, of a packet to a router, its IP destination; nil if there is
+// none. Who asks one host alone, such as for whether it is still there, is to hear
+// from that one.
+func (t *table) destination(in *flow.PacketIn, d *flow.Decision) *host {
+	k := &in.Key
 	switch {
-	case asks(k) && k.EthType == flow.EthTypeARP:
-		return t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
-	case asks(k):
-		return t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
-	case k.EthDst.Multicast():
+	case asks(k) && k.EthDst.Multicast() && k.EthType == flow.EthTypeARP:
+		return t.owner(in.Time, netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff, d)
+	case asks(k) && k.EthDst.Multicast():
+		return t.owner(in.Time, netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff, d)
+	case asks(k), k.EthDst.Multicast():
 		return nil
 	}
 	switch k.EthType {
@@ -307,4 +310,36 @@ func (t *table) destination(k *flow.Key) *host {
 		return t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
 	}
 	return nil
+}
+
+// heardLately is how old what a host has said of its address may be for a question
+// to be passed to it alone without another by Weft itself.
+const heardLately = int64(time.Second)
+
+// owner returns the host that is to be asked for an address; nil if everybody is:
+// nobody is known to have it, who has it cannot be reached, or has not answered
+// Weft's own question.
+func (t *table) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *host {
+	h := t.holder(ip, vlan)
+	if h == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := h.has(ip)
+	switch p := h.at.Load(); {
+	case a == nil || !p.alive() || p.sw.away():
+		return nil
+	case now-a.confirmed < heardLately:
+	case a.asked <= a.confirmed:
+		a.asked = now
+		t.ask(h, ip, d)
+	case now-a.asked >= int64(t.cfg.Verify):
+		if now-a.asked >= heardLately { // it may be there again
+			a.asked = now
+			t.ask(h, ip, d)
+		}
+		return nil
+	}
+	return h
 }

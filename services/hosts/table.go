@@ -3,6 +3,7 @@ package hosts
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -106,14 +107,20 @@ func (t *table) take(s sighting, d *flow.Decision) (*host, refusal) {
 		return h, why
 	}
 	if a := h.has(s.source); a != nil {
-		a.confirmed = s.now
+		a.confirmed, a.used = s.now, true
 	}
 	for _, e := range s.says {
-		if why = t.testify(s, e, d); why != accepted {
-			return h, why
+		why = t.testify(s, e, d)
+		if policy := why == bound || why == gateway; why != accepted && (e.who == s.who || policy) {
+			return h, why // what a DHCP server says of its client is no claim of its own
 		}
 	}
 	return h, accepted
+}
+
+// uses reports whether a sighting shows that its sender uses an address.
+func (s *sighting) uses(ip netip.Addr) bool {
+	return s.source == ip || slices.ContainsFunc(s.says, func(e evidence) bool { return e.ip == ip && e.who == s.who })
 }
 
 // locate ensures that the sender is at the place where it was seen.
@@ -222,7 +229,10 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	}
 	if a := h.has(e.ip); a != nil {
 		if e.who == s.who {
-			a.confirmed = s.now
+			a.confirmed, a.used = s.now, true
+		}
+		if e.advert.known {
+			a.advert = e.advert
 		}
 		return accepted
 	}
@@ -230,18 +240,18 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	switch {
 	case holder == nil:
 	case t.former.returns(s, e):
-		return t.giveBack(s, h, holder, e.ip)
+		return t.giveBack(s, h, holder, e)
 	case owned || holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
 		t.strip(holder, e.ip)
 	default:
-		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location}, holder, d)
+		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location, advert: e.advert, assigned: e.who != s.who}, holder, d)
 	}
-	return t.grant(s.now, h, e.ip)
+	return t.grant(s.now, h, e.ip, e.who == s.who, e.advert)
 }
 
 // grant gives an address to a host. A host with too many loses the one that it
 // has not confirmed for longest, if that is long ago.
-func (t *table) grant(now int64, h *host, ip netip.Addr) refusal {
+func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertFlags) refusal {
 	if len(h.addresses) >= t.cfg.AddressLimit {
 		oldest := &h.addresses[0]
 		for i := range h.addresses {
@@ -254,7 +264,7 @@ func (t *table) grant(now int64, h *host, ip netip.Addr) refusal {
 		}
 		t.strip(h, oldest.ip)
 	}
-	h.addresses = append(h.addresses, address{ip, now})
+	h.addresses = append(h.addresses, address{ip: ip, confirmed: now, used: used, advert: said})
 	t.bind(ip, h)
 	t.news.add(h)
 	t.call(now, h)

@@ -11,6 +11,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
+// OpenVSwitch is the hardware that Open vSwitch gives in its description; it knows
+// matches and actions that are not in OpenFlow.
+const OpenVSwitch = "Open vSwitch"
+
 // NewLocation returns the message for a port of a switch.
 func NewLocation(l flow.Location) *Location {
 	return &Location{Dpid: l.Switch.String(), Port: uint32(l.Port)}

@@ -94,6 +94,13 @@ func (m Match) WithAnyVLAN() Match {
 // WithoutVLAN asks for a frame without a tag.
 func (m Match) WithoutVLAN() Match { return m.with(FieldVLAN, 0) }
 
+// WithNoVLAN asks for a frame that is in no VLAN: without a tag, or with one that
+// gives it a priority only (IEEE 802.1Q §6.8.1). Hosts take both for the same.
+func (m Match) WithNoVLAN() Match {
+	m.put(FieldVLAN, 0, 0, 0, 0xfff)
+	return m
+}
+
 // WithVLANPCP asks for the priority in the outer tag; ask for a VLAN too.
 func (m Match) WithVLANPCP(pcp uint8) Match { return m.with(FieldVLANPCP, uint64(pcp)) }
 
@@ -259,6 +266,33 @@ func (m Match) WithFirstFragment() Match { return m.with(FieldIPFrag, uint64(Fra
 // WithLaterFragment asks for a fragment of an IP packet other than the first; ask
 // for the ethertype, too.
 func (m Match) WithLaterFragment() Match { return m.with(FieldIPFrag, uint64(FragAny|FragLater)) }
+
+// transportFields are those that later fragments of a packet do not have.
+const transportFields = 1<<FieldTCPSrc | 1<<FieldTCPDst | 1<<FieldUDPSrc | 1<<FieldUDPDst | 1<<FieldSCTPSrc | 1<<FieldSCTPDst |
+	1<<FieldICMPv4Type | 1<<FieldICMPv4Code | 1<<FieldICMPv6Type | 1<<FieldICMPv6Code | 1<<FieldNDTarget | 1<<FieldNDSLL | 1<<FieldNDTLL
+
+// LaterFragments returns the match of what can be later fragments of packets that m
+// matches: they have no transport fields and, over IPv6, another protocol. It reports
+// false if m matches these itself, or no fragments. Packets that m does not match have such
+// fragments, too.
+func (m Match) LaterFragments() (Match, bool) {
+	without := FieldSet(transportFields)
+	switch {
+	case !m.Set.Has(FieldEthType):
+		return Match{}, false
+	case m.Key.EthType == EthTypeIPv6:
+		without |= FieldIPProto.Bit()
+	case m.Key.EthType != EthTypeIPv4:
+		return Match{}, false
+	}
+	if m.Set&without == 0 {
+		return Match{}, false
+	}
+	for s := m.Set & without; s != 0; s &= s - 1 {
+		m.put(Field(bits.TrailingZeros64(uint64(s))), 0, 0, 0, 0)
+	}
+	return m.WithLaterFragment(), true
+}
 
 // WithMPLSTTL asks for the time to live of the outer label; ask for the ethertype, too.
 func (m Match) WithMPLSTTL(ttl uint8) Match { return m.with(FieldMPLSTTL, uint64(ttl)) }

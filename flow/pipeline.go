@@ -124,7 +124,8 @@ const (
 	PriorityLANFlood     = 810  // others: to all; of payload ip: dropped
 
 	PriorityFirewallLinks   = 65535 // in TableFirewall
-	PriorityFirewallBlock   = 65534
+	PriorityHidden          = 65534 // what hides from the tables what it is, from hosts' ports: dropped
+	PriorityFirewallBlock   = 65533
 	PriorityFirewallMade    = 65000 // of the first rule, where priorities have to be made up
 	PriorityFirewallVerdict = 100
 	PriorityFirewallRest    = 1
@@ -280,6 +281,7 @@ var writers = []Writer{
 		}},
 	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
+			{Table: TableFirewall, Base: PriorityHidden, Top: PriorityHidden, Doc: "frames that hide from the tables what they carry, but not from hosts: dropped"},
 			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network"},
 			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP, neighbour discovery, DHCP to the controller"},
 			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members"},

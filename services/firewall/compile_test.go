@@ -128,7 +128,7 @@ func TestPrioritiesStay(t *testing.T) {
 		{[]one{{500, true}, {100, false}, {0, false}}, []uint16{500, 100, 2}},
 		{[]one{{1, true}, {1, true}, {0, true}}, []uint16{2, 2, 2}},
 		{[]one{{1, true}, {0, false}}, []uint16{65000, 64999}},
-		{[]one{{65535, false}, {65534, true}, {65533, true}, {7, false}}, []uint16{65533, 65532, 65532, 7}},
+		{[]one{{65535, false}, {65534, true}, {65533, true}, {7, false}}, []uint16{65532, 65531, 65531, 7}},
 		{[]one{{32768, true}, {32768, false}, {32768, true}, {9, true}}, []uint16{32768, 32767, 32766, 9}},
 		{[]one{{9, true}, {9, false}, {8, false}, {8, true}}, []uint16{9, 8, 8, 7}},
 	} {

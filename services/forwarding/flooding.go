@@ -45,6 +45,7 @@ type flooding struct {
 type floodSwitch struct {
 	v10      bool
 	table    uint8 // of its entries
+	ovs      bool  // it is Open vSwitch
 	began    time.Time
 	tree     []flow.Port       // its entries have been reported
 	observed []flow.Port       // ports whose multicasts their own entries may drop, in order
@@ -147,7 +148,7 @@ func (f *flooding) switchChanged(ev *api.SwitchChanged) {
 	defer f.mu.Unlock()
 	delete(f.switches, sw)
 	if ev.Switch.Connected {
-		f.switches[sw] = &floodSwitch{v10: ev.Switch.Openflow == "1.0", table: tableOf(ev.Switch), began: time.Now()}
+		f.switches[sw] = &floodSwitch{v10: ev.Switch.Openflow == "1.0", table: tableOf(ev.Switch), ovs: ev.Switch.Hardware == api.OpenVSwitch, began: time.Now()}
 	}
 	f.noteLocked(!ev.Switch.Connected)
 }

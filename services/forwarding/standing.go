@@ -32,6 +32,9 @@ func (f *flooding) stands(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
 func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
 	made := f.e.inputs(sw)
 	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
+	if len(entries) > 0 && s.table != 0 {
+		entries = append(entries, hidden(s.ovs)...)
+	}
 	digest := digestOf(entries, groups)
 	f.mu.Lock()
 	if s.done && digest == s.sent {

@@ -76,7 +76,7 @@ func bypassable(port flow.Port) bool {
 // bypassing reports whether a switch can send frames by a bypass: it may begin with the
 // port by which they have come in, which takes an action of Open vSwitch. Others have no
 // BFD sessions either, so none that are wrong.
-func bypassing(sw *api.Switch) bool { return sw.GetHardware() == "Open vSwitch" }
+func bypassing(sw *api.Switch) bool { return sw.GetHardware() == api.OpenVSwitch }
 
 func bypassGroup(port flow.Port) uint32 { return flow.BypassGroups + uint32(port) }
 

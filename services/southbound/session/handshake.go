@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -187,6 +188,13 @@ func (s *Session) configure() error {
 	})
 	if err != nil {
 		return err
+	}
+	if s.desc.Hardware == api.OpenVSwitch {
+		// Otherwise entries with ports do not meet first fragments, and what they
+		// deny gets to its host in two fragments.
+		if err := s.out.put(s.Version.AppendSetConfig(nil, s.xid.Add(1), openflow.FragNXMatch, missSendLen)); err != nil {
+			return err
+		}
 	}
 	if err := s.describePorts(); err != nil {
 		return err

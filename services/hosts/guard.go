@@ -108,9 +108,17 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	}
 	pass(flow.PriorityBindingTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
 	pass(flow.PriorityBindingTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
+	drop := func(priority uint16, m flow.Match) { add(priority, m, 0) }
+	tagged := map[uint16]bool{}
 	for _, one := range t.bindings.inOrder() {
 		before := len(list)
-		one.guard(sw, pass, func(priority uint16, m flow.Match) { add(priority, m, 0) })
+		if v := one.who.vlan(); v != 0 && !tagged[v] {
+			tagged[v] = true // behind further tags a switch may not find the source
+			for _, kind := range [...]uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} {
+				drop(flow.PriorityBindingNotOwn, flow.Match{}.WithVLAN(v).WithEthType(kind))
+			}
+		}
+		one.guard(sw, pass, drop)
 		if len(list) > guardMost {
 			return list[:before]
 		}
@@ -177,7 +185,7 @@ func (b *bindings) inOrder() []*binding {
 
 // guard passes the entries of one binding on a switch to pass and drop.
 func (one *binding) guard(sw flow.DPID, pass, drop func(uint16, flow.Match)) {
-	vlan := flow.Match{}.WithoutVLAN()
+	vlan := flow.Match{}.WithNoVLAN()
 	if v := one.who.vlan(); v != 0 {
 		vlan = flow.Match{}.WithVLAN(v)
 	}

@@ -126,7 +126,7 @@ func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
 		if h.At.Switch != sw {
 			continue
 		}
-		m := flow.Match{}.WithoutVLAN()
+		m := flow.Match{}.WithNoVLAN()
 		if h.VLAN != 0 {
 			m = m.WithVLAN(h.VLAN &^ flow.VLANPresent)
 		}

@@ -58,13 +58,13 @@ func TestCompile(t *testing.T) {
 			"eth_type=0x0800 meter:0 set_field:10->ip_dscp", "eth_type=0x86dd meter:0 set_field:10->ip_dscp"}},
 		{"limit and mark", &api.QosPolicy{Limit: limit, MarkDscp: u32(10)}, 1, []string{
 			"eth_type=0x0800 meter:1 set_field:10->ip_dscp", "eth_type=0x86dd meter:1 set_field:10->ip_dscp", "any meter:1"}},
-		{"host", &api.QosPolicy{Host: "02:00:00:00:00:01", Limit: limit}, 1, []string{"in_port=1,eth_src=02:00:00:00:00:01,vlan_vid=none meter:1"}},
+		{"host", &api.QosPolicy{Host: "02:00:00:00:00:01", Limit: limit}, 1, []string{"in_port=1,eth_src=02:00:00:00:00:01,vlan_vid=0x0/0xfff meter:1"}},
 		{"host in a VLAN", &api.QosPolicy{Host: "02:00:00:00:00:01", Limit: limit}, 2, []string{"in_port=4,eth_src=02:00:00:00:00:01,vlan_vid=7 meter:1"}},
 		{"host elsewhere", &api.QosPolicy{Host: "02:00:00:00:00:01", Limit: limit}, 3, nil},
-		{"host by address", &api.QosPolicy{Host: "10.0.0.1", Limit: limit}, 1, []string{"in_port=1,eth_type=0x0800,vlan_vid=none,ipv4_src=10.0.0.1 meter:1"}},
+		{"host by address", &api.QosPolicy{Host: "10.0.0.1", Limit: limit}, 1, []string{"in_port=1,eth_type=0x0800,vlan_vid=0x0/0xfff,ipv4_src=10.0.0.1 meter:1"}},
 		{"to a host", &api.QosPolicy{Host: "fd00::1", ToHost: true, Limit: limit}, 2, []string{"eth_type=0x86dd,vlan_vid=7,ipv6_dst=fd00::1 meter:1"}},
 		{"class of a host", &api.QosPolicy{Host: "10.0.0.1", Class: &api.QosClass{Protocol: "tcp"}, Limit: limit}, 1,
-			[]string{"in_port=1,eth_type=0x0800,vlan_vid=none,ip_proto=6,ipv4_src=10.0.0.1 meter:1"}},
+			[]string{"in_port=1,eth_type=0x0800,vlan_vid=0x0/0xfff,ip_proto=6,ipv4_src=10.0.0.1 meter:1"}},
 		{"port", &api.QosPolicy{Dpid: "1", Port: 3, Limit: limit}, 1, []string{"in_port=3 meter:1"}},
 		{"port of another", &api.QosPolicy{Dpid: "1", Port: 3, Limit: limit}, 2, nil},
 	} {

@@ -124,8 +124,18 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 	}
 	k := packet.Headers(in)
 	switch {
+	case w.vlan == 0 && k.VLAN == flow.VLANPresent, k.VLAN == w.vlan && k.EthDst.Multicast():
+		if _, dst, ok := addresses(k); ok && (dst == w.own || netip.AddrPortFrom(dst, k.TPDst) == w.nrf && k.IPProto == flow.IPProtoTCP) {
+			w.count.feigned.Add(1)
+			return flow.Drop, true // a way past the front
+		}
+		if k.VLAN != w.vlan {
+			return flow.Next, false
+		}
 	case k.VLAN != w.vlan:
 		return flow.Next, false
+	}
+	switch {
 	case k.EthSrc == w.mac:
 		w.count.feigned.Add(1)
 		return flow.Drop, true
@@ -146,7 +156,7 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 			w.take(in, src)
 		}
 		return flow.Done, true
-	case netip.AddrPortFrom(dst, k.TPDst) != w.nrf || k.IPProto != flow.IPProtoTCP || k.EthDst.Multicast() || !w.open.Load():
+	case netip.AddrPortFrom(dst, k.TPDst) != w.nrf || k.IPProto != flow.IPProtoTCP || !w.open.Load():
 		return flow.Next, false
 	}
 	if s := w.there.Load(); s != nil && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {

@@ -29,7 +29,7 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 	to := func(a netip.Addr) flow.Match {
 		m := flow.Match{}.WithIPDst(netip.PrefixFrom(a, a.BitLen())).WithIPProto(flow.IPProtoTCP)
 		if w.vlan == 0 {
-			return m.WithoutVLAN()
+			return m.WithNoVLAN()
 		}
 		return m.WithVLAN(w.vlan)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -35,7 +36,7 @@ func (s *state) routeNode(ctx context.Context, n *labNode) error {
 	}
 	wanted := s.frrDaemons()
 	for _, d := range wanted {
-		if err := s.routeBy(ctx, n, d, uid, gid); err != nil {
+		if err := s.routeBy(ctx, n, d); err != nil {
 			return err
 		}
 	}
@@ -49,10 +50,10 @@ func (s *state) routeNode(ctx context.Context, n *labNode) error {
 }
 
 // routeBy has one daemon of a node run with its configuration.
-func (s *state) routeBy(ctx context.Context, n *labNode, name string, uid, gid int) error {
+func (s *state) routeBy(ctx context.Context, n *labNode, name string) error {
 	path := filepath.Join(s.routingDir(n), name+".conf")
 	text := s.frrConfig(n, name)
-	was, _ := os.ReadFile(path)
+	was, _ := asowner.ReadFile(path)
 	d := daemon{pidfile: filepath.Join(s.routingDir(n), name+".pid")}
 	runs := d.open()
 	d.close()
@@ -67,13 +68,7 @@ func (s *state) routeBy(ctx context.Context, n *labNode, name string, uid, gid i
 			s.stopFRR(n, name)
 		}
 	}
-	if err := replaceFile(path, []byte(text), 0o644); err != nil {
-		return err
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		return err
-	}
-	if err := os.Chown(path, uid, gid); err != nil || told {
+	if err := asowner.Do(path, func() error { return replaceFile(path, []byte(text), 0o640) }); err != nil || told {
 		return err
 	}
 	return s.startFRR(ctx, n, name)

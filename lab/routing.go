@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // The routing of hybrid nodes and routers is FRR's: a process of each of its
@@ -88,14 +90,14 @@ func (s *state) startFRR(ctx context.Context, n *labNode, daemon string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(frrDir, daemon), args...)
 	cmd.Dir, cmd.Env = "/", marked(os.Environ(), s.Name)
-	out, err := os.Create(file(daemon + ".out"))
+	out, err := asowner.Create(file(daemon + ".out"))
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := inNetns(hostNetns(s.Name, n.Name), cmd.Run); err != nil {
-		said, _ := os.ReadFile(out.Name())
+		said, _ := asowner.ReadFile(out.Name())
 		return fmt.Errorf("start %s: %w; %s", daemon, err, lastLine(string(said)))
 	}
 	return nil

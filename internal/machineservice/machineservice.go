@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
 )
@@ -140,6 +141,9 @@ func (s Service) Serve(ctx context.Context) error {
 
 // listen opens the socket: for its owner alone, or for a group, too.
 func (s Service) listen() (net.Listener, error) {
+	if err := asowner.Check(s.Socket); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(s.Socket), 0o755); err != nil {
 		return nil, err
 	}

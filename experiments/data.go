@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Data is the samples of an experiment, a line of a CSV file each. What has
@@ -23,7 +25,7 @@ type Data struct {
 // OpenData opens a file of samples, made if there is none. A last line cut
 // short by a crash is dropped. A file with other columns is an error.
 func OpenData(path string, columns []string) (*Data, error) {
-	b, err := os.ReadFile(path)
+	b, err := asowner.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func OpenData(path string, columns []string) (*Data, error) {
 		}
 		d.rows = all[1:]
 	}
-	if d.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if d.file, err = asowner.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, err
 	}
 	return d, d.rewrite()

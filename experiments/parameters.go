@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/weft-sdn/weft/internal/wholefile"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // The transports between processes that experiments compare.
@@ -61,13 +60,13 @@ func (p Parameters) differences(earlier Parameters) []string {
 // refuses if it holds samples of others.
 func (p Parameters) claim(dir string) error {
 	file := filepath.Join(dir, "parameters.json")
-	b, err := os.ReadFile(file)
+	b, err := asowner.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if b, err = json.MarshalIndent(p, "", "  "); err != nil {
 			return err
 		}
-		return wholefile.Write(file, append(b, '\n'), 0o644)
+		return asowner.WriteWhole(file, append(b, '\n'), 0o644)
 	case err != nil:
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/internal/wholefile"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Summary is what came of an experiment.
@@ -103,7 +102,7 @@ func (s Summary) caption() []string {
 func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time.Duration, progress *Progress) (s Summary, err error) {
 	p.Experiment = e.Name
 	s = Summary{Name: e.Name, Title: e.Title, Figure: e.Figure, Parameters: p, Dir: filepath.Join(dir, e.Name), about: e, Machine: measure.ThisMachine()}
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+	if err := asowner.MkdirAll(s.Dir, 0o755); err != nil {
 		return s, err
 	}
 	if err := p.claim(s.Dir); err != nil {
@@ -146,7 +145,7 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 func (s *Summary) keepConditions(now *measure.Conditions, taken bool) (measure.Conditions, error) {
 	file := filepath.Join(s.Dir, "conditions.json")
 	var earlier measure.Conditions
-	b, err := os.ReadFile(file)
+	b, err := asowner.ReadFile(file)
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(b, &earlier); err != nil {
@@ -162,11 +161,11 @@ func (s *Summary) keepConditions(now *measure.Conditions, taken bool) (measure.C
 	if b, err = json.MarshalIndent(now, "", "  "); err != nil {
 		return *now, err
 	}
-	return *now, wholefile.Write(file, append(b, '\n'), 0o644)
+	return *now, asowner.WriteWhole(file, append(b, '\n'), 0o644)
 }
 
 // Discard removes what an earlier run of an experiment has left below dir.
-func Discard(e Experiment, dir string) error { return os.RemoveAll(filepath.Join(dir, e.Name)) }
+func Discard(e Experiment, dir string) error { return asowner.RemoveAll(filepath.Join(dir, e.Name)) }
 
 // write writes plot, table and summary.
 func (s *Summary) write(c *Context) error {
@@ -178,7 +177,7 @@ func (s *Summary) write(c *Context) error {
 		if err := figure.Save(&b, format, c.drawn, s.caption()); err != nil {
 			return fmt.Errorf("draw plot.%s: %w", format, err)
 		}
-		if err := wholefile.Write(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {
+		if err := asowner.WriteWhole(filepath.Join(s.Dir, "plot."+format), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 		s.Files = append(s.Files, "plot."+format)
@@ -188,7 +187,7 @@ func (s *Summary) write(c *Context) error {
 		if err := write(&b, s.Claims); err != nil {
 			return err
 		}
-		if err := wholefile.Write(filepath.Join(s.Dir, name), b.Bytes(), 0o644); err != nil {
+		if err := asowner.WriteWhole(filepath.Join(s.Dir, name), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
@@ -197,5 +196,5 @@ func (s *Summary) write(c *Context) error {
 	if err != nil {
 		return fmt.Errorf("summary of %s: %w", s.Name, err)
 	}
-	return wholefile.Write(filepath.Join(s.Dir, "summary.json"), append(b, '\n'), 0o644)
+	return asowner.WriteWhole(filepath.Join(s.Dir, "summary.json"), append(b, '\n'), 0o644)
 }

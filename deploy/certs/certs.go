@@ -32,12 +32,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 const (
@@ -105,7 +108,7 @@ func initAt(dir string, force Force, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("make the authority's certificate: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := asowner.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return f.write(der, key)
@@ -150,27 +153,16 @@ func (f files) write(der []byte, key crypto.Signer) error {
 }
 
 func writeFile(path string, block *pem.Block) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // no longer there if all went well
-	err = pem.Encode(f, block)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
+	err := asowner.ReplaceFile(path, 0o600, func(w io.Writer) error { return pem.Encode(w, block) })
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 // readCerts reads the certificates of a file.
 func readCerts(path string) ([]*x509.Certificate, error) {
-	text, err := os.ReadFile(path)
+	text, err := asowner.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +190,7 @@ func readCerts(path string) ([]*x509.Certificate, error) {
 
 // readKey reads the private key of a file.
 func readKey(path string) (crypto.Signer, error) {
-	text, err := os.ReadFile(path)
+	text, err := asowner.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

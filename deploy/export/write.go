@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Force says whether files of a directory that is not empty may be replaced.
@@ -33,10 +35,10 @@ func Write(dir string, files []File, force Force) error {
 	}
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		if err := asowner.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return fmt.Errorf("write the export: %w", err)
 		}
-		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
+		if err := asowner.WriteFile(name, f.Data, 0o644); err != nil {
 			return fmt.Errorf("write the export: %w", err)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Page is one figure of an experiment.
@@ -69,7 +69,7 @@ var ErrNotRun = errors.New("nothing was run")
 // directory.
 func Read(dir, experiment string) ([]Page, error) {
 	file := filepath.Join(dir, experiment, "summary.json")
-	b, err := os.ReadFile(file)
+	b, err := asowner.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w of %s in %s: weft experiment run %s", ErrNotRun, experiment, dir, experiment)
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -28,7 +29,7 @@ const mark = "WEFT_EXPERIMENT_RUN"
 // left. When ctx ends it tells the process to clean up, and kills it if it does
 // not. It calls started when the process is known.
 func (s *Server) child(ctx context.Context, rec *record, dir string, started func(record)) error {
-	log, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	log, err := asowner.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}

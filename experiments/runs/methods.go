@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/machineservice"
 )
 
@@ -230,7 +231,7 @@ func (s *Server) serveTable(w http.ResponseWriter, _ *http.Request, fields map[s
 	if err == nil {
 		if file, ok := files[fields["table"]]; !ok {
 			err = api.Errorf(codes.NotFound, "table %q: want claims or samples", fields["table"])
-		} else if f, err = os.Open(filepath.Join(dir, run.Experiment, file)); errors.Is(err, fs.ErrNotExist) {
+		} else if f, err = asowner.Open(filepath.Join(dir, run.Experiment, file)); errors.Is(err, fs.ErrNotExist) {
 			err = api.Errorf(codes.NotFound, "run %s has no table %s yet", run.Run, fields["table"])
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/internal/wholefile"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // The files of a run's folder, beside the results of its experiment.
@@ -64,11 +64,11 @@ func (r *record) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(filepath.Join(dir, recordFile), append(b, '\n'), 0o644)
+	return asowner.WriteWhole(filepath.Join(dir, recordFile), append(b, '\n'), 0o644)
 }
 
 func readRecord(dir string) (r record, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, recordFile))
+	b, err := asowner.ReadFile(filepath.Join(dir, recordFile))
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
@@ -106,7 +106,7 @@ const (
 
 // readLog returns the last lines that a run has written, and when it wrote last.
 func readLog(dir string) (lines []string, at time.Time) {
-	f, err := os.Open(filepath.Join(dir, logFile))
+	f, err := asowner.Open(filepath.Join(dir, logFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, at
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Bounds of what is read and shown of a summary.
@@ -66,7 +67,7 @@ func readSummary(dir, experiment string) (*summary, error) {
 	if info.Size() > mostSummary {
 		return nil, api.Errorf(codes.ResourceExhausted, "%s has %d octets; at most %d are read", file, info.Size(), mostSummary)
 	}
-	b, err := os.ReadFile(file)
+	b, err := asowner.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Bounds.
@@ -89,11 +90,11 @@ func Open(o Options) (*Server, error) {
 		o.Patience = time.Minute
 	}
 	s := &Server{Options: o, wake: make(chan struct{}, 1), old: map[string]earlier{}}
-	if err := os.MkdirAll(s.folder(), 0o755); err != nil {
+	if err := asowner.MkdirAll(s.folder(), 0o755); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.lock, err = os.OpenFile(filepath.Join(s.folder(), "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if s.lock, err = asowner.OpenFile(filepath.Join(s.folder(), "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
@@ -292,11 +293,11 @@ func (s *Server) add(rec record) (*run, error) {
 	s.last++
 	rec.Run, rec.State, rec.Created = fmt.Sprintf("%s.%d", rec.Experiment, s.last), waiting, stamp(time.Now())
 	r := &run{record: rec, dir: filepath.Join(s.folder(), rec.Run), gone: make(chan struct{})}
-	if err := os.Mkdir(r.dir, 0o755); err != nil {
+	if err := asowner.Do(s.folder(), func() error { return os.Mkdir(r.dir, 0o755) }); err != nil {
 		return nil, disk(err)
 	}
 	if err := r.save(r.dir); err != nil {
-		return nil, disk(errors.Join(err, os.RemoveAll(r.dir)))
+		return nil, disk(errors.Join(err, asowner.RemoveAll(r.dir)))
 	}
 	s.runs = append(s.runs, r)
 	select {
@@ -308,7 +309,7 @@ func (s *Server) add(rec record) (*run, error) {
 
 // remove removes a run that has ended. Locked.
 func (s *Server) remove(i int) error {
-	if err := os.RemoveAll(s.runs[i].dir); err != nil {
+	if err := asowner.RemoveAll(s.runs[i].dir); err != nil {
 		return err
 	}
 	s.runs = slices.Delete(s.runs, i, i+1)

@@ -45,6 +45,15 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
+// WriteWhole is WriteFile for files that other processes read: they see what was there,
+// or all of the text.
+func WriteWhole(path string, text []byte, mode fs.FileMode) error {
+	return ReplaceFile(path, mode, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
 // ReplaceFile makes a file of what write writes: all of it is there, or what was.
 func ReplaceFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	d, err := NewDraft(path, mode)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/report"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // experimentReport is what weft experiment report prints.
@@ -111,7 +111,7 @@ func writeReport(dir string, list []experiments.Experiment) (*experimentReport, 
 		if err := write(&b, pages); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		if err := asowner.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -30,7 +31,7 @@ dumpcap (Debian package tshark) on the machine of the node.`,
 				return cli.Usagef(cmd, "a capture is not for a terminal: name a file with -w, or give it to another program, such as `| tshark -r -`")
 			}
 			if file != "" {
-				out, err := os.Create(file)
+				out, err := asowner.Create(file)
 				if err != nil {
 					return fmt.Errorf("write the capture: %w", err)
 				}

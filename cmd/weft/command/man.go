@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 func manCommand() *cobra.Command {
@@ -24,7 +24,7 @@ directly below weft, as docs/reference has it.`,
   weft man --markdown docs/reference`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := asowner.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
 			root := cmd.Root()
@@ -32,7 +32,8 @@ directly below weft, as docs/reference has it.`,
 			if markdown {
 				return writeReference(root, args[0])
 			}
-			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Weft " + run.Build().Version, Manual: "Weft"}, args[0])
+			header := &doc.GenManHeader{Section: "1", Source: "Weft " + run.Build().Version, Manual: "Weft"}
+			return asowner.Do(args[0], func() error { return doc.GenManTree(root, header, args[0]) })
 		},
 	}
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "write a reference in Markdown instead")
@@ -53,12 +54,12 @@ func writeReference(root *cobra.Command, dir string) error {
 			var b strings.Builder
 			fmt.Fprintf(&b, "# %s\n", c.CommandPath())
 			describeCommand(&b, c)
-			if err := os.WriteFile(filepath.Join(dir, c.Name()+".md"), []byte(b.String()), 0o644); err != nil {
+			if err := asowner.WriteFile(filepath.Join(dir, c.Name()+".md"), []byte(b.String()), 0o644); err != nil {
 				return err
 			}
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "commands.md"), []byte(index.String()), 0o644)
+	return asowner.WriteFile(filepath.Join(dir, "commands.md"), []byte(index.String()), 0o644)
 }
 
 // documented reports whether a command is one of ours, and for people.

@@ -26,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // supportMost bounds one document of a bundle, in octets.
@@ -59,7 +60,7 @@ are in it: look at it before you hand it on.`,
 				out = "weft-support-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
 			}
 			_, absent := os.Stat(out)
-			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE, 0o600) // what cannot be written is said now
+			f, err := asowner.OpenFile(out, os.O_WRONLY|os.O_CREATE, 0o600) // what cannot be written is said now
 			if err != nil {
 				return err
 			}
@@ -67,11 +68,11 @@ are in it: look at it before you hand it on.`,
 			b, err := collectSupport(&r, cmd, switches)
 			if err != nil {
 				if absent != nil {
-					os.Remove(out)
+					asowner.Remove(out)
 				}
 				return err
 			}
-			if err := os.WriteFile(out, b.Bytes(), 0o600); err != nil {
+			if err := asowner.WriteFile(out, b.Bytes(), 0o600); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d KiB\n", out, (b.Len()+1023)/1024)

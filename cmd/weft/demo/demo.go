@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -83,6 +84,9 @@ with CI=1, the demo takes down what it made. It needs root and Open vSwitch.`,
 		Example: "  weft demo stop",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := asowner.Check(d.dir); err != nil {
+				return fmt.Errorf("--dir: %w", err)
+			}
 			return d.stop(context.Background())
 		},
 	})
@@ -124,6 +128,9 @@ func (d *Demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 	d.out, d.began = cmd.OutOrStdout(), time.Now()
 	if os.Geteuid() != 0 {
 		return errors.New("the demo makes network namespaces and so needs root; try sudo weft demo")
+	}
+	if err := asowner.Check(d.dir); err != nil {
+		return fmt.Errorf("--dir: %w", err)
 	}
 	if d.plan != "" {
 		p, err := planner.ReadPlan(d.plan)

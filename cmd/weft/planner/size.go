@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/plan/simulate"
@@ -212,7 +213,7 @@ func (c *sizeConfig) measured(f *pflag.FlagSet) error {
 
 // create makes the file of a plot.
 func create(file string) (*os.File, error) {
-	f, err := os.Create(file)
+	f, err := asowner.Create(file)
 	if err != nil {
 		return nil, fmt.Errorf("--plot: %w", err)
 	}

@@ -71,33 +71,6 @@ func handOver(dir string, to account) error {
 	return nil
 }
 
-// GiveBack has the owner of a data directory own what root, by a command, has made
-// in it.
-func GiveBack(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil || os.Geteuid() != 0 || st.Uid == 0 {
-		return err
-	}
-	top, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: dir, Err: err}
-	}
-	defer unix.Close(top)
-	names, err := namesIn(top)
-	if err != nil {
-		return err
-	}
-	h := &handing{dir: dir, from: st.Uid, to: account{UID: int(st.Uid), GID: int(st.Gid)}}
-	for _, name := range names {
-		if first, _, _ := strings.Cut(name, "."); slices.Contains(inDataDirectory, first) {
-			if err := h.give(top, name, dir, 0); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // handing is one handing over.
 type handing struct {
 	dir  string

@@ -2,13 +2,14 @@ package run
 
 import (
 	"fmt"
-	"os"
 	"runtime/pprof"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // startProfile records where the processor's time goes until stop is called.
 func startProfile(path string) (stop func(), err error) {
-	f, err := os.Create(path)
+	f, err := asowner.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("--cpu-profile: %w", err)
 	}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // storeAccess is the durable state, of a running controller or in a directory.
@@ -130,12 +130,19 @@ With the role admin.`,
   weft store backup weft.backup --data-dir /var/lib/weft`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			draft, err := asowner.NewDraft(args[0], 0o600)
+			if err != nil {
+				return err
+			}
+			defer draft.Discard()
 			store, done, err := s.open(cmd, false)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, done()) }()
-			n, err := backup(cmd, store, args[0])
+			n, err := backup(cmd, store, draft)
+			if err = errors.Join(err, done()); err == nil {
+				err = draft.Commit()
+			}
 			if err != nil {
 				return err
 			}
@@ -147,18 +154,12 @@ With the role admin.`,
 	return cmd
 }
 
-// backup writes the store into a file, which is there only if it is whole.
-func backup(cmd *cobra.Command, store storeAccess, file string) (n int, err error) {
+// backup writes the store, and returns how many entries that were.
+func backup(cmd *cobra.Command, store storeAccess, f io.Writer) (n int, err error) {
 	status, err := store.GetStore(cmd.Context(), &api.GetStoreRequest{})
 	if err != nil {
 		return 0, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
 	w, err := newBackupWriter(f)
 	if err != nil {
 		return 0, err
@@ -183,10 +184,7 @@ func backup(cmd *cobra.Command, store storeAccess, file string) (n int, err erro
 			}
 		}
 	}
-	if err := errors.Join(w.end(), f.Sync()); err != nil {
-		return 0, err
-	}
-	return w.entries, os.Rename(f.Name(), file)
+	return w.entries, w.end()
 }
 
 func storeRepairCommand() *cobra.Command {

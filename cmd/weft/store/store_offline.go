@@ -14,24 +14,31 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
-	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // openOffline opens the store in a data directory that no controller uses.
 func openOffline(ctx context.Context, dir string) (*bus.Store, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
-	}
 	return bus.Open(ctx, bus.Config{Directory: dir, Rebuilt: deploy.Rebuilt(services.All(gateway.Process{}))})
 }
 
 // offline returns the store in a data directory, and what closes it. If it
 // cannot be opened and aside is set, its files are put aside first: then all
-// that the manifests list is lost.
-func offline(cmd *cobra.Command, dir string, aside bool) (storeAccess, func() error, error) {
+// that the manifests list is lost. Until it is closed, the process works as the
+// owner of the directory.
+func offline(cmd *cobra.Command, dir string, aside bool) (access storeAccess, done func() error, err error) {
+	dir, back, err := asowner.Become(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, back())
+		}
+	}()
 	store, err := openOffline(cmd.Context(), dir)
 	if err != nil && aside && !strings.Contains(err.Error(), "is in use by") {
 		to := filepath.Join(dir, "jetstream.damaged-"+time.Now().UTC().Format("20060102-150405"))
@@ -44,19 +51,24 @@ func offline(cmd *cobra.Command, dir string, aside bool) (storeAccess, func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	return deploy.NewStoreAdmin(store), func() error { return errors.Join(store.Close(), run.GiveBack(dir)) }, nil
+	return deploy.NewStoreAdmin(store), func() error { return errors.Join(store.Close(), back()) }, nil
 }
 
 // restore makes the store of a data directory hold what a backup does.
 func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEntry) (err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := asowner.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	dir, back, err := asowner.Become(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, back()) }()
 	store, err := openOffline(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close(), run.GiveBack(dir)) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	names, err := store.Buckets(ctx)
 	if err != nil {
 		return err

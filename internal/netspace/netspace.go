@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +101,8 @@ const verbSocket = "socket"
 const lab = "weft-"
 
 // Rights returns the verb by which processes that may not enter namespaces get
-// sockets in those of labs.
-func Rights() map[string]rootpart.Verb {
+// sockets in those of labs that the controller was started with.
+func Rights(namespaces []string) map[string]rootpart.Verb {
 	return map[string]rootpart.Verb{verbSocket: func(ctx context.Context, text json.RawMessage) (any, error) {
 		var r request
 		if err := json.Unmarshal(text, &r); err != nil {
@@ -110,8 +111,16 @@ func Rights() map[string]rootpart.Verb {
 		if !strings.HasPrefix(r.Namespace, lab) {
 			return nil, fmt.Errorf("network namespace %.80q is not a lab's; for any other, start weft with --user root", r.Namespace)
 		}
+		if !slices.Contains(namespaces, r.Namespace) {
+			return nil, fmt.Errorf("network namespace %.80q is none that the controller was started with; name it by scp.namespace in the plan, --config or --set of weft up itself", r.Namespace)
+		}
 		return open(ctx, r)
 	}}
+}
+
+// zoned reports an address with an IPv6 zone, which is a text of the asker's.
+func (r request) zoned() bool {
+	return r.Listen.Addr().Zone() != "" || r.From.Zone() != "" || r.Dial.Addr().Zone() != ""
 }
 
 func socket(ctx context.Context, r request) (*os.File, error) {
@@ -129,6 +138,9 @@ func socket(ctx context.Context, r request) (*os.File, error) {
 func open(ctx context.Context, r request) (file *os.File, err error) {
 	if !name.MatchString(r.Namespace) {
 		return nil, fmt.Errorf("%.80q is not the name of a network namespace", r.Namespace)
+	}
+	if r.zoned() {
+		return nil, errors.New("an address with an interface's name (%NAME) cannot be used in another network namespace")
 	}
 	ownthread.Run(func() { file, err = openHere(ctx, r) })
 	return file, err

@@ -101,7 +101,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() { _ = rootpart.Serve(l, 64653, Rights()) }()
+	go func() { _ = rootpart.Serve(l, 64653, Rights([]string{ns, "other"})) }()
 	f, err := rootpart.AskFile(ctx, path, verbSocket, request{Namespace: ns, Listen: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +122,9 @@ func TestRights(t *testing.T) {
 		"a path":      request{Namespace: "weft-/../../../proc/1/ns/net", Listen: netip.MustParseAddrPort("127.0.0.1:0")},
 		"its own":     request{Listen: netip.MustParseAddrPort("127.0.0.1:0")},
 		"nothing":     request{Namespace: ns},
+		"not named":   request{Namespace: "weft-another.h1", Listen: netip.MustParseAddrPort("127.0.0.1:0")},
+		"a zone":      request{Namespace: ns, Listen: netip.MustParseAddrPort("[::1%x,unix:/run/s]:0")},
+		"from a zone": request{Namespace: ns, From: netip.MustParseAddr("fe80::1%lo"), Dial: netip.MustParseAddrPort("[::1]:1")},
 		"nonsense":    json.RawMessage(`[1]`),
 	} {
 		if f, err := rootpart.AskFile(ctx, path, verbSocket, r); err == nil {

@@ -2,6 +2,7 @@ package qos
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
@@ -93,19 +94,21 @@ func checkDatabase(key, target string, optional bool) error {
 }
 
 // database returns where the database of a switch is, given the address that
-// the switch connects from; false if that is not configured.
-func (c *Config) database(sw flow.DPID, address string) (string, bool) {
+// the switch connects from, if it has one; false if that is not configured, or not
+// known of such an address. A zone, which could be any text, is left out.
+func (c *Config) database(sw flow.DPID, address netip.Addr) (string, bool) {
 	target := c.OVSDB
 	for name, t := range c.OVSDBSwitches {
 		if d, err := flow.ParseDPID(name); err == nil && d == sw {
 			target = t
 		}
 	}
-	if target == "" {
-		return "", false
+	at := "unknown" // of a socket within the machine
+	if address.IsValid() {
+		at = address.Unmap().WithZone("").String()
 	}
-	if strings.Contains(address, ":") {
-		address = "[" + address + "]"
+	if strings.Contains(at, ":") {
+		at = "[" + at + "]"
 	}
-	return strings.NewReplacer("{address}", address, "{dpid}", sw.String()).Replace(target), true
+	return strings.NewReplacer("{address}", at, "{dpid}", sw.String()).Replace(target), target != ""
 }

@@ -3,6 +3,7 @@ package qos
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -200,7 +201,7 @@ func TestConfig(t *testing.T) {
 	}
 	for sw, want := range map[string]string{sw1: "tcp:[::1]:6640", sw2: "unix:/run/" + sw2 + ".sock"} {
 		d, _ := (&api.Location{Dpid: sw, Port: 1}).Flow(), 0
-		if got, ok := good.database(d.Switch, "::1"); !ok || got != want {
+		if got, ok := good.database(d.Switch, netip.IPv6Loopback()); !ok || got != want {
 			t.Errorf("database of %s: %q, want %q", sw, got, want)
 		}
 	}

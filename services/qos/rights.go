@@ -26,7 +26,7 @@ const verbQueues = "bring-queues"
 type rightsRequest struct {
 	Queues  json.RawMessage `json:"queues"`  // api.QosQueues
 	Name    string          `json:"name"`    // of the port
-	Address string          `json:"address"` // that the switch connects from
+	Address netip.Addr      `json:"address"` // that the switch connects from
 }
 
 // Rights returns the verbs by which root brings queues to ports for qos. cfg is
@@ -56,9 +56,6 @@ func Rights(cfg *Config, why string) map[string]rootpart.Verb {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := netip.ParseAddr(r.Address); err != nil {
-			r.Address = "unknown" // of a socket within the machine; nothing that makes another path
-		}
 		target, ok := cfg.database(sw, r.Address)
 		if !ok {
 			return nil, fmt.Errorf("the part of the controller that is root knows no database of switch %s: it takes qos.ovsdb and qos.ovsdb_switches from weft up itself; give them by --config, the plan or --set", m.Dpid)
@@ -75,7 +72,7 @@ func byRoot(target string) bool {
 }
 
 // askRoot asks root to bring the queues of a port.
-func askRoot(ctx context.Context, m *api.QosQueues, name, address string) error {
+func askRoot(ctx context.Context, m *api.QosQueues, name string, address netip.Addr) error {
 	text, err := protojson.Marshal(m)
 	if err != nil {
 		return err

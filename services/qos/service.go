@@ -8,7 +8,7 @@ package qos
 import (
 	"context"
 	"errors"
-	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -191,9 +191,9 @@ func (n network) bring(ctx context.Context, m *api.QosQueues) error {
 	if !info.GetConnected() {
 		return api.Errorf(codes.Unavailable, "switch %s is not connected", m.Dpid)
 	}
-	address, _, err := net.SplitHostPort(info.Address)
-	if err != nil {
-		address = info.Address
+	var address netip.Addr // none of a socket within the machine
+	if at, err := netip.ParseAddrPort(info.Address); err == nil {
+		address = at.Addr()
 	}
 	cfg := n.book.cfg.Load()
 	target, ok := cfg.database(sw, address)

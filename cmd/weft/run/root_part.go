@@ -27,6 +27,7 @@ import (
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/qos"
+	"github.com/weft-sdn/weft/services/scp"
 )
 
 // partDirectory is where the sockets of parts that stay root are.
@@ -37,10 +38,11 @@ const aliveVariable = "WEFT_ROOT_PART_ALIVE"
 
 // partConfig is what the part that stays root knows; nobody tells it more.
 type partConfig struct {
-	UID     int         `json:"uid"`     // whose processes it answers
-	Workers string      `json:"workers"` // directory of their supervisor
-	QoS     *qos.Config `json:"qos"`     // nil: it brings no queues
-	Why     string      `json:"why"`     // it brings none
+	UID        int         `json:"uid"`        // whose processes it answers
+	Workers    string      `json:"workers"`    // directory of their supervisor
+	QoS        *qos.Config `json:"qos"`        // nil: it brings no queues
+	Why        string      `json:"why"`        // it brings none
+	Namespaces []string    `json:"namespaces"` // in which it opens sockets
 }
 
 // rootPart is a part that runs.
@@ -106,13 +108,33 @@ func startPart(c partConfig, dir, key string) (*rootPart, error) {
 	return &rootPart{path + ".sock", w}, nil
 }
 
-// queues sets how the part brings queues. Where the settings have mistakes, the
-// controller says so itself.
-func (c *partConfig) queues(p *plan.Plan, set []string) {
+// read sets what the part does for the services of a plan. Where the settings have
+// mistakes, the controller says so itself.
+func (c *partConfig) read(p *plan.Plan, set []string) {
 	var err error
 	if c.QoS, err = queuesOf(p, set); err != nil {
 		c.Why = "the part of the controller that is root brings no queues: " + err.Error()
 	}
+	spec := scp.Spec()
+	for _, w := range workersOf(p, spec.Name) {
+		if cfg, err := config.Effective(p, w, &spec, overrides(set)...); err == nil {
+			c.Namespaces = append(c.Namespaces, cfg.(*scp.Config).Namespace)
+		}
+	}
+}
+
+// workersOf returns the workers of a plan with a service; without any, the empty
+// one, whose settings would count if it ran.
+func workersOf(p *plan.Plan, service string) (names []string) {
+	for _, w := range p.Workers {
+		if slices.Contains(w.Services, service) {
+			names = append(names, w.Name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	return names
 }
 
 // queuesOf returns the configuration by which the part brings queues: that of qos
@@ -120,16 +142,7 @@ func (c *partConfig) queues(p *plan.Plan, set []string) {
 func queuesOf(p *plan.Plan, set []string) (*qos.Config, error) {
 	spec := qos.Spec()
 	var found *qos.Config
-	workers := []string{""} // what would count if it ran
-	for _, w := range p.Workers {
-		if slices.Contains(w.Services, spec.Name) {
-			workers = append(workers, w.Name)
-		}
-	}
-	if len(workers) > 1 {
-		workers = workers[1:]
-	}
-	for _, w := range workers {
+	for _, w := range workersOf(p, spec.Name) {
 		c, err := config.Effective(p, w, &spec, overrides(set)...)
 		if err != nil {
 			return nil, err
@@ -214,7 +227,7 @@ func runPart(controller io.Reader, socket *os.File) error {
 		return err
 	}
 	maps.Copy(verbs, qos.Rights(c.QoS, c.Why))
-	maps.Copy(verbs, netspace.Rights())
+	maps.Copy(verbs, netspace.Rights(c.Namespaces))
 	go func() {
 		_, _ = io.Copy(io.Discard, io.MultiReader(d.Buffered(), controller))
 		if path := l.Addr().String(); strings.HasPrefix(path, partDirectory+"/") { // nobody else's, as long as the lock is ours

@@ -116,7 +116,7 @@ func (o *UpOptions) part(args []string) (c partConfig, err error) {
 		p = a.plan.WithConfig(a.given.Sections)
 	}
 	if err == nil {
-		c.queues(p, o.Set)
+		c.read(p, o.Set)
 	}
 	return c, err
 }

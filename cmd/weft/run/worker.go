@@ -109,10 +109,10 @@ plan is applied, services come and go while it runs. Without certificates
 }
 
 // part returns what the part that stays root knows, if root has started the
-// process by hand: it takes the settings of queues from --set only.
+// process by hand: it takes the settings of queues and of namespaces from --set only.
 func (o *workerOptions) part() (c partConfig) {
 	if os.Geteuid() == 0 {
-		c.queues(&plan.Plan{}, o.set)
+		c.read(&plan.Plan{}, o.set)
 	}
 	return c
 }

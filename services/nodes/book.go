@@ -33,6 +33,7 @@ type book struct {
 
 	mu     object.Guard // guards the following
 	nodes  map[flow.DPID]*node
+	held   held
 	hybrid map[flow.DPID]bool              // whether switches say that they are, of those that are connected
 	links  map[flow.Location]flow.Location // that are up, from and to hybrid nodes or not
 	ports  *object.Store[*tunnelPort]
@@ -47,6 +48,8 @@ type node struct {
 	report   *api.NodeReport // nobody writes to it
 	agent    string
 	heard    time.Time
+	known    bool // its switch has been here
+	octets   int  // of its report, as held counts them
 	state    string
 	wanted   *api.NodeWanted // as it was last computed; nil: not since the start; nobody writes to it
 	sessions map[uint32]*session
@@ -54,7 +57,7 @@ type node struct {
 
 func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
 	b := &book{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
-		nodes: map[flow.DPID]*node{}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
+		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
 		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}, damped: map[string]*damping{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
 		What: "tunnel port", Many: "tunnel ports", Most: func() int { return mostTunnels }, Raise: "",
@@ -128,6 +131,7 @@ func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Ti
 		if err := checkNode(r); err != nil {
 			return err.Error()
 		}
+		return b.held.full(agent, n, r, b.hybrid[sw] || n != nil && n.known)
 	}
 	return ""
 }
@@ -140,7 +144,9 @@ func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time
 		n = &node{dpid: sw, sessions: map[uint32]*session{}, report: &api.NodeReport{}}
 		b.nodes[sw] = n
 	}
-	n.agent, n.heard = agent, now
+	b.held.drop(n)
+	defer b.held.add(n)
+	n.agent, n.heard, n.known = agent, now, n.known || b.hybrid[sw]
 	changed := n.judge(b, now)
 	is := n.report
 	if !r.Unchanged {
@@ -206,8 +212,9 @@ func (b *book) look() {
 	now := b.now()
 	for sw, n := range b.nodes {
 		switch {
-		case now.Sub(n.heard) >= forgotten*b.cfg.Stale:
+		case now.Sub(n.heard) >= forgotten*b.cfg.Stale, !n.known && now.Sub(n.heard) >= forgottenUnknown*b.cfg.Stale:
 			delete(b.nodes, sw)
+			b.held.drop(n)
 			b.tellNode(&api.NodeChanged{Node: n.message(), Gone: true})
 		case n.judge(b, now):
 			b.tell(n)
@@ -251,7 +258,16 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 	} else {
 		delete(b.hybrid, sw)
 	}
-	if n := b.nodes[sw]; n != nil && n.judge(b, b.now()) {
+	n := b.nodes[sw]
+	if n == nil {
+		return
+	}
+	if b.hybrid[sw] && !n.known {
+		b.held.drop(n)
+		n.known = true
+		b.held.add(n)
+	}
+	if n.judge(b, b.now()) {
 		b.tell(n)
 	}
 }

@@ -98,6 +98,42 @@ func (e *elements) count(d protoreflect.MessageDescriptor, b []byte, depth int) 
 	return true
 }
 
+// sizeOf returns the approximate size of a decoded message, in octets. In
+// protobuf's encoding it may be a twentieth of that, and of its JSON.
+func sizeOf(m proto.Message) int { return decoded(m.ProtoReflect()) }
+
+func decoded(m protoreflect.Message) int {
+	octets := messageOctets + len(m.GetUnknown())
+	value := func(f protoreflect.FieldDescriptor, v protoreflect.Value) int {
+		switch f.Kind() {
+		case protoreflect.MessageKind, protoreflect.GroupKind:
+			return decoded(v.Message())
+		case protoreflect.StringKind:
+			return valueOctets + len(v.String())
+		case protoreflect.BytesKind:
+			return valueOctets + len(v.Bytes())
+		}
+		return valueOctets
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+				octets += value(f.MapKey(), k.Value()) + value(f.MapValue(), v)
+				return true
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				octets += value(f, v.List().Get(i))
+			}
+		default:
+			octets += value(f, v)
+		}
+		return true
+	})
+	return octets
+}
+
 // sized is a gRPC request to decode, with the context of its call.
 type sized struct {
 	ctx context.Context

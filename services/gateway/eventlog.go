@@ -83,7 +83,7 @@ func (l *eventLog) add(subject string, event proto.Message, key string, fact, go
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	e := &logged{number: l.last, at: l.now(), subject: subject, event: event, size: proto.Size(event)}
+	e := &logged{number: l.last, at: l.now(), subject: subject, event: event, size: sizeOf(event)}
 	l.size += e.size
 	l.trim()
 	l.ring[l.last%logMost] = e

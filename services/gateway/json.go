@@ -135,6 +135,9 @@ type failure struct {
 // httpError writes an error of a call as JSON, with the corresponding HTTP
 // status.
 func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errWritten) {
+		return
+	}
 	b := bodyOf(r.Context())
 	if b != nil && b.err != nil {
 		err = b.err

@@ -133,7 +133,7 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 		err = errEnded
 	}
 	if err == nil {
-		err = room(northbound.Hold(ctx, proto.Size(resp.(proto.Message))))
+		err = room(northbound.Hold(ctx, sizeOf(resp.(proto.Message))+proto.Size(resp.(proto.Message))))
 	}
 	if err != nil {
 		s := status.Convert(kinded(err))
@@ -192,6 +192,9 @@ func (c *calls) Invoke(ctx context.Context, method string, args, reply any, _ ..
 	resp, err := c.do(ctx, r, args)
 	if err != nil {
 		return err
+	}
+	if streamed(ctx, resp.(proto.Message)) {
+		return errWritten
 	}
 	share(reply.(proto.Message), resp.(proto.Message))
 	return nil

@@ -161,6 +161,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 			hold: func(octets int) error { return northbound.Hold(r.Context(), octets) },
 		}
 		ctx := context.WithValue(r.Context(), queryKey{}, r.URL.Query())
+		ctx = context.WithValue(ctx, answerKey{}, w)
 		r = r.WithContext(context.WithValue(ctx, bodyKey{}, b))
 		r.Body = b
 		next.ServeHTTP(w, r)

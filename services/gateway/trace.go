@@ -33,7 +33,7 @@ func held[Req, Resp any](ctx context.Context, call func(context.Context, *Req) (
 	if err != nil {
 		return nil, err
 	}
-	if err := room(northbound.Hold(ctx, proto.Size(any(resp).(proto.Message)))); err != nil {
+	if err := room(northbound.Hold(ctx, sizeOf(any(resp).(proto.Message)))); err != nil {
 		return nil, err
 	}
 	return resp, nil

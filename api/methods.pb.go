@@ -613,7 +613,7 @@ var (
 	// a switch has connected (its role is confirmed and its ports
 	// are known) or is gone.
 	SwitchChangedEvent = Subject[SwitchChanged]{Name: "southbound.SwitchChanged", Clients: true, Renews: "southbound.PortChanged"}
-	// the operator has said that what is known of a switch counts no more.
+	// what is known of a switch counts no more.
 	SwitchForgottenEvent = Subject[SwitchForgotten]{Name: "southbound.SwitchForgotten", Clients: true}
 	// a port was added, modified or removed.
 	PortChangedEvent = Subject[PortChanged]{Name: "southbound.PortChanged", Clients: true}

@@ -1365,7 +1365,7 @@ func (x *SwitchChanged) GetPorts() []*Port {
 	return nil
 }
 
-// SwitchForgotten: the operator has said that what is known of a switch counts no more.
+// SwitchForgotten: what is known of a switch counts no more.
 type SwitchForgotten struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The switch, by its datapath identifier: 16 hex digits.

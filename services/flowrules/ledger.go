@@ -23,6 +23,7 @@ type ledger struct {
 	address   string // of the session, and when it began, as the southbound reports it
 	began     string
 	connected bool
+	forgotten bool      // the switch is remembered by nobody else
 	since     time.Time // of the connection, or of its loss
 	viewed    bool      // the entries have been read in this session, or are presumed unknown
 	unknown   bool      // the switch does not report its entries
@@ -128,6 +129,12 @@ func (l *ledger) disconnect(now time.Time) {
 		l.rules[k] = r
 		r.become(requested, reasonAway, now)
 	}
+}
+
+// idle reports whether the switch is forgotten, or has never been here, and nothing
+// is desired there.
+func (l *ledger) idle() bool {
+	return !l.connected && (l.forgotten || l.session == 0) && len(l.rules)+len(l.hidden)+len(l.removals)+len(l.forget)+len(l.deliver) == 0
 }
 
 // drop voids a removal.

@@ -86,7 +86,10 @@ func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) err
 	}
 	for _, sw := range order {
 		for part := range slices.Chunk(shares[sw], portion) {
-			if err := f(r.worker(sw), part); err != nil {
+			w := r.claim(sw)
+			err := f(w, part)
+			r.release(w)
+			if err != nil {
 				return err
 			}
 		}

@@ -33,11 +33,13 @@ type Rules struct {
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // number of the operator's entries, when last counted
 
-	mu       sync.Mutex // guards workers and unborn
+	mu       sync.Mutex // guards workers; may be held when a worker's mu is taken, not the other way round
 	workers  map[flow.DPID]*worker
-	unborn   []*worker // made, but not running yet
-	bell     chan struct{}
 	snapshot totalsAt
+
+	birth  sync.Mutex // guards unborn
+	unborn []*worker  // whose goroutines are to start
+	bell   chan struct{}
 }
 
 // NewRules returns an empty set of desired entries. The generation distinguishes
@@ -143,10 +145,10 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 	wg.Go(func() { r.watch(ctx) })
 	wg.Go(func() { r.carryOut(ctx) })
 	for {
-		r.mu.Lock()
+		r.birth.Lock()
 		born := r.unborn
 		r.unborn = nil
-		r.mu.Unlock()
+		r.birth.Unlock()
 		for _, w := range born {
 			wg.Go(func() { w.run(ctx, r) })
 		}
@@ -158,18 +160,55 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 	}
 }
 
-// worker returns the worker of a switch.
+// start has Serve start the goroutine of a worker.
+func (r *Rules) start(w *worker) {
+	r.birth.Lock()
+	defer r.birth.Unlock()
+	r.unborn = append(r.unborn, w)
+	object.Notify(r.bell)
+}
+
+// worker returns the worker of a switch. Who changes more than what it has already
+// claims it.
 func (r *Rules) worker(sw flow.DPID) *worker {
+	w := r.claim(sw)
+	r.release(w)
+	return w
+}
+
+// claim is worker, except that the worker stays that of its switch until release.
+func (r *Rules) claim(sw flow.DPID) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workers[sw]
 	if w == nil {
-		w = newWorker(newLedger(sw, r.cfg, r.count))
+		w = newWorker(newLedger(sw, r.cfg, r.count), r.start)
 		r.workers[sw] = w
-		r.unborn = append(r.unborn, w)
-		object.Notify(r.bell)
+		w.ring()
 	}
+	w.users++
 	return w
+}
+
+func (r *Rules) release(w *worker) {
+	r.mu.Lock()
+	w.users--
+	r.mu.Unlock()
+	r.part(w)
+}
+
+// part drops a worker whose goroutine has ended, if its switch is forgotten, or has
+// never been here, and nothing is desired there.
+func (r *Rules) part(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.life.Lock()
+	defer w.life.Unlock()
+	if l := w.ledger; r.workers[l.sw] == w && w.users == 0 && !w.running && l.idle() {
+		delete(r.workers, l.sw)
+	}
 }
 
 // known returns the worker of a switch, nil if there is none.
@@ -220,10 +259,12 @@ func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 		r.log.Error("switch event left out", "error", err)
 		return
 	}
-	w := r.worker(sw)
+	w := r.claim(sw)
+	defer r.release(w)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.ledger
+	l.forgotten = false
 	if !s.GetConnected() {
 		l.disconnect(now)
 	} else if !l.connect(s, now) {
@@ -233,6 +274,21 @@ func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 	}
 	w.turn()
 	w.ring()
+}
+
+// SwitchForgotten handles the event: a switch that is away is looked after no more,
+// unless the operator wants entries there.
+func (r *Rules) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
+	sw, err := flow.ParseDPID(e.GetDpid())
+	if err != nil {
+		return
+	}
+	if w := r.known(sw); w != nil {
+		w.mu.Lock()
+		w.ledger.forgotten = !w.ledger.connected
+		w.mu.Unlock()
+		w.ring()
+	}
 }
 
 // FlowRemoved handles the event.

@@ -21,7 +21,7 @@ func Spec() weft.Spec {
 		Doc:        "keeps the desired flow entries and sees that switches have them",
 		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding, api.Observe, api.DirectPackets),
 		Calls:      weft.Methods(api.ReadFlows, api.ReadGroups, api.ReadMeters, api.Apply),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.FlowRemovedEvent),
 		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
 		Buckets:    []string{"flows", "batches"},
 		Class:      weft.Latency,
@@ -52,6 +52,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	gauges(env.Metric, r)
 
 	weft.On(env, api.SwitchChangedEvent, r.SwitchChanged)
+	weft.On(env, api.SwitchForgottenEvent, r.SwitchForgotten)
 	weft.On(env, api.FlowRemovedEvent, r.FlowRemoved)
 	weft.Handle(env, api.AddFlows, r.AddFlows)
 	weft.Handle(env, api.DeleteFlows, r.DeleteFlows)

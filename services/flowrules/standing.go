@@ -28,7 +28,8 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
 	defer cancel()
-	w := r.worker(sw)
+	w := r.claim(sw)
+	defer r.release(w)
 	if err := w.arrived(ctx, r.cfg.ConnectGrace); err != nil { // returns holding mu
 		return nil, err
 	}

@@ -23,9 +23,16 @@ type Network interface {
 	Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
 }
 
-// worker looks after one switch: one goroutine, one step at a time, so that calls
-// for the same switch never overlap and those for others do not wait.
+// worker looks after one switch: one goroutine while there is work or something is
+// due, one step at a time, so that calls for the same switch never overlap and those
+// for others do not wait.
 type worker struct {
+	start func(*worker) // starts its goroutine
+	users int           // who may change it, besides its goroutine; guarded by Rules.mu
+
+	life    sync.Mutex // guards running, and bell against the end of the goroutine
+	running bool
+
 	mu      sync.Mutex // guards ledger and changed
 	ledger  *ledger
 	changed chan struct{} // closed and renewed when the switch connects, leaves or is read
@@ -35,12 +42,34 @@ type worker struct {
 	bell    chan struct{} // holds one: there is work
 }
 
-func newWorker(l *ledger) *worker {
-	return &worker{ledger: l, changed: make(chan struct{}), bell: make(chan struct{}, 1)}
+func newWorker(l *ledger, start func(*worker)) *worker {
+	return &worker{start: start, ledger: l, changed: make(chan struct{}), bell: make(chan struct{}, 1)}
 }
 
 // ring notifies the worker that there may be work.
-func (w *worker) ring() { object.Notify(w.bell) }
+func (w *worker) ring() {
+	w.life.Lock()
+	defer w.life.Unlock()
+	object.Notify(w.bell)
+	if !w.running {
+		w.running = true
+		w.start(w)
+	}
+}
+
+// rest ends the goroutine of a worker with nothing to do, unless it was rung
+// meanwhile.
+func (w *worker) rest() bool {
+	w.life.Lock()
+	defer w.life.Unlock()
+	select {
+	case <-w.bell:
+		return false
+	default:
+		w.running = false
+		return true
+	}
+}
 
 // turn notifies those who wait for the switch. The caller holds mu.
 func (w *worker) turn() {
@@ -48,9 +77,9 @@ func (w *worker) turn() {
 	w.changed = make(chan struct{})
 }
 
-// run works until ctx ends.
+// run works until there is nothing to do and nothing due, or ctx ends.
 func (w *worker) run(ctx context.Context, r *Rules) {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		w.mu.Lock()
@@ -60,15 +89,18 @@ func (w *worker) run(ctx context.Context, r *Rules) {
 			w.perform(ctx, r, s)
 			continue
 		}
-		var alarm <-chan time.Time
-		if !s.until.IsZero() {
-			timer.Reset(time.Until(s.until))
-			alarm = timer.C
+		if s.until.IsZero() {
+			if w.rest() {
+				r.part(w)
+				return
+			}
+			continue
 		}
+		timer.Reset(time.Until(s.until))
 		select {
 		case <-ctx.Done():
 		case <-w.bell:
-		case <-alarm:
+		case <-timer.C:
 		}
 	}
 }

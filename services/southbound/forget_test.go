@@ -1,12 +1,15 @@
 package southbound
 
 import (
+	"log/slog"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -35,4 +38,34 @@ func TestForgetSwitch(t *testing.T) {
 			t.Errorf("a switch of no number: %v", err)
 		}
 	})
+}
+
+// Whoever makes up datapath ids has a bounded number of switches remembered: those
+// that left first are forgotten, by all, and those that are connected stay.
+func TestAwaySwitchesAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newHub(*defaults(), &mastership.Fence{}, slog.New(slog.DiscardHandler))
+	var told []string
+	h.forgotten = func(e *api.SwitchForgotten) { told = append(told, e.Dpid) }
+	const more = 7
+	for i := range awayMost + more {
+		sw := flow.DPID(i + 1)
+		h.record(sw)
+		h.left(sw)
+	}
+	if len(h.records) != awayMost || h.away.Len() != awayMost || len(told) != more || told[0] != flow.DPID(1).String() {
+		t.Errorf("%d records, %d away, %v forgotten", len(h.records), h.away.Len(), told)
+	}
+	h.joined(more + 1)
+	if resp := h.forget(more + 2); !resp.Known {
+		t.Error("it is not known")
+	}
+	for i := range 2 * awayMost {
+		sw := flow.DPID(1<<32 + i)
+		h.record(sw)
+		h.left(sw)
+	}
+	if len(h.records) != awayMost+1 || h.records[more+1] == nil {
+		t.Errorf("%d records; that of a connected switch: %v", len(h.records), h.records[more+1])
+	}
 }

@@ -1,6 +1,7 @@
 package southbound
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"net"
@@ -33,10 +34,12 @@ type hub struct {
 	onSurpassed func(generation uint64) bool
 
 	beatChanged func(*api.BeatChanged)
+	forgotten   func(*api.SwitchForgotten)
 
 	mu       sync.Mutex            // guards all below, members, and changes of up
 	claimed  map[flow.DPID]*member // sessions whose handshake is over
 	records  map[flow.DPID]*record
+	away     list.List // of flow.DPID: records of switches that are away, in the order in which they left
 	members  map[*session.Session]*member
 	standing map[*session.Session]bool // sessions that stand by
 	master   bool                      // this process is master of its switches
@@ -59,10 +62,12 @@ type member struct {
 type record struct {
 	last       *api.Switch // the switch when its session ended
 	duplicates uint64
+	away       *list.Element // in hub.away; nil while it is connected, or has never been
 }
 
-// recordsMax bounds the number of remembered switches.
-const recordsMax = 100_000
+// awayMost bounds how many switches that are away are remembered: whoever reaches the
+// port can make them up.
+const awayMost = 10_000
 
 // newHub returns a hub whose sessions stand by until promote.
 func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
@@ -72,6 +77,7 @@ func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 	h.configure(&cfg)
 	h.mine.Store(&mine)
 	h.onSurpassed = func(uint64) bool { return false }
+	h.forgotten = func(*api.SwitchForgotten) {}
 	return h
 }
 
@@ -192,18 +198,50 @@ func (h *hub) record(sw flow.DPID) *record {
 	r := h.records[sw]
 	if r == nil {
 		r = &record{}
-		if len(h.records) < recordsMax {
-			h.records[sw] = r
-		}
+		h.records[sw] = r
 	}
 	return r
+}
+
+// drop drops the record of a switch. The caller holds the lock.
+func (h *hub) drop(sw flow.DPID) {
+	if r := h.records[sw]; r != nil && r.away != nil {
+		h.away.Remove(r.away)
+	}
+	delete(h.records, sw)
+}
+
+// joined has a record for a switch that is connected. The caller holds the lock.
+func (h *hub) joined(sw flow.DPID) {
+	if r := h.record(sw); r.away != nil {
+		h.away.Remove(r.away)
+		r.away = nil
+	}
+}
+
+// left bounds how many switches are remembered that are away, of which one more is.
+func (h *hub) left(sw flow.DPID) {
+	h.mu.Lock()
+	var oldest []flow.DPID
+	if r := h.records[sw]; r != nil && r.away == nil && h.Session(sw) == nil { // neither forgotten nor back
+		r.away = h.away.PushBack(sw)
+	}
+	for h.away.Len() > awayMost {
+		first := h.away.Front().Value.(flow.DPID)
+		oldest = append(oldest, first)
+		h.drop(first)
+	}
+	h.mu.Unlock()
+	for _, sw := range oldest {
+		h.forgotten(&api.SwitchForgotten{Dpid: sw.String()})
+	}
 }
 
 // Join makes a switch known to the system.
 func (h *hub) Join(s *session.Session) {
 	h.mu.Lock()
 	delete(h.standing, s)
-	h.record(s.DPID)
+	h.joined(s.DPID)
 	h.Up.Put(s.DPID, s)
 	h.mu.Unlock()
 	h.Log.Info("switch up", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "ports", len(s.PortList()))
@@ -232,6 +270,7 @@ func (h *hub) Leave(s *session.Session, cause error) {
 	s.Settle()
 	h.Log.Info("switch down", "dpid", s.DPID, "reason", last.Reason)
 	h.SwitchChanged(&api.SwitchChanged{Switch: last})
+	h.left(s.DPID)
 }
 
 // keepAlive sends an echo to silent switches and ends the sessions of switches

@@ -84,7 +84,9 @@ func (h *hub) unlessTaken(s *session.Session, take func(*member)) error {
 func (h *hub) duplicate(s *session.Session) {
 	if s.Refuse(session.RefusedDuplicate) {
 		h.mu.Lock()
-		h.record(s.DPID).duplicates++
+		if r := h.records[s.DPID]; r != nil {
+			r.duplicates++
+		}
 		h.mu.Unlock()
 	}
 }

@@ -45,7 +45,7 @@ func (h *hub) forget(sw flow.DPID) *api.ForgetSwitchResponse {
 	if resp.Connected && resp.Known {
 		h.records[sw].duplicates = 0
 	} else {
-		delete(h.records, sw)
+		h.drop(sw)
 	}
 	return resp
 }

@@ -107,14 +107,14 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	weft.Handle(env, api.ModifyPort, h.modifyPort)
 	weft.Handle(env, api.SendExperimenter, h.sendExperimenter)
 	weft.Handle(env, api.ListLimits, h.listLimits)
-	forgotten := publisher(env, h, api.SwitchForgottenEvent)
+	h.forgotten = publisher(env, h, api.SwitchForgottenEvent)
 	weft.Handle(env, api.ForgetSwitch, func(_ context.Context, req *api.ForgetSwitchRequest) (*api.ForgetSwitchResponse, error) {
 		sw, err := flow.ParseDPID(req.GetDpid())
 		if err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		resp := h.forget(sw)
-		forgotten(&api.SwitchForgotten{Dpid: sw.String()})
+		h.forgotten(&api.SwitchForgotten{Dpid: sw.String()})
 		return resp, nil
 	})
 

@@ -51,6 +51,7 @@ type target struct {
 	session   uint64 // grows with each connection
 	began     string // when and from where that was, as the southbound reports it
 	polling   bool
+	metrics   bool // it has some of its own
 	due       time.Time
 	flowsDue  time.Time
 	pace      pace
@@ -70,7 +71,8 @@ func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64())
 }
 
-// SwitchForgotten handles the event: it drops the counters of the switch.
+// SwitchForgotten handles the event: it drops the switch, except that one with
+// metrics of its own keeps these, at 0.
 func (p *Poller) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
 	sw, err := flow.ParseDPID(e.GetDpid())
 	if err != nil {
@@ -79,7 +81,9 @@ func (p *Poller) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.switches[sw]; t != nil && !t.connected {
-		t.sample = sample{}
+		if t.sample = (sample{}); !t.metrics {
+			delete(p.switches, sw)
+		}
 	}
 }
 
@@ -104,7 +108,7 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 		t = &target{sw: sw, at: -1}
 		p.switches[sw] = t
 		if p.metrics.admit() {
-			fresh = t
+			t.metrics, fresh = true, t
 		}
 	}
 	began := s.GetSince() + " " + s.GetAddress()

@@ -213,7 +213,7 @@ func TestRates(t *testing.T) {
 
 func TestAwayIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, net := start(t, defaults(), 1)
+		p, net := start(t, defaults(), 2)
 		connect(p, net, 1, true)
 		time.Sleep(12 * time.Second)
 		connect(p, net, 1, false)
@@ -229,6 +229,13 @@ func TestAwayIsNotRead(t *testing.T) {
 		p.SwitchForgotten(t.Context(), &api.SwitchForgotten{Dpid: "1"})
 		if resp, err := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{}); err != nil || len(resp.Ports) != 0 {
 			t.Errorf("%v, %v: want no counters of a forgotten switch", resp, err)
+		}
+		p.metrics.room = 0
+		connect(p, net, 2, true)
+		connect(p, net, 2, false)
+		p.SwitchForgotten(t.Context(), &api.SwitchForgotten{Dpid: "2"})
+		if p.switches[2] != nil || p.switches[1] == nil {
+			t.Error("a forgotten switch is kept, or one with metrics is not")
 		}
 		connect(p, net, 1, true)
 		time.Sleep(time.Second)

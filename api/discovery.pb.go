@@ -701,7 +701,8 @@ type PortRole struct {
 	// Probes refused at this port: forged, too old, replayed or foreign.
 	Refused uint64 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Why it takes no traffic: down, settling, neighbour (its old link is waited for), waiting (a
-	// new link is judged), held (a new link is held) or blocked. An edge has relay if probes of
+	// new link is judged), held (a new link is held), blocked, or refuses (the switch refuses
+	// packets for it). An edge has relay if probes of
 	// another port arrive there that may be relayed by hosts, an access port joined if the
 	// customer or a circuit joins it with another. Else empty. In lists only.
 	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`

@@ -39,7 +39,10 @@ type WantedFlow struct {
 	// or absent. Empty elsewhere, and in batches that are no dry run.
 	Effect string `protobuf:"bytes,6,opt,name=effect,proto3" json:"effect,omitempty"`
 	// The entry whose place it takes, if the effect is replaced.
-	Replaces      *FlowEntry `protobuf:"bytes,7,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Replaces *FlowEntry `protobuf:"bytes,7,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// Whether the switch itself has said no, or has no room, or confirms it and does not have
+	// it; not if it is late or away.
+	Refused       bool `protobuf:"varint,8,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -121,6 +124,13 @@ func (x *WantedFlow) GetReplaces() *FlowEntry {
 		return x.Replaces
 	}
 	return nil
+}
+
+func (x *WantedFlow) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
 }
 
 // What AddFlows is asked: entries of the operator's. InvalidArgument if one is wrong;
@@ -292,8 +302,9 @@ type FlowBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// open (nothing is desired yet), storing, installing, undoing, done or undone; tried, if
-	// it was a dry run.
+	// open (nothing is desired yet), checking, storing, installing, undoing, done or undone;
+	// waiting if a switch is away or has not answered for long: when it answers, the batch
+	// is done, or undone; tried, if it was a dry run.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Entries that have come.
 	Entries uint32 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
@@ -303,7 +314,7 @@ type FlowBatch struct {
 	Confirmed uint32 `protobuf:"varint,5,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
 	// Of these, those that the switches have refused.
 	Failed uint32 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
-	// Why it is undone.
+	// Why it is undone, or which switches it waits for.
 	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1410,7 +1421,7 @@ var File_flowrules_proto protoreflect.FileDescriptor
 
 const file_flowrules_proto_rawDesc = "" +
 	"\n" +
-	"\x0fflowrules.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xd6\x01\n" +
+	"\x0fflowrules.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xf0\x01\n" +
 	"\n" +
 	"WantedFlow\x12&\n" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x14\n" +
@@ -1419,7 +1430,8 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
 	"\x05meter\x18\x05 \x01(\rR\x05meter\x12\x16\n" +
 	"\x06effect\x18\x06 \x01(\tR\x06effect\x12.\n" +
-	"\breplaces\x18\a \x01(\v2\x12.weft.v1.FlowEntryR\breplaces\"\xc1\x01\n" +
+	"\breplaces\x18\a \x01(\v2\x12.weft.v1.FlowEntryR\breplaces\x12\x18\n" +
+	"\arefused\x18\b \x01(\bR\arefused\"\xc1\x01\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
 	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x12\n" +

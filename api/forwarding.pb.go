@@ -249,7 +249,10 @@ type Flooding struct {
 	// The topology that is being programmed; equal to committed when settled.
 	Wanted uint64 `protobuf:"varint,2,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	// The ports of links that carry the committed tree.
-	Ports         []*Location `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*Location `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
+	// The switches, by datapath identifier, that refuse the tree's entries, and why: the
+	// committed tree is in force on the others. They are asked again, ever more rarely.
+	Refused       map[string]string `protobuf:"bytes,4,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,6 +304,13 @@ func (x *Flooding) GetWanted() uint64 {
 func (x *Flooding) GetPorts() []*Location {
 	if x != nil {
 		return x.Ports
+	}
+	return nil
+}
+
+func (x *Flooding) GetRefused() map[string]string {
+	if x != nil {
+		return x.Refused
 	}
 	return nil
 }
@@ -696,11 +706,15 @@ const file_forwarding_proto_rawDesc = "" +
 	"\x11ListRoutesRequest\"<\n" +
 	"\x12ListRoutesResponse\x12&\n" +
 	"\x06routes\x18\x01 \x03(\v2\x0e.weft.v1.RouteR\x06routes\"\x14\n" +
-	"\x12GetFloodingRequest\"i\n" +
+	"\x12GetFloodingRequest\"\xdf\x01\n" +
 	"\bFlooding\x12\x1c\n" +
 	"\tcommitted\x18\x01 \x01(\x04R\tcommitted\x12\x16\n" +
 	"\x06wanted\x18\x02 \x01(\x04R\x06wanted\x12'\n" +
-	"\x05ports\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x05ports\"\x91\x01\n" +
+	"\x05ports\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x05ports\x128\n" +
+	"\arefused\x18\x04 \x03(\v2\x1e.weft.v1.Flooding.RefusedEntryR\arefused\x1a:\n" +
+	"\fRefusedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x01\n" +
 	"\fRouteChanged\x12$\n" +
 	"\x05route\x18\x01 \x01(\v2\x0e.weft.v1.RouteR\x05route\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x16\n" +
@@ -751,7 +765,7 @@ func file_forwarding_proto_rawDescGZIP() []byte {
 	return file_forwarding_proto_rawDescData
 }
 
-var file_forwarding_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_forwarding_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_forwarding_proto_goTypes = []any{
 	(*Route)(nil),              // 0: weft.v1.Route
 	(*ListRoutesRequest)(nil),  // 1: weft.v1.ListRoutesRequest
@@ -763,28 +777,30 @@ var file_forwarding_proto_goTypes = []any{
 	(*RouteRecord)(nil),        // 7: weft.v1.RouteRecord
 	(*RouteHop)(nil),           // 8: weft.v1.RouteHop
 	(*RouteDetour)(nil),        // 9: weft.v1.RouteDetour
-	(*Hop)(nil),                // 10: weft.v1.Hop
-	(*Location)(nil),           // 11: weft.v1.Location
+	nil,                        // 10: weft.v1.Flooding.RefusedEntry
+	(*Hop)(nil),                // 11: weft.v1.Hop
+	(*Location)(nil),           // 12: weft.v1.Location
 }
 var file_forwarding_proto_depIdxs = []int32{
-	10, // 0: weft.v1.Route.hops:type_name -> weft.v1.Hop
+	11, // 0: weft.v1.Route.hops:type_name -> weft.v1.Hop
 	0,  // 1: weft.v1.ListRoutesResponse.routes:type_name -> weft.v1.Route
-	11, // 2: weft.v1.Flooding.ports:type_name -> weft.v1.Location
-	0,  // 3: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
-	7,  // 4: weft.v1.RoutesShared.routes:type_name -> weft.v1.RouteRecord
-	4,  // 5: weft.v1.RoutesShared.flooding:type_name -> weft.v1.Flooding
-	8,  // 6: weft.v1.RouteRecord.hops:type_name -> weft.v1.RouteHop
-	9,  // 7: weft.v1.RouteRecord.detours:type_name -> weft.v1.RouteDetour
-	8,  // 8: weft.v1.RouteDetour.hops:type_name -> weft.v1.RouteHop
-	1,  // 9: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
-	3,  // 10: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
-	2,  // 11: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
-	4,  // 12: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	12, // 2: weft.v1.Flooding.ports:type_name -> weft.v1.Location
+	10, // 3: weft.v1.Flooding.refused:type_name -> weft.v1.Flooding.RefusedEntry
+	0,  // 4: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
+	7,  // 5: weft.v1.RoutesShared.routes:type_name -> weft.v1.RouteRecord
+	4,  // 6: weft.v1.RoutesShared.flooding:type_name -> weft.v1.Flooding
+	8,  // 7: weft.v1.RouteRecord.hops:type_name -> weft.v1.RouteHop
+	9,  // 8: weft.v1.RouteRecord.detours:type_name -> weft.v1.RouteDetour
+	8,  // 9: weft.v1.RouteDetour.hops:type_name -> weft.v1.RouteHop
+	1,  // 10: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
+	3,  // 11: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
+	2,  // 12: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
+	4,  // 13: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
+	12, // [12:14] is the sub-list for method output_type
+	10, // [10:12] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_forwarding_proto_init() }
@@ -801,7 +817,7 @@ func file_forwarding_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_forwarding_proto_rawDesc), len(file_forwarding_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

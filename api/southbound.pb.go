@@ -44,7 +44,8 @@ type Switch struct {
 	Serial string `protobuf:"bytes,9,opt,name=serial,proto3" json:"serial,omitempty"`
 	// As the switch says: what whoever runs it has called it.
 	Description string `protobuf:"bytes,10,opt,name=description,proto3" json:"description,omitempty"`
-	// How many tables it has.
+	// How many tables it has from table 0 on without a gap: as its table statistics say, or
+	// as its features reply says if it gives none.
 	Tables uint32 `protobuf:"varint,11,opt,name=tables,proto3" json:"tables,omitempty"`
 	// How many packets it can buffer.
 	Buffers uint32 `protobuf:"varint,12,opt,name=buffers,proto3" json:"buffers,omitempty"`
@@ -69,7 +70,9 @@ type Switch struct {
 	// Round trip of the last echo, microseconds.
 	EchoUs uint64 `protobuf:"varint,22,opt,name=echo_us,json=echoUs,proto3" json:"echo_us,omitempty"`
 	// Address of the controller to which it connected.
-	Local         string `protobuf:"bytes,23,opt,name=local,proto3" json:"local,omitempty"`
+	Local string `protobuf:"bytes,23,opt,name=local,proto3" json:"local,omitempty"`
+	// The numbers of its tables if they have gaps, in order; empty if not.
+	TableIds      []uint32 `protobuf:"varint,24,rep,packed,name=table_ids,json=tableIds,proto3" json:"table_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,6 +268,104 @@ func (x *Switch) GetLocal() string {
 	return ""
 }
 
+func (x *Switch) GetTableIds() []uint32 {
+	if x != nil {
+		return x.TableIds
+	}
+	return nil
+}
+
+// FailedSwitch is a peer whose connections end before it is a switch of the controller's.
+type FailedSwitch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its address, without the port.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// What it calls itself, 16 hex digits; empty if it has not come so far.
+	Dpid string `protobuf:"bytes,2,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Why its last connection ended: what was missing, or who refused what.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What would mend that.
+	Remedy string `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// How many of its connections have failed since the last that did not.
+	Times uint64 `protobuf:"varint,5,opt,name=times,proto3" json:"times,omitempty"`
+	// RFC 3339: when the last one failed.
+	At            string `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedSwitch) Reset() {
+	*x = FailedSwitch{}
+	mi := &file_southbound_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedSwitch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedSwitch) ProtoMessage() {}
+
+func (x *FailedSwitch) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedSwitch.ProtoReflect.Descriptor instead.
+func (*FailedSwitch) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FailedSwitch) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *FailedSwitch) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *FailedSwitch) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *FailedSwitch) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *FailedSwitch) GetTimes() uint64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *FailedSwitch) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
 // A port of a switch.
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -290,7 +391,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_southbound_proto_msgTypes[1]
+	mi := &file_southbound_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +403,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[1]
+	mi := &file_southbound_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +416,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{1}
+	return file_southbound_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Port) GetDpid() string {
@@ -383,7 +484,7 @@ type ListSwitchesRequest struct {
 
 func (x *ListSwitchesRequest) Reset() {
 	*x = ListSwitchesRequest{}
-	mi := &file_southbound_proto_msgTypes[2]
+	mi := &file_southbound_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +496,7 @@ func (x *ListSwitchesRequest) String() string {
 func (*ListSwitchesRequest) ProtoMessage() {}
 
 func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[2]
+	mi := &file_southbound_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +509,7 @@ func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{2}
+	return file_southbound_proto_rawDescGZIP(), []int{3}
 }
 
 // The answer of ListSwitches.
@@ -417,14 +518,16 @@ type ListSwitchesResponse struct {
 	// By datapath identifier.
 	Switches []*Switch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	// The partitions whose switches are missing, and why: they cannot be reached now.
-	Incomplete    []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
+	Incomplete []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// Those that try to connect and fail, by address: the last hour's, at most 64.
+	Failed        []*FailedSwitch `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListSwitchesResponse) Reset() {
 	*x = ListSwitchesResponse{}
-	mi := &file_southbound_proto_msgTypes[3]
+	mi := &file_southbound_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +539,7 @@ func (x *ListSwitchesResponse) String() string {
 func (*ListSwitchesResponse) ProtoMessage() {}
 
 func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[3]
+	mi := &file_southbound_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +552,7 @@ func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{3}
+	return file_southbound_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
@@ -466,6 +569,13 @@ func (x *ListSwitchesResponse) GetIncomplete() []string {
 	return nil
 }
 
+func (x *ListSwitchesResponse) GetFailed() []*FailedSwitch {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
 // What ListPorts is asked.
 type ListPortsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -477,7 +587,7 @@ type ListPortsRequest struct {
 
 func (x *ListPortsRequest) Reset() {
 	*x = ListPortsRequest{}
-	mi := &file_southbound_proto_msgTypes[4]
+	mi := &file_southbound_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +599,7 @@ func (x *ListPortsRequest) String() string {
 func (*ListPortsRequest) ProtoMessage() {}
 
 func (x *ListPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[4]
+	mi := &file_southbound_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +612,7 @@ func (x *ListPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListPortsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{4}
+	return file_southbound_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListPortsRequest) GetDpid() string {
@@ -525,7 +635,7 @@ type ListPortsResponse struct {
 
 func (x *ListPortsResponse) Reset() {
 	*x = ListPortsResponse{}
-	mi := &file_southbound_proto_msgTypes[5]
+	mi := &file_southbound_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +647,7 @@ func (x *ListPortsResponse) String() string {
 func (*ListPortsResponse) ProtoMessage() {}
 
 func (x *ListPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[5]
+	mi := &file_southbound_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +660,7 @@ func (x *ListPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListPortsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{5}
+	return file_southbound_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListPortsResponse) GetPorts() []*Port {
@@ -582,7 +692,7 @@ type ReadFlowsRequest struct {
 
 func (x *ReadFlowsRequest) Reset() {
 	*x = ReadFlowsRequest{}
-	mi := &file_southbound_proto_msgTypes[6]
+	mi := &file_southbound_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +704,7 @@ func (x *ReadFlowsRequest) String() string {
 func (*ReadFlowsRequest) ProtoMessage() {}
 
 func (x *ReadFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[6]
+	mi := &file_southbound_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +717,7 @@ func (x *ReadFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ReadFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{6}
+	return file_southbound_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReadFlowsRequest) GetDpid() string {
@@ -635,7 +745,7 @@ type ReadFlowsResponse struct {
 
 func (x *ReadFlowsResponse) Reset() {
 	*x = ReadFlowsResponse{}
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +757,7 @@ func (x *ReadFlowsResponse) String() string {
 func (*ReadFlowsResponse) ProtoMessage() {}
 
 func (x *ReadFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[7]
+	mi := &file_southbound_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +770,7 @@ func (x *ReadFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ReadFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{7}
+	return file_southbound_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReadFlowsResponse) GetFlows() []*FlowEntry {
@@ -683,7 +793,7 @@ type ReadGroupsRequest struct {
 
 func (x *ReadGroupsRequest) Reset() {
 	*x = ReadGroupsRequest{}
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +805,7 @@ func (x *ReadGroupsRequest) String() string {
 func (*ReadGroupsRequest) ProtoMessage() {}
 
 func (x *ReadGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[8]
+	mi := &file_southbound_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +818,7 @@ func (x *ReadGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ReadGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{8}
+	return file_southbound_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadGroupsRequest) GetDpid() string {
@@ -729,7 +839,7 @@ type ReadGroupsResponse struct {
 
 func (x *ReadGroupsResponse) Reset() {
 	*x = ReadGroupsResponse{}
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +851,7 @@ func (x *ReadGroupsResponse) String() string {
 func (*ReadGroupsResponse) ProtoMessage() {}
 
 func (x *ReadGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[9]
+	mi := &file_southbound_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +864,7 @@ func (x *ReadGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ReadGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{9}
+	return file_southbound_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadGroupsResponse) GetGroups() []*Group {
@@ -777,7 +887,7 @@ type ReadMetersRequest struct {
 
 func (x *ReadMetersRequest) Reset() {
 	*x = ReadMetersRequest{}
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +899,7 @@ func (x *ReadMetersRequest) String() string {
 func (*ReadMetersRequest) ProtoMessage() {}
 
 func (x *ReadMetersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +912,7 @@ func (x *ReadMetersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMetersRequest.ProtoReflect.Descriptor instead.
 func (*ReadMetersRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{10}
+	return file_southbound_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadMetersRequest) GetDpid() string {
@@ -823,7 +933,7 @@ type ReadMetersResponse struct {
 
 func (x *ReadMetersResponse) Reset() {
 	*x = ReadMetersResponse{}
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +945,7 @@ func (x *ReadMetersResponse) String() string {
 func (*ReadMetersResponse) ProtoMessage() {}
 
 func (x *ReadMetersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +958,7 @@ func (x *ReadMetersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMetersResponse.ProtoReflect.Descriptor instead.
 func (*ReadMetersResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{11}
+	return file_southbound_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadMetersResponse) GetMeters() []*Meter {
@@ -871,7 +981,7 @@ type ReadPortStatsRequest struct {
 
 func (x *ReadPortStatsRequest) Reset() {
 	*x = ReadPortStatsRequest{}
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +993,7 @@ func (x *ReadPortStatsRequest) String() string {
 func (*ReadPortStatsRequest) ProtoMessage() {}
 
 func (x *ReadPortStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +1006,7 @@ func (x *ReadPortStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadPortStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReadPortStatsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{12}
+	return file_southbound_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReadPortStatsRequest) GetDpid() string {
@@ -945,7 +1055,7 @@ type PortStats struct {
 
 func (x *PortStats) Reset() {
 	*x = PortStats{}
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1067,7 @@ func (x *PortStats) String() string {
 func (*PortStats) ProtoMessage() {}
 
 func (x *PortStats) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1080,7 @@ func (x *PortStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortStats.ProtoReflect.Descriptor instead.
 func (*PortStats) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{13}
+	return file_southbound_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PortStats) GetDpid() string {
@@ -1089,7 +1199,7 @@ type ReadPortStatsResponse struct {
 
 func (x *ReadPortStatsResponse) Reset() {
 	*x = ReadPortStatsResponse{}
-	mi := &file_southbound_proto_msgTypes[14]
+	mi := &file_southbound_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1211,7 @@ func (x *ReadPortStatsResponse) String() string {
 func (*ReadPortStatsResponse) ProtoMessage() {}
 
 func (x *ReadPortStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[14]
+	mi := &file_southbound_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1224,7 @@ func (x *ReadPortStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadPortStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReadPortStatsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{14}
+	return file_southbound_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadPortStatsResponse) GetPorts() []*PortStats {
@@ -1137,7 +1247,7 @@ type ReadTableStatsRequest struct {
 
 func (x *ReadTableStatsRequest) Reset() {
 	*x = ReadTableStatsRequest{}
-	mi := &file_southbound_proto_msgTypes[15]
+	mi := &file_southbound_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1259,7 @@ func (x *ReadTableStatsRequest) String() string {
 func (*ReadTableStatsRequest) ProtoMessage() {}
 
 func (x *ReadTableStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[15]
+	mi := &file_southbound_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1272,7 @@ func (x *ReadTableStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReadTableStatsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{15}
+	return file_southbound_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadTableStatsRequest) GetDpid() string {
@@ -1193,7 +1303,7 @@ type TableStats struct {
 
 func (x *TableStats) Reset() {
 	*x = TableStats{}
-	mi := &file_southbound_proto_msgTypes[16]
+	mi := &file_southbound_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1315,7 @@ func (x *TableStats) String() string {
 func (*TableStats) ProtoMessage() {}
 
 func (x *TableStats) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[16]
+	mi := &file_southbound_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1328,7 @@ func (x *TableStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStats.ProtoReflect.Descriptor instead.
 func (*TableStats) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{16}
+	return file_southbound_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TableStats) GetDpid() string {
@@ -1274,7 +1384,7 @@ type ReadTableStatsResponse struct {
 
 func (x *ReadTableStatsResponse) Reset() {
 	*x = ReadTableStatsResponse{}
-	mi := &file_southbound_proto_msgTypes[17]
+	mi := &file_southbound_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1396,7 @@ func (x *ReadTableStatsResponse) String() string {
 func (*ReadTableStatsResponse) ProtoMessage() {}
 
 func (x *ReadTableStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[17]
+	mi := &file_southbound_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1409,7 @@ func (x *ReadTableStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReadTableStatsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{17}
+	return file_southbound_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadTableStatsResponse) GetTables() []*TableStats {
@@ -1323,7 +1433,7 @@ type SwitchChanged struct {
 
 func (x *SwitchChanged) Reset() {
 	*x = SwitchChanged{}
-	mi := &file_southbound_proto_msgTypes[18]
+	mi := &file_southbound_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1445,7 @@ func (x *SwitchChanged) String() string {
 func (*SwitchChanged) ProtoMessage() {}
 
 func (x *SwitchChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[18]
+	mi := &file_southbound_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1458,7 @@ func (x *SwitchChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchChanged.ProtoReflect.Descriptor instead.
 func (*SwitchChanged) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{18}
+	return file_southbound_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SwitchChanged) GetSwitch() *Switch {
@@ -1376,7 +1486,7 @@ type SwitchForgotten struct {
 
 func (x *SwitchForgotten) Reset() {
 	*x = SwitchForgotten{}
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1498,7 @@ func (x *SwitchForgotten) String() string {
 func (*SwitchForgotten) ProtoMessage() {}
 
 func (x *SwitchForgotten) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1511,7 @@ func (x *SwitchForgotten) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchForgotten.ProtoReflect.Descriptor instead.
 func (*SwitchForgotten) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{19}
+	return file_southbound_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SwitchForgotten) GetDpid() string {
@@ -1422,7 +1532,7 @@ type ForgetSwitchRequest struct {
 
 func (x *ForgetSwitchRequest) Reset() {
 	*x = ForgetSwitchRequest{}
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1544,7 @@ func (x *ForgetSwitchRequest) String() string {
 func (*ForgetSwitchRequest) ProtoMessage() {}
 
 func (x *ForgetSwitchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1557,7 @@ func (x *ForgetSwitchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSwitchRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSwitchRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{20}
+	return file_southbound_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ForgetSwitchRequest) GetDpid() string {
@@ -1471,7 +1581,7 @@ type ForgetSwitchResponse struct {
 
 func (x *ForgetSwitchResponse) Reset() {
 	*x = ForgetSwitchResponse{}
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1593,7 @@ func (x *ForgetSwitchResponse) String() string {
 func (*ForgetSwitchResponse) ProtoMessage() {}
 
 func (x *ForgetSwitchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1606,7 @@ func (x *ForgetSwitchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSwitchResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSwitchResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{21}
+	return file_southbound_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForgetSwitchResponse) GetKnown() bool {
@@ -1526,7 +1636,7 @@ type PortChanged struct {
 
 func (x *PortChanged) Reset() {
 	*x = PortChanged{}
-	mi := &file_southbound_proto_msgTypes[22]
+	mi := &file_southbound_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1538,7 +1648,7 @@ func (x *PortChanged) String() string {
 func (*PortChanged) ProtoMessage() {}
 
 func (x *PortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[22]
+	mi := &file_southbound_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1551,7 +1661,7 @@ func (x *PortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortChanged.ProtoReflect.Descriptor instead.
 func (*PortChanged) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{22}
+	return file_southbound_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PortChanged) GetPort() *Port {
@@ -1581,7 +1691,7 @@ type FlowRemoved struct {
 
 func (x *FlowRemoved) Reset() {
 	*x = FlowRemoved{}
-	mi := &file_southbound_proto_msgTypes[23]
+	mi := &file_southbound_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1703,7 @@ func (x *FlowRemoved) String() string {
 func (*FlowRemoved) ProtoMessage() {}
 
 func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[23]
+	mi := &file_southbound_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1716,7 @@ func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRemoved.ProtoReflect.Descriptor instead.
 func (*FlowRemoved) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{23}
+	return file_southbound_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowRemoved) GetFlow() *FlowEntry {
@@ -1637,14 +1747,19 @@ type SwitchError struct {
 	// Cookie of the entry refused, 16 hex digits; empty if the message was no flow-mod.
 	Cookie string `protobuf:"bytes,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
 	// Of the message that was refused.
-	Xid           uint32 `protobuf:"varint,6,opt,name=xid,proto3" json:"xid,omitempty"`
+	Xid uint32 `protobuf:"varint,6,opt,name=xid,proto3" json:"xid,omitempty"`
+	// The port that the refused packet-out was for; 0 if it was none, or that is not known.
+	Port uint32 `protobuf:"varint,7,opt,name=port,proto3" json:"port,omitempty"`
+	// How many like it have come since the last that was published; they are published at
+	// most once a minute.
+	More          uint64 `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SwitchError) Reset() {
 	*x = SwitchError{}
-	mi := &file_southbound_proto_msgTypes[24]
+	mi := &file_southbound_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1771,7 @@ func (x *SwitchError) String() string {
 func (*SwitchError) ProtoMessage() {}
 
 func (x *SwitchError) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[24]
+	mi := &file_southbound_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1784,7 @@ func (x *SwitchError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchError.ProtoReflect.Descriptor instead.
 func (*SwitchError) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{24}
+	return file_southbound_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SwitchError) GetDpid() string {
@@ -1714,6 +1829,20 @@ func (x *SwitchError) GetXid() uint32 {
 	return 0
 }
 
+func (x *SwitchError) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *SwitchError) GetMore() uint64 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
 // ApplyResult says what became of a decision.
 type ApplyResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1725,7 +1854,7 @@ type ApplyResult struct {
 
 func (x *ApplyResult) Reset() {
 	*x = ApplyResult{}
-	mi := &file_southbound_proto_msgTypes[25]
+	mi := &file_southbound_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1866,7 @@ func (x *ApplyResult) String() string {
 func (*ApplyResult) ProtoMessage() {}
 
 func (x *ApplyResult) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[25]
+	mi := &file_southbound_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1879,7 @@ func (x *ApplyResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResult.ProtoReflect.Descriptor instead.
 func (*ApplyResult) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{25}
+	return file_southbound_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApplyResult) GetFailures() []*ApplyFailure {
@@ -1781,7 +1910,7 @@ type ApplyFailure struct {
 
 func (x *ApplyFailure) Reset() {
 	*x = ApplyFailure{}
-	mi := &file_southbound_proto_msgTypes[26]
+	mi := &file_southbound_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1922,7 @@ func (x *ApplyFailure) String() string {
 func (*ApplyFailure) ProtoMessage() {}
 
 func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[26]
+	mi := &file_southbound_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1935,7 @@ func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyFailure.ProtoReflect.Descriptor instead.
 func (*ApplyFailure) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{26}
+	return file_southbound_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ApplyFailure) GetDpid() string {
@@ -1855,7 +1984,7 @@ var File_southbound_proto protoreflect.FileDescriptor
 
 const file_southbound_proto_rawDesc = "" +
 	"\n" +
-	"\x10southbound.proto\x12\aweft.v1\x1a\x0fheartbeat.proto\x1a\x0fmultipart.proto\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xe8\x04\n" +
+	"\x10southbound.proto\x12\aweft.v1\x1a\x0fheartbeat.proto\x1a\x0fmultipart.proto\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\x85\x05\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x18\n" +
@@ -1884,7 +2013,15 @@ const file_southbound_proto_rawDesc = "" +
 	"duplicates\x12\x16\n" +
 	"\x06reason\x18\x15 \x01(\tR\x06reason\x12\x17\n" +
 	"\aecho_us\x18\x16 \x01(\x04R\x06echoUs\x12\x14\n" +
-	"\x05local\x18\x17 \x01(\tR\x05local\"\xb1\x01\n" +
+	"\x05local\x18\x17 \x01(\tR\x05local\x12\x1b\n" +
+	"\ttable_ids\x18\x18 \x03(\rR\btableIds\"\x92\x01\n" +
+	"\fFailedSwitch\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\x12\x14\n" +
+	"\x05times\x18\x05 \x01(\x04R\x05times\x12\x0e\n" +
+	"\x02at\x18\x06 \x01(\tR\x02at\"\xb1\x01\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
@@ -1895,12 +2032,13 @@ const file_southbound_proto_rawDesc = "" +
 	"speed_kbps\x18\x06 \x01(\rR\tspeedKbps\x12\x16\n" +
 	"\x06config\x18\a \x01(\rR\x06config\x12\x14\n" +
 	"\x05state\x18\b \x01(\rR\x05state\"\x15\n" +
-	"\x13ListSwitchesRequest\"c\n" +
+	"\x13ListSwitchesRequest\"\x92\x01\n" +
 	"\x14ListSwitchesResponse\x12+\n" +
 	"\bswitches\x18\x01 \x03(\v2\x0f.weft.v1.SwitchR\bswitches\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x02 \x03(\tR\n" +
-	"incomplete\"&\n" +
+	"incomplete\x12-\n" +
+	"\x06failed\x18\x03 \x03(\v2\x15.weft.v1.FailedSwitchR\x06failed\"&\n" +
 	"\x10ListPortsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"X\n" +
 	"\x11ListPortsResponse\x12#\n" +
@@ -1984,14 +2122,16 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason:\x12\xfa\xe0\x18\x0e\n" +
 	"\n" +
-	"southbound\x10\x01\"\x9b\x01\n" +
+	"southbound\x10\x01\"\xc3\x01\n" +
 	"\vSwitchError\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\rR\x04code\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x16\n" +
 	"\x06cookie\x18\x05 \x01(\tR\x06cookie\x12\x10\n" +
-	"\x03xid\x18\x06 \x01(\rR\x03xid:\x12\xfa\xe0\x18\x0e\n" +
+	"\x03xid\x18\x06 \x01(\rR\x03xid\x12\x12\n" +
+	"\x04port\x18\a \x01(\rR\x04port\x12\x12\n" +
+	"\x04more\x18\b \x01(\x04R\x04more:\x12\xfa\xe0\x18\x0e\n" +
 	"\n" +
 	"southbound\x10\x01\"@\n" +
 	"\vApplyResult\x121\n" +
@@ -2054,99 +2194,101 @@ func file_southbound_proto_rawDescGZIP() []byte {
 	return file_southbound_proto_rawDescData
 }
 
-var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_southbound_proto_goTypes = []any{
 	(*Switch)(nil),                  // 0: weft.v1.Switch
-	(*Port)(nil),                    // 1: weft.v1.Port
-	(*ListSwitchesRequest)(nil),     // 2: weft.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),    // 3: weft.v1.ListSwitchesResponse
-	(*ListPortsRequest)(nil),        // 4: weft.v1.ListPortsRequest
-	(*ListPortsResponse)(nil),       // 5: weft.v1.ListPortsResponse
-	(*ReadFlowsRequest)(nil),        // 6: weft.v1.ReadFlowsRequest
-	(*ReadFlowsResponse)(nil),       // 7: weft.v1.ReadFlowsResponse
-	(*ReadGroupsRequest)(nil),       // 8: weft.v1.ReadGroupsRequest
-	(*ReadGroupsResponse)(nil),      // 9: weft.v1.ReadGroupsResponse
-	(*ReadMetersRequest)(nil),       // 10: weft.v1.ReadMetersRequest
-	(*ReadMetersResponse)(nil),      // 11: weft.v1.ReadMetersResponse
-	(*ReadPortStatsRequest)(nil),    // 12: weft.v1.ReadPortStatsRequest
-	(*PortStats)(nil),               // 13: weft.v1.PortStats
-	(*ReadPortStatsResponse)(nil),   // 14: weft.v1.ReadPortStatsResponse
-	(*ReadTableStatsRequest)(nil),   // 15: weft.v1.ReadTableStatsRequest
-	(*TableStats)(nil),              // 16: weft.v1.TableStats
-	(*ReadTableStatsResponse)(nil),  // 17: weft.v1.ReadTableStatsResponse
-	(*SwitchChanged)(nil),           // 18: weft.v1.SwitchChanged
-	(*SwitchForgotten)(nil),         // 19: weft.v1.SwitchForgotten
-	(*ForgetSwitchRequest)(nil),     // 20: weft.v1.ForgetSwitchRequest
-	(*ForgetSwitchResponse)(nil),    // 21: weft.v1.ForgetSwitchResponse
-	(*PortChanged)(nil),             // 22: weft.v1.PortChanged
-	(*FlowRemoved)(nil),             // 23: weft.v1.FlowRemoved
-	(*SwitchError)(nil),             // 24: weft.v1.SwitchError
-	(*ApplyResult)(nil),             // 25: weft.v1.ApplyResult
-	(*ApplyFailure)(nil),            // 26: weft.v1.ApplyFailure
-	(*FlowEntry)(nil),               // 27: weft.v1.FlowEntry
-	(*Group)(nil),                   // 28: weft.v1.Group
-	(*Meter)(nil),                   // 29: weft.v1.Meter
-	(*ListLimitsRequest)(nil),       // 30: weft.v1.ListLimitsRequest
-	(*ReadMultipartRequest)(nil),    // 31: weft.v1.ReadMultipartRequest
-	(*ModifyPortRequest)(nil),       // 32: weft.v1.ModifyPortRequest
-	(*SendExperimenterRequest)(nil), // 33: weft.v1.SendExperimenterRequest
-	(*EchoSwitchesRequest)(nil),     // 34: weft.v1.EchoSwitchesRequest
-	(*OrderBeatsRequest)(nil),       // 35: weft.v1.OrderBeatsRequest
-	(*ListBeatsRequest)(nil),        // 36: weft.v1.ListBeatsRequest
-	(*ListLimitsResponse)(nil),      // 37: weft.v1.ListLimitsResponse
-	(*ReadMultipartResponse)(nil),   // 38: weft.v1.ReadMultipartResponse
-	(*EchoSwitchesResponse)(nil),    // 39: weft.v1.EchoSwitchesResponse
-	(*OrderBeatsResponse)(nil),      // 40: weft.v1.OrderBeatsResponse
-	(*ListBeatsResponse)(nil),       // 41: weft.v1.ListBeatsResponse
+	(*FailedSwitch)(nil),            // 1: weft.v1.FailedSwitch
+	(*Port)(nil),                    // 2: weft.v1.Port
+	(*ListSwitchesRequest)(nil),     // 3: weft.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),    // 4: weft.v1.ListSwitchesResponse
+	(*ListPortsRequest)(nil),        // 5: weft.v1.ListPortsRequest
+	(*ListPortsResponse)(nil),       // 6: weft.v1.ListPortsResponse
+	(*ReadFlowsRequest)(nil),        // 7: weft.v1.ReadFlowsRequest
+	(*ReadFlowsResponse)(nil),       // 8: weft.v1.ReadFlowsResponse
+	(*ReadGroupsRequest)(nil),       // 9: weft.v1.ReadGroupsRequest
+	(*ReadGroupsResponse)(nil),      // 10: weft.v1.ReadGroupsResponse
+	(*ReadMetersRequest)(nil),       // 11: weft.v1.ReadMetersRequest
+	(*ReadMetersResponse)(nil),      // 12: weft.v1.ReadMetersResponse
+	(*ReadPortStatsRequest)(nil),    // 13: weft.v1.ReadPortStatsRequest
+	(*PortStats)(nil),               // 14: weft.v1.PortStats
+	(*ReadPortStatsResponse)(nil),   // 15: weft.v1.ReadPortStatsResponse
+	(*ReadTableStatsRequest)(nil),   // 16: weft.v1.ReadTableStatsRequest
+	(*TableStats)(nil),              // 17: weft.v1.TableStats
+	(*ReadTableStatsResponse)(nil),  // 18: weft.v1.ReadTableStatsResponse
+	(*SwitchChanged)(nil),           // 19: weft.v1.SwitchChanged
+	(*SwitchForgotten)(nil),         // 20: weft.v1.SwitchForgotten
+	(*ForgetSwitchRequest)(nil),     // 21: weft.v1.ForgetSwitchRequest
+	(*ForgetSwitchResponse)(nil),    // 22: weft.v1.ForgetSwitchResponse
+	(*PortChanged)(nil),             // 23: weft.v1.PortChanged
+	(*FlowRemoved)(nil),             // 24: weft.v1.FlowRemoved
+	(*SwitchError)(nil),             // 25: weft.v1.SwitchError
+	(*ApplyResult)(nil),             // 26: weft.v1.ApplyResult
+	(*ApplyFailure)(nil),            // 27: weft.v1.ApplyFailure
+	(*FlowEntry)(nil),               // 28: weft.v1.FlowEntry
+	(*Group)(nil),                   // 29: weft.v1.Group
+	(*Meter)(nil),                   // 30: weft.v1.Meter
+	(*ListLimitsRequest)(nil),       // 31: weft.v1.ListLimitsRequest
+	(*ReadMultipartRequest)(nil),    // 32: weft.v1.ReadMultipartRequest
+	(*ModifyPortRequest)(nil),       // 33: weft.v1.ModifyPortRequest
+	(*SendExperimenterRequest)(nil), // 34: weft.v1.SendExperimenterRequest
+	(*EchoSwitchesRequest)(nil),     // 35: weft.v1.EchoSwitchesRequest
+	(*OrderBeatsRequest)(nil),       // 36: weft.v1.OrderBeatsRequest
+	(*ListBeatsRequest)(nil),        // 37: weft.v1.ListBeatsRequest
+	(*ListLimitsResponse)(nil),      // 38: weft.v1.ListLimitsResponse
+	(*ReadMultipartResponse)(nil),   // 39: weft.v1.ReadMultipartResponse
+	(*EchoSwitchesResponse)(nil),    // 40: weft.v1.EchoSwitchesResponse
+	(*OrderBeatsResponse)(nil),      // 41: weft.v1.OrderBeatsResponse
+	(*ListBeatsResponse)(nil),       // 42: weft.v1.ListBeatsResponse
 }
 var file_southbound_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.ListSwitchesResponse.switches:type_name -> weft.v1.Switch
-	1,  // 1: weft.v1.ListPortsResponse.ports:type_name -> weft.v1.Port
-	27, // 2: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
-	28, // 3: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
-	29, // 4: weft.v1.ReadMetersResponse.meters:type_name -> weft.v1.Meter
-	13, // 5: weft.v1.ReadPortStatsResponse.ports:type_name -> weft.v1.PortStats
-	16, // 6: weft.v1.ReadTableStatsResponse.tables:type_name -> weft.v1.TableStats
-	0,  // 7: weft.v1.SwitchChanged.switch:type_name -> weft.v1.Switch
-	1,  // 8: weft.v1.SwitchChanged.ports:type_name -> weft.v1.Port
-	1,  // 9: weft.v1.PortChanged.port:type_name -> weft.v1.Port
-	27, // 10: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
-	26, // 11: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
-	2,  // 12: weft.v1.Southbound.ListSwitches:input_type -> weft.v1.ListSwitchesRequest
-	4,  // 13: weft.v1.Southbound.ListPorts:input_type -> weft.v1.ListPortsRequest
-	6,  // 14: weft.v1.Southbound.ReadFlows:input_type -> weft.v1.ReadFlowsRequest
-	8,  // 15: weft.v1.Southbound.ReadGroups:input_type -> weft.v1.ReadGroupsRequest
-	10, // 16: weft.v1.Southbound.ReadMeters:input_type -> weft.v1.ReadMetersRequest
-	12, // 17: weft.v1.Southbound.ReadPortStats:input_type -> weft.v1.ReadPortStatsRequest
-	15, // 18: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
-	30, // 19: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
-	20, // 20: weft.v1.Southbound.ForgetSwitch:input_type -> weft.v1.ForgetSwitchRequest
-	31, // 21: weft.v1.Southbound.ReadMultipart:input_type -> weft.v1.ReadMultipartRequest
-	32, // 22: weft.v1.Southbound.ModifyPort:input_type -> weft.v1.ModifyPortRequest
-	33, // 23: weft.v1.Southbound.SendExperimenter:input_type -> weft.v1.SendExperimenterRequest
-	34, // 24: weft.v1.Southbound.EchoSwitches:input_type -> weft.v1.EchoSwitchesRequest
-	35, // 25: weft.v1.Southbound.OrderBeats:input_type -> weft.v1.OrderBeatsRequest
-	36, // 26: weft.v1.Southbound.ListBeats:input_type -> weft.v1.ListBeatsRequest
-	3,  // 27: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
-	5,  // 28: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
-	7,  // 29: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
-	9,  // 30: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
-	11, // 31: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
-	14, // 32: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
-	17, // 33: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
-	37, // 34: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
-	21, // 35: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
-	38, // 36: weft.v1.Southbound.ReadMultipart:output_type -> weft.v1.ReadMultipartResponse
-	25, // 37: weft.v1.Southbound.ModifyPort:output_type -> weft.v1.ApplyResult
-	25, // 38: weft.v1.Southbound.SendExperimenter:output_type -> weft.v1.ApplyResult
-	39, // 39: weft.v1.Southbound.EchoSwitches:output_type -> weft.v1.EchoSwitchesResponse
-	40, // 40: weft.v1.Southbound.OrderBeats:output_type -> weft.v1.OrderBeatsResponse
-	41, // 41: weft.v1.Southbound.ListBeats:output_type -> weft.v1.ListBeatsResponse
-	27, // [27:42] is the sub-list for method output_type
-	12, // [12:27] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	1,  // 1: weft.v1.ListSwitchesResponse.failed:type_name -> weft.v1.FailedSwitch
+	2,  // 2: weft.v1.ListPortsResponse.ports:type_name -> weft.v1.Port
+	28, // 3: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
+	29, // 4: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
+	30, // 5: weft.v1.ReadMetersResponse.meters:type_name -> weft.v1.Meter
+	14, // 6: weft.v1.ReadPortStatsResponse.ports:type_name -> weft.v1.PortStats
+	17, // 7: weft.v1.ReadTableStatsResponse.tables:type_name -> weft.v1.TableStats
+	0,  // 8: weft.v1.SwitchChanged.switch:type_name -> weft.v1.Switch
+	2,  // 9: weft.v1.SwitchChanged.ports:type_name -> weft.v1.Port
+	2,  // 10: weft.v1.PortChanged.port:type_name -> weft.v1.Port
+	28, // 11: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
+	27, // 12: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
+	3,  // 13: weft.v1.Southbound.ListSwitches:input_type -> weft.v1.ListSwitchesRequest
+	5,  // 14: weft.v1.Southbound.ListPorts:input_type -> weft.v1.ListPortsRequest
+	7,  // 15: weft.v1.Southbound.ReadFlows:input_type -> weft.v1.ReadFlowsRequest
+	9,  // 16: weft.v1.Southbound.ReadGroups:input_type -> weft.v1.ReadGroupsRequest
+	11, // 17: weft.v1.Southbound.ReadMeters:input_type -> weft.v1.ReadMetersRequest
+	13, // 18: weft.v1.Southbound.ReadPortStats:input_type -> weft.v1.ReadPortStatsRequest
+	16, // 19: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
+	31, // 20: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
+	21, // 21: weft.v1.Southbound.ForgetSwitch:input_type -> weft.v1.ForgetSwitchRequest
+	32, // 22: weft.v1.Southbound.ReadMultipart:input_type -> weft.v1.ReadMultipartRequest
+	33, // 23: weft.v1.Southbound.ModifyPort:input_type -> weft.v1.ModifyPortRequest
+	34, // 24: weft.v1.Southbound.SendExperimenter:input_type -> weft.v1.SendExperimenterRequest
+	35, // 25: weft.v1.Southbound.EchoSwitches:input_type -> weft.v1.EchoSwitchesRequest
+	36, // 26: weft.v1.Southbound.OrderBeats:input_type -> weft.v1.OrderBeatsRequest
+	37, // 27: weft.v1.Southbound.ListBeats:input_type -> weft.v1.ListBeatsRequest
+	4,  // 28: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
+	6,  // 29: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
+	8,  // 30: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
+	10, // 31: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
+	12, // 32: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
+	15, // 33: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
+	18, // 34: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
+	38, // 35: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
+	22, // 36: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
+	39, // 37: weft.v1.Southbound.ReadMultipart:output_type -> weft.v1.ReadMultipartResponse
+	26, // 38: weft.v1.Southbound.ModifyPort:output_type -> weft.v1.ApplyResult
+	26, // 39: weft.v1.Southbound.SendExperimenter:output_type -> weft.v1.ApplyResult
+	40, // 40: weft.v1.Southbound.EchoSwitches:output_type -> weft.v1.EchoSwitchesResponse
+	41, // 41: weft.v1.Southbound.OrderBeats:output_type -> weft.v1.OrderBeatsResponse
+	42, // 42: weft.v1.Southbound.ListBeats:output_type -> weft.v1.ListBeatsResponse
+	28, // [28:43] is the sub-list for method output_type
+	13, // [13:28] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_southbound_proto_init() }
@@ -2165,7 +2307,7 @@ func file_southbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_southbound_proto_rawDesc), len(file_southbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

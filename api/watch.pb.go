@@ -174,7 +174,9 @@ type WatchedPacket struct {
 	DurationUs float64 `protobuf:"fixed64,8,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
 	// What the switches have confirmed of the entries, groups and meters that the
 	// decision changes: by barrier, which the controller sends behind them.
-	Entries       []*WatchedEntry `protobuf:"bytes,9,rep,name=entries,proto3" json:"entries,omitempty"`
+	Entries []*WatchedEntry `protobuf:"bytes,9,rep,name=entries,proto3" json:"entries,omitempty"`
+	// The processes that the packet went to and that tell nothing of it: stages are missing.
+	Missing       []string `protobuf:"bytes,10,rep,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +270,13 @@ func (x *WatchedPacket) GetDurationUs() float64 {
 func (x *WatchedPacket) GetEntries() []*WatchedEntry {
 	if x != nil {
 		return x.Entries
+	}
+	return nil
+}
+
+func (x *WatchedPacket) GetMissing() []string {
+	if x != nil {
+		return x.Missing
 	}
 	return nil
 }
@@ -530,7 +539,9 @@ type PacketWatch struct {
 	// By which it is known everywhere.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// What the client wants.
-	Wanted        *WatchPacketsRequest `protobuf:"bytes,2,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	Wanted *WatchPacketsRequest `protobuf:"bytes,2,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// Only to record packets that other processes have sampled: not all have heard of it yet.
+	Hold          bool `protobuf:"varint,3,opt,name=hold,proto3" json:"hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +588,13 @@ func (x *PacketWatch) GetWanted() *WatchPacketsRequest {
 		return x.Wanted
 	}
 	return nil
+}
+
+func (x *PacketWatch) GetHold() bool {
+	if x != nil {
+		return x.Hold
+	}
+	return false
 }
 
 // The answer to a WatchOrder.
@@ -840,7 +858,7 @@ const file_watch_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
 	"\x14WatchPacketsResponse\x12.\n" +
 	"\x06packet\x18\x01 \x01(\v2\x16.weft.v1.WatchedPacketR\x06packet\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\rR\x06missed\"\x9f\x02\n" +
+	"\x06missed\x18\x02 \x01(\rR\x06missed\"\xb9\x02\n" +
 	"\rWatchedPacket\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\tR\x04time\x12\x12\n" +
 	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x17\n" +
@@ -851,7 +869,9 @@ const file_watch_proto_rawDesc = "" +
 	"\averdict\x18\a \x01(\tR\averdict\x12\x1f\n" +
 	"\vduration_us\x18\b \x01(\x01R\n" +
 	"durationUs\x12/\n" +
-	"\aentries\x18\t \x03(\v2\x15.weft.v1.WatchedEntryR\aentries\"\x81\x01\n" +
+	"\aentries\x18\t \x03(\v2\x15.weft.v1.WatchedEntryR\aentries\x12\x18\n" +
+	"\amissing\x18\n" +
+	" \x03(\tR\amissing\"\x81\x01\n" +
 	"\fWatchedEntry\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -873,10 +893,11 @@ const file_watch_proto_rawDesc = "" +
 	"WatchOrder\x12\x14\n" +
 	"\x05asker\x18\x01 \x01(\x04R\x05asker\x12.\n" +
 	"\awatches\x18\x02 \x03(\v2\x14.weft.v1.PacketWatchR\awatches\x12\x14\n" +
-	"\x05after\x18\x03 \x01(\x04R\x05after\"S\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\"g\n" +
 	"\vPacketWatch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x124\n" +
-	"\x06wanted\x18\x02 \x01(\v2\x1c.weft.v1.WatchPacketsRequestR\x06wanted\"x\n" +
+	"\x06wanted\x18\x02 \x01(\v2\x1c.weft.v1.WatchPacketsRequestR\x06wanted\x12\x12\n" +
+	"\x04hold\x18\x03 \x01(\bR\x04hold\"x\n" +
 	"\n" +
 	"WatchSpans\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12(\n" +

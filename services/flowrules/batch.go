@@ -2,9 +2,11 @@ package flowrules
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +33,7 @@ const (
 	batchChecking   = "checking"   // all parts have arrived; they are checked and written down
 	batchStoring    = "storing"    // it is certain that all its entries become desired
 	batchInstalling = "installing" // the switches confirm them
+	batchWaiting    = "waiting"    // a switch has not answered for long, or is away
 	batchUndoing    = "undoing"    // a switch has refused one: all are taken back
 	batchDone       = "done"
 	batchUndone     = "undone"
@@ -65,6 +68,7 @@ type batches struct {
 	order []string // of known, oldest first
 	queue []*batch // certain and not finished
 	bell  chan struct{}
+	turn  sync.Mutex // one batch at a time stores its entries or takes them back; taken before all others
 }
 
 func newBatches() *batches { return &batches{known: map[string]*batch{}, bell: make(chan struct{}, 1)} }
@@ -266,17 +270,37 @@ func (r *Rules) statusOf(b *batch) *api.FlowBatch {
 	m := &api.FlowBatch{Name: b.title(), State: b.state, Entries: uint32(len(b.changes)), Stored: uint32(b.stored), Reason: b.reason}
 	changes := b.changes // nobody writes to them once they are certain
 	r.batches.mu.Unlock()
-	if m.State == batchInstalling {
+	if m.State == batchInstalling || m.State == batchWaiting {
+		open := map[flow.DPID]bool{}
 		for i := range changes {
-			switch state, _ := r.stateOf(&changes[i]); state {
-			case confirmed:
+			switch state, wanted := r.stateOf(&changes[i]); {
+			case state == confirmed:
 				m.Confirmed++
-			case failed:
+			case state == failed:
 				m.Failed++
+			case wanted != nil:
+				open[changes[i].sw] = true
 			}
+		}
+		if m.State == batchWaiting {
+			m.Reason = waitingFor(open)
 		}
 	}
 	return m
+}
+
+// waitingFor says which switches a batch waits for.
+func waitingFor(open map[flow.DPID]bool) string {
+	const most = 5
+	list := slices.Sorted(maps.Keys(open))
+	var b strings.Builder
+	for _, sw := range list[:min(len(list), most)] {
+		fmt.Fprintf(&b, ", %v", sw)
+	}
+	if more := len(list) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return "away, or without an answer so far: switch " + strings.TrimPrefix(b.String(), ", ") + "; if one refuses an entry, all are taken back"
 }
 
 func (r *Rules) refusedOf(b *batch) []*api.WantedFlow {

@@ -210,6 +210,55 @@ func TestBatchOverRestarts(t *testing.T) {
 	}
 }
 
+// A batch is all or none also if one of its switches is away when the others
+// confirm, and if the service starts again meanwhile.
+func TestBatchWaitsForItsSwitches(t *testing.T) {
+	for _, refuse := range []bool{false, true} {
+		for restarts := range 3 {
+			synctest.Test(t, func(t *testing.T) {
+				g := newRig(t, defaults(), 1, 2)
+				g.connect(1)
+				list := append(manyOf(1, 20), manyOf(2, 3)...)
+				if refuse {
+					_, e, _ := list[21].Entry()
+					e.Match.Normalize()
+					g.with(2, func(s *fakeSwitch) { s.refuse[e.Key()] = "no" })
+				}
+				if _, err := g.part("b", 1, 23, list...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if b, err := g.part("b", 1, 23); err != nil || b.State != batchWaiting || b.Confirmed != 20 || !strings.Contains(b.Reason, "switch 0000000000000002;") {
+					t.Fatal(b, err)
+				}
+				if other := g.commit("other", wanted(1, 9, 1, 2), wanted(1, 8, 1, 2)); other.State != batchDone {
+					t.Errorf("a batch beside: %v", other)
+				}
+				for range restarts {
+					g.start(defaults())
+					g.connect(1)
+					time.Sleep(time.Minute)
+					if g.batches.size() == 0 {
+						t.Fatal("the batch is forgotten before switch 2 has answered")
+					}
+				}
+				g.connect(2)
+				time.Sleep(time.Minute)
+				state, first, second := batchDone, 22, 3
+				if refuse {
+					state, first, second = batchUndone, 2, 0
+				}
+				if b, err := g.part("b", 1, 23); err != nil || b.State != state {
+					t.Error(b, err)
+				}
+				if n, m := len(g.look(1).entries), len(g.look(2).entries); n != first || m != second || g.batches.size() != 0 {
+					t.Errorf("refused %v, %d restarts: %d and %d entries, want %d and %d; %d values in the journal", refuse, restarts, n, m, first, second, g.batches.size())
+				}
+			})
+		}
+	}
+}
+
 func TestBatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := defaults()

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 )
 
-// carryOut makes the entries of batches desired, one batch after the other. If a
-// switch refuses an entry, it takes the whole batch back.
+// carryOut makes the entries of batches desired, one batch after the other, and
+// sees each to its end. A batch waits for its switches without making others wait.
 func (r *Rules) carryOut(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	for {
 		b := r.batches.next(ctx)
 		if b == nil {
@@ -19,22 +22,27 @@ func (r *Rules) carryOut(ctx context.Context) {
 		}
 		if b.state != batchUndoing { // else a former run has decided so
 			r.storeAll(ctx, b)
-			r.await(ctx, b)
 		}
-		if b.state == batchUndoing {
-			r.undo(ctx, b)
-		}
-		if ctx.Err() != nil {
-			return // the next run goes on from the journal
-		}
-		outcome := r.statusOf(b)
-		outcome.State = batchDone
-		if b.state == batchUndoing {
-			outcome.State = batchUndone
-		}
-		r.retry(ctx, "finish", b, func() error { return r.journal.remove(ctx, b) })
-		r.batches.set(b, func(b *batch) { b.state, b.outcome, b.changes = outcome.State, outcome, nil })
+		wg.Go(func() { r.finish(ctx, b) })
 	}
+}
+
+// finish waits for the switches of a batch whose entries are stored, takes the
+// whole batch back if one of them refuses an entry, and records the outcome. If
+// ctx ends before, the next run goes on from the journal.
+func (r *Rules) finish(ctx context.Context, b *batch) {
+	state := batchDone
+	if b.state == batchUndoing || r.await(ctx, b) {
+		state = batchUndone
+		r.undo(ctx, b)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	outcome := r.statusOf(b)
+	outcome.State = state
+	r.retry(ctx, "finish", b, func() error { return r.journal.remove(ctx, b) })
+	r.batches.set(b, func(b *batch) { b.state, b.outcome, b.changes = outcome.State, outcome, nil })
 }
 
 // retry repeats a store operation until it succeeds or ctx ends.
@@ -54,6 +62,8 @@ func (r *Rules) retry(ctx context.Context, what string, b *batch, f func() error
 
 // storeAll stores the entries of a batch and makes them desired.
 func (r *Rules) storeAll(ctx context.Context, b *batch) {
+	r.batches.turn.Lock()
+	defer r.batches.turn.Unlock()
 	targets := targetsOf(b.changes)
 	r.retry(ctx, "store", b, func() error {
 		stored := 0
@@ -69,22 +79,77 @@ func (r *Rules) storeAll(ctx context.Context, b *batch) {
 	r.batches.set(b, func(b *batch) { b.state = batchInstalling })
 }
 
-// await waits until the connected switches have confirmed or refused the entries
-// of a batch. Its patience grows with their number.
-func (r *Rules) await(ctx context.Context, b *batch) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline+2*time.Duration(len(b.changes))*time.Second/time.Duration(r.cfg.Rate))
-	defer cancel()
-	waits := make([]<-chan struct{}, 0, len(b.changes))
+// await waits until every switch of a batch has confirmed its entries or refused
+// one, however long it is away: only then it is known whether the batch is all or
+// none. It returns whether one has. After a patience that grows with the number
+// of entries the batch counts as waiting, and its client need not wait longer.
+func (r *Rules) await(ctx context.Context, b *batch) (refused bool) {
+	patience := time.AfterFunc(r.cfg.Deadline+2*time.Duration(len(b.changes))*time.Second/time.Duration(r.cfg.Rate), func() {
+		r.batches.set(b, func(b *batch) {
+			if b.state == batchInstalling {
+				b.state = batchWaiting
+			}
+		})
+	})
+	defer patience.Stop()
+	for ctx.Err() == nil {
+		waits, away := r.unanswered(b)
+		await(ctx, waits)
+		if r.judge(b) {
+			return true
+		}
+		if len(waits)+len(away) == 0 {
+			return false
+		}
+		if len(waits) == 0 {
+			awaitAny(ctx, away)
+		}
+	}
+	return false
+}
+
+// unanswered returns what to wait for: the entries of a batch that connected
+// switches have not answered, and a change of each switch that is away.
+func (r *Rules) unanswered(b *batch) (waits, away []<-chan struct{}) {
+	absent := map[*worker]bool{}
 	for i := range b.changes {
 		c := &b.changes[i]
 		w := r.worker(c.sw)
 		w.mu.Lock()
-		if rule := w.ledger.operatorRule(idOf(&c.entry)); rule != nil && w.ledger.connected {
+		rule := w.ledger.operatorRule(idOf(&c.entry))
+		switch {
+		case rule == nil || !rule.same(&c.entry) || rule.waiting() == nil: // replaced, deleted, over; answered
+		case w.ledger.connected:
 			waits = append(waits, rule.waiting())
+		case !absent[w]:
+			absent[w] = true
+			away = append(away, w.changed)
 		}
 		w.mu.Unlock()
 	}
-	await(ctx, waits)
+	return waits, away
+}
+
+// awaitAny waits until one of the channels is closed, or ctx ends.
+func awaitAny(ctx context.Context, list []<-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, c := range list {
+		wg.Go(func() {
+			select {
+			case <-c:
+				cancel()
+			case <-ctx.Done():
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// judge decides that a batch is taken back if a switch has refused one of its
+// entries. It returns whether that is so.
+func (r *Rules) judge(b *batch) bool {
 	const most = 100 // most refused entries to show
 	var refused []*api.WantedFlow
 	n := 0
@@ -96,15 +161,18 @@ func (r *Rules) await(ctx context.Context, b *batch) {
 		}
 	}
 	if n == 0 {
-		return
+		return false
 	}
 	reason := fmt.Sprintf("%d of %d entries were refused, the first (switch %s, priority %d) because: %s",
 		n, len(b.changes), refused[0].GetFlow().GetDpid(), refused[0].GetFlow().GetPriority(), cmp.Or(refused[0].GetReason(), "no reason given"))
 	r.batches.set(b, func(b *batch) { b.state, b.reason, b.refused = batchUndoing, reason, refused })
+	return true
 }
 
 // undo takes the entries of a batch back and restores what they replaced.
 func (r *Rules) undo(ctx context.Context, b *batch) {
+	r.batches.turn.Lock()
+	defer r.batches.turn.Unlock()
 	r.retry(ctx, "undo", b, func() error { return r.journal.mark(ctx, b) })
 	now := time.Now()
 	var gone, back []target

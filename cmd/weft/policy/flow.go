@@ -67,7 +67,8 @@ confirmed it. An entry without actions drops.
 
 Files of any number of entries are sent in parts. With --atomic all entries are
 added or none: none if one is wrong, or if a switch refuses one; and what has
-been begun is finished, or undone, also if the controller dies meanwhile.
+been begun is finished, or undone, also if the controller dies meanwhile. If a
+switch is away, the batch waits for it, and what it says then decides.
 
 ` + FlowFileForm,
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller

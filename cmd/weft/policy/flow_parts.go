@@ -117,7 +117,7 @@ func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait, dry bool) (*api.A
 		}
 		b := m.GetBatch()
 		switch b.GetState() {
-		case "done", "tried":
+		case "done", "tried", "waiting":
 			return m, nil
 		case "undone":
 			return m, fmt.Errorf("no entry is added: %s", b.GetReason())
@@ -183,6 +183,9 @@ func batchTable(t *cli.Table, m *api.AddFlowsResponse) {
 	}
 	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", cli.Several(b.GetEntries(), "entry", "entries"), b.GetState(),
 		b.GetStored(), b.GetConfirmed(), b.GetStored()-b.GetConfirmed())
+	if b.GetState() == "waiting" {
+		fmt.Fprintln(t, b.GetReason())
+	}
 	if len(m.Flows) > 0 {
 		get.FlowsTable(t, m.Flows)
 	}

@@ -150,6 +150,7 @@ func (w *walk) join(order []string) {
 			})
 		}
 	}
+	w.packet.Missing = w.missing()
 	answers, _ := w.owed()
 	for sw, n := range answers {
 		if n > 0 {
@@ -165,6 +166,22 @@ func (w *walk) join(order []string) {
 	slices.SortStableFunc(w.packet.Stages, func(a, b *api.WatchedStage) int {
 		return cmp.Or(compareBool(a.Verdict == local.VerdictLater, b.Verdict == local.VerdictLater), cmp.Compare(slices.Index(order, a.Service), slices.Index(order, b.Service)), cmp.Compare(a.StartUs, b.StartUs))
 	})
+}
+
+// missing returns the processes that the packet went to and that told nothing of it:
+// they did not know yet that it was watched, or do not answer.
+func (w *walk) missing() (list []string) {
+	told := map[string]bool{}
+	for _, s := range w.spans {
+		told[s.process] = true
+	}
+	for _, s := range w.spans {
+		if s.To != "" && !told[s.To] && !slices.Contains(list, s.To) {
+			list = append(list, s.To)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // compareBool puts what is not before what is.

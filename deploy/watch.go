@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ const (
 	watchWalks   = 4096                   // packets whose way is not known whole yet
 	watchSpans   = 64                     // of a packet
 	watchRounds  = 8                      // questions at once to a process that has more to tell
+	watchHolds   = 3                      // rounds at most until a watch samples though not all processes have heard of it
 )
 
 // watchers are the clients that watch packets in this process, and what is known
@@ -124,6 +126,35 @@ func (l *watchers) wanted() (list []*api.PacketWatch) {
 	return list
 }
 
+// spreading counts for each watch, by its id, the rounds in which processes have
+// been asked for it.
+type spreading map[uint64]int
+
+// order returns the watches of the next round. New ones are held, so that no
+// process samples a packet before those that it goes to know that it is watched.
+func (s spreading) order(wanted []*api.PacketWatch) (list []*api.PacketWatch, held bool) {
+	asked := maps.Clone(s)
+	clear(s)
+	for _, w := range wanted {
+		s[w.Id] = asked[w.Id]
+		if asked[w.Id] < watchHolds {
+			w = &api.PacketWatch{Id: w.Id, Wanted: w.Wanted, Hold: true}
+			held = true
+		}
+		list = append(list, w)
+	}
+	return list, held
+}
+
+// round records that a round is over. all reports that every process has answered.
+func (s spreading) round(all bool) {
+	for id := range s {
+		if s[id]++; all {
+			s[id] = watchHolds
+		}
+	}
+}
+
 // tell queues a packet for those who want it.
 func (l *watchers) tell(ids []uint64, p *api.WatchedPacket) {
 	l.mu.Lock()
@@ -147,14 +178,17 @@ func (n *Node) askForPackets(ctx context.Context) {
 	after := map[uint64]uint64{} // positions, by the run of the process
 	run := rand.Uint64()         // not n.self: two runs of this may overlap
 	walks := walks{by: map[uint64]*walk{}, now: time.Now, order: n.worker.Pipeline}
+	spread := spreading{}
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
-		order := &api.WatchOrder{Asker: run, Watches: n.watchers.wanted()}
-		if ctx.Err() != nil {
-			order.Watches = nil
+		order, held := &api.WatchOrder{Asker: run}, false
+		if ctx.Err() == nil {
+			order.Watches, held = spread.order(n.watchers.wanted())
 		}
-		for _, answer := range n.askAll(order, after) {
+		answers, all := n.askAll(order, after)
+		spread.round(all)
+		for _, answer := range answers {
 			walks.add(answer)
 		}
 		if ctx.Err() != nil {
@@ -163,6 +197,9 @@ func (n *Node) askForPackets(ctx context.Context) {
 		for _, w := range walks.ready() {
 			n.watchers.tell(w.watches, w.packet)
 		}
+		if held && all {
+			continue // all know of it: sample at once
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -170,11 +207,13 @@ func (n *Node) askForPackets(ctx context.Context) {
 	}
 }
 
-// askAll asks all processes, this one too, and returns their answers.
-func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers []*api.WatchSpans) {
+// askAll asks all processes, this one too, and returns their answers, and whether
+// all have answered.
+func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers []*api.WatchSpans, all bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
 	defer cancel()
-	var mu sync.Mutex // guards answers and after
+	var mu sync.Mutex // guards answers, after and all
+	all = true
 	ask := func(run uint64, f func(o *api.WatchOrder) *api.WatchSpans) {
 		for range watchRounds {
 			o := proto.CloneOf(order)
@@ -182,10 +221,12 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 			o.After = after[run]
 			mu.Unlock()
 			answer := f(o)
+			mu.Lock()
 			if answer == nil {
+				all = false
+				mu.Unlock()
 				return
 			}
-			mu.Lock()
 			after[run] = answer.Next
 			answers = append(answers, answer)
 			mu.Unlock()
@@ -221,7 +262,7 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 			delete(after, run)
 		}
 	}
-	return answers
+	return answers, all
 }
 
 // watched answers another process's question for packets.

@@ -55,6 +55,7 @@ type asker struct {
 // watch chooses packets for one client.
 type watch struct {
 	id    uint64
+	hold  bool      // nothing is chosen for it yet; guarded by Recorder.mu
 	rest  uint32    // a packet is chosen if its draw is at most this
 	sw    flow.DPID // 0: all
 	match flow.Match
@@ -194,9 +195,12 @@ func (r *Recorder) Watch(o *api.WatchOrder) *api.WatchSpans {
 	if len(o.GetWatches()) > 0 && len(r.askers) < watchAskers {
 		a := &asker{until: now.Add(r.life)}
 		for _, p := range o.Watches[:min(len(o.Watches), MostWatches)] {
-			if w := before.find(p.GetId()); w != nil {
-				a.watches = append(a.watches, w)
-			} else if w := newWatch(p); w != nil {
+			w := before.find(p.GetId())
+			if w == nil {
+				w = newWatch(p)
+			}
+			if w != nil {
+				w.hold = p.GetHold()
 				a.watches = append(a.watches, w)
 			}
 		}
@@ -249,7 +253,11 @@ func (r *Recorder) renew(now time.Time) {
 			delete(r.askers, run)
 			continue
 		}
-		list = append(list, a.watches[:min(len(a.watches), watchMost-len(list))]...)
+		for _, w := range a.watches {
+			if !w.hold && len(list) < watchMost {
+				list = append(list, w)
+			}
+		}
 		if a.until.After(last) {
 			last = a.until
 		}

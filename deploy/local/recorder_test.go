@@ -64,6 +64,27 @@ func TestRecorderMatches(t *testing.T) {
 	}
 }
 
+// TestRecorderHolds records what others choose for a watch that is held, and
+// chooses nothing for it.
+func TestRecorderHolds(t *testing.T) {
+	r := &Recorder{process: "w", life: time.Hour}
+	o := order(1, 0, &api.WatchPacketsRequest{})
+	o.Watches[0].Hold = true
+	r.Watch(o)
+	in := arp(1)
+	if r.begin(in, new(lottery)); in.Trace != 0 {
+		t.Error("a packet is chosen while the watch is held")
+	}
+	r.Span(Span{Trace: traceWatched | 7, Name: "hosts"})
+	o.Watches[0].Hold = false
+	if got := r.Watch(o); len(got.Spans) != 1 {
+		t.Errorf("of a packet that another process chose: %v", got)
+	}
+	if r.begin(in, new(lottery)); in.Trace == 0 {
+		t.Error("no packet is chosen, though the watch is held no more")
+	}
+}
+
 // exporter is a tracer that takes every second packet.
 type exporter struct {
 	seen  uint64

@@ -193,6 +193,9 @@ func printPacket(w io.Writer, format string, text []byte, p *api.WatchedPacket) 
 			io.WriteString(t, strings.Repeat("\t", 6)+cli.Plain(o)+"\n")
 		}
 	}
+	for _, process := range p.Missing {
+		t.Row("  ?", process, "", "", "", "", "the process tells nothing of the packet: stages are missing")
+	}
 	if err := t.Flush(); err != nil || len(p.Entries) == 0 {
 		return err
 	}

@@ -519,7 +519,7 @@ type ListSwitchesResponse struct {
 	Switches []*Switch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	// The partitions whose switches are missing, and why: they cannot be reached now.
 	Incomplete []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
-	// Those that try to connect and fail, by address: the last hour's, at most 64.
+	// Those that try to connect and fail, by address: those of the last ten minutes, at most 64.
 	Failed        []*FailedSwitch `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

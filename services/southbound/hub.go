@@ -35,6 +35,7 @@ type hub struct {
 
 	beatChanged func(*api.BeatChanged)
 	forgotten   func(*api.SwitchForgotten)
+	failures    failures
 
 	mu       sync.Mutex            // guards all below, members, and changes of up
 	claimed  map[flow.DPID]*member // sessions whose handshake is over
@@ -188,7 +189,7 @@ func (h *hub) hold(m *member) {
 	}
 	h.mu.Unlock()
 	close(m.over)
-	if !m.Known() {
+	if !m.Known() && h.failures.add(m.Conn.RemoteAddr(), m.Claimed(), err, time.Now()) {
 		h.Log.Warn("connection ended before it was a switch", "peer", m.Conn.RemoteAddr(), "reason", err)
 	}
 }
@@ -244,6 +245,7 @@ func (h *hub) Join(s *session.Session) {
 	h.joined(s.DPID)
 	h.Up.Put(s.DPID, s)
 	h.mu.Unlock()
+	h.failures.over(s.Conn.RemoteAddr(), s.DPID)
 	h.Log.Info("switch up", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "ports", len(s.PortList()))
 	h.SwitchChanged(newSwitchChanged(s))
 }

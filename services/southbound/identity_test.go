@@ -99,20 +99,10 @@ func TestStalledHandshakeHoldsNothing(t *testing.T) {
 // switch has taken it from the first when it granted it to the second.
 func TestRoleIsConfirmed(t *testing.T) {
 	inAllModes(t, "", func(t *testing.T, w *world) {
-		begin := func() (*wire, []byte) {
-			c := w.wire()
-			c.send(v13.AppendHello(nil, 1), nil)
-			c.want(openflow.TypeHello)
-			c.answer(1, c.want(openflow.TypeFeaturesRequest))
-			c.answer(1, c.want(openflow.TypeRoleRequest))
-			c.want(openflow.TypeSetConfig)
-			c.want(openflow.TypeSetAsync)
-			return c, c.want(openflow.TypeMultipartRequest)
-		}
-		first, desc := begin()
-		second, _ := begin()
-		first.answer(1, desc)
-		first.answer(1, first.want(openflow.TypeMultipartRequest))
+		first, second := w.wire(), w.wire()
+		ports := first.begin(1, openflow.MultipartDesc)
+		second.begin(1, openflow.MultipartDesc)
+		first.answer(1, ports)
 		if role, _, err := v13.DecodeRoleRequest(first.want(openflow.TypeRoleRequest)); err != nil || role != openflow.RoleMaster {
 			t.Errorf("role %v is asked for, %v", role, err)
 		}

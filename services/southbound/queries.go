@@ -3,6 +3,7 @@ package southbound
 import (
 	"context"
 	"sort"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
-	resp := &api.ListSwitchesResponse{}
+	resp := &api.ListSwitchesResponse{Failed: h.failures.list(time.Now())}
 	h.mu.Lock()
 	for sw, r := range h.records {
 		d := r.last

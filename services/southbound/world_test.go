@@ -148,6 +148,8 @@ func (w *world) eventually(what string, so func() bool) {
 
 // wire is a connection to the service on which the test plays the switch.
 type wire struct {
+	tables []uint8 // that it says it has; none: it says nothing of them that makes sense
+
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
@@ -162,7 +164,7 @@ func (w *world) wire() *wire {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { conn.Close() })
-	return &wire{w.t, conn, bufio.NewReaderSize(conn, 1<<17), v13}
+	return &wire{t: w.t, conn: conn, in: bufio.NewReaderSize(conn, 1<<17), v: v13}
 }
 
 // send sends octets as they are; that the service has closed is no error.
@@ -259,9 +261,14 @@ func (c *wire) answer(sw flow.DPID, msg []byte) bool {
 			c.t.Fatal(err)
 		}
 		var body []byte
-		if r.Type == openflow.MultipartDesc {
+		switch {
+		case r.Type == openflow.MultipartTable && len(c.tables) > 0:
+			for _, id := range c.tables {
+				body = c.v.AppendTableStats(body, &openflow.TableStats{Table: id})
+			}
+		case r.Type == openflow.MultipartDesc:
 			body = c.v.AppendDesc(nil, &openflow.Desc{Manufacturer: "test"})
-		} else {
+		default:
 			for i := range ports {
 				body, _ = c.v.AppendPortDesc(body, &ports[i])
 			}

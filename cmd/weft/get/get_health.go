@@ -196,7 +196,14 @@ func healthOfServers(c *cli.Controller) (HealthResult, error) {
 
 func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 	m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
-	var away, twice []string
+	var away, twice, failed, remedies []string
+	for _, f := range m.GetFailed() {
+		who := cmp.Or(f.Dpid, f.Address, "a peer at a Unix socket")
+		failed = append(failed, fmt.Sprintf("%s (%s): %s", who, cli.Several(uint32(f.Times), "time", "times"), f.Reason))
+		if f.Remedy != "" && !slices.Contains(remedies, f.Remedy) {
+			remedies = append(remedies, f.Remedy)
+		}
+	}
 	for _, s := range m.GetSwitches() {
 		if !s.Connected {
 			away = append(away, strings.TrimSuffix(s.Dpid+": "+s.Reason, ": "))
@@ -206,12 +213,16 @@ func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 		}
 	}
 	switch n := len(m.GetSwitches()); {
+	case err == nil && n == 0 && len(failed) > 0:
+		return HealthResult{State: HealthFailing, Detail: "none is connected, and the handshakes of those that try fail: " + cli.FirstFew(failed), Remedy: strings.Join(remedies, "; ")}, nil
 	case err == nil && n == 0:
 		return HealthResult{State: HealthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
 		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, cli.FirstFew(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
 	case len(twice) > 0:
 		return HealthResult{State: HealthWarning, Detail: "others have claimed the datapath id of " + cli.FirstFew(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
+	case len(failed) > 0:
+		return HealthResult{State: HealthWarning, Detail: fmt.Sprintf("%d connected; handshakes fail of %s", n, cli.FirstFew(failed)), Remedy: strings.Join(remedies, "; ")}, err
 	default:
 		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d connected", n)}, err
 	}

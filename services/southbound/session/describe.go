@@ -21,7 +21,7 @@ func (s *Session) Describe() *api.Switch {
 		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.Version],
 		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
 		Serial: s.desc.Serial, Description: s.desc.Datapath,
-		Tables: uint32(s.feature.Tables), Buffers: s.feature.Buffers, Ports: uint32(ports),
+		Tables: s.usable, TableIds: s.gapped, Buffers: s.feature.Buffers, Ports: uint32(ports),
 		Since:     since.UTC().Format(time.RFC3339),
 		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
 		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),

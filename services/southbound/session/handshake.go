@@ -63,14 +63,14 @@ func (s *Session) hello() error {
 	}
 	msg, err := s.in.next()
 	if err != nil {
-		return fmt.Errorf("no hello: %w", err)
+		return s.noHello(err)
 	}
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
 		return err
 	}
 	if h.Type != openflow.TypeHello {
-		return fmt.Errorf("%v came before hello", h.Type)
+		return &HandshakeError{Remedy: remedyNoSwitch, err: fmt.Errorf("%v came before hello", h.Type)}
 	}
 	theirs, err := openflow.DecodeHello(msg)
 	if err != nil {
@@ -86,25 +86,26 @@ func (s *Session) hello() error {
 			Data: []byte("this controller speaks OpenFlow 1.0 and 1.3"),
 		}
 		_ = s.out.put(openflow.V13.AppendError(nil, h.Xid, e))
-		return fmt.Errorf("no common version: the switch speaks up to %v, this controller OpenFlow 1.0 and 1.3; set protocols=OpenFlow13 on the bridge", theirs.Highest())
+		return &HandshakeError{Remedy: remedyVersion, err: fmt.Errorf("no common version: the switch speaks up to %v, this controller OpenFlow 1.0 and 1.3", theirs.Highest())}
 	}
 	return nil
 }
 
-// reply waits for the answer to xid. Meanwhile it answers echoes and keeps the
+// reply waits for the answer to xid, of what people call what. Meanwhile it answers echoes and keeps the
 // messages that a switch may send at any time. It returns an error message that
 // answers xid as an error.
-func (s *Session) reply(xid uint32, want openflow.Type) ([]byte, error) {
+func (s *Session) reply(xid uint32, want openflow.Type, what string) ([]byte, error) {
 	for {
 		msg, err := s.in.next()
 		if err != nil {
-			return nil, fmt.Errorf("no %v: %w", want, err)
+			return nil, s.missing(what, err)
 		}
 		h, err := openflow.ParseHeader(msg)
 		if err != nil {
 			return nil, err
 		}
 		switch {
+		case s.tablesTold(h, msg):
 		case h.Version != s.Version && h.Type != openflow.TypeError:
 			return nil, fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.Version)
 		case h.Type == openflow.TypeEchoRequest:
@@ -144,13 +145,14 @@ func (s *Session) identify() error {
 	if err := s.out.put(s.Version.AppendFeaturesRequest(nil, xid)); err != nil {
 		return err
 	}
-	msg, err := s.reply(xid, openflow.TypeFeaturesReply)
+	msg, err := s.reply(xid, openflow.TypeFeaturesReply, "features reply")
 	if err != nil {
 		return err
 	}
 	if s.feature, err = s.Version.DecodeFeaturesReply(msg); err != nil {
 		return err
 	}
+	s.usable = uint32(s.feature.Tables)
 	if s.feature.AuxiliaryID != 0 {
 		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", s.feature.DPID, s.feature.AuxiliaryID)
 	}
@@ -181,6 +183,11 @@ func (s *Session) configure() error {
 	if err := s.out.put(b); err != nil {
 		return err
 	}
+	if s.Version == openflow.V13 {
+		if err := s.askTables(openflow.MultipartTable); err != nil {
+			return err
+		}
+	}
 	err := s.ask(openflow.MultipartDesc, func(body []byte) error {
 		d, err := s.Version.DecodeDesc(body)
 		s.desc = PrintableDesc(d)
@@ -196,7 +203,15 @@ func (s *Session) configure() error {
 			return err
 		}
 	}
+	if s.tables.refused {
+		if err := s.askTables(openflow.MultipartTableFeatures); err != nil {
+			return err
+		}
+	}
 	if err := s.describePorts(); err != nil {
+		return err
+	}
+	if err := s.checkTables(); err != nil {
 		return err
 	}
 	return s.handleAsyncPorts()
@@ -225,7 +240,7 @@ func (s *Session) ask(t openflow.MultipartType, each func(body []byte) error) er
 		err = s.out.put(msg)
 	}
 	for more := true; more && err == nil; {
-		if msg, err = s.reply(xid, openflow.TypeMultipartReply); err != nil {
+		if msg, err = s.reply(xid, openflow.TypeMultipartReply, asked(t)); err != nil {
 			break
 		}
 		var r openflow.MultipartReply

@@ -32,7 +32,7 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 	if !lasting {
 		g.Pushed = 0
 	}
-	table := flow.ForwardTable(uint32(s.feature.Tables), s.Version == openflow.V10)
+	table := flow.ForwardTable(s.usable, s.Version == openflow.V10)
 	switch {
 	case !s.shared.Config.Load().FloodMeters || s.Version == openflow.V10 || s.limiters.without:
 		return

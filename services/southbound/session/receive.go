@@ -60,7 +60,7 @@ func (s *Session) settle(xid uint32, msg []byte) error {
 	if err := s.out.put(s.Version.AppendBarrierRequest(msg, xid)); err != nil {
 		return err
 	}
-	_, err := s.reply(xid, openflow.TypeBarrierReply)
+	_, err := s.reply(xid, openflow.TypeBarrierReply, "barrier reply")
 	return err
 }
 

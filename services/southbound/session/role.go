@@ -175,7 +175,7 @@ func (s *Session) requestRole(role openflow.Role, generation uint64) (openflow.R
 		err = s.out.put(msg)
 	}
 	if err == nil {
-		msg, err = s.reply(xid, openflow.TypeRoleReply)
+		msg, err = s.reply(xid, openflow.TypeRoleReply, "role reply")
 	}
 	if err != nil {
 		return 0, 0, err

@@ -53,6 +53,9 @@ type Session struct {
 	DPID    dpid
 	role    openflow.Role
 	feature openflow.Features
+	tables  tables
+	usable  uint32   // tables from table 0 on without a gap
+	gapped  []uint32 // the numbers of all if there are gaps
 	desc    openflow.Desc
 	since   time.Time
 	counted atomic.Bool // counted among the refused connections
@@ -148,6 +151,10 @@ func (s *Session) Refuse(why Refusal) bool {
 	s.shared.Refused(why)
 	return true
 }
+
+// Claimed returns the identity that the switch has given in its handshake; 0 if it
+// has not come so far.
+func (s *Session) Claimed() flow.DPID { return s.feature.DPID }
 
 // Known reports whether the handshake is over.
 func (s *Session) Known() bool { return s.known.Load() }

@@ -24,6 +24,8 @@ type fakeSwitch struct {
 	up         bool
 	entries    map[flow.EntryKey]*fakeEntry
 	refuse     map[flow.EntryKey]string // entries that it will not have, and its words
+	drops      map[flow.EntryKey]bool   // entries that it confirms and does not keep
+	onePlace   bool                     // a priority has place for one entry
 	room       int                      // entries that fit in; 0 is any number
 	late       int                      // calls that it will not answer
 	mute       error                    // of who asks for its entries; nil: it tells them
@@ -108,6 +110,14 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 			s.rewrites++
 		}
 		delete(s.unsure, k)
+		if s.drops[k] {
+			return nil
+		}
+		for other := range s.entries {
+			if s.onePlace && other != k && other.Priority == k.Priority {
+				delete(s.entries, other)
+			}
+		}
 		s.entries[k] = &fakeEntry{m.Entry.Clone(), now}
 	case flow.DeleteStrict:
 		if s.version == "1.0" && m.CookieMask != 0 {

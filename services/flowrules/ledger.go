@@ -49,6 +49,9 @@ type ledger struct {
 	history   history            // of the store
 	objects   objects
 	tally     tally
+	lacks     map[entryID]*lack // of entries that a reading has lacked
+	lacking   asked             // owners of entries that the last reading lacked once too often
+	soon      bool              // the last reading lacked entries: the next is soon
 	order     uint64
 
 	number       uint16 // of the controllers that receive its packets (direct.go)
@@ -69,7 +72,7 @@ func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
 	return &ledger{
 		sw: sw, cfg: cfg, count: count,
 		rules: map[entryID]*rule{}, hidden: map[entryID]*rule{}, todo: map[entryID]*rule{},
-		timed: map[entryID]*rule{}, removals: map[entryID]*removal{}, objects: newObjects(),
+		timed: map[entryID]*rule{}, lacks: map[entryID]*lack{}, removals: map[entryID]*removal{}, objects: newObjects(),
 	}
 }
 
@@ -174,6 +177,7 @@ func (l *ledger) take(k entryID, r *rule) {
 	if l.rules[k] == r {
 		delete(l.rules, k)
 		delete(l.todo, k)
+		delete(l.lacks, k)
 	}
 	if l.hidden[k] == r {
 		delete(l.hidden, k)
@@ -230,7 +234,8 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 		return nil
 	}
 	if r.state == failed && l.connected && l.rules[k] == r {
-		r.refusals, r.late = 0, 0
+		r.refusals, r.late, r.lacking = 0, 0, false
+		delete(l.lacks, k)
 		l.send(k, r, "", now)
 	}
 	return r

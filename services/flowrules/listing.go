@@ -57,7 +57,7 @@ func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
 	if r.app != "" {
 		f.Owner = api.AppOwner(r.app)
 	}
-	return &api.WantedFlow{Flow: f, State: r.state.String(), Reason: r.reason}
+	return &api.WantedFlow{Flow: f, State: r.state.String(), Reason: r.reason, Refused: r.byItself()}
 }
 
 // ListSync answers the call.

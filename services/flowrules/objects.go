@@ -435,7 +435,7 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 func (l *ledger) wantedObject(w *resource) *api.WantedFlow {
 	f := &api.WantedFlow{
 		Flow:  &api.FlowEntry{Dpid: l.sw.String(), Owner: w.key.owner().String()},
-		State: w.state.String(), Reason: w.key.String() + ": " + w.reason,
+		State: w.state.String(), Reason: w.key.String() + ": " + w.reason, Refused: w.byItself(),
 	}
 	if w.key.kind == meterObject {
 		f.Meter = w.key.id

@@ -67,11 +67,12 @@ func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 		l.unknown, wanted = false, everybody
 	}
 	if l.viewed {
-		l.observe(rd, wanted)
 		if rd.objects != nil {
 			l.verifyObjects(rd.objects, began, now)
 		}
 		l.verify(rd, began, now)
+		l.observe(rd, wanted|l.lacking) // an owner declares again, and is told what has failed
+		l.lacking = 0
 		return
 	}
 	l.observe(rd, everybody)
@@ -208,11 +209,15 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 	l.setAside(rd)
 	old := began.Add(-l.cfg.VerifyAge)
 	for k, r := range l.rules {
-		if r.state != confirmed || r.since.After(old) {
+		if r.state != confirmed && !(r.state == failed && r.lacking) || r.since.After(old) {
 			continue
 		}
 		h := rd.entries[k]
 		switch {
+		case h == nil && l.todo[k] != nil: // it is written again in its time
+			if n := l.lacks[k]; n != nil {
+				n.last = now
+			}
 		case h == nil:
 			r.quirks, r.told = 0, nil
 			if l.idledAway(r, now) && r.owner() == flow.OwnerOperator {
@@ -221,8 +226,9 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 				continue
 			}
 			l.count.repaired("missing")
-			l.send(k, r, "", now)
+			l.lack(k, r, now)
 		case r.right(h, now, l.version):
+			l.stays(k, r, now)
 			if r.quirks < quirkMax {
 				r.quirks, r.told = 0, nil
 			}
@@ -236,6 +242,44 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 			l.count.repaired("extra")
 			l.remove(&h.entry, now)
 		}
+	}
+}
+
+// lack records that the switch does not have an entry that it has confirmed, and
+// sends it again: at once, or ever more rarely if that is so again and again.
+func (l *ledger) lack(k entryID, r *rule, now time.Time) {
+	n := l.lacks[k]
+	if n == nil {
+		n = &lack{}
+		l.lacks[k] = n
+	}
+	n.times++
+	n.last = now
+	if n.times < lackMax {
+		l.soon = true
+		l.send(k, r, "", now)
+		return
+	}
+	r.lacking, r.due = true, now.Add(backOff(l.cfg.RetryAfter, 4, n.times-lackMax+1, time.Hour))
+	l.todo[k] = r
+	r.become(failed, reasonLacks, now)
+	if r.announced != reasonLacks {
+		r.announced = reasonLacks
+		l.count.repaired("given_up")
+		l.failures = append(l.failures, l.wantedFlow(r))
+		l.lacking |= only(r.owner())
+	}
+}
+
+// stays records that the switch has an entry.
+func (l *ledger) stays(k entryID, r *rule, now time.Time) {
+	if n := l.lacks[k]; n == nil || now.Sub(n.last) < lackFor {
+		return
+	}
+	delete(l.lacks, k)
+	if r.lacking = false; r.state == failed {
+		l.confirm(k, r, now)
+		l.lacking |= only(r.owner())
 	}
 }
 

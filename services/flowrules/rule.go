@@ -27,6 +27,7 @@ const (
 	reasonRoom    = "waiting for room in the table"
 	reasonTold    = "the switch tells this entry differently from how it was written"
 	reasonDeleted = "deleted by somebody else"
+	reasonLacks   = "the switch confirms this entry and does not have it, again and again"
 )
 
 // lateMax is how many times in a row a switch may fail to confirm an entry before
@@ -36,6 +37,20 @@ const lateMax = 3
 // quirkMax is how many times in a row an entry is repaired before the switch's
 // report of it is taken to be its way of reporting it.
 const quirkMax = 3
+
+// lackMax is how many times a switch may lack an entry that it has confirmed before
+// the entry counts as failed. It counts so until the switch has had it at every
+// reading for lackFor.
+const (
+	lackMax = 3
+	lackFor = 10 * time.Minute
+)
+
+// lack counts the readings that lacked an entry although it was confirmed.
+type lack struct {
+	times int
+	last  time.Time
+}
 
 // rule is one desired entry of one switch.
 type rule struct {
@@ -71,6 +86,7 @@ func (r *rule) onSwitch(now time.Time) {
 type progress struct {
 	state     state
 	full      bool      // its last failure was for lack of room
+	lacking   bool      // the switch confirms it and does not have it, again and again
 	refusals  int32     // in a row
 	late      int32     // transient failures in a row
 	quirks    int32     // times in a row that it was repaired
@@ -124,6 +140,12 @@ func (r *rule) wanted(now time.Time) flow.Entry {
 func (r *progress) onSwitch(now time.Time) {
 	r.refusals, r.late, r.full, r.announced = 0, 0, false, ""
 	r.become(confirmed, "", now)
+}
+
+// byItself reports whether the switch itself has refused it, or does not keep it; not
+// if the switch is late or away, or another owner's entry is in its place.
+func (r *progress) byItself() bool {
+	return r.state == failed && (r.refusals > 0 || r.full || r.lacking)
 }
 
 // backOff returns the pause after the n-th failure in a row, from 1.

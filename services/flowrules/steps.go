@@ -229,6 +229,12 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 		switch {
 		case !bad:
 			l.count.written("add", "confirmed")
+			if r.lacking { // it has said so before; the next reading shows
+				delete(l.todo, k)
+				r.lost = false
+				r.become(failed, reasonLacks, now)
+				continue
+			}
 			lost := r.lost
 			l.confirm(k, r, now)
 			if lost {
@@ -309,6 +315,9 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 // of the load. jitter is in [0, 1).
 func (l *ledger) again(took time.Duration, switches int, jitter float64, now time.Time) {
 	d := max(l.cfg.VerifyInterval, 100*took, time.Duration(switches)*verifyShare)
+	if l.soon {
+		d, l.soon = min(d, max(l.cfg.VerifyAge+2*time.Second, 20*took)), false
+	}
 	l.readDue = now.Add(time.Duration(float64(d) * (0.9 + 0.2*jitter)))
 }
 

@@ -2,7 +2,10 @@ package flowrules
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -209,8 +212,23 @@ func (r *Rules) readObjects(ctx context.Context, sw flow.DPID) (map[objectKey]*b
 // announce queues what is to be published. The caller holds mu.
 func (w *worker) announce(r *Rules) {
 	l := w.ledger
+	lacking(r.log, l.failures)
 	r.news.add(l.observed, l.failures)
 	l.observed, l.failures = nil, nil
+}
+
+// lacking logs the entries that a switch confirms and does not have.
+func lacking(log *slog.Logger, failures []*api.WantedFlow) {
+	const most = 5
+	var list []string
+	for _, f := range failures {
+		if f.GetReason() == reasonLacks {
+			list = append(list, fmt.Sprintf("%s: table %d, priority %d, match %v", f.Flow.GetOwner(), f.Flow.GetTable(), f.Flow.GetPriority(), f.Flow.GetMatch()))
+		}
+	}
+	if n := len(list); n > 0 {
+		log.Warn(reasonLacks, "dpid", failures[0].Flow.GetDpid(), "entries", n, "first", strings.Join(list[:min(n, most)], "; "))
+	}
 }
 
 // record updates the store with entries that have ended or were delivered.

@@ -189,7 +189,8 @@ func (k *Standing) Run(ctx context.Context) {
 // keep declares the entries of one switch until it has confirmed them and
 // nothing has changed since.
 func (k *Standing) keep(ctx context.Context, s *standing) {
-	for pause := standingFirst; ; pause = min(2*pause, standingLast) {
+	var retry api.Retry
+	for {
 		select {
 		case <-s.again:
 		default:
@@ -213,15 +214,18 @@ func (k *Standing) keep(ctx context.Context, s *standing) {
 		}
 		k.mu.Unlock()
 		if err == nil {
-			pause = standingFirst / 2
+			retry = api.Retry{}
 			continue
 		}
-		k.env.Log.Warn("standing entries not confirmed", "dpid", info.Dpid, "error", err, "retry_in", pause)
+		pause, news := retry.After(err, standingFirst, standingLast)
+		if news {
+			k.env.Log.Warn("standing entries not confirmed; tried again, ever more rarely", "dpid", info.Dpid, "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.again:
-			pause = standingFirst / 2
+			retry.Soon()
 		case <-time.After(pause):
 		}
 	}
@@ -256,8 +260,8 @@ func (k *Standing) declare(ctx context.Context, s *standing, info *api.Switch, d
 	if sw, err := flow.ParseDPID(info.Dpid); err == nil && ctx.Err() == nil {
 		k.told(sw, changed, resp.Failed)
 	}
-	if n := len(resp.Failed); n > 0 {
-		return fmt.Errorf("%d of %d entries: %s", n, len(req.Flows), resp.Failed[0].Reason)
+	if err := resp.Confirmed(len(req.Flows)); err != nil {
+		return err
 	}
 	s.revision = req.Revision
 	return nil

@@ -125,24 +125,28 @@ func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
 // declare declares the flows until the switch has confirmed. It returns false
 // if ctx ends before that.
 func (k *keeper) declare(ctx context.Context, sw flow.DPID, j *keeping) bool {
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+	var retry api.Retry
+	for {
 		resp, err := k.set(ctx, standing(sw, j.hybrid))
+		if err == nil {
+			err = resp.Confirmed(1)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return false
-		case err == nil && len(resp.GetFailed()) == 0:
+		case err == nil:
 			k.confirmed(sw)
 			return true
-		case err != nil:
-			k.log.Warn("LLDP trap not installed", "dpid", sw, "error", err, "retry_in", pause)
-		default:
-			k.log.Warn("LLDP trap refused", "dpid", sw, "reason", resp.Failed[0].GetReason(), "retry_in", pause)
+		}
+		pause, news := retry.After(err, firstRetry, lastRetry)
+		if news {
+			k.log.Warn("LLDP trap not installed; tried again, ever more rarely", "dpid", sw, "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-j.again:
-			pause = firstRetry / 2
+			retry.Soon()
 		case <-time.After(pause):
 		}
 	}

@@ -37,7 +37,7 @@ func newPeers(h *wefttest.Harness) *peers {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.refuse != "" && len(r.Flows) > 2 {
-			return &api.SetStandingResponse{Failed: []*api.WantedFlow{{Reason: p.refuse}}}, nil
+			return &api.SetStandingResponse{Failed: []*api.WantedFlow{{Reason: p.refuse, Refused: true}}}, nil
 		}
 		p.standing[r.Dpid] = r.Flows
 		return &api.SetStandingResponse{}, nil

@@ -2,7 +2,6 @@ package firewall
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -74,9 +73,6 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// notConfirmed begins flowrules' message that a switch is late.
-const notConfirmed = "not confirmed within"
-
 // review records which switches have confirmed their entries. If a switch refuses
 // them, the controller judges its packets. It reports whether there are such
 // switches.
@@ -92,7 +88,11 @@ func (b *store) review() (again bool) {
 		switch {
 		case state == "in_sync":
 			s.enforced.Store(version)
-		case err != nil && refused(err) && p.mode == modeCompiled:
+		case state == "failing":
+			s.enforced.Store(0) // what it had confirmed may be gone
+		}
+		switch {
+		case err != nil && api.RefusedBySwitch(err) && p.mode == modeCompiled:
 			s.mu.Lock()
 			s.target.forced = err.Error()
 			s.mu.Unlock()
@@ -102,13 +102,6 @@ func (b *store) review() (again bool) {
 		}
 	}
 	return again
-}
-
-// refused reports whether an error of baseline flows means that the switch
-// refuses them, not that it is late or away.
-func refused(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, " entries: ") && !strings.Contains(text, notConfirmed)
 }
 
 // reviewInterval is how often switches are reviewed while nothing changes.

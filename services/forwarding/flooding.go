@@ -55,6 +55,9 @@ type floodSwitch struct {
 	try      int               // inputs of the confirmed entries
 	done     bool              // the last are confirmed
 	made     inputs            // of the entries that are confirmed
+	refused  error             // why the switch refuses those last sent; nil if it does not
+	until    time.Time         // when it is asked again
+	retry    api.Retry
 }
 
 // flooding follows a topology that never settles after restless all the same.
@@ -192,9 +195,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 func (f *flooding) bootstrap(sw flow.DPID, s *floodSwitch) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := f.standing(ctx, sw, s, nil); err != nil {
-		f.e.log.Warn("switch has no table miss yet", "dpid", sw, "error", err)
-	}
+	_ = f.standing(ctx, sw, s, nil) // which logs why not; the tree brings it again
 }
 
 // run follows the topology until ctx ends.
@@ -212,9 +213,11 @@ func (f *flooding) run(ctx context.Context) error {
 			timer.Reset(again)
 			continue
 		}
-		if !f.commit(ctx) {
-			timer.Reset(time.Second)
+		again := time.Second
+		if f.commit(ctx) {
+			again = max(f.due(time.Now()), refusedFirst) // what changes meanwhile kicks
 		}
+		timer.Reset(again)
 	}
 }
 
@@ -222,8 +225,11 @@ func (f *flooding) run(ctx context.Context) error {
 func (f *flooding) due(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.since.IsZero() || !f.active {
+	if !f.active {
 		return time.Hour
+	}
+	if f.since.IsZero() {
+		return f.untilRefused(now)
 	}
 	if now.Sub(f.since) > restless+expectFor {
 		return 0
@@ -242,6 +248,18 @@ func (f *flooding) due(now time.Time) time.Duration {
 	return 0
 }
 
+// untilRefused returns how long to wait until a switch is asked again for what it has
+// refused; mu is held.
+func (f *flooding) untilRefused(now time.Time) time.Duration {
+	wait := time.Hour
+	for _, s := range f.switches {
+		if s.refused != nil {
+			wait = min(wait, max(0, s.until.Sub(now)))
+		}
+	}
+	return wait
+}
+
 // expects reports whether an earlier run's tree had a port at this switch that
 // is up and not yet known to be a link.
 func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
@@ -257,7 +275,8 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 }
 
 // commit puts the wanted tree into force; it reports whether all switches have
-// confirmed.
+// answered. Those that refuse their entries are left out, unless they may still
+// carry a port that is not in the tree: then nothing is added anywhere.
 func (f *flooding) commit(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -296,21 +315,25 @@ func (f *flooding) commit(ctx context.Context) bool {
 	f.mu.Unlock()
 
 	carried := false
-	ok := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
+	ok, refused := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
 		out := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return contains(next[sw], p) })
 		carried = carried || f.e.anyUp(sw, out)
 		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !contains(next[sw], p) })
 		return both, len(out) > 0
 	})
-	if ok && carried {
+	if ok && !refused && carried {
 		f.rest(ctx, drainFor)
 	}
-	ok = ok && f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) { return next[sw], true })
+	blocked := refused
+	if ok && !blocked {
+		ok, _ = f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) { return next[sw], true })
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !ok {
+	switch {
+	case !ok:
 		f.noteLocked(false)
-	} else {
+	case !blocked:
 		f.committed = tree.Version
 	}
 	f.e.shareFlooding(f.stateLocked())
@@ -328,9 +351,10 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // step sets the baseline flows of the switches that want selects, in parallel,
-// unless they are set already, and waits for all confirmations. It calls want
-// with mu held. Switches that have gone meanwhile do not count.
-func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) bool {
+// unless they are set already, and waits for all answers: ok is that all have
+// come, refused that one is a refusal. It calls want with mu held. Switches that
+// have gone meanwhile do not count.
+func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) (ok, refused bool) {
 	var g errgroup.Group
 	g.SetLimit(64)
 	for sw, s := range part {
@@ -345,14 +369,18 @@ func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, wa
 			err := f.standing(ctx, sw, s, ports)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if err != nil && f.switches[sw] == s {
-				f.e.log.Warn("flooding not confirmed", "dpid", sw, "error", err)
-				return err
+			switch {
+			case err == nil || f.switches[sw] != s:
+				return nil
+			case api.RefusedBySwitch(err):
+				refused = true
+				return nil
 			}
-			return nil
+			return err
 		})
 	}
-	return g.Wait() == nil
+	ok = g.Wait() == nil
+	return ok, refused
 }
 
 // get answers the call; an instance that does not flood returns what the one
@@ -378,6 +406,12 @@ func (f *flooding) share() {
 func (f *flooding) stateLocked() *api.Flooding {
 	resp := &api.Flooding{Committed: f.committed, Wanted: f.wanted}
 	for sw, s := range f.switches {
+		if s.refused != nil {
+			if resp.Refused == nil {
+				resp.Refused = map[string]string{}
+			}
+			resp.Refused[sw.String()] = s.refused.Error()
+		}
 		for _, p := range s.tree {
 			resp.Ports = append(resp.Ports, api.NewLocation(flow.Location{Switch: sw, Port: p}))
 		}

@@ -23,6 +23,8 @@ type floodNet struct {
 	links  map[flow.Location]flow.Location
 	tables map[flow.DPID]map[flow.EntryKey]flow.Entry
 	refuse map[flow.DPID]bool
+	firm   bool                   // a refusal is the switch's own, not a failure to ask it
+	asked  int                    // of switches that refuse
 	shut   map[flow.Location]bool // link ports that no tree ever has
 	writes int
 }
@@ -39,6 +41,9 @@ func (n *floodNet) set(_ context.Context, req *api.SetStandingRequest) (*api.Set
 	defer n.mu.Unlock()
 	sw, _ := flow.ParseDPID(req.Dpid)
 	if n.refuse[sw] {
+		if n.asked++; n.firm {
+			return &api.SetStandingResponse{Failed: []*api.WantedFlow{{State: "failed", Reason: "no room in the table", Refused: true}}}, nil
+		}
 		return nil, errors.New("refused")
 	}
 	n.writes++
@@ -187,6 +192,7 @@ func TestFloodingNeverLoops(t *testing.T) {
 			setRole(e, flow.Location{Switch: flow.DPID(i), Port: 1}, flow.RoleEdge)
 		}
 		fn := newFloodNet(t, net.links)
+		fn.firm = seed%2 == 1
 		f := newFlooding(e, time.Millisecond)
 		f.set, f.rest = fn.set, func(context.Context, time.Duration) {}
 		version := uint64(0)
@@ -231,6 +237,9 @@ func TestFloodingNeverLoops(t *testing.T) {
 		fn.mu.Lock()
 		clear(fn.refuse)
 		fn.mu.Unlock()
+		for _, s := range f.switches {
+			s.until = time.Time{} // it is asked again
+		}
 		if !f.commit(t.Context()) {
 			t.Fatalf("seed %d: not committed although all switches confirm", seed)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -42,6 +43,10 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 		f.mu.Unlock()
 		return nil
 	}
+	if s.refused != nil && digest == s.sent && time.Now().Before(s.until) {
+		f.mu.Unlock()
+		return s.refused
+	}
 	s.try++
 	try := s.try
 	s.sent, s.done = digest, false
@@ -52,14 +57,15 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 
 	if kept := stillDropping(entries, guarded); len(kept) > 0 {
 		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...), groups); err != nil {
-			return err
+			return f.failed(sw, s, err)
 		}
 	}
 	if err := f.declare(ctx, sw, entries, groups); err != nil {
-		return err
+		return f.failed(sw, s, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	s.refused, s.retry = nil, api.Retry{}
 	if s.try == try {
 		s.done, s.made = true, made
 		s.tree, s.dropping = slices.Clone(tree), droppingPorts(entries)
@@ -77,11 +83,27 @@ func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Ent
 	if err != nil {
 		return err
 	}
-	if len(resp.Failed) > 0 {
-		return fmt.Errorf("%d of %d entries: %s", len(resp.Failed), len(entries), resp.Failed[0].Reason)
-	}
-	return nil
+	return resp.Confirmed(len(entries))
 }
+
+// failed records that a switch has not confirmed its entries, and returns why. A
+// switch that refuses them is asked for the same again ever more rarely.
+func (f *flooding) failed(sw flow.DPID, s *floodSwitch, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pause, news := s.retry.After(err, refusedFirst, refusedFirst)
+	if s.refused = nil; api.RefusedBySwitch(err) {
+		s.refused, s.until = err, time.Now().Add(pause)
+	}
+	if news && f.switches[sw] == s {
+		f.e.log.Warn("flooding not confirmed; tried again", "dpid", sw, "error", err)
+	}
+	return err
+}
+
+// refusedFirst is the first pause before a switch is asked again for what it has
+// refused.
+const refusedFirst = time.Second
 
 // union returns the ports of both lists, in order.
 func union(a, b []flow.Port) []flow.Port {

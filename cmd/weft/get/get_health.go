@@ -230,13 +230,16 @@ func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 
 func healthOfEntries(c *cli.Controller) (HealthResult, error) {
 	m, err := c.ListSync(c.Ctx, &api.ListSyncRequest{})
-	var failing, syncing, unknown []string
+	var failing, syncing, unknown, which []string
 	wanted := uint32(0)
 	for _, s := range m.GetSwitches() {
 		wanted += s.Wanted
 		switch s.State {
 		case "failing":
 			failing = append(failing, fmt.Sprintf("%s (%d of %d)", s.Dpid, s.Failed, s.Wanted))
+			if len(failing) == 1 {
+				which = failedEntries(c, s.Dpid)
+			}
 		case "syncing":
 			syncing = append(syncing, s.Dpid)
 		}
@@ -246,7 +249,7 @@ func healthOfEntries(c *cli.Controller) (HealthResult, error) {
 	}
 	switch {
 	case len(failing) > 0:
-		return HealthResult{State: HealthFailing, Detail: "refused by " + cli.FirstFew(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
+		return HealthResult{State: HealthFailing, Detail: strings.Join(append([]string{"not in force at " + cli.FirstFew(failing)}, which...), "; "), Remedy: "weft get sync and weft get flows say which and why"}, err
 	case len(syncing) > 0:
 		return HealthResult{State: HealthWarning, Detail: "not confirmed yet by " + cli.FirstFew(syncing), Remedy: "wait a moment and look again"}, err
 	case len(unknown) > 0:
@@ -257,6 +260,22 @@ func healthOfEntries(c *cli.Controller) (HealthResult, error) {
 		}, err
 	}
 	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d wanted, all confirmed", wanted)}, err
+}
+
+// failedEntries names the first entries that a switch has refused or does not keep,
+// and says why.
+func failedEntries(c *cli.Controller, dpid string) (list []string) {
+	const most = 3
+	m, err := c.ListFlows(c.Ctx, &api.ListFlowsRequest{Dpid: dpid})
+	if err != nil {
+		return nil // the count says enough
+	}
+	for _, w := range m.Flows {
+		if w.State == "failed" && len(list) < most {
+			list = append(list, fmt.Sprintf("%s's entry %s at table %d, priority %d: %s", cmp.Or(w.Flow.Owner, "an"), cli.MatchText(w.Flow.Match), w.Flow.Table, w.Flow.Priority, w.Reason))
+		}
+	}
+	return list
 }
 
 // HealthOfPorts looks at the ports that take no traffic.
@@ -319,6 +338,17 @@ func healthOfLinks(c *cli.Controller) (HealthResult, error) {
 
 func healthOfTree(c *cli.Controller) (HealthResult, error) {
 	m, err := c.GetFlooding(c.Ctx, &api.GetFloodingRequest{})
+	if len(m.GetRefused()) > 0 {
+		var refused []string
+		for _, dpid := range slices.Sorted(maps.Keys(m.Refused)) {
+			refused = append(refused, dpid+": "+m.Refused[dpid])
+		}
+		return HealthResult{
+			State:  HealthFailing,
+			Detail: fmt.Sprintf("version %d in force, but not where switches refuse it: %s", m.Committed, cli.FirstFew(refused)),
+			Remedy: "weft get flows says which entries; make room in the tables of these switches, or take them out of the network; they are asked again every few minutes",
+		}, err
+	}
 	if m.GetCommitted() != m.GetWanted() {
 		return HealthResult{State: HealthWarning, Detail: fmt.Sprintf("version %d in force, %d wanted", m.GetCommitted(), m.GetWanted()), Remedy: "wait a moment; if it stays, a switch does not confirm: weft get sync"}, err
 	}

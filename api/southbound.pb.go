@@ -1751,7 +1751,7 @@ type SwitchError struct {
 	// The port that the refused packet-out was for; 0 if it was none, or that is not known.
 	Port uint32 `protobuf:"varint,7,opt,name=port,proto3" json:"port,omitempty"`
 	// How many like it have come since the last that was published; they are published at
-	// most once a minute.
+	// most once a minute. Each refusal of a flow-mod is.
 	More          uint64 `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

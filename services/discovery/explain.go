@@ -18,6 +18,7 @@ const (
 	causeBlocked   = "blocked"
 	causeRelay     = "relay"
 	causeJoined    = "joined"
+	causeRefuses   = "refuses"
 )
 
 // explain returns the role of a port; if the port takes no traffic, also the
@@ -34,6 +35,9 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 	switch {
 	case !p.up:
 		say(causeDown, 0, "plug the cable in, or set the port up at the switch", "the port is down")
+	case p.refusing.since != 0 && p.out == nil:
+		say(causeRefuses, p.refusing.until, "look at the port in the switch's own configuration: it may be in a VLAN, a trunk or a mode that OpenFlow does not have; take it down if it is not for this network",
+			"the switch refuses packets for it: %s; it is probed ever more rarely, and no link can be found there", p.refusing.reason)
 	case p.role == flow.RoleLink || p.role == flow.RoleInternal || p.role == flow.RoleTunnel:
 	case p.role == flow.RoleAccess:
 		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {

@@ -77,7 +77,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	}
 	t.believe(now, to.dp)
 	from.newest = sent
-	from.soon, from.unanswered = 0, 0
+	from.soon, from.unanswered, from.refusing = 0, 0, refusing{}
 	from.proved, to.proved = true, true
 	t.strain.add(now - sent)
 	if l == nil {

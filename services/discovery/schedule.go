@@ -111,6 +111,7 @@ func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 // send appends a probe of a port; an extra one is followed by others.
 func (p *port) send(now int64, extra bool, jobs []job) []job {
 	p.sent++
+	p.refusing.probe(now)
 	if extra {
 		p.soon = 0
 		if p.sent <= len(burstGaps) && p.out == nil {
@@ -142,7 +143,7 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		hold = dp.since + trapHope + trapHopeEach*int64(len(t.order))
 	}
 	for _, p := range dp.ports {
-		if !p.up || !p.probed() {
+		if !p.up || !p.probed() || p.refusing.silenced(now) {
 			continue
 		}
 		if p.soon != 0 {

@@ -31,7 +31,7 @@ func Spec() weft.Spec {
 		Doc:        "finds the links between switches and the roles of their ports",
 		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink, api.SetLink),
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent, api.SwitchErrorEvent),
 		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
 		Buckets:    []string{"keys", "ports", "allowed", "settings"},
@@ -156,6 +156,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			e.change(func(now int64, t *topology) { t.change(now, sw, m.Port, m.Removed) })
+		}
+	})
+	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, m *api.SwitchError) {
+		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetPort() != 0 {
+			e.change(func(now int64, t *topology) {
+				t.refused(now, flow.Location{Switch: sw, Port: flow.Port(m.Port)}, m.Text)
+			})
 		}
 	})
 	weft.On(env, api.PortUsedEvent, func(_ context.Context, m *api.PortUsed) {

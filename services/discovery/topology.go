@@ -108,6 +108,7 @@ type port struct {
 	place    *api.Location
 	again    int64 // when time alone may change its role; 0: never
 	shown    bool  // its role was published, and not since that it is gone
+	refusing refusing
 	prober
 }
 
@@ -194,7 +195,7 @@ func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports [
 	}
 	dp.connected, dp.since, dp.trapped, dp.echo = true, now, 0, echo{}
 	for _, p := range dp.ports {
-		p.proved = false
+		p.proved, p.refusing = false, refusing{}
 	}
 	dp.start(t, now)
 	listed := map[flow.Port]bool{}
@@ -364,7 +365,7 @@ func (t *topology) raise(now int64, dp *datapath, p *port) {
 		t.part(p)
 	}
 	t.expect(now, p)
-	p.up, p.changed, p.edge = true, now, false
+	p.up, p.changed, p.edge, p.refusing = true, now, false, refusing{}
 	p.burst(now)
 	dp.next = now
 	t.settle(now, p)

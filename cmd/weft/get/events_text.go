@@ -80,7 +80,14 @@ func Sentence(subject string, body []byte) string {
 		return fmt.Sprintf("switch %s has removed an entry of %s (%s): priority %d, %s, after %s and %d packets",
 			f.GetDpid(), f.GetOwner(), e.Reason, f.GetPriority(), cli.MatchText(f.GetMatch()), cli.Seconds(f.GetDuration()), f.GetPackets())
 	case *api.SwitchError:
-		return fmt.Sprintf("switch %s has refused a message: %s%s", e.Dpid, e.Text, because(strings.TrimSuffix("cookie "+e.Cookie, "cookie ")))
+		what := "a message"
+		if e.Port != 0 {
+			what = "a packet for port " + cli.Port(e.Port)
+		}
+		if e.More > 0 {
+			what += fmt.Sprintf(", and %d like it before", e.More)
+		}
+		return fmt.Sprintf("switch %s has refused %s: %s%s", e.Dpid, what, e.Text, because(strings.TrimSuffix("cookie "+e.Cookie, "cookie ")))
 	case *api.LinkChanged:
 		state := e.Link.GetState()
 		if e.Removed {

@@ -69,6 +69,7 @@ type portRow struct {
 	Speed   uint32 `json:"speed_kbps"`
 	Role    string `json:"role"`
 	Refused uint64 `json:"refused"`
+	Cause   string `json:"cause,omitempty"`
 }
 
 func getPorts(r *cli.Remote) *cobra.Command {
@@ -78,7 +79,9 @@ func getPorts(r *cli.Remote) *cobra.Command {
 		Short: "List the ports of the switches, and what is behind them",
 		Long: `List the ports of the switches, and what is behind them (ROLE): an edge, where
 hosts are, or a link. REFUSED counts the discovery probes that came in there and
-were forged, old, replayed or not ours.`,
+were forged, old, replayed or not ours. CAUSE is why no traffic or no link is
+there, in a word (refuses: the switch itself refuses packets for the port); weft
+explain port says it in full.`,
 		Example: "  weft get ports --switch 1",
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{Dpid: only.Text})
@@ -96,10 +99,10 @@ were forged, old, replayed or not ours.`,
 		rows := []portRow{}
 		for _, p := range m.Ports {
 			at := behind[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()]
-			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused()})
+			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused(), at.GetCause()})
 		}
 		return cli.View{Value: portList{rows, m.Incomplete}, Text: func(t *cli.Table) {
-			t.Row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
+			t.Row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED", "CAUSE")
 			for _, p := range rows {
 				state, speed := "down", ""
 				if p.Up {
@@ -108,7 +111,7 @@ were forged, old, replayed or not ours.`,
 				if p.Speed != 0 {
 					speed = cli.Rate(float64(p.Speed)*1000) + "bit/s"
 				}
-				t.Row(p.Switch, cli.Port(p.Port), p.Name, p.MAC, state, speed, p.Role, p.Refused)
+				t.Row(p.Switch, cli.Port(p.Port), p.Name, p.MAC, state, speed, p.Role, p.Refused, p.Cause)
 			}
 		}}, nil
 	}), &only)

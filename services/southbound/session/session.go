@@ -92,6 +92,7 @@ type Session struct {
 	backlog   backlog
 	sent      admission.Rate
 	limiters  limiters
+	refusals  refusals
 
 	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
 

@@ -58,10 +58,53 @@ func (h *held) release(ready func(flow.DPID, time.Time) bool, now time.Time) (li
 	return list, len(h.all) > 0
 }
 
-// ready reports whether the entries of a switch can be whole.
-func (b *store) ready(sw flow.DPID, now time.Time) bool {
+// spot is where an entry is in a switch.
+type spot struct {
+	table    uint8
+	priority uint16
+	match    flow.Match
+}
+
+func spotsOf(list []*api.FlowEntry) map[spot]bool {
+	all := map[spot]bool{}
+	for _, m := range list {
+		if _, e, err := m.Entry(); err == nil {
+			all[spot{e.Table, e.Priority, e.Match}] = true
+		}
+	}
+	return all
+}
+
+// flowsObserved takes what entries of chains a switch has.
+func (b *store) flowsObserved(e *api.FlowsObserved) {
+	sw, err := flow.ParseDPID(e.GetDpid())
+	if err != nil || e.Owner != flow.OwnerChains.String() {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.observed[sw] = spotsOf(e.Flows); len(e.Flows) == 0 {
+		delete(b.observed, sw)
+	}
+	b.reroute()
+}
+
+// ready reports whether the entries of a switch can be whole: all that it has are
+// among those that it is to have, as far as it has told them.
+func (b *store) ready(sw flow.DPID, now time.Time) bool {
+	b.mu.Lock()
 	b.settled = b.settled || b.whole && len(b.hosts) > 0 && now.Sub(b.told) >= quiet
-	return b.chains.Len() == 0 || b.settled && b.roles[sw]
+	none, known := b.chains.Len() == 0, b.settled && b.roles[sw]
+	has, info := b.observed[sw], b.switches[sw]
+	b.mu.Unlock()
+	if none || !known || len(has) == 0 {
+		return none || known
+	}
+	wanted := spotsOf(b.want(info).GetFlows())
+	for p := range has {
+		if !wanted[p] {
+			return false
+		}
+	}
+	return true
 }

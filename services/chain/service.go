@@ -87,7 +87,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(ways) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
+		b.flowsObserved(e)
+		k.FlowsObserved(e)
+	})
 	find := func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, q)
 	}

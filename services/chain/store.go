@@ -34,6 +34,7 @@ type store struct {
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
 	settled  bool                                  // and all of them had been, once
+	observed map[flow.DPID]map[spot]bool           // what entries switches have told last that they have
 	tags     *tags
 }
 
@@ -41,7 +42,7 @@ func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name stri
 	b := &store{
 		cfg: cfg, declare: func(...flow.DPID) {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
 		edges: map[flow.Location]bool{}, links: map[flow.Location]flow.Location{}, hosts: map[flow.MAC]flow.Location{},
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, roles: map[flow.DPID]bool{},
+		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
 	}
 	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
 	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{

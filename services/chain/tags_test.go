@@ -134,6 +134,16 @@ func TestHeld(t *testing.T) {
 	if !n.b.ready(sw, time.Now().Add(quiet)) {
 		t.Error("all is known, and the entries are held back")
 	}
+	// The switch has an entry for a host that is not known yet.
+	gone := &flow.Entry{Table: flow.TableDeliver, Priority: 12000, Match: flow.Match{}.WithEthDst(hostMAC(2)), Cookie: flow.NewCookie(flow.OwnerChains, 0, 1)}
+	n.b.flowsObserved(&api.FlowsObserved{Dpid: sw.String(), Owner: flow.OwnerChains.String(), Flows: []*api.FlowEntry{api.NewFlowEntry(sw, gone)}})
+	if n.b.ready(sw, time.Now().Add(quiet)) {
+		t.Error("a host is missing that the switch has an entry for, and the entries are declared")
+	}
+	n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: hostMAC(2).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
+	if !n.b.ready(sw, time.Now().Add(quiet)) {
+		t.Error("all is known, and the entries are held back")
+	}
 	n.b.settled, n.b.whole = false, false
 	if !released(holdMost) {
 		t.Error("the entries are held back for ever")

@@ -49,6 +49,7 @@ type floodSwitch struct {
 	began    time.Time
 	tree     []flow.Port       // its entries have been reported
 	observed []flow.Port       // ports whose multicasts their own entries may drop, in order
+	reached  []flow.Port       // ports that multicasts went to, as reported, in order
 	seen     bool              // digest of the entries last sent
 	dropping []flow.Port       // counts the reasons to send entries
 	sent     [sha256.Size]byte // the last sent are confirmed
@@ -170,10 +171,15 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 	if s == nil {
 		return
 	}
-	s.seen, s.done, s.observed = true, false, nil
+	s.seen, s.done, s.observed, s.reached = true, false, nil, nil
 	s.try++
 	for _, m := range ev.Flows {
 		_, entry, err := m.Entry()
+		for _, a := range entry.Apply {
+			if port := flow.Port(a.Arg); err == nil && a.Kind == flow.ActionOutput && port <= flow.PortMax {
+				s.reached = append(s.reached, port)
+			}
+		}
 		switch {
 		case err != nil || entry.Priority != flow.PriorityLinkFlood:
 		case dropsAt(&entry):
@@ -183,6 +189,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 		}
 	}
 	slices.Sort(s.observed)
+	s.reached = union(s.reached, nil)
 	s.tree = union(s.tree, s.observed) // what is being sent may be in force too
 	s.dropping = union(s.dropping, nil)
 	if len(ev.Flows) == 0 && f.active {
@@ -261,7 +268,8 @@ func (f *flooding) untilRefused(now time.Time) time.Duration {
 }
 
 // expects reports whether an earlier run's tree had a port at this switch that
-// is up and not yet known to be a link.
+// is up and not yet known to be a link, or multicasts went to one whose role is not
+// known yet.
 func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 	p := f.e.edge(sw)
 	p.mu.Lock()
@@ -271,7 +279,10 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.reached, func(port flow.Port) bool {
+		role := p.role[port]
+		return p.up[port] && (role == "" || role == flow.RoleUnsettled.String())
+	})
 }
 
 // commit puts the wanted tree into force; it reports whether all switches have

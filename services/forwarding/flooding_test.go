@@ -284,6 +284,16 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("not due %v although all is found and quiet", wait)
 	}
+	// Multicasts went to port 1, where hosts are.
+	host := flow.Location{Switch: 1, Port: 1}
+	setRole(e, host, flow.RoleUnsettled)
+	if f.due(time.Now().Add(time.Second)) == 0 {
+		t.Error("due before it is known that hosts are where multicasts went to")
+	}
+	setRole(e, host, flow.RoleEdge)
+	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+		t.Errorf("not due %v although all is found and quiet", wait)
+	}
 	setRole(e, at, flow.RoleUnsettled)
 	if wait := f.due(time.Now().Add(expectFor + time.Second)); wait != 0 {
 		t.Errorf("waits %v for a link that does not come back", wait)

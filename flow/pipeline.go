@@ -108,13 +108,14 @@ const (
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
 
-	PriorityCircuitInner = 1000 // in TableCircuits; above it broadcast and multicast, then labelled frames
-	PriorityCircuitTags  = 900  // frames of a circuit on their way out
-	PriorityLANBack      = 1050 // of a vpls: frames on their way out by the port that they came in by
-	PriorityLANOut       = 1040 // by another
-	PriorityLANForged    = 1030 // of a vpls, and of payload ip: frames whose sender is a group
-	PriorityLANSender    = 1020 // whose sender is known
-	PriorityLANUnknown   = 1010 // others: to the controller, too
+	PriorityCircuitInner  = 1000 // in TableCircuits; above it broadcast and multicast, then labelled frames
+	PriorityCircuitTagged = 1060 // in TableCircuits: frames of an end by how many tags of the customer's they have
+	PriorityCircuitTags   = 900  // frames of a circuit on their way out
+	PriorityLANBack       = 1050 // of a vpls: frames on their way out by the port that they came in by
+	PriorityLANOut        = 1040 // by another
+	PriorityLANForged     = 1030 // of a vpls, and of payload ip: frames whose sender is a group
+	PriorityLANSender     = 1020 // whose sender is known
+	PriorityLANUnknown    = 1010 // others: to the controller, too
 
 	PriorityCircuitProbe = 1100 // in TableLabels: probes of a circuit
 	PriorityLabel        = 1000 // of tunnels
@@ -222,6 +223,7 @@ var writers = []Writer{
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
 			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 2, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, and labelled ones, dropped"},
+			{Table: TableCircuits, Base: PriorityCircuitTagged, Top: PriorityCircuitTagged + 1, Doc: "circuits: frames of an end by how many tags of the customer's own they have; too many, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
 			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},

@@ -60,6 +60,8 @@ func (c *circuit) countedBy(sw flow.DPID, e *flow.Entry) (at counter, ok bool) {
 // counts returns what an entry counts for an end; false if it counts nothing.
 func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 	switch {
+	case e.Match.Key.TunnelID&(tagsAsked|secondTags) != 0:
+		return dropped, e.Match.Key.TunnelID&^(tagsAsked|secondTags) == c.came(i)
 	case c.Type == vpls && e.Table == flow.TableCircuits && e.Match.Key.TunnelID == uint64(c.Members[i].Label):
 		return sent, true
 	case (c.Type == vpls || c.ip()) && e.Match.Key.TunnelID == c.came(i):

@@ -141,9 +141,9 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm 
 			s.ipEgress(c, i, known)
 		}
 	default:
-		s.ingress(c.Id, e, m.Meter, m.StormMeter, c.deliver(i, 1-i, group))
+		s.ingress(c.Id, e, m.Meter, m.StormMeter, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), c.deliver(i, 1-i, group)))
 		if group != 0 {
-			s.egress(c.Id, e, m.Label, leave(c.carried(), e))
+			s.egress(c.Id, e, m.Label, leave(c.carried(1-i, i), e))
 		}
 	}
 	if m.Meter != 0 {
@@ -154,19 +154,74 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm 
 	}
 }
 
-// carried returns how many tags frames have inside a circuit. Of a vpws one tag stays on
-// where both ends have one, and with it its type and priority; but not without the
-// customer's Ethernet header.
-func (c *circuit) carried() int {
-	if c.Type == vpls || c.ip() {
+// carried returns how many tags frames have inside a circuit, from one end to another. Of
+// a vpws one tag stays on where the far end has one and this has any, and with it its type and
+// priority; but not without the customer's Ethernet header.
+func (c *circuit) carried(from, to int) int {
+	if c.Type == vpls || c.ip() || c.ends[from].tags() == 0 || c.ends[to].tags() != 1 {
 		return 0
 	}
-	for _, e := range c.ends {
-		if e.tags() != 1 {
-			return 0
-		}
-	}
 	return 1
+}
+
+// Open vSwitch knows two tags of a frame (FLOW_MAX_VLAN_HEADERS). Where an end puts on more,
+// the customer's inner ones would get lost.
+const tagsMax = 2
+
+// spare returns how many tags of the customer's own may be in frames that leave at an end
+// with so many carried.
+func (c *circuit) spare(to, carried int) int {
+	if c.ends[to].tags() == carried {
+		return boundless
+	}
+	return tagsMax - c.ends[to].tags()
+}
+
+// boundless is more tags than a frame has.
+const boundless = 1 << 10
+
+// The marks of frames, in their tunnel_id beside what came returns, whose tags are counted:
+// before, and after the first is off.
+const (
+	tagsAsked  = 1 << 61
+	secondTags = 1 << 62
+)
+
+// admit returns the actions for frames of an end, without its tags but those that are
+// carried, that let in those with so many tags of the customer's own, to the actions acts. It
+// adds the entries that do, and that drop others, and count them.
+func (s *set) admit(c *circuit, i, spare int, acts []flow.Action) []flow.Action {
+	if spare == boundless {
+		return acts
+	}
+	e := c.ends[i]
+	next := func(mark uint64) []flow.Action {
+		return []flow.Action{flow.SetTunnelID(c.came(i) | mark), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}
+	}
+	first := acts
+	if acts[0].Kind == flow.ActionPopVLAN { // of the end's last tag
+		first = acts[1:]
+	}
+	enter := func(id uint32, above uint16, m flow.Match, acts ...flow.Action) {
+		s.enter(id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTagged + above, Match: m, Apply: acts})
+	}
+	asked := flow.Match{}.WithTunnelID(c.came(i) | tagsAsked)
+	enter(0, 0, asked.WithoutVLAN(), first...)
+	for _, kind := range []uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} { // of a tag that the switch does not know
+		enter(c.Id, 1, asked.WithEthType(kind))
+	}
+	switch {
+	case spare == 0 || e.tags() == tagsMax: // then none that the switch knows is the customer's
+		enter(c.Id, 0, asked.WithAnyVLAN())
+	case e.tags() == 1: // then there is no other behind it
+		enter(0, 0, asked.WithAnyVLAN(), first...)
+	default:
+		enter(0, 0, asked.WithAnyVLAN(), append([]flow.Action{flow.SaveTag(), flow.PopVLAN()}, next(secondTags)...)...)
+		second := flow.Match{}.WithTunnelID(c.came(i) | secondTags)
+		enter(c.Id, 0, second.WithAnyVLAN())
+		enter(0, 0, second.WithoutVLAN(), append([]flow.Action{flow.PushVLAN(flow.EthTypeVLAN), flow.RestoreTag()}, first...)...)
+	}
+	return append(acts[:len(acts)-len(first):len(acts)-len(first)], next(tagsAsked)...)
 }
 
 // deliver returns the actions for frames of one end that go to another, after
@@ -174,7 +229,7 @@ func (c *circuit) carried() int {
 // on the same switch.
 func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
 	var acts []flow.Action
-	if c.ends[from].tags() > 0 && c.carried() == 0 {
+	if c.ends[from].tags() > 0 && c.carried(from, to) == 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
 	if group == 0 {
@@ -191,7 +246,7 @@ func (c *circuit) cover(to int, group uint32) []flow.Action {
 
 // cross returns the actions by which a frame leaves at another end of the same switch.
 func (c *circuit) cross(from, to int) []flow.Action {
-	acts := leave(c.carried(), c.ends[to])
+	acts := leave(c.carried(from, to), c.ends[to])
 	if c.ends[from].at == c.ends[to].at {
 		acts[len(acts)-1] = flow.Output(flow.PortIn)
 	}
@@ -272,7 +327,7 @@ func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action)
 	outer := uint64(flow.VLANPresent | e.vlan)
 	s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
 		Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
-	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithVLAN(e.inner)
+	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
 	enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1)
 }
 

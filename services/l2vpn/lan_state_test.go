@@ -93,7 +93,7 @@ func TestLANRate(t *testing.T) {
 			}
 			n := 0
 			for _, f := range q.Flows {
-				if _, e, _ := f.Entry(); e.Meter == m.Meter && slices.Contains(f.Actions, flow.SetTunnelID(b.status["c"].circuit.came(i)).String()) {
+				if _, e, _ := f.Entry(); e.Meter == m.Meter && slices.Contains(f.Actions, flow.SetTunnelID(b.status["c"].circuit.came(i)|tagsAsked).String()) {
 					n++
 				}
 			}

@@ -65,8 +65,14 @@ func (s *set) loop(c *circuit, from, to int, group uint32) {
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1),
 		Apply: []flow.Action{flow.SetTunnelID(uint64(label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
 			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}})
+	m := flow.Match{}.WithTunnelID(uint64(label)).WithEthDstMasked(flow.MAC{}, toMany)
 	back := append([]flow.Action{flow.ForgetInPort()}, flow.SwapMACs()...)
+	switch has, wants := c.carried(to, from), c.carried(from, to); {
+	case has > wants:
+		m, back = m.WithAnyVLAN(), append(back, flow.PopVLAN())
+	case has < wants:
+		back = append(back, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(1)) // which the end changes
+	}
 	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
-		Match: flow.Match{}.WithTunnelID(uint64(label)).WithEthDstMasked(flow.MAC{}, toMany),
-		Apply: append(back, c.cover(to, group)...)})
+		Match: m, Apply: append(back, c.cover(to, group)...)})
 }

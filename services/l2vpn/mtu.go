@@ -54,7 +54,10 @@ func (c *circuit) header() int {
 	if c.ip() {
 		return 0
 	}
-	return innerHeader + tagOctets*c.carried()
+	if c.Type == vpws {
+		return innerHeader + tagOctets*max(c.carried(0, 1), c.carried(1, 0))
+	}
+	return innerHeader
 }
 
 // mtu returns the largest IP packet, without tags other than those of its ends, that

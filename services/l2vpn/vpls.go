@@ -79,7 +79,14 @@ func (s *set) take(f *fabric, i int) {
 	if m != 0 {
 		s.meters = append(s.meters, meter(m, f.RateKbps))
 	}
-	s.ingress(f.circuit.Id, f.ends[i], m, 0, append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()))
+	acts = append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
+	spare := boundless // of all ends: a frame goes to all or to none
+	for to := range f.ends {
+		if to != i {
+			spare = min(spare, f.spare(to, 0))
+		}
+	}
+	s.ingress(f.circuit.Id, f.ends[i], m, 0, s.admit(f.circuit, i, spare, acts))
 }
 
 // sender adds the entries that take in the frames of an end, and send to the controller,

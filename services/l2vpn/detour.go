@@ -55,7 +55,7 @@ func (m *mover) bounds(ctx context.Context) {
 	now := b.now()
 	var move, back []*circuit
 	for _, name := range slices.Sorted(maps.Keys(b.broken)) {
-		if s := b.status[name]; s != nil && s.phase == inForce && now.Sub(b.broken[name]) >= brokenFor && !now.Before(s.hold) {
+		if s := b.status[name]; s != nil && s.phase == inForce && now.Sub(b.broken[name]) >= brokenFor && !now.Before(s.hold) && b.steady(s.circuit) {
 			move = append(move, s.circuit)
 		}
 	}
@@ -78,6 +78,16 @@ func (m *mover) bounds(ctx context.Context) {
 			m.put(ctx, c, nil, "", c.Share)
 		}
 	}
+}
+
+// steady reports whether the tunnels of a circuit have been as they are for longer than what
+// is measured: what was lost while one failed over says nothing of its way. It is called
+// with mu held.
+func (b *store) steady(c *circuit) bool {
+	return !slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool {
+		since, err := time.Parse(time.RFC3339, b.tunnels[w.Name].GetSince())
+		return err == nil && b.now().Sub(since) < judgeWindow*b.cfg.ProbeInterval+brokenFor
+	})
 }
 
 // away moves a circuit off the links of its way: off all, or else off one.
@@ -182,19 +192,21 @@ func placesOf(list []*api.Location) (text string) {
 	return text
 }
 
-// possible reports whether a circuit would have both ways without some links, and why not.
+// possible reports whether a circuit would have both ways without some links, and why not. One
+// that is protected does not give up its second path for that.
 func (m *mover) possible(ctx context.Context, c *circuit, avoid []*api.Location) (bool, string) {
 	b := m.b
 	b.mu.Lock()
 	n := c.detoured(avoid, "", c.Share)
 	wants := b.wantsOf(n, nil)
+	whole := !slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool { return b.tunnels[w.Name].GetState() != "up" })
 	b.mu.Unlock()
 	r, err := m.try(ctx, &api.SetTunnelsRequest{User: user, Tunnels: wants, DryRun: true})
 	if err != nil {
 		return false, err.Error()
 	}
 	for _, o := range r.Outcomes {
-		if o.Code != 0 || o.Tunnel.GetState() == "down" {
+		if state := o.Tunnel.GetState(); o.Code != 0 || state == "down" || state == "degraded" && whole {
 			return false, cmp.Or(o.Error, o.Tunnel.GetReason())
 		}
 	}

@@ -257,6 +257,53 @@ func TestBrokenBound(t *testing.T) {
 	}
 }
 
+// TestDetourKeepsProtection: a circuit with two paths does not give one up to leave a lossy
+// way, and does not move for what was lost while a tunnel of it failed over.
+func TestDetourKeepsProtection(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := newRoutes(t, wefttest.NewStore(), func() time.Time { return now }, map[uint32]uint64{3: 1e6, 4: 1e6, 5: 1e6})
+	second := "degraded"
+	r.mover.try = func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
+		resp, err := r.set(ctx, q)
+		for _, o := range resp.GetOutcomes() {
+			if o.Tunnel.GetProtect() {
+				o.Tunnel.State, o.Tunnel.Reason = second, "there is no second path"
+			}
+		}
+		return resp, err
+	}
+	r.circuits(&api.Circuit{Name: "c", Ends: []string{"1:1", "2:1"}, Protect: true, MaxDelayUs: 1000})
+	failedOver := func() {
+		for _, m := range r.tunnels {
+			m = proto.CloneOf(m)
+			m.Since = now.UTC().Format(time.RFC3339)
+			r.b.learn([]*api.Tunnel{m}, false)
+		}
+	}
+	pass := func(d time.Duration) uint32 {
+		r.b.mu.Lock()
+		r.b.broken["c"], r.b.status["c"].hold = now, time.Time{}
+		r.b.mu.Unlock()
+		for range int(d / time.Second) {
+			now = now.Add(time.Second)
+			r.mover.bounds(t.Context())
+			r.settle()
+		}
+		return r.route("c", 0)
+	}
+	if got := pass(20 * time.Second); got != 3 {
+		t.Errorf("it moves to route %d, where it is not protected", got)
+	}
+	second = "up"
+	failedOver()
+	if got := pass(8 * time.Second); got != 3 {
+		t.Errorf("it moves to route %d when a tunnel has failed over", got)
+	}
+	if got := pass(20 * time.Second); got != 4 {
+		t.Errorf("it takes route %d, want 4", got)
+	}
+}
+
 // route2 is route with the lock held.
 func (r *routes) route2(name string, from int) uint32 {
 	t := r.b.tunnelBetween(r.b.status[name].circuit, from, 1-from)

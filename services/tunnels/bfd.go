@@ -2,6 +2,7 @@ package tunnels
 
 import (
 	"maps"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -60,11 +61,16 @@ func dead(sessions map[flow.Port]bool, port flow.Port) bool {
 }
 
 // portDied has the tunnels seen to whose links leave by a port or come in at it, in
-// case it is dead now or no longer. It is called with mu held.
+// case it is dead now or no longer; and then those, too, that lack a path, since they are
+// over no port. It is called with mu held.
 func (b *store) portDied(at flow.Location, died bool) {
 	if b.dead[at] = died; !died {
 		delete(b.dead, at)
 		b.improved = b.now()
+		for _, s := range b.needs {
+			s.again = time.Time{}
+		}
+		b.kick()
 	}
 	names := map[string]bool{}
 	maps.Copy(names, b.over[at])

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // bfd tells the service of the session at a port of a switch.
@@ -50,6 +51,23 @@ func TestBFD(t *testing.T) {
 				t.Errorf("%v", a)
 			}
 		})
+	}
+}
+
+// A tunnel that is made while BFD leaves it no path has one as soon as the port is back, not
+// only after the time of Retry.
+func TestPathBackWithPort(t *testing.T) {
+	g := newRig(t, [2]flow.DPID{1, 2})
+	g.tell()
+	g.bfd("2", 1, "up")
+	g.bfd("2", 1, "down")
+	if m := g.want(&api.Tunnel{Name: "a", From: "1", To: "2"}); m.State != "down" || m.Primary != nil {
+		t.Fatalf("%v", m)
+	}
+	g.bfd("2", 1, "up")
+	g.repair(context.Background())
+	if m := g.b.get("a"); m.State != "up" {
+		t.Errorf("%v", m)
 	}
 }
 

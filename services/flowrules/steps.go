@@ -312,8 +312,12 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 
 // again sets the time of the next read. A read that took long, or a network of
 // many switches, makes reads rarer, so that all reads together stay a small part
-// of the load. jitter is in [0, 1).
+// of the load. jitter is in [0, 1). What was asked for during the read does not wait for that:
+// it is read next.
 func (l *ledger) again(took time.Duration, switches int, jitter float64, now time.Time) {
+	if l.asked != 0 {
+		return
+	}
 	d := max(l.cfg.VerifyInterval, 100*took, time.Duration(switches)*verifyShare)
 	if l.soon {
 		d, l.soon = min(d, max(l.cfg.VerifyAge+2*time.Second, 20*took)), false

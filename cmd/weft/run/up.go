@@ -62,7 +62,7 @@ plan (weft plan list) or a file, this process becomes the supervisor of the
 plan's processes: it starts them, starts again what dies, and holds the bus by
 which they find each other. weft get workers shows them, weft apply moves them
 to another plan while they run. Should the supervisor die, they go on; started
-again on the same data directory, it takes them over.
+again on the same data directory, with or without PLAN, it takes them over.
 
 Every service has settings. They come from a file, with a section per service,
 and from --set; weft check FILE checks a file. A file looks like this:
@@ -172,6 +172,11 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	dir, err := DataDirectory(o.DataDir)
 	if err != nil {
 		return err
+	}
+	if list, err := survivors(dir); err != nil {
+		return err
+	} else if len(list) > 0 {
+		return o.takeOver(ctx, cmd, dir, list)
 	}
 	var node *deploy.Node
 	all := services.All(gateway.Process{

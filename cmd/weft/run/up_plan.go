@@ -40,49 +40,63 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *UpOptions, name string) 
 	if o.Config != "" || len(o.Services) > 0 {
 		return cli.Usagef(cmd, "--config and --services are for weft up without a plan; put config: and workers: into the plan")
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
-		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
-	}
-	if err := o.trace.check(); err != nil {
-		return cli.Usagef(cmd, "%v", err)
-	}
-	if o.quiet {
-		level = max(level, slog.LevelWarn)
-	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-	if err := enoughFiles(); err != nil {
+	p, err := planner.ReadPlan(name)
+	if err != nil {
 		return err
 	}
-	all := services.All(gateway.Process{})
-	p, err := planner.ReadPlan(name)
+	k, all, err := o.keeper(cmd, "")
 	if err != nil {
 		return err
 	}
 	if err := config.CheckPlan(p, all); err != nil {
 		return err
 	}
-	set, err := o.settings(p)
-	if err == nil {
-		err = config.CheckPlan(p, all, overrides(set)...)
+	if k.set, err = o.settings(p); err == nil {
+		err = config.CheckPlan(p, all, overrides(k.set)...)
 	}
 	if err != nil {
 		return cli.Usagef(cmd, "%v", err)
 	}
-	dir, err := DataDirectory(o.DataDir)
-	if err != nil {
+	if k.dir, err = DataDirectory(o.DataDir); err != nil {
 		return err
 	}
-	k := &keeper{log: log, dir: dir, certs: o.certs, set: set, logLevel: level, profile: o.profile, trace: o.trace}
+	return k.up(ctx, cmd, p, all, func() (*plan.Plan, error) { return k.enforce(ctx, p, all) })
+}
+
+// keeper returns the supervisor's side of a plan in a directory, as the flags
+// say, and the services of this build.
+func (o *UpOptions) keeper(cmd *cobra.Command, dir string) (*keeper, []weft.Spec, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
+		return nil, nil, cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
+	}
+	if err := o.trace.check(); err != nil {
+		return nil, nil, cli.Usagef(cmd, "%v", err)
+	}
+	if o.quiet {
+		level = max(level, slog.LevelWarn)
+	}
+	if err := enoughFiles(); err != nil {
+		return nil, nil, err
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	k := &keeper{log: log, dir: dir, certs: o.certs, set: o.Set, logLevel: level, profile: o.profile, trace: o.trace, quiet: o.quiet}
+	return k, services.All(gateway.Process{}), nil
+}
+
+// up opens the bus that a plan names, brings the plan that enforce returns into
+// force, and keeps its processes until ctx ends.
+func (k *keeper) up(ctx context.Context, cmd *cobra.Command, p *plan.Plan, all []weft.Spec, enforce func() (*plan.Plan, error)) error {
 	if err := k.open(ctx, p); err != nil {
 		return err
 	}
 	defer k.store.Close()
-	if p, err = k.enforce(ctx, p, all); err != nil {
+	p, err := enforce()
+	if err != nil {
 		return err
 	}
 	return errors.Join(k.run(ctx, func() {
-		if !o.quiet {
+		if !k.quiet {
 			fmt.Fprintln(cmd.OutOrStdout(), k.readyLine(p, all))
 		}
 	}), k.store.Close())
@@ -133,6 +147,7 @@ type keeper struct {
 	logLevel slog.Level
 	profile  string
 	trace    traceOptions
+	quiet    bool
 
 	store     *bus.Store
 	external  *plan.Bus // nil: the bus is ours

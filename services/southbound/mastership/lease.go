@@ -69,12 +69,13 @@ type lease struct {
 	rev   uint64    // revision; 0 if nobody has ever held it
 	seen  time.Time // when that revision was first seen
 
-	epoch uint64    // of the tenure held; 0: not held
-	until time.Time // end of the tenure held
-	due   time.Time // of the next renewal
-	doubt bool      // a write of ours may have taken effect: read the store first
-	floor uint64    // the least epoch wanted
-	lost  bool      // another process has it: this one never holds it again
+	epoch uint64        // of the tenure held; 0: not held
+	until time.Time     // end of the tenure held
+	due   time.Time     // of the next renewal
+	doubt bool          // a write of ours may have taken effect: read the store first
+	floor uint64        // the least epoch wanted
+	lost  bool          // another process has it: this one never holds it again
+	slow  time.Duration // what a request to the store takes at most, lately
 
 	wished  []string  // others in writes since the last confirmed one
 	writing bool      // a write that takes the mastership is under way
@@ -98,6 +99,31 @@ const unrenewed = 5 * time.Second
 // margin is how much earlier than others may take the lease its holder gives it
 // up.
 func margin(lasts time.Duration) time.Duration { return lasts / 8 }
+
+// lastsMost bounds a lease that is longer than its terms because the store is
+// slow.
+const lastsMost = 5 * time.Second
+
+// took records how long the store took for a request, or how long it was waited
+// for. What it takes at most is forgotten slowly: over some 60 renewals.
+func (l *lease) took(d time.Duration) { l.slow = max(d, l.slow-l.slow/64) }
+
+// lasting returns how long a renewal shall last: as the terms say, but long
+// enough for one renewal to fail and another to succeed on a slow store.
+func (l *lease) lasting() time.Duration {
+	if l.Renew == 0 {
+		return l.Lasts
+	}
+	return max(l.Lasts, min(l.Renew+6*l.slow, lastsMost))
+}
+
+// term returns how long the tenure in the store lasts.
+func (l *lease) term() time.Duration {
+	if l.have.Lasts == 0 {
+		return l.Lasts
+	}
+	return min(l.have.lasts(), LeaseMost)
+}
 
 // held reports whether this process may program switches.
 func (l *lease) held(now time.Time) bool { return l.epoch != 0 && !l.lost && now.Before(l.until) }
@@ -178,7 +204,7 @@ func (l *lease) takeableByStore() time.Time {
 func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 	t = l.self
 	if l.Renew > 0 {
-		t.Lasts = int64(l.Lasts / time.Millisecond)
+		t.Lasts = int64(l.lasting() / time.Millisecond)
 		t.Others = l.others
 	}
 	l.wished = append(l.wished, t.Others...)
@@ -189,6 +215,17 @@ func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 	return t, l.rev
 }
 
+// sends records that a write is about to be sent, and reports whether it ends the
+// time held earlier: others may act on it even if its result stays unknown.
+func (l *lease) sends(now time.Time, t Tenure) bool {
+	end := now.Add(t.lasts() - margin(t.lasts()))
+	if l.epoch == 0 || t.Lasts == 0 || l.have.Lasts == 0 || !end.Before(l.until) {
+		return false
+	}
+	l.until = end
+	return true
+}
+
 // granted records that a write sent at the time sent took effect.
 func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
 	if l.lost {
@@ -197,7 +234,7 @@ func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
 	l.have, l.rev, l.seen = t, rev, now
 	l.wished = nil
 	l.epoch = t.Epoch
-	l.until = sent.Add(l.Lasts - margin(l.Lasts))
+	l.until = sent.Add(l.term() - margin(l.term()))
 	l.due = sent.Add(l.Renew)
 }
 
@@ -227,15 +264,16 @@ func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
 	if !l.held(now) || l.Renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
 		return at, true
 	}
-	whole := l.Lasts - margin(l.Lasts)
-	return l.until.Add(l.Renew*3/2 - whole), false
+	whole := l.term() - margin(l.term())
+	late := max(l.Renew*3/2, min(l.Renew+2*l.slow, whole/2))
+	return l.until.Add(late - whole), false
 }
 
-// pledged records that all of them promised, in answer to a question sent at
-// the time asked, to leave the mastership here. Only the store renews a lease
-// that has ended.
-func (l *lease) pledged(asked, now time.Time) {
-	lasts := min(l.Lasts, l.have.lasts())
+// pledged records that all of them promised, in answer to a question about a
+// tenure sent at the time asked, to leave the mastership here. Only the store
+// renews a lease that has ended.
+func (l *lease) pledged(asked, now time.Time, t Tenure) {
+	lasts := min(t.lasts(), LeaseMost)
 	if until := asked.Add(lasts - margin(lasts)); l.held(now) && until.After(l.until) {
 		l.until = until
 	}

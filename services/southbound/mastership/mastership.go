@@ -211,7 +211,7 @@ func orNobody(holder string) string {
 func (m *Mastership) step(ctx context.Context) error {
 	m.Mu.Lock()
 	do, wait := m.Lease.next(m.now(), pollOf(m.Lease.Terms))
-	limit := max(m.Lease.Lasts/2, 20*time.Millisecond)
+	limit := max(m.Lease.lasting()/2, 20*time.Millisecond)
 	m.Mu.Unlock()
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -251,12 +251,14 @@ func (m *Mastership) step(ctx context.Context) error {
 func (m *Mastership) read(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	sent := m.now()
 	t, rev, err := m.ledger.Read(ctx)
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Lease.took(m.now().Sub(sent))
 	if err != nil {
 		return err
 	}
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
 	if m.Lease.found(m.now(), t, rev); m.Lease.lost {
 		m.Fence.Shut()
 	}
@@ -286,19 +288,19 @@ func (m *Mastership) write(ctx context.Context, limit time.Duration) error {
 	}
 	t, over := m.Lease.wish(fresh)
 	m.Lease.writing = begins
-	m.Mu.Unlock()
-	defer func() {
-		m.Mu.Lock()
-		m.Lease.writing = false
-		m.Mu.Unlock()
-	}()
 	sent := m.now()
+	if m.Lease.sends(sent, t) {
+		m.Fence.set(m.Lease.deadline())
+	}
+	m.Mu.Unlock()
 	rev, done, err := m.ledger.Swap(ctx, t, over)
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Lease.writing = false
+	m.Lease.took(m.now().Sub(sent))
 	if err != nil {
 		return err
 	}
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
 	if !done {
 		m.Lease.refused()
 		return nil

@@ -23,8 +23,11 @@ var (
 
 const (
 	// faithAfter is how long the master may take to renew its lease after the
-	// store is known to accept writes.
+	// store is known to accept writes, on a store that answers at once; on a slow
+	// one faithSlow of its round trips longer, as the master may have to find
+	// another server.
 	faithAfter = 1500 * time.Millisecond
+	faithSlow  = 8
 	// faithEnds is the time without a question after which the master counts as
 	// having reached the store.
 	faithEnds = 2 * time.Second
@@ -53,17 +56,17 @@ type faith struct {
 	proven  time.Time  // when the store accepted a write after began; zero: not yet
 }
 
-// question records a question, and reports whether the master may stay. A
-// master that has renewed its lease since its last question has reached the
+// question records a question, and reports whether the master may stay; slow is
+// what the store takes for a request. A master that has renewed its lease since its last question has reached the
 // store: then its questions begin anew.
-func (f *faith) question(now time.Time, renewed uint64) bool {
+func (f *faith) question(now time.Time, renewed uint64, slow time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.asked.IsZero() || now.Sub(f.asked) > faithEnds || renewed != f.renewed {
 		f.began, f.renewed, f.proven = now, renewed, time.Time{}
 	}
 	f.asked = now
-	return f.proven.IsZero() || now.Sub(f.proven) < faithAfter
+	return f.proven.IsZero() || now.Sub(f.proven) < min(faithAfter+faithSlow*slow, lastsMost)
 }
 
 // open reports whether to try the store, and since when questions come.
@@ -85,11 +88,14 @@ func (f *faith) prove(began, now time.Time) {
 // Asked answers the question of another instance's master.
 func (m *Mastership) Asked(encoded []byte) []byte {
 	var q question
-	if json.Unmarshal(encoded, &q) != nil || !m.faith.question(m.now(), q.Renewed) {
+	if json.Unmarshal(encoded, &q) != nil {
 		return denied
 	}
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
+	if !m.faith.question(m.now(), q.Renewed, m.Lease.slow) {
+		return denied
+	}
 	if !m.Lease.pledge(m.now(), q.Tenure) {
 		return denied
 	}
@@ -121,7 +127,7 @@ func (m *Mastership) Vouch(ctx context.Context) {
 		m.Mu.Lock()
 		now := m.now()
 		at, never := m.Lease.askAt(now)
-		q, names, renew, lasts := question{m.Lease.have, m.Lease.rev}, m.Lease.asks(), max(m.Lease.Renew, 10*time.Millisecond), m.Lease.Lasts
+		q, names, renew, lasts := question{m.Lease.have, m.Lease.rev}, m.Lease.asks(), max(m.Lease.Renew, 10*time.Millisecond), m.Lease.term()
 		quiet := m.Lease.seen
 		m.Mu.Unlock()
 		switch late := now.Sub(quiet) > lasts; {
@@ -174,7 +180,7 @@ func (m *Mastership) askAll(ctx context.Context, q question, names []string, lim
 	}
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
-	if m.Lease.pledged(asked, m.now()); m.Lease.held(m.now()) {
+	if m.Lease.pledged(asked, m.now(), q.Tenure); m.Lease.held(m.now()) {
 		m.Pledges.Add(1)
 		m.Fence.set(m.Lease.deadline())
 	}

@@ -3,6 +3,7 @@ package mastership
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // simulated is the lease of an instance of the simulation in one of its runs.
@@ -37,7 +38,7 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 		if !b.pledge(at(ms+3), a.have) {
 			t.Fatalf("no promise after %d ms", ms)
 		}
-		a.pledged(at(ms), at(ms+5))
+		a.pledged(at(ms), at(ms+5), a.have)
 		last = ms
 	}
 	look(b, s, at(10_000)) // the store is back, and the master is dead
@@ -55,7 +56,7 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 	if b.pledge(at(last+606), a.have) {
 		t.Error("who has the mastership promises to leave it to another")
 	}
-	a.pledged(at(last+520), at(last+610))
+	a.pledged(at(last+520), at(last+610), a.have)
 	if a.held(at(last + 611)) {
 		t.Error("a lease that has ended is renewed by a promise")
 	}
@@ -105,7 +106,7 @@ func TestStrangerWaits(t *testing.T) {
 // alone for a moment only.
 func TestFaith(t *testing.T) {
 	var f faith
-	if !f.question(at(0), 7) || !f.question(at(1_000), 7) {
+	if !f.question(at(0), 7, 0) || !f.question(at(1_000), 7, 0) {
 		t.Error("the store may be away for all")
 	}
 	began, try := f.open(at(1_000))
@@ -113,21 +114,40 @@ func TestFaith(t *testing.T) {
 		t.Fatal("the store is not tried")
 	}
 	f.prove(began, at(1_500))
-	if !f.question(at(2_900), 7) || f.question(at(3_100), 7) {
+	if !f.question(at(2_900), 7, 0) || f.question(at(3_100), 7, 0) {
 		t.Error("a master that is cut off has its time, and no more")
 	}
-	if !f.question(at(3_200), 8) {
+	if !f.question(at(3_200), 8, 0) {
 		t.Error("a master that has renewed its lease since is not cut off")
 	}
 	if began, try := f.open(at(3_200)); !try || began != at(3_200) {
 		t.Error("the store is not tried again for its new questions")
 	}
 	f.prove(at(0), at(3_300))
-	if !f.question(at(5_100), 8) {
+	if !f.question(at(5_100), 8, 0) {
 		t.Error("what the store did before the questions says nothing of them")
 	}
 	f.prove(at(3_200), at(5_200))
-	if f.question(at(6_800), 8) || !f.question(at(9_000), 8) {
+	if f.question(at(6_800), 8, 0) || !f.question(at(9_000), 8, 0) {
 		t.Error("another time begins anew")
+	}
+}
+
+// TestFaithOnASlowStore: a master that may be changing servers has more time
+// where the store is slow, and not for ever.
+func TestFaithOnASlowStore(t *testing.T) {
+	var f faith
+	f.question(at(0), 7, 0)
+	f.prove(at(0), at(500))
+	f.question(at(1_500), 7, 0)
+	if f.question(at(2_100), 7, 5*time.Millisecond) {
+		t.Error("on a store that answers at once a master that is cut off has 1.5 s, and no more")
+	}
+	if !f.question(at(3_000), 7, 200*time.Millisecond) || f.question(at(3_700), 7, 200*time.Millisecond) {
+		t.Error("on a store that takes 0.2 s it has 1.6 s more")
+	}
+	f.question(at(4_700), 7, 0)
+	if f.question(at(5_600), 7, 10*time.Second) {
+		t.Error("a master that is cut off stays for ever")
 	}
 }

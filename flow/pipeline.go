@@ -159,6 +159,7 @@ const (
 	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
 	PriorityTrap        = 40000 // ARP, neighbour discovery and DHCP, to the controller
 	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
+	PriorityChainGuard  = 35000 // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
 	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
 	PriorityListen      = 15000 // packets of a host whose place somebody claims; above the routes, so that all are heard
 	PriorityChain       = 12000 // and twice that of the chain, to PriorityChainTop: packets from edge ports, to the first function
@@ -300,6 +301,7 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: what functions send, and tagged packets on their way; forged tags dropped"},
 			{Table: TableForward, Base: PriorityChain, Top: PriorityChainTop, Doc: "chains: packets from edge ports, to the first function"},
+			{Table: TableForward, Base: PriorityChainGuard, Top: PriorityChainGuard, Doc: "chains that block: unicast IP in frames to groups, dropped"},
 			{Table: TableChains, Base: PriorityChain, Top: PriorityChain, Doc: "chains: by where they are in it and by client, to the next function"},
 			{Table: TableDeliver, Base: PriorityChain, Top: PriorityChain, Doc: "chains: to the host"},
 		}},

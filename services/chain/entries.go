@@ -3,6 +3,7 @@ package chain
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -68,13 +69,30 @@ func (b *store) ahead(s stage) (stage, bool) {
 // A builder makes the entries of one switch.
 type builder struct {
 	*store
-	sw   flow.DPID
-	list []*api.FlowEntry
+	sw    flow.DPID
+	ovs   bool // it can be asked for fragments
+	list  []*api.FlowEntry
+	there map[flow.EntryKey]bool
 }
 
+// add adds an entry. Of chains that want different ones of the same packets, which are later
+// fragments, the first has it.
 func (b *builder) add(table uint8, priority int, m flow.Match, e flow.Entry) {
 	e.Table, e.Priority, e.Match = table, uint16(priority), m
-	b.list = append(b.list, api.NewFlowEntry(b.sw, &e))
+	if !b.there[e.Key()] {
+		b.there[e.Key()] = true
+		b.list = append(b.list, api.NewFlowEntry(b.sw, &e))
+	}
+}
+
+// untagged returns the matches of a chain's packets in a direction: with their later
+// fragments, as far as the switch can be asked for them.
+func (b *builder) untagged(c *chain, d direction) []flow.Match {
+	list := []flow.Match{c.match[d].WithoutVLAN()}
+	if m, ok := list[0].LaterFragments(); ok && b.ovs {
+		list = append(list, m)
+	}
+	return list
 }
 
 // want returns the entries that a switch should have.
@@ -89,9 +107,10 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	if b.chains.Len() == 0 {
 		return req
 	}
-	w := &builder{store: b, sw: sw}
+	w := &builder{store: b, sw: sw, ovs: info.Hardware == api.OpenVSwitch, there: map[flow.EntryKey]bool{}}
 	for _, c := range b.chains.List() {
 		w.enter(c)
+		w.block(c)
 		w.chosen(c)
 		w.returned(c)
 	}
@@ -114,7 +133,49 @@ func (b *builder) enter(c *chain) {
 			if pass && s.over() {
 				continue
 			}
-			b.add(flow.TableForward, flow.PriorityChain+2*int(c.said.Priority)+1-int(d), c.match[d].WithoutVLAN().WithInPort(at.Port), b.onward(s, pass))
+			for _, m := range b.untagged(c, d) {
+				b.add(flow.TableForward, c.priority(d), m.WithInPort(at.Port), b.onward(s, pass))
+			}
+		}
+	}
+}
+
+// priority returns that of the packets that enter a chain.
+func (c *chain) priority(d direction) int {
+	return flow.PriorityChain + 2*int(c.said.Priority) + 1 - int(d)
+}
+
+// unicast are the addresses of hosts: in a frame to a group they are none of a broadcast's or
+// multicast's own (RFC 1122 §3.3.6), but hosts take them.
+var unicast = map[uint16][]netip.Prefix{
+	flow.EthTypeIPv4: prefixes("0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3"),
+	flow.EthTypeIPv6: prefixes("::/1", "8000::/2", "c000::/3", "e000::/4", "f000::/5", "f800::/6", "fc00::/7", "fe00::/8"),
+}
+
+func prefixes(list ...string) (all []netip.Prefix) {
+	for _, s := range list {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
+}
+
+// block drops what would get past a chain that must not be passed: its packets with a tag of
+// VLAN 0, which hosts take off and functions may not, and in frames to groups, which are
+// flooded.
+func (b *builder) block(c *chain) {
+	if !c.block {
+		return
+	}
+	for _, d := range directions {
+		m := c.match[d]
+		b.add(flow.TableForward, c.priority(d), m.WithVLAN(0), flow.Entry{})
+		m = m.WithNoVLAN().WithEthDstMasked(flow.MAC{1}, flow.MAC{1})
+		if m.Set.Has(flow.FieldIPv4Dst) || m.Set.Has(flow.FieldIPv6Dst) {
+			b.add(flow.TableForward, flow.PriorityChainGuard, m, flow.Entry{})
+			continue
+		}
+		for _, p := range unicast[m.Key.EthType] {
+			b.add(flow.TableForward, flow.PriorityChainGuard, m.WithIPDst(p), flow.Entry{})
 		}
 	}
 }
@@ -147,6 +208,9 @@ func (b *builder) chosen(c *chain) {
 					m := c.cell(d, n)
 					m = m.WithMetadata(stage{c, d, i}.metadata(), metadataMask)
 					b.hand(flow.TableChains, m, f[chooses(n, len(f), alive)].enters(d), nil)
+				}
+				if later, ok := c.cell(d, 0).LaterFragments(); ok && b.ovs { // of IPv6: those of IPv4 are in cell 0
+					b.hand(flow.TableChains, later.WithMetadata(stage{c, d, i}.metadata(), metadataMask), f[chooses(0, len(f), alive)].enters(d), nil)
 				}
 			}
 		}
@@ -184,7 +248,9 @@ func (b *builder) returned(c *chain) {
 			for _, d := range directions {
 				if at := p.enters(1 - d); at.Switch == b.sw {
 					s, pass := b.ahead(stage{c, d, i}.step())
-					b.add(flow.TableIngress, flow.PriorityChainBack-int(d), c.match[d].WithoutVLAN().WithInPort(at.Port), b.onward(s, pass))
+					for _, m := range b.untagged(c, d) {
+						b.add(flow.TableIngress, flow.PriorityChainBack-int(d), m.WithInPort(at.Port), b.onward(s, pass))
+					}
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
@@ -33,12 +34,13 @@ type clause struct {
 // compile compiles the policies, in their order, for a switch. A table has one
 // entry for a packet, so each combination of a limit, a mark and a queue that a
 // packet may meet gets one: those of earlier policies first. If more than most
-// are needed, compile returns the first ones and an error.
-func compile(list []*policy, sw flow.DPID, at *object.Hosts, most int) (*compiled, error) {
+// are needed, compile returns the first ones and an error. fragments says whether the switch
+// can be asked for fragments.
+func compile(list []*policy, sw flow.DPID, at *object.Hosts, fragments bool, most int) (*compiled, error) {
 	c := &compiled{concern: map[*policy]bool{}}
 	var limits, marks, queues []clause
 	for _, p := range list {
-		matches := p.on(sw, at)
+		matches := p.on(sw, at, fragments)
 		if len(matches) == 0 {
 			continue
 		}
@@ -111,15 +113,16 @@ func (v verdict) entry(m flow.Match, priority int) flow.Entry {
 
 // on returns the conditions of a policy on a switch, none if it does not apply
 // there.
-func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
+func (p *policy) on(sw flow.DPID, at *object.Hosts, fragments bool) []flow.Match {
 	if p.sited && p.sw != sw {
 		return nil
 	}
+	match := p.matches(fragments)
 	if p.port != 0 {
-		return each(p.match, flow.Match{}.WithInPort(p.port))
+		return each(match, flow.Match{}.WithInPort(p.port))
 	}
 	if !p.host.given() {
-		return p.match
+		return match
 	}
 	var list []flow.Match
 	for _, h := range p.host.of(at) {
@@ -140,7 +143,20 @@ func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
 		default:
 			m = m.WithInPort(h.At.Port).WithEthSrc(p.host.mac)
 		}
-		list = append(list, each(p.match, m)...)
+		list = append(list, each(match, m)...)
+	}
+	return list
+}
+
+// matches returns what a policy asks of packets; fragments says whether that can be asked
+// of later fragments. They have no ports: those of packets that a limit by ports is for are
+// under it, and so are those of others.
+func (p *policy) matches(fragments bool) []flow.Match {
+	list := p.match
+	for _, m := range p.match {
+		if later, ok := m.LaterFragments(); ok && fragments && p.said.Limit != nil {
+			list = append(slices.Clip(list), later)
+		}
 	}
 	return list
 }

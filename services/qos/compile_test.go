@@ -70,7 +70,7 @@ func TestCompile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.policy.Name = "p"
-			got, err := compile(read(t, c.policy), c.sw, at(), 100)
+			got, err := compile(read(t, c.policy), c.sw, at(), false, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestFirstOfEachKind(t *testing.T) {
 		}
 		policies := read(t, list...)
 		where := at()
-		c, err := compile(policies, 1, where, 10_000)
+		c, err := compile(policies, 1, where, false, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestFirstOfEachKind(t *testing.T) {
 			}
 			var want, got verdict
 			for _, p := range policies {
-				for _, m := range p.on(1, where) {
+				for _, m := range p.on(1, where, false) {
 					if !m.Matches(&k) {
 						continue
 					}
@@ -178,11 +178,11 @@ func TestTooMany(t *testing.T) {
 		}
 		list = append(list, m)
 	}
-	c, err := compile(read(t, list...), 1, object.NewHosts(), 100)
+	c, err := compile(read(t, list...), 1, object.NewHosts(), false, 100)
 	if err == nil || len(c.entries) != 100 {
 		t.Errorf("%d entries, %v", len(c.entries), err)
 	}
-	if c, err = compile(read(t, list...), 1, object.NewHosts(), 1000); err != nil || len(c.entries) != 21*21-1 {
+	if c, err = compile(read(t, list...), 1, object.NewHosts(), false, 1000); err != nil || len(c.entries) != 21*21-1 {
 		t.Errorf("%d entries, %v", len(c.entries), err)
 	}
 }

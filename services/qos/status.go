@@ -75,7 +75,7 @@ func (b *store) status(ctx context.Context, only string, network Switches, stand
 // held.
 func (b *store) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
-	c, err := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
+	c, err := b.compile(b.order, sw)
 	s := &site{sw: sw, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
 	switch why := refusal(info); {
 	case !info.Connected:

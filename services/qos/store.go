@@ -88,7 +88,7 @@ func (b *store) admit(p, old *policy) error {
 	}
 	slices.SortFunc(list, before)
 	for sw := range b.switches {
-		if _, err := compile(list, sw, b.hosts, b.cfg.Load().Entries); err != nil {
+		if _, err := b.compile(list, sw); err != nil {
 			return api.Errorf(codes.ResourceExhausted, "policy %s: %w", p.said.Name, err)
 		}
 	}
@@ -124,7 +124,7 @@ func (b *store) concerned(list ...*policy) []flow.DPID {
 	var switches []flow.DPID
 	for sw := range b.switches {
 		for _, p := range list {
-			if p != nil && len(p.on(sw, b.hosts)) > 0 {
+			if p != nil && len(p.on(sw, b.hosts, false)) > 0 {
 				switches = append(switches, sw)
 				break
 			}
@@ -192,7 +192,7 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 		return req
 	}
 	b.mu.Lock()
-	c, _ := compile(b.order, dpid, b.hosts, b.cfg.Load().Entries)
+	c, _ := b.compile(b.order, dpid)
 	b.mu.Unlock()
 	for i := range c.entries {
 		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &c.entries[i]))
@@ -201,6 +201,11 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 		req.Meters = append(req.Meters, api.NewMeter(dpid, &c.meters[i]))
 	}
 	return req
+}
+
+// compile compiles policies for a switch. It is called with mu held.
+func (b *store) compile(list []*policy, sw flow.DPID) (*compiled, error) {
+	return compile(list, sw, b.hosts, b.switches[sw].GetHardware() == api.OpenVSwitch, b.cfg.Load().Entries)
 }
 
 // sizes returns numbers for metrics: policies, and the wanted entries of all
@@ -216,7 +221,7 @@ func (b *store) sizes() (policies, entries, refused int) {
 			refused++
 			continue
 		}
-		c, _ := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
+		c, _ := b.compile(b.order, sw)
 		entries += len(c.entries)
 	}
 	return b.policies.Len(), entries, refused

@@ -3,6 +3,7 @@ package firewall
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
@@ -79,7 +80,7 @@ func (v *view) rules(limit int) *program {
 		return p
 	}
 	var entries []flow.Entry
-	seen := map[flow.EntryKey]bool{}
+	seen, behind := map[flow.EntryKey]bool{}, map[flow.Match]bool{}
 	for i, priority := range priorities(rules) {
 		r := rules[i]
 		conditions, err := r.conditions()
@@ -95,6 +96,14 @@ func (v *view) rules(limit int) *program {
 				if !seen[e.Key()] {
 					seen[e.Key()] = true
 					entries = append(entries, e)
+				}
+			}
+			if r.deny {
+				for _, m := range c.furtherTags() {
+					if !behind[m] {
+						behind[m] = true
+						entries = append(entries, dropping(priority, m, r.number()))
+					}
 				}
 			}
 			if len(entries) > limit {
@@ -186,6 +195,26 @@ func (c *condition) matches() []flow.Match {
 			}
 		}
 		list = next
+	}
+	return list
+}
+
+// linkFields are those of a frame itself.
+const linkFields = 1<<flow.FieldInPort | 1<<flow.FieldInPhyPort | 1<<flow.FieldEthDst | 1<<flow.FieldEthSrc | 1<<flow.FieldVLAN | 1<<flow.FieldVLANPCP
+
+// furtherTags returns the matches of the packets behind whose first tag, or two, the switch
+// finds another, and not what the condition asks for: they may meet it.
+func (c *condition) furtherTags() (list []flow.Match) {
+	m := c.match
+	if !m.Set.Has(flow.FieldEthType) || m.Key.EthType == flow.EthTypeVLAN || m.Key.EthType == flow.EthTypeQinQ ||
+		m.Set.Has(flow.FieldVLAN) && !m.Masked.Has(flow.FieldVLAN) && m.Key.VLAN == 0 {
+		return nil
+	}
+	for s := m.Set &^ linkFields; s != 0; s &= s - 1 {
+		m.PutMasked(flow.Field(bits.TrailingZeros64(uint64(s))), [16]byte{}, [16]byte{})
+	}
+	for _, kind := range [...]uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} {
+		list = append(list, m.WithEthType(kind))
 	}
 	return list
 }

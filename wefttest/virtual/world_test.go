@@ -116,9 +116,13 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // addSwitch adds a switch all of whose ports are down.
-func (w *world) addSwitch() *device {
+func (w *world) addSwitch() *device { return w.addSwitchAs(oftest.Config{}) }
+
+// addSwitchAs adds a switch as cfg has it, as far as all are not the same.
+func (w *world) addSwitchAs(cfg oftest.Config) *device {
 	sw := flow.DPID(len(w.devices) + 1)
-	d := &device{Device: w.net.Add(oftest.Config{DPID: sw, Ports: ports, Tables: 64, Versions: []openflow.Version{openflow.V13}}), sw: sw, next: 1}
+	cfg.DPID, cfg.Ports, cfg.Tables, cfg.Versions = sw, ports, 64, []openflow.Version{openflow.V13}
+	d := &device{Device: w.net.Add(cfg), sw: sw, next: 1}
 	for p := flow.Port(1); p <= ports; p++ {
 		d.SetLink(p, false)
 	}

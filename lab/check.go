@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 const (
@@ -61,7 +63,7 @@ type checker struct {
 
 func (c *checker) add(line int, allowed, format string, args ...any) {
 	c.problems = append(c.problems, Problem{
-		File: c.t.file, Line: line, What: fmt.Sprintf(format, args...), Allowed: allowed,
+		File: c.t.file, Line: line, What: document.Wording(format, args...), Allowed: allowed,
 	})
 }
 

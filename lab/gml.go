@@ -149,7 +149,7 @@ func (r *gmlReader) pass(n int) string {
 }
 
 func (r *gmlReader) fail(format string, args ...any) error {
-	return Problems{{File: r.path, Line: r.line, What: "not GML: " + fmt.Sprintf(format, args...)}}
+	return Problems{{File: r.path, Line: r.line, What: document.Wording("not GML: "+format, args...)}}
 }
 
 // shortened returns the first letters of a text, for messages.

@@ -41,10 +41,10 @@ func LoadGraphML(path string) (*Topology, error) {
 	}
 	var g graphML
 	if err := xml.Unmarshal(b, &g); err != nil {
-		return nil, fmt.Errorf("%s: not GraphML: %w", path, err)
+		return nil, Problem{File: path, What: document.Wording("not GraphML: %v", err)}
 	}
 	if len(g.Graphs) != 1 || len(g.Graphs[0].Nodes) == 0 {
-		return nil, fmt.Errorf("%s: %d graphs; allowed: one, with at least one node", path, len(g.Graphs))
+		return nil, Problem{File: path, What: document.Wording("%d graphs; allowed: one, with at least one node", len(g.Graphs))}
 	}
 	keys := map[string]string{}
 	for _, k := range g.Keys {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // network is a drawing of a network, as other tools publish them.
@@ -33,7 +35,7 @@ func (n network) topology(path string) (*Topology, error) {
 	taken := map[string]bool{}
 	for i, n := range n.nodes {
 		if names[n.id] != "" {
-			return nil, fmt.Errorf("%s: node id %q stands twice", path, n.id)
+			return nil, Problem{File: path, What: document.Wording("node id %q stands twice", n.id)}
 		}
 		base := nameFrom(n.label)
 		if base == "lab" {
@@ -57,7 +59,7 @@ func (n network) topology(path string) (*Topology, error) {
 	for _, e := range n.edges {
 		a, b := names[e.source], names[e.target]
 		if a == "" || b == "" {
-			return nil, fmt.Errorf("%s: edge from %q to %q: no such node", path, e.source, e.target)
+			return nil, Problem{File: path, What: document.Wording("edge from %q to %q: no such node", e.source, e.target)}
 		}
 		if a == b {
 			t.selfLoops = append(t.selfLoops, a)

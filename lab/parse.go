@@ -95,7 +95,7 @@ type reader struct {
 
 func (r *reader) add(line int, allowed, format string, args ...any) {
 	r.problems = append(r.problems, Problem{
-		File: r.file, Line: line, What: fmt.Sprintf(format, args...), Allowed: allowed,
+		File: r.file, Line: line, What: document.Wording(format, args...), Allowed: allowed,
 	})
 }
 

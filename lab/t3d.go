@@ -109,7 +109,7 @@ func parseT3D(path string, v document.Value) (*Topology, error) {
 }
 
 func (x *t3d) fail(line int, format string, args ...any) error {
-	return Problem{File: x.file, Line: line, What: fmt.Sprintf(format, args...)}
+	return Problem{File: x.file, Line: line, What: document.Wording(format, args...)}
 }
 
 func (x *t3d) vertices(v document.Value) error {

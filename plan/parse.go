@@ -105,7 +105,7 @@ type reader struct {
 }
 
 func (r *reader) fail(line int, format string, args ...any) {
-	r.mistakes = append(r.mistakes, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
+	r.mistakes = append(r.mistakes, document.Mistake{Line: line, Text: document.Wording(format, args...)})
 }
 
 // refuse reports an invalid value of a key and suppresses later reports about

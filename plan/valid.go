@@ -54,7 +54,7 @@ func (j *judge) fail(path, format string, args ...any) {
 		i := strings.LastIndex(at, ".")
 		at = at[:max(i, 0)]
 	}
-	j.mistakes = append(j.mistakes, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
+	j.mistakes = append(j.mistakes, document.Mistake{Line: line, Text: document.Wording(format, args...)})
 }
 
 // invalid returns what is wrong with a plan whatever the services are.

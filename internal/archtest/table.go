@@ -69,7 +69,7 @@ var table = []row{
 	{"internal/document", nil, []string{yaml}},
 	{"internal/asowner", []string{"internal/ownthread"}, []string{"golang.org/x/sys/"}},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
-	{"internal/northbound", []string{"internal/localsocket"}, nil},
+	{"internal/northbound", []string{"internal/document", "internal/localsocket"}, nil},
 	{"internal/machineservice", []string{"internal/asowner", "internal/localsocket", "internal/northbound"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/net/netutil"}},
 	{"internal/resend", nil, []string{"golang.org/x/sys/"}},
 	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},

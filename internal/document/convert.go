@@ -2,7 +2,6 @@ package document
 
 import (
 	"cmp"
-	"fmt"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,7 +16,7 @@ type converter struct {
 }
 
 func (c *converter) fail(line int, format string, args ...any) {
-	m := Mistake{line, fmt.Sprintf(format, args...)}
+	m := Mistake{line, Wording(format, args...)}
 	if n := len(c.mistakes); n == 0 || c.mistakes[n-1] != m { // aliases may repeat it
 		c.mistakes = append(c.mistakes, m)
 	}

@@ -46,7 +46,7 @@ func Read(src []byte, l Limits) (Value, []Mistake, bool) {
 // ReadAll is Read for a text of any number of documents.
 func ReadAll(src []byte, l Limits) ([]Value, []Mistake, bool) {
 	alone := func(line int, format string, args ...any) ([]Value, []Mistake, bool) {
-		return nil, []Mistake{{line, fmt.Sprintf(format, args...)}}, false
+		return nil, []Mistake{{line, Wording(format, args...)}}, false
 	}
 	if len(src) > l.Octets {
 		return alone(0, "%d octets; a %s has at most %d", len(src), l.What, l.Octets)

@@ -226,7 +226,7 @@ const maxProblems = 100
 
 func (r *reader) add(line int, allowed, format string, args ...any) {
 	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, lab.Problem{File: r.file, Line: line, What: fmt.Sprintf(format, args...), Allowed: allowed})
+		r.problems = append(r.problems, lab.Problem{File: r.file, Line: line, What: document.Wording(format, args...), Allowed: allowed})
 	}
 }
 

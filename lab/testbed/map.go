@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan/partition"
 )
@@ -87,7 +88,7 @@ type placing struct {
 
 func (p *placing) add(line int, format string, args ...any) {
 	if len(p.problems) < maxProblems {
-		p.problems = append(p.problems, lab.Problem{Line: line, What: fmt.Sprintf(format, args...)})
+		p.problems = append(p.problems, lab.Problem{Line: line, What: document.Wording(format, args...)})
 	}
 }
 

@@ -73,7 +73,7 @@ type fileReader struct {
 }
 
 func (r *fileReader) wrong(line int, format string, args ...any) {
-	r.errs = append(r.errs, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}.In(r.path))
+	r.errs = append(r.errs, document.Mistake{Line: line, Text: document.Wording(format, args...)}.In(r.path))
 }
 
 // message sets the fields of a message, what people call it; it reports whether all is right.

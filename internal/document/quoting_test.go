@@ -1,4 +1,4 @@
-package northbound
+package document
 
 import (
 	"strings"

@@ -58,12 +58,15 @@ func (s *state) encode() ([]byte, error) {
 	return b, nil
 }
 
-func (s *state) save() error {
+// save stores the state, which has secrets of programs in it: for its user alone.
+func (s *state) save() error { return s.saveIn(s.dir()) }
+
+func (s *state) saveIn(dir string) error {
 	b, err := s.encode()
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(s.dir(), "lab.json"), b, 0o644); err != nil {
+	if err := replaceFile(filepath.Join(dir, "lab.json"), b, 0o600); err != nil {
 		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
 	}
 	return nil

@@ -5,8 +5,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
+
+// ForReaders returns the topology for people who may only look at the lab: without
+// the values in the environments of its programs, which may be secrets.
+func (t *Topology) ForReaders() *Topology {
+	out := *t
+	out.Hosts = slices.Clone(t.Hosts)
+	for i := range out.Hosts {
+		h := &out.Hosts[i]
+		h.Run = slices.Clone(h.Run)
+		for j := range h.Run {
+			env := map[string]string{}
+			for key := range h.Run[j].Env {
+				env[key] = "hidden"
+			}
+			h.Run[j].Env = env
+		}
+	}
+	return &out
+}
 
 // YAML returns the text of a lab file with everything that the topology has, a
 // line for each node and link.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -112,13 +113,24 @@ func (s *server) DownLab(ctx context.Context, req *api.DownLabRequest) (*api.Dow
 // GetLab answers what a lab is (api.LabServer).
 func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDetails, error) {
 	if far := s.far(req.GetLab()); far != nil {
-		return s.getFar(far), nil
+		d := s.getFar(far)
+		if reader(ctx) {
+			text, err := far.Topology.ForReaders().YAML()
+			if err != nil {
+				return nil, err
+			}
+			d.File = string(text)
+		}
+		return d, nil
 	}
 	l, err := open(req.GetLab())
 	if err != nil {
 		return nil, err
 	}
 	text, err := l.Text()
+	if err == nil && reader(ctx) {
+		text, err = l.Topology().ForReaders().YAML()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +170,10 @@ func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDe
 	}
 	return d, nil
 }
+
+// reader reports whether who calls may only look at labs. Who calls without a role has
+// opened the socket, and may all.
+func reader(ctx context.Context) bool { return machineservice.CallerOf(ctx).Role == "read" }
 
 // graphOf returns a graph as the service shows it.
 func graphOf(g lab.Graph) *api.LabGraph {

@@ -21,6 +21,16 @@ const sessionPath = "/v1/session"
 // cannot have it sent (RFC 6265bis, SameSite).
 const cookieName = "weft_token"
 
+// cookieOf returns the name of the cookie for a connection. Over TLS, browsers take
+// a name with this prefix from this host alone and for all of its paths, so that
+// nothing else on the host can put another before it (RFC 6265bis, §4.1.3.2).
+func cookieOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "__Host-" + cookieName
+	}
+	return cookieName
+}
+
 // maxSignIn is the largest request to sign in, in octets.
 const maxSignIn = 4 << 10
 
@@ -39,7 +49,7 @@ type signedIn struct {
 
 // cookie returns the cookie of a token; an empty one removes it.
 func cookie(r *http.Request, token string) *http.Cookie {
-	c := &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString([]byte(token)), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
+	c := &http.Cookie{Name: cookieOf(r), Value: base64.RawURLEncoding.EncodeToString([]byte(token)), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 	if token == "" {
 		c.MaxAge = -1
 	}
@@ -48,7 +58,7 @@ func cookie(r *http.Request, token string) *http.Cookie {
 
 // cookieToken returns the token in a request's cookie, empty if there is none.
 func cookieToken(r *http.Request) string {
-	c, err := r.Cookie(cookieName)
+	c, err := r.Cookie(cookieOf(r))
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -132,6 +133,28 @@ func TestPages(t *testing.T) {
 		}
 		if test.built && test.code == 200 && (policy != pagePolicy || strings.Count(policy, "unsafe") > 1) {
 			t.Errorf("%s: policy %q", test.path, policy)
+		}
+	}
+}
+
+// Over TLS, nothing else on the host can put a cookie before the gateway's.
+func TestCookieOfThisHost(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		want := "weft_token"
+		if secure {
+			r.TLS, want = &tls.ConnectionState{}, "__Host-weft_token"
+		}
+		c := cookie(r, "right")
+		if c.Name != want || c.Secure != secure || c.Path != "/" || c.Domain != "" {
+			t.Errorf("TLS %v: %+v", secure, c)
+		}
+		if secure {
+			r.Header.Add("Cookie", "weft_token=d3Jvbmc") // of a server on another port, with a longer path
+		}
+		r.AddCookie(c)
+		if got := cookieToken(r); got != "right" {
+			t.Errorf("TLS %v: the token is %q", secure, got)
 		}
 	}
 }

@@ -23,11 +23,13 @@ type Tally struct {
 	ended   atomic.Uint64 // neither, when the session ended
 	Again   atomic.Uint64 // of a killed process, handled by the next
 	_       [40]byte
+	shed    [reasons]shed
+	_       [48]byte
 }
 
 // tallyLayout marks memory that holds a tally; another layout gets another
 // number.
-const tallyLayout = 0x5745465400000002
+const tallyLayout = 0x5745465400000003
 
 // estate is the content of the memory that outlives the process.
 type estate struct {
@@ -62,6 +64,7 @@ func Open(memory []byte, now time.Time) (*Tally, *Recovery) {
 
 // Register registers the metrics.
 func (t *Tally) Register(counter func(name, help string, read func() float64, labels ...string)) {
+	t.registerShed(counter)
 	counter("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being handled.", func() float64 { return float64(t.read.Load()) })
 	counter("packet_ins_again_total", "Packet-ins that a process was handling when it was killed, and that the next handled instead; in this process and those of its name before it.", func() float64 { return float64(t.Again.Load()) })
 	counter("packet_ins_settled_total", "Packet-ins whose decision was sent, or that were shed and counted by reason, in this process and those of its name before it.", func() float64 { return float64(t.settled.Load()) })

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
@@ -94,7 +95,7 @@ func (s *Session) emit(d *flow.Decision) {
 		if target := h.Session(at); target != nil {
 			s.holdForeign(target, d)
 		} else {
-			h.total.shed.away.Add(1)
+			h.shedOp(estate.Away, flow.OpPacketOut)
 		}
 		return
 	}
@@ -107,7 +108,7 @@ func (s *Session) encodeOwn(d *flow.Decision, m *messages, b *batch) {
 		op := &d.Ops[i]
 		msg, err := s.appendOp(m.own, d, op, b.nextXid(s))
 		if err != nil {
-			s.shared.unsendable(s, err)
+			s.shared.unsendable(s, op.Kind, err)
 			continue
 		}
 		m.own = msg
@@ -124,7 +125,7 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 		op := &d.Ops[i]
 		if op.Switch == s.DPID {
 			if msg, err := s.appendOp(m.own, d, op, b.nextXid(s)); err != nil {
-				h.unsendable(s, err)
+				h.unsendable(s, op.Kind, err)
 			} else {
 				m.own = msg
 				b.op(op.Kind)
@@ -134,12 +135,12 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 		if target == nil || target.DPID != op.Switch {
 			m.sendForeign(target)
 			if target = h.Session(op.Switch); target == nil {
-				h.total.shed.away.Add(1)
+				h.shedOp(estate.Away, op.Kind)
 				continue
 			}
 		}
 		if msg, err := target.appendOp(m.foreign, d, op, target.xid.Add(1)); err != nil {
-			h.unsendable(target, err)
+			h.unsendable(target, op.Kind, err)
 		} else {
 			m.foreign = msg
 			target.count.op(op.Kind)
@@ -153,7 +154,7 @@ func (m *messages) sendForeign(target *Session) {
 		return
 	}
 	if err := target.out.put(m.foreign); err != nil {
-		target.shed(err)
+		target.shed(err, m.foreign)
 	}
 	m.foreign = m.foreign[:0]
 }
@@ -198,7 +199,7 @@ func (s *Session) sendLate() {
 		return
 	}
 	if err := s.out.put(s.late.own); err != nil {
-		s.shed(err)
+		s.shed(err, s.late.own)
 	}
 	s.late.own = s.late.own[:0]
 }
@@ -209,25 +210,36 @@ func (h *Shared) applyLater(d *flow.Decision) {
 	go func() { _, _ = h.Apply(context.Background(), kept) }()
 }
 
-func (h *Shared) unsendable(s *Session, err error) {
+func (h *Shared) unsendable(s *Session, kind flow.OpKind, err error) {
 	if errors.Is(err, admission.ErrClaimed) {
-		h.total.shed.claimed.Add(1)
+		h.shedOp(estate.NotOwn, kind)
 		return
 	}
-	h.total.shed.unsendable.Add(1)
+	h.shedOp(estate.Unsendable, kind)
 	h.Log.Warn("message cannot be sent", "dpid", s.DPID, "error", err)
 }
 
-func (s *Session) shed(err error) {
-	s.count.shed.Add(1)
+// shedOp counts an operation that is not sent.
+func (h *Shared) shedOp(why estate.Reason, kind flow.OpKind) {
+	outs := uint64(0)
+	if kind == flow.OpPacketOut {
+		outs = 1
+	}
+	h.tally.Shed(why, 1, outs)
+}
+
+// shed counts each of the messages in b, which one write has not sent.
+func (s *Session) shed(err error, b []byte) {
+	messages, outs := programming(b)
+	s.count.shed.Add(messages)
+	why := estate.Away
 	switch {
 	case errors.Is(err, errQueueFull), errors.As(err, new(*admission.Excess)):
-		s.shared.total.shed.queue.Add(1)
+		why = estate.QueueFull
 	case errors.Is(err, errFenced):
-		s.shared.total.shed.fenced.Add(1)
-	default:
-		s.shared.total.shed.away.Add(1)
+		why = estate.NotMaster
 	}
+	s.shared.tally.Shed(why, messages, outs)
 }
 
 // copyOps returns a copy of d that shares no memory with it.
@@ -332,7 +344,7 @@ func (h *Shared) applySegment(ctx context.Context, d *flow.Decision, start, end 
 			shares = append(shares, sh)
 		}
 		if sh.s == nil {
-			h.total.shed.away.Add(1)
+			h.shedOp(estate.Away, d.Ops[i].Kind)
 			fail(sw, i, admission.ErrClosed, true)
 			continue
 		}
@@ -360,7 +372,7 @@ func (h *Shared) applySegment(ctx context.Context, d *flow.Decision, start, end 
 		if err == nil {
 			if err = s.out.put(buf); err != nil {
 				s.waits.forget(p, err)
-				s.shed(err)
+				s.shed(err, buf)
 			}
 		}
 		if err != nil {
@@ -418,7 +430,7 @@ func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, 
 			return
 		}
 		if err := target.out.put(buf); err != nil {
-			target.shed(err)
+			target.shed(err, buf)
 			for i := first; i < end; i++ {
 				result.Failures = append(result.Failures, failure(target.DPID, i, err, true))
 			}
@@ -431,7 +443,7 @@ func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, 
 			deliver(i)
 			first = i
 			if target = h.Session(op.Switch); target == nil {
-				h.total.shed.away.Add(1)
+				h.shedOp(estate.Away, op.Kind)
 				result.Failures = append(result.Failures, failure(op.Switch, i, admission.ErrClosed, true))
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/estate"
 )
 
 // confirmingMost is how many decisions wait at once for switches to confirm
@@ -48,14 +49,14 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 			return
 		}
 		err := last.s.out.put(m.foreign)
-		m.foreign = m.foreign[:0]
 		if err != nil {
-			last.s.shed(err)
+			last.s.shed(err, m.foreign)
 			for i := first; i < end; i++ {
 				last.fail(i, err)
 				failures = append(failures, failure(last.dpid, i, err, true))
 			}
 		}
+		m.foreign = m.foreign[:0]
 	}
 	for i := range kept.Ops {
 		op := &kept.Ops[i]
@@ -65,7 +66,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 			last, first = sh, i
 		}
 		if sh.s == nil {
-			h.total.shed.away.Add(1)
+			h.shedOp(estate.Away, op.Kind)
 			sh.fail(i, admission.ErrClosed)
 			failures = append(failures, failure(op.Switch, i, admission.ErrClosed, true))
 			continue
@@ -76,7 +77,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 		}
 		b, err := sh.s.appendOp(*to, kept, op, sh.xid)
 		if err != nil {
-			h.unsendable(sh.s, err)
+			h.unsendable(sh.s, op.Kind, err)
 			sh.fail(i, err)
 			failures = append(failures, failure(op.Switch, i, err, false))
 		} else {

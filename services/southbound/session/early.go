@@ -258,7 +258,7 @@ func (e *early) scan(now int64, first bool) (any bool) {
 	s.progress.Read(packetIns)
 	if len(e.answer) > 0 {
 		if err := s.out.putFirst(e.answer); err != nil {
-			s.shed(err)
+			s.shed(err, e.answer)
 		}
 		e.answer = e.answer[:0]
 	}

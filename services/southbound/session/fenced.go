@@ -48,17 +48,39 @@ func (o *outbox) pass(b []byte) []byte {
 		return b
 	}
 	kept := make([]byte, 0, len(b))
+	eachMessage(b, func(msg []byte, harmless bool) {
+		if harmless {
+			kept = append(kept, msg...)
+		} else {
+			o.missed.Store(true)
+		}
+	})
+	return kept
+}
+
+// eachMessage calls f for each of the messages in b.
+func eachMessage(b []byte, f func(msg []byte, harmless bool)) {
 	for rest := b; len(rest) > 0; {
 		n := len(rest)
 		if n >= openflow.HeaderLen {
 			n = min(n, max(openflow.HeaderLen, int(binary.BigEndian.Uint16(rest[2:]))))
 		}
-		if n >= openflow.HeaderLen && harmless(rest) {
-			kept = append(kept, rest[:n]...)
-		} else {
-			o.missed.Store(true)
-		}
+		f(rest[:n], n >= openflow.HeaderLen && harmless(rest))
 		rest = rest[n:]
 	}
-	return kept
+}
+
+// programming counts the messages in b that program the switch, and the packet-outs
+// among them.
+func programming(b []byte) (messages, packetOuts uint64) {
+	eachMessage(b, func(msg []byte, harmless bool) {
+		if harmless {
+			return
+		}
+		messages++
+		if h, err := openflow.ParseHeader(msg); err == nil && h.Type == openflow.TypePacketOut {
+			packetOuts++
+		}
+	})
+	return messages, packetOuts
 }

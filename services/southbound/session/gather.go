@@ -45,7 +45,7 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 	ws := s.in.ws
 	b, err := target.appendOp(ws.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
 	if err != nil {
-		s.shared.unsendable(target, err)
+		s.shared.unsendable(target, flow.OpPacketOut, err)
 		return
 	}
 	target.count.op(flow.OpPacketOut)
@@ -53,7 +53,7 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 	ws.foreign = b[:0]
 	mine, err := target.out.hold(b)
 	if err != nil {
-		target.shed(err)
+		target.shed(err, b)
 	}
 	if mine {
 		s.holding = append(s.holding, target)

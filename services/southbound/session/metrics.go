@@ -49,7 +49,6 @@ func (h *Shared) Refused(why Refusal) { h.total.refused[why].Add(1) }
 type totals struct {
 	over     counts // sum over ended sessions
 	refused  [refusalCount]atomic.Uint64
-	shed     struct{ queue, away, unsendable, fenced, claimed atomic.Uint64 }
 	floods   atomic.Uint64 // limits of ports that began
 	unheard  atomic.Uint64 // packet-ins during handshakes that were dropped
 	excesses map[admission.Bound]*atomic.Uint64
@@ -86,9 +85,6 @@ func (h *Shared) Register(m Metrics) {
 	for why, reason := range [...]string{"duplicate", "elsewhere", "too_many", "handshake"} {
 		n := &t.refused[why]
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
-	}
-	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced, "not_own": &t.shed.claimed} {
-		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	for why := admission.OverPort; why < admission.ReasonCount; why++ {
 		for c := range admission.ClassCount {

@@ -34,7 +34,8 @@ type outbox struct {
 	limit int
 	fence *mastership.Fence // closed while this process may not program the switch; nil: never closed
 
-	missed atomic.Bool // a message was left out because the fence was closed
+	missed atomic.Bool         // a message was left out because the fence was closed
+	shed   func(error, []byte) // counts messages that were queued and are not sent
 
 	mu      sync.Mutex
 	queued  []byte // messages that wait, in order
@@ -63,7 +64,7 @@ type remains struct {
 }
 
 func newOutbox(conn net.Conn, limit int, f *mastership.Fence, a *admission.Account) *outbox {
-	o := &outbox{conn: conn, raw: secure.RawConn(conn), limit: limit, fence: f, kept: admission.Buffer{Account: a}, rest: make(chan remains, 1), done: make(chan struct{})}
+	o := &outbox{conn: conn, raw: secure.RawConn(conn), limit: limit, fence: f, shed: func(error, []byte) {}, kept: admission.Buffer{Account: a}, rest: make(chan remains, 1), done: make(chan struct{})}
 	o.write = func(fd uintptr) bool {
 		for len(o.now) > 0 {
 			n, err := writeNow(fd, o.now)
@@ -250,7 +251,11 @@ func (o *outbox) putWait(b []byte) error {
 // the lock and has set writing; flush releases the lock.
 func (o *outbox) flush() {
 	for len(o.urgent)+len(o.queued) > 0 && !o.closed {
-		b := o.pass(o.block())
+		b := o.block()
+		if passed := o.pass(b); len(passed) < len(b) {
+			o.shed(errFenced, b) // counts those that program the switch: none of them has passed
+			b = passed
+		}
 		if o.room != nil {
 			close(o.room)
 			o.room = nil
@@ -334,7 +339,9 @@ func (o *outbox) drain() error {
 		}
 		b := left.b
 		if !left.begun {
-			b = o.pass(b)
+			if b = o.pass(b); len(b) < len(left.b) {
+				o.shed(errFenced, left.b)
+			}
 		} else if !o.fence.Open() {
 			return errHalf
 		}
@@ -372,6 +379,8 @@ func (o *outbox) close() {
 		return
 	}
 	o.closed = true
+	o.shed(admission.ErrClosed, o.urgent)
+	o.shed(admission.ErrClosed, o.queued)
 	close(o.done)
 	if o.room != nil {
 		close(o.room)

@@ -130,6 +130,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	}
 	cfg := h.Config.Load()
 	s.in, s.out = newReader(s.Conn, &h.spaces, s.account), newOutbox(s.Conn, cfg.QueueBytes, h.fence, s.account)
+	s.out.shed = s.shed
 	if s.in.raw != nil && s.in.records == nil {
 		s.in.early = newEarly(s, s.in.raw)
 	}
@@ -368,11 +369,11 @@ func (s *Session) send() error {
 			_ = s.waiting.Resize(0) // shrinking never fails
 		}
 	}
-	ws.own = ws.own[:0]
 	if err == errFenced {
-		s.shed(err)
-		return nil
+		s.shed(err, ws.own)
+		err = nil
 	}
+	ws.own = ws.own[:0]
 	return err
 }
 

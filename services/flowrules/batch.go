@@ -339,10 +339,28 @@ func (s *batches) add(b *batch) {
 		if len(s.known) <= maxFinished {
 			break
 		}
-		if state := s.known[name].state; state == batchDone || state == batchUndone || state == batchTried {
+		if s.known[name].state == batchTried {
 			s.forget(name)
 		}
 	}
+}
+
+// surplus forgets and returns the first finished batches if there are too many.
+func (s *batches) surplus() (list []*batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Clone(s.order) {
+		if len(s.known) <= maxFinished {
+			break
+		}
+		if b := s.known[name]; b.outcome != nil {
+			s.forget(name)
+			if b.state != batchTried {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
 }
 
 func (s *batches) forget(name string) {

@@ -42,6 +42,19 @@ func (g *rig) commit(name string, flows ...*api.FlowEntry) *api.FlowBatch {
 	return nil
 }
 
+// unfinished returns how many values of batches that are not finished are in the
+// journal.
+func (g *rig) unfinished() (n int) {
+	g.batches.mu.Lock()
+	defer g.batches.mu.Unlock()
+	for _, value := range g.batches.values {
+		if !strings.Contains(string(value), `"outcome":`) {
+			n++
+		}
+	}
+	return n
+}
+
 func manyOf(sw uint64, n int) (list []*api.FlowEntry) {
 	for i := range n {
 		f := wanted(1, uint32(100+i), 1, 2)
@@ -63,7 +76,7 @@ func TestBatchOfAll(t *testing.T) {
 		if n, m := len(g.look(1).entries), len(g.look(2).entries); n != 1200 || m != 50 {
 			t.Errorf("%d and %d entries on the switches", n, m)
 		}
-		if n := g.batches.size(); n != 0 {
+		if n := g.unfinished(); n != 0 {
 			t.Errorf("%d values are left in the journal", n)
 		}
 		// Asked again, it says the same and does nothing.
@@ -103,7 +116,7 @@ func TestBatchDryRun(t *testing.T) {
 				t.Error(r.Flows[0], r.Flows[1])
 			}
 		}
-		if s := g.look(1); len(s.entries) != 1 || len(s.adds) != 0 || g.batches.size() != 0 || g.store.size() != 1 {
+		if s := g.look(1); len(s.entries) != 1 || len(s.adds) != 0 || g.unfinished() != 0 || g.store.size() != 1 {
 			t.Errorf("the dry run has changed something: %d entries, %d sent, %d stored", len(s.entries), len(s.adds), g.store.size())
 		}
 		if b := g.commit("b", list...); b.State != batchDone {
@@ -116,6 +129,39 @@ func TestBatchDryRun(t *testing.T) {
 		more := manyOf(1, 1600)[1200:]
 		if _, err := try(1, uint32(len(more)), more...); api.KindOf(err) != codes.ResourceExhausted {
 			t.Errorf("too many: %v", err)
+		}
+	})
+}
+
+// What became of a batch is known by its name after a restart, too; of the last some.
+func TestOutcomeOutlivesTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.connect(1)
+		_, e, _ := wanted(1, 7, 1, 2).Entry()
+		e.Match.Normalize()
+		g.with(1, func(s *fakeSwitch) { s.refuse[e.Key()] = "no" })
+		g.commit("bad", wanted(1, 8, 1, 2), wanted(1, 7, 1, 2))
+		g.commit("good", manyOf(1, 20)...)
+		g.restart(1)
+		before := g.look(1).written()
+		if b, err := g.part("good", 2, 20); err != nil || b.State != batchDone || b.Confirmed != 20 || b.Name != "good" {
+			t.Error(b, err)
+		}
+		if b, err := g.part("bad", 2, 2); err != nil || b.State != batchUndone || !strings.Contains(b.Reason, "because: no") {
+			t.Error(b, err)
+		}
+		for n := range maxFinished {
+			g.commit(fmt.Sprint("b", n), wanted(1, 100, 1, 2), wanted(1, 101, 1, 2))
+		}
+		if _, err := g.part("bad", 2, 2); api.KindOf(err) != codes.FailedPrecondition {
+			t.Errorf("the first of too many: %v", err)
+		}
+		if n := g.batches.size(); n != maxFinished {
+			t.Errorf("%d values in the journal", n)
+		}
+		if now := g.look(1).written(); now != before {
+			t.Errorf("%s, before %s", now, before)
 		}
 	})
 }
@@ -191,7 +237,7 @@ func TestBatchOverRestarts(t *testing.T) {
 				g.stop()
 				g.store.set(nil)
 				g.batches.set(nil)
-				certain := g.batches.size() > 0 || g.store.size() > 2
+				certain := g.unfinished() > 0 || g.store.size() > 2
 				g.start(defaults())
 				g.connect(1)
 				time.Sleep(time.Minute)
@@ -202,8 +248,8 @@ func TestBatchOverRestarts(t *testing.T) {
 				case !refuse && certain && n == 2 && g.store.size() != 2:
 					t.Errorf("%d changes of the store, then a restart: %d entries, %d stored", after, n, g.store.size())
 				}
-				if g.batches.size() != 0 {
-					t.Errorf("%d changes of the store, then a restart: %d values left in the journal", after, g.batches.size())
+				if g.unfinished() != 0 {
+					t.Errorf("%d changes of the store, then a restart: %d values left in the journal", after, g.unfinished())
 				}
 			})
 		}
@@ -238,7 +284,7 @@ func TestBatchWaitsForItsSwitches(t *testing.T) {
 					g.start(defaults())
 					g.connect(1)
 					time.Sleep(time.Minute)
-					if g.batches.size() == 0 {
+					if g.unfinished() == 0 {
 						t.Fatal("the batch is forgotten before switch 2 has answered")
 					}
 				}
@@ -251,8 +297,8 @@ func TestBatchWaitsForItsSwitches(t *testing.T) {
 				if b, err := g.part("b", 1, 23); err != nil || b.State != state {
 					t.Error(b, err)
 				}
-				if n, m := len(g.look(1).entries), len(g.look(2).entries); n != first || m != second || g.batches.size() != 0 {
-					t.Errorf("refused %v, %d restarts: %d and %d entries, want %d and %d; %d values in the journal", refuse, restarts, n, m, first, second, g.batches.size())
+				if n, m := len(g.look(1).entries), len(g.look(2).entries); n != first || m != second || g.unfinished() != 0 {
+					t.Errorf("refused %v, %d restarts: %d and %d entries, want %d and %d; %d values in the journal", refuse, restarts, n, m, first, second, g.unfinished())
 				}
 			})
 		}

@@ -41,8 +41,11 @@ func (r *Rules) finish(ctx context.Context, b *batch) {
 	}
 	outcome := r.statusOf(b)
 	outcome.State = state
-	r.retry(ctx, "finish", b, func() error { return r.journal.remove(ctx, b) })
-	r.batches.set(b, func(b *batch) { b.state, b.outcome, b.changes = outcome.State, outcome, nil })
+	r.retry(ctx, "finish", b, func() error { return r.journal.finish(ctx, b, outcome, time.Now()) })
+	r.batches.set(b, func(b *batch) { b.state, b.outcome, b.changes, b.written = outcome.State, outcome, nil, 0 })
+	for _, old := range r.batches.surplus() {
+		r.retry(ctx, "forget", old, func() error { return r.journal.remove(ctx, old) })
+	}
 }
 
 // retry repeats a store operation until it succeeds or ctx ends.

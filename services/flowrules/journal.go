@@ -1,10 +1,13 @@
 package flowrules
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -29,6 +32,12 @@ type journalHead struct {
 	Undoing bool `json:"undoing,omitempty"`
 	// Why, if they are.
 	Reason string `json:"reason,omitempty"`
+	// What became of the batch, if it is finished; then it has no parts.
+	Outcome *api.FlowBatch `json:"outcome,omitempty"`
+	// The entries that switches have refused.
+	Refused []*api.WantedFlow `json:"refused,omitempty"`
+	// When it was finished.
+	Ended time.Time `json:"ended,omitzero"`
 }
 
 // journalEntry is an entry of a batch and what it replaces.
@@ -78,11 +87,24 @@ func (j journal) mark(ctx context.Context, b *batch) error {
 	return j.put(ctx, headKey(b.name), journalHead{Parts: b.written, Undoing: true, Reason: b.reason})
 }
 
-// remove removes a batch that is finished.
+// finish records what became of a batch, for clients that ask later, and removes its
+// entries.
+func (j journal) finish(ctx context.Context, b *batch, outcome *api.FlowBatch, now time.Time) error {
+	if err := j.put(ctx, headKey(b.name), journalHead{Outcome: outcome, Refused: b.refused, Ended: now}); err != nil {
+		return err
+	}
+	return j.removeParts(ctx, b)
+}
+
+// remove removes a batch that has failed, or whose outcome nobody asks for any more.
 func (j journal) remove(ctx context.Context, b *batch) error {
 	if err := j.store.Delete(ctx, headKey(b.name)); err != nil {
 		return err
 	}
+	return j.removeParts(ctx, b)
+}
+
+func (j journal) removeParts(ctx context.Context, b *batch) error {
 	for n := range b.written {
 		if err := j.store.Delete(ctx, partKey(b.name, n)); err != nil {
 			return err
@@ -99,8 +121,9 @@ func (j journal) put(ctx context.Context, key string, v any) error {
 	return err
 }
 
-// load returns the batches that a former run has made certain and not finished,
-// and removes the remains of others. Unreadable data is an error.
+// load returns the batches that former runs have made certain, those that are finished
+// first and in their order, and removes the remains of others. Unreadable data is an
+// error.
 func (j journal) load(ctx context.Context) ([]*batch, error) {
 	heads, parts := map[string]journalHead{}, map[string][]byte{}
 	err := j.store.All(ctx, func(key string, value []byte, _ uint64) error {
@@ -125,6 +148,9 @@ func (j journal) load(ctx context.Context) ([]*batch, error) {
 		if h.Undoing {
 			b.state = batchUndoing
 		}
+		if h.Outcome != nil {
+			b.state, b.outcome, b.refused, b.touched = h.Outcome.State, h.Outcome, h.Refused, h.Ended
+		}
 		for n := range h.Parts {
 			value, ok := parts[partKey(name, n)]
 			if !ok {
@@ -142,7 +168,21 @@ func (j journal) load(ctx context.Context) ([]*batch, error) {
 			return nil, err
 		}
 	}
+	slices.SortFunc(list, func(a, b *batch) int {
+		return cmp.Or(compareBool(b.outcome != nil, a.outcome != nil), a.touched.Compare(b.touched), cmp.Compare(a.name, b.name))
+	})
 	return list, nil
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // read adds the entries of a part.

@@ -109,7 +109,9 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	defer r.batches.mu.Unlock()
 	for _, b := range unfinished {
 		r.batches.add(b)
-		r.batches.push(b)
+		if b.outcome == nil {
+			r.batches.push(b)
+		}
 	}
 	return nil
 }

@@ -76,7 +76,21 @@ func Absent(u *url.URL, cause error) error {
 	if op := (*net.OpError)(nil); errors.As(cause, &op) {
 		cause = op.Err
 	}
-	return fmt.Errorf("no controller answers at %s (%w); start one with `weft up`, or name another with --server or WEFT_SERVER", u, cause)
+	return &AbsentError{fmt.Errorf("no controller answers at %s (%w); start one with `weft up`, or name another with --server or WEFT_SERVER", u, cause)}
+}
+
+// AbsentError is the error for a controller to which there is no connection.
+type AbsentError struct{ err error }
+
+func (e *AbsentError) Error() string { return e.err.Error() }
+
+func (e *AbsentError) Unwrap() error { return e.err }
+
+// Broken reports whether a call has failed because the connection to the controller
+// could not be made, or broke before the answer: what became of the call is not known.
+func Broken(err error) bool {
+	remote, absent := (*RemoteError)(nil), (*AbsentError)(nil)
+	return errors.As(err, &absent) || errors.As(err, &remote) && remote.Kind == codes.Unavailable
 }
 
 // Controller is a connection to a controller.

@@ -57,6 +57,7 @@ out. What weft get flows -o yaml prints is understood, too.`
 func flowAddCommand(r *cli.Remote) *cobra.Command {
 	var o flowFlags
 	var noWait, atomic, dry bool
+	var batch string
 	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add",
@@ -68,7 +69,9 @@ confirmed it. An entry without actions drops.
 Files of any number of entries are sent in parts. With --atomic all entries are
 added or none: none if one is wrong, or if a switch refuses one; and what has
 been begun is finished, or undone, also if the controller dies meanwhile. If a
-switch is away, the batch waits for it, and what it says then decides.
+switch is away, the batch waits for it, and what it says then decides. If the
+connection breaks, the command asks again what became of the batch; with --batch
+another command with the same file asks, too.
 
 ` + FlowFileForm,
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
@@ -88,8 +91,11 @@ switch is away, the batch waits for it, and what it says then decides.
 			defer done()
 			s := newFlowSender(cmd, r, c)
 			defer s.progress.Stop()
+			if batch != "" && !atomic {
+				return cli.Usagef(cmd, "--batch %s: only with --atomic", batch)
+			}
 			if atomic {
-				m, err := s.addAtomic(flows, noWait, dry)
+				m, err := s.addAtomic(batch, flows, noWait, dry)
 				s.progress.Stop()
 				if m == nil {
 					return err
@@ -128,6 +134,7 @@ switch is away, the batch waits for it, and what it says then decides.
 	f.Uint16Var(&o.idle, "idle-timeout", 0, "seconds without a packet after which it is removed; 0 is never")
 	f.Uint16Var(&o.hard, "hard-timeout", 0, "seconds after which it is removed; 0 is never")
 	f.BoolVar(&atomic, "atomic", false, "add all entries or none")
+	f.StringVar(&batch, "batch", "", "name of the batch, with --atomic: a name that has been there is not added again, and the answer is what became of it")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	f.BoolVar(&dry, "dry-run", false, "only say what would happen")
 	out.Flag(cmd)

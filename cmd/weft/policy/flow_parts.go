@@ -3,11 +3,13 @@ package policy
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -90,15 +92,36 @@ func (s *flowSender) add(flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlow
 	return all, nil
 }
 
+// insist is call for a request that may be made twice: if the connection breaks, or
+// there is none any more, it asks again for as long as one call may take.
+func (s *flowSender) insist(began bool, f func(context.Context) error) error {
+	for end := time.Now().Add(s.remote.Timeout); ; {
+		err := s.call(f)
+		if absent := (*cli.AbsentError)(nil); !cli.Broken(err) || !began && errors.As(err, &absent) || time.Now().After(end) {
+			return err
+		}
+		began = true
+		s.doing("the connection to the controller is lost; asking again")
+		select {
+		case <-s.parent.Done():
+			return err
+		case <-time.After(batchPoll):
+		}
+	}
+}
+
 // addAtomic adds all entries or none, or only says what would happen. Without waiting, it returns when it is
-// certain that all become desired, unless a switch refuses one.
-func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlowsResponse, error) {
-	name := "weft-" + strings.ToLower(rand.Text())
+// certain that all become desired, unless a switch refuses one. A batch whose name is
+// known already is not added again: what became of it is returned.
+func (s *flowSender) addAtomic(name string, flows []*api.FlowEntry, noWait, dry bool) (*api.AddFlowsResponse, error) {
+	if name == "" {
+		name = "weft-" + strings.ToLower(rand.Text())
+	}
 	// The last part is sent again to ask how far the batch is: it is short.
 	parts := append(inParts(flows[:len(flows)-1]), flows[len(flows)-1:])
 	var m *api.AddFlowsResponse
 	send := func(n int, total int) error {
-		return s.call(func(ctx context.Context) (err error) {
+		return s.insist(n > 0 || m != nil, func(ctx context.Context) (err error) {
 			m, err = s.AddFlows(ctx, &api.AddFlowsRequest{Batch: name, Part: uint32(n + 1), Total: uint32(total), Flows: parts[n], DryRun: dry})
 			return err
 		})
@@ -113,7 +136,7 @@ func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait, dry bool) (*api.A
 	}
 	for {
 		if err := send(len(parts)-1, len(flows)); err != nil {
-			return nil, err
+			return nil, unsettled(name, err)
 		}
 		b := m.GetBatch()
 		switch b.GetState() {
@@ -137,6 +160,18 @@ func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait, dry bool) (*api.A
 		case <-time.After(batchPoll):
 		}
 	}
+}
+
+// unsettled explains the error of asking for a whole batch.
+func unsettled(name string, err error) error {
+	remote, absent := (*cli.RemoteError)(nil), (*cli.AbsentError)(nil)
+	if errors.As(err, &remote) && remote.Kind != codes.Unavailable && remote.Kind != codes.DeadlineExceeded && remote.Kind != codes.Unknown && remote.Kind != codes.Internal {
+		return fmt.Errorf("no entry is added: %w", err)
+	}
+	if remote == nil && absent == nil {
+		return err
+	}
+	return fmt.Errorf("whether the entries are added is not known, as the controller does not answer: %w; the same command with --batch %s asks what became of them, and adds them if nothing did", err, name)
 }
 
 // delete deletes entries, part by part, and returns how many there were.

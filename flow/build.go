@@ -22,10 +22,12 @@ const (
 	IPProtoUDP     uint8  = 17
 	IPProtoICMPv6  uint8  = 58
 	IPProtoSCTP    uint8  = 132
-	ICMPv6Solicit  uint8  = 135 // neighbour solicitation (RFC 4861 §4.3)
-	ICMPv6Advert   uint8  = 136 // neighbour advertisement (RFC 4861 §4.4)
-	ICMPv6RSolicit uint8  = 133 // router solicitation (RFC 4861 §4.1)
-	ICMPv6RAdvert  uint8  = 134 // router advertisement (RFC 4861 §4.2)
+	EthTypeRARP    uint16 = 0x8035 // by which a hypervisor says where a virtual machine is now
+	ICMPv6Router   uint8  = 133    // router solicitation (RFC 4861 §4.1)
+	ICMPv6Solicit  uint8  = 135    // neighbour solicitation (RFC 4861 §4.3)
+	ICMPv6Advert   uint8  = 136    // neighbour advertisement (RFC 4861 §4.4)
+	ICMPv6RSolicit uint8  = 133    // router solicitation (RFC 4861 §4.1)
+	ICMPv6RAdvert  uint8  = 134    // router advertisement (RFC 4861 §4.2)
 )
 
 // The With methods return the match with one more condition, so that a match

@@ -32,7 +32,7 @@ var tables = []Table{
 	{Number: TableTranslate, Was: 3, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
 	{Number: 34, Name: "proxy", Doc: "reserved: connections of a 5G proxy"},
 	{Number: TableTracked, Was: 5, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
-	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "ARP, ND, DHCP, miss: to the controller; multicast; routes"},
+	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "ARP, RARP, ND, DHCP, miss: to the controller; multicast; routes"},
 	{Number: TableChains, Name: "chains", Closed: true, Doc: "packets of chains: to their next function"},
 	{Number: TableDeliver, Name: "deliver", Closed: true, Doc: "packets of chains behind the last function: to their host"},
 	{Number: 100, Last: 199, Name: "slices", Doc: "reserved: slices of other controllers"},
@@ -155,9 +155,10 @@ const (
 	// balancer's and nat's: what is for one of their addresses is theirs.
 	PriorityRouted = 10000
 
-	PriorityLinkFlood   = 45000 // in TableForward: multicast from the link ports; one above, of a virtual network
+	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
+	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network
 	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
-	PriorityTrap        = 40000 // ARP, neighbour discovery and DHCP, to the controller
+	PriorityTrap        = 40000 // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller
 	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
 	PriorityChainGuard  = 35000 // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
 	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
@@ -285,8 +286,9 @@ var writers = []Writer{
 	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityHidden, Top: PriorityHidden, Doc: "frames that hide from the tables what they carry, but not from hosts: dropped"},
+			{Table: TableForward, Base: PriorityLinkLocal, Top: PriorityLinkLocal, Doc: "frames of protocols between neighbouring bridges, such as BPDU, LACP and EAPOL: dropped (IEEE 802.1Q §8.6.3)"},
 			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network"},
-			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP, neighbour discovery, DHCP to the controller"},
+			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP, RARP, neighbour discovery, DHCP to the controller"},
 			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members"},
 			{Table: TableForward, Base: PriorityOther, Top: PriorityOther, Doc: "multicast from any other port: dropped; where such ports are many, instead of an entry for each"},
 			{Table: TableForward, Base: PriorityMiss, Top: PriorityMiss, Doc: "table miss: to the controller; in the tables before, to the next"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // floodNet is what switches have been told about flooding, in the order in
@@ -311,11 +312,59 @@ func TestStandingEntriesOfOldSwitches(t *testing.T) {
 	}
 }
 
+// What bridges keep to themselves reaches no host, whether the switch or the
+// controller decides; other groups beside do (IEEE 802.1Q §8.6.3).
+func TestLinkLocalFramesAreNotFlooded(t *testing.T) {
+	net, a, b := line(t, 2)
+	e := testEngine(t, net, nil, a.at, b.at)
+	entries, _ := e.standingEntries(1, []flow.Port{3}, false, flow.TableForward)
+	for last := range 0x12 {
+		to := flow.MAC{1, 0x80, 0xc2, 0, 0, byte(last)}
+		k := flow.Key{InPort: a.at.Port, EthSrc: a.mac, EthDst: to, EthType: 0x8809}
+		best := &flow.Entry{}
+		for i := range entries {
+			if x := &entries[i]; x.Table == flow.TableForward && x.Priority >= best.Priority && x.Match.Matches(&k) {
+				best = x
+			}
+		}
+		frame := packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: a.mac, Dst: to}, 0x8809))
+		_, d, _ := punt(e, a, nil, frame)
+		if passes := last > 0xf; len(best.Apply) > 0 != passes || len(d.Outs) > 0 != passes {
+			t.Errorf("to %v: the switch does %v, the controller sends %d", to, best.Apply, len(d.Outs))
+		}
+	}
+}
+
+// What says where a host is now comes to the controller.
+func TestAnnouncementsAreTrapped(t *testing.T) {
+	net, a, b := line(t, 2)
+	e := testEngine(t, net, nil, a.at, b.at)
+	entries, _ := e.standingEntries(1, []flow.Port{3}, false, flow.TableForward)
+	for name, k := range map[string]flow.Key{
+		"ARP":                  {EthDst: flow.Broadcast, EthType: flow.EthTypeARP},
+		"RARP of a hypervisor": {EthDst: flow.Broadcast, EthType: flow.EthTypeRARP},
+		"router solicitation":  {EthDst: flow.MAC{0x33, 0x33, 0, 0, 0, 2}, EthType: flow.EthTypeIPv6, IPProto: flow.IPProtoICMPv6, ICMPType: flow.ICMPv6Router},
+		"advertisement":        {EthDst: flow.MAC{0x33, 0x33, 0, 0, 0, 1}, EthType: flow.EthTypeIPv6, IPProto: flow.IPProtoICMPv6, ICMPType: flow.ICMPv6Advert},
+		"DHCP request":         {EthDst: flow.Broadcast, EthType: flow.EthTypeIPv4, IPProto: flow.IPProtoUDP, TPSrc: 68, TPDst: 67},
+	} {
+		k.InPort, k.EthSrc = a.at.Port, a.mac
+		best := &flow.Entry{}
+		for i := range entries {
+			if x := &entries[i]; x.Table == flow.TableForward && x.Priority >= best.Priority && x.Match.Matches(&k) {
+				best = x
+			}
+		}
+		if len(best.Apply) != 1 || flow.Port(best.Apply[0].Arg) != flow.PortController {
+			t.Errorf("%s: %v", name, best.Apply)
+		}
+	}
+}
+
 // A switch with many links has few entries, and one with many edge ports, too.
 func TestFewStandingEntries(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
-	const fixed = 1 + int(flow.TableForward) + 7 // table misses and traps
+	const fixed = 1 + int(flow.TableForward) + 10 // table misses, traps, link-local frames
 	for _, test := range []struct{ edges, links, most int }{{1, 60, fixed + 4}, {60, 2, fixed + 4}, {12, 12, fixed + 13}} {
 		for i := range test.edges + test.links {
 			role := flow.RoleEdge

@@ -14,7 +14,7 @@ type counters struct {
 	proxied, floods, transit, deferred                    atomic.Uint64
 
 	// Packets that were not delivered or not programmed, by reason.
-	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved, pathFull, pathLate atomic.Uint64
+	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved, pathFull, pathLate, linkLocal atomic.Uint64
 }
 
 // register registers the metrics.
@@ -37,7 +37,7 @@ func (c *counters) register(m registry, e *engine) {
 	for reason, n := range map[string]*atomic.Uint64{
 		"unsettled_port": &c.unsettled, "stray": &c.stray, "same_port": &c.hairpin, "routes_full": &c.full, "unreachable": &c.unreachable,
 		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed, "unapproved": &c.unapproved,
-		"path_queue_full": &c.pathFull, "path_too_late": &c.pathLate,
+		"path_queue_full": &c.pathFull, "link_local": &c.linkLocal, "path_too_late": &c.pathLate,
 	} {
 		count("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
 	}

@@ -32,6 +32,8 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 			e.arp(ports, in, d)
 		case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert):
 			e.neighbour(ports, in, d)
+		case isLinkLocal(k.EthDst):
+			e.count.linkLocal.Add(1)
 		case k.EthDst.Multicast():
 			e.flood(ports, in, d)
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):

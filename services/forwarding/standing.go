@@ -180,9 +180,20 @@ func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) 
 // take before it uses the second.
 const manyOthers = 16
 
+// linkLocal is the first of the 16 addresses that no bridge passes on (IEEE 802.1Q
+// §8.6.3): of BPDU, pause, LACP, EAPOL and the like. Circuits take such frames before.
+var linkLocal, linkLocalMask = flow.MAC{1, 0x80, 0xc2}, flow.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
+
+// isLinkLocal reports whether no bridge passes on what is sent to an address.
+func isLinkLocal(m flow.MAC) bool {
+	m[5] &= 0xf0
+	return m == linkLocal
+}
+
 // standingEntries returns the baseline flows of a switch, which do not depend
-// on routes: the entries that lead from table to table; the table miss; ARP,
-// neighbour discovery and DHCP to the controller; multicasts from an edge port,
+// on routes: the entries that lead from table to table; the table miss; what says
+// where hosts are (ARP, RARP, neighbour discovery and DHCP) to the controller; frames
+// to link-local addresses to nobody; multicasts from an edge port,
 // and from a link port of the tree, to the tree and the edge ports; those from
 // any other port to nobody. The other ports are distinguished in one of two
 // ways: by an entry for each of them before one for all edge ports, or, if they
@@ -206,6 +217,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	multicast := flow.Match{}.WithEthDstMasked(flow.MAC{1}, flow.MAC{1})
 	trap := flow.Output(flow.PortController)
 	add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
+	add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeRARP), trap)
 	v4 := flow.Match{}.WithEthType(flow.EthTypeIPv4)
 	add(flow.PriorityTrap, v4.WithUDPDst(67), trap)
 	add(flow.PriorityTrap, v4.WithUDPDst(68), trap)
@@ -215,6 +227,8 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
 		add(flow.PriorityTrap, v6.WithUDPDst(546), trap)
 		add(flow.PriorityTrap, v6.WithUDPDst(547), trap)
+		add(flow.PriorityLinkLocal, flow.Match{}.WithEthDstMasked(linkLocal, linkLocalMask))
+		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Router), trap)
 		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit), trap)
 		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert), trap)
 	}

@@ -32,6 +32,8 @@ func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (lis
 	}
 	if g.Traps {
 		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeARP))
+		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeRARP))
+		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Router))
 		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
 		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
 		for _, dhcp := range []struct {

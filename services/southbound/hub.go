@@ -28,6 +28,8 @@ type hub struct {
 	mine  atomic.Pointer[admission.Partition]
 	epoch atomic.Uint64 // of this run as master; on a standby, of the known master
 
+	sparing sparing // of what anybody can cause
+
 	silent atomic.Bool // the mastership is lost: the hub publishes nothing more
 	// onSurpassed is called when a switch reports a generation higher than ours;
 	// it reports whether something is done about it.
@@ -79,6 +81,7 @@ func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 	h.mine.Store(&mine)
 	h.onSurpassed = func(uint64) bool { return false }
 	h.forgotten = func(*api.SwitchForgotten) {}
+	h.sparing.limit = rate.NewLimiter(rate.Every(refusalEvery), refusalsAtOnce)
 	return h
 }
 
@@ -190,7 +193,7 @@ func (h *hub) hold(m *member) {
 	h.mu.Unlock()
 	close(m.over)
 	if !m.Known() && h.failures.add(m.Conn.RemoteAddr(), m.Claimed(), err, time.Now()) {
-		h.Log.Warn("connection ended before it was a switch", "peer", m.Conn.RemoteAddr(), "reason", err)
+		h.sparing.warn(h.Log, "connection ended before it was a switch", "peer", m.Conn.RemoteAddr(), "reason", err)
 	}
 }
 

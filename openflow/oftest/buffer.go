@@ -44,9 +44,9 @@ func (b *buffers) release(id uint32) (transit, error) {
 }
 
 // parse sets the fields of a packet that has not come in by a port.
-func parse(t *transit) {
+func (s *Switch) parse(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.parse()
+	t.anew(s)
 }
 
 // carriedHeaders is what a packet is known to have.

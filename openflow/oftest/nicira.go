@@ -2,6 +2,7 @@ package oftest
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
@@ -9,11 +10,13 @@ import (
 )
 
 // The bounds of Open vSwitch: on resubmits of one packet; on how often it may be, one
-// within the other, in a group or led to the same or an earlier table; and on its labels.
+// within the other, in a group or led to the same or an earlier table; on its labels; and on
+// the tags that it knows of a packet (FLOW_MAX_VLAN_HEADERS).
 const (
 	resubmitMax = 4096
 	depthMax    = 64
 	labelsMax   = 3
+	tagsMax     = 2
 )
 
 // trip is what happens to one packet and its copies, as far as Open vSwitch takes it all
@@ -54,7 +57,7 @@ func known(a flow.Action) bool {
 	_, encap := flow.ParseEncap(a)
 	_, decap := flow.ParseDecap(a)
 	_, resubmit := flow.ParseResubmit(a)
-	return a == flow.ForgetInPort() || slices.Contains(flow.SwapMACs(), a) || controller || encap || decap || resubmit
+	return a == flow.ForgetInPort() || slices.Contains(flow.SwapMACs(), a) || a == flow.SaveTag() || a == flow.RestoreTag() || controller || encap || decap || resubmit
 }
 
 // nicira carries out an action of Open vSwitch; false is that the packet is
@@ -71,6 +74,10 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 	if i := slices.Index(flow.SwapMACs(), *a); i >= 0 {
 		return t.move(i)
 	}
+	if *a == flow.SaveTag() || *a == flow.RestoreTag() {
+		t.moveTag(*a == flow.SaveTag())
+		return true
+	}
 	if r, ok := flow.ParseResubmit(*a); ok {
 		s.resubmit(t, r)
 		return t.trip.void == inOrder
@@ -80,7 +87,7 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 		t.trip.void = unfit
 		return false
 	}
-	t.parse()
+	t.anew(s)
 	if _, decap := flow.ParseDecap(*a); decap && was != flow.PacketEthernet {
 		t.trip.frames, t.trip.messages = len(s.effects.Frames), len(s.effects.Messages)
 	}
@@ -106,6 +113,74 @@ func (t *transit) move(i int) bool {
 	t.parse()
 	t.key.Metadata = binary.BigEndian.Uint64(kept)
 	return true
+}
+
+// moveTag carries out SaveTag or RestoreTag.
+func (t *transit) moveTag(save bool) {
+	if t.tags == 0 || len(packet.Tags(nil, t.frame)) == 0 {
+		return
+	}
+	t.frame = slices.Clone(t.frame)
+	tci := t.frame[14:16]
+	if save {
+		t.key.Metadata = t.key.Metadata&^0xffff | uint64(binary.BigEndian.Uint16(tci))
+		return
+	}
+	binary.BigEndian.PutUint16(tci, uint16(t.key.Metadata)&^flow.VLANPresent)
+	t.parse()
+}
+
+// tagsKnown returns how many tags of a packet the switch knows.
+func (s *Switch) tagsKnown() int {
+	switch {
+	case s.cfg.Tags > 0:
+		return s.cfg.Tags
+	case s.cfg.Nicira:
+		return tagsMax
+	}
+	return math.MaxInt32
+}
+
+// anew looks at a packet that Open vSwitch has not seen yet, or as if it had not.
+func (t *transit) anew(s *Switch) {
+	if t.tags = math.MaxInt32; s.tagsKnown() < math.MaxInt32 {
+		t.tags = min(len(packet.Tags(nil, t.frame)), s.tagsKnown())
+	}
+	t.parse()
+}
+
+// parse looks at a packet that has been changed. Open vSwitch sees nothing of a tag that
+// it did not know before, but that there is one, nor of what is behind it.
+func (t *transit) parse() {
+	packet.Parse(t.frame, &t.key)
+	tags := packet.Tags(nil, t.frame)
+	if len(tags) <= t.tags {
+		return
+	}
+	k := t.key
+	t.key = flow.Key{InPort: k.InPort, InPhyPort: k.InPhyPort, Metadata: k.Metadata, TunnelID: k.TunnelID, EthSrc: k.EthSrc, EthDst: k.EthDst, EthType: tags[t.tags].TPID}
+	if t.tags > 0 {
+		t.key.VLAN, t.key.VLANPCP = k.VLAN, k.VLANPCP
+	}
+}
+
+// retag pushes a tag, or pops one. Where Open vSwitch knows two, the inner one makes way for
+// a third and is lost; a tag that it does not know it does not pop.
+func (t *transit) retag(s *Switch, a *flow.Action) (frame []byte, ok bool) {
+	push := a.Kind == flow.ActionPushVLAN
+	frame = t.frame
+	switch {
+	case !s.cfg.Nicira:
+	case !push && t.tags == 0:
+		return frame, false
+	case !push:
+		t.tags--
+	case t.tags == s.tagsKnown():
+		frame = slices.Concat(frame[:16], frame[20:])
+	default:
+		t.tags++
+	}
+	return packet.Apply(frame, *a)
 }
 
 // resubmit carries out what the packet meets in another table, and in those to which

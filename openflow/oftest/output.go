@@ -105,7 +105,7 @@ func (s *Switch) packetOut(c *conn, msg []byte) error {
 	}
 	t.legacy = c.version == openflow.V10
 	var known *headers
-	parse(t)
+	s.parse(t)
 	if !t.legacy {
 		known = carriedHeaders(&t.key)
 	}

@@ -1,7 +1,6 @@
 package oftest
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
@@ -23,22 +22,7 @@ type transit struct {
 	set    actionSet
 	typ    flow.PacketType // of frame, which has an Ethernet header in any case (packet.Encap)
 	trip   *trip           // shared with its branches
-	tags   int             // VLAN tags that have been looked behind
-	veiled bool            // there are more
-}
-
-// parse extracts the fields of the packet. Of one with more tags than the switch looks
-// behind, the next tag is all that it sees, also when those before are gone.
-func (t *transit) parse() {
-	packet.Parse(t.frame, &t.key)
-	if at := 12 + 4*t.tags; t.veiled && len(t.frame) >= at+2 {
-		k := flow.Key{InPort: t.key.InPort, InPhyPort: t.key.InPhyPort, Metadata: t.key.Metadata, TunnelID: t.key.TunnelID,
-			EthDst: t.key.EthDst, EthSrc: t.key.EthSrc, EthType: binary.BigEndian.Uint16(t.frame[at:])}
-		if t.tags > 0 {
-			k.VLAN, k.VLANPCP = t.key.VLAN, t.key.VLANPCP
-		}
-		t.key = k
-	}
+	tags   int             // that are known
 }
 
 // branch returns a copy for a bucket, whose changes the packet itself does not see.
@@ -76,11 +60,7 @@ func (s *Switch) begin(t *transit) {
 // process runs a packet through the tables from the first on (§5.1).
 func (s *Switch) process(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.tags, t.veiled = len(packet.Tags(nil, t.frame)), false
-	if s.cfg.Tags > 0 && t.tags > s.cfg.Tags {
-		t.tags, t.veiled = s.cfg.Tags, true
-	}
-	t.parse()
+	t.anew(s)
 	if s.flags&openflow.FragMask == openflow.FragDrop && t.key.IPFrag != 0 {
 		return
 	}
@@ -198,12 +178,10 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 				return false
 			}
 			ok := false
-			t.frame, ok = rewrite(t, a)
-			switch {
-			case ok && a.Kind == flow.ActionPushVLAN:
-				t.tags++
-			case ok && a.Kind == flow.ActionPopVLAN:
-				t.tags--
+			if a.Kind == flow.ActionPushVLAN || a.Kind == flow.ActionPopVLAN {
+				t.frame, ok = t.retag(s, a)
+			} else {
+				t.frame, ok = rewrite(t, a)
 			}
 			changed = changed || ok
 			if !ok && s.expired(t, a.Kind) {
@@ -234,6 +212,7 @@ func rewrite(t *transit, a *flow.Action) ([]byte, bool) {
 		if frame, ok = packet.Apply(frame, flow.PushVLAN(flow.EthTypeVLAN)); !ok {
 			return frame, false
 		}
+		t.tags = max(t.tags, 1)
 		return packet.Apply(frame, *a)
 	case flow.FieldTCPSrc, flow.FieldTCPDst:
 		other := *a

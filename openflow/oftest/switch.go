@@ -36,7 +36,7 @@ type Config struct {
 	Desc       openflow.Desc      // made up by default
 	Now        time.Time          // where its clock stands at first; 1970 by default
 	Nicira     bool               // it knows Open vSwitch's numbers of controllers, encap, decap, resubmit and a forgotten in_port, and treats fragments as that does
-	Tags       int                // VLAN tags that it looks behind (Open vSwitch's vlan-limit); all by default
+	Tags       int                // VLAN tags that it knows of a packet (Open vSwitch's vlan-limit); with Nicira two by default, else all
 	// Refuse, if given, is asked about every flow-mod that is otherwise right,
 	// and refuses it by returning an error; Xid and Data are filled in.
 	Refuse func(*flow.Mod) *openflow.Error

@@ -139,7 +139,7 @@ export const design = [
       await row("h1").getByText("apply the difference").waitFor();
       await page.getByTestId("deploy-button").click();
       await page.getByRole("button", { name: "Keep this text with the lab" }).click();
-      await until("all four known", async () => (await page.getByTestId("set-up-all").innerText()) === "Set up all 4", 20);
+      await until("all four known", async () => (await page.getByTestId("set-up-all").innerText()) === "Set up all 4");
       await page.getByTestId("set-up-all").click();
       // One waits: a page that is opened meanwhile shows how far it is.
       const other = await running(rig, "setup");

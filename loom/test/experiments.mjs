@@ -16,7 +16,7 @@ async function run(page, rounds) {
   await page.getByLabel("Rounds").fill(String(rounds));
   await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  await until("a run that is done", async () => (await page.getByTestId("run-state").innerText()).startsWith("done"), 60);
+  await until("a run that is done", async () => (await page.getByTestId("run-state").innerText()).startsWith("done"));
   return page.locator("section h2").first().innerText();
 }
 
@@ -29,7 +29,7 @@ export const experiments = [
       await page.getByRole("tab", { name: "Figures and claims" }).click();
       await page.getByText("The paper:").first().waitFor();
       const plot = page.locator(".plot canvas").first();
-      await until("a plot with something in it", () => plot.evaluate((c) => new Set(c.getContext("2d").getImageData(0, 0, c.width, c.height).data).size > 2), 20);
+      await until("a plot with something in it", () => plot.evaluate((c) => new Set(c.getContext("2d").getImageData(0, 0, c.width, c.height).data).size > 2));
       expect((await saved(page, () => page.getByRole("link", { name: "All samples as CSV" }).click())).split("\n").length > 3, "the samples are empty");
       expect((await saved(page, () => page.getByRole("link", { name: "All figures as SVG" }).click())).includes("<svg"), "the figures are no SVG");
       await page.getByRole("tab", { name: "Values" }).click();
@@ -55,7 +55,7 @@ export const experiments = [
       await page.getByRole("tab", { name: "Log" }).click();
       await page.getByLabel("Log", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Cancel" }).click();
-      await until("cancelled", async () => (await page.getByTestId("run-state").innerText()).startsWith("cancelled"), 30);
+      await until("cancelled", async () => (await page.getByTestId("run-state").innerText()).startsWith("cancelled"));
     },
   },
   {
@@ -70,7 +70,7 @@ export const experiments = [
       await page.getByRole("button", { name: "Keep it" }).click();
       await page.getByRole("button", { name: "Run all" }).click();
       const row = page.getByRole("table", { name: "Results" }).getByRole("row", { name: /delay\s+h1\s+h2/ });
-      await until("a number", async () => Number((await row.first().innerText()).split("\t")[4]) > 0, 30);
+      await until("a number", async () => Number((await row.first().innerText()).split("\t")[4]) > 0);
       await page.getByRole("table", { name: "Measurements" }).getByRole("button", { name: "Edit" }).click();
       await page.getByLabel("Pattern").fill("never (there)");
       await page.getByRole("button", { name: "Keep it" }).click();

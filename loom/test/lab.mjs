@@ -24,7 +24,7 @@ links:
 export async function running(rig, tab = "") {
   const name = [...rig.labs][0];
   const page = await open(rig, `#/lab?name=${name}${tab ? "&tab=" + tab : ""}`);
-  await until("the lab shown as running", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply"), 30);
+  await until("the lab shown as running", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply"));
   return page;
 }
 
@@ -82,7 +82,7 @@ export const lab = [
       await until("an ICMP packet shown", async () => {
         rig.command("lab", "ping", "--name", [...rig.labs][0], "h1", "h2", "-c", "2");
         return (await page.getByRole("table", { name: "Packets" }).getByText("ICMP").count()) > 0;
-      }, 40);
+      });
       await page.getByRole("table", { name: "Packets" }).getByRole("button").first().click();
       const layers = page.getByTestId("layers");
       for (const name of ["Ethernet", "IPv4", "ICMP"]) await layers.getByText(name, { exact: true }).first().waitFor();
@@ -116,7 +116,7 @@ export const lab = [
       await page.getByTestId("deploy-button").click();
       await page.getByRole("dialog").getByText("h5").first().waitFor();
       await page.getByTestId("apply").click();
-      await until("one node more", async () => (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length === before + 1, 40);
+      await until("one node more", async () => (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length === before + 1);
       await discovered(rig, 4, 4);
     },
   },
@@ -131,10 +131,10 @@ export const lab = [
         await page.getByTestId("ping").click();
         await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 15000 });
         return true;
-      }, 45);
+      });
       await page.getByRole("button", { name: "Take down…" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
-      await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name), 30);
+      await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name));
       rig.labs.delete(name);
       for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
     },
@@ -145,7 +145,7 @@ export const lab = [
       const page = await running(rig, "controllers");
       await page.getByLabel("View", { exact: true }).selectOption("Controllers of each node");
       const table = page.getByRole("table", { name: "Controllers of each node" });
-      await until("four sessions, connected, of a master", async () => (await table.getByRole("row", { name: /connected\s+master/ }).count()) === 4, 20);
+      await until("four sessions, connected, of a master", async () => (await table.getByRole("row", { name: /connected\s+master/ }).count()) === 4);
       await page.getByTestId("add-controller").click();
       await page.getByTestId("controller-address").fill("tcp:10.0.0.9:6653");
       await page.getByTestId("controller-address").blur();
@@ -171,11 +171,11 @@ export const lab = [
       await mapping.getByRole("row", { name: /^s1/ }).waitFor();
       const other = (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes("m1\t") ? "m2" : "m1";
       await page.getByLabel("Place s1").selectOption(other);
-      await until("s1 on the other machine", async () => (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes(`${other}\t`), 20);
+      await until("s1 on the other machine", async () => (await mapping.getByRole("row", { name: /^s1/ }).innerText()).includes(`${other}\t`));
       expect((await page.getByTestId("machines").inputValue()).includes("nodes: [s1]"), "the resource file does not say so");
       if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/testbed.png` });
       await page.getByLabel("Place s1").selectOption("automatically");
-      await until("s1 left to the mapping", async () => !(await page.getByTestId("machines").inputValue()).includes("nodes"), 20);
+      await until("s1 left to the mapping", async () => !(await page.getByTestId("machines").inputValue()).includes("nodes"));
     },
   },
   {
@@ -204,7 +204,7 @@ export const lab = [
       await page.getByRole("dialog").getByText("The running lab is as the text says.").waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
       for (let i = 0; i < 4; i++) await page.getByRole("button", { name: "Undo", exact: true }).click();
-      await until("both undone", async () => (await marks.count()) === 0, 10);
+      await until("both undone", async () => (await marks.count()) === 0);
     },
   },
   {
@@ -215,10 +215,10 @@ export const lab = [
       await page.getByTestId("traffic-seconds").fill("1");
       await page.getByTestId("traffic-fill").click();
       const send = page.getByTestId("traffic-send");
-      await until("a matrix", async () => /^Send between (12|20) pairs at once$/.test(await send.innerText()), 10);
+      await until("a matrix", async () => /^Send between (12|20) pairs at once$/.test(await send.innerText()));
       await send.click();
       const cells = page.getByTestId("traffic").locator("td.number");
-      await until("what became of it", async () => (await cells.count()) >= 16, 40);
+      await until("what became of it", async () => (await cells.count()) >= 16);
       const lost = (await cells.allInnerTexts()).filter((t) => t !== "");
       expect(lost.length >= 12 && lost.every((t) => Number(t) < 100), `some pair received nothing: ${lost}`);
       // What takes long is stopped, and what was measured stays.
@@ -246,7 +246,7 @@ export const lab = [
       await page.getByTestId("deploy-button").click();
       await page.getByRole("tab", { name: /^Services/ }).click();
       const row = page.getByRole("table", { name: "Services of the lab" }).getByRole("row", { name: /^vll1/ });
-      await until("the VLL up", async () => (await row.innerText()).includes("\tup\t"), 90);
+      await until("the VLL up", async () => (await row.innerText()).includes("\tup\t"));
       expect((await row.innerText()).includes("pe1 → cr1 → pe2"), `its path is not shown: ${await row.innerText()}`);
       await page.getByRole("tab", { name: "Ping and traffic" }).click();
       await page.getByTestId("ping-from").selectOption("ce1");
@@ -255,7 +255,7 @@ export const lab = [
         await page.getByTestId("ping").click();
         await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 10000 });
         return true;
-      }, 40);
+      });
       const circuits = async () => (await rig.get("/v1/l2vpn")).circuits;
       const [before] = await circuits();
       rig.command("l2vpn", "add", "by-hand", "103:2", "101:2", "--server", rig.origin);
@@ -270,13 +270,13 @@ export const lab = [
       await page.getByTestId("deploy-button").click();
       await page.getByRole("dialog").getByText("delete vpws vll1").waitFor();
       await page.getByTestId("apply").click();
-      await until("only the other circuit left", async () => (await circuits()).map((c) => c.name).join() === "by-hand", 40);
+      await until("only the other circuit left", async () => (await circuits()).map((c) => c.name).join() === "by-hand");
       await page.getByRole("button", { name: "Undo", exact: true }).click();
       await page.getByTestId("set-services").click();
-      await until("the VLL up again", async () => (await row.innerText()).includes("\tup\t"), 60);
+      await until("the VLL up again", async () => (await row.innerText()).includes("\tup\t"));
       await page.getByRole("button", { name: "Take down…" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
-      await until("the lab and its circuits gone", async () => (await circuits()).length === 1 && !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === "provider"), 30);
+      await until("the lab and its circuits gone", async () => (await circuits()).length === 1 && !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === "provider"));
       rig.labs.delete("provider");
       rig.command("l2vpn", "delete", "by-hand", "--server", rig.origin);
       for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });

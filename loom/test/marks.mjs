@@ -83,7 +83,7 @@ function watcher() {
       own.on("exit", (code) => (own.ended = code ?? -1));
       child.stdout.on("data", (d) => (shown += d.toString().split("\n").length - 1));
       const from = shown;
-      await until("a packet is shown", () => shown > from, 20);
+      await until("a packet is shown", () => shown > from);
     },
     async end() {
       if (!child) return;
@@ -114,7 +114,7 @@ function follower() {
           position = answer.position;
         }
       })().catch((err) => now.signal.aborted || console.error(String(err)));
-      await until("events come", () => seen > from, 20);
+      await until("events come", () => seen > from);
     },
     async end() {
       stop?.abort();
@@ -159,13 +159,13 @@ try {
   await rig.browser.close();
   rig.command("lab", "down", "marks"); // the load has a switch of the same number
   rig.start("load", "bench", "throughput", "--controller", `127.0.0.1:${rig.openflow}`, "--floor=false", "--rounds", "1", "--duration", "1h");
-  await until("the load runs", async () => (await counters()).packets > 100_000, 60); // every host has spoken
+  await until("the load runs", async () => (await counters()).packets > 100_000); // every host has spoken
   await sleep(10_000);
   const packets = watcher();
   const watch = await compare(packets.begin, packets.end);
   rig.start("network", "bench", "network", "--controller", `127.0.0.1:${rig.openflow}`, "--topology", "linear", "--switches", "40", "--hosts", "0", "--first", "1001", "--changes", "100");
   const log = follower();
-  await until("the network known", async () => (await rig.get("/v1/links")).links.filter((l) => l.state === "up").length >= 60, 60);
+  await until("the network known", async () => (await rig.get("/v1/links")).links.filter((l) => l.state === "up").length >= 60);
   await sleep(3000);
   const began = performance.now();
   const events = await compare(log.begin, log.end);

@@ -36,7 +36,7 @@ export const more = [
         await accessible(page, "dialog");
         await page.keyboard.press("Escape");
         await dialog.waitFor({ state: "detached" });
-        await until("the focus where it was", () => page.evaluate(() => document.activeElement?.dataset.testid === "try"), 5);
+        await until("the focus where it was", () => page.evaluate(() => document.activeElement?.dataset.testid === "try"));
       }
     },
   },
@@ -65,11 +65,11 @@ export const more = [
       await changes.waitFor();
       await page.getByTestId("costs").getByText("call", { exact: true }).first().waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
-      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor({ timeout: 60000 });
+      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor();
       await page.getByText(/Packets lost: 0\b/).waitFor();
       const plan = await rig.get("/v1/plan");
       expect(/services: *\[(paths, *forwarding|forwarding, *paths)\]/.test(plan.text), `the plan in force: ${plan.text}`);
-      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current));
       await discovered(rig, 4, 4);
     },
   },
@@ -93,7 +93,7 @@ export const more = [
       await history.getByRole("row", { name: /in-force roll-back/ }).waitFor();
       const plan = await rig.get("/v1/plan");
       expect(plan.text.includes(`name: ${former.name}`), `the plan in force: ${plan.text}`);
-      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current));
     },
   },
   {
@@ -105,7 +105,7 @@ export const more = [
       await until("a packet that walked", async () => {
         stranger(rig);
         return (await page.getByRole("region", { name: "The way of a packet" }).count()) > 0;
-      }, 40);
+      });
       await page.getByRole("region", { name: "The way of a packet" }).getByText("forwarding").first().waitFor();
     },
   },
@@ -116,12 +116,12 @@ export const more = [
       await page.getByRole("table", { name: "Messages between services" }).getByText("grpc").first().waitFor();
       const board = await open(rig, "#/services");
       const over = board.getByRole("img", { name: "Messages between processes" });
-      await over.getByText(/\/s/).first().waitFor({ timeout: 30000 });
+      await over.getByText(/\/s/).first().waitFor();
       await board.getByRole("checkbox", { name: "packets on their way" }).check();
       await until("a packet on the board", async () => {
         stranger(rig);
         return (await over.locator("circle").count()) > 0;
-      }, 40);
+      });
     },
   },
   {
@@ -144,9 +144,9 @@ export const more = [
       const worker = (await rig.get("/v1/workers")).workers.find((w) => w.services.some((s) => s.name === "gateway"));
       process.kill(worker.pid, "SIGKILL");
       await page.getByText(/trying again/).waitFor();
-      await page.getByText(/answers again/).waitFor({ timeout: 60000 });
+      await page.getByText(/answers again/).waitFor();
       await page.getByTestId("counts").getByText("4 switches, 4 links").waitFor();
-      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up"), 60);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up"));
     },
   },
   {
@@ -158,7 +158,7 @@ export const more = [
       await page.getByLabel("Replicas of forwarding").blur();
       await page.getByTestId("changes").waitFor();
       await page.context().setOffline(true);
-      await page.getByTestId("status").getByText(/trying again/).waitFor({ timeout: 40000 });
+      await page.getByTestId("status").getByText(/trying again/).waitFor();
       await page.context().setOffline(false);
       await page.getByText(/answers again/).waitFor();
       expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");

@@ -56,7 +56,7 @@ export const outage = [
       await until("an LLDP frame of the host", async () => {
         rig.command("lab", "exec", "--name", [...rig.labs][0], "h1", "--", "python3", "-c", lldp);
         return (await page.getByRole("table", { name: "Packets" }).getByText(`name ${markup}`).count()) > 0;
-      }, 30);
+      });
       const [network] = await Promise.all([open(rig, "#/network?tab=events"), sleep(2000)]);
       await network.getByRole("tab", { name: "Hosts" }).click();
       for (const p of [page, network]) {
@@ -152,7 +152,7 @@ export const outage = [
       const dialog = page.getByRole("dialog");
       await dialog.getByText(/h9/).first().waitFor();
       await page.getByTestId("apply").click();
-      await until("the lab as it is drawn", async () => !(await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.some((n) => n.name === "h9"), 40);
+      await until("the lab as it is drawn", async () => !(await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.some((n) => n.name === "h9"));
       expect((await rig.get(`/v1/lab/labs/${name}`)).file.includes("my work"), "the draft is not in the lab's file");
     },
   },

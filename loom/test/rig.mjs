@@ -9,8 +9,11 @@ import { chromium } from "playwright-core";
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** until waits until f returns something, for at most some seconds. */
-export async function until(what, f, seconds = 30) {
+/** patience is how many seconds anything is waited for that is to come, however busy the machine is. */
+export const patience = 120;
+
+/** until waits until f returns something. */
+export async function until(what, f, seconds = patience) {
   const end = Date.now() + seconds * 1000;
   let last;
   for (;;) {
@@ -97,14 +100,14 @@ export class Rig {
       const r = await fetch(this.origin + "/v1/workers", { headers: this.token ? { Authorization: "Bearer " + this.token } : {} });
       if (!r.ok) return false;
       return (await r.json()).workers.every((w) => w.state === "up");
-    }, 90);
+    });
   }
 
   /** page opens a page of Loom in a context of its own. What the page logs as an
    * error, and what its policy forbids, is kept in page.faults. */
   async page(hash = "", options = {}) {
     const context = await this.browser.newContext({ viewport: { width: 1400, height: 950 }, ...options });
-    context.setDefaultTimeout(30000);
+    context.setDefaultTimeout(patience * 1000);
     const page = await context.newPage();
     page.faults = [];
     page.on("pageerror", (err) => page.faults.push(String(err)));

@@ -31,7 +31,7 @@ export class Site {
     const own = `set -e; mount --make-rprivate /; mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/netns /var/cache/weft; mount -t tmpfs tmpfs /var/cache/weft; ip link set lo up; touch ${this.path(name + ".ready")}; ${script}`;
     const child = spawn("unshare", ["-n", "-m", "sh", "-c", own], { detached: true, stdio: "ignore" });
     this.spaces.push(child);
-    await until(`machine ${name}`, () => existsSync(this.path(name + ".ready")), 10);
+    await until(`machine ${name}`, () => existsSync(this.path(name + ".ready")));
     return child.pid;
   }
 
@@ -59,14 +59,14 @@ export class Site {
       known += `[${address}]:${port} ${readFileSync(this.path(name + ".key.pub"), "utf8")}`;
     }
     this.write("known", known);
-    for (const i of machines.keys()) await until("an sshd", () => this.in(this.hub, "sh", "-c", `ssh-keyscan -p ${2201 + i} 198.51.100.${i + 1} 2>/dev/null | grep .`), 20);
+    for (const i of machines.keys()) await until("an sshd", () => this.in(this.hub, "sh", "-c", `ssh-keyscan -p ${2201 + i} 198.51.100.${i + 1} 2>/dev/null | grep .`));
     return "machines:\n" + machines.map((name, i) => `  - {name: ${name}, ssh: "root@198.51.100.${i + 1}:${2201 + i}"}\n`).join("");
   }
 
   /** serve has the lab service of the rig run where it reaches the machines. */
   async serve() {
     this.rig.lab.kill("SIGTERM");
-    await until("the lab service's end", () => this.rig.lab.ended !== undefined, 20);
+    await until("the lab service's end", () => this.rig.lab.ended !== undefined);
     this.rig.through = { ...this.rig.through, lab: ["nsenter", "-t", String(this.hub), "-n", "-m", "--"] };
     this.rig.lab = this.rig.start("lab", "lab", "serve", "--socket", this.rig.socket, "--allow", "up,down,exec,capture,run", "--ssh-identity", this.path("identity"), "--ssh-known-hosts", this.path("known"));
     delete this.rig.through.lab;

@@ -34,7 +34,7 @@ export const testbed = [
         }
         await page.getByTestId("loads").getByRole("row", { name: /^m2 2 1/ }).waitFor();
         await page.getByTestId("deploy-testbed").click();
-        await until("the lab up on both machines", async () => (await page.getByTestId("said").innerText()) === "the lab spread is up", 90);
+        await until("the lab up on both machines", async () => (await page.getByTestId("said").innerText()) === "the lab spread is up");
         await page.getByRole("tab", { name: "Ping and traffic" }).click();
         await page.getByTestId("ping-from").selectOption("h1");
         await page.getByTestId("ping-to").selectOption("h2");
@@ -42,16 +42,16 @@ export const testbed = [
           await page.getByTestId("ping").click();
           await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 15000 });
           return true;
-        }, 40);
+        });
         await page.getByRole("tab", { name: "Set-up" }).click();
         await page.getByTestId("set-up-all").click();
-        await page.getByText(/^1 of 3 nodes are not set up/).waitFor({ timeout: 60000 });
+        await page.getByText(/^1 of 3 nodes are not set up/).waitFor();
         const row = async (node) => (await page.getByTestId("setups").getByRole("row", { name: new RegExp(`Pick ${node} `) }).innerText()).replace(/\s+/g, " ");
         for (const [node, want] of [["s1", /m1 .*done.*bridge of spread-m1/], ["h1", /m1 .*done.*h1 of spread-m1/], ["h2", /m2 .*failed.*no disk/]]) expect(want.test(await row(node)), await row(node));
         if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/testbed-setup.png` });
         await page.getByRole("button", { name: "Take down…" }).click();
         await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
-        await until("the lab taken down", async () => (await page.getByTestId("said").innerText()) === "the lab spread is down", 60);
+        await until("the lab taken down", async () => (await page.getByTestId("said").innerText()) === "the lab spread is down");
       } finally {
         await site.down();
       }

@@ -17,9 +17,9 @@ async function keys(page, ...all) {
 
 /** forgotten waits until a lab is down, and has the controller forget its switches. */
 async function forgotten(rig, name) {
-  await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name), 30);
+  await until("the lab taken down", async () => !(await rig.get("/v1/lab/labs")).labs.some((l) => l.name === name));
   rig.labs.delete(name);
-  await until("its switches gone", async () => (await rig.get("/v1/switches")).switches.filter((s) => s.connected).length === 4, 20);
+  await until("its switches gone", async () => (await rig.get("/v1/switches")).switches.filter((s) => s.connected).length === 4);
   for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
 }
 
@@ -47,7 +47,7 @@ export const user = [
       await page.keyboard.type(`tcp:127.0.0.1:${rig.openflow}`);
       await tabTo(page, "[data-testid=deploy-button]", "Shift+Tab");
       await page.keyboard.press("Enter");
-      await until("the lab up", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply") && (await page.getByTestId("progress").count()) === 0, 60);
+      await until("the lab up", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply") && (await page.getByTestId("progress").count()) === 0);
       await discovered(rig, 6, 5);
       await tabTo(page, "[aria-label='Of the lab'] [role=tab]");
       for (let i = 0; i < 10 && !(await page.evaluate(() => document.activeElement.textContent === "Ping and traffic")); i++) await page.keyboard.press("ArrowRight");
@@ -56,7 +56,7 @@ export const user = [
         await page.keyboard.press("Enter");
         await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 10000 });
         return true;
-      }, 40);
+      });
       await tabTo(page, "[data-testid=deploy] button.danger", "Shift+Tab");
       await page.keyboard.press("Enter");
       await tabTo(page, "dialog button.danger");
@@ -78,14 +78,14 @@ export const user = [
       rig.labs.add("ring-5");
       await page.getByLabel("Controller", { exact: true }).fill(`tcp:127.0.0.1:${rig.openflow}`);
       await click("Deploy");
-      await page.getByText("the lab ring-5 is up").waitFor({ timeout: 60000 });
+      await page.getByText("the lab ring-5 is up").waitFor();
       await discovered(rig, 9, 9);
       const ping = async (seconds) => {
         await page.getByRole("tab", { name: "Ping and traffic" }).click();
         await until("a ping that is answered", async () => {
           const before = await page.getByTestId("pings").getByText("3 of 3").count();
           await click("Ping", "button");
-          await until("its answer", async () => (await page.getByTestId("pings").getByText("3 of 3").count()) > before, 8);
+          await until("its answer", async () => (await page.getByTestId("pings").getByText("3 of 3").count()) > before);
           return true;
         }, seconds);
       };
@@ -100,7 +100,7 @@ export const user = [
       await page.getByLabel("Move paths to").selectOption("stats");
       await page.getByTestId("changes").waitFor();
       await click("Apply");
-      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor({ timeout: 60000 });
+      await page.getByRole("heading", { name: "Applied", exact: true }).waitFor();
       await page.getByText(/Packets lost: 0\b/).waitFor();
       expect(/services: *\[(paths, *stats|stats, *paths)\]/.test((await rig.get("/v1/plan")).text), "paths is not beside stats");
       await click("Lab", "link");
@@ -110,7 +110,7 @@ export const user = [
       await page.getByRole("dialog").getByRole("button", { name: "Take down" }).click();
       await forgotten(rig, "ring-5");
       await rig.post("/v1/plan", { text });
-      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current), 60);
+      await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up" && w.current));
     },
   },
 ];

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-import { sleep, until } from "./rig.mjs";
+import { until } from "./rig.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -28,7 +28,7 @@ export async function deployRing(rig, page, size) {
   rig.labs.add(name);
   await page.getByTestId("deploy").getByLabel("Controller").fill(`tcp:127.0.0.1:${rig.openflow}`);
   await page.getByTestId("deploy-button").click();
-  await until("a lab that is up", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply") && (await page.getByTestId("progress").count()) === 0, 60);
+  await until("a lab that is up", async () => (await page.getByTestId("deploy-button").innerText()).includes("Apply") && (await page.getByTestId("progress").count()) === 0);
   return name;
 }
 
@@ -44,12 +44,19 @@ export const discovered = (rig, switches, links) =>
   until(`${switches} switches and ${links} links known`, async () => {
     const up = (await rig.get("/v1/switches")).switches.filter((s) => s.connected).length;
     return up === switches && (await rig.get("/v1/links")).links.filter((l) => l.state === "up").length === 2 * links;
-  }, 60);
+  });
 
-async function pingInPage(page) {
-  await page.getByRole("tab", { name: "Ping and traffic" }).click();
-  await page.getByTestId("ping").click();
-  await page.getByTestId("pings").getByText("3 of 3").first().waitFor({ timeout: 30000 });
+/** flooded waits until broadcasts reach all switches and hosts' ports, so that a first ping is answered. */
+const flooded = (rig, switches, hosts) =>
+  until(`a broadcast tree over ${switches} switches, and ${hosts} ports of hosts`, async () => {
+    const tree = await rig.get("/v1/flooding");
+    const edges = (await rig.get("/v1/port-roles")).ports.filter((p) => p.role === "edge").length;
+    return tree.wanted > 0 && tree.committed === tree.wanted && tree.ports.length === 2 * (switches - 1) && edges >= hosts;
+  });
+
+/** still waits until a page moves no more, but for what moves for ever. */
+export async function still(page) {
+  await page.waitForFunction(() => document.getAnimations().every((a) => a.playState !== "running" || a.effect.getTiming().iterations === Infinity));
 }
 
 const seriously = new Set(["serious", "critical"]);
@@ -70,10 +77,10 @@ export const quick = [
       const page = await open(rig, "#/lab");
       await deployRing(rig, page, 4);
       await discovered(rig, 4, 4);
-      await until("a first ping that is answered", async () => {
-        await pingInPage(page);
-        return true;
-      }, 60);
+      await flooded(rig, 4, 4);
+      await page.getByRole("tab", { name: "Ping and traffic" }).click();
+      await page.getByTestId("ping").click();
+      await page.getByTestId("pings").getByText("3 of 3").first().waitFor();
     },
   },
   {
@@ -86,7 +93,7 @@ export const quick = [
         return list.length >= 2 ? list : undefined;
       });
       // Two hosts of neighbouring switches, that have talked.
-      const route = await until("a route over a link", async () => (await rig.get("/v1/routes")).routes.find((r) => r.hops.length > 1), 30);
+      const route = await until("a route over a link", async () => (await rig.get("/v1/routes")).routes.find((r) => r.hops.length > 1));
       const ip = (mac) => hosts.find((h) => h.mac === mac).ipv4[0];
       await page.getByRole("tab", { name: "Paths and trace" }).click();
       await page.getByLabel("From", { exact: true }).fill(ip(route.src));
@@ -106,7 +113,7 @@ export const quick = [
       for (const hash of ["#/network", "#/services", "#/lab", "#/experiments", "#/changes"]) {
         await page.goto(rig.origin + "/" + hash);
         await page.locator("h1").first().waitFor({ state: "attached" });
-        await sleep(300);
+        await still(page);
         await accessible(page, hash);
       }
     },

@@ -11,7 +11,7 @@ import (
 // holdMost is how long the entries of a switch are left as they are at most, while what
 // they depend on is not known; and quiet how long no news of it comes when all is.
 const (
-	holdMost = 15 * time.Second
+	holdMost = time.Minute
 	quiet    = 500 * time.Millisecond
 )
 

@@ -34,7 +34,7 @@ type store struct {
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
 	settled  bool                                  // and all of them had been, once
-	observed map[flow.DPID]map[spot]bool           // what entries switches have told last that they have
+	observed map[flow.DPID]map[spot]bool           // what entries switches have told that they have, until a chain changes
 	tags     *tags
 }
 
@@ -49,7 +49,7 @@ func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name stri
 		What: "chain", Many: "chains", Most: func() int { return cfg.Chains }, Raise: "chain.chains",
 		Name:    func(c *chain) string { return c.said.Name },
 		Format:  object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
-		Changed: func(_, _ *chain) { b.take(); b.reroute(); b.declare() }, Bad: func(name string, err error) { bad("chain", name, err) },
+		Changed: func(_, _ *chain) { clear(b.observed); b.take(); b.reroute(); b.declare() }, Bad: func(name string, err error) { bad("chain", name, err) },
 	})
 	return b
 }

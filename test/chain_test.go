@@ -91,7 +91,8 @@ func TestChain(t *testing.T) {
 		return lab.Host{Name: name, Switch: sw, Eth1: &lab.Attachment{Switch: sw}, IPv4: lab.NoIPv4(), IPv6: lab.NoIPv6()}
 	}
 	topo.Hosts = append(topo.Hosts, none("f1", "s2"), none("f2", "s3"))
-	c := start(t, options{})
+	set := []string{patientLinks}
+	c := start(t, options{set: set})
 	n := &chained{t: t, c: c, l: bring(t, topo, c)}
 	settled(c, n.l)
 	h3 := lookup(t, n.l, "h3")
@@ -125,17 +126,24 @@ func TestChain(t *testing.T) {
 	n.link("f1", "up", "up")
 	n.through("with f1 back", "h1", "h3", "f1", "f2")
 
-	stream = endless(t, n.l, "h1", "h3", 5*time.Millisecond)
+	standing := entries(t, n.l)
+	stream = lossless(t, n.l, "h1", "h3", 5*time.Millisecond)
 	stream.flows(20)
 	was := n.passed("f2")
 	c.stop()
 	stream.flows(20)
-	n.c = start(t, options{store: c.store, address: c.address})
+	n.c = start(t, options{set: set, store: c.store, address: c.address})
 	settled(n.c, n.l)
 	stream.flows(100)
 	had := n.passed("f2") - was
 	if r = stream.end(); r.Lost() > 0 {
 		t.Errorf("%d of %d pings are lost over a restart", r.Lost(), r.Sent)
+	}
+	now := entries(t, n.l)
+	for entry, age := range standing {
+		if strings.Contains(entry, " 0x574513") && now[entry] < age {
+			t.Errorf("over a restart, an entry of chains is gone or rewritten: %s", entry)
+		}
 	}
 	if had < 2*100 {
 		t.Errorf("over a restart f2 has had %d packets of more than 120 pings", had)

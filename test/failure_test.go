@@ -82,14 +82,23 @@ type streaming struct {
 	result  chan lab.PingResult
 }
 
-// endless begins to ping.
+// endless begins to ping, where some may be lost.
 func endless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) *streaming {
+	return unending(t, l, from, to, lab.PingOptions{Interval: interval})
+}
+
+// lossless is endless where nothing is to be lost: late answers count.
+func lossless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) *streaming {
+	return unending(t, l, from, to, lab.PingOptions{Interval: interval, Timeout: patience})
+}
+
+func unending(t *testing.T, l *lab.Lab, from, to string, opt lab.PingOptions) *streaming {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &streaming{t: t, cancel: cancel, result: make(chan lab.PingResult, 1)}
 	t.Cleanup(cancel)
 	go func() {
-		r, err := l.Ping(ctx, from, to, lab.PingOptions{Count: -1, Interval: interval,
-			Reply: func(string, string, int, time.Duration) { s.answers.Add(1) }})
+		opt.Count, opt.Reply = -1, func(string, string, int, time.Duration) { s.answers.Add(1) }
+		r, err := l.Ping(ctx, from, to, opt)
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -182,7 +191,7 @@ func TestControllerRestart(t *testing.T) {
 		set  []string
 	}{{"plain", nil}, {"failover groups", []string{"forwarding.fast_failover=true"}}} {
 		t.Run(v.name, func(t *testing.T) {
-			c := start(t, options{set: v.set})
+			c := start(t, options{set: append(v.set, patientLinks)})
 			l := up(t, "demo", c)
 			settled(c, l)
 			pingAll(t, l, false)
@@ -195,7 +204,7 @@ func TestControllerRestart(t *testing.T) {
 			result := steady(l, from, to, 4000, 2*time.Millisecond)
 			c.stop()
 			time.Sleep(time.Second)
-			c = start(t, options{set: v.set, store: c.store, address: c.address})
+			c = start(t, options{set: append(v.set, patientLinks), store: c.store, address: c.address})
 			settled(c, l)
 			eventually(t, "all routes adopted", func() bool {
 				return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == routes

@@ -12,7 +12,7 @@ import (
 // replicas come and go, every transport is exchanged for every other. The
 // switches' connections last, and no process is up that is not.
 func (f *faults) applied(t *testing.T) {
-	d := f.deploy(t, "name: one\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n")
+	d := f.deploy(t, "name: one\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n", "--set", patientLinks)
 	l := d.network("ring:4")
 	source := d.connect()
 	e := d.establish(l)

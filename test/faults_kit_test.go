@@ -26,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -273,7 +274,7 @@ func (d *deployment) allUp() *api.ListWorkersResponse {
 	d.t.Helper()
 	var m *api.ListWorkersResponse
 	why := ""
-	for end := time.Now().Add(40 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) {
 		var err error
 		if m, err = d.workers(context.Background()); err != nil {
 			why = err.Error()

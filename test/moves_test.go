@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -168,7 +169,7 @@ func TestFailoverAlone(t *testing.T) {
 	reached := func(when string) {
 		t.Helper()
 		var lost []string
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a busy machine's switches take a while to notice
+		for end := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) { // a busy machine's switches take a while to notice
 			results, err := l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 3, Interval: 10 * time.Millisecond, Timeout: 500 * time.Millisecond, Parallel: 8})
 			if err != nil {
 				t.Fatal(err)

@@ -2,8 +2,6 @@ package test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,57 +26,37 @@ func linkState(c *controller, l *lab.Lab, a, b string) (states [2]string, flaps 
 	return states, flaps
 }
 
-// TestSilentFailure measures how long it takes until a link that loses every
-// frame is out of use, and looks whether others are kept. All is well twice, of a
-// few times: a busy machine is slow now and then, a timer that is wrong always.
+// TestSilentFailure: a link that loses every frame, which its ports do not show, is
+// taken out of use, and used again when it is mended. How long that takes is proven in
+// services/discovery, in virtual time.
 func TestSilentFailure(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
-		name           string
-		set            []string
-		promised, most time.Duration
+		name string
+		set  []string
 	}{
-		{"default", nil, 3 * time.Second, 3500 * time.Millisecond},
-		{"liveness", []string{"discovery.liveness.interval=50ms"}, 300 * time.Millisecond, 700 * time.Millisecond},
+		{"default", nil},
+		{"liveness", []string{"discovery.liveness.interval=50ms"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, options{set: v.set})
 			l := up(t, "ring:4", c)
 			settled(c, l)
-			others := func() (flaps uint32) { // of links that do not fail
-				for _, other := range [][2]string{{"s2", "s3"}, {"s3", "s4"}, {"s4", "s1"}} {
-					_, n := linkState(c, l, other[0], other[1])
-					flaps += n
-				}
-				return flaps
+			began := time.Now()
+			if err := l.LinkSilent(context.Background(), "s1", "s2"); err != nil {
+				t.Fatal(err)
 			}
-			var wrong []string
-			for well := 0; well < 2; {
-				before := others()
-				began := time.Now()
-				if err := l.LinkSilent(context.Background(), "s1", "s2"); err != nil {
-					t.Fatal(err)
-				}
-				eventually(t, "the silent link out of use", func() bool {
-					s, _ := linkState(c, l, "s1", "s2")
-					return s[0] != "up" && s[1] != "up"
-				})
-				took := time.Since(began)
-				t.Logf("silent failure found after %d ms", took.Milliseconds())
-				if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
-					t.Fatal(err)
-				}
-				settled(c, l)
-				if flaps := others() - before; took > v.most || flaps > 0 {
-					wrong = append(wrong, fmt.Sprintf("found after %v, promised %v, while links that did not fail went down %d times", took, v.promised, flaps))
-				} else {
-					well++
-				}
-				if len(wrong) > 3 {
-					t.Fatalf("silent failures: %s", strings.Join(wrong, "; "))
-				}
+			eventually(t, "the silent link out of use", func() bool {
+				s, _ := linkState(c, l, "s1", "s2")
+				return s[0] != "up" && s[1] != "up"
+			})
+			t.Logf("silent failure found after %d ms", time.Since(began).Milliseconds())
+			mended(t, l)
+			if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
+				t.Fatal(err)
 			}
+			settled(c, l)
 			explain(c)
 		})
 	}

@@ -288,7 +288,11 @@ func portsOf(list []*api.Location) map[flow.Location]bool {
 
 // patience is how long an answer is waited for that is to come: with the switches
 // of several tests on a few processors it may be late, and is not lost for that.
-const patience = 10 * time.Second
+const patience = testwait.Limit
+
+// patientLinks is the setting of tests in which nothing is to change: no link is taken
+// for silent because a busy machine gives nobody the time to look at its probes.
+const patientLinks = "discovery.timeout=2m"
 
 // pingAll pings all pairs and fails if anything is lost.
 func pingAll(t *testing.T, l *lab.Lab, v6 bool) {

@@ -94,9 +94,10 @@ func trustDamagedStore(t *testing.T, f *faults) {
 	if n := operators(); n != entries {
 		t.Errorf("%d entries on the switch after octets of the store were flipped, want %d", n, entries)
 	}
-	if health, _ := d.store(); !strings.Contains(health, "missing") {
-		t.Errorf("the store is %q, want what is missing", health)
-	}
+	eventually(t, "health says that entries are missing", func() bool {
+		health, _ := d.store()
+		return strings.Contains(health, "missing")
+	})
 	if _, err := d.command(t.Context(), "flow", "delete", "--all"); err == nil || !strings.Contains(err.Error(), "weft store repair") {
 		t.Errorf("a change of a damaged store: %v", err)
 	}
@@ -105,8 +106,8 @@ func trustDamagedStore(t *testing.T, f *faults) {
 		out, err := d.command(t.Context(), "get", "flows", "-o", "json")
 		return err == nil && strings.Count(string(out), `"operator"`) == entries && operators() == entries
 	})
-	if health, _ := d.store(); health != "" {
-		t.Errorf("the store is %q after its repair", health)
+	if health, err := d.store(); health != "" || err != nil {
+		t.Errorf("the store is %q after its repair, %v", health, err)
 	}
 	stop()
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // socketCable is a cable between two socket pairs instead of TAP devices; it
@@ -43,7 +45,7 @@ func socketCable(t *testing.T, k *cable) (c *cables, a, b int) {
 func TestCableDelaysAndKeepsOrder(t *testing.T) {
 	const delay, jitter, most = 5 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond
 	_, a, b := socketCable(t, &cable{delay: delay, jitter: jitter})
-	for end := time.Now().Add(15 * time.Second); ; { // on a busy machine frames may take long, but not always
+	for end := time.Now().Add(testwait.Limit); ; { // on a busy machine frames may take long, but not always
 		mean := delayed(t, a, b, delay)
 		if mean <= most {
 			return

@@ -168,7 +168,7 @@ func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, mos
 func wantRTT(t testing.TB, l *Lab, from, to string, least, most float64) {
 	t.Helper()
 	var r PingResult
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); {
 		var err error
 		r, err = l.Ping(t.Context(), from, to, PingOptions{Count: 20, Interval: 10 * time.Millisecond})
 		if err != nil {

@@ -92,11 +92,11 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram", "internal/testwait"}
+var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram"}
 
-// helpers are packages that make input or measure; any test may import them, and
+// helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.
-var helpers = []string{"sim/classbench", "internal/cputime"}
+var helpers = []string{"sim/classbench", "internal/cputime", "internal/testwait"}
 
 // keepers are libraries with few importers; the reason goes into the message.
 // cmd/weft/bench touches links to measure when one went down (weft bench reroute).

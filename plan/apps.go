@@ -171,7 +171,7 @@ func (j *judge) apps() {
 }
 
 // mayForm is what a plan may give an app.
-var mayForm = regexp.MustCompile(`^[a-z]+\.(\*|[A-Z][A-Za-z]*)$`)
+var mayForm = regexp.MustCompile(`^[a-z][a-z0-9]*\.(\*|[A-Z][A-Za-z]*)$`)
 
 // grant checks what an app may do.
 func (j *judge) grant(path string, a *App) {

@@ -114,6 +114,7 @@ func TestMistakes(t *testing.T) {
 		{"gap at the end", at("partitions:\n  a: {switches: [0-8]}\n", ""), "p.yaml:5: partitions: switches 0000000000000009-ffffffffffffffff are in none; add rest to the switches of one partition"},
 		{"nothing left", at("partitions:\n  a: {switches: [0-ffffffffffffffff, rest]}\n", ""), "p.yaml:6: partitions.a.switches: no switches are left for rest; take it out"},
 		{"app", at("apps: {blocker: , b: {absent: skip, timeout: 200ms}}\n", ""), "no mistake"},
+		{"app may call l2vpn", at("apps:\n  a: {kind: observer, may: [l2vpn.*, l2vpn.SetCircuits]}\n", ""), "no mistake"},
 		{"app's key", at("apps:\n  a: {absence: skip}\n", ""), "p.yaml:6: unknown key apps.a.absence; allowed: kind, may, switches, tables, entries, packets_per_s, absent, timeout; did you mean absent?"},
 		{"app's absent", at("apps:\n  a: {absent: wait}\n", ""), `p.yaml:6: apps.a.absent: want one of hold, skip, drop, not "wait"`},
 		{"app's timeout", at("apps:\n  a: {timeout: 1}\n", ""), `p.yaml:6: apps.a.timeout: want a time, such as 500ms or 1s, not "1"`},

@@ -35,8 +35,8 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	if !bucketName.MatchString(name) {
 		return nil, api.Errorf(codes.InvalidArgument, "bucket %q: want lower-case letters, digits and _, in parts separated by dots", name)
 	}
-	b, made, err := s.openBucket(ctx, name)
-	if err == nil && made && s.following.Load() && s.health.held(name) {
+	b, empty, err := s.openBucket(ctx, name)
+	if err == nil && empty && s.following.Load() && s.health.held(name) {
 		d := Damage{Bucket: name, Reason: "it was gone from the server, and is empty now", Found: time.Now()}
 		s.health.set(name, &d)
 		err = s.report(ctx, name, d.Reason)
@@ -47,8 +47,9 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	return b, nil
 }
 
-// openBucket returns an open bucket, and whether its stream was made for it.
-func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, made bool, err error) {
+// openBucket returns an open bucket, and whether its stream has never held
+// anything.
+func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, empty bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.buckets[name]; b != nil {
@@ -57,10 +58,10 @@ func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, made bo
 	b = &bucket{store: s, name: name}
 	var n copies
 	err = s.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
-		stream, fresh, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
+		stream, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
 		if n.note(err); err == nil {
 			b.stream.Store(&stream)
-			made = made || fresh
+			empty = stream.CachedInfo().State.LastSeq == 0
 		}
 		return err
 	})
@@ -72,7 +73,7 @@ func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, made bo
 	if s.recorder != nil {
 		s.recorder.notify()
 	}
-	return b, made, nil
+	return b, empty, nil
 }
 
 // Buckets returns the names of the buckets of services and processes.
@@ -118,33 +119,32 @@ const clockBucket = "bus.clock"
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
 
 // stream opens the stream of a bucket and adds missing copies; it makes a
-// missing stream with that many copies, and says so. Its layout is that of NATS key-value
+// missing stream with that many copies. Its layout is that of NATS key-value
 // buckets, so that NATS tools can read it.
-func (s *Store) stream(ctx context.Context, name string, replicas int) (stream jetstream.Stream, made bool, err error) {
-	stream, err = s.js.Stream(ctx, "KV_"+legal(name))
+func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
+	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		return s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name: "KV_" + legal(name), Description: name, Subjects: []string{"$KV." + legal(name) + ".>"},
 			Storage: jetstream.FileStorage, Replicas: replicas, Discard: jetstream.DiscardNew,
 			MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 			AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerLife,
 			Duplicates: repeatLife, AllowDirect: replicas == 1,
 		})
-		return stream, true, err
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	raised, err := s.raise(ctx, stream.CachedInfo())
 	switch {
 	case noPeers(err): // replicate adds it later
-		return stream, false, nil
+		return stream, nil
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	case raised != nil:
-		return raised, false, nil
+		return raised, nil
 	}
-	return stream, false, nil
+	return stream, nil
 }
 
 // bucket is a weft.Bucket over a JetStream key-value bucket. Its revisions are

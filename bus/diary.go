@@ -39,8 +39,7 @@ func (r *recorder) sign(now time.Time) error {
 }
 
 // enlist records in the store which buckets have held something, for the case
-// that a bucket is lost together with its manifest and the diary. The list only
-// grows.
+// that a bucket is lost together with its manifest and the diary.
 func (r *recorder) enlist(ctx context.Context, state *bucket) error {
 	r.mu.Lock()
 	names := slices.Clone(r.recorded)
@@ -56,6 +55,19 @@ func (r *recorder) enlist(ctx context.Context, state *bucket) error {
 	if same {
 		return nil
 	}
+	return r.list(ctx, state, names)
+}
+
+// delist removes a bucket from that record, until it holds something again.
+func (r *recorder) delist(ctx context.Context, state *bucket, bucket string) error {
+	r.mu.Lock()
+	names := slices.DeleteFunc(append([]string{}, r.recorded...), func(name string) bool { return name == bucket })
+	r.mu.Unlock()
+	return r.list(ctx, state, names)
+}
+
+// list writes the record of which buckets have held something.
+func (r *recorder) list(ctx context.Context, state *bucket, names []string) error {
 	text, err := json.Marshal(names)
 	if err == nil {
 		_, err = state.Put(ctx, recordedKey, text)

@@ -74,10 +74,22 @@ func TestStreamRemoved(t *testing.T) {
 	}
 	soon(t, "all processes know of the damage", func() bool { return len(keeper.Damages()) == 1 })
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if len(w.state) != len(keys) {
 		t.Errorf("the watcher was told that %d of %d keys are deleted", len(keys)-len(w.state), len(keys))
 	}
+	w.mu.Unlock()
+	// Accepted as it is, the empty bucket is a new one.
+	if err := late.Accept(t.Context(), damagedBucket); err != nil {
+		t.Fatal(err)
+	}
+	again, err := opened(t, bus.Config{URL: urls}).Bucket(t.Context(), damagedBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if damage := again.(weft.Damageable).Damage(); damage != "" {
+		t.Errorf("after it was accepted: %s", damage)
+	}
+	put(t, again, "new", "1")
 }
 
 // TestLesserLeader makes a replica the leader that has lost half of a bucket.

@@ -383,6 +383,9 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 			return err
 		}
 	}
+	if err := r.delist(ctx, state, name); err != nil { // it may be empty now
+		return err
+	}
 	if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

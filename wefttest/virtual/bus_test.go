@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -122,7 +123,7 @@ func (s *seat) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 		return nil, err
 	}
 	b, err := s.bus.Store.Bucket(ctx, name)
-	return &gated{b, s}, err
+	return &gated{b, s, name}, err
 }
 
 // Now returns the time by the store's clock.
@@ -139,7 +140,6 @@ func (s *seat) ask(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, storePatience)
 		defer cancel()
 	}
-	s.bus.trace.add(s.gate.process+" store", nil)
 	err := s.gate.pass(ctx)
 	if err == nil {
 		err = s.bus.reach(ctx, s.gate.process)
@@ -155,49 +155,44 @@ func (s *seat) ask(ctx context.Context) error {
 type gated struct {
 	weft.Bucket
 	seat *seat
+	name string
 }
 
-func (b *gated) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+// do does an operation on a key, and returns the value and the revision that come of it.
+func (b *gated) do(ctx context.Context, what, key string, operation func() ([]byte, uint64, error)) ([]byte, uint64, error) {
 	if err := b.seat.ask(ctx); err != nil {
 		return nil, 0, err
 	}
-	value, revision, err := b.Bucket.Get(ctx, key)
+	value, revision, err := operation()
+	b.seat.bus.trace.add(fmt.Sprintf("%s %s %s/%s %d %s", b.seat.gate.process, what, b.name, key, revision, textOf(err)), value)
 	if lost := b.seat.ask(ctx); lost != nil {
 		return nil, 0, lost
 	}
 	return value, revision, err
 }
 
+func (b *gated) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	return b.do(ctx, "get", key, func() ([]byte, uint64, error) { return b.Bucket.Get(ctx, key) })
+}
+
 func (b *gated) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	if err := b.seat.ask(ctx); err != nil {
-		return 0, err
-	}
-	revision, err := b.Bucket.Put(ctx, key, value)
-	if lost := b.seat.ask(ctx); lost != nil {
-		return 0, lost
-	}
+	_, revision, err := b.do(ctx, "put", key, func() ([]byte, uint64, error) {
+		revision, err := b.Bucket.Put(ctx, key, value)
+		return value, revision, err
+	})
 	return revision, err
 }
 
 func (b *gated) Update(ctx context.Context, key string, value []byte, over uint64) (uint64, error) {
-	if err := b.seat.ask(ctx); err != nil {
-		return 0, err
-	}
-	revision, err := b.Bucket.Update(ctx, key, value, over)
-	if lost := b.seat.ask(ctx); lost != nil {
-		return 0, lost
-	}
+	_, revision, err := b.do(ctx, "update", key, func() ([]byte, uint64, error) {
+		revision, err := b.Bucket.Update(ctx, key, value, over)
+		return value, revision, err
+	})
 	return revision, err
 }
 
 func (b *gated) Delete(ctx context.Context, key string) error {
-	if err := b.seat.ask(ctx); err != nil {
-		return err
-	}
-	err := b.Bucket.Delete(ctx, key)
-	if lost := b.seat.ask(ctx); lost != nil {
-		return lost
-	}
+	_, _, err := b.do(ctx, "delete", key, func() ([]byte, uint64, error) { return nil, 0, b.Bucket.Delete(ctx, key) })
 	return err
 }
 

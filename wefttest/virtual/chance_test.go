@@ -1,8 +1,6 @@
 package virtual
 
 import (
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -48,34 +46,4 @@ func spread(numbers ...uint64) time.Duration {
 		h ^= h >> 31
 	}
 	return time.Duration(h % uint64(100*time.Millisecond))
-}
-
-// trace is what has happened, as one number: all that went between switches and
-// processes, in its order, with its time.
-type trace struct {
-	mu    sync.Mutex // guards what follows
-	now   uint64
-	lines io.Writer // nil: nobody reads it
-}
-
-func (t *trace) add(what string, data []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	at := time.Since(epoch)
-	h := t.now ^ uint64(at)
-	for _, s := range [2]string{what, string(data)} {
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * 0x100000001b3
-		}
-	}
-	t.now = h
-	if t.lines != nil {
-		fmt.Fprintf(t.lines, "%.9f %s %x\n", at.Seconds(), what, data)
-	}
-}
-
-func (t *trace) sum() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.now
 }

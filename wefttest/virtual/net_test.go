@@ -135,6 +135,7 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 	c.end.paths.trace.add(c.end.gate.process+">"+c.to+method, req)
 	resp, err := c.Conn.Call(ctx, method, req)
+	c.end.paths.trace.add(c.end.gate.process+"<"+c.to+method, append([]byte(textOf(err)), resp...))
 	if late := c.end.paths.carry(ctx, c.end.gate.process, c.to); late != nil {
 		return nil, late
 	}
@@ -162,4 +163,12 @@ func (h gatedHandler) Call(ctx context.Context, method string, req []byte) ([]by
 		return nil, gone
 	}
 	return resp, err
+}
+
+// textOf returns what an error says; "" if there is none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -5,7 +5,6 @@ package virtual
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -32,10 +31,11 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 	all.Wait()
 }
 
-// runSeed runs one schedule in a process of its own, and returns what it prints.
-func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
-	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "30m", "-seed", fmt.Sprint(seed))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=off")
+// runSeed runs one schedule in a process of its own, with further flags, and returns what
+// it prints.
+func runSeed(ctx context.Context, program string, seed uint64, flags ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, append([]string{"-test.run", "^TestSchedule$", "-test.timeout", "30m", "-seed", fmt.Sprint(seed)}, flags...)...)
+	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=off"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -15,9 +16,10 @@ import (
 // station is a host: it has an address, answers who asks for it, and pings.
 type station struct {
 	*oftest.Host
-	name string
-	mac  flow.MAC
-	ip   netip.Addr
+	trace *trace
+	name  string
+	mac   flow.MAC
+	ip    netip.Addr
 
 	mu      sync.Mutex // guards what follows
 	known   map[netip.Addr]known
@@ -35,8 +37,9 @@ type known struct {
 // arpAge is how long a station remembers whose address it has heard.
 const arpAge = 90 * time.Second
 
-func newStation(n int) *station {
+func newStation(n int, t *trace) *station {
 	return &station{
+		trace: t, name: fmt.Sprintf("h%d", n+1),
 		mac: flow.MAC{2, 0, 0, 1, 0, byte(n + 1)}, ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}),
 		known: map[netip.Addr]known{}, resolve: map[netip.Addr]chan struct{}{}, waits: map[uint64]chan struct{}{}, heard: map[uint64]int{},
 	}
@@ -44,6 +47,7 @@ func newStation(n int) *station {
 
 // answer takes a frame (oftest.Network.Host).
 func (s *station) answer(frame []byte) [][]byte {
+	s.trace.add(s.name, frame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dst, src := flow.MAC(frame[0:6]), flow.MAC(frame[6:12])

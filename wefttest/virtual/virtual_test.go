@@ -14,9 +14,11 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("seed", 0, "the seed of the schedule that TestSchedule runs")
-	logs   = flag.String("logs", "", "file for the log of the controller of TestSchedule")
-	events = flag.String("events", "", "file for all messages of TestSchedule")
+	seed    = flag.Uint64("seed", 0, "the seed of the schedule that TestSchedule runs")
+	only    = flag.String("only", "", "the only faults that TestSchedule has, as it names them: STORM.NUMBER,...; none for none")
+	logs    = flag.String("logs", "", "file for the log of the controller of TestSchedule")
+	events  = flag.String("events", "", "file for all events of TestSchedule")
+	against = flag.String("against", "", "file of all events of a run of the seed: TestSchedule ends at the first that is another")
 )
 
 // TestPing: two hosts at two switches reach each other through a controller of
@@ -50,7 +52,7 @@ func TestSchedule(t *testing.T) {
 	if *seed == 0 {
 		return // it is TestVirtual that runs schedules
 	}
-	lines := bufio.NewWriter(io.Discard)
+	lines := bufio.NewWriterSize(io.Discard, 1<<20)
 	if *events != "" {
 		file, err := os.Create(*events)
 		if err != nil {
@@ -59,7 +61,24 @@ func TestSchedule(t *testing.T) {
 		defer file.Close()
 		lines.Reset(file)
 	}
+	var others *bufio.Scanner
+	if *against != "" {
+		file, err := os.Open(*against)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		others = bufio.NewScanner(file)
+		others.Buffer(make([]byte, 1<<20), 1<<26)
+	}
 	w, err := schedule(t, *seed, func(w *world) {
+		w.trace.against = others
+		if *only != "" {
+			w.only = map[string]bool{}
+			for id := range strings.SplitSeq(*only, ",") {
+				w.only[id] = true
+			}
+		}
 		if *events != "" {
 			w.trace.lines = lines
 		}
@@ -75,5 +94,6 @@ func TestSchedule(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, strings.TrimSpace(w.story.String()))
 	}
-	fmt.Printf("trace %016x\n", w.trace.sum())
+	fmt.Printf("faults %s\n", strings.Join(w.befell, " "))
+	fmt.Printf("trace %016x of %d events\n", w.trace.sum(), w.trace.count)
 }

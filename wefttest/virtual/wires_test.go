@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/flow"
 )
 
 // wires is the network between switches and the processes that hold their
@@ -30,8 +32,9 @@ type socket struct {
 // wire is a process's end of a connection of a switch.
 type wire struct {
 	net.Conn
-	gate  *gate
-	trace *trace
+	gate    *gate
+	trace   *trace
+	in, out string // what the trace calls messages of the switch and to it
 }
 
 // listen returns what opens addresses for a process, in the place of net.Listen.
@@ -49,7 +52,7 @@ func (w *wires) listen(g *gate) func(network, address string) (net.Listener, err
 }
 
 // dial connects a switch.
-func (w *wires) dial(address string) (net.Conn, error) {
+func (w *wires) dial(sw flow.DPID, address string) (net.Conn, error) {
 	w.mu.Lock()
 	s := w.listeners[address]
 	w.mu.Unlock()
@@ -57,7 +60,7 @@ func (w *wires) dial(address string) (net.Conn, error) {
 		return nil, fmt.Errorf("dial %s: connection refused", address)
 	}
 	near, far := net.Pipe()
-	c := &wire{far, s.gate, s.wires.trace}
+	c := &wire{far, s.gate, s.wires.trace, fmt.Sprintf("s%d>%s", sw, s.gate.process), fmt.Sprintf("%s>s%d", s.gate.process, sw)}
 	s.gate.hold(c)
 	select {
 	case s.backlog <- c:
@@ -106,6 +109,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	if gone := w.gate.pass(context.Background()); gone != nil {
 		return 0, gone
 	}
+	w.trace.add(w.in, b[:n])
 	return n, err
 }
 
@@ -113,7 +117,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	if err := w.gate.pass(context.Background()); err != nil {
 		return 0, err
 	}
-	w.trace.add(w.gate.process, b)
+	w.trace.add(w.out, b)
 	return w.Conn.Write(b)
 }
 
@@ -130,7 +134,7 @@ func (w *world) plug(ctx context.Context, d *device) {
 			pause := retry
 			for n := 0; ; n++ {
 				began := time.Now()
-				if conn, err := w.wires.dial(address); err == nil {
+				if conn, err := w.wires.dial(d.sw, address); err == nil {
 					_ = d.Serve(ctx, conn) // until the connection ends, for whatever reason
 				}
 				if time.Since(began) > retryMost {

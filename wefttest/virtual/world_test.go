@@ -41,9 +41,12 @@ type world struct {
 	stations  []*station
 	links     []*cable
 	plans     []layout
-	kind      kind  // of the storm
-	befallen  int   // faults of the storm so far
-	failure   error // what has been found while it lasted; guarded by mu
+	kind      kind // of the storm
+	layout    layout
+	befallen  int             // faults of the storm so far
+	befell    []string        // faults of all storms: STORM.NUMBER
+	only      map[string]bool // which there are; nil: all
+	failure   error           // what has been found while it lasted; guarded by mu
 	wishes    *wishes
 	life      context.Context // lasts until the schedule is over
 	work      sync.WaitGroup  // of goroutines of the test's own
@@ -148,9 +151,8 @@ func (w *world) addLink(a, b *device) *cable {
 
 // addStation attaches a host to a switch.
 func (w *world) addStation(d *device) *station {
-	s := newStation(len(w.stations))
+	s := newStation(len(w.stations), &w.trace)
 	at := d.port()
-	s.name = fmt.Sprintf("h%d", len(w.stations)+1)
 	s.Host = w.net.Host(at, s.answer)
 	d.SetLink(at.Port, true)
 	w.stations = append(w.stations, s)

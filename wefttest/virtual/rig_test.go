@@ -15,16 +15,20 @@ import (
 // edit is a change of a source file for a build: old, which is there once, becomes new.
 type edit struct{ file, old, new string }
 
-// runtimeEdits are those of Go's runtime by which a seed determines a run, in one
-// thread: a bubble has random numbers of its own, so that select, maps and timers
-// of one instant choose alike; nobody is preempted, and no system call gives way. And they let time pass while a
-// goroutine waits for a mutex, whose holder may itself wait for a store.
+// runtimeEdits are those of Go's library by which a seed determines a run, in one thread. A
+// bubble has random numbers of its own, so that select, maps and timers of one instant choose
+// alike, and goroutines outside have others. Addresses are hashed by the order in which they
+// are first hashed: where memory is decides nothing. Nobody is preempted, no system call
+// gives way, and no timer outside fires while anybody can go on. The process has no number
+// and the machine no name. And time passes while a goroutine waits for a mutex, whose holder
+// may itself wait for a store.
 var runtimeEdits = []edit{
 	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\tclear(seed[:])\n\tseed[0] = 1\n\tglobalRand.state.Init(*seed)\n"},
-	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif b := getg().bubble; b != nil {\n\t\treturn b.random()\n\t}\n"},
+	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif gp := getg(); gp.bubble != nil {\n\t\treturn gp.bubble.random()\n\t} else if gp != gp.m.g0 {\n\t\treturn outside.random()\n\t}\n"},
 	{"runtime/select.go", "j := cheaprandn(uint32(norder + 1))", "j := uint32(pick() % uint64(norder+1))"},
 	{"runtime/time.go", "t.rand = cheaprand()", "t.rand = uint32(pick())"},
 	{"runtime/synctest.go", "\ttotal   int // total goroutines\n", "\tstate   uint64 // of random\n\ttotal   int // total goroutines\n"},
+	{"runtime/synctest.go", "\tconst synctestBaseTime =", "\tnumbered.n = 1 << 20 // whatever has been before\n\tconst synctestBaseTime ="},
 	{"runtime/synctest.go", "// changegstatus is called when", `// random returns the next number of SplitMix64.
 //
 //go:nosplit
@@ -34,6 +38,50 @@ func (bubble *synctestBubble) random() uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
+}
+
+// outside has the numbers of goroutines that are in no bubble.
+var outside synctestBubble
+
+// numbered are the addresses that have been keys of maps, each at a place that its bits
+// determine, with its number.
+var numbered struct {
+	list []struct{ address, number uintptr }
+	n    uintptr
+}
+
+// numberOf returns what an address has in the place of its bits when it is hashed: how many
+// others have been hashed before it. Where memory is, is another in each run.
+func numberOf(v uintptr) uintptr {
+	t := &numbered
+	if spanOf(v) == nil {
+		return v
+	}
+	if t.n*2 >= uintptr(len(t.list)) {
+		old := t.list
+		size := max(1<<16, 2*len(old))
+		t.list = unsafe.Slice((*struct{ address, number uintptr })(persistentalloc(uintptr(size)*16, 8, &memstats.other_sys)), size)
+		for _, x := range old {
+			if x.address != 0 {
+				*placeOf(x.address) = x
+			}
+		}
+	}
+	p := placeOf(v)
+	if p.address == 0 {
+		t.n++
+		p.address, p.number = v, t.n
+	}
+	return p.number
+}
+
+func placeOf(v uintptr) *struct{ address, number uintptr } {
+	last := uintptr(len(numbered.list) - 1)
+	for i := v * 0x9e3779b97f4a7c15 >> 20 & last; ; i = (i + 1) & last {
+		if p := &numbered.list[i]; p.address == v || p.address == 0 {
+			return p
+		}
+	}
 }
 
 // pick is cheaprand for choices that decide who goes on.
@@ -47,6 +95,12 @@ func pick() uint64 {
 // changegstatus is called when`},
 	{"runtime/runtime2.go", "\twaitReasonSynctestRun:           true,\n", "\twaitReasonSynctestRun:           true,\n\twaitReasonSyncMutexLock:         true,\n\twaitReasonSyncRWMutexRLock:      true,\n\twaitReasonSyncRWMutexLock:       true,\n"},
 	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif getg().bubble != nil {\n\t\treturn 0\n\t}\n"},
+	{"runtime/alg.go", "cpu.X86.HasAES && // AESENC", "false &&"},
+	{"runtime/alg.go", "GOARCH == \"arm64\" && cpu.ARM64.HasAES", "false"},
+	{"runtime/hash64.go", "a := r8(p)\n\treturn mix(m5^8", "a := numberOf(r8(p))\n\treturn mix(m5^8"},
+	{"runtime/proc.go", "now, pollUntil, _ := pp.timers.check(0, nil)", "now, pollUntil := int64(0), int64(0)\n\tif runqempty(pp) && sched.runq.empty() {\n\t\tnow, pollUntil, _ = pp.timers.check(0, nil)\n\t}"},
+	{"os/exec.go", "return syscall.Getpid()", "return 1"},
+	{"os/sys.go", "return hostname()", "return \"virtual\", nil"},
 	{"runtime/proc.go", "if pp.schedtick%61 == 0 && ", "if pp.schedtick == ^uint32(0) && "},
 	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif now != 0 {\n\t\treturn 0\n\t}\n"},
 }

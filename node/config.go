@@ -53,7 +53,8 @@ type Node struct {
 	// Loopback and Loopback6 are the node's addresses; tunnels end at the first.
 	Loopback  netip.Addr `json:"loopback,omitzero"`
 	Loopback6 netip.Addr `json:"loopback6,omitzero"`
-	// Loopbacks is those of all nodes, at which no tunnels of customers end.
+	// Loopbacks is those of all nodes: tunnels of the node lead there only, and none of
+	// customers ends there.
 	Loopbacks []netip.Prefix `json:"loopbacks,omitempty"`
 	// MTU is the largest IP packet that every link of the routing takes.
 	MTU int `json:"mtu,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -161,6 +162,8 @@ func (k *keeping) obeyTunnel(ctx context.Context, name string, w *api.WantedTunn
 		return fmt.Errorf("port %d: want %d to %d", w.Port, flow.TunnelPorts, flow.TunnelPortsLast)
 	case err != nil || !remote.Is4() || remote == k.Loopback:
 		return fmt.Errorf("remote %.60q: want the IPv4 address of another node", w.Remote)
+	case !slices.ContainsFunc(k.Loopbacks, func(p netip.Prefix) bool { return p.Contains(remote) }):
+		return fmt.Errorf("remote %v is no node's loopback, by loopbacks in the file of nodes", remote)
 	case w.Key < 1 || w.Key > 1<<24-1:
 		return fmt.Errorf("key %d: want 1 to 16777215", w.Key)
 	}

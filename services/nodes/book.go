@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -34,6 +35,7 @@ type book struct {
 	mu     object.Guard // guards the following
 	nodes  map[flow.DPID]*node
 	held   held
+	names  map[flow.DPID]string            // of nodes, as their switches have last said them
 	hybrid map[flow.DPID]bool              // whether switches say that they are, of those that are connected
 	links  map[flow.Location]flow.Location // that are up, from and to hybrid nodes or not
 	ports  *object.Store[*tunnelPort]
@@ -57,7 +59,7 @@ type node struct {
 
 func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
 	b := &book{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
-		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, hybrid: map[flow.DPID]bool{}, links: map[flow.Location]flow.Location{},
+		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, hybrid: map[flow.DPID]bool{}, names: map[flow.DPID]string{}, links: map[flow.Location]flow.Location{},
 		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}, damped: map[string]*damping{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
 		What: "tunnel port", Many: "tunnel ports", Most: func() int { return mostTunnels }, Raise: "",
@@ -123,17 +125,40 @@ func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Ti
 	switch {
 	case !b.cfg.mayReport(agent, r.Dpid):
 		return "by nodes.agents, " + agent + " may not report it"
-	case n != nil && n.agent != agent && now.Sub(n.heard) < b.cfg.Stale:
-		return n.agent + " reports it, too: one at a time may"
+	case n != nil && n.agent != agent && !b.named(agent, sw) && (now.Sub(n.heard) < b.cfg.Stale || b.named(n.agent, sw)):
+		return n.agent + " reports it, too: one at a time may, and the one that has the node's name before others; see nodes.agents"
 	case n == nil && len(b.nodes) >= b.cfg.Nodes:
 		return "there are as many nodes as nodes.nodes says"
 	case !r.Unchanged:
 		if err := checkNode(r); err != nil {
 			return err.Error()
 		}
+		if o := b.holder(sw, r.Loopback); o != nil && !b.named(agent, sw) {
+			return fmt.Sprintf("loopback %s is that of the node of switch %v, by %s", r.Loopback, o.dpid, o.agent)
+		}
 		return b.held.full(agent, n, r, b.hybrid[sw] || n != nil && n.known)
 	}
 	return ""
+}
+
+// named reports whether an agent has the name of a node, as the node's switch says it, or its
+// number: then it is the node's own, unless nodes.agents says whose it is. It is called with mu held.
+func (b *book) named(agent string, sw flow.DPID) bool {
+	return len(b.cfg.Agents) == 0 && agent != "" && (agent == b.names[sw] || agent == sw.String())
+}
+
+// holder returns another node with a loopback; nil if there is none, or it is stale. It is
+// called with mu held.
+func (b *book) holder(sw flow.DPID, loopback string) *node {
+	if n := b.nodes[sw]; loopback == "" || n != nil && n.report.Loopback == loopback {
+		return nil
+	}
+	for _, n := range b.nodes {
+		if n.dpid != sw && n.report.Loopback == loopback && n.state != stateStale {
+			return n
+		}
+	}
+	return nil
 }
 
 // take enters a report that is as it should be, and returns the links whose sessions
@@ -253,6 +278,9 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 	h, _ := flow.ParseHybrid(e.Switch.Description)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if h != nil {
+		b.names[sw] = h.Name
+	}
 	if e.Switch.Connected {
 		b.hybrid[sw] = h != nil
 	} else {

@@ -23,7 +23,7 @@ type Config struct {
 	// Agents says who may report which nodes, such as "site1 00000000000000a?": a
 	// name of a token, and the switches, in which *, ? and [a-c] stand for other
 	// digits. Empty: whoever may report at all may report all, each node by one at a
-	// time.
+	// time, and one whose token or certificate has the node's name or number before others.
 	Agents []string `yaml:"agents"`
 }
 

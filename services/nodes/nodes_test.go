@@ -278,7 +278,7 @@ func BenchmarkReport(b *testing.B) {
 			q := &api.ReportNodesRequest{Agent: "a"}
 			for i := range 250 {
 				k.hybrid[flow.DPID(i+1)] = true
-				q.Nodes = append(q.Nodes, whole(fmt.Sprintf("%016x", i+1), "10.255.0.1", link(1), link(2), link(3), link(4), link(5), link(6)))
+				q.Nodes = append(q.Nodes, whole(fmt.Sprintf("%016x", i+1), fmt.Sprintf("10.255.0.%d", i+1), link(1), link(2), link(3), link(4), link(5), link(6)))
 			}
 			for i := 0; b.Loop(); i++ {
 				if _, _, err := k.report(q); err != nil {
@@ -289,5 +289,42 @@ func BenchmarkReport(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhoReports: the agent with the node's name has it before whoever was first, and keeps
+// it when it is stale; nobody takes another node's loopback.
+func TestWhoReports(t *testing.T) {
+	now := time.Now()
+	b := newBook(defaults(), bucket(t), func() time.Time { return now }, nil)
+	for dpid, name := range map[string]string{dpid1: "pe1", dpid2: "pe2"} {
+		b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Description: "hybrid name=" + name}})
+	}
+	say := func(agent, dpid, loopback, refused string) {
+		t.Helper()
+		a, _, err := b.report(&api.ReportNodesRequest{Agent: agent, Nodes: []*api.NodeReport{whole(dpid, loopback, link(1))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := ""
+		if len(a.Nodes) > 0 {
+			why = a.Nodes[0].Refused
+		}
+		if (why == "") != (refused == "") || !strings.Contains(why, refused) {
+			t.Errorf("%s reports %s: %q; want %q", agent, dpid, why, refused)
+		}
+	}
+	say("evil", dpid1, "10.0.0.66", "")
+	say("pe1", dpid1, "10.255.0.1", "")
+	say("evil", dpid1, "10.0.0.66", "pe1 reports it")
+	say("evil", dpid2, "10.255.0.1", "loopback")
+	say("evil", dpid2, "10.0.0.66", "")
+	now = now.Add(b.cfg.Stale)
+	b.look()
+	say("evil", dpid1, "10.0.0.67", "pe1 reports it")
+	say("other", dpid2, "10.0.0.68", "")
+	say(dpid2, dpid2, "10.255.0.2", "")
+	if got := b.nodes[2].agent; got != dpid2 {
+		t.Errorf("node 2 is reported by %s", got)
 	}
 }

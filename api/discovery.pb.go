@@ -1068,13 +1068,13 @@ const file_discovery_proto_rawDesc = "" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone:\x11\xfa\xe0\x18\r\n" +
-	"\tdiscovery\x10\x012\xc1\x03\n" +
+	"\tdiscovery\x10\x012\xe1\x03\n" +
 	"\tDiscovery\x12d\n" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\" \xea\xe0\x18\x1c\b\x01\"\tget links*\rGET /v1/links\x12x\n" +
-	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"(\xea\xe0\x18$\b\x01\"\fexplain port*\x12GET /v1/port-roles\x12n\n" +
-	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"*\xea\xe0\x18&\b\x02\x10\x01\"\n" +
-	"link allow*\x14POST /v1/links/allow\x12d\n" +
-	"\aSetLink\x12\x17.weft.v1.SetLinkRequest\x1a\x18.weft.v1.SetLinkResponse\"&\xea\xe0\x18\"\b\x02\x10\x01\"\blink set*\x12POST /v1/links/setB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"(\xea\xe0\x18$\b\x01\"\fexplain port*\x12GET /v1/port-roles\x12~\n" +
+	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\":\xea\xe0\x186\b\x02\x10\x01\"\n" +
+	"link allow*\x14POST /v1/links/allow:\x06a.dpid:\x06b.dpid\x12t\n" +
+	"\aSetLink\x12\x17.weft.v1.SetLinkRequest\x1a\x18.weft.v1.SetLinkResponse\"6\xea\xe0\x182\b\x02\x10\x01\"\blink set*\x12POST /v1/links/set:\x06a.dpid:\x06b.dpidB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_discovery_proto_rawDescOnce sync.Once

@@ -1247,15 +1247,15 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xc1\a\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xc7\a\n" +
 	"\bFirewall\x12\xa0\x01\n" +
 	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"G\xea\xe0\x18C\b\x02\x10\x01\x1a\x162\x03ids2\aeffects2\x06before\"\ffirewall add*\x17POST /v1/firewall/rules\x12\xab\x01\n" +
 	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"I\xea\xe0\x18E\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete\x12\x95\x01\n" +
 	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"9\xea\xe0\x185\b\x01\x1a\n" +
 	"\n" +
-	"\x04dpid:\x02id\"\rfirewall list*\x16GET /v1/firewall/rules\x12\x9c\x01\n" +
-	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"=\xea\xe0\x189\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default\x12\x9a\x01\n" +
+	"\x04dpid:\x02id\"\rfirewall list*\x16GET /v1/firewall/rules\x12\xa2\x01\n" +
+	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"C\xea\xe0\x18?\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default:\x04dpid\x12\x9a\x01\n" +
 	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"I\xea\xe0\x18E\b\x01\x1a\x17\n" +
 	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status*\x17GET /v1/firewall/status\x12\x87\x01\n" +
 	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"7\xea\xe0\x183\b\x01\x1a\x06\n" +

@@ -1711,17 +1711,17 @@ const file_hosts_proto_rawDesc = "" +
 	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x03 \x01(\rR\x04vlan\".\n" +
 	"\x12RevokeHostResponse\x12\x18\n" +
-	"\arevoked\x18\x01 \x01(\bR\arevoked2\xc9\v\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked2\xed\v\n" +
 	"\x05Hosts\x12d\n" +
 	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\" \xea\xe0\x18\x1c\b\x01\"\tget hosts*\rGET /v1/hosts\x12T\n" +
 	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x1f\xea\xe0\x18\x1b\b\x01*\x17GET /v1/hosts/{address}\x12o\n" +
 	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"3\xea\xe0\x18/\b\x02\x10\x01\"\thost bind*\x1ePOST /v1/host-bindings binding\x12\x96\x01\n" +
 	"\n" +
 	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"O\xea\xe0\x18K\b\x02\x10\x01\"\vhost unbind*\x1eDELETE /v1/host-bindings/{mac}*\x18DELETE /v1/host-bindings\x12y\n" +
-	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\",\xea\xe0\x18(\b\x01\"\rhost bindings*\x15GET /v1/host-bindings\x12\x7f\n" +
-	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"4\xea\xe0\x180\b\x02\x10\x01\"\thost port*\x1fPOST /v1/port-security security\x12\x9a\x01\n" +
-	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\";\xea\xe0\x187\b\x02\x10\x01\"\thost port*&DELETE /v1/port-security/{dpid}/{port}\x12d\n" +
-	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\"-\xea\xe0\x18)\b\x02\x10\x01\"\thost hold*\x18POST /v1/host-holds hold\x12y\n" +
+	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\",\xea\xe0\x18(\b\x01\"\rhost bindings*\x15GET /v1/host-bindings\x12\x8e\x01\n" +
+	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"C\xea\xe0\x18?\b\x02\x10\x01\"\thost port*\x1fPOST /v1/port-security security:\rsecurity.dpid\x12\xa0\x01\n" +
+	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"A\xea\xe0\x18=\b\x02\x10\x01\"\thost port*&DELETE /v1/port-security/{dpid}/{port}:\x04dpid\x12r\n" +
+	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\";\xea\xe0\x187\b\x02\x10\x01\"\thost hold*\x18POST /v1/host-holds hold:\fhold.at.dpid\x12y\n" +
 	"\n" +
 	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"2\xea\xe0\x18.\b\x02\x10\x01\"\thost hold*\x1dDELETE /v1/host-holds/{stage}\x12j\n" +
 	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"&\xea\xe0\x18\"\b\x01\"\n" +

@@ -223,7 +223,13 @@ type MethodRules struct {
 	Http []string `protobuf:"bytes,5,rep,name=http,proto3" json:"http,omitempty"`
 	// The field of the request in which the gateway says who calls, whatever the caller says
 	// there: the name of the token, "loopback" or "user" and its number.
-	Caller        string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The fields of the request that name the switches on which the call changes something, and
+	// none else: with dots for fields of fields, through lists. Who may change some switches only
+	// may call it if each of these fields names one of them; without any, not at all. A method
+	// whose request names something by another key, such as a policy that may be in force
+	// elsewhere, or whose effect reaches other switches, has none.
+	Switches      []string `protobuf:"bytes,7,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,6 +304,13 @@ func (x *MethodRules) GetCaller() string {
 		return x.Caller
 	}
 	return ""
+}
+
+func (x *MethodRules) GetSwitches() []string {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
 }
 
 // How a call finds its servers where the called service runs once for each of several
@@ -495,14 +508,15 @@ const file_options_proto_rawDesc = "" +
 	"EventRules\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +
 	"\aclients\x18\x02 \x01(\bR\aclients\x12\x16\n" +
-	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xb8\x01\n" +
+	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xd4\x01\n" +
 	"\vMethodRules\x12!\n" +
 	"\x04role\x18\x01 \x01(\x0e2\r.weft.v1.RoleR\x04role\x12\x18\n" +
 	"\achanges\x18\x02 \x01(\bR\achanges\x12&\n" +
 	"\x05route\x18\x03 \x01(\v2\x10.weft.v1.RoutingR\x05route\x12\x18\n" +
 	"\acommand\x18\x04 \x01(\tR\acommand\x12\x12\n" +
 	"\x04http\x18\x05 \x03(\tR\x04http\x12\x16\n" +
-	"\x06caller\x18\x06 \x01(\tR\x06caller\"\xd9\x01\n" +
+	"\x06caller\x18\x06 \x01(\tR\x06caller\x12\x1a\n" +
+	"\bswitches\x18\a \x03(\tR\bswitches\"\xd9\x01\n" +
 	"\aRouting\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x18\n" +

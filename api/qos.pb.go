@@ -1404,20 +1404,20 @@ const file_qos_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x16\n" +
 	"\x14QosListQueuesRequest\"A\n" +
 	"\x15QosListQueuesResponse\x12(\n" +
-	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xc0\a\n" +
+	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xd4\a\n" +
 	"\x03Qos\x12p\n" +
 	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\aqos add*\x1cPOST /v1/qos/policies policy\x12\x89\x01\n" +
 	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"6\xea\xe0\x182\b\x02\x10\x01\x1a\x00\"\n" +
 	"qos delete*\x1eDELETE /v1/qos/policies/{name}\x12\x81\x01\n" +
 	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\".\xea\xe0\x18*\b\x01\x1a\x06:\x04name\"\bqos list*\x14GET /v1/qos/policies\x12\xa0\x01\n" +
 	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"a\xea\xe0\x18]\b\x01\x1a9:\x06policyJ\arefusedJ\afailingJ\apendingJ\benforcedJ\x04awayJ\x04idle\"\n" +
-	"qos status*\x12GET /v1/qos/status\x12~\n" +
-	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"?\xea\xe0\x18;\b\x02\x10\x01\x1a\r\n" +
+	"qos status*\x12GET /v1/qos/status\x12\x8b\x01\n" +
+	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"L\xea\xe0\x18H\b\x02\x10\x01\x1a\r\n" +
 	"\vqueues.dpid\"\n" +
-	"qos queues*\x1aPOST /v1/qos/queues queues\x12\x94\x01\n" +
-	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"A\xea\xe0\x18=\b\x02\x10\x01\x1a\x06\n" +
+	"qos queues*\x1aPOST /v1/qos/queues queues:\vqueues.dpid\x12\x9a\x01\n" +
+	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"G\xea\xe0\x18C\b\x02\x10\x01\x1a\x06\n" +
 	"\x04dpid\"\n" +
-	"qos queues*#DELETE /v1/qos/queues/{dpid}/{port}\x12u\n" +
+	"qos queues*#DELETE /v1/qos/queues/{dpid}/{port}:\x04dpid\x12u\n" +
 	"\n" +
 	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"(\xea\xe0\x18$\b\x01\x1a\x00\"\n" +
 	"qos queues*\x12GET /v1/qos/queues\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"

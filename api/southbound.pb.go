@@ -2142,7 +2142,7 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\xed\r\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\xf3\r\n" +
 	"\n" +
 	"Southbound\x12\x81\x01\n" +
 	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\"4\xea\xe0\x180\b\x01\x1a\fB\n" +
@@ -2167,9 +2167,9 @@ const file_southbound_proto_rawDesc = "" +
 	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\"6\xea\xe0\x182\b\x01\x1a\x12\n" +
 	"\x04dpidB\n" +
 	"incomplete\"\n" +
-	"get limits*\x0eGET /v1/limits\x12\x8d\x01\n" +
-	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponse\"@\xea\xe0\x18<\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\rswitch forget*\x1fPOST /v1/switches/{dpid}:forget\x12}\n" +
+	"get limits*\x0eGET /v1/limits\x12\x93\x01\n" +
+	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponse\"F\xea\xe0\x18B\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\rswitch forget*\x1fPOST /v1/switches/{dpid}:forget:\x04dpid\x12}\n" +
 	"\rReadMultipart\x12\x1d.weft.v1.ReadMultipartRequest\x1a\x1e.weft.v1.ReadMultipartResponse\"-\xea\xe0\x18)\b\x01\x1a\x06\n" +
 	"\x04dpid*\x1dPOST /v1/switches/{dpid}:read\x12L\n" +
 	"\n" +

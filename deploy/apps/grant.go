@@ -99,13 +99,27 @@ func (c *calls) permit(v visitor, method string, req proto.Message) error {
 	if len(g.Switches.Ranges) == 0 {
 		return nil
 	}
-	named := namedSwitches(req.ProtoReflect(), nil)
-	if len(named) == 0 {
-		return denied("switch", "it is about the whole network, and the plan gives app %s some switches only: %s", v.app, strings.Join(g.Switches.Items(), ", "))
+	return g.onSwitches(v.app, method, req)
+}
+
+// onSwitches checks that a request names the switches on which it changes
+// something, in each of the fields that the method's declaration lists, and that
+// the app has all of them. What lists none is about the whole network.
+func (g *Grant) onSwitches(app, method string, req proto.Message) error {
+	whole := refusedFor("switch", "%s: it is about the whole network, and the plan gives app %s some switches only: %s", method, app, strings.Join(g.Switches.Items(), ", "))
+	paths := api.RulesOf(method).GetSwitches()
+	if len(paths) == 0 {
+		return whole
 	}
-	for _, dpid := range named {
-		if err := g.onSwitch(v.app, dpid); err != nil {
-			return denied("switch", "%w", err)
+	for _, path := range paths {
+		named := namedSwitches(req.ProtoReflect(), path)
+		if len(named) == 0 {
+			return whole
+		}
+		for _, dpid := range named {
+			if err := g.onSwitch(app, dpid); err != nil {
+				return refusedFor("switch", "%s: %s: %w", method, path, err)
+			}
 		}
 	}
 	return nil
@@ -155,23 +169,33 @@ func (g *Grant) inTable(app string, table int) error {
 	return refusedFor("table", "the plan does not give app %s table %d; its tables are %v", app, table, g.Tables)
 }
 
-// namedSwitches returns the switches that a message names in fields called dpid
-// or switch, at any depth.
-func namedSwitches(m protoreflect.Message, list []string) []string {
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsMap():
-		case f.IsList() && f.Kind() == protoreflect.MessageKind:
-			for i := range v.List().Len() {
-				list = namedSwitches(v.List().Get(i).Message(), list)
-			}
-		case f.Kind() == protoreflect.MessageKind && !f.IsList():
-			list = namedSwitches(v.Message(), list)
-		case f.Kind() == protoreflect.StringKind && !f.IsList() && (f.Name() == "dpid" || f.Name() == "switch"):
-			list = append(list, v.String())
+// namedSwitches returns the switches that a message names in a field, given by
+// its path with dots; none if one of its places is empty.
+func namedSwitches(m protoreflect.Message, path string) (list []string) {
+	name, rest, deeper := strings.Cut(path, ".")
+	f := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if f == nil || !m.Has(f) {
+		return nil
+	}
+	var values []protoreflect.Value
+	if f.IsList() {
+		for i := range m.Get(f).List().Len() {
+			values = append(values, m.Get(f).List().Get(i))
 		}
-		return true
-	})
+	} else {
+		values = append(values, m.Get(f))
+	}
+	for _, v := range values {
+		if !deeper {
+			list = append(list, v.String())
+			continue
+		}
+		below := namedSwitches(v.Message(), rest)
+		if len(below) == 0 {
+			return nil
+		}
+		list = append(list, below...)
+	}
 	return list
 }
 

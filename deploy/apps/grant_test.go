@@ -38,7 +38,7 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 	c := &calls{grant: func(name string) Grant {
 		switch name {
 		case "some":
-			g := giving("1-2", "flowrules.AddFlows", "flowrules.DeleteFlows", "firewall.SetFirewallDefault", "tenants.SetTenant", "hosts.SetHold", "hosts.ApproveHost", "hosts.RevokeHost", "hosts.DeleteHold")
+			g := giving("1-2", "tunnels.SetTunnel", "l2vpn.SetCircuits", "discovery.AllowLink", "qos.SetPolicy", "firewall.AddFirewallRules", "flowrules.AddFlows", "flowrules.DeleteFlows", "firewall.SetFirewallDefault", "tenants.SetTenant", "hosts.SetHold", "hosts.ApproveHost", "hosts.RevokeHost", "hosts.DeleteHold")
 			g.Tables = []int{0}
 			return g
 		case "all":
@@ -65,6 +65,16 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 		{"some", "flowrules.DeleteFlows", &api.DeleteFlowsRequest{AllOf: "all"}, "all_of"},
 		{"some", "flowrules.DeleteFlows", &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{{Dpid: "3"}}}, "switch"},
 		{"some", "firewall.SetFirewallDefault", &api.SetFirewallDefaultRequest{}, "whole network"},
+		{"some", "firewall.SetFirewallDefault", &api.SetFirewallDefaultRequest{Dpid: "2"}, ""},
+		{"some", "firewall.SetFirewallDefault", &api.SetFirewallDefaultRequest{Dpid: "3"}, "does not give app some switch"},
+		{"some", "discovery.AllowLink", &api.AllowLinkRequest{A: &api.Location{Dpid: "1"}, B: &api.Location{Dpid: "2"}}, ""},
+		{"some", "discovery.AllowLink", &api.AllowLinkRequest{A: &api.Location{Dpid: "1"}, B: &api.Location{Dpid: "3"}}, "does not give app some switch"},
+		{"some", "discovery.AllowLink", &api.AllowLinkRequest{A: &api.Location{Dpid: "1"}}, "whole network"},
+		{"some", "hosts.SetHold", &api.SetHoldRequest{Hold: &api.HostHold{At: []*api.Location{{Dpid: "2"}, {Port: 3}}}}, "whole network"},
+		{"some", "tunnels.SetTunnel", &api.SetTunnelRequest{Tunnel: &api.Tunnel{Name: "t", From: "2", To: "3", ExcludeLinks: []*api.Location{{Dpid: "1"}}}}, "whole network"},
+		{"some", "l2vpn.SetCircuits", &api.SetCircuitsRequest{}, "whole network"},
+		{"some", "qos.SetPolicy", &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "of-another-switch", Dpid: "1"}}, "whole network"},
+		{"some", "firewall.AddFirewallRules", &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: "of-another-switch", Dpid: "1"}}}, "whole network"},
 		{"some", "firewall.DeleteFirewallRules", &api.DeleteFirewallRulesRequest{}, "may"},
 		{"some", "hosts.SetHold", &api.SetHoldRequest{}, "whole network"},
 		{"some", "hosts.SetHold", &api.SetHoldRequest{Hold: &api.HostHold{At: []*api.Location{{Dpid: "3"}}}}, "does not give app some switch"},

@@ -9,7 +9,8 @@
 # make loom-test  Loom in a real Chromium, all workflows; a report as JSON
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
-#              wanted (SCHEDULES, FIRST); make test has 20
+#              wanted (SCHEDULES, FIRST; SEED, SHRINK); make test has 20
+# make virtual-same  a seed is the same run to the event (SEEDS, TIMES)
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -25,7 +26,7 @@ GO_FILES = $(shell git ls-files '*.go')
 export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-test demo test compiled vet test-long virtual virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-test demo test compiled vet test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -84,14 +85,23 @@ test-long: setup build lint loom-test
 	$(MAKE) --no-print-directory fuzz
 
 # The whole controller in virtual time: schedules of ten minutes with faults, of
-# the seeds from FIRST on, some 80 a minute on two idle processors. A failure names its
-# seed. The first run compiles everything anew, for Go's runtime is changed
-# such that a seed determines what happens (wefttest/virtual/rig_test.go).
-# make virtual-defects sees whether they find defects that are put back.
-FIRST = 1
-SCHEDULES = 300
+# the seeds from FIRST on. A failure names its seed, which is the same run to the event
+# however often and beside whatever it runs. The first run compiles everything anew, for
+# Go's runtime is changed to that end (wefttest/virtual/rig_test.go).
+# SEED=7 runs that one; with SHRINK=1 it prints the shortest list of faults with which
+# the seed still fails, and the last 50 events before the failure was seen.
+# make virtual-same runs SEEDS seeds TIMES times each, and shows the first event that is
+# another; make virtual-defects sees whether schedules find defects that are put back.
+FIRST = $(or $(SEED),1)
+SCHEDULES = $(if $(SEED),1,300)
+VIRTUAL = go test -count 1 -tags long -timeout 24h ./wefttest/virtual
 virtual:
-	go test -count 1 -tags long -timeout 24h ./wefttest/virtual -run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES)
+	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES))
+
+SEEDS = 20
+TIMES = 100
+virtual-same:
+	$(VIRTUAL) -run 'TestSame$$' -first $(FIRST) -schedules $(SEEDS) -times $(TIMES)
 
 virtual-defects:
 	go test -count 1 -tags long -timeout 3h ./wefttest/virtual -run TestDefects -v

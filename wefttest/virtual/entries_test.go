@@ -35,7 +35,7 @@ func entryOf(sw flow.DPID, priority int) *api.FlowEntry {
 }
 
 // wish adds an entry, or deletes one, and notes what came of it.
-func (w *world) wish(ctx context.Context) {
+func (w *world) wish(ctx context.Context, c *chance) {
 	by := w.cluster.present()
 	if by == nil {
 		return
@@ -43,8 +43,8 @@ func (w *world) wish(ctx context.Context) {
 	w.wishes.mu.Lock()
 	there := slices.DeleteFunc(sorted(w.wishes.is), func(p int) bool { return w.wishes.is[p] != "wanted" })
 	w.wishes.mu.Unlock()
-	if len(there) > 3 && w.chance.n(2) == 0 {
-		p := pick(w.chance, there)
+	if len(there) > 3 && c.n(2) == 0 {
+		p := pick(c, there)
 		w.wishes.set(p, "unknown")
 		if _, err := weft.Call(ctx, by.env, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{entryOf(w.wishes.at[p], p)}}); err == nil {
 			w.wishes.set(p, "gone")
@@ -52,7 +52,7 @@ func (w *world) wish(ctx context.Context) {
 		return
 	}
 	w.wishes.next++
-	p, sw := w.wishes.next, pick(w.chance, w.devices).sw
+	p, sw := w.wishes.next, pick(c, w.devices).sw
 	w.wishes.mu.Lock()
 	w.wishes.is[p], w.wishes.at[p] = "unknown", sw
 	w.wishes.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 type fault struct {
 	name string
 	of   kind
-	do   func(context.Context, *world)
+	do   func(context.Context, *world, *chance)
 }
 
 // kind says what a fault befalls.
@@ -33,7 +33,7 @@ var faults = []fault{
 	{"link flaps", network, flapLink},
 	{"link silent", network, muteLink},
 	{"host moves", network, moveHost}, {"host moves", network, moveHost},
-	{"switch hangs up", devices, func(_ context.Context, w *world) { pick(w.chance, w.devices).Disconnect() }},
+	{"switch hangs up", devices, func(_ context.Context, w *world, c *chance) { pick(c, w.devices).Disconnect() }},
 	{"switch silent", devices, silentSwitch},
 	{"switch does not read", devices, deafSwitch},
 	{"switch restarts", devices, restartSwitch},
@@ -41,29 +41,29 @@ var faults = []fault{
 	{"process killed", processes, killProcess}, {"process killed", processes, killProcess},
 	{"process stopped", processes, stopProcess},
 	{"store away", store, storeAway},
-	{"store slow", store, func(_ context.Context, w *world) {
-		w.bus.slow(w.chance.between(10*time.Millisecond, 300*time.Millisecond))
+	{"store slow", store, func(_ context.Context, w *world, c *chance) {
+		w.bus.slow(c.between(10*time.Millisecond, 300*time.Millisecond))
 	}},
-	{"store out of reach", store, func(_ context.Context, w *world) {
-		if p := w.somebody(); p != nil {
+	{"store out of reach", store, func(_ context.Context, w *world, c *chance) {
+		if p := w.somebody(c); p != nil {
 			w.logf("of %s", p.name)
 			w.bus.away(p.name)
 		}
 	}},
 	{"processes parted", between, partProcesses},
-	{"messages late and lost", between, func(_ context.Context, w *world) {
-		w.paths.worsen(w.chance.between(time.Millisecond, 100*time.Millisecond), w.chance.n(50))
+	{"messages late and lost", between, func(_ context.Context, w *world, c *chance) {
+		w.paths.worsen(c.between(time.Millisecond, 100*time.Millisecond), c.n(50))
 	}},
 	{"plan applied", plans, applyPlan}, {"plan applied", plans, applyPlan},
 }
 
-func cutLink(ctx context.Context, w *world) {
-	if c := pick(w.chance, w.links); !c.cut {
-		w.logf("%v-%v", c.a, c.b)
-		c.cut = true
-		w.net.Cut(c.a)
-		if w.chance.n(2) == 0 {
-			w.later(ctx, w.chance.within(3*time.Second), func() { w.mendLink(c) })
+func cutLink(ctx context.Context, w *world, c *chance) {
+	if l := pick(c, w.links); !l.cut {
+		w.logf("%v-%v", l.a, l.b)
+		l.cut = true
+		w.net.Cut(l.a)
+		if c.n(2) == 0 {
+			w.later(ctx, c.within(3*time.Second), func() { w.mendLink(l) })
 		}
 	}
 }
@@ -80,31 +80,31 @@ func (w *world) mendLink(c *cable) {
 }
 
 // flapLink has a link go down and up some times.
-func flapLink(ctx context.Context, w *world) {
-	c := pick(w.chance, w.links)
-	if c.cut {
+func flapLink(ctx context.Context, w *world, c *chance) {
+	l := pick(c, w.links)
+	if l.cut {
 		return
 	}
-	w.logf("%v-%v", c.a, c.b)
-	for range 3 + w.chance.n(7) {
-		w.net.Cut(c.a)
-		rest(ctx, w.chance.within(300*time.Millisecond))
-		w.net.Mend(c.a)
-		rest(ctx, w.chance.within(2*time.Second))
+	w.logf("%v-%v", l.a, l.b)
+	for range 3 + c.n(7) {
+		w.net.Cut(l.a)
+		rest(ctx, c.within(300*time.Millisecond))
+		w.net.Mend(l.a)
+		rest(ctx, c.within(2*time.Second))
 	}
 }
 
-func muteLink(_ context.Context, w *world) {
-	if c := pick(w.chance, w.links); !c.cut {
-		w.logf("%v-%v", c.a, c.b)
-		c.mute = true
-		w.net.Mute(c.a)
+func muteLink(_ context.Context, w *world, c *chance) {
+	if l := pick(c, w.links); !l.cut {
+		w.logf("%v-%v", l.a, l.b)
+		l.mute = true
+		w.net.Mute(l.a)
 	}
 }
 
 // moveHost plugs a host in elsewhere.
-func moveHost(ctx context.Context, w *world) {
-	s, d := pick(w.chance, w.stations), pick(w.chance, w.devices)
+func moveHost(ctx context.Context, w *world, c *chance) {
+	s, d := pick(c, w.stations), pick(c, w.devices)
 	old := s.Location()
 	to, ok := w.freePort(d)
 	if !ok {
@@ -112,7 +112,7 @@ func moveHost(ctx context.Context, w *world) {
 	}
 	w.logf("%s from %v to %v", s.name, old, to)
 	w.device(old.Switch).SetLink(old.Port, false)
-	rest(ctx, w.chance.within(2*time.Second))
+	rest(ctx, c.within(2*time.Second))
 	s.Move(to)
 	d.SetLink(to.Port, true)
 	w.device(old.Switch).spare = append(w.device(old.Switch).spare, old.Port)
@@ -132,24 +132,24 @@ func (w *world) freePort(d *device) (flow.Location, bool) {
 	return d.port(), true
 }
 
-func silentSwitch(ctx context.Context, w *world) {
-	d := pick(w.chance, w.devices)
+func silentSwitch(ctx context.Context, w *world, c *chance) {
+	d := pick(c, w.devices)
 	d.SetFaults(oftest.Faults{Silent: true})
-	w.later(ctx, w.chance.within(20*time.Second), func() {
+	w.later(ctx, c.within(20*time.Second), func() {
 		d.Disconnect() // what it would have said is lost with its connections, as it is with TCP
 		d.SetFaults(oftest.Faults{})
 	})
 }
 
-func deafSwitch(ctx context.Context, w *world) {
-	d := pick(w.chance, w.devices)
-	d.SetFaults(oftest.Faults{StopReading: true, BarrierDelay: w.chance.within(time.Second)})
-	w.later(ctx, w.chance.within(10*time.Second), func() { d.SetFaults(oftest.Faults{}) })
+func deafSwitch(ctx context.Context, w *world, c *chance) {
+	d := pick(c, w.devices)
+	d.SetFaults(oftest.Faults{StopReading: true, BarrierDelay: c.within(time.Second)})
+	w.later(ctx, c.within(10*time.Second), func() { d.SetFaults(oftest.Faults{}) })
 }
 
 // restartSwitch takes the power off a switch for some time.
-func restartSwitch(ctx context.Context, w *world) {
-	d := pick(w.chance, w.devices)
+func restartSwitch(ctx context.Context, w *world, c *chance) {
+	d := pick(c, w.devices)
 	if d.off {
 		return
 	}
@@ -157,17 +157,17 @@ func restartSwitch(ctx context.Context, w *world) {
 	d.off = true
 	d.unplug()
 	var down []*cable
-	for _, c := range w.links {
-		if (c.a.Switch == d.sw || c.b.Switch == d.sw) && !c.cut {
-			w.net.Cut(c.a)
-			down = append(down, c)
+	for _, l := range w.links {
+		if (l.a.Switch == d.sw || l.b.Switch == d.sw) && !l.cut {
+			w.net.Cut(l.a)
+			down = append(down, l)
 		}
 	}
-	rest(ctx, w.chance.within(8*time.Second))
+	rest(ctx, c.within(8*time.Second))
 	d.Do((*oftest.Switch).Restart)
-	for _, c := range down {
-		if !c.cut {
-			w.net.Mend(c.a)
+	for _, l := range down {
+		if !l.cut {
+			w.net.Mend(l.a)
 		}
 	}
 	w.powerOn(w.life, d)
@@ -175,66 +175,66 @@ func restartSwitch(ctx context.Context, w *world) {
 
 // exchangeCables takes the power off the switches at both ends of a link and puts
 // the cable into other ports; a host comes to where it was.
-func exchangeCables(ctx context.Context, w *world) {
-	c := pick(w.chance, w.links)
-	a, b := w.device(c.a.Switch), w.device(c.b.Switch)
-	if c.cut || a.off || b.off || a.next > ports || b.next > ports {
+func exchangeCables(ctx context.Context, w *world, c *chance) {
+	l := pick(c, w.links)
+	a, b := w.device(l.a.Switch), w.device(l.b.Switch)
+	if l.cut || a.off || b.off || a.next > ports || b.next > ports {
 		return
 	}
-	w.logf("%v-%v", c.a, c.b)
-	old := c.a
+	w.logf("%v-%v", l.a, l.b)
+	old := l.a
 	for _, d := range []*device{a, b} {
 		d.off = true
 		d.unplug()
 	}
-	w.net.Cut(c.a)
-	w.net.Unlink(c.a)
-	b.spare = append(b.spare, c.b.Port)
-	c.a, c.b, c.mute = a.port(), b.port(), false
-	w.net.Link(c.a, c.b)
-	w.net.Mend(c.a)
-	s := pick(w.chance, w.stations)
+	w.net.Cut(l.a)
+	w.net.Unlink(l.a)
+	b.spare = append(b.spare, l.b.Port)
+	l.a, l.b, l.mute = a.port(), b.port(), false
+	w.net.Link(l.a, l.b)
+	w.net.Mend(l.a)
+	s := pick(c, w.stations)
 	was := s.Location()
 	w.device(was.Switch).SetLink(was.Port, false)
 	s.Move(old)
 	a.SetLink(old.Port, true)
 	w.device(was.Switch).spare = append(w.device(was.Switch).spare, was.Port)
 	w.logf("%s from %v to %v", s.name, was, old)
-	rest(ctx, w.chance.within(5*time.Second))
+	rest(ctx, c.within(5*time.Second))
 	w.powerOn(w.life, a)
 	w.powerOn(w.life, b)
 	s.announce()
 }
 
 // somebody returns a process that runs.
-func (w *world) somebody() *process {
+func (w *world) somebody(c *chance) *process {
 	if list := w.cluster.all(); len(list) > 0 {
-		return pick(w.chance, list)
+		return pick(c, list)
 	}
 	return nil
 }
 
-func killProcess(_ context.Context, w *world) {
-	if p := w.somebody(); p != nil && !p.ended() {
+func killProcess(_ context.Context, w *world, c *chance) {
+	if p := w.somebody(c); p != nil && !p.ended() {
 		w.logf("%s#%d", p.name, p.run)
 		w.cluster.kill(p)
 	}
 }
 
-func stopProcess(ctx context.Context, w *world) {
-	if p := w.somebody(); p != nil && !p.ended() {
+func stopProcess(ctx context.Context, w *world, c *chance) {
+	if p := w.somebody(c); p != nil && !p.ended() {
 		w.logf("%s#%d", p.name, p.run)
 		p.gate.stop()
-		w.later(ctx, w.chance.within(8*time.Second), p.gate.resume)
+		w.later(ctx, c.within(8*time.Second), p.gate.resume)
 	}
 }
 
 // storeAway takes the store away from all. Where nothing else has happened, who is
 // master of the switches stays so meanwhile: nobody can take over.
-func storeAway(ctx context.Context, w *world) {
+func storeAway(ctx context.Context, w *world, c *chance) {
 	alone := w.kind == store && w.befallen == 1 && w.holders() > 0
 	w.bus.away("")
-	w.later(ctx, w.chance.between(2*time.Second, 10*time.Second), w.bus.mend)
+	w.later(ctx, c.between(2*time.Second, 10*time.Second), w.bus.mend)
 	for n := 0; alone && n < 15 && rest(ctx, 100*time.Millisecond) && !w.bus.whole(); n++ {
 		if w.holders() == 0 {
 			w.fail("nobody is master since %d ms after the store has gone", (n+1)*100)
@@ -253,17 +253,18 @@ func (w *world) holders() (n int) {
 	return n
 }
 
-func partProcesses(_ context.Context, w *world) {
-	a, b := w.somebody(), w.somebody()
+func partProcesses(_ context.Context, w *world, c *chance) {
+	a, b := w.somebody(c), w.somebody(c)
 	if a != nil && b != nil && a != b {
 		w.logf("%s and %s", a.name, b.name)
 		w.paths.cut(a.name, b.name)
 	}
 }
 
-func applyPlan(ctx context.Context, w *world) {
-	p := pick(w.chance, w.plans)
-	text := p.with(w.chance)
+func applyPlan(ctx context.Context, w *world, c *chance) {
+	p := pick(c, w.plans)
+	w.layout = p
+	text := p.with(c)
 	w.logf("plan %s", p.name)
 	if err := w.cluster.apply(ctx, text); err != nil {
 		w.logf("refused: %v", err)
@@ -279,7 +280,7 @@ func (w *world) later(ctx context.Context, d time.Duration, do func()) {
 }
 
 // heal ends all faults; of the links that are cut, some stay so.
-func (w *world) heal() {
+func (w *world) heal(c *chance) {
 	w.bus.mend()
 	w.paths.mend()
 	for _, p := range w.cluster.all() {
@@ -288,9 +289,9 @@ func (w *world) heal() {
 	for _, d := range w.devices {
 		d.SetFaults(oftest.Faults{})
 	}
-	for _, c := range w.links {
-		if !c.cut || w.chance.n(3) > 0 {
-			w.mendLink(c)
+	for _, l := range w.links {
+		if !l.cut || c.n(3) > 0 {
+			w.mendLink(l)
 		}
 	}
 }

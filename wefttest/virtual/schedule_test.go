@@ -44,7 +44,7 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 			w.work.Go(func() { w.talk(life, s) })
 		}
 		if failure = w.live(life); failure != nil {
-			w.logf("links %v\nhosts %v\n%s", w.trueLinks(), w.trueHosts(), w.tables())
+			w.logf("links %v\nhosts %v\n%s\nthe last events:\n%s", w.trueLinks(), w.trueHosts(), w.tables(), w.trace.latest())
 		}
 		end()
 		w.cluster.stop()
@@ -87,34 +87,51 @@ func (w *world) live(ctx context.Context) error {
 	if err := w.calm(ctx, time.Minute); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
-	for time.Since(w.began) < length {
-		w.kind, w.befallen = pick(w.chance, storms), 0
-		w.logf("storm of %d", w.kind)
-		storm, cancel := context.WithCancel(ctx)
-		end := time.Now().Add(w.chance.between(5*time.Second, 30*time.Second))
-		w.storm.Go(func() { // the operator
-			for rest(storm, w.chance.between(time.Second, 5*time.Second)) {
-				ctx, cancel := context.WithTimeout(storm, 10*time.Second)
-				w.wish(ctx)
-				cancel()
-			}
-		})
-		for time.Now().Before(end) && rest(ctx, w.chance.between(100*time.Millisecond, 5*time.Second)) {
-			possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.of&w.kind == 0 })
-			f := pick(w.chance, possible)
-			w.logf("%s", f.name)
-			w.befallen++
-			f.do(storm, w)
-		}
-		cancel()
-		w.storm.Wait()
-		w.heal()
-		w.logf("calm")
-		if err := w.calm(ctx, w.kind.over()); err != nil {
+	for n := uint64(1); time.Since(w.began) < length; n++ {
+		if err := w.blow(ctx, n); err != nil {
 			return err
 		}
 	}
 	return until(ctx, idle, w.stale)
+}
+
+// blow has the n-th storm, and the calm after it. Storms, the operator and each fault draw
+// from numbers of their own, and begin at times of their own: who leaves a fault out
+// changes no other.
+func (w *world) blow(ctx context.Context, n uint64) error {
+	c := newChance(w.seed, n<<16)
+	w.kind, w.befallen = pick(c, storms), 0
+	w.logf("storm %d of %d", n, w.kind)
+	began, lasts := time.Now(), c.between(5*time.Second, 30*time.Second)
+	storm, cancel := context.WithCancel(ctx)
+	w.storm.Go(func() { // the operator
+		c := newChance(w.seed, n<<16+1)
+		for rest(storm, c.between(time.Second, 5*time.Second)) {
+			ctx, cancel := context.WithTimeout(storm, 10*time.Second)
+			w.wish(ctx, c)
+			cancel()
+		}
+	})
+	possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.of&w.kind == 0 })
+	at := time.Duration(0)
+	for i := uint64(1); ; i++ {
+		at += c.between(100*time.Millisecond, 5*time.Second)
+		f := pick(c, possible)
+		if !rest(ctx, time.Until(began.Add(min(at, lasts)))) || time.Since(began) >= lasts {
+			break
+		}
+		if id := fmt.Sprintf("%d.%d", n, i); w.only == nil || w.only[id] {
+			w.logf("%s %s", id, f.name)
+			w.befell = append(w.befell, id)
+			w.befallen++
+			f.do(storm, w, newChance(w.seed, n<<16+1+i))
+		}
+	}
+	cancel()
+	w.storm.Wait()
+	w.heal(c)
+	w.logf("calm")
+	return w.calm(ctx, w.kind.over())
 }
 
 // idle is after how long, and a little more, routes are gone over which nothing goes.
@@ -139,6 +156,7 @@ func (w *world) calm(ctx context.Context, within time.Duration) error {
 	if loops := w.net.Loops(); len(loops) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d loops; the first: %v", len(loops), loops[0]))
 	}
+	w.trace.add("entries", []byte(w.tables()))
 	w.net.Forget()
 	duplicates := 0
 	for _, s := range w.stations {

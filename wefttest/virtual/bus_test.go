@@ -26,12 +26,14 @@ type bus struct {
 	mu      sync.Mutex               // guards what follows
 	back    chan struct{}            // closed while the store is there
 	reached map[string]chan struct{} // by process that is cut off from it: closed when it no longer is
+	room    chan struct{}            // closed while its disk has room
 	lag     time.Duration            // bound of what each operation and each change takes
 }
 
 func newBus(c *chance, t *trace) *bus {
-	b := &bus{Store: wefttest.NewStore(), chance: c, trace: t, back: make(chan struct{}), reached: map[string]chan struct{}{}, lag: time.Millisecond}
+	b := &bus{Store: wefttest.NewStore(), chance: c, trace: t, back: make(chan struct{}), room: make(chan struct{}), reached: map[string]chan struct{}{}, lag: time.Millisecond}
 	close(b.back)
+	close(b.room)
 	return b
 }
 
@@ -39,30 +41,48 @@ func newBus(c *chance, t *trace) *bus {
 func (b *bus) away(process string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if process != "" {
-		if b.reached[process] == nil {
-			b.reached[process] = make(chan struct{})
-		}
-		return
-	}
-	select {
-	case <-b.back:
-		b.back = make(chan struct{})
-	default:
+	if process == "" {
+		b.back = reopen(b.back)
+	} else if b.reached[process] == nil {
+		b.reached[process] = make(chan struct{})
 	}
 }
 
-// mend ends all that away has done.
+// fill fills its disk: what is read is answered, and writes wait.
+func (b *bus) fill() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.room = reopen(b.room)
+}
+
+// reopen returns a channel that is not closed: c if it is not.
+func reopen(c chan struct{}) chan struct{} {
+	if closed(c) {
+		return make(chan struct{})
+	}
+	return c
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// mend ends all that away, fill and slow have done.
 func (b *bus) mend() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-b.back:
-	default:
-		close(b.back)
+	for _, c := range []chan struct{}{b.back, b.room} {
+		if !closed(c) {
+			close(c)
+		}
 	}
-	for p, c := range b.reached {
-		close(c)
+	for _, p := range sorted(b.reached) {
+		close(b.reached[p])
 		delete(b.reached, p)
 	}
 	b.lag = time.Millisecond
@@ -72,12 +92,7 @@ func (b *bus) mend() {
 func (b *bus) whole() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-b.back:
-		return len(b.reached) == 0 && b.lag == time.Millisecond
-	default:
-		return false
-	}
+	return closed(b.back) && closed(b.room) && len(b.reached) == 0 && b.lag == time.Millisecond
 }
 
 func (b *bus) slow(lag time.Duration) {
@@ -108,6 +123,21 @@ func (b *bus) reach(ctx context.Context, process string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// haveRoom waits while the disk is full, as an operation does, at most as bus.Patience.
+func (b *bus) haveRoom(ctx context.Context) error {
+	b.mu.Lock()
+	room := b.room
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		return api.Errorf(codes.Unavailable, "the data directory cannot be written to")
 	}
 }
 
@@ -162,6 +192,11 @@ type gated struct {
 func (b *gated) do(ctx context.Context, what, key string, operation func() ([]byte, uint64, error)) ([]byte, uint64, error) {
 	if err := b.seat.ask(ctx); err != nil {
 		return nil, 0, err
+	}
+	if what != "get" {
+		if err := b.seat.bus.haveRoom(ctx); err != nil {
+			return nil, 0, err
+		}
 	}
 	value, revision, err := operation()
 	b.seat.bus.trace.add(fmt.Sprintf("%s %s %s/%s %d %s", b.seat.gate.process, what, b.name, key, revision, textOf(err)), value)

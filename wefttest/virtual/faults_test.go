@@ -37,12 +37,18 @@ var faults = []fault{
 	{"switch silent", devices, silentSwitch},
 	{"switch does not read", devices, deafSwitch},
 	{"switch restarts", devices, restartSwitch},
+	{"switch connects twice", devices, connectTwice},
+	{"control channel stalls", devices, stallChannel},
 	{"cables exchanged", devices, exchangeCables},
 	{"process killed", processes, killProcess}, {"process killed", processes, killProcess},
 	{"process stopped", processes, stopProcess},
 	{"store away", store, storeAway},
 	{"store slow", store, func(_ context.Context, w *world, c *chance) {
 		w.bus.slow(c.between(10*time.Millisecond, 300*time.Millisecond))
+	}},
+	{"disk full", store, func(ctx context.Context, w *world, c *chance) {
+		w.bus.fill()
+		w.later(ctx, c.between(time.Second, 15*time.Second), w.bus.mend)
 	}},
 	{"store out of reach", store, func(_ context.Context, w *world, c *chance) {
 		if p := w.somebody(c); p != nil {
@@ -55,6 +61,7 @@ var faults = []fault{
 		w.paths.worsen(c.between(time.Millisecond, 100*time.Millisecond), c.n(50))
 	}},
 	{"plan applied", plans, applyPlan}, {"plan applied", plans, applyPlan},
+	{"configuration changed", plans, func(ctx context.Context, w *world, c *chance) { w.apply(ctx, w.layout, c) }},
 }
 
 func cutLink(ctx context.Context, w *world, c *chance) {
@@ -261,12 +268,36 @@ func partProcesses(_ context.Context, w *world, c *chance) {
 	}
 }
 
-func applyPlan(ctx context.Context, w *world, c *chance) {
-	p := pick(c, w.plans)
+// connectTwice has a switch connect a second time where it is connected, for a while.
+func connectTwice(ctx context.Context, w *world, c *chance) {
+	d, address, lasts := pick(c, w.devices), pick(c, w.addresses), c.between(time.Second, 20*time.Second)
+	if d.off {
+		return
+	}
+	w.logf("switch %v at %s for %v", d.sw, address, lasts)
+	w.storm.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, lasts)
+		defer cancel()
+		if conn, err := w.wires.dial(d.sw, address); err == nil {
+			_ = d.Serve(ctx, conn)
+		}
+	})
+}
+
+// stallChannel delays all that a switch and the controller send each other, for long.
+func stallChannel(_ context.Context, w *world, c *chance) {
+	d, lasts := pick(c, w.devices), c.between(500*time.Millisecond, 20*time.Second)
+	w.logf("switch %v for %v", d.sw, lasts)
+	w.wires.stall(d.sw, time.Now().Add(lasts))
+}
+
+func applyPlan(ctx context.Context, w *world, c *chance) { w.apply(ctx, pick(c, w.plans), c) }
+
+// apply applies a plan, with a configuration that is drawn.
+func (w *world) apply(ctx context.Context, p layout, c *chance) {
 	w.layout = p
-	text := p.with(c)
 	w.logf("plan %s", p.name)
-	if err := w.cluster.apply(ctx, text); err != nil {
+	if err := w.cluster.apply(ctx, p.with(c)); err != nil {
 		w.logf("refused: %v", err)
 	}
 }
@@ -283,6 +314,7 @@ func (w *world) later(ctx context.Context, d time.Duration, do func()) {
 func (w *world) heal(c *chance) {
 	w.bus.mend()
 	w.paths.mend()
+	w.wires.mend()
 	for _, p := range w.cluster.all() {
 		p.gate.resume()
 	}

@@ -58,7 +58,7 @@ func (g *gate) kill() {
 	g.conns = map[*wire]bool{}
 	g.mu.Unlock()
 	for c := range conns {
-		c.Conn.Close()
+		_ = c.hangUp()
 	}
 	g.resume()
 }

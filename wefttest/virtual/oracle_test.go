@@ -45,7 +45,10 @@ func (w *world) look(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return errors.Join(deaf, w.cables(ctx, witness), w.hosts(ctx, witness), w.switches(ctx, witness), w.entries(ctx, witness), w.counted())
+	if err := errors.Join(deaf, w.cables(ctx, witness), w.hosts(ctx, witness), w.switches(ctx, witness), w.entries(ctx, witness)); err != nil {
+		return err
+	}
+	return w.counted() // which is dear
 }
 
 // unreached says which hosts do not reach which, of those that must.

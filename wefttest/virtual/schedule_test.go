@@ -32,6 +32,7 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 		w.life = life
 		w.build()
 		first := pick(w.chance, w.plans)
+		w.layout = first
 		w.logf("plan %s", first.name)
 		if err := w.cluster.apply(life, first.with(w.chance)); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -15,8 +16,9 @@ import (
 type wires struct {
 	trace *trace
 
-	mu        sync.Mutex // guards listeners
+	mu        sync.Mutex // guards what follows
 	listeners map[string]*socket
+	until     map[flow.DPID]time.Time // nothing arrives from and at a switch before
 }
 
 // socket is a listener at an address.
@@ -33,8 +35,34 @@ type socket struct {
 type wire struct {
 	net.Conn
 	gate    *gate
-	trace   *trace
+	wires   *wires
+	sw      flow.DPID
 	in, out string // what the trace calls messages of the switch and to it
+
+	mu   sync.Mutex // guards what follows
+	late [][]byte   // what is under way to the switch for long, in order
+	shut bool       // it ends when all that has arrived
+}
+
+// stall has nothing arrive from and at a switch before a time.
+func (w *wires) stall(sw flow.DPID, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.until[sw] = until
+}
+
+// mend has what is sent from now on arrive at once.
+func (w *wires) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.until)
+}
+
+// delay returns after how long something may arrive from or at a switch.
+func (w *wires) delay(sw flow.DPID) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Until(w.until[sw])
 }
 
 // listen returns what opens addresses for a process, in the place of net.Listen.
@@ -60,7 +88,7 @@ func (w *wires) dial(sw flow.DPID, address string) (net.Conn, error) {
 		return nil, fmt.Errorf("dial %s: connection refused", address)
 	}
 	near, far := net.Pipe()
-	c := &wire{far, s.gate, s.wires.trace, fmt.Sprintf("s%d>%s", sw, s.gate.process), fmt.Sprintf("%s>s%d", s.gate.process, sw)}
+	c := &wire{Conn: far, gate: s.gate, wires: w, sw: sw, in: fmt.Sprintf("s%d>%s", sw, s.gate.process), out: fmt.Sprintf("%s>s%d", s.gate.process, sw)}
 	s.gate.hold(c)
 	select {
 	case s.backlog <- c:
@@ -106,23 +134,81 @@ func (s *socket) String() string  { return s.address }
 
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
+	for d := w.wires.delay(w.sw); d > 0 && err == nil; d = w.wires.delay(w.sw) {
+		time.Sleep(min(d, 100*time.Millisecond))
+		if w.closed() {
+			return 0, net.ErrClosed
+		}
+	}
 	if gone := w.gate.pass(context.Background()); gone != nil {
 		return 0, gone
 	}
-	w.trace.add(w.in, b[:n])
+	w.wires.trace.add(w.in, b[:n])
 	return n, err
 }
 
+// Write returns at once while packets are delayed, as TCP does with room in its buffers.
 func (w *wire) Write(b []byte) (int, error) {
 	if err := w.gate.pass(context.Background()); err != nil {
 		return 0, err
 	}
-	w.trace.add(w.out, b)
+	w.wires.trace.add(w.out, b)
+	w.mu.Lock()
+	if w.shut {
+		w.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	if delay := w.wires.delay(w.sw); len(w.late) > 0 || delay > 0 {
+		if w.late = append(w.late, bytes.Clone(b)); len(w.late) == 1 {
+			time.AfterFunc(delay, w.deliver)
+		}
+		w.mu.Unlock()
+		return len(b), nil
+	}
+	w.mu.Unlock()
 	return w.Conn.Write(b)
 }
 
+// deliver brings the switch what is late.
+func (w *wire) deliver() {
+	for {
+		w.mu.Lock()
+		if len(w.late) == 0 {
+			if w.shut {
+				w.Conn.Close()
+			}
+			w.mu.Unlock()
+			return
+		}
+		first := w.late[0]
+		w.mu.Unlock()
+		_, _ = w.Conn.Write(first) // if the switch has hung up it does not want it
+		w.mu.Lock()
+		w.late = w.late[1:]
+		w.mu.Unlock()
+	}
+}
+
+func (w *wire) closed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shut
+}
+
+// Close ends the connection, when what is late has arrived: as a process that is killed
+// leaves it to the kernel.
 func (w *wire) Close() error {
 	w.gate.drop(w)
+	return w.hangUp()
+}
+
+func (w *wire) hangUp() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shut = true
+	if len(w.late) > 0 {
+		return w.Conn.SetReadDeadline(time.Now())
+	}
 	return w.Conn.Close()
 }
 

@@ -93,7 +93,7 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t testing.TB, seed uint64) *world {
-	w := &world{t: t, seed: seed, began: time.Now(), chance: newChance(seed, 1), wires: &wires{listeners: map[string]*socket{}}}
+	w := &world{t: t, seed: seed, began: time.Now(), chance: newChance(seed, 1), wires: &wires{listeners: map[string]*socket{}, until: map[flow.DPID]time.Time{}}}
 	w.wires.trace = &w.trace
 	w.net = oftest.NewNetwork(time.Now)
 	w.bus, w.paths = newBus(newChance(seed, 2), &w.trace), newPaths(newChance(seed, 3), &w.trace)

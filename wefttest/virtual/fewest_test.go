@@ -42,6 +42,7 @@ func TestFewest(t *testing.T) {
 		runs += len(tries)
 		for i, f := range fails {
 			if f {
+				t.Logf("%d runs: fails with %s", runs, strings.Join(tries[i], ","))
 				return i
 			}
 		}

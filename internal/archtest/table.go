@@ -67,7 +67,7 @@ var table = []row{
 	{"nf", []string{"sbi", "sim/httpload"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
 	{"loom", nil, nil},
 	{"internal/document", nil, []string{yaml}},
-	{"internal/asowner", []string{"internal/ownthread"}, []string{"golang.org/x/sys/"}},
+	{"internal/asowner", []string{"internal/ownthread", "internal/wholefile"}, []string{"golang.org/x/sys/"}},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
 	{"internal/northbound", []string{"internal/document", "internal/localsocket"}, nil},
 	{"internal/machineservice", []string{"internal/asowner", "internal/localsocket", "internal/northbound"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/net/netutil"}},

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
 // OpenFile is os.OpenFile. Root makes a file where all users may put something only
@@ -45,13 +47,9 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// WriteWhole is WriteFile for files that other processes read: they see what was there,
-// or all of the text.
+// WriteWhole is wholefile.Write.
 func WriteWhole(path string, text []byte, mode fs.FileMode) error {
-	return ReplaceFile(path, mode, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return Do(filepath.Dir(path), func() error { return wholefile.Write(path, text, mode) })
 }
 
 // ReplaceFile makes a file of what write writes: all of it is there, or what was.

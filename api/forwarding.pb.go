@@ -252,7 +252,9 @@ type Flooding struct {
 	Ports []*Location `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
 	// The switches, by datapath identifier, that refuse the tree's entries, and why: the
 	// committed tree is in force on the others. They are asked again, ever more rarely.
-	Refused       map[string]string `protobuf:"bytes,4,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Refused map[string]string `protobuf:"bytes,4,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The limits of forwarding that were reached in the last ten minutes.
+	Limits        []*LimitReached `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +313,13 @@ func (x *Flooding) GetPorts() []*Location {
 func (x *Flooding) GetRefused() map[string]string {
 	if x != nil {
 		return x.Refused
+	}
+	return nil
+}
+
+func (x *Flooding) GetLimits() []*LimitReached {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -694,7 +703,7 @@ var File_forwarding_proto protoreflect.FileDescriptor
 
 const file_forwarding_proto_rawDesc = "" +
 	"\n" +
-	"\x10forwarding.proto\x12\aweft.v1\x1a\roptions.proto\x1a\vpaths.proto\x1a\x0eswitches.proto\"\xb1\x01\n" +
+	"\x10forwarding.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\vpaths.proto\x1a\x0eswitches.proto\"\xb1\x01\n" +
 	"\x05Route\x12\x10\n" +
 	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
 	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x12\n" +
@@ -706,12 +715,13 @@ const file_forwarding_proto_rawDesc = "" +
 	"\x11ListRoutesRequest\"<\n" +
 	"\x12ListRoutesResponse\x12&\n" +
 	"\x06routes\x18\x01 \x03(\v2\x0e.weft.v1.RouteR\x06routes\"\x14\n" +
-	"\x12GetFloodingRequest\"\xdf\x01\n" +
+	"\x12GetFloodingRequest\"\x8e\x02\n" +
 	"\bFlooding\x12\x1c\n" +
 	"\tcommitted\x18\x01 \x01(\x04R\tcommitted\x12\x16\n" +
 	"\x06wanted\x18\x02 \x01(\x04R\x06wanted\x12'\n" +
 	"\x05ports\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x05ports\x128\n" +
-	"\arefused\x18\x04 \x03(\v2\x1e.weft.v1.Flooding.RefusedEntryR\arefused\x1a:\n" +
+	"\arefused\x18\x04 \x03(\v2\x1e.weft.v1.Flooding.RefusedEntryR\arefused\x12-\n" +
+	"\x06limits\x18\x05 \x03(\v2\x15.weft.v1.LimitReachedR\x06limits\x1a:\n" +
 	"\fRefusedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x01\n" +
@@ -780,27 +790,29 @@ var file_forwarding_proto_goTypes = []any{
 	nil,                        // 10: weft.v1.Flooding.RefusedEntry
 	(*Hop)(nil),                // 11: weft.v1.Hop
 	(*Location)(nil),           // 12: weft.v1.Location
+	(*LimitReached)(nil),       // 13: weft.v1.LimitReached
 }
 var file_forwarding_proto_depIdxs = []int32{
 	11, // 0: weft.v1.Route.hops:type_name -> weft.v1.Hop
 	0,  // 1: weft.v1.ListRoutesResponse.routes:type_name -> weft.v1.Route
 	12, // 2: weft.v1.Flooding.ports:type_name -> weft.v1.Location
 	10, // 3: weft.v1.Flooding.refused:type_name -> weft.v1.Flooding.RefusedEntry
-	0,  // 4: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
-	7,  // 5: weft.v1.RoutesShared.routes:type_name -> weft.v1.RouteRecord
-	4,  // 6: weft.v1.RoutesShared.flooding:type_name -> weft.v1.Flooding
-	8,  // 7: weft.v1.RouteRecord.hops:type_name -> weft.v1.RouteHop
-	9,  // 8: weft.v1.RouteRecord.detours:type_name -> weft.v1.RouteDetour
-	8,  // 9: weft.v1.RouteDetour.hops:type_name -> weft.v1.RouteHop
-	1,  // 10: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
-	3,  // 11: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
-	2,  // 12: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
-	4,  // 13: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	13, // 4: weft.v1.Flooding.limits:type_name -> weft.v1.LimitReached
+	0,  // 5: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
+	7,  // 6: weft.v1.RoutesShared.routes:type_name -> weft.v1.RouteRecord
+	4,  // 7: weft.v1.RoutesShared.flooding:type_name -> weft.v1.Flooding
+	8,  // 8: weft.v1.RouteRecord.hops:type_name -> weft.v1.RouteHop
+	9,  // 9: weft.v1.RouteRecord.detours:type_name -> weft.v1.RouteDetour
+	8,  // 10: weft.v1.RouteDetour.hops:type_name -> weft.v1.RouteHop
+	1,  // 11: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
+	3,  // 12: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
+	2,  // 13: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
+	4,  // 14: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
+	13, // [13:15] is the sub-list for method output_type
+	11, // [11:13] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_forwarding_proto_init() }
@@ -809,6 +821,7 @@ func file_forwarding_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_overload_proto_init()
 	file_paths_proto_init()
 	file_switches_proto_init()
 	type x struct{}

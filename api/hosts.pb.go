@@ -201,7 +201,9 @@ type ListHostsResponse struct {
 	// By VLAN and Ethernet address.
 	Hosts []*Host `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	// Packets refused: by port limits, as spoofed, or as seen on a link.
-	Refused       map[string]uint64 `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Refused map[string]uint64 `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The limits of hosts that were reached in the last ten minutes.
+	Limits        []*LimitReached `protobuf:"bytes,3,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +248,13 @@ func (x *ListHostsResponse) GetHosts() []*Host {
 func (x *ListHostsResponse) GetRefused() map[string]uint64 {
 	if x != nil {
 		return x.Refused
+	}
+	return nil
+}
+
+func (x *ListHostsResponse) GetLimits() []*LimitReached {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -1610,7 +1619,7 @@ var File_hosts_proto protoreflect.FileDescriptor
 
 const file_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\vhosts.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xaa\x02\n" +
+	"\vhosts.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xaa\x02\n" +
 	"\x04Host\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -1626,10 +1635,11 @@ const file_hosts_proto_rawDesc = "" +
 	"claimed_at\x18\n" +
 	" \x01(\v2\x11.weft.v1.LocationR\tclaimedAt\x12\x17\n" +
 	"\aheld_by\x18\v \x03(\tR\x06heldBy\"\x12\n" +
-	"\x10ListHostsRequest\"\xb7\x01\n" +
+	"\x10ListHostsRequest\"\xe6\x01\n" +
 	"\x11ListHostsResponse\x12#\n" +
 	"\x05hosts\x18\x01 \x03(\v2\r.weft.v1.HostR\x05hosts\x12A\n" +
-	"\arefused\x18\x02 \x03(\v2'.weft.v1.ListHostsResponse.RefusedEntryR\arefused\x1a:\n" +
+	"\arefused\x18\x02 \x03(\v2'.weft.v1.ListHostsResponse.RefusedEntryR\arefused\x12-\n" +
+	"\x06limits\x18\x03 \x03(\v2\x15.weft.v1.LimitReachedR\x06limits\x1a:\n" +
 	"\fRefusedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"?\n" +
@@ -1772,53 +1782,55 @@ var file_hosts_proto_goTypes = []any{
 	(*RevokeHostResponse)(nil),         // 25: weft.v1.RevokeHostResponse
 	nil,                                // 26: weft.v1.ListHostsResponse.RefusedEntry
 	(*Location)(nil),                   // 27: weft.v1.Location
+	(*LimitReached)(nil),               // 28: weft.v1.LimitReached
 }
 var file_hosts_proto_depIdxs = []int32{
 	27, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
 	27, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
 	0,  // 2: weft.v1.ListHostsResponse.hosts:type_name -> weft.v1.Host
 	26, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
-	0,  // 4: weft.v1.HostChanged.host:type_name -> weft.v1.Host
-	27, // 5: weft.v1.HostChanged.from:type_name -> weft.v1.Location
-	27, // 6: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
-	27, // 7: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
-	27, // 8: weft.v1.HostBinding.at:type_name -> weft.v1.Location
-	6,  // 9: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
-	6,  // 10: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
-	12, // 11: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
-	12, // 12: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
-	27, // 13: weft.v1.HostHold.at:type_name -> weft.v1.Location
-	16, // 14: weft.v1.SetHoldRequest.hold:type_name -> weft.v1.HostHold
-	16, // 15: weft.v1.ListHoldsResponse.holds:type_name -> weft.v1.HostHold
-	1,  // 16: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
-	3,  // 17: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
-	7,  // 18: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
-	8,  // 19: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
-	10, // 20: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
-	13, // 21: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
-	14, // 22: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
-	17, // 23: weft.v1.Hosts.SetHold:input_type -> weft.v1.SetHoldRequest
-	18, // 24: weft.v1.Hosts.DeleteHold:input_type -> weft.v1.DeleteHoldRequest
-	20, // 25: weft.v1.Hosts.ListHolds:input_type -> weft.v1.ListHoldsRequest
-	22, // 26: weft.v1.Hosts.ApproveHost:input_type -> weft.v1.ApproveHostRequest
-	24, // 27: weft.v1.Hosts.RevokeHost:input_type -> weft.v1.RevokeHostRequest
-	2,  // 28: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
-	0,  // 29: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
-	6,  // 30: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
-	9,  // 31: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
-	11, // 32: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
-	12, // 33: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
-	15, // 34: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
-	16, // 35: weft.v1.Hosts.SetHold:output_type -> weft.v1.HostHold
-	19, // 36: weft.v1.Hosts.DeleteHold:output_type -> weft.v1.DeleteHoldResponse
-	21, // 37: weft.v1.Hosts.ListHolds:output_type -> weft.v1.ListHoldsResponse
-	23, // 38: weft.v1.Hosts.ApproveHost:output_type -> weft.v1.ApproveHostResponse
-	25, // 39: weft.v1.Hosts.RevokeHost:output_type -> weft.v1.RevokeHostResponse
-	28, // [28:40] is the sub-list for method output_type
-	16, // [16:28] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	28, // 4: weft.v1.ListHostsResponse.limits:type_name -> weft.v1.LimitReached
+	0,  // 5: weft.v1.HostChanged.host:type_name -> weft.v1.Host
+	27, // 6: weft.v1.HostChanged.from:type_name -> weft.v1.Location
+	27, // 7: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
+	27, // 8: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
+	27, // 9: weft.v1.HostBinding.at:type_name -> weft.v1.Location
+	6,  // 10: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
+	6,  // 11: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
+	12, // 12: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
+	12, // 13: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
+	27, // 14: weft.v1.HostHold.at:type_name -> weft.v1.Location
+	16, // 15: weft.v1.SetHoldRequest.hold:type_name -> weft.v1.HostHold
+	16, // 16: weft.v1.ListHoldsResponse.holds:type_name -> weft.v1.HostHold
+	1,  // 17: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
+	3,  // 18: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
+	7,  // 19: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
+	8,  // 20: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
+	10, // 21: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
+	13, // 22: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
+	14, // 23: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
+	17, // 24: weft.v1.Hosts.SetHold:input_type -> weft.v1.SetHoldRequest
+	18, // 25: weft.v1.Hosts.DeleteHold:input_type -> weft.v1.DeleteHoldRequest
+	20, // 26: weft.v1.Hosts.ListHolds:input_type -> weft.v1.ListHoldsRequest
+	22, // 27: weft.v1.Hosts.ApproveHost:input_type -> weft.v1.ApproveHostRequest
+	24, // 28: weft.v1.Hosts.RevokeHost:input_type -> weft.v1.RevokeHostRequest
+	2,  // 29: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
+	0,  // 30: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
+	6,  // 31: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
+	9,  // 32: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
+	11, // 33: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
+	12, // 34: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
+	15, // 35: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
+	16, // 36: weft.v1.Hosts.SetHold:output_type -> weft.v1.HostHold
+	19, // 37: weft.v1.Hosts.DeleteHold:output_type -> weft.v1.DeleteHoldResponse
+	21, // 38: weft.v1.Hosts.ListHolds:output_type -> weft.v1.ListHoldsResponse
+	23, // 39: weft.v1.Hosts.ApproveHost:output_type -> weft.v1.ApproveHostResponse
+	25, // 40: weft.v1.Hosts.RevokeHost:output_type -> weft.v1.RevokeHostResponse
+	29, // [29:41] is the sub-list for method output_type
+	17, // [17:29] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_hosts_proto_init() }
@@ -1827,6 +1839,7 @@ func file_hosts_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_overload_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -577,6 +577,9 @@ var (
 	FlowsObservedEvent = Subject[FlowsObserved]{Name: "flowrules.FlowsObserved", Clients: true}
 	// a switch has refused a desired entry.
 	FlowFailedEvent = Subject[FlowFailed]{Name: "flowrules.FlowFailed", Clients: true}
+	// a port sends so many packets to the controller that they are
+	// limited, or has stopped to.
+	FloodChangedEvent = Subject[FloodChanged]{Name: "southbound.FloodChanged", Clients: true}
 	// paths are computed for a new topology. With several instances of
 	// paths, each says so.
 	PathsConvergedEvent = Subject[PathsConverged]{Name: "paths.PathsConverged", Clients: true}
@@ -607,9 +610,6 @@ var (
 	NodeChangedEvent = Subject[NodeChanged]{Name: "nodes.NodeChanged", Clients: true}
 	// a tunnel port has come up or gone down.
 	TunnelPortChangedEvent = Subject[TunnelPortChanged]{Name: "nodes.TunnelPortChanged", Clients: true}
-	// a port sends so many packets to the controller that they are
-	// limited, or has stopped to.
-	FloodChangedEvent = Subject[FloodChanged]{Name: "southbound.FloodChanged", Clients: true}
 	// a switch has connected (its role is confirmed and its ports
 	// are known) or is gone.
 	SwitchChangedEvent = Subject[SwitchChanged]{Name: "southbound.SwitchChanged", Clients: true, Renews: "southbound.PortChanged"}
@@ -633,6 +633,7 @@ var subjects = []AnySubject{
 	PortRoleChangedEvent,
 	FlowsObservedEvent,
 	FlowFailedEvent,
+	FloodChangedEvent,
 	PathsConvergedEvent,
 	RouteChangedEvent,
 	RoutesSharedEvent,
@@ -645,7 +646,6 @@ var subjects = []AnySubject{
 	CircuitChangedEvent,
 	NodeChangedEvent,
 	TunnelPortChangedEvent,
-	FloodChangedEvent,
 	SwitchChangedEvent,
 	SwitchForgottenEvent,
 	PortChangedEvent,

@@ -305,6 +305,89 @@ func (x *FloodChanged) GetEnded() bool {
 	return false
 }
 
+// A limit of the configuration that was reached in the last ten minutes, so that
+// packets were dropped, or went on as if their sender were not known.
+type LimitReached struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key of the configuration, such as hosts.address_limit.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// What it is set to.
+	Limit uint64 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Whom it has met, such as "host 02:00:00:00:00:01 at 1/3"; empty: all.
+	Who string `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`
+	// How often.
+	Times uint64 `protobuf:"varint,4,opt,name=times,proto3" json:"times,omitempty"`
+	// RFC 3339; when it was reached last.
+	Last          string `protobuf:"bytes,5,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitReached) Reset() {
+	*x = LimitReached{}
+	mi := &file_overload_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitReached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitReached) ProtoMessage() {}
+
+func (x *LimitReached) ProtoReflect() protoreflect.Message {
+	mi := &file_overload_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitReached.ProtoReflect.Descriptor instead.
+func (*LimitReached) Descriptor() ([]byte, []int) {
+	return file_overload_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LimitReached) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LimitReached) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *LimitReached) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *LimitReached) GetTimes() uint64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *LimitReached) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
 var File_overload_proto protoreflect.FileDescriptor
 
 const file_overload_proto_rawDesc = "" +
@@ -335,7 +418,13 @@ const file_overload_proto_rawDesc = "" +
 	"\x05limit\x18\x01 \x01(\v2\x12.weft.v1.PortLimitR\x05limit\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended:\x12\xfa\xe0\x18\x0e\n" +
 	"\n" +
-	"southbound\x10\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"southbound\x10\x01\"r\n" +
+	"\fLimitReached\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x10\n" +
+	"\x03who\x18\x03 \x01(\tR\x03who\x12\x14\n" +
+	"\x05times\x18\x04 \x01(\x04R\x05times\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\tR\x04lastB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_overload_proto_rawDescOnce sync.Once
@@ -349,17 +438,18 @@ func file_overload_proto_rawDescGZIP() []byte {
 	return file_overload_proto_rawDescData
 }
 
-var file_overload_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_overload_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_overload_proto_goTypes = []any{
 	(*ListLimitsRequest)(nil),  // 0: weft.v1.ListLimitsRequest
 	(*PortLimit)(nil),          // 1: weft.v1.PortLimit
 	(*ListLimitsResponse)(nil), // 2: weft.v1.ListLimitsResponse
 	(*FloodChanged)(nil),       // 3: weft.v1.FloodChanged
-	nil,                        // 4: weft.v1.ListLimitsResponse.ShedEntry
+	(*LimitReached)(nil),       // 4: weft.v1.LimitReached
+	nil,                        // 5: weft.v1.ListLimitsResponse.ShedEntry
 }
 var file_overload_proto_depIdxs = []int32{
 	1, // 0: weft.v1.ListLimitsResponse.limits:type_name -> weft.v1.PortLimit
-	4, // 1: weft.v1.ListLimitsResponse.shed:type_name -> weft.v1.ListLimitsResponse.ShedEntry
+	5, // 1: weft.v1.ListLimitsResponse.shed:type_name -> weft.v1.ListLimitsResponse.ShedEntry
 	1, // 2: weft.v1.FloodChanged.limit:type_name -> weft.v1.PortLimit
 	3, // [3:3] is the sub-list for method output_type
 	3, // [3:3] is the sub-list for method input_type
@@ -380,7 +470,7 @@ func file_overload_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_overload_proto_rawDesc), len(file_overload_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // stream returns the JetStream of an external server.
@@ -53,7 +54,7 @@ func TestStreamRemoved(t *testing.T) {
 	w := watching(t, b)
 	w.matches(t, b, keys)
 	late := opened(t, bus.Config{URL: urls})
-	soon(t, "the store lists the bucket as one that has held something", func() bool {
+	testwait.Until(t, "the store lists the bucket as one that has held something", func() bool {
 		state, err := late.Bucket(t.Context(), "bus.state")
 		if err != nil {
 			return false
@@ -72,7 +73,7 @@ func TestStreamRemoved(t *testing.T) {
 	if damage := other.(weft.Damageable).Damage(); damage == "" {
 		t.Error("a bucket that is gone is taken for a new one")
 	}
-	soon(t, "all processes know of the damage", func() bool { return len(keeper.Damages()) == 1 })
+	testwait.Until(t, "all processes know of the damage", func() bool { return len(keeper.Damages()) == 1 })
 	w.mu.Lock()
 	if len(w.state) != len(keys) {
 		t.Errorf("the watcher was told that %d of %d keys are deleted", len(keys)-len(w.state), len(keys))
@@ -109,7 +110,7 @@ func TestLesserLeader(t *testing.T) {
 		}
 		return stream.CachedInfo().Cluster.Leader
 	}
-	soon(t, "the bucket has a leader", func() bool { return leader() != "" })
+	testwait.Until(t, "the bucket has a leader", func() bool { return leader() != "" })
 	var lesser *member
 	for _, m := range members {
 		if m.Name != leader() {
@@ -135,11 +136,11 @@ func TestLesserLeader(t *testing.T) {
 		_ = os.Remove(filepath.Join(filepath.Dir(file), "index.db"))
 	}
 	lesser.start(t)
-	soon(t, "the replica leads", func() bool {
+	testwait.Until(t, "the replica leads", func() bool {
 		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+damagedStream, []byte(`{"placement": {"preferred": "`+lesser.Name+`"}}`), 2*time.Second)
 		return leader() == lesser.Name
 	})
-	soon(t, "the bucket is whole, or known to be damaged", func() bool {
+	testwait.Until(t, "the bucket is whole, or known to be damaged", func() bool {
 		return len(keeper.Damages()) > 0 || len(keysOf(t, b)) == len(keys)
 	})
 	t.Logf("damage: %+v", keeper.Damages())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestUnsynced checks that the state names a server that confirms writes before
@@ -22,7 +23,7 @@ func TestUnsynced(t *testing.T) {
 		m.start(t)
 		t.Cleanup(m.kill)
 		s := opened(t, bus.Config{URL: m.url(), MonitorPort: m.Monitor})
-		soon(t, "the server has been asked", func() bool { return s.AskedSyncing() })
+		testwait.Until(t, "the server has been asked", func() bool { return s.AskedSyncing() })
 		st, err := s.State(t.Context())
 		if err != nil || !slices.Equal(st.Unsynced, c.want) {
 			t.Errorf("%s: unsynced %v, %v; want %v", c.name, st.Unsynced, err, c.want)

@@ -151,10 +151,10 @@ func TestLastResortStays(t *testing.T) {
 		kick(k.kick)
 	}
 	say("down", "up")
-	await(t, "the cost of the link whose session is up", four.is("i2", "10"))
+	testwait.Until(t, "the cost of the link whose session is up", four.is("i2", "10"))
 	if !four.is("i3", "65535")() {
 		t.Error("the link whose session is down is not the last resort any more")
 	}
 	say("up", "up")
-	await(t, "the cost once the session is up", four.is("i3", "10"))
+	testwait.Until(t, "the cost once the session is up", four.is("i3", "10"))
 }

@@ -51,6 +51,9 @@ func Packet(ctx context.Context, n Network, r *api.TracePacketRequest) (*api.Pac
 	}
 	t.Packet = what
 	if !t.Arrives {
+		if sw := b.host.At.Flow().Switch; !net.connected(sw) {
+			t.Verdict = fmt.Sprintf("%s is known behind switch %v, which is away; %s", b.text, sw, t.Verdict)
+		}
 		if t.Idle, err = idle(ctx, n); err != nil {
 			return nil, err
 		}
@@ -119,6 +122,16 @@ func idle(ctx context.Context, n Network) ([]*api.TraceIdlePort, error) {
 		})
 	}
 	return list, nil
+}
+
+// connected reports whether a switch has a port that is listed.
+func (n *network) connected(sw flow.DPID) bool {
+	for at := range n.up {
+		if at.Switch == sw {
+			return true
+		}
+	}
+	return false
 }
 
 // read gathers what a trace needs.

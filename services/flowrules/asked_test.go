@@ -20,7 +20,7 @@ func TestAskedDuringARead(t *testing.T) {
 			l, now := connected(nil, newReading(nil)), time.Now()
 			key := objectKey{groupObject, testGroup}
 			l.objects.wanted[key] = &resource{key: key, progress: progress{state: confirmed, since: now}}
-			w := newWorker(l)
+			w := newWorker(l, func(*worker) {})
 			l.readDue = now
 			s := l.next(now)
 			if s.kind != read {

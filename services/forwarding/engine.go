@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // engine is the state of forwarding by whole paths: the routes, and what the
@@ -29,6 +30,7 @@ type engine struct {
 	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
 	observe    func(dpids []string) ([]string, error) // asks switches, or all, for reports; returns who will
 
+	reached  object.Limits // of the configuration
 	deferral deferral
 	paths    *pathTable
 	replicas replicas

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -399,10 +400,12 @@ func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, wa
 func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	resp := f.stateLocked()
 	if !f.active {
-		return f.heard, nil
+		resp = proto.CloneOf(f.heard)
 	}
-	return f.stateLocked(), nil
+	resp.Limits = f.e.reached.List(f.e.now().UnixNano())
+	return resp, nil
 }
 
 // share shares the tree with the other instances if this one does the flooding.

@@ -139,6 +139,7 @@ func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p p
 	if fresh || full {
 		if full {
 			e.count.full.Add(1)
+			e.reached.Reach(in.Time, "forwarding.max_routes", e.cfg.MaxRoutes, "")
 		}
 		deliver(d, in.Data, to, rewrite)
 		return nil

@@ -155,7 +155,7 @@ func (b *bindings) note(key, origin string) {
 
 // room reports whether a host has room at a port. Bound hosts always have; they
 // leave less room for others.
-func (t *table) room(p *place, who id) refusal {
+func (t *table) room(now int64, p *place, who id) refusal {
 	b := &t.bindings
 	named := b.naming[p.Location]
 	if _, ok := named[who]; ok {
@@ -174,6 +174,11 @@ func (t *table) room(p *place, who id) refusal {
 	}
 	switch {
 	case taken >= most:
+		key := "hosts.port_limit"
+		if set.most > 0 {
+			key = "hosts.ports.max_hosts"
+		}
+		t.reached.Reach(now, key, most, "port "+placeText(p.Location))
 		return portLimit
 	case set.sticky && len(b.of) >= maxBindings && b.of[who] == nil:
 		return tableLimit

@@ -14,7 +14,8 @@ type Config struct {
 	// PortLimit is how many hosts may be behind one port. Packets of further
 	// ones to hosts that are known are handed on one by one, others not at all.
 	PortLimit int `yaml:"port_limit"`
-	// AddressLimit is how many IPv4 and IPv6 addresses a host may have.
+	// AddressLimit is how many IPv4 and IPv6 addresses of a host are known. Questions
+	// for further ones are flooded.
 	AddressLimit int `yaml:"address_limit"`
 	// Limit is how many hosts there may be in all.
 	Limit int `yaml:"limit"`
@@ -86,7 +87,7 @@ type PortSecurity struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() *Config {
 	return &Config{
-		PortLimit: 1024, AddressLimit: 32, Limit: 200_000,
+		PortLimit: 1024, AddressLimit: 128, Limit: 200_000,
 		Age: 10 * time.Minute, Verify: 300 * time.Millisecond, Penalty: 5 * time.Second,
 		Hold: 30 * time.Second, Probation: 2 * time.Minute,
 		PortGrace: 10 * time.Second, SwitchGrace: time.Minute,

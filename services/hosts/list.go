@@ -15,7 +15,7 @@ import (
 func (t *table) list() *api.ListHostsResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := &api.ListHostsResponse{Refused: t.tally.list()}
+	r := &api.ListHostsResponse{Refused: t.tally.list(), Limits: t.reached.List(now())}
 	t.all(func(h *host) { r.Hosts = append(r.Hosts, t.describe(h)) })
 	slices.SortFunc(r.Hosts, func(a, b *api.Host) int {
 		if a.Vlan != b.Vlan {

@@ -127,3 +127,24 @@ func TestNoGuestsAtSecuredPorts(t *testing.T) {
 		r.refusedAs(portLimit, at(1, 1), datagram(mac(2), mac(9)))
 	}
 }
+
+// A host with more addresses than are known reaches others with all of them, and it
+// is said whose limit was reached.
+func TestManyAddresses(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.AddressLimit, c.PortLimit, c.Limit = 3, 2, 4 })
+	for i := range 9 {
+		r.accept(at(1, 1), arpRequest(mac(1), "10.0.0."+string(rune('1'+i)), "10.0.1.1"))
+	}
+	r.accept(at(1, 1), datagram(mac(2), mac(1)))
+	r.packet(at(1, 1), datagram(mac(3), mac(1)))
+	want := map[string]string{"hosts.address_limit": "host " + mac(1).String() + " at 1/1", "hosts.port_limit": "port 1/1"}
+	for _, l := range r.reached.List(r.now) {
+		if want[l.Key] != l.Who {
+			t.Errorf("%v", l)
+		}
+		delete(want, l.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("not said: %v", want)
+	}
+}

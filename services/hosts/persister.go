@@ -155,7 +155,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		return
 	}
 	p := t.place(e.at)
-	if !t.bindings.allow(e.id, e.at) || t.room(p, e.id) != accepted {
+	if !t.bindings.allow(e.id, e.at) || t.room(now, p, e.id) != accepted {
 		t.emptied(p)
 		return
 	}

@@ -18,7 +18,7 @@ const (
 	unverified           // a claim that is being verified
 	quarantined          // the claimant of a silent host waits, or the host moves too often
 	portLimit            // too many hosts behind the port
-	addressLimit         // too many addresses of the host
+	addressLimit         // too many addresses of the host; its packets pass all the same
 	tableLimit           // too many hosts, or claims, in all
 	refusals
 )

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // A table holds the hosts and places, and decides about them. Its methods take
@@ -23,6 +25,7 @@ type table struct {
 	tagging flow.Tagging                           // of virtual networks
 	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
+	reached   object.Limits
 	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
 
 	mu        sync.Mutex // guards the following, and changes of the index
@@ -149,10 +152,11 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 // learn adds a new host.
 func (t *table) learn(s sighting) (*host, refusal) {
 	if t.count >= t.cfg.Limit {
+		t.reached.Reach(s.now, "hosts.limit", t.cfg.Limit, "")
 		return nil, tableLimit
 	}
 	p := t.place(s.at)
-	if why := t.room(p, s.who); why != accepted {
+	if why := t.room(s.now, p, s.who); why != accepted {
 		t.emptied(p)
 		return nil, why
 	}
@@ -178,7 +182,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 		return quarantined
 	}
 	p := t.place(to)
-	if why := t.room(p, h.id); why != accepted {
+	if why := t.room(now, p, h.id); why != accepted {
 		t.emptied(p)
 		return why
 	}
@@ -250,7 +254,8 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 }
 
 // grant gives an address to a host. A host with too many loses the one that it
-// has not confirmed for longest, if that is long ago.
+// has not confirmed for longest, if that is long ago; else Weft does not know the
+// new one, and floods questions for it.
 func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertFlags) refusal {
 	if len(h.addresses) >= t.cfg.AddressLimit {
 		oldest := &h.addresses[0]
@@ -260,7 +265,9 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 			}
 		}
 		if now-oldest.confirmed < int64(t.cfg.Age) {
-			return addressLimit
+			t.tally.add(addressLimit)
+			t.reached.Reach(now, "hosts.address_limit", t.cfg.AddressLimit, fmt.Sprintf("host %v at %s", h.id.mac(), placeText(h.at.Load().Location)))
+			return accepted // it is asked for as one that nobody has
 		}
 		t.strip(h, oldest.ip)
 	}
@@ -273,6 +280,11 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 		t.announceAddress(now, h, ip)
 	}
 	return accepted
+}
+
+// placeText returns a port as SWITCH/PORT.
+func placeText(at flow.Location) string {
+	return fmt.Sprintf("%x/%d", uint64(at.Switch), uint32(at.Port))
 }
 
 // strip takes an address from a host.

@@ -112,3 +112,59 @@ func TestHealthOfPorts(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// hostsAnswer, floodingAnswer and limitsAnswer are services that name the limits
+// that were reached.
+type hostsAnswer struct {
+	api.HostsClient
+	resp *api.ListHostsResponse
+}
+
+func (h hostsAnswer) ListHosts(context.Context, *api.ListHostsRequest, ...grpc.CallOption) (*api.ListHostsResponse, error) {
+	return h.resp, nil
+}
+
+type floodingAnswer struct {
+	api.ForwardingClient
+	limits []*api.LimitReached
+}
+
+func (f floodingAnswer) GetFlooding(context.Context, *api.GetFloodingRequest, ...grpc.CallOption) (*api.Flooding, error) {
+	return &api.Flooding{Limits: f.limits}, nil
+}
+
+type limitsAnswer struct {
+	api.SouthboundClient
+	ports []*api.PortLimit
+}
+
+func (l limitsAnswer) ListLimits(context.Context, *api.ListLimitsRequest, ...grpc.CallOption) (*api.ListLimitsResponse, error) {
+	return &api.ListLimitsResponse{Limits: l.ports}, nil
+}
+
+// TestHealthOfLimits checks that a limit that was reached is a warning with whom it
+// met, what it is, and its key.
+func TestHealthOfLimits(t *testing.T) {
+	look := func(h, f []*api.LimitReached, p []*api.PortLimit) get.HealthResult {
+		r, err := get.HealthOfLimits(&cli.Controller{Clients: api.Clients{
+			HostsClient: hostsAnswer{resp: &api.ListHostsResponse{Limits: h}}, ForwardingClient: floodingAnswer{limits: f}, SouthboundClient: limitsAnswer{ports: p},
+		}, Ctx: t.Context()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := look(nil, nil, nil); r.State != get.HealthOK {
+		t.Errorf("%+v", r)
+	}
+	r := look([]*api.LimitReached{{Key: "hosts.address_limit", Limit: 128, Who: "host " + h2 + " at 1/1", Times: 664}},
+		[]*api.LimitReached{{Key: "forwarding.max_routes", Limit: 10, Times: 3}}, []*api.PortLimit{{Dpid: s1, Port: 2, Class: "unicast", Offered: 5000, Limit: 1000}})
+	for _, want := range []string{"hosts.address_limit (128) by host " + h2 + " at 1/1, 664 times", "forwarding.max_routes (10) by all together, 3 times", "5000 unicast packets"} {
+		if !strings.Contains(r.Detail, want) {
+			t.Errorf("%q does not say %q", r.Detail, want)
+		}
+	}
+	if r.State != get.HealthWarning || !strings.Contains(r.Remedy, "hosts.address_limit") || !strings.Contains(r.Remedy, "forwarding.max_routes") {
+		t.Errorf("%+v", r)
+	}
+}

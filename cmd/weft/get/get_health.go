@@ -40,9 +40,9 @@ func getHealth(r *cli.Remote) *cobra.Command {
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
 		Long: `Look at the controller's processes, the store of what it keeps, the switches,
-the entries that they should have, links, the broadcast tree and heartbeats, and
-say what is wrong and how to mend it. Exit status 1 if anything fails; a
-warning is no failure.`,
+the entries that they should have, links, the broadcast tree, heartbeats and
+limits of the configuration that were reached, and say what is wrong and how to
+mend it. Exit status 1 if anything fails; a warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
@@ -84,6 +84,7 @@ func healthChecks() []healthCheck {
 	return []healthCheck{
 		{"processes", healthOfProcesses}, {"store", HealthOfStore}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
 		{"ports", HealthOfPorts}, {"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
+		{"limits", HealthOfLimits},
 	}
 }
 
@@ -218,7 +219,7 @@ func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 	case err == nil && n == 0:
 		return HealthResult{State: HealthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
-		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, cli.FirstFew(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
+		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s%s", len(away), n, cli.FirstFew(away), hostsBehind(c, m.Switches)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
 	case len(twice) > 0:
 		return HealthResult{State: HealthWarning, Detail: "others have claimed the datapath id of " + cli.FirstFew(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
 	case len(failed) > 0:
@@ -367,4 +368,62 @@ func healthOfHeartbeats(c *cli.Controller) (HealthResult, error) {
 		return HealthResult{State: HealthFailing, Detail: cli.FirstFew(late), Remedy: "weft get heartbeats; the switch is busy, or its connection is"}, err
 	}
 	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d switches answer, %g beats a second each", len(m.GetSwitches()), m.GetRate())}, err
+}
+
+// hostsBehind names the hosts that are known behind switches that are away: Weft
+// asks for them everywhere until they are heard elsewhere.
+func hostsBehind(c *cli.Controller, switches []*api.Switch) string {
+	m, err := c.ListHosts(c.Ctx, &api.ListHostsRequest{})
+	if err != nil {
+		return "" // health of the hosts is not asked here
+	}
+	away := map[string]bool{}
+	for _, s := range switches {
+		away[s.Dpid] = !s.Connected
+	}
+	var lost []string
+	for _, h := range m.Hosts {
+		if away[h.GetAt().GetDpid()] {
+			name := h.Mac
+			if len(h.Ipv4) > 0 {
+				name = h.Ipv4[0]
+			}
+			lost = append(lost, fmt.Sprintf("%s is known behind %s, which is away", name, h.At.Dpid))
+		}
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return "; " + cli.FirstFew(lost)
+}
+
+// HealthOfLimits names the limits of the configuration that were reached lately,
+// whom they have met, and the keys.
+func HealthOfLimits(c *cli.Controller) (HealthResult, error) {
+	hosts, err := c.ListHosts(c.Ctx, &api.ListHostsRequest{})
+	if err != nil {
+		return HealthResult{}, err
+	}
+	flooding, err := c.GetFlooding(c.Ctx, &api.GetFloodingRequest{})
+	if err != nil {
+		return HealthResult{}, err
+	}
+	ports, err := c.ListLimits(c.Ctx, &api.ListLimitsRequest{})
+	if err != nil {
+		return HealthResult{}, err
+	}
+	var met, keys []string
+	for _, l := range append(hosts.GetLimits(), flooding.GetLimits()...) {
+		met = append(met, fmt.Sprintf("%s (%d) by %s, %d times", l.Key, l.Limit, cmp.Or(l.Who, "all together"), l.Times))
+		keys = append(keys, l.Key)
+	}
+	for _, p := range ports.GetLimits() {
+		met = append(met, fmt.Sprintf("port %s sends %.0f %s packets per second to the controller, %.0f are let through", cli.Place(&api.Location{Dpid: p.Dpid, Port: p.Port}), p.Offered, p.Class, p.Limit))
+		keys = append(keys, "southbound.flood_rate")
+	}
+	if len(met) == 0 {
+		return HealthResult{State: HealthOK, Detail: "none reached in the last ten minutes"}, nil
+	}
+	slices.Sort(keys)
+	return HealthResult{State: HealthWarning, Detail: "reached: " + cli.FirstFew(met), Remedy: "stop what sends so much, or raise " + strings.Join(slices.Compact(keys), ", ") + " (weft get limits)"}, nil
 }

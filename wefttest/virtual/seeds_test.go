@@ -1,15 +1,32 @@
-//go:build long
-
 package virtual
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"testing"
 )
+
+var (
+	first     = flag.Uint64("first", 1, "the first seed of TestSchedules and TestVirtual")
+	schedules = flag.Int("schedules", 6, "how many schedules they run")
+)
+
+// TestSchedules runs schedules with Go's runtime as it is: nothing is built anew, and
+// what happens at one instant may come in another order each time. The time stands
+// still while a goroutine waits for a mutex whose holder waits for the store, a switch
+// or another process: such a schedule does not end, for no service may do that.
+func TestSchedules(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runSeeds(t, program, *first, *schedules)
+}
 
 // runSeeds runs n schedules, of the seeds from first on, one for each processor at once.
 func runSeeds(t *testing.T, program string, first uint64, n int) {

@@ -21,7 +21,7 @@ const mostReal = 60
 // browsers, and what in a test, or in what it calls, says so: a name or a string. Tests behind a - make
 // none.
 var realMarks = map[string][]string{
-	"test":               {"lab.Up", "upFor", "newFaults", "scp.Faults"},
+	"test":               {"lab.Up", "upFor", "newFaults", "scp.Faults", "-TestBusProcess"},
 	"lab":                {"Up", "-TestMakerToBeKilled", "-TestMissingToolNamesItsPackage", "-TestUpSaysWhyTheKeeperFailed"},
 	"lab/serve":          {"up"},
 	"lab/testbed":        {"newSite"},

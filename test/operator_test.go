@@ -25,13 +25,14 @@ func ofctl(t *testing.T, l *lab.Lab, sw, command string, args ...string) {
 var ofctlNames = map[string]string{
 	"in_port": "in_port", "eth_src": "dl_src", "eth_dst": "dl_dst", "ipv4_src": "nw_src", "ipv4_dst": "nw_dst",
 	"udp_src": "tp_src", "udp_dst": "tp_dst", "tcp_src": "tp_src", "tcp_dst": "tp_dst", "icmpv6_type": "icmp_type",
-	"ipv6_src": "ipv6_src", "ipv6_dst": "ipv6_dst",
+	"ipv6_src": "ipv6_src", "ipv6_dst": "ipv6_dst", "sctp_src": "tp_src", "sctp_dst": "tp_dst",
 }
 
 // ofctlProtocols are the words that ovs-ofctl has for eth_type and ip_proto.
 var ofctlProtocols = map[string]string{
 	"0x0800 ": "ip", "0x0806 ": "arp", "0x86dd ": "ipv6", "0x0800 17": "udp", "0x0800 6": "tcp",
-	"0x86dd 17": "udp6", "0x86dd 6": "tcp6", "0x86dd 58": "icmp6",
+	"0x86dd 17": "udp6", "0x86dd 6": "tcp6", "0x86dd 58": "icmp6", "0x0800 132": "sctp", "0x86dd 132": "sctp6",
+	"0x86dd 0": "ipv6,nw_proto=0", "0x8035 ": "rarp",
 }
 
 // asOfctl writes an entry as ovs-ofctl does: priority, sorted match, actions.
@@ -46,6 +47,8 @@ func asOfctl(f *api.FlowEntry) string {
 			}
 			match = append(match, word)
 		case "ip_proto":
+		case "ip_frag":
+			match = append(match, "nw_frag="+map[string]string{"1": "first", "3": "later"}[value])
 		case "vlan_vid":
 			if value != "none" {
 				value = "dl_vlan=" + value

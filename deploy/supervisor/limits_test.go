@@ -233,16 +233,20 @@ func memoryLimit(t *testing.T, s *Supervisor, name string) string {
 	if g == nil {
 		t.Fatal("no cgroup")
 	}
-	procs, _ := os.ReadFile(filepath.Join(g.Path, "cgroup.procs"))
-	if strings.TrimSpace(string(procs)) != fmt.Sprint(pid) {
-		t.Errorf("in the cgroup of %d: %q", pid, procs)
-	}
+	aloneIn(t, g.Path, pid)
 	file := map[int]string{1: "memory.limit_in_bytes", 2: "memory.max"}[g.Version]
 	b, err := os.ReadFile(filepath.Join(g.Path, file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// aloneIn waits until a process is alone in a cgroup: the thread that started it there ends
+// a moment later.
+func aloneIn(t *testing.T, cgroup string, pid int) {
+	t.Helper()
+	testwait.Until(t, fmt.Sprintf("process %d is alone in its cgroup", pid), func() bool { return readFile(cgroup, "cgroup.procs") == fmt.Sprint(pid) })
 }
 
 func TestFindMemory(t *testing.T) {

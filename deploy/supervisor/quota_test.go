@@ -122,9 +122,7 @@ func quotaOf(t *testing.T, s *Supervisor, name string) float64 {
 	g := *s.children[name].record.Group
 	pid := s.children[name].record.PID
 	s.mu.Unlock()
-	if got := readFile(g.CPU, "cgroup.procs"); got != fmt.Sprint(pid) {
-		t.Errorf("in the cgroup of %d: %q", pid, got)
-	}
+	aloneIn(t, g.CPU, pid)
 	text := readFile(g.CPU, "cpu.max")
 	if g.Version == 1 {
 		text = readFile(g.CPU, "cpu.cfs_quota_us") + " " + readFile(g.CPU, "cpu.cfs_period_us")

@@ -71,7 +71,9 @@ func TestClientCertificates(t *testing.T) {
 		defer client.CloseIdleConnections()
 		req, _ := http.NewRequest(method, "https://"+s.address+path, strings.NewReader("{}"))
 		if ended, is := strings.CutPrefix(token, "cookie "); is {
-			req.AddCookie(cookie(req, ended))
+			c := cookie(req, ended)
+			c.Name = "__Host-" + cookieName // as over TLS
+			req.AddCookie(c)
 		} else if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}

@@ -204,7 +204,7 @@ func showProperty(p *api.TableProperty) map[string]any {
 func fieldName(header uint32) string {
 	n := header >> 9 // class and field
 	switch class, field := header>>16, n&0x7f; {
-	case class == 0x8000 && field < uint32(flow.NumFields):
+	case class == 0x8000 && field <= uint32(flow.FieldIPv6ExtHdr): // those behind are not of the standard
 		return flow.Field(field).String()
 	case class == 0 && field < uint32(len(nxm0)):
 		return nxm0[field]

@@ -43,7 +43,7 @@ demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
 # Every test runs once: one that fails by chance has a defect, or shows one. Tests on
-# real switches wait more than they compute, so eight packages run at once. The dearest
+# real switches wait more than they compute, so six packages run at once. The dearest
 # come first.
 GOTEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --packages
 FIRST_PACKAGES = ./test ./bus ./loom ./lab ./lab/testbed ./cmd/weft/command ./deploy
@@ -51,7 +51,7 @@ FIRST_PACKAGES = ./test ./bus ./loom ./lab ./lab/testbed ./cmd/weft/command ./de
 # What is compiled and checked comes before the tests, which count lost packets.
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O vet compiled loom-check
-	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | tr '\n' ' ')" -- -vet=off -timeout 15m -p 8 -parallel 6 -skip "$$(.ci/tests)" -exec $(CURDIR)/.ci/cost
+	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | tr '\n' ' ')" -- -vet=off -timeout 15m -p 6 -parallel 4 -skip "$$(.ci/tests)" -exec $(CURDIR)/.ci/cost
 
 compiled:
 	go list -export -test ./... >/dev/null

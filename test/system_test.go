@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
@@ -153,19 +152,14 @@ func probe(got chan<- *weft.Env) weft.Spec {
 	}
 }
 
-// call calls a service. One that cannot be reached for ten seconds, because a busy
-// machine gives its process no time, is called again.
+// call calls a service.
 func call[Req, Resp any](c *controller, m api.Method[Req, Resp], req *Req) *Resp {
 	c.t.Helper()
-	for try := 0; ; try++ {
-		resp, err := weft.Call(context.Background(), c.env, m, req)
-		if err == nil {
-			return resp
-		}
-		if api.KindOf(err) != codes.Unavailable || try == 3 {
-			c.t.Fatalf("%s: %v", m.Name, err)
-		}
+	resp, err := weft.Call(context.Background(), c.env, m, req)
+	if err != nil {
+		c.t.Fatalf("%s: %v", m.Name, err)
 	}
+	return resp
 }
 
 func freeAddress(t *testing.T) string {

@@ -69,13 +69,14 @@ type lease struct {
 	rev   uint64    // revision; 0 if nobody has ever held it
 	seen  time.Time // when that revision was first seen
 
-	epoch uint64        // of the tenure held; 0: not held
-	until time.Time     // end of the tenure held
-	due   time.Time     // of the next renewal
-	doubt bool          // a write of ours may have taken effect: read the store first
-	floor uint64        // the least epoch wanted
-	lost  bool          // another process has it: this one never holds it again
-	slow  time.Duration // what a request to the store takes at most, lately
+	epoch  uint64        // of the tenure held; 0: not held
+	until  time.Time     // end of the tenure held
+	due    time.Time     // of the next renewal
+	doubt  bool          // a write of ours may have taken effect: read the store first
+	floor  uint64        // the least epoch wanted
+	lost   bool          // another process has it: this one never holds it again
+	slow   time.Duration // what a request that the store answers takes at most, lately
+	waited time.Duration // how long the last request was waited for in vain; 0: it was answered
 
 	wished  []string  // others in writes since the last confirmed one
 	writing bool      // a write that takes the mastership is under way
@@ -104,9 +105,22 @@ func margin(lasts time.Duration) time.Duration { return lasts / 8 }
 // slow.
 const lastsMost = 5 * time.Second
 
-// took records how long the store took for a request, or how long it was waited
-// for. What it takes at most is forgotten slowly: over some 60 renewals.
-func (l *lease) took(d time.Duration) { l.slow = max(d, l.slow-l.slow/64) }
+// took records how long the store took to answer a request. What it takes at most
+// is forgotten slowly: over some 60 renewals.
+func (l *lease) took(d time.Duration) { l.slow, l.waited = max(d, l.slow-l.slow/64), 0 }
+
+// missed records that a request was waited for in vain, so that its result is
+// unknown. That says nothing of how slow the store is: it may not be reached at
+// all. Only the next request is waited for longer.
+func (l *lease) missed(d time.Duration) {
+	l.waited = d
+	l.refused()
+}
+
+// patience returns how long to wait for the answer to a request.
+func (l *lease) patience() time.Duration {
+	return max(l.lasting()/2, min(2*l.waited, lastsMost/2), 20*time.Millisecond)
+}
 
 // lasting returns how long a renewal shall last: as the terms say, but long
 // enough for one renewal to fail and another to succeed on a slow store.

@@ -303,12 +303,11 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 				}
 			})
 		}
-		later(l.lasting()/2, func() {
+		later(l.patience(), func() {
 			awake(a, func() {
 				if current() {
 					a.call++
-					l.took(clock().Sub(sent))
-					l.refused()
+					l.missed(clock().Sub(sent))
 					step(i, a)
 				}
 			})

@@ -211,7 +211,7 @@ func orNobody(holder string) string {
 func (m *Mastership) step(ctx context.Context) error {
 	m.Mu.Lock()
 	do, wait := m.Lease.next(m.now(), pollOf(m.Lease.Terms))
-	limit := max(m.Lease.lasting()/2, 20*time.Millisecond)
+	limit := m.Lease.patience()
 	m.Mu.Unlock()
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -227,6 +227,7 @@ func (m *Mastership) step(ctx context.Context) error {
 		return ctx.Err()
 	}
 	var err error
+	begin := m.now()
 	switch do {
 	case actRead:
 		err = m.read(ctx, limit)
@@ -240,7 +241,7 @@ func (m *Mastership) step(ctx context.Context) error {
 		m.Log.Warn("the lease of the mastership cannot be read or renewed now; trying again", "error", err)
 	}
 	m.Mu.Lock()
-	m.Lease.refused()
+	m.Lease.missed(m.now().Sub(begin))
 	m.Mu.Unlock()
 	if !Pause(ctx, limit/8) {
 		return ctx.Err()
@@ -255,10 +256,10 @@ func (m *Mastership) read(ctx context.Context, limit time.Duration) error {
 	t, rev, err := m.ledger.Read(ctx)
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
-	m.Lease.took(m.now().Sub(sent))
 	if err != nil {
 		return err
 	}
+	m.Lease.took(m.now().Sub(sent))
 	if m.Lease.found(m.now(), t, rev); m.Lease.lost {
 		m.Fence.Shut()
 	}
@@ -297,10 +298,10 @@ func (m *Mastership) write(ctx context.Context, limit time.Duration) error {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 	m.Lease.writing = false
-	m.Lease.took(m.now().Sub(sent))
 	if err != nil {
 		return err
 	}
+	m.Lease.took(m.now().Sub(sent))
 	if !done {
 		m.Lease.refused()
 		return nil

@@ -29,10 +29,11 @@ const (
 	faithAfter = 1500 * time.Millisecond
 	faithSlow  = 8
 	// faithEnds is the time without a question after which the master counts as
-	// having reached the store.
+	// having reached the store; if the lease lasts longer, so does this: the
+	// holder asks once in that time, or has lost it.
 	faithEnds = 2 * time.Second
 	// proofEvery is the interval between tries of the store; proofWait bounds
-	// one.
+	// one on a store that is not slow.
 	proofEvery = 250 * time.Millisecond
 	proofWait  = 500 * time.Millisecond
 )
@@ -49,23 +50,24 @@ type question struct {
 // long as the store fails here too, the standby leaves the mastership to the
 // master. If the store accepts writes here, only the master is cut off.
 type faith struct {
-	mu      sync.Mutex // guards what follows
-	began   time.Time  // when the first of the questions came
-	asked   time.Time  // when the last of them came
-	renewed uint64     // the revision that they give
-	proven  time.Time  // when the store accepted a write after began; zero: not yet
+	mu      sync.Mutex    // guards what follows
+	began   time.Time     // when the first of the questions came
+	asked   time.Time     // when the last of them came
+	lasts   time.Duration // after the last of them, unless another comes
+	renewed uint64        // the revision that they give
+	proven  time.Time     // when the store accepted a write after began; zero: not yet
 }
 
 // question records a question, and reports whether the master may stay; slow is
-// what the store takes for a request. A master that has renewed its lease since its last question has reached the
-// store: then its questions begin anew.
-func (f *faith) question(now time.Time, renewed uint64, slow time.Duration) bool {
+// what the store takes for a request. A master that has renewed its lease since
+// its last question has reached the store: then its questions begin anew.
+func (f *faith) question(now time.Time, q question, slow time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asked.IsZero() || now.Sub(f.asked) > faithEnds || renewed != f.renewed {
-		f.began, f.renewed, f.proven = now, renewed, time.Time{}
+	if f.asked.IsZero() || now.Sub(f.asked) > f.lasts || q.Renewed != f.renewed {
+		f.began, f.renewed, f.proven = now, q.Renewed, time.Time{}
 	}
-	f.asked = now
+	f.asked, f.lasts = now, max(faithEnds, min(q.lasts(), LeaseMost))
 	return f.proven.IsZero() || now.Sub(f.proven) < min(faithAfter+faithSlow*slow, lastsMost)
 }
 
@@ -73,7 +75,7 @@ func (f *faith) question(now time.Time, renewed uint64, slow time.Duration) bool
 func (f *faith) open(now time.Time) (began time.Time, try bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.began, !f.asked.IsZero() && now.Sub(f.asked) <= faithEnds && f.proven.IsZero()
+	return f.began, !f.asked.IsZero() && now.Sub(f.asked) <= f.lasts && f.proven.IsZero()
 }
 
 // prove records that the store accepted a write begun after the questions.
@@ -93,7 +95,7 @@ func (m *Mastership) Asked(encoded []byte) []byte {
 	}
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
-	if !m.faith.question(m.now(), q.Renewed, m.Lease.slow) {
+	if !m.faith.question(m.now(), q, m.Lease.slow) {
 		return denied
 	}
 	if !m.Lease.pledge(m.now(), q.Tenure) {
@@ -109,7 +111,10 @@ func (m *Mastership) Test(ctx context.Context) {
 		if !try {
 			continue
 		}
-		trying, cancel := context.WithTimeout(ctx, proofWait)
+		m.Mu.Lock()
+		limit := max(proofWait, 2*m.Lease.slow)
+		m.Mu.Unlock()
+		trying, cancel := context.WithTimeout(ctx, limit)
 		if m.ledger.Prove(trying) == nil {
 			m.faith.prove(began, m.now())
 		}

@@ -106,7 +106,7 @@ func TestStrangerWaits(t *testing.T) {
 // alone for a moment only.
 func TestFaith(t *testing.T) {
 	var f faith
-	if !f.question(at(0), 7, 0) || !f.question(at(1_000), 7, 0) {
+	if !f.question(at(0), question{Renewed: 7}, 0) || !f.question(at(1_000), question{Renewed: 7}, 0) {
 		t.Error("the store may be away for all")
 	}
 	began, try := f.open(at(1_000))
@@ -114,21 +114,21 @@ func TestFaith(t *testing.T) {
 		t.Fatal("the store is not tried")
 	}
 	f.prove(began, at(1_500))
-	if !f.question(at(2_900), 7, 0) || f.question(at(3_100), 7, 0) {
+	if !f.question(at(2_900), question{Renewed: 7}, 0) || f.question(at(3_100), question{Renewed: 7}, 0) {
 		t.Error("a master that is cut off has its time, and no more")
 	}
-	if !f.question(at(3_200), 8, 0) {
+	if !f.question(at(3_200), question{Renewed: 8}, 0) {
 		t.Error("a master that has renewed its lease since is not cut off")
 	}
 	if began, try := f.open(at(3_200)); !try || began != at(3_200) {
 		t.Error("the store is not tried again for its new questions")
 	}
 	f.prove(at(0), at(3_300))
-	if !f.question(at(5_100), 8, 0) {
+	if !f.question(at(5_100), question{Renewed: 8}, 0) {
 		t.Error("what the store did before the questions says nothing of them")
 	}
 	f.prove(at(3_200), at(5_200))
-	if f.question(at(6_800), 8, 0) || !f.question(at(9_000), 8, 0) {
+	if f.question(at(6_800), question{Renewed: 8}, 0) || !f.question(at(9_000), question{Renewed: 8}, 0) {
 		t.Error("another time begins anew")
 	}
 }
@@ -137,17 +137,61 @@ func TestFaith(t *testing.T) {
 // where the store is slow, and not for ever.
 func TestFaithOnASlowStore(t *testing.T) {
 	var f faith
-	f.question(at(0), 7, 0)
+	f.question(at(0), question{Renewed: 7}, 0)
 	f.prove(at(0), at(500))
-	f.question(at(1_500), 7, 0)
-	if f.question(at(2_100), 7, 5*time.Millisecond) {
+	f.question(at(1_500), question{Renewed: 7}, 0)
+	if f.question(at(2_100), question{Renewed: 7}, 5*time.Millisecond) {
 		t.Error("on a store that answers at once a master that is cut off has 1.5 s, and no more")
 	}
-	if !f.question(at(3_000), 7, 200*time.Millisecond) || f.question(at(3_700), 7, 200*time.Millisecond) {
+	if !f.question(at(3_000), question{Renewed: 7}, 200*time.Millisecond) || f.question(at(3_700), question{Renewed: 7}, 200*time.Millisecond) {
 		t.Error("on a store that takes 0.2 s it has 1.6 s more")
 	}
-	f.question(at(4_700), 7, 0)
-	if f.question(at(5_600), 7, 10*time.Second) {
+	f.question(at(4_700), question{Renewed: 7}, 0)
+	if f.question(at(5_600), question{Renewed: 7}, 10*time.Second) {
 		t.Error("a master that is cut off stays for ever")
+	}
+}
+
+// TestFaithOfALongLease: the questions of a master whose lease is long are far
+// apart. They go on being the same, so that a master that is cut off does not stay
+// for ever.
+func TestFaithOfALongLease(t *testing.T) {
+	for _, lasts := range []int{600, 5_000, 30_000} {
+		a, b := leaseOf("a", 0), faith{}
+		a.Lasts, a.Renew, a.others = time.Duration(lasts)*time.Millisecond, time.Duration(lasts/4)*time.Millisecond, []string{"b"}
+		settle(a, &shelf{}, at(0))
+		ms := 0
+		for ; a.held(at(ms)); ms += 10 {
+			if ms > 2*lasts+10_000 {
+				t.Fatalf("a lease of %d ms: the master stays for ever", lasts)
+			}
+			if began, try := b.open(at(ms)); try && ms%250 == 0 {
+				b.prove(began, at(ms))
+			}
+			if asked, _ := a.askAt(at(ms)); !at(ms).Before(asked) && b.question(at(ms), question{a.have, a.rev}, 0) {
+				a.pledged(at(ms), at(ms), a.have)
+			}
+		}
+		if ms <= lasts {
+			t.Errorf("a lease of %d ms: nobody has left it to the master, until %d ms", lasts, ms)
+		}
+	}
+}
+
+// TestLeaseOfAStoreAway: however long the store does not answer, a lease is not
+// longer for that.
+func TestLeaseOfAStoreAway(t *testing.T) {
+	l := leaseOf("a", 0)
+	l.took(5 * time.Millisecond)
+	for range 100 {
+		if l.missed(l.patience()); l.patience() > lastsMost/2 {
+			t.Fatalf("waits %v for an answer", l.patience())
+		}
+	}
+	if l.lasting() != l.Lasts {
+		t.Errorf("a lease of %v", l.lasting())
+	}
+	if l.took(5 * time.Millisecond); l.patience() != l.Lasts/2 {
+		t.Errorf("waits %v for an answer once it is back", l.patience())
 	}
 }

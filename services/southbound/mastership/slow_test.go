@@ -27,7 +27,7 @@ func TestLeaseOnASlowStore(t *testing.T) {
 		for ms := 0; ms < 60_000; {
 			begin := at(ms)
 			do, wait := l.next(begin, 40*time.Millisecond)
-			limit := l.lasting() / 2
+			limit := l.patience()
 			takes := min(c.takes, limit)
 			ms += int(wait.Milliseconds())
 			if do == actWait {
@@ -45,10 +45,12 @@ func TestLeaseOnASlowStore(t *testing.T) {
 					held = false
 				}
 			}
-			l.took(takes)
+			if takes == c.takes {
+				l.took(takes)
+			}
 			switch {
 			case takes < c.takes: // it was not waited for longer; nothing was done
-				l.refused()
+				l.missed(takes)
 				ms += int(limit.Milliseconds() / 8)
 			case do == actRead:
 				l.found(at(ms), s.t, s.rev)

@@ -1,13 +1,16 @@
 package southbound
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/wefttest"
@@ -68,4 +71,27 @@ func TestAwaySwitchesAreBounded(t *testing.T) {
 	if len(h.records) != awayMost+1 || h.records[more+1] == nil {
 		t.Errorf("%d records; that of a connected switch: %v", len(h.records), h.records[more+1])
 	}
+}
+
+// TestStandingSwitchesAreNotRemembered: a switch that only stood by, of which
+// nothing is known, leaves nothing behind.
+func TestStandingSwitchesAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	p := &process{name: "standby", address: t.TempDir() + "/s", ledger: &sharedLedger{t: mastership.Tenure{Holder: "a", Run: "a", Epoch: 1, Lasts: 60_000}, rev: 1}}
+	p.begin(t, 1, nil)
+	over, stop := context.WithCancel(t.Context())
+	var connections sync.WaitGroup
+	j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
+	connections.Go(func() { j.connect(over, p.address) })
+	records := func() int {
+		p.hub.mu.Lock()
+		defer p.hub.mu.Unlock()
+		return len(p.hub.records)
+	}
+	testwait.Until(t, "the switch stands by", func() bool { return p.hub.held() == 1 })
+	stop()
+	connections.Wait()
+	testwait.Until(t, "nothing is left of it", func() bool { return p.hub.held() == 0 && records() == 0 })
+	p.cancel()
+	<-p.ended
 }

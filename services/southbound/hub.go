@@ -189,6 +189,9 @@ func (h *hub) hold(m *member) {
 	delete(h.standing, m.Session)
 	if h.claimed[m.DPID] == m {
 		delete(h.claimed, m.DPID)
+		if r := h.records[m.DPID]; r != nil && r.last == nil { // it has never joined
+			h.drop(m.DPID)
+		}
 	}
 	h.mu.Unlock()
 	close(m.over)

@@ -30,6 +30,7 @@ func (h *hub) Claim(s *session.Session) error {
 	var others []*session.Session
 	err := h.unlessTaken(s, func(m *member) {
 		h.claimed[s.DPID] = m
+		h.record(s.DPID) // counts the others
 		for _, o := range h.members {
 			if o != m && o.identified && o.DPID == s.DPID && !o.Ending() {
 				others = append(others, o.Session)

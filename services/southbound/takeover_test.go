@@ -83,7 +83,10 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 			}
 		}
 		p := processes[i]
-		lasting := time.Duration(r.IntN(500)) * time.Millisecond
+		ledger.mu.Lock()
+		lease := max(240, ledger.t.Lasts) // longer once the store has been slow
+		ledger.mu.Unlock()
+		lasting := time.Duration(r.Float64() * 2 * float64(lease) * float64(time.Millisecond))
 		switch r.IntN(5) {
 		case 0:
 			p.kill()

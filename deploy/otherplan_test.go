@@ -132,6 +132,36 @@ func TestLateFacts(t *testing.T) {
 	}
 }
 
+// TestEventsQueuedBeforePartitions: what a run that worked for all has queued is
+// outdated once the partitions have their own runs: it must not replace what those
+// have published, only to be withdrawn as that of an earlier run.
+func TestEventsQueuedBeforePartitions(t *testing.T) {
+	h := newHeard()
+	c := newCluster(t, telling(), map[string]func(*actor){"hosts": h.subscribe, "gateway": h.subscribe})
+	c.withdrawAfter = 300 * time.Millisecond
+	c.apply(`{name: a, events: grpc, workers: {e: {services: [southbound]}, b: {services: [hosts]}, c: {services: [gateway]}}}`)
+	c.startAll()
+	sb := c.run("southbound")
+	c.process("b").gate.deaf.Store(true)
+	switchIs(sb, "1", true)
+	c.apply(`{name: a, events: grpc, partitions: {east: {switches: ["1-8"]}, west: {switches: [rest]}}, workers: {
+		e: {services: [southbound], partition: east}, w: {services: [southbound], partition: west}, b: {services: [hosts]}, c: {services: [gateway]}}}`)
+	c.start("w")
+	c.eventually("southbound runs for each partition", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.starts["southbound"] == 3 && len(c.live["southbound"]) == 2
+	})
+	c.process("b").gate.deaf.Store(false)
+	c.settled()
+	for _, next := range c.runs("southbound", 2) {
+		if next.process == "e" {
+			switchIs(next, "2", true) // behind what was queued
+		}
+	}
+	wantHeard(c, h, "b", "switch 2 up")
+}
+
 // TestRequestsNameTheRun: a request for a run of a service that has ended is not
 // for the next one.
 func TestRequestsNameTheRun(t *testing.T) {

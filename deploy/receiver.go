@@ -82,8 +82,8 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	if in.next == 0 {
 		in.next = number
 	}
-	partition := in.partitionOf(n, incarnation, s)
-	var last, event any // subscribers of one event share its message
+	partition, stamped := in.partitionOf(n, incarnation, s), s != nil // an earlier build's may be unknown
+	var last, event any                                               // subscribers of one event share its message
 	var lastData []byte
 	var key string // key of a retained event
 	var retained, noted, late bool
@@ -106,7 +106,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		if sub == nil || s == nil || s.Epoch.Load() != epoch {
 			continue // no subscriber, or a subject unknown to this build
 		}
-		if !v.Knows(partition) || !v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition) {
+		if stamped && !v.Has(members.OwnerOf(string(subject)), partition) || !v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition) {
 			continue // queued under an earlier plan
 		}
 		if kind == eventAnew {

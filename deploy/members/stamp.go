@@ -1,10 +1,12 @@
 package members
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Stamp is sent with a request between processes, besides its method: it names
@@ -62,10 +64,20 @@ func (v *View) Stamp(to *Target, from *local.Service) *Stamp {
 // Agrees reports whether the sender of a request goes by this view's plan.
 func (v *View) Agrees(s *Stamp) bool { return s == nil || s.Wiring == v.Wiring() }
 
-// Knows reports whether the plan has a partition; empty stands for services
-// that work for all.
-func (v *View) Knows(partition string) bool {
-	return partition == "" || v.Current == nil || v.Current.InForce().Partition(partition) != nil
+// Has reports whether the plan has a service publish for a partition; empty is
+// for all. A run that the plan before had may still have events queued: those of
+// a southbound for all are outdated once partitions have their own.
+func (v *View) Has(service, partition string) bool {
+	if v.Current == nil {
+		return true
+	}
+	p := v.Current.InForce()
+	if p.Has(service) {
+		return slices.ContainsFunc(p.Workers, func(w plan.Worker) bool {
+			return w.Partition == partition && slices.Contains(w.Services, service)
+		})
+	}
+	return partition == "" || p.Partition(partition) != nil
 }
 
 // Meant reports whether a request is addressed to this run of a service.

@@ -17,7 +17,7 @@ var defects = map[string][]edit{
 	"plans": {
 		{"deploy/members/stamp.go", "return s == nil || s.Wiring == v.Wiring() }", "return true }"},
 		{"deploy/members/stamp.go", "return s == nil || s.run == 0 || s.run == to.Epoch.Load()", "return true"},
-		{"deploy/receiver.go", "if !v.Knows(partition) || !v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition) {", "if false {"},
+		{"deploy/receiver.go", "if stamped && !v.Has(members.OwnerOf(string(subject)), partition) || !v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition) {", "if false {"},
 	},
 	// A port that was the end of a link waits for its neighbour for ten minutes,
 	// though its switch has returned with other cables.

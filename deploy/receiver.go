@@ -82,8 +82,9 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	if in.next == 0 {
 		in.next = number
 	}
-	partition, stamped := in.partitionOf(n, incarnation, s), s != nil // an earlier build's may be unknown
-	var last, event any                                               // subscribers of one event share its message
+	partition := in.partitionOf(n, incarnation, s)
+	stamped := s != nil // else the partition may be unknown
+	var last, event any // subscribers of one event share its message
 	var lastData []byte
 	var key string // key of a retained event
 	var retained, noted, late bool

@@ -129,6 +129,18 @@ func (s *state) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 			add(r.Dst)
 		}
 	}
+	// Of a lab that goes down, an interface may still be there without its address.
+	links, err := whole(h.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list this machine's interfaces: %w", err)
+	}
+	for _, l := range links {
+		if a, ok := strings.CutPrefix(l.Attrs().Name, "weft"); ok {
+			if n, err := strconv.ParseUint(a, 16, 32); err == nil {
+				used = append(used, netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), 31))
+			}
+		}
+	}
 	for i := range s.Topology.Hosts {
 		if host := &s.Topology.Hosts[i]; host.HasIPv4() {
 			add(host.IPv4)

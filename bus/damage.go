@@ -199,7 +199,7 @@ func (s *Store) suspect(name string) {
 }
 
 // verdict waits until the process that keeps the manifests has compared a bucket
-// of which this process has read less than the server lists. It returns an error
+// from which this process read fewer entries than the server lists. It returns an error
 // if the bucket was not compared, or is whole there: then another try to read it
 // may help.
 func (s *Store) verdict(ctx context.Context, name string) error {

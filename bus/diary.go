@@ -66,7 +66,7 @@ func (r *recorder) delist(ctx context.Context, state *bucket, bucket string) err
 	return r.list(ctx, state, names)
 }
 
-// list writes the record of which buckets have held something.
+// list stores the names of the buckets that have held entries.
 func (r *recorder) list(ctx context.Context, state *bucket, names []string) error {
 	text, err := json.Marshal(names)
 	if err == nil {

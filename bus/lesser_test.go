@@ -94,8 +94,8 @@ func TestStreamRemoved(t *testing.T) {
 }
 
 // TestLesserLeader makes a replica the leader that has lost half of a bucket.
-// Either the servers have repaired it, or the bucket is damaged; nobody is told
-// of deletions.
+// Either the servers have repaired it, or the bucket is damaged; no watcher
+// sees deletions.
 func TestLesserLeader(t *testing.T) {
 	t.Parallel()
 	members, urls := cluster(t, 3)

@@ -1,8 +1,8 @@
-// Package asowner does file work for root with the rights of whoever else decides
-// where a path leads: the first owner other than root of a directory, link or file
-// along it. What that user puts in the way, such as a symbolic link, leads only to
-// what that user may use anyway, and new files are that user's. Of other users'
-// processes, and on paths of root alone, it is what package os does.
+// Package asowner lets root use files with the rights of the user who controls their
+// path: the first owner other than root of a directory, link or file along it. A
+// symbolic link that this user makes leads only to files that this user may use
+// anyway, and new files belong to this user. In processes of other users, and on
+// paths that root alone controls, it does what package os does.
 //
 // Commands that root runs on directories named by people use it for every file
 // that they write, and for every file whose contents go to others.

@@ -1,5 +1,5 @@
-// Package wholefile writes files that other processes read: whoever reads one sees
-// what it was, or what it is now, and never a part.
+// Package wholefile writes files that other processes read: a reader sees
+// the old text or the new one, never a part.
 //
 // It imports the standard library only.
 package wholefile

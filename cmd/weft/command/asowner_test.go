@@ -65,7 +65,7 @@ func giveAway(t *testing.T, dir string) {
 // nothing yet in one of root's, or where there are many, one of these. What a command makes is that user's.
 func TestRootFollowsNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: root alone has files to lose; run as root")
+		t.Fatal("wants root, which alone has files to lose")
 	}
 	weft := func(line string) func(*testing.T, string) error {
 		return func(_ *testing.T, dir string) error {

@@ -87,17 +87,19 @@ func TestModule(t *testing.T) {
 	for name, text := range census {
 		write(t, filepath.Join(dir, name), text)
 	}
-	// The requirements of Weft, as go mod tidy would find them.
-	mod := strings.Replace(read(t, "go.mod"), "module github.com/weft-sdn/weft\n", "module example.org/census\n\nrequire github.com/weft-sdn/weft v0.0.0\n\nreplace github.com/weft-sdn/weft => "+top+"\n", 1)
-	write(t, filepath.Join(dir, "go.mod"), mod)
-	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
+	// Weft's module beside its own in a workspace, as who changes both works: what is
+	// compiled of Weft is compiled once.
+	mod := read(t, "go.mod")
+	version := regexp.MustCompile(`(?m)^go .*$`).FindString(mod)
+	write(t, filepath.Join(dir, "go.mod"), strings.Replace(mod, "module github.com/weft-sdn/weft\n", "module example.org/census\n", 1))
+	write(t, filepath.Join(dir, "go.work"), version+"\n\nuse (\n\t.\n\t"+top+"\n)\n")
 	run := func(name string, args ...string) (string, error) {
 		cmd := exec.Command(name, args...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run("go", "build", "-mod=mod", "-o", "census.program", "."); err != nil {
+	if out, err := run("go", "build", "-o", "census.program", "."); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	program := filepath.Join(dir, "census.program")

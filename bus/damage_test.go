@@ -251,7 +251,7 @@ func (d damaged) check(before map[string]string, want string) {
 // repair fills in what there was, and takes the bucket for whole.
 func (d damaged) repair(s *bus.Store, b weft.Bucket, before map[string]string) {
 	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(d.Context(), testwait.Limit)
 	defer cancel()
 	for key, value := range before {
 		if _, err := s.Fill(ctx, damagedBucket, key, []byte(value)); err != nil {

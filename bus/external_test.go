@@ -107,7 +107,7 @@ func (w *watcher) matches(t *testing.T, b weft.Bucket, want map[string]string) {
 // watcher learns of all. It returns the longest time that one has taken.
 func through(t *testing.T, s *bus.Store, watchers []*bus.Store, happen func()) (longest time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	b, err := s.Bucket(ctx, "test.through")
 	if err != nil {

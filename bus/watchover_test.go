@@ -71,7 +71,7 @@ func TestDamageWhileRunning(t *testing.T) {
 			if _, err := b.Put(t.Context(), "k", nil); api.KindOf(err) != codes.FailedPrecondition {
 				t.Errorf("a change of a damaged bucket: %v", err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 			defer cancel()
 			if err := b.All(ctx, func(string, []byte, uint64) error { return nil }); err != nil {
 				t.Errorf("what is left cannot be read: %v", err)

@@ -10,13 +10,14 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // crossingsOf returns the crossings that a process lists, by kind and services,
 // and how many they are in all.
 func crossingsOf(t *testing.T, n *deploy.Node, kind, from, to string) (list []*api.Crossing, total uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	m, err := n.ListCrossings(ctx, &api.ListCrossingsRequest{})
 	if err != nil || len(m.Missing) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -46,7 +47,7 @@ func findHost(p *actor) {
 }
 
 func find(ctx context.Context, p *actor, mac string) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testwait.Limit)
 	defer cancel()
 	h, err := weft.Call(ctx, p.env, api.FindHost, &api.FindHostRequest{Address: mac})
 	if err == nil && (h.GetMac() != mac || h.GetVlan() != 7) {

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestStandbyTakesOver: of a service with a standby both processes run it, and
@@ -46,7 +47,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		return c.states("a")["hosts"] == members.StateStandby && c.states("a-standby")["hosts"] == members.StateStandby
 	})
 	asked := func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		defer cancel()
 		h, err := weft.Call(ctx, c.run("gateway").env, api.FindHost, &api.FindHostRequest{Address: "x"})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -157,7 +158,7 @@ func TestPieces(t *testing.T) {
 		r.mu.Lock()
 		faulty = false
 		r.mu.Unlock()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		defer cancel()
 		if err := w.keep.Settle(ctx); err != nil {
 			t.Fatal(err)

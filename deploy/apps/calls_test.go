@@ -281,7 +281,7 @@ func TestChangesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	if err := conn.Write(ctx, websocket.MessageText, []byte(`{"id":1,"call":"flowrules.AddFlows"}`)); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"google.golang.org/grpc"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // decide is what an app of the tests answers; nil is no answer.
@@ -152,7 +152,7 @@ func attachWS(t testing.TB, w *world, h *api.Hello, d decide) (*client, error) {
 }
 
 func openWS(t testing.TB, w *world) (*websocket.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, "ws://"+w.address+"/v1/apps", nil)
 	if err == nil {

@@ -210,7 +210,7 @@ func TestFrames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 		if err := conn.Write(ctx, websocket.MessageText, []byte(x.frame)); err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +430,7 @@ func TestForeignPages(t *testing.T) {
 	if got := try("POST", "/v2", "Accept", "*/*"); got != http.StatusNotFound {
 		t.Errorf("of nothing: status %d", got)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	_, resp, err := websocket.Dial(ctx, "ws://"+w.address+"/v1/apps", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://evil.example"}}})
 	if err == nil || resp.StatusCode != http.StatusForbidden {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
 	"github.com/weft-sdn/weft/transport/rest"
@@ -50,7 +50,7 @@ func TestTransports(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 			defer cancel()
 			ask := func(id *Identity) (string, error) {
 				c, err := over(name, id).Dial(ctx, l.Address())

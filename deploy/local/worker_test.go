@@ -74,7 +74,7 @@ func run(t *testing.T, c local.Config) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	err = w.Run(ctx)
 	if ctx.Err() != nil {

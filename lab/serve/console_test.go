@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -43,7 +44,7 @@ func (x *terminal) send(kind websocket.MessageType, text string) {
 func (x *terminal) until(text string) string {
 	x.t.Helper()
 	var all bytes.Buffer
-	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(x.t.Context(), testwait.Limit)
 	defer cancel()
 	tail := func(n int) string { return string(all.Bytes()[max(0, all.Len()-n):]) }
 	for last := 1 << 10; !strings.Contains(tail(last), text); {
@@ -60,7 +61,7 @@ func (x *terminal) until(text string) string {
 // closed reads until the service closes, and returns its reason.
 func (x *terminal) closed() websocket.CloseError {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(x.t.Context(), testwait.Limit)
 	defer cancel()
 	for {
 		if _, _, err := x.ws.Read(ctx); err != nil {

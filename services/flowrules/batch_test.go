@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // part sends a part of a batch.
@@ -228,7 +229,7 @@ func TestBatchOverRestarts(t *testing.T) {
 				left.Store(int64(after))
 				g.store.set(&left)
 				g.batches.set(&left)
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 				defer cancel()
 				for range 8 { // as a client asks
 					_, _ = g.rules.AddFlows(ctx, &api.AddFlowsRequest{Batch: "b", Part: 1, Total: 12, Flows: list})

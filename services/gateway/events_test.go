@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // subscribe opens the event stream.
@@ -29,7 +30,7 @@ func subscribe(t *testing.T, address, subjects string) *websocket.Conn {
 
 func read(t *testing.T, conn *websocket.Conn) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	_, text, err := conn.Read(ctx)
 	if err != nil {

@@ -133,7 +133,7 @@ func TestEveryMethod(t *testing.T) {
 				continue // between services only
 			}
 			calls++
-			ctx, cancel := context.WithTimeout(bearing(t.Context(), tokens[r]), 20*time.Second)
+			ctx, cancel := context.WithTimeout(bearing(t.Context(), tokens[r]), testwait.Limit)
 			err := conn.Invoke(ctx, fullName(m.name), req, resp)
 			cancel()
 			want := codes.OK

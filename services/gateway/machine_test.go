@@ -197,7 +197,7 @@ func TestMachineEndsWithToken(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.CloseNow() })
 		return func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 			defer cancel()
 			if err := conn.Write(ctx, websocket.MessageBinary, []byte("echo")); err != nil {
 				return err

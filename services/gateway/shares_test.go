@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestOperatorGetsIn: however many connections others have, of one user or of
@@ -84,7 +85,7 @@ func TestOperatorGetsIn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(bearing(t.Context(), operator), 10*time.Second)
+				ctx, cancel := context.WithTimeout(bearing(t.Context(), operator), testwait.Limit)
 				if _, err := api.NewHostsClient(conn).ListHosts(ctx, &api.ListHostsRequest{}); err != nil {
 					t.Errorf("gRPC: %v", err)
 				}

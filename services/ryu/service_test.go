@@ -10,13 +10,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -179,7 +179,7 @@ func TestEvents(t *testing.T) {
 	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "max_event_clients: 1\nevent_queue: 16")
 		h.Start()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 		defer cancel()
 		conn, _, err := websocket.Dial(ctx, "ws://"+c.address+eventsPath, nil)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -75,7 +76,7 @@ func TestCutAndSilent(t *testing.T) {
 	long := g.open(9)
 	_, _ = io.WriteString(long, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
 	answer := make([]byte, 100)
-	_ = long.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = long.SetReadDeadline(time.Now().Add(testwait.Limit))
 	if n, err := long.Read(answer); err == nil && !strings.Contains(string(answer[:n]), "431") {
 		t.Errorf("headers of 1 MiB: %s", answer[:n])
 	}

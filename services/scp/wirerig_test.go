@@ -258,7 +258,7 @@ func (n *network) do(host int, method, path, body string) (status int, text stri
 }
 
 func ask(t *http.Transport, method, url, body string) (status int, text string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -68,7 +68,7 @@ func TestHostile(t *testing.T) {
 					}
 					_, _ = conn.Write(octets[:len(octets)-len(octets)*cut/40]) // may be refused on the way
 					_ = conn.(*net.TCPConn).CloseWrite()
-					_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+					_ = conn.SetDeadline(time.Now().Add(testwait.Limit))
 					if _, err := io.Copy(io.Discard, conn); err != nil && !isReset(err) {
 						t.Errorf("not ended: %v", err)
 					}
@@ -90,7 +90,7 @@ func isReset(err error) bool {
 func wantServed(t *testing.T, conns []transport.Conn) {
 	t.Helper()
 	for _, c := range conns {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		if resp, err := c.Call(ctx, "m", []byte("still there")); err != nil || string(resp) != "still there" {
 			t.Errorf("%q, %v", resp, err)
 		}
@@ -141,7 +141,7 @@ func TestHostileFrames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := memory()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 			defer cancel()
 			ws, _, err := websocket.Dial(ctx, "ws://"+p.Address()+"/weft/link", &websocket.DialOptions{Subprotocols: []string{"weft.v1"}})
 			if err != nil {

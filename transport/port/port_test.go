@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
 	"github.com/weft-sdn/weft/transport/port"
@@ -253,7 +253,7 @@ func TestShutdown(t *testing.T) {
 			<-started
 			down := make(chan error, 1)
 			go func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 				defer cancel()
 				down <- p.Shutdown(ctx)
 			}()

@@ -218,7 +218,7 @@ func TestHostileListener(t *testing.T) {
 				_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte("HTTP/1.1 403 Forbidden"), rights, nil)
 				<-done
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 			if name == "silent" {
 				ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 			}
@@ -397,7 +397,7 @@ func TestSilent(t *testing.T) {
 	if err := server.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	_, err = c.Call(ctx, "m", make([]byte, 4<<20)) // more than there is room for
 	wantUnavailable(t, err)

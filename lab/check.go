@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	maxPort   = 0xfeff // OFPP_MAX of OpenFlow 1.0 is 0xff00, of 1.3 larger
-	minMTU    = 1280   // IPv6 asks for it, RFC 8200 section 5
-	maxMTU    = 9216
-	nameRule  = "letters, digits, '_', '.', '-', at most 63, beginning with a letter or digit"
-	labRule   = "letters, digits, '_', '-', at most 32, beginning with a letter or digit"
-	ctlRule   = "tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none"
-	protoRule = "OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15"
+	maxPort = 0xfeff // OFPP_MAX of OpenFlow 1.0 is 0xff00, of 1.3 larger
+	// mostControllers bounds the controllers of a lab: each switch connects to all.
+	mostControllers = 64
+	minMTU          = 1280 // IPv6 asks for it, RFC 8200 section 5
+	maxMTU          = 9216
+	nameRule        = "letters, digits, '_', '.', '-', at most 63, beginning with a letter or digit"
+	labRule         = "letters, digits, '_', '-', at most 32, beginning with a letter or digit"
+	ctlRule         = "tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none"
+	protoRule       = "OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15"
 )
 
 var (
@@ -36,7 +38,7 @@ func CheckName(name string) error {
 // Check reports everything that makes a completed topology impossible, as
 // Problems; nil if it can be brought up.
 func Check(t *Topology) error {
-	c := checker{t: t, nodes: map[string]string{}, vnis: map[uint32]string{}}
+	c := checker{t: t, nodes: map[string]string{}, switchOf: map[string]*Switch{}, vnis: map[uint32]string{}}
 	if n := len(t.Hosts); n > mostNodes {
 		c.add(t.line, fmt.Sprintf("at most %d", mostNodes), "the topology has %d hosts", n)
 		return c.problems.err()
@@ -57,11 +59,15 @@ func Check(t *Topology) error {
 type checker struct {
 	t        *Topology
 	problems Problems
-	nodes    map[string]string // name -> "switch" or "host"
-	vnis     map[uint32]string // network identifier -> what has it
+	nodes    map[string]string  // name -> "switch" or "host"
+	switchOf map[string]*Switch // by name
+	vnis     map[uint32]string  // network identifier -> what has it
 }
 
 func (c *checker) add(line int, allowed, format string, args ...any) {
+	if c.problems.enough() {
+		return
+	}
 	c.problems = append(c.problems, Problem{
 		File: c.t.file, Line: line, What: document.Wording(format, args...), Allowed: allowed,
 	})
@@ -73,6 +79,10 @@ func (c *checker) topology() {
 	}
 	if len(c.t.Switches) == 0 && !c.t.tunnels() {
 		c.add(c.t.line, "", "the topology has no switches: give it at least one")
+	}
+	if n := len(c.t.Controllers); n > mostControllers {
+		c.add(c.t.line, fmt.Sprintf("at most %d", mostControllers), "the topology has %d controllers", n)
+		return
 	}
 	for i, a := range c.t.Controllers {
 		if err := CheckController(a); err != nil {
@@ -122,6 +132,9 @@ func (c *checker) switches() {
 	for i := range c.t.Switches {
 		s := &c.t.Switches[i]
 		c.name(s.line, "switch", s.Name)
+		if c.switchOf[s.Name] == nil {
+			c.switchOf[s.Name] = s
+		}
 		if !s.controlled() {
 			continue
 		}

@@ -165,10 +165,11 @@ func (c *checker) segments(kind map[string]Kind) {
 	all := c.t.segments()
 	if len(all) > mostSegments {
 		c.add(c.t.line, fmt.Sprintf("at most %d", mostSegments), "there are %d networks of bridges", len(all))
+		return
 	}
 	for i := range all {
 		g := &all[i]
-		first, _ := c.t.SwitchByName(g.bridges[0])
+		first := c.switchOf[g.bridges[0]]
 		if g.inner >= len(g.bridges) {
 			c.add(first.line, "", "the bridges %s form a loop, in which frames would go round for ever: remove a link", some(g.bridges))
 		}

@@ -37,6 +37,7 @@ func (t *Topology) completeSwitches() {
 	for _, s := range t.Switches {
 		used[s.DPID] = true
 	}
+	free := newUnused(func(n int) bool { return used[DPID(n)] })
 	for i := range t.Switches {
 		s := &t.Switches[i]
 		if s.Kind == "" {
@@ -46,9 +47,7 @@ func (t *Topology) completeSwitches() {
 			continue
 		}
 		if s.DPID == 0 {
-			for s.DPID = DPID(i + 1); used[s.DPID]; {
-				s.DPID++
-			}
+			s.DPID = DPID(free.from(i + 1))
 			used[s.DPID] = true
 		}
 		if len(s.Protocols) == 0 {
@@ -69,6 +68,9 @@ func (t *Topology) completeHosts() {
 		addrs[h.IPv6.Addr()] = true
 	}
 	wide := len(t.Hosts) > 254
+	freeMAC := newUnused(func(n int) bool { return macs[hostMAC(n)] })
+	free4 := newUnused(func(n int) bool { return addrs[hostIPv4(n, wide).Addr()] })
+	free6 := newUnused(func(n int) bool { return addrs[hostIPv6(n).Addr()] })
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
 		h.completePrograms()
@@ -76,27 +78,15 @@ func (t *Topology) completeHosts() {
 			h.Eth1.Switch = h.Switch
 		}
 		if (h.MAC == MAC{}) {
-			for n := i + 1; ; n++ {
-				if h.MAC = hostMAC(n); !macs[h.MAC] {
-					break
-				}
-			}
+			h.MAC = hostMAC(freeMAC.from(i + 1))
 			macs[h.MAC] = true
 		}
 		if !h.IPv4.IsValid() {
-			for n := i + 1; ; n++ {
-				if h.IPv4 = hostIPv4(n, wide); !addrs[h.IPv4.Addr()] {
-					break
-				}
-			}
+			h.IPv4 = hostIPv4(free4.from(i+1), wide)
 			addrs[h.IPv4.Addr()] = true
 		}
 		if !h.IPv6.IsValid() {
-			for n := i + 1; ; n++ {
-				if h.IPv6 = hostIPv6(n); !addrs[h.IPv6.Addr()] {
-					break
-				}
-			}
+			h.IPv6 = hostIPv6(free6.from(i + 1))
 			addrs[h.IPv6.Addr()] = true
 		}
 	}

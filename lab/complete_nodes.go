@@ -3,7 +3,6 @@ package lab
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 )
 
 // completeNodes fills in what is left open of hybrid nodes and routers.
@@ -19,6 +18,8 @@ func (t *Topology) completeNodes() {
 	for i := range t.Switches {
 		used[t.Switches[i].Loopback], used[t.Switches[i].Loopback6] = true, true
 	}
+	free4 := newUnused(func(n int) bool { return used[loopback4(n)] })
+	free6 := newUnused(func(n int) bool { return used[loopback6(n)] })
 	nth := 0
 	for i := range t.Switches {
 		s := &t.Switches[i]
@@ -26,36 +27,26 @@ func (t *Topology) completeNodes() {
 			continue
 		}
 		nth++
-		give := func(to *netip.Addr, address func(int) netip.Addr) {
-			if to.IsValid() {
-				return
-			}
-			n := nth
-			for used[address(n)] {
-				n++
-			}
-			*to = address(n)
-			used[*to] = true
+		if !s.Loopback.IsValid() {
+			s.Loopback = loopback4(free4.from(nth))
+			used[s.Loopback] = true
 		}
-		give(&s.Loopback, loopback4)
-		if !t.Routing.IPv4Only {
-			give(&s.Loopback6, loopback6)
+		if !s.Loopback6.IsValid() && !t.Routing.IPv4Only {
+			s.Loopback6 = loopback6(free6.from(nth))
+			used[s.Loopback6] = true
 		}
 	}
 }
 
 // completeGateways gives hosts with a gateway their addresses, and the gateway's.
 func (t *Topology) completeGateways() {
-	var used []netip.Prefix
+	used := networks{}
 	for i := range t.Hosts {
 		if h := &t.Hosts[i]; h.Gateway {
-			used = append(used, h.IPv4, h.IPv6)
+			used.add(h.IPv4, 24)
+			used.add(h.IPv6, 64)
 		}
 	}
-	free := func(p netip.Prefix) bool {
-		return !slices.ContainsFunc(used, func(o netip.Prefix) bool { return o.IsValid() && o.Bits() > 0 && o.Overlaps(p) })
-	}
-	used = slices.DeleteFunc(used, func(p netip.Prefix) bool { return !p.IsValid() })
 	n := 0
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
@@ -63,7 +54,7 @@ func (t *Topology) completeGateways() {
 			continue
 		}
 		n++
-		for v4, v6 := gatewayHost(n); n < mostGateways && !(free(v4) && free(v6)); v4, v6 = gatewayHost(n) {
+		for v4, v6 := gatewayHost(n); n < mostGateways && (used.overlap(v4) || used.overlap(v6)); v4, v6 = gatewayHost(n) {
 			n++
 		}
 		v4, v6 := gatewayHost(n)
@@ -82,6 +73,27 @@ func (t *Topology) completeGateways() {
 			h.GW6 = gatewayIn(h.IPv6)
 		}
 	}
+}
+
+// networks are prefixes, to be compared with others of one length.
+type networks map[netip.Prefix]bool
+
+// add adds a prefix; one that is longer than that of what it is compared with counts as
+// that.
+func (s networks) add(p netip.Prefix, length int) {
+	if p.IsValid() && p.Bits() > 0 {
+		s[netip.PrefixFrom(p.Addr(), min(p.Bits(), length)).Masked()] = true
+	}
+}
+
+// overlap reports whether a prefix has an address in common with any of them.
+func (s networks) overlap(p netip.Prefix) bool {
+	for length := p.Bits(); length > 0; length-- {
+		if s[netip.PrefixFrom(p.Addr(), length).Masked()] {
+			return true
+		}
+	}
+	return false
 }
 
 // gatewayIn returns the first address of a host's prefix that another may have;

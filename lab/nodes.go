@@ -58,8 +58,9 @@ const nodeMTU = 1900
 // segment is bridges that are joined, with the links that lead to others.
 type segment struct {
 	bridges []string
-	inner   int   // links between its bridges
-	links   []int // to others, as indices in Topology.Links
+	has     map[string]bool // its bridges
+	inner   int             // links between its bridges
+	links   []int           // to others, as indices in Topology.Links
 }
 
 // segments returns the segments of bridges.
@@ -90,7 +91,11 @@ func (t *Topology) segments() []segment {
 				}
 			}
 		}
-		all = append(all, segment{bridges: part})
+		has := make(map[string]bool, len(part))
+		for _, b := range part {
+			has[b] = true
+		}
+		all = append(all, segment{bridges: part, has: has})
 	}
 	for i, l := range t.Links {
 		a, b := of[l.A], of[l.B]
@@ -106,7 +111,7 @@ func (t *Topology) segments() []segment {
 
 // other returns the end of a link that is not one of the segment's bridges.
 func (g *segment) other(l *Link) string {
-	if slices.Contains(g.bridges, l.A) {
+	if g.has[l.A] {
 		return l.B
 	}
 	return l.A
@@ -208,7 +213,7 @@ func (s *state) laySegment(number int, g *segment, at, was map[string]*labNode, 
 	v4, v6 := segmentPrefixes(number)
 	mtu := nodeMTU
 	for i := len(s.Topology.Hosts); i < len(s.Wires); i++ {
-		if w := &s.Wires[i]; slices.Contains(g.bridges, w.A.Node) || slices.Contains(g.bridges, w.B.Node) {
+		if w := &s.Wires[i]; g.has[w.A.Node] || g.has[w.B.Node] {
 			mtu = min(mtu, w.mtu())
 		}
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -34,17 +35,49 @@ func Load(path string) (*Topology, error) {
 // lab its name if the text does not.
 func Parse(file string, text []byte) (*Topology, error) { return parse(file, text, nil) }
 
+// Bounds limit lab files of others: what a file may have at most. Zero stands for
+// what any lab file may have.
+type Bounds struct {
+	Items int // values
+	Nodes int // switches and hosts
+	Links int // between switches
+}
+
+// ParseBounded is Parse for a file that must be within bounds.
+func ParseBounded(file string, text []byte, b Bounds) (*Topology, error) {
+	return parseWithin(file, text, b, nil)
+}
+
+// check says which bound a topology exceeds.
+func (b Bounds) check(t *Topology) error {
+	for _, bound := range []struct {
+		is, most int
+		what     string
+	}{{len(t.Switches) + len(t.Hosts), b.Nodes, "switches and hosts"}, {len(t.Links), b.Links, "links"}} {
+		if bound.most > 0 && bound.is > bound.most {
+			return Problems{{File: t.file, Line: t.line, What: fmt.Sprintf("the file has %d %s", bound.is, bound.what), Allowed: fmt.Sprintf("at most %d here", bound.most)}}
+		}
+	}
+	return nil
+}
+
 // ParseChanged is Parse for the changed file of a lab that is up: what is in both keeps its
 // numbers and addresses, unless the text gives it others.
 func ParseChanged(file string, text []byte, was *Topology) (*Topology, error) {
 	return parse(file, text, &state{Topology: was})
 }
 
-// parse is Parse; running, if not nil, is a lab whose names, numbers and
-// addresses those in both keep, unless the text gives them others.
+// parse is Parse; running, if not nil, is a lab whose names, numbers and addresses
+// those in both keep, unless the text gives them others.
 func parse(file string, text []byte, running *state) (*Topology, error) {
+	return parseWithin(file, text, Bounds{}, running)
+}
+
+func parseWithin(file string, text []byte, b Bounds, running *state) (*Topology, error) {
 	r := &reader{file: file}
-	docs, mistakes, ok := document.ReadAll(text, limits())
+	limits := limits()
+	limits.Items = cmp.Or(b.Items, limits.Items)
+	docs, mistakes, ok := document.ReadAll(text, limits)
 	for _, m := range mistakes {
 		r.problems = append(r.problems, Problem{File: file, Line: m.Line, What: m.Text})
 	}
@@ -57,10 +90,17 @@ func parse(file string, text []byte, running *state) (*Topology, error) {
 		return nil, Problems{{File: file, Line: 1, What: "the file is empty", Allowed: topologyKeys}}
 	}
 	if len(mistakes) == 0 && isT3D(docs[0]) {
-		return parseT3D(file, docs[0])
+		t, err := parseT3D(file, docs[0])
+		if err == nil {
+			err = b.check(t)
+		}
+		return t, err
 	}
 	t := &Topology{file: file, line: docs[0].Line, text: text}
 	r.topology(docs[0], t)
+	if err := b.check(t); err != nil {
+		return nil, err
+	}
 	if running != nil {
 		t.keep(running)
 	}
@@ -72,7 +112,7 @@ func parse(file string, text []byte, running *state) (*Topology, error) {
 	for _, p := range r.problems {
 		unread[p.Line] = true
 	}
-	if more := (Problems{}); len(mistakes) == 0 && errors.As(Check(t), &more) {
+	if more := (Problems{}); len(mistakes) == 0 && !r.problems.enough() && errors.As(Check(t), &more) {
 		for _, p := range more {
 			if !unread[p.Line] { // else it may be due to what was not read there
 				r.problems = append(r.problems, p)
@@ -94,6 +134,9 @@ type reader struct {
 }
 
 func (r *reader) add(line int, allowed, format string, args ...any) {
+	if r.problems.enough() {
+		return
+	}
 	r.problems = append(r.problems, Problem{
 		File: r.file, Line: line, What: document.Wording(format, args...), Allowed: allowed,
 	})
@@ -133,7 +176,7 @@ next:
 				continue next
 			}
 		}
-		if strings.HasPrefix(e.Key, forOthers) {
+		if strings.HasPrefix(e.Key, forOthers) || r.problems.enough() {
 			continue
 		}
 		r.add(e.Line, allowed+document.Meant(e.Key, keys), "unknown key %q in %s", e.Key, what)

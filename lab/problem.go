@@ -42,8 +42,15 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems bounds the reported problems of a file; nobody reads more.
-const maxProblems = 100
+// The bounds of the problems of a file: of those that are reported, since nobody reads
+// more, and of those that are looked for.
+const (
+	maxProblems = 100
+	maxSought   = 10 * maxProblems
+)
+
+// enough reports whether no more problems are looked for.
+func (ps Problems) enough() bool { return len(ps) >= maxSought }
 
 // first returns the first problems of a file, and how many there are besides.
 func (ps Problems) first() Problems {
@@ -51,8 +58,11 @@ func (ps Problems) first() Problems {
 	if more <= 0 {
 		return ps
 	}
-	next := ps[maxProblems]
-	return append(ps[:maxProblems:maxProblems], Problem{File: next.File, Line: next.Line, What: fmt.Sprintf("and %d more problems from here on", more)})
+	next, form := ps[maxProblems], "and %d more problems from here on"
+	if ps.enough() {
+		form = "and at least %d more problems from here on"
+	}
+	return append(ps[:maxProblems:maxProblems], Problem{File: next.File, Line: next.Line, What: fmt.Sprintf(form, more)})
 }
 
 // err returns the problems as an error, nil if there are none.

@@ -71,7 +71,7 @@ func (c *checker) tunnel(line int, what string, t *Tunnel) {
 func (c *checker) tunnelEnds(l *Link) {
 	if c.nodes[l.A] != "switch" {
 		c.unknownSwitch(l.line, "the link "+l.A+" to "+l.B+" begins at", l.A)
-	} else if s, _ := c.t.SwitchByName(l.A); s.routes() {
+	} else if s := c.switchOf[l.A]; s.routes() {
 		c.add(l.line, "", "the link %s to %s has a tunnel, and %s is %s, which has its links on its machine", l.A, l.B, l.A, s.Kind)
 	}
 	switch {

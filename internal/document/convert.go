@@ -6,6 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// maxMistakes bounds the mistakes of a text that are looked for.
+const maxMistakes = 1000
+
 // converter converts nodes to values and collects mistakes.
 type converter struct {
 	limits   Limits
@@ -16,6 +19,9 @@ type converter struct {
 }
 
 func (c *converter) fail(line int, format string, args ...any) {
+	if len(c.mistakes) >= maxMistakes {
+		return
+	}
 	m := Mistake{line, Wording(format, args...)}
 	if n := len(c.mistakes); n == 0 || c.mistakes[n-1] != m { // aliases may repeat it
 		c.mistakes = append(c.mistakes, m)

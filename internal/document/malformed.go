@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"regexp"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,7 +17,6 @@ var parserError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 // malformed says what is wrong with a text that parse rejected, and where. The
 // parser's line numbers are unreliable: errors between values are counted from
 // 0, those within a block name its first line, and some have none.
-// from 0, those within a block are of its first line, and some have none.
 func (l Limits) malformed(src []byte, err error) Mistake {
 	if line := tooDeep(src); line > 0 {
 		return Mistake{line, deep}
@@ -77,12 +76,47 @@ func (l Limits) noSuchKey() string {
 // firstLine returns the line with which the text first has a problem; 1 if that
 // is unclear.
 func firstLine(src []byte, problem string) int {
-	lines := slices.Collect(bytes.Lines(src))
-	n := sort.Search(len(lines), func(n int) bool {
-		_, err := parse(bytes.Join(lines[:n+1], nil))
+	ends := []int{0} // of the first lines
+	for line := range bytes.Lines(src) {
+		ends = append(ends, ends[len(ends)-1]+len(line))
+	}
+	shows := func(n int) bool {
+		_, err := parse(bytes.NewReader(src[:ends[n]]))
 		return err != nil && strings.HasSuffix(err.Error(), ": "+problem)
-	})
-	return min(n, len(lines)-1) + 1
+	}
+	// The parser has seen the problem in what it has read, mostly in the last few of
+	// those lines. To look for it in all of them would take the parser many times.
+	r := &lineReader{src: src, ends: ends}
+	_, _ = parse(r)
+	last := max(r.read, 1)
+	least, step := last, 1
+	for least > 1 && shows(least-1) {
+		last = least - 1
+		least = max(last-step, 1)
+		step *= 2
+	}
+	return least + sort.Search(last-least, func(n int) bool { return shows(least + n) })
+}
+
+// lineReader reads a text a line at a time.
+type lineReader struct {
+	src  []byte
+	ends []int // of its first lines, from 0
+	read int   // lines
+	at   int   // within the text
+}
+
+// Read reads the rest of a line (io.Reader).
+func (r *lineReader) Read(p []byte) (int, error) {
+	if r.at == len(r.src) {
+		return 0, io.EOF
+	}
+	if r.at == r.ends[r.read] {
+		r.read++
+	}
+	n := copy(p, r.src[r.at:r.ends[r.read]])
+	r.at += n
+	return n, nil
 }
 
 // deep rejects a value that is nested too deeply.

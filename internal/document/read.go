@@ -60,7 +60,7 @@ func ReadAll(src []byte, l Limits) ([]Value, []Mistake, bool) {
 	if !utf8.Valid(src) {
 		return alone(invalidLine(src), "not text in UTF-8; write it so")
 	}
-	nodes, err := parse(src)
+	nodes, err := parse(bytes.NewReader(src))
 	if err != nil {
 		return nil, []Mistake{l.malformed(src, err)}, false
 	}
@@ -97,8 +97,8 @@ func invalidLine(src []byte) int {
 }
 
 // parse returns the documents of a text, in time linear in the text's length.
-func parse(src []byte) (list []*yaml.Node, err error) {
-	d := yaml.NewDecoder(bytes.NewReader(src))
+func parse(src io.Reader) (list []*yaml.Node, err error) {
+	d := yaml.NewDecoder(src)
 	for {
 		var doc yaml.Node
 		switch err := d.Decode(&doc); {

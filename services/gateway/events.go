@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/shares"
 )
 
 const (
@@ -34,7 +35,7 @@ type stream struct {
 	holds   func(caller) bool
 	sent    func()
 	slow    func()
-	seats   seats
+	places  *shares.Places
 	stopped chan struct{} // closed when the gateway stops
 }
 
@@ -189,14 +190,14 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := callerOf(r.Context())
-	leave, ok := s.seats.take(who, func() {
-		c.end <- ending{websocket.StatusTryAgainLater, "an operator follows the events instead; gateway.max_event_clients allows no more"}
+	place, err := s.places.TryAcquire(who.client(), func(error) {
+		c.end <- ending{websocket.StatusTryAgainLater, "another client follows the events instead; gateway.max_event_clients allows no more"}
 	})
-	if !ok {
-		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.seats.most))
+	if err != nil {
+		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.places.Limit()))
 		return
 	}
-	defer leave()
+	defer place.Release()
 	defer northbound.Follow(r.Context())()
 	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered then
 	if err != nil {

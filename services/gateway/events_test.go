@@ -72,7 +72,7 @@ func TestSlowClientReadsAnew(t *testing.T) {
 	slow := subscribe(t, s.address, "")
 	good := subscribe(t, s.address, "hosts")
 	good.SetReadLimit(1 << 20)
-	wait(t, func() bool { return s.stream.seats.len() == 2 })
+	wait(t, func() bool { return s.stream.places.Len() == 2 })
 	const n = 3000 // of 4 KB: more than the kernel holds for one connection
 	done := make(chan error, 1)
 	var got atomic.Int32
@@ -131,7 +131,7 @@ func TestEventQueueOfOne(t *testing.T) {
 	s := serve(t, func(c *Config) { c.EventQueue = 1 })
 	conn := subscribe(t, s.address, "")
 	conn.SetReadLimit(1 << 20)
-	wait(t, func() bool { return s.stream.seats.len() == 1 })
+	wait(t, func() bool { return s.stream.places.Len() == 1 })
 	s.publish(2000)
 	events, missed := 0, 0
 	for events+missed < 2000 {
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 	s := serve(t, func(c *Config) { c.EventQueue = 100 })
 	s.publish(10)
 	first := subscribe(t, s.address, "")
-	wait(t, func() bool { return s.stream.seats.len() == 1 })
+	wait(t, func() bool { return s.stream.places.Len() == 1 })
 	s.publish(1)
 	at := next(t, first)
 	if at.Number != "11" {
@@ -197,7 +197,7 @@ func TestNumberOfClientsIsBounded(t *testing.T) {
 		t.Errorf("second client: %v %v", resp, err)
 	}
 	first.CloseNow()
-	wait(t, func() bool { return s.stream.seats.len() == 0 })
+	wait(t, func() bool { return s.stream.places.Len() == 0 })
 	subscribe(t, s.address, "")
 }
 
@@ -209,9 +209,9 @@ func TestClientGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", eventsPath, s.address)
-	wait(t, func() bool { return s.stream.seats.len() == 1 })
+	wait(t, func() bool { return s.stream.places.Len() == 1 })
 	conn.Close()
-	wait(t, func() bool { return s.stream.seats.len() == 0 })
+	wait(t, func() bool { return s.stream.places.Len() == 0 })
 }
 
 // Without clients an event costs next to nothing.

@@ -157,7 +157,7 @@ func TestCVE_2017_1000406_RevokedTokenEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.CloseNow()
-	wait(t, func() bool { return s.stream.seats.len() == 1 })
+	wait(t, func() bool { return s.stream.places.Len() == 1 })
 	try := func(token string, want int) {
 		t.Helper()
 		if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Authorization", "Bearer "+token); resp.StatusCode != want {

@@ -264,7 +264,7 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	case <-ctx.Done():
 	}
 	close(s.stream.stopped)
-	s.stream.seats.close()
+	s.stream.places.Close()
 	end()
 	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()

@@ -150,7 +150,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
 		refused: refused,
 		stream: &stream{
-			log: events, behind: cfg.EventQueue, seats: seats{most: cfg.MaxEventClients}, holds: g.holds, stopped: make(chan struct{}),
+			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, refused), holds: g.holds, stopped: make(chan struct{}),
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1) },
 		},
 	}
@@ -196,7 +196,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
 		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
 	}
-	s.watch = &watching{packets: packets, guard: g, seats: seats{most: watchersMost}, ended: func(c codes.Code) { f.failed[c].Add(1) }}
+	s.watch = &watching{packets: packets, guard: g, places: newPlaces("watches of packets", watchersMost, refused), ended: func(c codes.Code) { f.failed[c].Add(1) }}
 	var offered []rpc
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
@@ -220,8 +220,8 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err := s.calls.missing(); err != nil {
 		return err
 	}
-	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.seats.len()) })
-	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.seats.len()) })
+	env.Metric.Gauge("packet_clients", "Clients that watch packets.", func() float64 { return float64(s.watch.places.Len()) })
+	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.places.Len()) })
 
 	for _, subject := range published() {
 		follow(env, events, subject)

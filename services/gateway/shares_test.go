@@ -104,8 +104,8 @@ func TestOperatorGetsIn(t *testing.T) {
 	}
 }
 
-// An operator's event client takes the place of the oldest that may only read;
-// those of operators stay.
+// An operator's event client takes the place of the oldest that may only read, an
+// administrator's that of an operator; others of the same rights with as many stay.
 func TestOperatorFollowsEvents(t *testing.T) {
 	s := serve(t, func(c *Config) { c.MaxEventClients = 2 })
 	follow := func(role string) (*websocket.Conn, error) {
@@ -131,12 +131,21 @@ func TestOperatorFollowsEvents(t *testing.T) {
 		if _, err := follow("operate"); err != nil {
 			t.Errorf("an operator: %v", err)
 		}
-		if _, _, err := goes.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "operator") {
+		if _, _, err := goes.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "another client follows") {
 			t.Errorf("the reader that had to go: %v", err)
 		}
 	}
-	if _, err := follow("admin"); err == nil || !strings.Contains(err.Error(), "429") {
+	if _, err := follow("operate"); err == nil || !strings.Contains(err.Error(), "429") {
 		t.Errorf("a third operator: %v", err)
+	}
+	before := s.refuse.Load()
+	for range 2 {
+		if _, err := follow("admin"); err != nil {
+			t.Errorf("an administrator: %v", err)
+		}
+	}
+	if n := s.refuse.Load() - before; n != 2 {
+		t.Errorf("%d evictions are counted", n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/shares"
 )
 
 // watchPath is where clients watch packets; the answer is a stream of lines.
@@ -45,19 +46,21 @@ type watching struct {
 	calls   *calls
 	guard   *guard
 	ended   func(codes.Code)
-	seats   seats
+	places  *shares.Places
 	stop    context.Context // ends all answers
 }
 
-// sit gives a client a seat; its context ends when it has to go.
-func (p *watching) sit(ctx context.Context) (context.Context, func(), error) {
-	ctx, cancel := p.guard.lasting(ctx)
-	leave, ok := p.seats.take(callerOf(ctx), cancel)
-	if !ok {
+// enter gives a client a place; its context ends when it has to leave.
+func (p *watching) enter(ctx context.Context) (context.Context, func(), error) {
+	ctx, end := p.guard.lasting(ctx)
+	ctx, evict := context.WithCancelCause(ctx)
+	cancel := func() { evict(context.Canceled); end() }
+	place, err := p.places.TryAcquire(callerOf(ctx).client(), evict)
+	if err != nil {
 		cancel()
-		return nil, nil, status.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", p.seats.most)
+		return nil, nil, status.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", p.places.Limit())
 	}
-	return ctx, func() { leave(); cancel() }, nil
+	return ctx, func() { place.Release(); cancel() }, nil
 }
 
 // errStop ends a watch from within.
@@ -66,7 +69,7 @@ var errStop = errors.New("the watch ends")
 // next answers a call without a stream: with the next packet, or with nothing if
 // none comes in time.
 func (p *watching) next(ctx context.Context, r *api.WatchPacketsRequest) (*api.WatchPacketsResponse, error) {
-	ctx, leave, err := p.sit(ctx)
+	ctx, leave, err := p.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,9 @@ func (p *watching) next(ctx context.Context, r *api.WatchPacketsRequest) (*api.W
 		}
 		return nil
 	})
+	if evicted := (*shares.Evicted)(nil); errors.As(context.Cause(ctx), &evicted) {
+		return nil, status.Error(codes.ResourceExhausted, evicted.Error())
+	}
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
@@ -132,7 +138,7 @@ func (p *watching) follow(w http.ResponseWriter, r *http.Request, req *api.Watch
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(p.stop, cancel)()
-	ctx, leave, err := p.sit(ctx)
+	ctx, leave, err := p.enter(ctx)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func TestWatchTwoClients(t *testing.T) {
 	if got := arp(); got != `{"packet":null,"missed":0}` {
 		t.Fatalf("first line %s", got)
 	}
-	wait(t, func() bool { return s.packets.count() == 2 && s.watch.seats.len() == 2 })
+	wait(t, func() bool { return s.packets.count() == 2 && s.watch.places.Len() == 2 })
 	for full := 0; full < 50; { // until nothing more fits on its way
 		if s.packets.put("0x0800", strings.Repeat("x", 1<<20)) {
 			full = 0
@@ -145,7 +145,7 @@ func TestWatchEnds(t *testing.T) {
 	resp, line := s.watching(t, "", "")
 	line()
 	resp.Body.Close()
-	wait(t, func() bool { return s.packets.count() == 0 && s.watch.seats.len() == 0 })
+	wait(t, func() bool { return s.packets.count() == 0 && s.watch.places.Len() == 0 })
 	_, line = s.watching(t, "", "")
 	line()
 	began := time.Now()
@@ -187,7 +187,7 @@ func TestWatchSeats(t *testing.T) {
 	if _, err := s.guard.ledger.revoke(t.Context(), &api.RevokeTokenRequest{Name: "reader"}); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, func() bool { return s.packets.count() == 1 && s.watch.seats.len() == 1 })
+	wait(t, func() bool { return s.packets.count() == 1 && s.watch.places.Len() == 1 })
 	if s.packets.put("y", "p"); !strings.Contains(operators(), `"summary":"p"`) {
 		t.Error("the operator gets nothing any more")
 	}

@@ -38,7 +38,7 @@ func serveRights(t *testing.T, directory string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go rootpart.Serve(l, stranger, verbs)
+	go rootpart.Server{UID: stranger, Verbs: verbs}.Serve(l)
 	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
 	return path
 }

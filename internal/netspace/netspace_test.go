@@ -101,7 +101,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() { _ = rootpart.Serve(l, 64653, Rights([]string{ns, "other"})) }()
+	go func() { _ = rootpart.Server{UID: 64653, Verbs: Rights([]string{ns, "other"})}.Serve(l) }()
 	f, err := rootpart.AskFile(ctx, path, verbSocket, request{Namespace: ns, Listen: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)

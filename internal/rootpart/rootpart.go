@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/shares"
 )
 
 // Variable is the environment variable with the path of the socket.
@@ -39,7 +40,14 @@ type Verb func(ctx context.Context, request json.RawMessage) (answer any, err er
 const (
 	longest  = 64 << 10 // bytes
 	patience = 10 * time.Second
-	atOnce   = 16 // questions; further ones wait
+)
+
+// Limits of all questions. A connection takes part in connections until it is closed,
+// and in calls while its verb is carried out.
+const (
+	connections = 64
+	calls       = 16
+	waiting     = connections
 )
 
 type question struct {
@@ -52,10 +60,21 @@ type reply struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Serve answers processes of a user, and root's, until the listener is closed.
-// It does not answer others.
-func Serve(l net.Listener, uid int, verbs map[string]Verb) error {
-	slots := make(chan struct{}, atOnce)
+// Server answers questions.
+type Server struct {
+	UID     int // whose processes it answers, besides root's; it does not answer others
+	Verbs   map[string]Verb
+	Evicted func() // counts connections that asked nothing and were closed for others; may be nil
+}
+
+// Serve answers until the listener is closed.
+func (s Server) Serve(l net.Listener) error {
+	what := "connections to the part of the controller that is root"
+	x := &serving{
+		verbs:       s.Verbs,
+		connections: shares.New(shares.Limits{What: what, Places: connections, Evicted: s.Evicted}),
+		calls:       shares.New(shares.Limits{What: "calls of the part of the controller that is root", Places: calls, Waiting: waiting, WaitingPerClient: waiting}),
+	}
 	for {
 		conn, err := l.Accept()
 		switch {
@@ -65,30 +84,65 @@ func Serve(l net.Listener, uid int, verbs map[string]Verb) error {
 			time.Sleep(10 * time.Millisecond) // such as too many open files
 			continue
 		}
-		slots <- struct{}{}
+		who, err := localsocket.Owner(conn)
+		if err != nil || who != 0 && who != s.UID {
+			conn.Close()
+			continue
+		}
+		client := shares.Client{Name: fmt.Sprintf("user %d", who), Rank: shares.Operator}
+		if who == 0 {
+			client.Rank = shares.Administrator
+		}
+		place, err := x.connections.TryAcquire(client, func(why error) {
+			go func() {
+				fail(conn, why)
+				conn.Close()
+			}()
+		})
+		if err != nil {
+			go func() {
+				fail(conn, err)
+				conn.Close()
+			}()
+			continue
+		}
+		place.SetIdle(true)
 		go func() {
-			defer func() { <-slots }()
+			defer place.Release()
 			defer conn.Close()
-			if who, err := localsocket.Owner(conn); err != nil || who != 0 && who != uid {
-				return
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
 			_ = conn.SetDeadline(time.Now().Add(patience)) // without one, it ends when the client does
-			answer(ctx, conn, verbs)
+			x.answer(conn, client, place)
 		}()
 	}
 }
 
-func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
+// serving is a Server that serves.
+type serving struct {
+	verbs              map[string]Verb
+	connections, calls *shares.Places
+}
+
+// failTime bounds how long a client may take to accept why it is refused.
+const failTime = 100 * time.Millisecond
+
+// fail answers with an error.
+func fail(conn net.Conn, why error) {
+	_ = conn.SetDeadline(time.Now().Add(failTime))
+	_ = json.NewEncoder(conn).Encode(reply{Error: why.Error()}) // the client may be gone
+}
+
+func (s *serving) answer(conn net.Conn, client shares.Client, place *shares.Place) {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(conn, longest)).Decode(&q); err != nil {
 		return
 	}
+	place.SetIdle(false)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	var r reply
-	if verb := verbs[q.Verb]; verb == nil {
+	if verb := s.verbs[q.Verb]; verb == nil {
 		r.Error = fmt.Sprintf("%.20q is nothing that the part of the controller that is root does", q.Verb)
-	} else if a, err := verb(ctx, q.Request); err != nil {
+	} else if a, err := s.do(ctx, client, verb, q.Request); err != nil {
 		r.Error = err.Error()
 	} else if f, ok := a.(*os.File); ok {
 		if u, ok := conn.(*net.UnixConn); ok {
@@ -100,7 +154,18 @@ func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
 	} else if r.Answer, err = json.Marshal(a); err != nil {
 		r = reply{Error: err.Error()}
 	}
+	place.SetIdle(true)
 	_ = json.NewEncoder(conn).Encode(r) // the client may be gone
+}
+
+// do carries a verb out once it is the client's turn.
+func (s *serving) do(ctx context.Context, client shares.Client, verb Verb, request json.RawMessage) (any, error) {
+	call, err := s.calls.Acquire(ctx, client, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer call.Release()
+	return verb(ctx, request)
 }
 
 // send writes an answer whose file goes with it.

@@ -21,7 +21,7 @@ func serve(t *testing.T, verbs map[string]Verb) (path string) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(l, 64653, verbs) }()
+	go func() { ended <- Server{UID: 64653, Verbs: verbs}.Serve(l) }()
 	t.Cleanup(func() {
 		l.Close()
 		if err := <-ended; err != nil {
@@ -107,7 +107,7 @@ func TestHostile(t *testing.T) {
 		}
 		conn.Close()
 	}
-	for range 2 * atOnce { // who says nothing and goes
+	for range 2 * connections { // who says nothing and goes
 		conn, err := net.Dial("unix", path)
 		if err != nil {
 			t.Fatal(err)
@@ -117,5 +117,82 @@ func TestHostile(t *testing.T) {
 	var n int
 	if err := Ask(context.Background(), path, "one", nil, &n); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestIdleAreEvicted: whoever connects and asks nothing takes no place from those who
+// ask: when all are taken, the one that has been idle for longest goes, and learns why.
+func TestIdleAreEvicted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evicted := 0 // the goroutine of Serve counts
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Server{UID: 64653, Evicted: func() { evicted++ }, Verbs: map[string]Verb{"one": func(context.Context, json.RawMessage) (any, error) { return 1, nil }}}.Serve(l)
+	}()
+	var idle []net.Conn
+	for range connections + 3 {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	var n int
+	if err := Ask(t.Context(), path, "one", nil, &n); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for i, conn := range idle[:4] {
+		var r reply
+		if err := json.NewDecoder(conn).Decode(&r); err != nil || !strings.Contains(r.Error, "nothing came for too long") {
+			t.Errorf("idle connection %d: %q, %v", i, r.Error, err)
+		}
+	}
+	conn := idle[len(idle)-1] // still has its place
+	if _, err := io.WriteString(conn, `{"verb":"one"}`); err != nil {
+		t.Error(err)
+	}
+	var r reply
+	if err := json.NewDecoder(conn).Decode(&r); err != nil || string(r.Answer) != "1" {
+		t.Errorf("%s %q, %v", r.Answer, r.Error, err)
+	}
+	l.Close()
+	if err := <-ended; err != nil || evicted != 4 {
+		t.Errorf("%d evictions are counted, %v", evicted, err)
+	}
+}
+
+// TestCallsWait: with all calls under way, further ones wait for their turn, and an
+// asker whose context ends waits no longer.
+func TestCallsWait(t *testing.T) {
+	begun, end := make(chan struct{}, calls), make(chan struct{})
+	path := serve(t, map[string]Verb{
+		"hold": func(context.Context, json.RawMessage) (any, error) { begun <- struct{}{}; <-end; return 1, nil },
+		"one":  func(context.Context, json.RawMessage) (any, error) { return 1, nil },
+	})
+	answers := make(chan error, calls+1)
+	ask := func(ctx context.Context, verb string) { answers <- Ask(ctx, path, verb, nil, new(int)) }
+	for range calls {
+		go ask(t.Context(), "hold")
+	}
+	for range calls {
+		<-begun
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go ask(ctx, "one")
+	cancel()
+	if err := <-answers; err == nil {
+		t.Error("answered beyond the calls that there may be")
+	}
+	go ask(t.Context(), "one")
+	close(end)
+	for range calls + 1 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
 	}
 }

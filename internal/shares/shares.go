@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Rank orders clients by their rights.
@@ -93,6 +94,18 @@ type waiter struct {
 	done   chan struct{} // is closed once place or err is set
 	place  *Place
 	err    error
+}
+
+// Sparsely returns a function for Limits.Evicted that counts its calls. It reports
+// the count at the first call, the second, the fourth and so on, so that nobody can
+// fill a log.
+func Sparsely(report func(count uint64)) func() {
+	var count atomic.Uint64
+	return func() {
+		if n := count.Add(1); n&(n-1) == 0 {
+			report(n)
+		}
+	}
 }
 
 // New returns places with limits.

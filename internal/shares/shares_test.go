@@ -157,8 +157,13 @@ func TestQueueIsBounded(t *testing.T) {
 // TestEviction: who holds more than others, is of a lower rank, or does nothing
 // with its place, has to leave it for another; each is asked once.
 func TestEviction(t *testing.T) {
-	evictions := 0
-	p := New(Limits{What: "streams", Places: 3, Evicted: func() { evictions++ }})
+	evictions, reported := 0, 0
+	count := Sparsely(func(n uint64) {
+		if reported++; n != 1 && n != 2 && n != 4 {
+			t.Errorf("count %d is reported", n)
+		}
+	})
+	p := New(Limits{What: "streams", Places: 3, Evicted: func() { evictions++; count() }})
 	var gone []string
 	hold := func(c Client, name string) (*Place, error) {
 		return p.TryAcquire(c, func(err error) {
@@ -213,8 +218,8 @@ func TestEviction(t *testing.T) {
 		t.Error(err)
 	}
 	left("root")
-	if evictions != 6 {
-		t.Errorf("%d evictions are counted", evictions)
+	if evictions != 6 || reported != 3 {
+		t.Errorf("%d evictions are counted, %d reported", evictions, reported)
 	}
 }
 

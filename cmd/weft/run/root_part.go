@@ -25,6 +25,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/supervisor"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/internal/rootpart"
+	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/qos"
 	"github.com/weft-sdn/weft/services/scp"
@@ -236,5 +237,8 @@ func runPart(controller io.Reader, socket *os.File) error {
 		}
 		os.Exit(0)
 	}()
-	return rootpart.Serve(l, c.UID, verbs)
+	evicted := shares.Sparsely(func(n uint64) {
+		fmt.Fprintf(os.Stderr, "the part of the controller that is root has closed %d connections that asked nothing, to make room for others\n", n)
+	})
+	return rootpart.Server{UID: c.UID, Verbs: verbs, Evicted: evicted}.Serve(l)
 }

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -27,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/shares"
 )
 
 // Headers in which the gateway says who makes a request, and with which role.
@@ -41,8 +41,11 @@ const maxBody = 4 << 20
 // stopTimeout bounds requests under way when a service ends.
 const stopTimeout = 2 * time.Second
 
-// maxConnections bounds the connections at any time; further ones wait.
-const maxConnections = 256
+// The most connections at any time, and octets that requests hold.
+const (
+	maxConnections = 256
+	maxOctets      = 64 << 20
+)
 
 // Service is what answers at a socket.
 type Service struct {
@@ -82,7 +85,7 @@ func (s Service) Handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	for r, h := range s.Streams { // after the generated ones, so that they come first
-		if err := mux.HandlePath(r.Verb, r.Path, h); err != nil {
+		if err := mux.HandlePath(r.Verb, r.Path, follows(h)); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", r.Verb, r.Path, err)
 		}
 	}
@@ -96,8 +99,17 @@ func (s Service) Handler(ctx context.Context) (http.Handler, error) {
 				Refuse(w, status.Errorf(codes.Internal, "panic in %s %s: %v", r.Method, r.URL.Path, p))
 			}
 		}()
+		who := Caller{Name: r.Header.Get(CallerHeader), Role: r.Header.Get(RoleHeader)}
+		visit, err := northbound.Enter(r.Context(), who.rank())
+		if err != nil {
+			Refuse(w, status.Error(codes.ResourceExhausted, err.Error()))
+			return
+		}
+		defer visit.End()
+		r = visit.Request(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, Caller{Name: r.Header.Get(CallerHeader), Role: r.Header.Get(RoleHeader)})))
+		who.at = northbound.ClientOf(r.Context(), r.RemoteAddr)
+		mux.ServeHTTP(visit.Writer(w), r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	}), nil
 }
 
@@ -116,13 +128,22 @@ func (s Service) Serve(ctx context.Context) error {
 			return errors.Join(err, l.Close())
 		}
 	}
+	counted := shares.Sparsely(func(n uint64) {
+		s.Log.Warn("connections were closed to make room for others", "socket", s.Socket, "connections", n, "limit", maxConnections)
+	})
+	limited := northbound.Listen(l, northbound.Limits{
+		// The gateway makes the requests of all its clients, so that one client may have all.
+		Connections: maxConnections, PerClient: maxConnections, Octets: maxOctets, OctetsPerClient: maxOctets,
+		Newcomer: func(int) northbound.Rank { return northbound.Operator }, // or it could not open the socket
+		Refused:  counted, Closed: counted,
+	})
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ConnContext: limited.ConnContext, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(netutil.LimitListener(l, maxConnections)) }()
+	go func() { done <- srv.Serve(limited) }()
 	select {
 	case err := <-done:
 		return err
@@ -180,11 +201,44 @@ func (s Service) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// Caller is who makes a request, as the gateway says; empty for those who open
-// the socket themselves.
-type Caller struct{ Name, Role string }
+// follows returns a handler of a stream, whose client may take its time.
+func follows(h runtime.HandlerFunc) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, fields map[string]string) {
+		defer northbound.Follow(r.Context())()
+		h(w, r, fields)
+	}
+}
+
+// Caller is who makes a request, as the gateway says; Name and Role are empty for
+// those who open the socket themselves.
+type Caller struct {
+	Name, Role string
+
+	at northbound.Client
+}
 
 type callerKey struct{}
+
+// Client returns who takes places when the caller does.
+func (c Caller) Client() shares.Client {
+	switch c.Role {
+	case "": // may do all, as they have opened the socket
+		return shares.Client{Name: c.at.String(), Rank: shares.Administrator}
+	case "admin":
+		return shares.Client{Name: c.Name, Rank: shares.Administrator}
+	case "operate":
+		return shares.Client{Name: c.Name, Rank: shares.Operator}
+	}
+	return shares.Client{Name: c.Name, Rank: shares.Reader}
+}
+
+// rank returns the precedence of the caller's connection.
+func (c Caller) rank() northbound.Rank {
+	if c.Client().Rank >= shares.Operator {
+		return northbound.Operator
+	}
+	return northbound.Reader
+}
 
 // CallerOf returns who makes a request.
 func CallerOf(ctx context.Context) Caller {

@@ -43,6 +43,15 @@ const machineCalls = 10 * time.Minute
 func (s *server) machine(name, key, socket string) *machine {
 	m := &machine{server: s, name: name, key: key, socket: socket}
 	dialer := net.Dialer{Timeout: 5 * time.Second}
+	transports := byRank{}
+	for rank := northbound.Stranger; rank <= northbound.Operator; rank++ {
+		transports[rank] = &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return dialer.DialContext(ctx, "unix", socket)
+			},
+			MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: machineCalls, DisableCompression: true,
+		}
+	}
 	m.proxy = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			who := callerOf(p.In.Context())
@@ -53,12 +62,7 @@ func (s *server) machine(name, key, socket string) *machine {
 			p.Out.Header.Set(machineservice.CallerHeader, who.name)
 			p.Out.Header.Set(machineservice.RoleHeader, who.role.String())
 		},
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, "unix", socket)
-			},
-			MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: machineCalls, DisableCompression: true,
-		},
+		Transport:     transports,
 		FlushInterval: -1, // streams are passed on at once
 		ModifyResponse: func(r *http.Response) error {
 			r.Header.Del("Set-Cookie")
@@ -67,6 +71,15 @@ func (s *server) machine(name, key, socket string) *machine {
 		ErrorHandler: m.failed,
 	}
 	return m
+}
+
+// byRank has requests of clients of different ranks go by different connections: the
+// service closes those of lower ranks first.
+type byRank map[northbound.Rank]*http.Transport
+
+// RoundTrip makes a request (http.RoundTripper).
+func (t byRank) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t[rankOf(callerOf(r.Context()).role)].RoundTrip(r)
 }
 
 // failed answers a request that the service did not answer.

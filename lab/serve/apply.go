@@ -19,11 +19,11 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 			return nil, err
 		}
 	}
-	release, err := s.reading.wait(ctx)
+	leave, err := s.await(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer leave()
 	t, err := parse(req.GetFile())
 	if err == nil && !req.GetDryRun() {
 		t, err = s.made(req.GetFile())
@@ -80,7 +80,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 	for _, e := range d.Changed {
 		touch(e.Item)
 	}
-	resp.Job, err = s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "apply", name, touched, func(ctx context.Context, j *job) error {
+	resp.Job, err = s.jobs.start(s.ctx, machineservice.CallerOf(ctx), "apply", name, touched, func(ctx context.Context, j *job) error {
 		if far {
 			return s.applyFar(ctx, j, name, text, req.GetMadeFrom())
 		}

@@ -81,7 +81,7 @@ func (s *server) capture(w http.ResponseWriter, r *http.Request, fields map[stri
 }
 
 // doCapture returns an error if it has not answered.
-func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[string]string) error {
+func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[string]string) (err error) {
 	if err := s.allowed(AllowCapture); err != nil {
 		return err
 	}
@@ -93,12 +93,17 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	if err != nil {
 		return err
 	}
-	release, err := s.captures.take()
+	ctx, leave, err := enter(r.Context(), s.places.captures)
 	if err != nil {
 		return err
 	}
-	defer release()
-	ctx, cancel := context.WithCancel(r.Context())
+	begun := false
+	defer func() {
+		if why := leave(err); !begun { // else all that can be said now is the end
+			err = why
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	what := lab.Capture{Node: req.GetNode(), Port: uint16(req.GetPort()), Filter: req.GetFilter()}
 	c, err := s.startCapture(ctx, l, what)
@@ -117,6 +122,7 @@ func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[st
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
+	begun = true
 	left := req.GetOctets()
 	if left == 0 {
 		left = mostOctets

@@ -34,6 +34,7 @@ type console struct {
 	news     chan struct{} // closed at the next change
 	endedAt  time.Time     // zero while it goes on
 	attached int
+	evicted  error // why it had to end for another client
 }
 
 // sshFailed is the exit status of ssh(1) if it failed itself.
@@ -158,6 +159,9 @@ func (c *console) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.is.Ended, c.endedAt = true, time.Now()
+	if c.evicted != nil {
+		err = c.evicted
+	}
 	if err != nil {
 		c.is.Error = err.Error()
 	}
@@ -214,6 +218,14 @@ func (c *console) end() {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// evict is end for a console that has to make room for another, and records why.
+func (c *console) evict(why error) {
+	c.mu.Lock()
+	c.evicted = why
+	c.mu.Unlock()
+	c.end()
 }
 
 // snapshot returns what the console is now.

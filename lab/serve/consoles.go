@@ -18,11 +18,12 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/internal/shares"
 )
 
 // consoles are those of all labs.
 type consoles struct {
-	attached limiter
+	places *shares.Places
 
 	mu     sync.Mutex // guards what follows
 	all    []*console // in the order in which they were opened
@@ -33,9 +34,16 @@ type consoles struct {
 // remembered is how long a console is that has ended.
 const remembered = time.Minute
 
-// add adds a console that open makes, if there is room. To open one on another machine takes a while.
-func (cs *consoles) add(open func() (*console, error)) (*console, error) {
+// add adds a console of a client that open makes, if there is room. To open one on
+// another machine takes a while.
+func (cs *consoles) add(client shares.Client, open func() (*console, error)) (*console, error) {
+	evicted := make(chan error, 1)
+	place, err := cs.places.TryAcquire(client, func(why error) { evicted <- why })
+	if err != nil {
+		return nil, fullError(err)
+	}
 	if err := cs.reserve(); err != nil {
+		place.Release()
 		return nil, err
 	}
 	c, err := open()
@@ -46,31 +54,43 @@ func (cs *consoles) add(open func() (*console, error)) (*console, error) {
 		cs.all = append(cs.all, c)
 	}
 	cs.mu.Unlock()
-	if err == nil && closed {
+	if err != nil {
+		place.Release()
+		return nil, err
+	}
+	go func() {
+		defer place.Release()
+		select {
+		case why := <-evicted:
+			c.evict(why)
+		case <-c.over:
+		}
+	}()
+	if closed {
 		c.end()
 		return nil, errServiceEnds
 	}
-	return c, err
+	return c, nil
 }
 
 var errServiceEnds = api.Errorf(codes.Unavailable, "the service ends")
 
-// reserve makes room for a console.
+// reserve makes room for a console among those that are remembered: the one that
+// ended first goes.
 func (cs *consoles) reserve() error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.forget()
-	if len(cs.all)+cs.begun >= maxConsoles { // the one that ended first goes
+	if len(cs.all)+cs.begun >= maxConsoles {
 		oldest := -1
 		for i, c := range cs.all {
 			if t := c.endedSince(); !t.IsZero() && (oldest < 0 || t.Before(cs.all[oldest].endedSince())) {
 				oldest = i
 			}
 		}
-		if oldest < 0 {
-			return api.Errorf(codes.ResourceExhausted, "there are %d consoles already, and no more may be at once: close one", maxConsoles)
+		if oldest >= 0 {
+			cs.all = slices.Delete(cs.all, oldest, oldest+1)
 		}
-		cs.all = slices.Delete(cs.all, oldest, oldest+1)
 	}
 	if cs.closed {
 		return errServiceEnds
@@ -160,7 +180,7 @@ func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequ
 	if is.Cols == 0 {
 		is.Cols = 80
 	}
-	c, err := s.consoles.add(func() (*console, error) { return s.openConsole(l, is) })
+	c, err := s.consoles.add(clientIn(ctx), func() (*console, error) { return s.openConsole(l, is) })
 	if api.KindOf(err) == codes.Unknown && err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -217,12 +237,13 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[strin
 		machineservice.Refuse(w, err)
 		return
 	}
-	release, err := s.consoles.attached.take()
+	evicted := make(chan error, 1)
+	place, err := s.places.attached.TryAcquire(clientIn(r.Context()), func(why error) { evicted <- why })
 	if err != nil {
-		machineservice.Refuse(w, err)
+		machineservice.Refuse(w, fullError(err))
 		return
 	}
-	defer release()
+	defer place.Release()
 	// Where requests come from is for the gateway to look at; at the socket there are no pages.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -232,6 +253,14 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[strin
 	ws.SetReadLimit(mostFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	go func() {
+		select {
+		case why := <-evicted:
+			_ = ws.Close(websocket.StatusTryAgainLater, reason(why)) // before its context ends, which cuts it off
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	c.count(1)
 	defer c.count(-1)
 	go func() {

@@ -175,7 +175,7 @@ func (s *server) upFar(ctx context.Context, req *api.UpLabRequest, t *lab.Topolo
 	for _, p := range is.Nodes {
 		on[p.Machine] = append(on[p.Machine], p.Node)
 	}
-	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "up", t.Name, nodesOf(t), func(ctx context.Context, j *job) error {
+	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx), "up", t.Name, nodesOf(t), func(ctx context.Context, j *job) error {
 		l, err := testbed.Up(ctx, t, m, testbed.Options{
 			Controllers: req.GetControllers(), Program: s.o.Program,
 			Progress: func(machine, doing string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
+	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/testbed"
 )
@@ -32,7 +33,8 @@ const (
 
 // jobs are what the service does for longer than a request.
 type jobs struct {
-	wg sync.WaitGroup
+	places *shares.Places
+	wg     sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows
 	last int
@@ -50,24 +52,19 @@ type job struct {
 }
 
 // start begins a job about a lab and its nodes, unless one about it is under way.
-func (j *jobs) start(ctx context.Context, caller, kind, name string, nodes []string, do func(context.Context, *job) error) (string, error) {
+func (j *jobs) start(ctx context.Context, caller machineservice.Caller, kind, name string, nodes []string, do func(context.Context, *job) error) (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.busy(name); err != nil {
 		return "", err
 	}
-	running := 0
-	for _, o := range j.all {
-		if !o.snapshot(false).GetDone() {
-			running++
-		}
-	}
-	if running >= maxRunning {
-		return "", api.Errorf(codes.ResourceExhausted, "%d jobs are under way, and no more may be at once: wait until one is done", running)
+	place, err := j.places.TryAcquire(caller.Client(), nil)
+	if err != nil {
+		return "", fullError(err)
 	}
 	j.last++
 	n := &job{begun: time.Now(), step: map[string]*api.LabStep{}}
-	n.is = &api.LabJob{Job: fmt.Sprintf("%d", j.last), Kind: kind, Lab: name, Caller: caller, Started: stamp(n.begun)}
+	n.is = &api.LabJob{Job: fmt.Sprintf("%d", j.last), Kind: kind, Lab: name, Caller: caller.Name, Started: stamp(n.begun)}
 	for _, node := range nodes {
 		s := &api.LabStep{Node: node, State: stepWaiting}
 		n.step[node], n.is.Steps = s, append(n.is.Steps, s)
@@ -82,7 +79,10 @@ func (j *jobs) start(ctx context.Context, caller, kind, name string, nodes []str
 			return old
 		})
 	}
-	j.wg.Go(func() { n.finish(do(ctx, n)) })
+	j.wg.Go(func() {
+		defer place.Release()
+		n.finish(do(ctx, n))
+	})
 	return n.is.Job, nil
 }
 
@@ -186,11 +186,11 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	if err := s.allowed(AllowUp); err != nil {
 		return nil, err
 	}
-	release, err := s.reading.wait(ctx)
+	leave, err := s.await(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer leave()
 	t, err := s.made(req.GetFile())
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 		t.Name = as
 		return s.upFar(ctx, req, t)
 	}
-	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "up", as, nodesOf(t), func(ctx context.Context, j *job) error {
+	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx), "up", as, nodesOf(t), func(ctx context.Context, j *job) error {
 		l, err := lab.Up(ctx, t, lab.Options{
 			Name: req.GetName(), Controllers: req.GetControllers(),
 			KeeperCommand: []string{s.o.Program, "lab", "keeper"}, Weft: s.o.Program,

@@ -46,16 +46,16 @@ func parse(text string) (*lab.Topology, error) {
 	if len(text) > maxFile {
 		return nil, lab.Problems{{What: fmt.Sprintf("the lab file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", maxFile)}}
 	}
-	return lab.Parse("lab.yaml", []byte(text))
+	return lab.ParseBounded("lab.yaml", []byte(text), bounds())
 }
 
 // CheckLab says what is wrong with a lab file (api.LabServer).
 func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.CheckLabResponse, error) {
-	release, err := s.reading.wait(ctx)
+	leave, err := s.await(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer leave()
 	t, err := parse(req.GetFile())
 	if problems := (lab.Problems{}); errors.As(err, &problems) {
 		resp := &api.CheckLabResponse{}

@@ -149,44 +149,35 @@ func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.Pin
 
 func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r lab.PingResult, err error) {
 	pair, o := lab.Pair{From: req.GetFrom(), To: req.GetTo()}, lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
-	if far := s.far(req.GetLab()); far != nil {
-		release, err := s.measures.take()
-		if err != nil {
+	far, l := s.far(req.GetLab()), (*lab.Lab)(nil)
+	if far == nil {
+		if l, err = open(req.GetLab()); err != nil {
 			return r, err
 		}
-		defer release()
+	}
+	ctx, leave, err := enter(ctx, s.places.measures)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = leave(err) }()
+	if far != nil {
 		all, err := far.Ping(ctx, []lab.Pair{pair}, o)
 		if err != nil {
 			return r, api.Errorf(codes.FailedPrecondition, "%w", err)
 		}
 		return all[0], nil
 	}
-	l, release, err := s.measure(req.GetLab())
-	if err != nil {
-		return r, err
-	}
-	defer release()
 	if r, err = l.Ping(ctx, pair.From, pair.To, o); err != nil {
 		return r, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return r, nil
 }
 
-// measure opens a lab for a measurement, of which there are only so many at once.
-func (s *server) measure(name string) (*lab.Lab, func(), error) {
-	l, err := open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	release, err := s.measures.take()
-	return l, release, err
-}
-
 // maxSeconds bounds measurements.
 const maxSeconds = 20
 
 // IperfLab measures throughput (api.LabServer).
-func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.IperfLabResponse, error) {
+func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (_ *api.IperfLabResponse, err error) {
 	if req.GetSeconds() > maxSeconds {
 		return nil, api.Errorf(codes.InvalidArgument, "seconds: %d; allowed: at most %d", req.GetSeconds(), maxSeconds)
 	}
@@ -197,11 +188,11 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.I
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.measures.take()
+	ctx, leave, err := enter(ctx, s.places.measures)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { err = leave(err) }()
 	r, err := l.Iperf(ctx, req.GetFrom(), req.GetTo(), lab.IperfOptions{
 		IPv6: req.GetIpv6(), Duration: time.Duration(req.GetSeconds()) * time.Second, UDP: lab.Rate(req.GetUdpMbit() * 1e6),
 	})
@@ -215,7 +206,7 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (*api.I
 }
 
 // RunLabTraffic sends packets between pairs of hosts (api.LabServer).
-func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficRequest) (*api.RunLabTrafficResponse, error) {
+func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficRequest) (_ *api.RunLabTrafficResponse, err error) {
 	const mostFlows, mostRate, most, firstPort = 64, 100_000, 2_000_000, 5000
 	seconds := max(req.GetSeconds(), 1)
 	total, sinks := 0.0, map[string]uint16{} // how many flows a host takes in
@@ -237,11 +228,11 @@ func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficReques
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.measures.take()
+	ctx, leave, err := enter(ctx, s.places.measures)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { err = leave(err) }()
 	var flows []lab.Flow
 	for i, f := range req.GetFlows() {
 		o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: time.Duration(seconds) * time.Second, Seed: uint64(i + 1), Arrivals: lab.PoissonArrivals}

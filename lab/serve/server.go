@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/codes"
 
@@ -34,14 +33,10 @@ const (
 // Allowances are all of them.
 func Allowances() []string { return []string{AllowExec, AllowCapture, AllowUp, AllowDown, AllowRun} }
 
-const (
-	maxFile     = 1 << 20 // octets of a lab file
-	maxConsoles = 64
-	maxAttached = 64 // to all consoles
-	maxCaptures = 16
-	maxMeasures = 8 // pings, iperfs and traffic at once
-	maxReading  = 2 // files that are read or compared at once, which takes seconds if they are large
-)
+// maxFile bounds a lab file, in octets, and bounds what is in it.
+const maxFile = 1 << 20
+
+func bounds() lab.Bounds { return lab.Bounds{Items: 200_000, Nodes: 10_000, Links: 20_000} }
 
 // Options says what is served, where.
 type Options struct {
@@ -99,19 +94,15 @@ type server struct {
 	ctx      context.Context // of jobs and consoles: they outlive requests
 	consoles consoles
 	jobs     jobs
-	measures limiter
-	reading  limiter
-	captures limiter
+	places   places
 	usages   usages
 	fars     fars
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	s := &server{
-		o: o, ctx: ctx, measures: newLimiter(maxMeasures, "measurements"), captures: newLimiter(maxCaptures, "captures"),
-		reading: newLimiter(maxReading, "files"), fars: fars{of: map[string]*far{}},
-	}
-	s.consoles.attached = newLimiter(maxAttached, "attached consoles")
+	s := &server{o: o, ctx: ctx, fars: fars{of: map[string]*far{}}}
+	s.places = s.newPlaces()
+	s.jobs.places, s.consoles.places = s.places.jobs, s.places.consoles
 	return s
 }
 
@@ -174,32 +165,4 @@ func (s *server) GetLabService(context.Context, *api.GetLabServiceRequest) (*api
 		Version: s.o.Version, Machine: name, Allowed: slices.Clone(s.o.Allow),
 		MostConsoles: maxConsoles, MostCaptures: maxCaptures,
 	}, nil
-}
-
-// limiter bounds how many of something there are at once.
-type limiter struct {
-	free chan struct{}
-	what string
-}
-
-func newLimiter(n int, what string) limiter { return limiter{make(chan struct{}, n), what} }
-
-// take takes a place, for release to give back.
-func (l limiter) take() (release func(), err error) {
-	select {
-	case l.free <- struct{}{}:
-		return sync.OnceFunc(func() { <-l.free }), nil
-	default:
-		return nil, api.Errorf(codes.ResourceExhausted, "there are %d %s already, and no more may be at once: end one, or wait", cap(l.free), l.what)
-	}
-}
-
-// wait waits for a place, for release to give back.
-func (l limiter) wait(ctx context.Context) (release func(), err error) {
-	select {
-	case l.free <- struct{}{}:
-		return sync.OnceFunc(func() { <-l.free }), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

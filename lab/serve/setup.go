@@ -37,7 +37,7 @@ func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.S
 	for _, n := range list {
 		nodes = append(nodes, n.Node)
 	}
-	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx).Name, "setup", req.GetLab(), nodes, func(ctx context.Context, j *job) error {
+	id, err := s.jobs.start(s.ctx, machineservice.CallerOf(ctx), "setup", req.GetLab(), nodes, func(ctx context.Context, j *job) error {
 		var failed atomic.Int64
 		lab.SetUp(ctx, list, func(ctx context.Context, at int) {
 			node := list[at].Node

@@ -20,11 +20,11 @@ func machines(text string) (*testbed.Machines, error) {
 
 // MapLabTestbed says on which machine each node of a lab would run (api.LabServer).
 func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedRequest) (*api.MapLabTestbedResponse, error) {
-	release, err := s.reading.wait(ctx)
+	leave, err := s.await(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer leave()
 	resp := &api.MapLabTestbedResponse{}
 	t, err := parse(req.GetFile())
 	resp.Problems, err = problemsOf(resp.Problems, "file", err)

@@ -52,16 +52,16 @@ func (u *usages) keep(name string, s []lab.Sample) {
 }
 
 // GetLabUsage says what the nodes of a lab use of their machines (api.LabServer).
-func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (*api.LabUsage, error) {
+func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (_ *api.LabUsage, err error) {
 	l, err := s.running(req.GetLab())
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.measures.take()
+	ctx, leave, err := enter(ctx, s.places.measures)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { err = leave(err) }()
 	was, ok := s.usages.before(req.GetLab(), time.Now())
 	if !ok {
 		if was, err = l.Samples(ctx); err != nil {

@@ -32,7 +32,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/big"
 	"os"
@@ -153,8 +152,7 @@ func (f files) write(der []byte, key crypto.Signer) error {
 }
 
 func writeFile(path string, block *pem.Block) error {
-	err := asowner.ReplaceFile(path, 0o600, func(w io.Writer) error { return pem.Encode(w, block) })
-	if err != nil {
+	if err := asowner.WriteWhole(path, pem.EncodeToMemory(block), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

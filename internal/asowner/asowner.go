@@ -1,11 +1,13 @@
 // Package asowner lets root use files with the rights of the user who controls their
 // path: the first owner other than root of a directory, link or file along it. A
 // symbolic link that this user makes leads only to files that this user may use
-// anyway, and new files belong to this user. In processes of other users, and on
-// paths that root alone controls, it does what package os does.
+// anyway, never through /proc to what this process has open, and new files belong to
+// this user. What is opened there is a regular file. In processes of other users, and
+// on paths that root alone controls, it does what package os does; a file that is read
+// whole is bounded everywhere.
 //
-// Commands that root runs on directories named by people use it for every file
-// that they write, and for every file whose contents go to others.
+// Commands that root may run use it for every file that they read or write on a path
+// that people name.
 package asowner
 
 import (
@@ -26,8 +28,9 @@ import (
 
 // owner is who decides where a path leads.
 type owner struct {
-	uid, gid int  // uid is 0 if root alone decides
-	shared   bool // the path does not exist, and all users may put something there
+	uid, gid int    // uid is 0 if root alone decides
+	shared   bool   // the path does not exist, and all users may put something there
+	path     string // the same file, without links of root's; only of an owner other than root
 }
 
 // mostLinks is how many symbolic links a path may have (path_resolution(7)).
@@ -64,7 +67,7 @@ func ownerOf(path string) (owner, error) {
 		case err != nil:
 			return owner{}, &fs.PathError{Op: "lstat", Path: next, Err: err}
 		case st.Uid != 0 && mapped(int(st.Uid)):
-			return owner{uid: int(st.Uid), gid: groupOf(int(st.Uid), int(st.Gid))}, nil
+			return owner{uid: int(st.Uid), gid: groupOf(int(st.Uid), int(st.Gid)), path: strings.Join(append([]string{next}, rest...), "/")}, nil
 		case st.Mode&unix.S_IFMT != unix.S_IFLNK:
 			at = next
 			continue

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -77,7 +78,7 @@ func (s *state) restoreRates(o ovs) error {
 // open finds the process; false if it does not run.
 func (d *daemon) open() bool {
 	d.pidfd = -1
-	text, err := os.ReadFile(d.pidfile)
+	text, err := asowner.ReadFile(d.pidfile)
 	if err != nil {
 		return false
 	}

@@ -10,10 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // InstanceHeader names the instance that answers, for whoever counts answers.
@@ -48,7 +49,7 @@ func (t TLS) Scheme() string {
 func (t TLS) configs() (server, client *tls.Config, err error) {
 	client = &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.Authority != "" {
-		text, err := os.ReadFile(t.Authority)
+		text, err := asowner.ReadFile(t.Authority)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -59,7 +60,7 @@ func (t TLS) configs() (server, client *tls.Config, err error) {
 	if t.Certificate == "" {
 		return nil, client, nil
 	}
-	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+	pair, err := asowner.LoadKeyPair(t.Certificate, t.Key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("certificate %s with key %s: %w", t.Certificate, t.Key, err)
 	}

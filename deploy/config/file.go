@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -35,16 +34,12 @@ type File struct {
 // Load reads a configuration file. Whether its sections fit the services
 // is for Select and New to say, and for Check.
 func Load(path string) (*File, error) {
-	info, err := os.Stat(path)
+	text, err := document.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: %d octets; a configuration has at most %d", path, info.Size(), maxFile)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s: %d octets; a configuration has at most %d", path, len(text), maxFile)
 	}
 	f := &File{Path: path, Settings: &Settings{}, Text: string(text), lines: map[string]int{}}
 	if f.Document, err = plan.ParseConfig(path, text); err != nil { // which bounds what the parser is given

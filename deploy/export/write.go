@@ -25,7 +25,8 @@ type Force bool
 // is not empty is an error without force; with it, files of the same names are
 // replaced, all others stay.
 func Write(dir string, files []File, force Force) error {
-	list, err := os.ReadDir(dir)
+	var list []fs.DirEntry
+	err := asowner.Do(dir, func() (err error) { list, err = os.ReadDir(dir); return err })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

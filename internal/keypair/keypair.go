@@ -15,6 +15,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // Files are the paths of a server's certificate (with intermediate
@@ -131,7 +133,7 @@ func (p *Pair) look() (s [3]stamp, err error) {
 
 // read reads the files, and checks them.
 func (p *Pair) read() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(p.files.Certificate, p.files.Key)
+	pair, err := asowner.LoadKeyPair(p.files.Certificate, p.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s with key %s: %w", p.files.Certificate, p.files.Key, err)
 	}
@@ -159,7 +161,7 @@ func (p *Pair) read() (*tls.Config, error) {
 // authorities reads the certificates of the authorities in a file; there are
 // several while one replaces another.
 func authorities(path string, now time.Time) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
+	text, err := asowner.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // tokens holds the token of the configuration. The zero value has none.
@@ -61,7 +63,7 @@ func (t *tokens) current() (string, error) {
 	if t.value != "" && info.ModTime().Equal(t.mtime) && info.Size() == t.size {
 		return t.value, nil
 	}
-	text, err := os.ReadFile(t.file)
+	text, err := asowner.ReadFile(t.file)
 	if err != nil {
 		return "", fmt.Errorf("gateway: token_file: %w", err)
 	}

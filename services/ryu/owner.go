@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
 )
@@ -47,7 +48,7 @@ func newOwners(c *Config) (*owners, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("ryu.token_file %s: its mode is %04o, so others on this machine can read it; run chmod 600 %s", c.TokenFile, info.Mode().Perm(), c.TokenFile)
 	}
-	text, err := os.ReadFile(c.TokenFile)
+	text, err := asowner.ReadFile(c.TokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("ryu.token_file: %w", err)
 	}

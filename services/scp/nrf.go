@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/sbi"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 )
@@ -60,14 +60,14 @@ func newNRF(cfg *Config, from sockets) (*nrf, error) {
 func tlsOf(cfg *Config) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.Certificate != "" {
-		c, err := tls.LoadX509KeyPair(cfg.Certificate, cfg.Key)
+		c, err := asowner.LoadKeyPair(cfg.Certificate, cfg.Key)
 		if err != nil {
 			return nil, fmt.Errorf("certificate %s, key %s: %w", cfg.Certificate, cfg.Key, err)
 		}
 		t.Certificates = []tls.Certificate{c}
 	}
 	if cfg.Authority != "" {
-		text, err := os.ReadFile(cfg.Authority)
+		text, err := asowner.ReadFile(cfg.Authority)
 		if err != nil {
 			return nil, fmt.Errorf("authority: %w", err)
 		}

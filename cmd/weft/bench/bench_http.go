@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/sim/httpload"
 )
 
@@ -130,7 +130,7 @@ func (c *benchHTTPConfig) complete(args []string) error {
 	}
 	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.authority != "" {
-		text, err := os.ReadFile(c.authority)
+		text, err := asowner.ReadFile(c.authority)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (c *benchHTTPConfig) complete(args []string) error {
 		}
 	}
 	if c.certificate != "" || c.key != "" {
-		pair, err := tls.LoadX509KeyPair(c.certificate, c.key)
+		pair, err := asowner.LoadKeyPair(c.certificate, c.key)
 		if err != nil {
 			return fmt.Errorf("certificate %s with key %s: %w", c.certificate, c.key, err)
 		}

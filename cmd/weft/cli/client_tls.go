@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // secret returns the token: of --token, WEFT_TOKEN, --token-file or
@@ -33,7 +35,7 @@ func (r *Remote) secret() (string, error) {
 	case file == "":
 		return "", nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := asowner.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}
@@ -63,7 +65,7 @@ func (r *Remote) TLS(u *url.URL) (*tls.Config, error) {
 	if ca == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(ca)
+	text, err := asowner.ReadFile(ca)
 	if err != nil {
 		return nil, fmt.Errorf("--ca: %w", err)
 	}
@@ -86,7 +88,7 @@ func (r *Remote) show(c *tls.Config) error {
 		return fmt.Errorf("--client-cert %s: want a file NAME.crt, whose key is in NAME.key beside it (weft certs issue)", file)
 	}
 	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(file, base+".key")
+		pair, err := asowner.LoadKeyPair(file, base+".key")
 		if err != nil {
 			return nil, fmt.Errorf("--client-cert %s, with its key in %s.key: %w", file, base, err)
 		}

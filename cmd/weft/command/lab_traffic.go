@@ -2,12 +2,12 @@ package command
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -39,7 +39,7 @@ clock_error_ms by how much the times may be wrong for that.`,
 			}
 			opt.Arrivals = lab.Arrivals(arrivals)
 			if words != "" {
-				text, err := os.ReadFile(words)
+				text, err := asowner.ReadFile(words)
 				if err != nil {
 					return err
 				}

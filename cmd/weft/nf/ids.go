@@ -2,11 +2,11 @@ package nf
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/nf/ids"
 )
 
@@ -82,7 +82,7 @@ func idsRules(cmd *cobra.Command, file, only, share string) ([]ids.Rule, error) 
 			return nil, cli.Usagef(cmd, "%w", err)
 		}
 	}
-	text, err := os.ReadFile(file)
+	text, err := asowner.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}

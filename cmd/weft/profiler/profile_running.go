@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -224,7 +224,7 @@ func (s *samples) about(ctx context.Context, c *cli.Controller, o *profileOption
 
 // ReadProfile reads a profile from a file.
 func ReadProfile(path string) (*plan.Profile, error) {
-	text, err := os.ReadFile(path)
+	text, err := asowner.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the profile: %w", err)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
@@ -373,7 +374,7 @@ func secretIn(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := asowner.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("secret of the bus: %w", err)
 	}

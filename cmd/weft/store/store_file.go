@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // backupHead is the first line of a backup, and backupLineMost bounds a line.
@@ -65,7 +65,7 @@ func (b *backupWriter) end() error {
 // readBackup reads a backup, checked as a whole, and returns the entries of each
 // bucket.
 func readBackup(file string) (map[string][]*api.StoreEntry, error) {
-	f, err := os.Open(file)
+	f, err := asowner.Open(file)
 	if err != nil {
 		return nil, err
 	}

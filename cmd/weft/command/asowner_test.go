@@ -223,3 +223,51 @@ func TestRootFollowsNobody(t *testing.T) {
 
 // mostNames is how many names of a command are tried.
 const mostNames = 5
+
+// What root reads on a path of another user, it reads as that user: no command shows a
+// line of root's file to which a link of that user leads, and none waits at a FIFO.
+func TestRootReadsNothingForOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("wants root, which alone has files to show")
+	}
+	const secret = "secret-of-root"
+	base := t.TempDir()
+	theirs := filepath.Join(base, "theirs")
+	for _, err := range []error{
+		os.Chmod(filepath.Dir(base), 0o755), os.Mkdir(theirs, 0o755),
+		os.WriteFile(filepath.Join(base, "shadow"), []byte(secret+": "+secret+"\n-----BEGIN "+secret+"-----\nAAAA\n-----END "+secret+"-----\n"), 0o600),
+		os.Symlink("../shadow", filepath.Join(theirs, "link")), syscall.Mkfifo(filepath.Join(theirs, "fifo"), 0o666),
+		os.Symlink("link", filepath.Join(theirs, "link.crt")), os.Symlink("fifo", filepath.Join(theirs, "fifo.crt")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	giveAway(t, theirs)
+	const nowhere = " --server http://127.0.0.1:1"
+	for _, line := range []string{
+		"check FILE", "plan show FILE", "plan diff FILE FILE", "config check FILE", "config show --file FILE", "lab graph FILE",
+		"lab up FILE", "lab apply --dry-run FILE", "lab map ring:3 --machines FILE", "apply FILE" + nowhere, "l2vpn apply FILE" + nowhere,
+		"certs show FILE", "store restore FILE --data-dir " + filepath.Join(base, "new"), "nf ids lo lo --rules FILE", "size --rate 1 --profile FILE",
+		"lab traffic h1 h2 --words FILE", "node run FILE", "up --config FILE --data-dir " + filepath.Join(base, "data"),
+		"get hosts --token-file FILE" + nowhere, "get hosts --ca FILE --server https://127.0.0.1:1", "get hosts --client-cert FILE.crt --server https://127.0.0.1:1",
+	} {
+		for name, want := range map[string]string{"link": "permission denied", "fifo": "it is a FIFO"} {
+			words := strings.Fields(strings.ReplaceAll(line, "FILE", filepath.Join(theirs, name)))
+			status, out, errs := weftProcess(words...)
+			if said := out + errs; status == 0 || strings.Contains(said, secret) || !strings.Contains(said, want) {
+				t.Errorf("weft %s with %s: status %d: %.500s; want %q", line, name, status, said, want)
+			}
+		}
+	}
+
+	data := filepath.Join(base, "kept")
+	keep(t, data, "a", 3)
+	if err := syscall.Mkfifo(filepath.Join(data, "manifests", "a.manifest"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	giveAway(t, data)
+	if status, out, errs := weftProcess("store", "status", "--data-dir", data); status == 0 || !strings.Contains(errs, "neither a file nor a directory") {
+		t.Errorf("a FIFO in a data directory: status %d: %s%s", status, out, errs)
+	}
+}

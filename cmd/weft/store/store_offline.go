@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,9 @@ func offline(cmd *cobra.Command, dir string, aside bool) (access storeAccess, do
 			err = errors.Join(err, back())
 		}
 	}()
+	if err := checkKinds(dir); err != nil {
+		return nil, nil, err
+	}
 	store, err := openOffline(cmd.Context(), dir)
 	if err != nil && aside && !strings.Contains(err.Error(), "is in use by") {
 		to := filepath.Join(dir, "jetstream.damaged-"+time.Now().UTC().Format("20060102-150405"))
@@ -54,6 +58,20 @@ func offline(cmd *cobra.Command, dir string, aside bool) (access storeAccess, do
 	return deploy.NewStoreAdmin(store), func() error { return errors.Join(store.Close(), back()) }, nil
 }
 
+// checkKinds refuses a data directory of another user in which there is anything but
+// files and directories: what opens it could wait for that user.
+func checkKinds(dir string) error {
+	if os.Geteuid() == os.Getuid() {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.Type().IsRegular() && !e.IsDir() && e.Type() != fs.ModeSocket && path != dir {
+			err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is neither a file nor a directory; remove it")}
+		}
+		return err
+	})
+}
+
 // restore makes the store of a data directory hold what a backup does.
 func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEntry) (err error) {
 	if err := asowner.MkdirAll(dir, 0o700); err != nil {
@@ -64,6 +82,9 @@ func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEnt
 		return err
 	}
 	defer func() { err = errors.Join(err, back()) }()
+	if err := checkKinds(dir); err != nil {
+		return err
+	}
 	store, err := openOffline(ctx, dir)
 	if err != nil {
 		return err

@@ -72,8 +72,8 @@ type Config struct {
 	MaxOctets int `yaml:"max_octets"`
 	// MaxOctetsPerAddress bounds what those of one client hold.
 	MaxOctetsPerAddress int `yaml:"max_octets_per_address"`
-	// MaxEventClients bounds the clients of the event stream. For one more that
-	// may change the network, the oldest that may not is dropped.
+	// MaxEventClients bounds the clients of the event stream. For one more, one of a
+	// lower role is dropped, or of a client that has more than others.
 	MaxEventClients int `yaml:"max_event_clients"`
 	// EventQueue bounds the events by which a client of the event stream may be
 	// behind; one that is behind by more reads the state anew.

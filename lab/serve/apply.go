@@ -24,7 +24,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 		return nil, err
 	}
 	defer leave()
-	t, err := parse(req.GetFile())
+	t, err := parse(req.GetFile(), bounds())
 	if err == nil && !req.GetDryRun() {
 		t, err = s.made(req.GetFile())
 	}

@@ -42,11 +42,11 @@ func stamp(t time.Time) string {
 }
 
 // parse reads a lab file of a request.
-func parse(text string) (*lab.Topology, error) {
+func parse(text string, b lab.Bounds) (*lab.Topology, error) {
 	if len(text) > maxFile {
 		return nil, lab.Problems{{What: fmt.Sprintf("the lab file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", maxFile)}}
 	}
-	return lab.ParseBounded("lab.yaml", []byte(text), bounds())
+	return lab.ParseBounded("lab.yaml", []byte(text), b)
 }
 
 // CheckLab says what is wrong with a lab file (api.LabServer).
@@ -56,7 +56,7 @@ func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.C
 		return nil, err
 	}
 	defer leave()
-	t, err := parse(req.GetFile())
+	t, err := parse(req.GetFile(), bounds())
 	if problems := (lab.Problems{}); errors.As(err, &problems) {
 		resp := &api.CheckLabResponse{}
 		for _, p := range problems {
@@ -73,7 +73,7 @@ func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.C
 // made returns the topology of a file of a request, and an error if there is
 // something wrong with it, or if the service does not allow what it needs.
 func (s *server) made(text string) (*lab.Topology, error) {
-	t, err := parse(text)
+	t, err := parse(text, bounds())
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}

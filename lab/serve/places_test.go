@@ -154,3 +154,31 @@ func TestMeasurementsAreShared(t *testing.T) {
 		}
 	}
 }
+
+// What is mapped for a client that is no administrator is bounded; the error says by
+// what.
+func TestMappingIsBounded(t *testing.T) {
+	s := newServer(t.Context(), options("unused", nil))
+	handler, err := s.service().Handler(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file strings.Builder
+	file.WriteString("switches:\n")
+	for i := range 301 {
+		fmt.Fprintf(&file, "- {name: s%d}\n", i)
+	}
+	body, err := json.Marshal(map[string]string{"file": file.String(), "machines": "machines: [{name: m, ssh: root@192.0.2.1, address: 192.0.2.1}]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[string]string{"read": "the file has 301 switches and hosts", "admin": `"machine":"m"`} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/lab/testbeds:map", bytes.NewReader(body))
+		r.Header.Set(machineservice.RoleHeader, role)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %.300s; want %s", role, w.Code, w.Body, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/testbed"
 )
@@ -18,6 +19,16 @@ func machines(text string) (*testbed.Machines, error) {
 	return testbed.Parse("", []byte(text))
 }
 
+// mapBounds bounds what is in a lab file that a client has mapped on machines, whose
+// time grows faster than the file; administrators know what they ask for.
+func mapBounds(c shares.Client) lab.Bounds {
+	b := bounds()
+	if c.Rank < shares.Administrator {
+		b.Nodes, b.Links = 300, 1000
+	}
+	return b
+}
+
 // MapLabTestbed says on which machine each node of a lab would run (api.LabServer).
 func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedRequest) (*api.MapLabTestbedResponse, error) {
 	leave, err := s.await(ctx)
@@ -26,7 +37,7 @@ func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedReques
 	}
 	defer leave()
 	resp := &api.MapLabTestbedResponse{}
-	t, err := parse(req.GetFile())
+	t, err := parse(req.GetFile(), mapBounds(clientIn(ctx)))
 	resp.Problems, err = problemsOf(resp.Problems, "file", err)
 	if err != nil {
 		return nil, err

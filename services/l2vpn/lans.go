@@ -23,6 +23,7 @@ type switching struct {
 	retired [][]arc // trees that they sent to before, still installed
 	since   time.Time
 	falls   time.Time // since when a tunnel of the tree has been down; zero if none is
+	kept    []string  // what is stored of its senders; nil: they have changed
 }
 
 // The times of trees.
@@ -416,6 +417,10 @@ func (b *store) spread(pass bool) {
 	}
 	for name := range b.learnt {
 		if s := b.status[name]; s != nil {
+			if s.lan != nil {
+				s.lan.kept = nil
+				b.macs++
+			}
 			for _, sw := range s.circuit.edges() {
 				b.declare(sw, circuitPiece+name)
 			}

@@ -21,8 +21,8 @@ const (
 	quietTime  = 10 * time.Second // that nothing is learnt of an end
 )
 
-// A lan is what has been learnt of the senders of a vpls. It lives in memory:
-// after a restart all is learnt again, and frames go to all ends until then.
+// A lan is what has been learnt of the senders of a vpls. Who is where outlives a restart
+// (keptmacs.go); what is held, blocked or quiet does not.
 type lan struct {
 	most    int           // addresses of an end
 	age     time.Duration // after which a sender is asked for

@@ -7,6 +7,7 @@ package l2vpn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ func Spec() weft.Spec {
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
-		Buckets:   []string{"circuits", "records"},
+		Buckets:   []string{"circuits", "macs", "records"},
 		Class:     weft.Latency,
 		Scale:     weft.PerPartition,
 		Config:    defaults(),
@@ -67,6 +68,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	persister := object.NewPersister(records)
 	if err := persister.Load(ctx, b.recall); err != nil {
+		return err
+	}
+	macs, err := weft.State(env, "macs")
+	if err != nil {
+		return err
+	}
+	macKeeper := object.NewPersister(macs)
+	if err := macKeeper.Load(ctx, b.recallMACs); err != nil {
 		return err
 	}
 	for _, state := range []string{"requested", "scheduled", "up", "degraded", "down"} {
@@ -176,7 +185,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.keepCounts(ctx, s) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { r.run(ctx, send) })
-	work.Go(func() { s.record(ctx, persister) })
+	work.Go(func() { s.record(ctx, persister, macKeeper) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
 	work.Go(func() { mover.run(ctx, tight) })
@@ -252,8 +261,9 @@ const allTables = 255
 // storing is how often what is kept of circuits is stored.
 const storing = 2 * time.Second
 
-// record stores the states and counters of circuits until ctx ends, and then once more.
-func (s *server) record(ctx context.Context, p *object.Persister) {
+// record stores the states and counters of circuits, and what is learnt of vpls, until ctx
+// ends, and then once more.
+func (s *server) record(ctx context.Context, p, macs *object.Persister) {
 	tick := time.NewTicker(storing)
 	defer tick.Stop()
 	for done := false; !done; {
@@ -263,10 +273,11 @@ func (s *server) record(ctx context.Context, p *object.Persister) {
 		case <-tick.C:
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
-		err := p.Follow(last, &s.b.mu, func() uint64 { return s.b.version }, s.b.records, s.cfg.Circuits)
+		err := errors.Join(p.Follow(last, &s.b.mu, func() uint64 { return s.b.version }, s.b.records, s.cfg.Circuits),
+			macs.Follow(last, &s.b.mu, func() uint64 { return s.b.macs }, s.b.keptMACs, macParts*s.cfg.Circuits))
 		cancel()
 		if err != nil && !done {
-			s.env.Log.Warn("states and counters of circuits not stored", "error", err)
+			s.env.Log.Warn("states and counters of circuits, and learnt addresses, not stored", "error", err)
 		}
 	}
 }

@@ -43,6 +43,7 @@ type store struct {
 	ids      map[uint32]*status
 	lastID   uint32
 	version  uint64                         // counts changes of what records returns
+	macs     uint64                         // counts changes of what keptMACs returns
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
 	timed    map[string]bool                // circuits that begin or end
@@ -129,6 +130,7 @@ func (b *store) changed(old, now *circuit) {
 		delete(b.broken, old.Name)
 		delete(b.detours, old.Name)
 		b.version++
+		b.macs++
 		b.kick()
 		b.news()
 		return
@@ -161,7 +163,10 @@ func (b *store) changed(old, now *circuit) {
 			s.lan.entered = now.arcs()
 		}
 		s.lan.most = most
-		s.lan.keep(now.ends)
+		if s.lan.keep(now.ends) {
+			s.lan.kept = nil
+		}
+		b.macs++
 		b.indexTrees(s, true)
 	} else {
 		s.lan = nil

@@ -153,7 +153,9 @@ const (
 	// Twice the length of the destination's prefix is added, and one more where
 	// packets go back to the port that they came in by. It is lower than the
 	// balancer's and nat's: what is for one of their addresses is theirs.
-	PriorityRouted = 10000
+	PriorityRouted      = 10000
+	PriorityNotRouted   = 10258 // to a router, from or to addresses that are not routed: dropped
+	PriorityRouterOwned = 10260 // to a router's own address: to the controller
 
 	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
 	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network
@@ -277,6 +279,7 @@ var writers = []Writer{
 	{Owner: OwnerRouter, Name: "router", Service: "router", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityRouted, Top: PriorityRouted + 2*128 + 1, Doc: "where routers' packets go, by the length of the destination's prefix"},
+			{Table: TableTranslate, Base: PriorityNotRouted, Top: PriorityRouterOwned, Doc: "above it, from and to addresses that are not routed: dropped; above that, to a router's own address: to the controller"},
 		}},
 	{Owner: OwnerNAT, Name: "nat", Service: "nat", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{

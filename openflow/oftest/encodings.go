@@ -15,6 +15,7 @@ type Traffic struct {
 	SrcMAC, DstMAC flow.MAC
 	Src, Dst       netip.AddrPort
 	Proto          uint8
+	TTL            uint8 // of IPv6 the hop limit; 0 stands for 64
 }
 
 // Encoding is frames that bring one datagram, or one TCP segment, to its socket.
@@ -100,7 +101,7 @@ type encoder struct {
 
 // whole returns an IP packet with n octets of payload.
 func (b *encoder) whole(flags uint8, n int) []byte {
-	ip := packet.IP{Src: b.t.Src.Addr(), Dst: b.t.Dst.Addr()}
+	ip := packet.IP{Src: b.t.Src.Addr(), Dst: b.t.Dst.Addr(), TTL: b.t.TTL}
 	if b.t.Proto == flow.IPProtoUDP {
 		return packet.AppendUDP(nil, packet.Ether{}, ip, b.t.Src.Port(), b.t.Dst.Port(), make([]byte, n))[14:]
 	}

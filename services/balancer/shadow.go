@@ -136,7 +136,7 @@ func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 
 // traps appends a switch's entries of a shadow: what comes in by an edge port for
 // the host leads to the controller, but for what its members send; so do the
-// answers to checks of members.
+// answers to checks of members. What has a tag of VLAN 0 is dropped.
 func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint8, ...flow.Action)) {
 	if d := b.switches[sw]; d == nil || !d.rewrites {
 		return
@@ -150,6 +150,7 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint
 	if b.open(v) {
 		return
 	}
+	tagged := ports(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)).WithVLAN(0), 0, v.at.port, v.at.proto)
 	to = ports(to, 0, v.at.port, v.at.proto)
 	for _, m := range v.all() {
 		if m != v.host {
@@ -158,5 +159,8 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint
 	}
 	for p := range b.switches[sw].edges {
 		add(flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
+		if v.at.host.VLAN == 0 { // which the host would get past the VIP
+			add(flow.PriorityShadow, tagged.WithInPort(p), 0)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func TestShadow(t *testing.T) {
 	if v := g.show("web"); v.Open || v.Mac != macOfHost(8).String() {
 		t.Errorf("%v", v)
 	}
-	if trap, own := g.standing(1, flow.PriorityShadow), g.standing(1, flow.PriorityShadowMember); len(trap) != 1 || len(own) != 1 {
+	if trap, own := g.standing(1, flow.PriorityShadow), g.standing(1, flow.PriorityShadowMember); len(trap) != 2 || len(own) != 1 {
 		t.Errorf("entries: %v, %v", trap, own)
 	}
 	verdict, in, d := g.send(1, segment(1, 8, 4000, 80, packet.TCPSyn))
@@ -104,7 +104,7 @@ func TestShadowOpens(t *testing.T) {
 		t.Errorf("%v to %v", verdict, in.Key.IPv4Dst)
 	}
 	g.host(5, placeOf(5), "learnt")
-	if v := g.show("web"); v.Open || len(g.standing(1, flow.PriorityShadow)) != 1 {
+	if v := g.show("web"); v.Open || len(g.standing(1, flow.PriorityShadow)) != 2 {
 		t.Errorf("%v", v)
 	}
 	if verdict, in, _ := g.send(1, segment(1, 8, 4001, 80, packet.TCPSyn)); verdict != flow.Next || in.Key.IPv4Dst != v4(5).As4() {

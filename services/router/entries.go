@@ -133,7 +133,7 @@ func (s *snapshot) prepare() {
 func (s *snapshot) entries(r *router) *made {
 	m := s.made[r]
 	m.once.Do(func() {
-		m.list, m.backs = make([]flow.Entry, 0, len(s.targets[r.vlan])), map[flow.DPID][]flow.Entry{}
+		m.list, m.backs = append(make([]flow.Entry, 0, len(s.targets[r.vlan])+len(unrouted)*2), r.guards()...), map[flow.DPID][]flow.Entry{}
 		for _, p := range s.targets[r.vlan] {
 			e, st := s.entry(r, p)
 			m.list = append(m.list, e)
@@ -149,18 +149,60 @@ func (s *snapshot) entries(r *router) *made {
 	return m
 }
 
+// unrouted is the addresses from and to which no router routes: of this network, loopback,
+// link-local, groups and those that are reserved (RFC 1812 §5.3.7, RFC 3927 §2.7, RFC 4291
+// §2.4 to 2.7).
+var unrouted = [...]netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
+	netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
+}
+
+// routable reports whether packets from or to an address may be routed.
+func routable(a netip.Addr) bool {
+	for i := range unrouted {
+		if unrouted[i].Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// guards returns the entries that drop what no router routes, of the versions of IP that
+// the router has addresses of.
+func (r *router) guards() (list []flow.Entry) {
+	has := map[bool]bool{}
+	for _, a := range r.addresses {
+		has[a.Addr().Is4()] = true
+	}
+	for _, p := range unrouted {
+		if !has[p.Addr().Is4()] {
+			continue
+		}
+		for _, m := range [...]flow.Match{flow.Match{}.WithIPSrc(p), flow.Match{}.WithIPDst(p)} {
+			list = append(list, flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityNotRouted, Match: r.within(m.WithEthDst(r.mac)), Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)})
+		}
+	}
+	return list
+}
+
+// within is a match in the router's VLAN.
+func (r *router) within(m flow.Match) flow.Match {
+	if r.vlan == 0 {
+		return m.WithoutVLAN()
+	}
+	return m.WithVLAN(r.vlan &^ flow.VLANPresent)
+}
+
 // entry returns the entry for packets to p that are sent to r: on to the next
 // neighbour or, if that is unknown or there is something to answer, to the
 // controller. It also returns the place of the next neighbour.
 func (s *snapshot) entry(r *router, p netip.Prefix) (flow.Entry, station) {
-	m := flow.Match{}.WithEthDst(r.mac).WithIPDst(p)
-	if r.vlan == 0 {
-		m = m.WithoutVLAN()
-	} else {
-		m = m.WithVLAN(r.vlan &^ flow.VLANPresent)
-	}
+	m := r.within(flow.Match{}.WithEthDst(r.mac).WithIPDst(p))
 	e := flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityRouted + 2*uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
 	w := s.x.walk(r, p)
+	if w.end == endOwn {
+		e.Priority = flow.PriorityRouterOwned
+	}
 	st, known := station{}, false
 	if w.end == endNeighbour && w.to.IsValid() {
 		st, known = s.of[object.In(w.to, r.vlan)]

@@ -90,7 +90,7 @@ func TestLive(t *testing.T) {
 		"entries": func(t *testing.T, h *wefttest.Harness) {
 			n := up(t, h, "", "10.1.0.1/24")
 			count := func() int { return strings.Count(n.text(sw1), "owner=router") }
-			testwait.Until(t, "two entries", func() bool { return count() == 2 })
+			testwait.Until(t, "two entries, and what is not routed", func() bool { return count() == 10 })
 			change(t, h, func(c *Config) { c.Entries = 1 })
 			testwait.Until(t, "one entry", func() bool { return count() == 1 })
 		},

@@ -133,7 +133,7 @@ func TestService(t *testing.T) {
 		})
 		entries := []string{
 			"table=30 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.9 owner=router id=0 actions=dec_ttl,set_field:" + r2.Mac + "->eth_dst,dec_ttl,set_field:02:00:00:00:00:02->eth_dst goto_table=50",
-			"table=30 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.1.0.1 owner=router id=0 actions=controller",
+			"table=30 priority=10260 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.1.0.1 owner=router id=0 actions=controller",
 			"table=30 priority=10048 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.0/24 owner=router id=0 actions=controller",
 		}
 		declared := func(what string) {

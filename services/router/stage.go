@@ -70,6 +70,10 @@ func read(in *flow.PacketIn) (f datagram, ok bool) {
 // route routes a packet that was sent to a router.
 func (b *store) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow.Decision) flow.Verdict {
 	w := x.walk(r, one(f.dst))
+	if w.end != endOwn && !(routable(f.src) && routable(f.dst)) {
+		b.count.strange.Add(1)
+		return flow.Drop
+	}
 	if in.Reason == flow.ReasonInvalidTTL {
 		f.ttl = 1
 	}

@@ -78,7 +78,7 @@ func TestEntriesAreTheWalk(t *testing.T) {
 				if w.end == endNeighbour {
 					mac = s.of[object.In(w.to, 0)].MAC
 				}
-				k := flow.Key{EthDst: r.mac, EthType: flow.EthTypeIPv4, IPv4Dst: a.As4()}
+				k := flow.Key{EthDst: r.mac, EthType: flow.EthTypeIPv4, IPv4Src: [4]byte{10, 0, 0, 99}, IPv4Dst: a.As4()}
 				if got, known := looked(entries, &k); known && (got.last != mac || mac != flow.MAC{} && got.spent != len(w.hops)) {
 					t.Fatalf("round %d: %v sent to %v: entry leads to %v after %d routers, the controller to %v after %d", round, a, r.key, got.last, got.spent, mac, len(w.hops))
 				} else if !known && mac != (flow.MAC{}) {

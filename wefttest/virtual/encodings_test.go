@@ -33,8 +33,9 @@ type site struct {
 	by         *witness
 	h1, h2, h3 *station
 	function   flow.Location
-	passed     int // frames that the function has sent on
-	frames     int // that h2 has got of the traffic
+	passed     int      // frames that the function has sent on
+	frames     int      // that h2 has got of the traffic
+	gate       flow.MAC // whom frames are sent to that are given other addresses
 }
 
 // An encoded is a policy, and traffic of h1 that it does not let get to h2.

@@ -124,7 +124,9 @@ type ProcessWork struct {
 	// By service, work and caller.
 	Work []*Work `protobuf:"bytes,8,rep,name=work,proto3" json:"work,omitempty"`
 	// Whether all its services are ready.
-	Ready         bool `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
+	Ready bool `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
+	// The limits of the configuration that its services have reached lately.
+	Limits        []*LimitReached `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -220,6 +222,13 @@ func (x *ProcessWork) GetReady() bool {
 		return x.Ready
 	}
 	return false
+}
+
+func (x *ProcessWork) GetLimits() []*LimitReached {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
 }
 
 // Work of one kind: the packets of a stage, or the calls of a method.
@@ -830,10 +839,10 @@ var File_work_proto protoreflect.FileDescriptor
 const file_work_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"work.proto\x12\aweft.v1\x1a\roptions.proto\"\x10\n" +
+	"work.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eoverload.proto\"\x10\n" +
 	"\x0eGetWorkRequest\"E\n" +
 	"\x0fGetWorkResponse\x122\n" +
-	"\tprocesses\x18\x01 \x03(\v2\x14.weft.v1.ProcessWorkR\tprocesses\"\xfb\x01\n" +
+	"\tprocesses\x18\x01 \x03(\v2\x14.weft.v1.ProcessWorkR\tprocesses\"\xaa\x02\n" +
 	"\vProcessWork\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x14\n" +
@@ -846,7 +855,9 @@ const file_work_proto_rawDesc = "" +
 	"processors\x12\x18\n" +
 	"\awaiting\x18\a \x01(\x04R\awaiting\x12!\n" +
 	"\x04work\x18\b \x03(\v2\r.weft.v1.WorkR\x04work\x12\x14\n" +
-	"\x05ready\x18\t \x01(\bR\x05ready\"\xe8\x02\n" +
+	"\x05ready\x18\t \x01(\bR\x05ready\x12-\n" +
+	"\x06limits\x18\n" +
+	" \x03(\v2\x15.weft.v1.LimitReachedR\x06limits\"\xe8\x02\n" +
 	"\x04Work\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
 	"\x04work\x18\x02 \x01(\tR\x04work\x12\x16\n" +
@@ -923,19 +934,21 @@ var file_work_proto_goTypes = []any{
 	(*ScaledWorker)(nil),       // 7: weft.v1.ScaledWorker
 	(*ScalingDecision)(nil),    // 8: weft.v1.ScalingDecision
 	(*ScalingDecided)(nil),     // 9: weft.v1.ScalingDecided
+	(*LimitReached)(nil),       // 10: weft.v1.LimitReached
 }
 var file_work_proto_depIdxs = []int32{
-	2, // 0: weft.v1.GetWorkResponse.processes:type_name -> weft.v1.ProcessWork
-	3, // 1: weft.v1.ProcessWork.work:type_name -> weft.v1.Work
-	4, // 2: weft.v1.Work.dispersion:type_name -> weft.v1.WorkDispersion
-	7, // 3: weft.v1.GetScalingResponse.workers:type_name -> weft.v1.ScaledWorker
-	8, // 4: weft.v1.GetScalingResponse.decisions:type_name -> weft.v1.ScalingDecision
-	8, // 5: weft.v1.ScalingDecided.decision:type_name -> weft.v1.ScalingDecision
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	2,  // 0: weft.v1.GetWorkResponse.processes:type_name -> weft.v1.ProcessWork
+	3,  // 1: weft.v1.ProcessWork.work:type_name -> weft.v1.Work
+	10, // 2: weft.v1.ProcessWork.limits:type_name -> weft.v1.LimitReached
+	4,  // 3: weft.v1.Work.dispersion:type_name -> weft.v1.WorkDispersion
+	7,  // 4: weft.v1.GetScalingResponse.workers:type_name -> weft.v1.ScaledWorker
+	8,  // 5: weft.v1.GetScalingResponse.decisions:type_name -> weft.v1.ScalingDecision
+	8,  // 6: weft.v1.ScalingDecided.decision:type_name -> weft.v1.ScalingDecision
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_work_proto_init() }
@@ -944,6 +957,7 @@ func file_work_proto_init() {
 		return
 	}
 	file_options_proto_init()
+	file_overload_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

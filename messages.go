@@ -113,6 +113,10 @@ func Confirmed(env *Env, c *flow.Confirmation) { env.runtime.Confirmed(c) }
 // run, from 0, and how many they are. Instances agree on it, after a moment.
 func Replicas(env *Env) (index, count int) { return env.runtime.Replicas() }
 
+// ReportLimits registers what lists the limits of the configuration that the service has
+// reached lately, at a time in nanoseconds since 1970. Health warns about them.
+func ReportLimits(env *Env, list func(now int64) []*api.LimitReached) { env.runtime.OnLimits(list) }
+
 // OnReplicas registers what is called, as an event of the service's, when
 // Replicas has changed.
 func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) }

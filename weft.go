@@ -153,6 +153,9 @@ type Runtime interface {
 	Replicas() (index, count int)
 	// OnReplicas registers what is called when Replicas has changed, as an event.
 	OnReplicas(h func(index, count int))
+	// OnLimits registers what lists the limits of the configuration that the service
+	// has reached lately, at a time in nanoseconds since 1970.
+	OnLimits(list func(now int64) []*api.LimitReached)
 	// Others returns the instances of the plan that stand by for this one, or for
 	// which it stands by.
 	Others() []string

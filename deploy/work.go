@@ -37,7 +37,7 @@ func (n *Node) liveWork(now time.Time) *api.ProcessWork {
 	n.mu.Unlock()
 	p := &api.ProcessWork{
 		Process: n.config.Process, Run: n.self, CpuSeconds: cputime.Used().Seconds(), Processors: float64(runtime.GOMAXPROCS(0)),
-		Waiting: uint64(n.packets.Waiting()), Ready: ready,
+		Waiting: uint64(n.packets.Waiting()), Ready: ready, Limits: n.worker.Limits(now.UnixNano()),
 	}
 	if current != nil {
 		mine, _ := current.InstanceOf(n.config.Process)

@@ -2,21 +2,34 @@ package object
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Limits remembers which limits of the configuration were reached lately, and by
 // whom, so that users learn why packets are missing. The zero value is empty.
 type Limits struct {
 	mu sync.Mutex // guards m
-	m  map[limitKey]*api.LimitReached
+	m  map[limitKey]*reach
 }
 
-type limitKey struct{ key, who string }
+// limitKey is a key of the configuration and whom its limit has met: who, or a port.
+type limitKey struct {
+	key, who string
+	at       flow.Location
+}
+
+// reach is how often a limit was reached, and when last.
+type reach struct {
+	limit int
+	times uint64
+	last  int64
+}
 
 // limitsFor is how long a limit counts as reached, limitsMost how many are remembered.
 const (
@@ -27,9 +40,17 @@ const (
 // Reach notes that the limit of a key of the configuration was reached, at a time in
 // nanoseconds since 1970, by somebody; empty is all.
 func (l *Limits) Reach(now int64, key string, limit int, who string) {
+	l.note(now, limitKey{key: key, who: who}, limit)
+}
+
+// ReachAt is Reach by a port. It allocates only the first time.
+func (l *Limits) ReachAt(now int64, key string, limit int, at flow.Location) {
+	l.note(now, limitKey{key: key, at: at}, limit)
+}
+
+func (l *Limits) note(now int64, k limitKey, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := limitKey{key, who}
 	one := l.m[k]
 	if one == nil {
 		if len(l.m) >= limitsMost {
@@ -39,21 +60,19 @@ func (l *Limits) Reach(now int64, key string, limit int, who string) {
 			return
 		}
 		if l.m == nil {
-			l.m = map[limitKey]*api.LimitReached{}
+			l.m = map[limitKey]*reach{}
 		}
-		one = &api.LimitReached{Key: key, Who: who}
+		one = &reach{}
 		l.m[k] = one
 	}
-	one.Limit = uint64(limit)
-	one.Times++
-	one.Last = time.Unix(0, now).UTC().Format(time.RFC3339)
+	one.limit, one.last = limit, now
+	one.times++
 }
 
 // forget drops those that were not reached lately; mu is held.
 func (l *Limits) forget(now int64) {
-	since := time.Unix(0, now).UTC().Add(-limitsFor).Format(time.RFC3339)
 	for k, one := range l.m {
-		if one.Last < since {
+		if one.last < now-int64(limitsFor) {
 			delete(l.m, k)
 		}
 	}
@@ -64,8 +83,12 @@ func (l *Limits) List(now int64) (list []*api.LimitReached) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	for _, one := range l.m {
-		list = append(list, &api.LimitReached{Key: one.Key, Limit: one.Limit, Who: one.Who, Times: one.Times, Last: one.Last})
+	for k, one := range l.m {
+		who := k.who
+		if k.at != (flow.Location{}) {
+			who = fmt.Sprintf("port %x/%d", uint64(k.at.Switch), uint32(k.at.Port))
+		}
+		list = append(list, &api.LimitReached{Key: k.key, Limit: uint64(one.limit), Who: who, Times: one.times, Last: time.Unix(0, one.last).UTC().Format(time.RFC3339)})
 	}
 	slices.SortFunc(list, func(a, b *api.LimitReached) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Who, b.Who))

@@ -451,6 +451,12 @@ func (h *Harness) ownStage(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return f(in, d)
 }
 
+// Limits returns the limits of the configuration that the service has reached lately.
+func (h *Harness) Limits() []*api.LimitReached {
+	h.Start()
+	return h.run.worker.Limits(time.Now().UnixNano())
+}
+
 // Watch has packets sampled, for some seconds, and returns what was recorded of
 // them since it was asked last (deploy.Watch).
 func (h *Harness) Watch(o *api.WatchOrder) *api.WatchSpans {

@@ -50,7 +50,8 @@ type Service struct {
 	Ended   chan struct{} // closed when Run and the handling of events have ended
 	err     error         // of Run; valid once ended
 
-	asked atomic.Pointer[func(question []byte) []byte] // nil: not registered
+	asked  atomic.Pointer[func(question []byte) []byte]        // nil: not registered
+	limits atomic.Pointer[func(now int64) []*api.LimitReached] // likewise
 
 	mu       sync.Mutex // guards what follows
 	open     func(flow.DPID) weft.StageFunc
@@ -106,6 +107,11 @@ func (s *Service) OnReplicas(h func(index, count int)) {
 		}
 		return true
 	})
+}
+
+// OnLimits registers what lists the limits that were reached lately.
+func (s *Service) OnLimits(list func(now int64) []*api.LimitReached) {
+	s.register(true, "what lists its limits", func() bool { return s.limits.CompareAndSwap(nil, &list) })
 }
 
 // Replicas returns this instance's number and the count of all.

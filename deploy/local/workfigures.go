@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-sdn/weft/api"
 )
 
 // StageWork is the name of the work of a stage; that of calls is the method.
@@ -89,4 +91,14 @@ func (c *workCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(c.indices, prometheus.GaugeValue, d.Index, append(labels[:3:3], over)...)
 		}
 	}
+}
+
+// Limits returns the limits of the configuration that the services have reached lately.
+func (w *Worker) Limits(now int64) (list []*api.LimitReached) {
+	for _, s := range w.Running().Services {
+		if of := s.limits.Load(); of != nil {
+			list = append(list, (*of)(now)...)
+		}
+	}
+	return list
 }

@@ -1,7 +1,6 @@
 package forwarding
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -102,7 +101,7 @@ func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision)
 func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if !ports.mayFlood(in.Key.InPort, in.Time, e.cfg.FloodsPerSecond) {
 		e.count.floodsShed.Add(1)
-		e.reached.Reach(in.Time, "forwarding.floods_per_second", e.cfg.FloodsPerSecond, fmt.Sprintf("port %x/%d", uint64(in.Switch), uint32(in.Key.InPort)))
+		e.reached.ReachAt(in.Time, "forwarding.floods_per_second", e.cfg.FloodsPerSecond, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 		return
 	}
 	e.count.floods.Add(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // storeAnswer is a gateway that answers when it is asked how the store is.
@@ -113,6 +114,31 @@ func TestHealthOfPorts(t *testing.T) {
 	}
 }
 
+// entriesAnswer is a flowrules of which one entry is not in a switch.
+type entriesAnswer struct{ api.FlowrulesClient }
+
+func (entriesAnswer) ListSync(context.Context, *api.ListSyncRequest, ...grpc.CallOption) (*api.ListSyncResponse, error) {
+	return &api.ListSyncResponse{Switches: []*api.Sync{{Dpid: s1, State: "failing", Wanted: 9, Failed: 1}}}, nil
+}
+
+func (entriesAnswer) ListFlows(context.Context, *api.ListFlowsRequest, ...grpc.CallOption) (*api.ListFlowsResponse, error) {
+	return &api.ListFlowsResponse{Flows: []*api.WantedFlow{{State: "failed", Reason: "the switch confirms it and does not have it",
+		Flow: &api.FlowEntry{Dpid: s1, Table: 10, Priority: 100, Owner: "firewall", Match: map[string]string{"tcp_dst": "80"}}}}}, nil
+}
+
+// TestExplainSwitch checks that an entry that a switch does not keep is named with the reason.
+func TestExplainSwitch(t *testing.T) {
+	c := &cli.Controller{Clients: api.Clients{FlowrulesClient: entriesAnswer{}}, Ctx: t.Context()}
+	sw, _ := flow.ParseDPID(s1)
+	s, err := get.ExplainSwitch(c, sw)
+	if err != nil || s.State != "failing" || len(s.Missing) != 1 || !strings.Contains(s.Missing[0], "firewall's entry tcp_dst=80") || !strings.Contains(s.Missing[0], "does not have it") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := get.ExplainSwitch(c, sw+1); err == nil {
+		t.Error("a switch that there is not is explained")
+	}
+}
+
 // hostsAnswer, floodingAnswer and limitsAnswer are services that name the limits
 // that were reached.
 type hostsAnswer struct {
@@ -142,12 +168,24 @@ func (l limitsAnswer) ListLimits(context.Context, *api.ListLimitsRequest, ...grp
 	return &api.ListLimitsResponse{Limits: l.ports}, nil
 }
 
+// workAnswer is a gateway whose processes name the limits that their services have reached.
+type workAnswer struct {
+	api.GatewayClient
+	limits []*api.LimitReached
+}
+
+func (w workAnswer) GetWork(context.Context, *api.GetWorkRequest, ...grpc.CallOption) (*api.GetWorkResponse, error) {
+	return &api.GetWorkResponse{Processes: []*api.ProcessWork{{Process: "a", Limits: w.limits}}}, nil
+}
+
 // TestHealthOfLimits checks that a limit that was reached is a warning with whom it
 // met, what it is, and its key.
 func TestHealthOfLimits(t *testing.T) {
+	var work []*api.LimitReached
 	look := func(h, f []*api.LimitReached, p []*api.PortLimit) get.HealthResult {
 		r, err := get.HealthOfLimits(&cli.Controller{Clients: api.Clients{
 			HostsClient: hostsAnswer{resp: &api.ListHostsResponse{Limits: h}}, ForwardingClient: floodingAnswer{limits: f}, SouthboundClient: limitsAnswer{ports: p},
+			GatewayClient: workAnswer{limits: work},
 		}, Ctx: t.Context()})
 		if err != nil {
 			t.Fatal(err)
@@ -157,9 +195,10 @@ func TestHealthOfLimits(t *testing.T) {
 	if r := look(nil, nil, nil); r.State != get.HealthOK {
 		t.Errorf("%+v", r)
 	}
+	work = []*api.LimitReached{{Key: "balancer.connections", Limit: 7, Who: "VIP web", Times: 2}}
 	r := look([]*api.LimitReached{{Key: "hosts.address_limit", Limit: 128, Who: "host " + h2 + " at 1/1", Times: 664}},
 		[]*api.LimitReached{{Key: "forwarding.max_routes", Limit: 10, Times: 3}}, []*api.PortLimit{{Dpid: s1, Port: 2, Class: "unicast", Offered: 5000, Limit: 1000}})
-	for _, want := range []string{"hosts.address_limit (128) by host " + h2 + " at 1/1, 664 times", "forwarding.max_routes (10) by all together, 3 times", "5000 unicast packets"} {
+	for _, want := range []string{"hosts.address_limit (128) by host " + h2 + " at 1/1, 664 times", "forwarding.max_routes (10) by all together, 3 times", "balancer.connections (7) by VIP web, 2 times", "5000 unicast packets"} {
 		if !strings.Contains(r.Detail, want) {
 			t.Errorf("%q does not say %q", r.Detail, want)
 		}

@@ -27,11 +27,11 @@ func ExplainCommand() *cobra.Command {
 	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:     "explain",
-		Short:   "Say why a port takes no traffic, and what would make it",
-		Example: "  weft explain port 1 3",
+		Short:   "Say why a port takes no traffic, or what a switch does not do of what it should",
+		Example: "  weft explain port 1 3\n  weft explain switch 1",
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(explainPort(&r))
+	cmd.AddCommand(explainPort(&r), explainSwitch(&r))
 	return cmd
 }
 
@@ -68,6 +68,56 @@ func explainPort(r *cli.Remote) *cobra.Command {
 		}}, err
 	})
 }
+
+// SwitchExplained is what weft explain switch prints.
+type SwitchExplained struct {
+	Switch string `json:"dpid"`
+	State  string `json:"state"`
+	// Missing are the entries that the switch should have and does not have, and why.
+	Missing []string `json:"missing,omitempty"`
+}
+
+func explainSwitch(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:   "switch DPID",
+		Short: "Say which entries a switch should have and does not have, and why",
+		Example: `  weft explain switch 1
+  weft explain switch 1 -o json`,
+		Args: cobra.ExactArgs(1),
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		sw, err := flow.ParseDPID(args[0])
+		if err != nil {
+			return cli.View{}, err
+		}
+		s, err := ExplainSwitch(c, sw)
+		return cli.View{Value: s, Text: func(t *cli.Table) {
+			t.Row("switch", s.Switch)
+			t.Row("state", s.State)
+			for _, m := range s.Missing {
+				t.Row("not in force", m)
+			}
+		}}, err
+	})
+}
+
+// ExplainSwitch returns how a switch stands to the entries that it should have.
+func ExplainSwitch(c *cli.Controller, sw flow.DPID) (SwitchExplained, error) {
+	s := SwitchExplained{Switch: sw.String()}
+	m, err := c.ListSync(c.Ctx, &api.ListSyncRequest{})
+	if err != nil {
+		return s, err
+	}
+	for _, x := range m.Switches {
+		if x.Dpid == s.Switch {
+			s.State, s.Missing = x.State, failedEntries(c, s.Switch, explainedMost)
+			return s, nil
+		}
+	}
+	return s, &cli.RemoteError{Kind: codes.NotFound, Text: "there is no switch " + s.Switch + ": weft get switches lists those that there are"}
+}
+
+// explainedMost is how many entries weft explain switch names.
+const explainedMost = 100
 
 // explainedPort returns discovery's explanation of a port.
 func explainedPort(m *api.PortRole) PortExplained {

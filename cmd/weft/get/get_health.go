@@ -239,7 +239,7 @@ func healthOfEntries(c *cli.Controller) (HealthResult, error) {
 		case "failing":
 			failing = append(failing, fmt.Sprintf("%s (%d of %d)", s.Dpid, s.Failed, s.Wanted))
 			if len(failing) == 1 {
-				which = failedEntries(c, s.Dpid)
+				which = failedEntries(c, s.Dpid, 3)
 			}
 		case "syncing":
 			syncing = append(syncing, s.Dpid)
@@ -265,8 +265,7 @@ func healthOfEntries(c *cli.Controller) (HealthResult, error) {
 
 // failedEntries names the first entries that a switch has refused or does not keep,
 // and says why.
-func failedEntries(c *cli.Controller, dpid string) (list []string) {
-	const most = 3
+func failedEntries(c *cli.Controller, dpid string, most int) (list []string) {
 	m, err := c.ListFlows(c.Ctx, &api.ListFlowsRequest{Dpid: dpid})
 	if err != nil {
 		return nil // the count says enough
@@ -408,12 +407,20 @@ func HealthOfLimits(c *cli.Controller) (HealthResult, error) {
 	if err != nil {
 		return HealthResult{}, err
 	}
+	work, err := c.GetWork(c.Ctx, &api.GetWorkRequest{})
+	if err := cli.Unless(err, codes.Unimplemented); err != nil {
+		return HealthResult{}, err
+	}
+	reached := append(hosts.GetLimits(), flooding.GetLimits()...)
+	for _, p := range work.GetProcesses() {
+		reached = append(reached, p.Limits...)
+	}
 	ports, err := c.ListLimits(c.Ctx, &api.ListLimitsRequest{})
 	if err != nil {
 		return HealthResult{}, err
 	}
 	var met, keys []string
-	for _, l := range append(hosts.GetLimits(), flooding.GetLimits()...) {
+	for _, l := range reached {
 		met = append(met, fmt.Sprintf("%s (%d) by %s, %d times", l.Key, l.Limit, cmp.Or(l.Who, "all together"), l.Times))
 		keys = append(keys, l.Key)
 	}

@@ -31,7 +31,7 @@ var table = []row{
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
 	{"services/intake", []string{".", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
-	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "services/southbound/*", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
+	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "object", "services/southbound/*", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
 	{"services/l2vpn", []string{".", "flow", "packet", "api", "pce", "object", "services/l2vpn/*"}, []string{"*"}},

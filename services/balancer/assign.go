@@ -103,8 +103,9 @@ func (b *balancer) respond(v *vip, key connKey, opening bool, now int64) *conn {
 // addTo makes a connection to a member, nil if there is no room or the member has
 // one from the same port of the client. It is called with mu held.
 func (b *balancer) addTo(as kind, key connKey, m *member, to netip.AddrPort, now int64) *conn {
-	if len(b.table.by) >= b.cfg.Load().Connections {
+	if most := b.cfg.Load().Connections; len(b.table.by) >= most {
 		b.count.full.Add(1)
+		b.reached.Reach(now, "balancer.connections", most, "VIP "+m.vip.name)
 		return nil
 	}
 	if as != through && b.table.backs[backKey{to, as.source(key.client), key.proto, key.vlan}] != nil {
@@ -117,8 +118,9 @@ func (b *balancer) addTo(as kind, key connKey, m *member, to netip.AddrPort, now
 // no room. A client that has another VIP's pair with that member has a connection
 // instead: one entry back cannot serve both VIPs. It is called with mu held.
 func (b *balancer) begin(v *vip, as kind, key connKey, now int64) *conn {
-	if len(b.table.by) >= b.cfg.Load().Connections {
+	if most := b.cfg.Load().Connections; len(b.table.by) >= most {
 		b.count.full.Add(1)
+		b.reached.Reach(now, "balancer.connections", most, "VIP "+v.name)
 		return nil
 	}
 	client := key.client.Addr()

@@ -14,6 +14,7 @@ import (
 
 // balancer is the virtual IPs and their connections.
 type balancer struct {
+	reached object.Limits // of the configuration
 	cfg     atomic.Pointer[Config]
 	log     *slog.Logger
 	tagging flow.Tagging

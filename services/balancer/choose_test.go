@@ -144,6 +144,9 @@ func TestLimitOfConnections(t *testing.T) {
 	if got := g.shares(15); got[5] != 10 || got[0] != 5 {
 		t.Errorf("%v", got)
 	}
+	if l := g.b.reached.List(time.Now().UnixNano()); len(l) != 1 || l[0].Key != "balancer.connections" || l[0].Limit != 10 || l[0].Who != "VIP web" || l[0].Times != 5 {
+		t.Errorf("health learns %v", l)
+	}
 }
 
 func TestConnectionsEnd(t *testing.T) {

@@ -60,6 +60,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	m := &meters{metric: env.Metric, balancer: b, of: map[[2]string]bool{}}
 	m.update()
 
+	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e, now())

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/auditlog"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Process describes the process that the gateway runs in.
@@ -137,7 +138,20 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	defer log.Close()
-	refused := func(r refusal) { f.refused[r].Add(1) }
+	reached := &object.Limits{}
+	weft.ReportLimits(env, reached.List)
+	reach := func(key string, limit int) { reached.Reach(time.Now().UnixNano(), key, limit, "clients") }
+	refused := func(r refusal) {
+		f.refused[r].Add(1)
+		switch r {
+		case refusedMany, refusedOldest:
+			reach("gateway.max_connections", cfg.MaxConnections)
+		case refusedOctets:
+			reach("gateway.max_octets", cfg.MaxOctets)
+		case refusedRate:
+			reach("gateway.wrong_tokens_per_minute", cfg.WrongTokensPerMinute)
+		}
+	}
 	g := &guard{
 		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
 		open: cfg.OpenLoopback, users: users, listen: hostname(cfg.Listen), count: refused,
@@ -150,8 +164,11 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
 		refused: refused,
 		stream: &stream{
-			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, refused), holds: g.holds, stopped: make(chan struct{}),
-			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1) },
+			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, func(r refusal) {
+				refused(r)
+				reach("gateway.max_event_clients", cfg.MaxEventClients)
+			}), holds: g.holds, stopped: make(chan struct{}),
+			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1); reach("gateway.event_queue", cfg.EventQueue) },
 		},
 	}
 	plans := p.Plans

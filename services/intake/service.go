@@ -70,6 +70,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	h.switches = in.Switches
 	register(env.Metric, in, c)
+	weft.ReportLimits(env, in.Reached)
 
 	// The connections end last, after their packets have been carried out.
 	carried, stopCarrying := context.WithCancel(context.WithoutCancel(ctx))

@@ -24,8 +24,9 @@ const (
 // A lan is what has been learnt of the senders of a vpls. Who is where outlives a restart
 // (keptmacs.go); what is held, blocked or quiet does not.
 type lan struct {
-	most    int           // addresses of an end
-	age     time.Duration // after which a sender is asked for
+	full    func(at end, now time.Time) // is called when an end gets the last address that it may have; may be nil
+	most    int                         // addresses of an end
+	age     time.Duration               // after which a sender is asked for
 	known   map[flow.MAC]*sender
 	count   map[end]int
 	blocked map[end]shut
@@ -92,7 +93,9 @@ func (l *lan) learn(mac flow.MAC, at end, now time.Time) bool {
 		return false
 	}
 	l.known[mac] = &sender{at: at, home: at, heard: now}
-	l.count[at]++
+	if l.count[at]++; l.count[at] >= l.most && l.full != nil {
+		l.full(at, now)
+	}
 	return true
 }
 

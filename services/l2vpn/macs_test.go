@@ -16,6 +16,8 @@ func TestLearn(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := newLAN(2, time.Minute)
 	a, b := at(1, 1), at(2, 1)
+	full := 0
+	l.full = func(at end, _ time.Time) { full++ }
 	if !l.learn(macOf(1), a, now) || l.learn(macOf(1), a, now) || l.known[macOf(1)].at != a {
 		t.Fatal("an address is not learnt, or twice")
 	}
@@ -26,6 +28,9 @@ func TestLearn(t *testing.T) {
 	}
 	if !l.hears(a) || !l.learn(macOf(2), a, now) || l.learn(macOf(3), a, now) || l.hears(a) || l.count[a] != 2 {
 		t.Errorf("an end has %d addresses of 2, hears %v", l.count[a], l.hears(a))
+	}
+	if full != 1 {
+		t.Errorf("full %d times", full)
 	}
 	if !l.learn(macOf(1), b, now) || l.known[macOf(1)].at != b || l.count[a] != 1 || l.count[b] != 1 || !l.hears(a) {
 		t.Error("an address does not move")

@@ -101,6 +101,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.declare, b.kick, b.news = s.stand.ChangedPieces, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
 	b.tight = func() { object.Notify(tight) }
 	b.mu.Unlock()
+	weft.ReportLimits(env, b.reached.List)
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
 		s.stand.SwitchChanged(e)

@@ -20,6 +20,7 @@ type store struct {
 	declare func(sw flow.DPID, pieces ...string) // declares pieces of a switch anew
 	kick    func()                               // has tunnels seen to
 	news    func()                               // has states published
+	reached object.Limits                        // of the configuration
 	tight   func()                               // has circuits seen to for which a tunnel has no room
 
 	mu       object.Guard // guards the following
@@ -163,6 +164,9 @@ func (b *store) changed(old, now *circuit) {
 			s.lan.entered = now.arcs()
 		}
 		s.lan.most = most
+		s.lan.full = func(at end, when time.Time) {
+			b.reached.ReachAt(when.UnixNano(), "l2vpn.macs", s.lan.most, at.at)
+		}
 		if s.lan.keep(now.ends) {
 			s.lan.kept = nil
 		}

@@ -26,6 +26,7 @@ const forgotten = 720
 
 // A book is what is known of nodes, links and tunnel ports.
 type book struct {
+	reached  object.Limits // of the configuration
 	cfg      *Config
 	now      func() time.Time
 	tellNode func(*api.NodeChanged)
@@ -128,6 +129,7 @@ func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Ti
 	case n != nil && n.agent != agent && !b.named(agent, sw) && (now.Sub(n.heard) < b.cfg.Stale || b.named(n.agent, sw)):
 		return n.agent + " reports it, too: one at a time may, and the one that has the node's name before others; see nodes.agents"
 	case n == nil && len(b.nodes) >= b.cfg.Nodes:
+		b.reached.Reach(now.UnixNano(), "nodes.nodes", b.cfg.Nodes, "node of switch "+sw.String())
 		return "there are as many nodes as nodes.nodes says"
 	case !r.Unchanged:
 		if err := checkNode(r); err != nil {

@@ -51,6 +51,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	reports := env.Metric.Counter("reports_total", "Reports of nodes that were taken.")
 	refused := env.Metric.Counter("refused_total", "Reports of nodes that were refused.")
+	weft.ReportLimits(env, b.reached.List)
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { b.switchChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.Handle(env, api.ReportNodes, func(_ context.Context, q *api.ReportNodesRequest) (*api.ReportNodesResponse, error) {

@@ -74,6 +74,7 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	k := weft.KeepStanding(env, flow.OwnerQoS, b.want)
 	b.declare = k.Changed
+	weft.ReportLimits(env, b.reached.List)
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
 		k.SwitchChanged(e)

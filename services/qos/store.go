@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -16,6 +17,7 @@ import (
 
 // store is the policies, the switches and where hosts are.
 type store struct {
+	reached object.Limits // of the configuration
 	cfg     atomic.Pointer[Config]
 	declare func(...flow.DPID) // declares the entries of switches anew
 
@@ -205,7 +207,12 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 
 // compile compiles policies for a switch. It is called with mu held.
 func (b *store) compile(list []*policy, sw flow.DPID) (*compiled, error) {
-	return compile(list, sw, b.hosts, b.switches[sw].GetHardware() == api.OpenVSwitch, b.cfg.Load().Entries)
+	most := b.cfg.Load().Entries
+	c, err := compile(list, sw, b.hosts, b.switches[sw].GetHardware() == api.OpenVSwitch, most)
+	if err != nil {
+		b.reached.Reach(time.Now().UnixNano(), "qos.entries", most, "switch "+sw.String())
+	}
+	return c, err
 }
 
 // sizes returns numbers for metrics: policies, and the wanted entries of all

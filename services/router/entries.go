@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -75,7 +76,9 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.over[sw] = over
+	if b.over[sw] = over; over > 0 {
+		b.reached.Reach(time.Now().UnixNano(), "router.entries", b.cfg.Load().Entries, "switch "+sw.String())
+	}
 	return req
 }
 

@@ -73,6 +73,7 @@ func (b *store) allowed(in *flow.PacketIn) bool {
 	}
 	if x.left == 0 {
 		b.count.unsaid.Add(1)
+		b.reached.ReachAt(in.Time, "router.errors_per_second", b.cfg.Load().ErrorsPerSecond, at)
 		return false
 	}
 	x.left--

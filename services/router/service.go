@@ -84,6 +84,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	moved := make(chan struct{}, 1)
 	b.declare = k.Changed
 	b.moved = func() { object.Notify(moved) }
+	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)

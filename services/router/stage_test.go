@@ -255,6 +255,9 @@ func TestErrorsAreBounded(t *testing.T) {
 	if sent != 20 {
 		t.Errorf("%d answers in two seconds, want 20", sent)
 	}
+	if l := g.reached.List(now); len(l) != 1 || l[0].Key != "router.errors_per_second" || l[0].Limit != 10 || l[0].Who != "port 1/1" || l[0].Times != 980 {
+		t.Errorf("health learns %v", l)
+	}
 	in, d := wefttest.NewPacketIn(1, 2, ping(flow.MAC{2, 1}, g.mac(1), "10.1.0.9", "10.1.0.1", 64)), &flow.Decision{}
 	if in.Time = now; g.packet(in, d) != flow.Done || len(d.Outs) != 1 {
 		t.Error("who is at another port gets no answer")

@@ -19,6 +19,7 @@ type store struct {
 	cfg     atomic.Pointer[Config]
 	count   *counts
 	tagging flow.Tagging
+	reached object.Limits         // of the configuration
 	index   atomic.Pointer[index] // of the routers, for the stage; nil: none
 	post    func(*flow.Decision)  // sends a decision that follows from no packet
 	moved   func()                // declares entries anew, soon; it may be called with mu held

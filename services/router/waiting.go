@@ -48,6 +48,7 @@ func (b *store) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	if q == nil {
 		if !room {
 			b.count.shed.Add(1)
+			b.reached.ReachAt(in.Time, "router.waiting", b.cfg.Load().Waiting, at)
 			return
 		}
 		q = &queue{since: in.Time, by: w.last()}
@@ -62,6 +63,9 @@ func (b *store) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 		t.from[at]++
 	} else {
 		b.count.shed.Add(1)
+		if !room {
+			b.reached.ReachAt(in.Time, "router.waiting", b.cfg.Load().Waiting, at)
+		}
 	}
 	if in.Time-q.asked >= askAgain {
 		q.asked = in.Time

@@ -6,6 +6,7 @@ package ryu
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
@@ -79,7 +80,11 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	}
 	s.count = func(ok bool) { requests[ok].Add(1) }
 	closed := env.Metric.Counter("connections_closed_total", "Connections that were closed because there were too many.")
-	s.noRoom = func() { closed.Add(1) }
+	s.noRoom = func() {
+		closed.Add(1)
+		stream.reached.Reach(time.Now().UnixNano(), "ryu.max_connections", cfg.MaxConnections, "clients")
+	}
+	weft.ReportLimits(env, stream.reached.List)
 	unaudited := env.Metric.Counter("audit_failed_total", "Changes that could not be written to the audit log.")
 	s.audit = &auditlog.Log{
 		Dir: p.Audit, Name: cmp.Or(p.Name, "controller") + ".ryu", Size: auditSize, Files: auditFiles,

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/object"
 )
 
 const (
@@ -24,6 +25,7 @@ const (
 // waits for a client, and ignores the results that clients return.
 type stream struct {
 	queue, max int
+	reached    object.Limits // of the configuration
 
 	mu      sync.Mutex // guards what follows
 	clients map[*client]bool
@@ -68,6 +70,7 @@ func (s *stream) publish(method string, object any) {
 		case c.events <- event{method, object}:
 		default:
 			c.cancel()
+			s.reached.Reach(time.Now().UnixNano(), "ryu.event_queue", s.queue, "clients")
 		}
 	}
 }
@@ -108,7 +111,10 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request, rank northbou
 	s.mu.Lock()
 	s.entered++
 	c := &client{events: make(chan event, s.queue), cancel: cancel, rank: rank, number: s.entered}
-	if s.closed || len(s.clients) >= s.max && !s.makeRoom(rank) {
+	if full := len(s.clients) >= s.max && !s.makeRoom(rank); s.closed || full {
+		if full {
+			s.reached.Reach(time.Now().UnixNano(), "ryu.max_event_clients", s.max, "clients")
+		}
 		s.mu.Unlock()
 		http.Error(w, "too many clients; ryu.max_event_clients says how many may be", http.StatusServiceUnavailable)
 		return

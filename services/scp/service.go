@@ -71,6 +71,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	gauges(env, p)
 
 	k := follow(env, p)
+	weft.ReportLimits(env, p.limits)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return p.packet })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		p.configure(c)

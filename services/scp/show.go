@@ -228,3 +228,11 @@ func (p *proxy) drain(req *api.DrainProducerRequest) (*api.ScpProducer, error) {
 	}
 	return m, nil
 }
+
+// limits returns the limits of the configuration that were reached lately.
+func (p *proxy) limits(now int64) []*api.LimitReached {
+	if p.wire == nil {
+		return nil
+	}
+	return p.wire.reached.List(now)
+}

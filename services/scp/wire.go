@@ -26,7 +26,8 @@ type wire struct {
 	vlan    uint16 // as in flow.Key
 	rate    int64  // nanoseconds for a packet of one port
 	stack   *netstack
-	most    int // connections
+	most    int           // connections
+	reached object.Limits // of the configuration
 	tagging *flow.Tagging
 	count   wireCounts
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
@@ -202,6 +203,7 @@ func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
 	full := max(u.full, in.Time) + w.rate
 	if full-in.Time > max(burst, w.rate) {
 		w.count.fast.Add(1)
+		w.reached.ReachAt(in.Time, "scp.packet_rate", int(int64(time.Second)/w.rate), at)
 		return false
 	}
 	u.full = full
@@ -209,6 +211,7 @@ func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
 	if p == nil || p.at != at {
 		if p == nil && len(w.peers) >= w.most || u.peers >= max(1, w.most/portPart) {
 			w.count.crowd.Add(1)
+			w.reached.ReachAt(in.Time, "scp.connections", w.most, at)
 			return false
 		}
 		w.leave(src)
@@ -250,12 +253,17 @@ func (w *wire) admit(from netip.Addr) (give func(), ok bool) {
 	w.mu.Lock()
 	p := w.peers[from]
 	w.mu.Unlock()
-	if p == nil || !w.conns.take(from) {
+	if p == nil {
+		return nil, false
+	}
+	if !w.conns.take(from) {
+		w.reached.Reach(time.Now().UnixNano(), "scp.connections", w.most, "client "+from.String())
 		return nil, false
 	}
 	at := p.at
 	if !w.ports.take(at) {
 		w.conns.give(from)
+		w.reached.ReachAt(time.Now().UnixNano(), "scp.connections", w.most, at)
 		return nil, false
 	}
 	return func() { w.conns.give(from); w.ports.give(at) }, true

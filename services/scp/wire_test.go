@@ -93,6 +93,9 @@ func TestWireFlood(t *testing.T) {
 			if status, body, err := n.do(2, "GET", discoverUDM, ""); status != 200 {
 				t.Errorf("another host: %d %s %v", status, body, err)
 			}
+			if l := n.wire.reached.List(time.Now().UnixNano()); len(l) == 0 || !strings.HasPrefix(l[0].Key, "scp.") || l[0].Who == "" {
+				t.Errorf("health learns %v", l)
+			}
 			for _, why := range map[int][]string{1: {"full", "rate"}, 1000: {"addresses", "rate"}}[addresses] {
 				if n.counts[why].sum() == 0 {
 					t.Errorf("none refused because of %s", why)

@@ -255,6 +255,9 @@ func TestTooManySessions(t *testing.T) {
 		if n := w.h.Metric("connections_refused_total", "reason", "too_many"); n != 1 {
 			t.Errorf("%v connections counted, want 1", n)
 		}
+		if l := w.h.Limits(); len(l) != 1 || l[0].Key != "southbound.max_sessions" || l[0].Limit != 2 {
+			t.Errorf("health learns %v", l)
+		}
 		c.conn.Close()
 		w.down(2)
 		w.device(oftest.Config{DPID: 3})

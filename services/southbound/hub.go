@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/resend"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/services/southbound/secure"
@@ -23,6 +24,8 @@ import (
 
 // hub holds all sessions, and the records of switches that had one.
 type hub struct {
+	reached object.Limits // of the configuration
+	intake  bool          // it is that of a Receiver
 	session.Shared
 	cfg   atomic.Pointer[Config]
 	mine  atomic.Pointer[admission.Partition]
@@ -145,6 +148,9 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	return err
 }
 
+// maxSessions is the key of the configuration, of the southbound and of an intake.
+var maxSessions = map[bool]string{false: "southbound.max_sessions", true: "intake.max_sessions"}
+
 // admit makes a session for a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn, secrets *secure.Secrets) *member {
 	m := &member{Session: session.NewSession(&h.Shared, conn, secrets), over: make(chan struct{})}
@@ -152,6 +158,7 @@ func (h *hub) admit(conn net.Conn, secrets *secure.Secrets) *member {
 	defer h.mu.Unlock()
 	if len(h.members) >= h.cfg.Load().MaxSessions && !h.giveWay(m.Begun) {
 		h.Refused(session.RefusedTooMany)
+		h.reached.Reach(time.Now().UnixNano(), maxSessions[h.intake], h.cfg.Load().MaxSessions, "")
 		conn.Close()
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -56,6 +57,7 @@ func DefaultConfig() *Config { return defaults() }
 func NewReceiver(cfg ReceiverConfig) *Receiver {
 	r := &Receiver{cfg: cfg}
 	h := newHub(*cfg.Sessions, nil, cfg.Log)
+	h.intake = true
 	r.receiver.Number, r.receiver.Roles, r.receiver.Carry = cfg.Number, cfg.Roles, cfg.Carry
 	h.Receiver = &r.receiver
 	h.Open = cfg.Open
@@ -77,6 +79,17 @@ func (r *Receiver) Switches() []flow.DPID {
 		}
 	}
 	slices.Sort(list)
+	return list
+}
+
+// Reached returns the limits of the configuration that were reached lately, and the ports
+// whose packets are limited now.
+func (r *Receiver) Reached(now int64) []*api.LimitReached {
+	list := r.hub.reached.List(now)
+	for _, p := range r.hub.Limits("") {
+		list = append(list, &api.LimitReached{Key: "intake.flood_rate", Limit: uint64(p.Limit), Who: "port " + p.Dpid + "/" + flow.Port(p.Port).String(), Times: p.Shed,
+			Last: time.Unix(0, now).UTC().Format(time.RFC3339)})
+	}
 	return list
 }
 

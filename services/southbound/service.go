@@ -81,6 +81,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	}
 	h.OpenEstate(memory)
 	h.register(env.Metric)
+	weft.ReportLimits(env, h.reached.List)
 	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {
 		h.configure(c)
 		if p, err := c.partition(); err == nil && !(slices.Equal(old.Switches, c.Switches) && maps.EqualFunc(old.Elsewhere, c.Elsewhere, slices.Equal[[]string])) {

@@ -141,6 +141,8 @@ const (
 	PriorityNATOwn       = 30020 // to the gateway itself, or not to be translated
 	PriorityNATOut       = 30010 // out, TCP and UDP
 	PriorityNATOutICMP   = 30009 // out, what has no ports
+	PriorityNATGroup     = 30006 // to groups' addresses, in frames to groups: as without a gateway
+	PriorityNATLeak      = 30005 // from inside past the gateway, to the outside: dropped
 
 	PriorityConnection    = 30000 // of one connection
 	PriorityPair          = 29990 // of all connections of a client with a member
@@ -283,7 +285,7 @@ var writers = []Writer{
 		}},
 	{Owner: OwnerNAT, Name: "nat", Service: "nat", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
-			{Table: TableTranslate, Base: PriorityNATOutICMP, Top: PriorityNATNeighbour, Doc: "what is to be translated"},
+			{Table: TableTranslate, Base: PriorityNATLeak, Top: PriorityNATNeighbour, Doc: "what is to be translated, and what would get past that: dropped"},
 			{Table: TableTracked, Base: PriorityTrackedOut, Top: PriorityTrackedInvalid, Doc: "packets that connection tracking has looked up"},
 		}},
 	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,

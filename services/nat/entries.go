@@ -38,16 +38,49 @@ func (g *gateway) track(ports bool) flow.Action {
 	return flow.CT{Commit: true, Zone: g.zone, Table: flow.TableTracked, HasNAT: true, NAT: n}.Action()
 }
 
-// entries returns the entries of a gateway. reach is the known hosts inside.
-func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
+// guards returns the entries that keep packets from passing a gateway untranslated: of
+// hosts inside to those outside, by their Ethernet addresses or in frames to groups, and of
+// hosts outside, to all or to link-local addresses. outside is the Ethernet addresses of
+// hosts at the port.
+func (g *gateway) guards(outside []flow.MAC) (list []flow.Entry) {
+	ip, from := g.ip(), g.ip().WithInPort(g.at.Port)
+	add := func(priority uint16, next uint8, m flow.Match) {
+		list = append(list, flow.Entry{Table: flow.TableTranslate, Priority: priority, Cookie: g.cookie(kindOther), Match: m, Goto: next})
+	}
+	group := flow.MAC{1}
+	groups, local := []netip.Prefix{netip.MustParsePrefix("224.0.0.0/4"), alone(netip.AddrFrom4([4]byte{255, 255, 255, 255}))}, netip.MustParsePrefix("169.254.0.0/16")
+	if g.v6() {
+		groups, local = []netip.Prefix{netip.MustParsePrefix("ff00::/8")}, netip.MustParsePrefix("fe80::/10")
+		for _, t := range []uint8{flow.ICMPv6Solicit, flow.ICMPv6Advert} {
+			add(flow.PriorityNATNeighbour, flow.TableForward, from.WithEthDstMasked(group, group).WithICMPv6Type(t))
+		}
+	}
+	add(flow.PriorityNATStray, 0, from.WithEthDstMasked(group, group))
+	add(flow.PriorityNATStray, 0, from.WithIPDst(local))
+	for _, p := range append(groups, g.inside...) {
+		add(flow.PriorityNATGroup, flow.TableForward, ip.WithEthDstMasked(group, group).WithIPDst(p))
+	}
+	for _, p := range g.inside {
+		add(flow.PriorityNATLeak, 0, ip.WithEthDstMasked(group, group).WithIPSrc(p))
+		for _, mac := range outside {
+			add(flow.PriorityNATLeak, 0, ip.WithEthDst(mac).WithIPSrc(p))
+		}
+	}
+	return list
+}
+
+// entries returns the entries of a gateway. reach is the known hosts inside, outside the
+// Ethernet addresses of those at its port.
+func (g *gateway) entries(reach map[netip.Addr]flow.MAC, outside []flow.MAC) []*api.FlowEntry {
 	var list []flow.Entry
 	add := func(table uint8, priority uint16, k kind, m flow.Match, actions ...flow.Action) *flow.Entry {
 		list = append(list, flow.Entry{Table: table, Priority: priority, Cookie: g.cookie(k), Match: m, Apply: actions})
 		return &list[len(list)-1]
 	}
+	list = append(list, g.guards(outside)...)
 	ip := g.ip()
 	untracked := ip.WithoutVLAN().WithCTState(0, flow.CTTracked)
-	outside := untracked.WithInPort(g.at.Port).WithEthDst(g.mac)
+	incoming := untracked.WithInPort(g.at.Port).WithEthDst(g.mac)
 	if g.v6() {
 		// Neighbours that check whether the gateway is still there are no traffic
 		// to translate: the trap in the table of routes takes them.
@@ -57,7 +90,7 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 	}
 	again := flow.CT{Zone: g.zone, Table: flow.TableTranslate, HasNAT: true}.Action()
 	for _, f := range g.forwards {
-		m := outside.WithIPDst(alone(f.at.Addr()))
+		m := incoming.WithIPDst(alone(f.at.Addr()))
 		if f.proto == flow.IPProtoTCP {
 			m = m.WithTCPDst(f.at.Port())
 		} else {
@@ -67,7 +100,7 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 			NAT: flow.NAT{Dst: true, Min: f.to.Addr(), MinPort: f.to.Port()}}.Action())
 	}
 	for _, p := range prefixes(g.first, g.last) {
-		add(flow.TableTranslate, flow.PriorityNATIn, kindOther, outside.WithIPDst(p), again)
+		add(flow.TableTranslate, flow.PriorityNATIn, kindOther, incoming.WithIPDst(p), again)
 		add(flow.TableTranslate, flow.PriorityNATOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
 	}
 	for a, mac := range reach {

@@ -52,6 +52,8 @@ func (b *store) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusa
 		if f.last, f.read = *sum, true; n > 0 {
 			f.refused, f.at = f.refused+n, now
 			out = append(out, refusal{g.name, n})
+			ports := uint64(g.ports[1]-g.ports[0]) + 1
+			b.reached.Reach(now, "--pool and --ports of a nat gateway", int(span(g.first, g.last)*ports), "gateway "+g.name)
 		}
 	}
 	return out

@@ -68,6 +68,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
 	k := weft.KeepStanding(env, flow.OwnerNAT, b.want)
 	b.declare = k.Changed
+	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)

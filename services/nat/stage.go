@@ -36,15 +36,19 @@ func (b *store) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return b.neighbour(x, in, d, at)
 	}
 	g := x.macs[k.EthDst]
-	if g == nil {
-		return flow.Next
-	}
 	var src, dst netip.Addr // neither: within no gateway
 	switch k.EthType {
 	case flow.EthTypeIPv4:
 		src, dst = netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
 	case flow.EthTypeIPv6:
 		src, dst = netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
+	}
+	if g == nil {
+		if x.leaks(in, src, dst) {
+			b.strays.Add(1)
+			return flow.Drop
+		}
+		return flow.Next
 	}
 	switch {
 	case k.VLAN != 0 || at == g.at || !g.within(src) || in.Reason == flow.ReasonInvalidTTL:
@@ -67,6 +71,23 @@ func (b *store) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	b.strays.Add(1)
 	return flow.Drop
 }
+
+// leaks reports whether a packet that is not for a gateway would leave inside
+// untranslated: to a host at the port outside, or to everybody.
+func (x *index) leaks(in *flow.PacketIn, src, dst netip.Addr) bool {
+	if in.Key.VLAN&0xfff != 0 || !src.IsValid() || dst.IsMulticast() {
+		return false
+	}
+	for _, g := range x.list {
+		if g.within(src) && !g.within(dst) && dst != broadcast && (in.Dst == g.at || in.Key.EthDst.Multicast()) {
+			return true
+		}
+	}
+	return false
+}
+
+// broadcast is the address of all hosts of a network.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 // translate makes the gateway's switch translate a packet and send it on.
 func (b *store) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -21,6 +22,8 @@ type store struct {
 	news    chan answer           // of next hops
 	index   atomic.Pointer[index] // of the gateways, for the stage; nil: none
 	declare func(...flow.DPID)    // declares the entries of switches anew
+
+	reached object.Limits // of the configuration, and of gateways
 
 	mu       object.Guard // guards the following
 	gateways *object.Store[*gateway]
@@ -38,6 +41,7 @@ type index struct {
 	macs  map[flow.MAC]*gateway
 	addrs map[netip.Addr]*gateway // by address inside
 	ports map[outside]*gateway
+	list  []*gateway
 }
 
 // outside is a port to the outside, for one version of IP.
@@ -100,8 +104,9 @@ func (b *store) reindex() {
 		b.index.Store(nil)
 		return
 	}
-	x := &index{map[flow.MAC]*gateway{}, map[netip.Addr]*gateway{}, map[outside]*gateway{}}
+	x := &index{macs: map[flow.MAC]*gateway{}, addrs: map[netip.Addr]*gateway{}, ports: map[outside]*gateway{}}
 	for _, g := range b.gateways.List() {
+		x.list = append(x.list, g)
 		x.macs[g.mac], x.addrs[g.addr], x.ports[outside{g.at, g.v6()}] = g, g, g
 	}
 	b.index.Store(x)
@@ -191,7 +196,7 @@ func (b *store) hostChanged(ev *api.HostChanged) {
 	_, _, moved := b.hosts.Changed(ev)
 	for _, a := range moved {
 		for _, g := range b.gateways.List() {
-			if g.reaches(a) {
+			if st, _ := b.hosts.Station(a); g.reaches(a) || st.At == g.at {
 				b.declare(g.at.Switch)
 			}
 		}
@@ -221,10 +226,29 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	for _, g := range b.gateways.List() {
 		if g.at.Switch == sw {
-			req.Flows = append(req.Flows, g.entries(b.reach(g))...)
+			req.Flows = append(req.Flows, g.entries(b.reach(g), b.outside(g))...)
 		}
 	}
 	return req
+}
+
+// outside returns the Ethernet addresses of the next hop and of other hosts at the port of a
+// gateway, up to the configured bound. It is called with mu held.
+func (b *store) outside(g *gateway) (list []flow.MAC) {
+	seen := map[flow.MAC]bool{{}: true, g.mac: true}
+	add := func(mac flow.MAC) {
+		if !seen[mac] && len(list) < b.cfg.Load().Hosts {
+			seen[mac] = true
+			list = append(list, mac)
+		}
+	}
+	add(g.hopMAC)
+	for _, a := range b.hosts.Addresses() {
+		if st, _ := b.hosts.Station(a); st.At == g.at {
+			add(st.MAC)
+		}
+	}
+	return list
 }
 
 // reach returns the hosts inside of a gateway that it reaches, up to the
@@ -232,10 +256,15 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 func (b *store) reach(g *gateway) map[netip.Addr]flow.MAC {
 	out := map[netip.Addr]flow.MAC{}
 	for _, a := range b.hosts.Addresses() {
-		if g.reaches(a) && a.Addr != g.addr && len(out) < b.cfg.Load().Hosts {
-			s, _ := b.hosts.Station(a)
-			out[a.Addr] = s.MAC
+		if !g.reaches(a) || a.Addr == g.addr {
+			continue
 		}
+		if most := b.cfg.Load().Hosts; len(out) >= most {
+			b.reached.Reach(time.Now().UnixNano(), "nat.hosts", most, "gateway "+g.name)
+			continue
+		}
+		s, _ := b.hosts.Station(a)
+		out[a.Addr] = s.MAC
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package oftest
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -193,4 +194,14 @@ func (d *Device) Dial(ctx context.Context, network, address string) error {
 		return err
 	}
 	return d.Serve(ctx, conn)
+}
+
+// Lose has the switch lose entries without a word.
+func (d *Device) Lose(which func(*flow.Entry) bool) {
+	d.Do(func(s *Switch) Effects {
+		for i := range s.tables {
+			s.tables[i].entries = slices.DeleteFunc(s.tables[i].entries, func(e *entry) bool { return which(&e.Entry) })
+		}
+		return Effects{}
+	})
 }

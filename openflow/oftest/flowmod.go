@@ -30,6 +30,9 @@ func (s *Switch) flowMod(c *conn, msg []byte) error {
 			return e
 		}
 	}
+	if m.Command == flow.Add && s.cfg.Ignore != nil && s.cfg.Ignore(&m) {
+		return nil
+	}
 	switch m.Command {
 	case flow.Add:
 		if err := s.add(&m, legacy); err != nil {

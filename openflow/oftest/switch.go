@@ -40,6 +40,9 @@ type Config struct {
 	// Refuse, if given, is asked about every flow-mod that is otherwise right,
 	// and refuses it by returning an error; Xid and Data are filled in.
 	Refuse func(*flow.Mod) *openflow.Error
+	// Ignore, if given, is asked about every flow-mod that adds an entry and is right: one
+	// that it returns true for is confirmed and not kept.
+	Ignore func(*flow.Mod) bool
 }
 
 // defaultDesc is the description of a switch whose Config gives none.

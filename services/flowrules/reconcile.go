@@ -254,9 +254,8 @@ func (l *ledger) lack(k entryID, r *rule, now time.Time) {
 		l.lacks[k] = n
 	}
 	n.times++
-	n.last = now
-	if n.times < lackMax {
-		l.soon = true
+	if n.last = now; n.times < lackMax {
+		l.soon, l.lacking = true, l.lacking|only(r.owner())
 		l.send(k, r, "", now)
 		return
 	}
@@ -273,7 +272,14 @@ func (l *ledger) lack(k entryID, r *rule, now time.Time) {
 
 // stays records that the switch has an entry.
 func (l *ledger) stays(k entryID, r *rule, now time.Time) {
-	if n := l.lacks[k]; n == nil || now.Sub(n.last) < lackFor {
+	n := l.lacks[k]
+	if n == nil {
+		return
+	}
+	if n.now() && r.state == confirmed {
+		l.lacking |= only(r.owner())
+	}
+	if n.seen = now; now.Sub(n.last) < lackFor {
 		return
 	}
 	delete(l.lacks, k)

@@ -28,6 +28,7 @@ const (
 	reasonTold    = "the switch tells this entry differently from how it was written"
 	reasonDeleted = "deleted by somebody else"
 	reasonLacks   = "the switch confirms this entry and does not have it, again and again"
+	reasonLacked  = "the switch had confirmed this entry and did not have it; it is written and read again"
 )
 
 // lateMax is how many times in a row a switch may fail to confirm an entry before
@@ -50,7 +51,11 @@ const (
 type lack struct {
 	times int
 	last  time.Time
+	seen  time.Time // when a reading had it last
 }
+
+// now reports whether no reading has had the entry since one lacked it.
+func (n *lack) now() bool { return n != nil && n.last.After(n.seen) }
 
 // rule is one desired entry of one switch.
 type rule struct {

@@ -76,7 +76,12 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 		if l.rules[rule.id] != rule { // a later set, or its timeout, has removed it
 			continue
 		}
-		if rule.state != confirmed {
+		switch {
+		case rule.state == confirmed && l.lacks[rule.id].now():
+			f := l.wantedFlow(rule)
+			f.Reason = reasonLacked
+			resp.Failed = append(resp.Failed, f)
+		case rule.state != confirmed:
 			f := l.wantedFlow(rule)
 			if f.Reason == "" {
 				f.Reason = fmt.Sprintf("not confirmed within %v", r.cfg.Deadline)

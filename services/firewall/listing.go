@@ -49,11 +49,13 @@ func (b *store) listRules(ctx context.Context, req *api.ListFirewallRulesRequest
 		counts = b.counts(ctx)
 	}
 	resp.Rules = make([]*api.FirewallRule, len(list))
+	stands := b.stands()
 	for i, r := range list {
 		m := proto.CloneOf(r.msg)
 		n := counts[m.Number]
 		packets, bytes := r.count.read()
 		m.Packets, m.Bytes = packets+n[0], bytes+n[1]
+		m.State, m.Reason = stands.of(r)
 		resp.Rules[i] = m
 	}
 	return resp, nil

@@ -244,7 +244,7 @@ func sameRule(a, b *api.FirewallRule) bool {
 // in its usual notation.
 func (r *rule) kept(m *api.FirewallRule, number uint32) *api.FirewallRule {
 	k := proto.CloneOf(m)
-	k.Id, k.Number, k.Packets, k.Bytes = r.id, number, 0, 0
+	k.Id, k.Number, k.Packets, k.Bytes, k.State, k.Reason = r.id, number, 0, 0, "", ""
 	if r.local {
 		k.Dpid = r.sw.String()
 	}

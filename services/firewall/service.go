@@ -48,12 +48,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	keep := weft.KeepStanding(env, flow.OwnerFirewall, b.want)
 	b.keeper = keep
+	keep.OnAnswered(func(sw flow.DPID, _ []string, failed []*api.WantedFlow) { b.answered(sw, failed) })
 	gauges(env.Metric, b)
 	if err := b.configure(ctx, env.Config.(*Config)); err != nil {
 		return err
 	}
 	weft.OnConfig(env, func(ctx context.Context, _, c *Config) error { return b.configure(ctx, c) })
 
+	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return b.open(sw) })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) {
 		b.switchChanged(ev)

@@ -142,7 +142,9 @@ func TestService(t *testing.T) {
 		}
 		want := []string{
 			"10:100 eth_type=0x0800,ip_proto=6,tcp_dst=80 drop",
+			"10:100 eth_type=0x8100 drop",
 			"10:100 eth_type=0x86dd,ip_proto=6,tcp_dst=80 drop",
+			"10:100 eth_type=0x88a8 drop",
 			"10:50 eth_type=0x86dd,ipv6_dst=fd00::/8 drop",
 		}
 		if got := p.entries(1); !slices.Equal(got, want) {

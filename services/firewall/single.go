@@ -34,7 +34,7 @@ func (v *view) compileSingle(t *target, limit int) *program {
 	}
 	var allowed []condition
 	seen := map[flow.EntryKey]bool{}
-	certain := true
+	certain, denies, byPorts := true, false, false
 	for _, r := range rules {
 		conditions, err := r.conditions()
 		if err != nil {
@@ -44,7 +44,9 @@ func (v *view) compileSingle(t *target, limit int) *program {
 			allowed = append(allowed, conditions...)
 			continue
 		}
+		denies = true
 		for _, c := range conditions {
+			byPorts = byPorts || c.match.Key.IPProto != 0
 			clear := !overlaps(allowed, &c)
 			for _, m := range c.matches() {
 				exact := true
@@ -71,6 +73,11 @@ func (v *view) compileSingle(t *target, limit int) *program {
 			return everything(fmt.Sprintf("the rules take more than %d entries (table_limit)", limit))
 		}
 	}
+	if denies {
+		for _, m := range disguises(t.old, byPorts) {
+			add(flow.PrioritySingleJudge, m, 0, trap)
+		}
+	}
 	switch {
 	case v.deny && len(allowed) == 0:
 		add(flow.PrioritySingleDrop-1, flow.Match{}, 0)
@@ -82,6 +89,29 @@ func (v *view) compileSingle(t *target, limit int) *program {
 		p.reason = "one table: what a rule denies and an earlier one may allow is judged by the controller"
 	}
 	return p
+}
+
+// disguises returns what a table with one stage does not see: what frames carry behind more
+// tags than the switch looks behind and, if rules are about protocols, fragments and IPv6
+// whose headers are cut off. The controller sees it (hides). OpenFlow 1.0 knows nothing of
+// IPv6: there all of it goes to the controller if a rule denies any.
+func disguises(old, byPorts bool) (list []flow.Match) {
+	for _, kind := range [...]uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} {
+		list = append(list, flow.Match{}.WithEthType(kind))
+	}
+	if !byPorts {
+		return list
+	}
+	kinds := []uint16{flow.EthTypeIPv4}
+	if !old {
+		kinds = append(kinds, flow.EthTypeIPv6)
+		list = append(list, flow.Match{}.WithEthType(flow.EthTypeIPv6).WithIPProto(0))
+	}
+	for _, kind := range kinds {
+		m := flow.Match{}.WithEthType(kind)
+		list = append(list, m.WithTCPSrc(0).WithTCPDst(0), m.WithUDPSrc(0).WithUDPDst(0))
+	}
+	return list
 }
 
 // overlaps reports whether some packet may meet c and one of a list.

@@ -51,7 +51,8 @@ type site struct {
 	program   *program           // as last declared
 	version   uint64             // of the ruleset that it is of
 	verdicts  map[flow.Match]*verdict
-	unknown   bool // the switch may have verdicts that are not in verdicts
+	unknown   bool              // the switch may have verdicts that are not in verdicts
+	failed    map[uint32]string // why the switch does not have entries of the last declared, by the number of the rule; 0 is of none
 }
 
 // verdict is one that a switch has.
@@ -146,6 +147,7 @@ func (s *site) verdictsOn(b *store, list []words, now time.Time) *flow.Decision 
 		}
 		if old == nil && len(s.verdicts) >= b.cfg.VerdictLimit {
 			s.shed.Add(1)
+			b.reached.Reach(now.UnixNano(), "firewall.verdict_limit", b.cfg.VerdictLimit, "switch "+s.dpid.String())
 			continue
 		}
 		value := list[i]

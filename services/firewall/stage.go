@@ -138,6 +138,10 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		return flow.Next // the switch has let it pass; its addresses may be others now
 	}
 	k := packet.Headers(in)
+	if hides(k) {
+		j.sw.denied.Add(1)
+		return flow.Drop
+	}
 	if j.memory == nil {
 		j.memory = newMemory(&j.view)
 	}
@@ -167,6 +171,20 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	}
 	j.sw.allowed.Add(1)
 	return flow.Next
+}
+
+// hides reports whether a packet hides what it carries, but not from its host: a first
+// fragment without ports, or IPv6 whose chain of headers is cut off.
+func hides(k *flow.Key) bool {
+	switch {
+	case k.EthType != flow.EthTypeIPv4 && k.EthType != flow.EthTypeIPv6:
+		return false
+	case k.EthType == flow.EthTypeIPv6 && (k.IPProto == 0 || k.IPProto == 43 || k.IPProto == 60): // a header of extensions is the last that is there
+		return true
+	case k.IPFrag != flow.FragAny || k.TPSrc|k.TPDst != 0:
+		return false
+	}
+	return k.IPProto == flow.IPProtoTCP || k.IPProto == flow.IPProtoUDP || k.IPProto == flow.IPProtoSCTP
 }
 
 // verdict returns the verdict on the packet in words, and where it is remembered;

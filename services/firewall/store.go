@@ -24,14 +24,15 @@ type keeper interface {
 
 // store holds all rules, and the known state of the switches.
 type store struct {
-	cfg    *Config
-	net    network
-	bucket bucket
-	keeper keeper
-	log    *slog.Logger
-	now    atomic.Pointer[ruleset]
-	line   chan *site    // those with verdicts to be installed
-	damage func() string // what is wrong with the store
+	cfg     *Config
+	net     network
+	bucket  bucket
+	keeper  keeper
+	log     *slog.Logger
+	now     atomic.Pointer[ruleset]
+	reached object.Limits // of the configuration
+	line    chan *site    // those with verdicts to be installed
+	damage  func() string // what is wrong with the store
 
 	// Changes of the rules take turns, and lock mu while they write: the holder
 	// of the turn may read what follows without the lock, others lock. Nobody

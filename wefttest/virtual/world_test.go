@@ -124,7 +124,9 @@ func (w *world) addSwitch() *device { return w.addSwitchAs(oftest.Config{}) }
 // addSwitchAs adds a switch as cfg has it, as far as all are not the same.
 func (w *world) addSwitchAs(cfg oftest.Config) *device {
 	sw := flow.DPID(len(w.devices) + 1)
-	cfg.DPID, cfg.Ports, cfg.Tables, cfg.Versions = sw, ports, 64, []openflow.Version{openflow.V13}
+	if cfg.DPID, cfg.Ports = sw, ports; cfg.Tables == 0 {
+		cfg.Tables, cfg.Versions = 64, []openflow.Version{openflow.V13}
+	}
 	d := &device{Device: w.net.Add(cfg), sw: sw, next: 1}
 	for p := flow.Port(1); p <= ports; p++ {
 		d.SetLink(p, false)

@@ -20,7 +20,8 @@ func firewallListCommand(r *cli.Remote) *cobra.Command {
 		Short: "List the rules, in the order in which they are asked",
 		Long: `List the rules, in the order in which they are asked. The packets are those that
 the controller has judged itself; with --counts, those of the switches' entries
-as well.`,
+as well. STATE is in force once each switch that the rule is about has confirmed it, or asks
+the controller; else it says why it is not.`,
 		Example: `  weft firewall list
   weft firewall list --switch 1 --counts
   weft firewall list -o yaml > rules.yaml`,
@@ -48,9 +49,13 @@ as well.`,
 }
 
 func firewallTable(t *cli.Table, list []*api.FirewallRule) {
-	t.Row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
+	t.Row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "STATE", "COMMENT")
 	for _, f := range list {
-		t.Row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
+		state := f.State
+		if f.State != "in force" && f.Reason != "" {
+			state += ": " + f.Reason
+		}
+		t.Row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, state, f.Comment)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestReserved(t *testing.T) {
 	}{
 		{TableIngress, PriorityMax, true}, {TableIngress, 25000, true}, {TableIngress, 22999, false}, {TableIngress, 29001, false},
 		{TableIngress, PriorityBindingSource, false}, {TableIngress, PrioritySingleDrop, false}, {TableIngress, 0, true},
-		{TableFirewall, 5, true}, {TableQoS, 65000, true}, {TableTranslate, 0, true}, {TableTranslate, 10257, true}, {TableTranslate, 10258, false},
+		{TableFirewall, 5, true}, {TableQoS, 65000, true}, {TableTranslate, 0, true}, {TableTranslate, PriorityRouterOwned, true}, {TableTranslate, PriorityRouterOwned + 1, false},
 		{TableTranslate, PriorityNATSelf, true}, {TableForward, PriorityRoute, true}, {TableForward, 10001, false}, {TableForward, 45001, true},
 		{TableTracked, 0, false}, {TableTracked, 30, true}, {TableTracked, 31, false}, {99, 5, false},
 	} {

@@ -36,6 +36,7 @@ type stream struct {
 	sent    func()
 	slow    func()
 	places  *shares.Places
+	full    func()        // counts clients for which there is no place
 	stopped chan struct{} // closed when the gateway stops
 }
 
@@ -194,6 +195,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.end <- ending{websocket.StatusTryAgainLater, "another client follows the events instead; gateway.max_event_clients allows no more"}
 	})
 	if err != nil {
+		s.full()
 		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.places.Limit()))
 		return
 	}

@@ -17,7 +17,7 @@ func (c caller) client() shares.Client {
 }
 
 // newPlaces returns places for clients that follow something; who holds more of them
-// than others, or may do less, has to leave for others.
-func newPlaces(what string, most int, count func(refusal)) *shares.Places {
-	return shares.New(shares.Limits{What: what, Places: most, Evicted: func() { count(refusedOldest) }})
+// than others, or may do less, has to leave for others, which evicted counts.
+func newPlaces(what string, most int, evicted func()) *shares.Places {
+	return shares.New(shares.Limits{What: what, Places: most, Evicted: evicted})
 }

@@ -75,13 +75,13 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "weft_figure 1\n") }),
 		refused: func(refusal) { s.refuse.Add(1) },
 		stream: &stream{
-			log: newEventLog(time.Now, t.Context().Done()), behind: c.EventQueue, places: newPlaces("event streams", c.MaxEventClients, func(refusal) { s.refuse.Add(1) }), holds: g.holds,
+			log: newEventLog(time.Now, t.Context().Done()), behind: c.EventQueue, places: newPlaces("event streams", c.MaxEventClients, func() { s.refuse.Add(1) }), full: func() {}, holds: g.holds,
 			stopped: make(chan struct{}), sent: func() {}, slow: func() { s.slow.Add(1) },
 		},
 	}
 	s.stream.log.subjects = []string{"discovery.LinkChanged", "hosts.HostChanged"}
 	s.packets = &fakePackets{}
-	s.watch = &watching{packets: s.packets, guard: g, places: newPlaces("watches of packets", watchersMost, func(refusal) { s.refuse.Add(1) }), ended: func(codes.Code) {}}
+	s.watch = &watching{packets: s.packets, guard: g, places: newPlaces("watches of packets", watchersMost, func() { s.refuse.Add(1) }), ended: func(codes.Code) {}}
 	s.calls = newCalls([]rpc{
 		itself(api.WatchPackets, s.watch.next),
 		method(s, api.ListHosts, &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "02:00:00:00:00:01"}}}),

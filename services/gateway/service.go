@@ -152,6 +152,8 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 			reach("gateway.wrong_tokens_per_minute", cfg.WrongTokensPerMinute)
 		}
 	}
+	evicted := func() { f.refused[refusedOldest].Add(1) }
+	noEventPlace := func() { reach("gateway.max_event_clients", cfg.MaxEventClients) }
 	g := &guard{
 		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
 		open: cfg.OpenLoopback, users: users, listen: hostname(cfg.Listen), count: refused,
@@ -164,10 +166,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
 		refused: refused,
 		stream: &stream{
-			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, func(r refusal) {
-				refused(r)
-				reach("gateway.max_event_clients", cfg.MaxEventClients)
-			}), holds: g.holds, stopped: make(chan struct{}),
+			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, func() { evicted(); noEventPlace() }), full: noEventPlace, holds: g.holds, stopped: make(chan struct{}),
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1); reach("gateway.event_queue", cfg.EventQueue) },
 		},
 	}
@@ -213,7 +212,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
 		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
 	}
-	s.watch = &watching{packets: packets, guard: g, places: newPlaces("watches of packets", watchersMost, refused), ended: func(c codes.Code) { f.failed[c].Add(1) }}
+	s.watch = &watching{packets: packets, guard: g, places: newPlaces("watches of packets", watchersMost, evicted), ended: func(c codes.Code) { f.failed[c].Add(1) }}
 	var offered []rpc
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))

@@ -1,0 +1,5 @@
+//go:build soak
+
+package test
+
+const everyChange = true

@@ -1,0 +1,5 @@
+//go:build long && !soak
+
+package test
+
+const everyChange = false

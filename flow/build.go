@@ -229,6 +229,14 @@ func (m Match) WithNDTarget(a netip.Addr) Match {
 	return m
 }
 
+// WithNDSLL asks for the source's Ethernet address in a neighbour solicitation, zero
+// for one that gives none; ask for the ICMPv6 type, 135, too.
+func (m Match) WithNDSLL(a MAC) Match { return m.with(FieldNDSLL, a.Uint64()) }
+
+// WithNDTLL asks for the target's Ethernet address in a neighbour advertisement, zero
+// for one that gives none; ask for the ICMPv6 type, 136, too.
+func (m Match) WithNDTLL(a MAC) Match { return m.with(FieldNDTLL, a.Uint64()) }
+
 // WithARPOp asks for the ARP operation: 1 request, 2 reply.
 func (m Match) WithARPOp(op uint16) Match {
 	return m.WithEthType(EthTypeARP).with(FieldARPOp, uint64(op))

@@ -25,7 +25,7 @@ func TestTablesInOrder(t *testing.T) {
 			break
 		}
 	}
-	if want := []uint8{TableIngress, TableFirewall, TableQoS, TableTranslate, TableForward}; !slices.Equal(way, want) {
+	if want := []uint8{TableIngress, TableFirewall, TableQoS, TableTranslate, TableNeighbours, TableForward}; !slices.Equal(way, want) {
 		t.Errorf("packets pass the tables %v, want %v", way, want)
 	}
 	if NextTable(TableTracked) != TableTracked || ForwardTable(PipelineTables, false) != TableForward || ForwardTable(PipelineTables-1, false) != 0 {

@@ -8,16 +8,17 @@ package flow
 // gaps for what comes. Switches with OpenFlow 1.0 or with fewer tables have all
 // their entries in table 0: there policies are enforced by the controller alone.
 const (
-	TableIngress   uint8 = 0
-	TableCircuits  uint8 = 2
-	TableLabels    uint8 = 4
-	TableFirewall  uint8 = 10
-	TableQoS       uint8 = 20
-	TableTranslate uint8 = 30
-	TableTracked   uint8 = 40
-	TableForward   uint8 = 50
-	TableChains    uint8 = 54
-	TableDeliver   uint8 = 56
+	TableIngress    uint8 = 0
+	TableCircuits   uint8 = 2
+	TableLabels     uint8 = 4
+	TableFirewall   uint8 = 10
+	TableQoS        uint8 = 20
+	TableTranslate  uint8 = 30
+	TableTracked    uint8 = 40
+	TableNeighbours uint8 = 45
+	TableForward    uint8 = 50
+	TableChains     uint8 = 54
+	TableDeliver    uint8 = 56
 
 	PipelineTables = uint32(TableForward) + 1 // that a switch must have for entries elsewhere than in table 0
 )
@@ -32,7 +33,8 @@ var tables = []Table{
 	{Number: TableTranslate, Was: 3, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
 	{Number: 34, Name: "proxy", Doc: "reserved: connections of a 5G proxy"},
 	{Number: TableTracked, Was: 5, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
-	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "ARP, RARP, ND, DHCP, miss: to the controller; multicast; routes"},
+	{Number: TableNeighbours, Name: "neighbours", Way: true, Closed: true, Doc: "unicast ARP and ND: what a known host says of itself, and what comes by a link, goes on; all else to the controller"},
+	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "other ARP and ND, RARP, DHCP, miss: to the controller; multicast; routes"},
 	{Number: TableChains, Name: "chains", Closed: true, Doc: "packets of chains: to their next function"},
 	{Number: TableDeliver, Name: "deliver", Closed: true, Doc: "packets of chains behind the last function: to their host"},
 	{Number: 100, Last: 199, Name: "slices", Doc: "reserved: slices of other controllers"},
@@ -59,6 +61,7 @@ const (
 	OwnerLabels     Owner = 16
 	OwnerSCP        Owner = 18
 	OwnerChains     Owner = 19
+	OwnerNeighbours Owner = 21
 )
 
 // The priorities of entries: a service has those of its rows below, and no
@@ -159,10 +162,18 @@ const (
 	PriorityNotRouted   = 10258 // to a router, from or to addresses that are not routed: dropped
 	PriorityRouterOwned = 10260 // to a router's own address: to the controller
 
+	PriorityNeighbourLink = 44000 // in TableNeighbours: what comes by a link, which was judged where it came in: on
+	PriorityNeighbourOwn  = 43000 // unicast ARP and ND to or about an address of the controller's own, to the controller; forwarding's
+	PriorityNeighbourVIP  = 43001 // the balancer's
+	PriorityNeighbourVia  = 43002 // the router's
+	PriorityNeighbourNAT  = 43003
+	PriorityNeighbourNRF  = 43004 // of scp's front
+	PriorityNeighbour     = 42000 // what a known host says of itself: on
+
 	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
 	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network
 	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
-	PriorityTrap        = 40000 // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller
+	PriorityTrap        = 40000 // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller; unicast ones of neighbours in TableNeighbours
 	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
 	PriorityChainGuard  = 35000 // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
 	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
@@ -247,6 +258,10 @@ var writers = []Writer{
 			{Table: TableIngress, Base: PriorityBindingElsewhere, Top: PriorityBindingTrusted, Apps: true,
 				Doc: "IP packets whose source is bound to another host or port: dropped; what is bound at its port, and all of ports that are not edge ports: let through"},
 		}},
+	{Owner: OwnerNeighbours, Name: "neighbours", Service: "hosts", Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableNeighbours, Base: PriorityNeighbour, Top: PriorityNeighbour, Doc: "unicast ARP and ND in which a known host gives its own addresses, at its port: on to the routes"},
+		}},
 	{Owner: OwnerFirewall, Name: "firewall", Service: "firewall", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityFirewallLinks, Top: PriorityFirewallLinks, Doc: "links"},
@@ -270,30 +285,37 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityProxy, Top: PriorityProxy, Doc: "what is for the NRF, where scp's front has no host, to the controller"},
 			{Table: TableIngress, Base: PrioritySingleProxy, Top: PrioritySingleProxy, Apps: true, Doc: "the same on switches with one table"},
+			{Table: TableNeighbours, Base: PriorityNeighbourNRF, Top: PriorityNeighbourNRF, Doc: "unicast ARP and ND to or about the address of scp's front without a host: to the controller"},
 		}},
 	{Owner: OwnerBalancer, Name: "balancer", Service: "balancer", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},
 			{Table: TableTranslate, Base: PriorityPair, Top: PriorityPair, Doc: "pairs of client and member; what such a client sends to the member's own address, to the controller"},
 			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityShadowMember, Doc: "groups of members; above them, answers to checks; above these, what is for hosts that VIPs shadow, to the controller"},
+			{Table: TableNeighbours, Base: PriorityNeighbourVIP, Top: PriorityNeighbourVIP, Doc: "unicast ARP and ND to or about VIPs: to the controller"},
 		},
 		Groups: Range{BalancerGroups, BalancerGroups + 1<<28 - 1}},
 	{Owner: OwnerRouter, Name: "router", Service: "router", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityRouted, Top: PriorityRouted + 2*128 + 1, Doc: "where routers' packets go, by the length of the destination's prefix"},
 			{Table: TableTranslate, Base: PriorityNotRouted, Top: PriorityRouterOwned, Doc: "above it, from and to addresses that are not routed: dropped; above that, to a router's own address: to the controller"},
+			{Table: TableNeighbours, Base: PriorityNeighbourVia, Top: PriorityNeighbourVia, Doc: "unicast ARP and ND to or about routers: to the controller"},
 		}},
 	{Owner: OwnerNAT, Name: "nat", Service: "nat", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityNATLeak, Top: PriorityNATNeighbour, Doc: "what is to be translated, and what would get past that: dropped"},
 			{Table: TableTracked, Base: PriorityTrackedOut, Top: PriorityTrackedInvalid, Doc: "packets that connection tracking has looked up"},
+			{Table: TableNeighbours, Base: PriorityNeighbourNAT, Top: PriorityNeighbourNAT, Doc: "unicast ARP and ND to or about gateways: to the controller"},
 		}},
 	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityHidden, Top: PriorityHidden, Doc: "frames that hide from the tables what they carry, but not from hosts: dropped"},
 			{Table: TableForward, Base: PriorityLinkLocal, Top: PriorityLinkLocal, Doc: "frames of protocols between neighbouring bridges, such as BPDU, LACP and EAPOL: dropped (IEEE 802.1Q §8.6.3)"},
 			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network"},
-			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP, RARP, neighbour discovery, DHCP to the controller"},
+			{Table: TableNeighbours, Base: PriorityNeighbourLink, Top: PriorityNeighbourLink, Doc: "what comes by a link, and was judged where it came in: on to the routes"},
+			{Table: TableNeighbours, Base: PriorityNeighbourOwn, Top: PriorityNeighbourOwn, Doc: "unicast ARP and ND to or about the gateways of `forwarding.subnets`: to the controller"},
+			{Table: TableNeighbours, Base: PriorityTrap, Top: PriorityTrap, Doc: "other unicast ARP and ND, to the controller"},
+			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP and ND to groups, RARP, DHCP to the controller"},
 			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members"},
 			{Table: TableForward, Base: PriorityOther, Top: PriorityOther, Doc: "multicast from any other port: dropped; where such ports are many, instead of an entry for each"},
 			{Table: TableForward, Base: PriorityMiss, Top: PriorityMiss, Doc: "table miss: to the controller; in the tables before, to the next"},
@@ -314,6 +336,7 @@ var writers = []Writer{
 		}},
 	{Owner: OwnerGuard, Name: "guard", Service: "southbound", Standing: true, Observed: true,
 		Priorities: []Priorities{
+			{Table: TableNeighbours, Base: PriorityLimitedTrap, Top: PriorityLimitedTrap, Doc: "the traps of a port that floods, through a meter, for 10 s"},
 			{Table: TableForward, Base: PriorityLimitedTrap, Top: PriorityLimitedTrap, Doc: "the traps of a port that floods, through a meter, for 10 s"},
 			{Table: TableForward, Base: PriorityLimitedMiss, Top: PriorityLimitedMiss, Doc: "the table miss of a port that floods, through a meter, for 10 s"},
 		},

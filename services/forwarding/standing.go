@@ -192,8 +192,8 @@ func isLinkLocal(m flow.MAC) bool {
 
 // standingEntries returns the baseline flows of a switch, which do not depend
 // on routes: the entries that lead from table to table; the table miss; what says
-// where hosts are (ARP, RARP, neighbour discovery and DHCP) to the controller; frames
-// to link-local addresses to nobody; multicasts from an edge port,
+// where hosts are (ARP, RARP, neighbour discovery and DHCP) to the controller, but for
+// what TableNeighbours lets through; frames to link-local addresses to nobody; multicasts from an edge port,
 // and from a link port of the tree, to the tree and the edge ports; those from
 // any other port to nobody. The other ports are distinguished in one of two
 // ways: by an entry for each of them before one for all edge ports, or, if they
@@ -214,24 +214,30 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	add := func(priority uint16, m flow.Match, actions ...flow.Action) {
 		list = append(list, flow.Entry{Table: table, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: d.Actions(actions...)})
 	}
-	multicast := flow.Match{}.WithEthDstMasked(flow.MAC{1}, flow.MAC{1})
+	multicast := flow.Match{}.Multicast()
 	trap := flow.Output(flow.PortController)
-	add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
+	neighbourly := flow.Match{}
+	if table != 0 {
+		list = append(list, e.neighbourEntries(sw)...)
+		neighbourly = multicast
+	}
+	if v10 {
+		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // supports neither masks nor IPv6
+		add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
+	} else {
+		for _, m := range neighbourly.Neighbourly() {
+			add(flow.PriorityTrap, m, trap)
+		}
+		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
+		add(flow.PriorityTrap, v6.WithUDPDst(546), trap)
+		add(flow.PriorityTrap, v6.WithUDPDst(547), trap)
+		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Router), trap)
+		add(flow.PriorityLinkLocal, flow.Match{}.WithEthDstMasked(linkLocal, linkLocalMask))
+	}
 	add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeRARP), trap)
 	v4 := flow.Match{}.WithEthType(flow.EthTypeIPv4)
 	add(flow.PriorityTrap, v4.WithUDPDst(67), trap)
 	add(flow.PriorityTrap, v4.WithUDPDst(68), trap)
-	if v10 {
-		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // supports neither masks nor IPv6
-	} else {
-		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
-		add(flow.PriorityTrap, v6.WithUDPDst(546), trap)
-		add(flow.PriorityTrap, v6.WithUDPDst(547), trap)
-		add(flow.PriorityLinkLocal, flow.Match{}.WithEthDstMasked(linkLocal, linkLocalMask))
-		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Router), trap)
-		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit), trap)
-		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert), trap)
-	}
 	edges, links, others := e.edge(sw).inUse(tree)
 	out := slices.Concat(edges, links)
 	slices.Sort(out)
@@ -263,6 +269,47 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	}
 	flood(flow.PriorityFlood, multicast)
 	return list, groups.list()
+}
+
+// neighbourEntries returns those of TableNeighbours: unicast ARP and neighbour
+// discovery, by which hosts find that others are still there, goes to the
+// controller, but for what it has judged already. That is what comes by a link of
+// the network: a switch at the edge let it through. What else the edge may let
+// through, the service hosts says.
+func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
+	add := func(priority uint16, m flow.Match) *flow.Entry {
+		list = append(list, flow.Entry{Table: flow.TableNeighbours, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
+		return &list[len(list)-1]
+	}
+	for _, m := range (flow.Match{}).Unicast().Neighbourly() {
+		add(flow.PriorityTrap, m).Apply = []flow.Action{flow.Output(flow.PortController)}
+	}
+	for _, port := range e.edge(sw).links() {
+		add(flow.PriorityNeighbourLink, flow.Match{}.WithInPort(port)).Goto = flow.TableForward
+	}
+	seen := map[flow.EntryKey]bool{}
+	for _, s := range e.subnets {
+		for _, own := range flow.OwnNeighbour(flow.OwnerForwarding, flow.PriorityNeighbourOwn, 0, e.cfg.RouterMAC, s.gateway) {
+			if k := own.Key(); !seen[k] {
+				seen[k] = true
+				list = append(list, own)
+			}
+		}
+	}
+	return list
+}
+
+// links returns the ports that are links and up, in order.
+func (p *edgePorts) links() (list []flow.Port) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for port, role := range p.role {
+		if p.up[port] && port.Physical() && role == flow.RoleLink.String() {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // inUse returns the ports of a switch that are up, in order: its edge ports,

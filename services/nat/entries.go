@@ -83,9 +83,9 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC, outside []flow.MAC) []*
 	incoming := untracked.WithInPort(g.at.Port).WithEthDst(g.mac)
 	if g.v6() {
 		// Neighbours that check whether the gateway is still there are no traffic
-		// to translate: the trap in the table of routes takes them.
+		// to translate: the trap in the table of neighbours takes them.
 		for _, t := range []uint8{flow.ICMPv6Solicit, flow.ICMPv6Advert} {
-			add(flow.TableTranslate, flow.PriorityNATNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableForward
+			add(flow.TableTranslate, flow.PriorityNATNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableNeighbours
 		}
 	}
 	again := flow.CT{Zone: g.zone, Table: flow.TableTranslate, HasNAT: true}.Action()

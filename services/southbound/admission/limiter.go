@@ -18,7 +18,7 @@ const LimiterTimeout = 10
 // LimiterEntries returns the entries of a flood limiter, without their
 // instructions.
 func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (list []flow.Entry) {
-	add := func(priority uint16, m flow.Match) {
+	add := func(table uint8, priority uint16, m flow.Match) {
 		if from != (flow.MAC{}) {
 			m = m.WithEthSrc(from)
 		}
@@ -28,19 +28,29 @@ func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (lis
 		})
 	}
 	if g.Misses {
-		add(flow.PriorityLimitedMiss, flow.Match{})
+		add(table, flow.PriorityLimitedMiss, flow.Match{})
 	}
-	if g.Traps {
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeARP))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeRARP))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Router))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
-		for _, dhcp := range []struct {
-			ethType, port uint16
-		}{{flow.EthTypeIPv4, 67}, {flow.EthTypeIPv4, 68}, {flow.EthTypeIPv6, 546}, {flow.EthTypeIPv6, 547}} {
-			add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
+	if !g.Traps {
+		return list
+	}
+	trap := func(m flow.Match) { add(table, flow.PriorityLimitedTrap, m) }
+	neighbourly := flow.Match{}
+	if table != 0 {
+		for _, m := range neighbourly.Unicast().Neighbourly() {
+			add(flow.TableNeighbours, flow.PriorityLimitedTrap, m)
+			add(table, flow.PriorityLimitedMiss, m) // what was let through, and has no route
 		}
+		neighbourly = neighbourly.Multicast()
+	}
+	for _, m := range neighbourly.Neighbourly() {
+		trap(m)
+	}
+	trap(flow.Match{}.WithEthType(flow.EthTypeRARP))
+	trap(flow.Match{}.WithICMPv6Type(flow.ICMPv6Router))
+	for _, dhcp := range []struct {
+		ethType, port uint16
+	}{{flow.EthTypeIPv4, 67}, {flow.EthTypeIPv4, 68}, {flow.EthTypeIPv6, 546}, {flow.EthTypeIPv6, 547}} {
+		trap(flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
 	}
 	return list
 }

@@ -36,7 +36,9 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 	switch {
 	case !s.shared.Config.Load().FloodMeters || s.Version == openflow.V10 || s.limiters.without:
 		return
-	case l.Calm > 0 || now-l.Since < limiterAfter || l.Table != table || !l.Port.Physical() || l.Port > 0xffff:
+	case l.Table != table && (table == 0 || l.Table != flow.TableNeighbours):
+		return // policies send it
+	case l.Calm > 0 || now-l.Since < limiterAfter || !l.Port.Physical() || l.Port > 0xffff:
 		return
 	case lasting && (g.Traps || !traps) && (g.Misses || !misses) && now-g.Pushed < limiterRefresh:
 		return

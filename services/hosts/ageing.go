@@ -41,6 +41,7 @@ func (t *table) age(now int64, d *flow.Decision) {
 			t.remove(h)
 			return
 		}
+		t.speak(now, h) // there may be room now
 		next := seen + age*8/10
 		if silent >= age*8/10 {
 			if now-h.asked >= age/10 {

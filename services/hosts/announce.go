@@ -64,8 +64,8 @@ func (a *announcer) take(list []*host) []*host {
 	return list
 }
 
-// drain publishes the changes of the marked hosts.
-func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
+// drain publishes the changes of the marked hosts, and changes their speech.
+func (t *table) drain(now int64, list []*host, publish func(*api.HostChanged)) []*host {
 	list = t.news.take(list)
 	for i, h := range list {
 		t.mu.Lock()
@@ -73,6 +73,7 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 			t.pages.note(h)
 		}
 		events := t.newsOf(h)
+		t.speak(now, h)
 		t.mu.Unlock()
 		for _, e := range events {
 			publish(e)

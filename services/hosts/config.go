@@ -60,6 +60,11 @@ type Config struct {
 	// Guard has switches drop IP packets whose source is bound to another host or
 	// another port, so that packets of established routes are checked, too.
 	Guard bool `yaml:"guard"`
+	// NeighbourEntries is how many entries of a switch may let its known hosts ask
+	// others whether they are still there, by unicast ARP and neighbour discovery,
+	// without the controller: one for an IPv4 address, three for an IPv6 address.
+	// What other hosts ask comes to the controller; with 0, what all ask.
+	NeighbourEntries int `yaml:"neighbour_entries"`
 }
 
 // Binding is one binding of a host.
@@ -92,7 +97,7 @@ func DefaultConfig() *Config {
 		Hold: 30 * time.Second, Probation: 2 * time.Minute,
 		PortGrace: 10 * time.Second, SwitchGrace: time.Minute,
 		Moves: 5, MoveWindow: 10 * time.Second, Quarantine: 30 * time.Second,
-		ProbeMAC: "02:57:46:00:00:01", Guard: true,
+		ProbeMAC: "02:57:46:00:00:01", Guard: true, NeighbourEntries: 10_000,
 	}
 }
 
@@ -109,6 +114,9 @@ func (c *Config) Validate() error {
 		if n.is < 1 || n.is > n.max {
 			return fmt.Errorf("%s is %d: want 1 to %d", n.key, n.is, n.max)
 		}
+	}
+	if n := c.NeighbourEntries; n < 0 || n > 1_000_000 {
+		return fmt.Errorf("neighbour_entries is %d: want 0 to 1000000", n)
 	}
 	for _, d := range []struct {
 		key      string

@@ -24,7 +24,7 @@ func carries(k *flow.Key) bool {
 	case flow.EthTypeIPv4:
 		return k.IPProto == flow.IPProtoUDP && k.TPSrc == packet.DHCPv4ServerPort
 	case flow.EthTypeIPv6:
-		return k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert) ||
+		return k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert || k.ICMPType == flow.ICMPv6RSolicit) ||
 			k.IPProto == flow.IPProtoUDP && k.TPSrc == packet.DHCPv6ServerPort
 	}
 	return false
@@ -61,9 +61,10 @@ func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal)
 		if m, ok := nd.TargetMAC(); ok && m != k.EthSrc {
 			return list, spoofed
 		}
-		if nd.Type() == flow.ICMPv6Solicit {
+		switch nd.Type() {
+		case flow.ICMPv6Solicit, flow.ICMPv6RSolicit:
 			list = add(list, evidence{ip: netip.AddrFrom16(k.IPv6Src), who: who})
-		} else {
+		case flow.ICMPv6Advert:
 			list = add(list, evidence{ip: nd.Target(), who: who, advert: advertFlags{true, nd.Router(), nd.Override()}})
 		}
 	}

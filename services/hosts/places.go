@@ -26,6 +26,7 @@ type attached struct {
 	places  map[flow.Port]*place
 	macs    map[flow.Port]string // MAC addresses of its ports when it last connected
 	table   uint8                // flow table for routes
+	spoken  int                  // entries that let its hosts speak
 	leaving bool                 // it is in table.leaving
 }
 
@@ -142,10 +143,17 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 }
 
 // routesIn records the table in which a switch has its routes.
-func (t *table) routesIn(sw flow.DPID, table uint8) {
+func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.attached(sw).table = table
+	a := t.attached(sw)
+	if a.table == table {
+		return
+	}
+	a.table = table
+	for _, p := range a.places {
+		t.speakAt(now, p)
+	}
 }
 
 // repeat publishes the hosts of an earlier run again once their port is
@@ -210,5 +218,6 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	if p.role == flow.RoleLink || p.role.OfHybrid() {
 		t.vacate(p)
 	}
+	t.speakAt(now, p)
 	t.repeat(now, p)
 }

@@ -6,7 +6,7 @@ package hosts
 func live() []string {
 	return []string{
 		"port_limit", "address_limit", "limit", "age", "verify", "penalty", "hold", "probation", "port_grace", "switch_grace",
-		"moves", "move_window", "quarantine", "bindings", "ports", "router_ports", "guard",
+		"moves", "move_window", "quarantine", "bindings", "ports", "router_ports", "guard", "neighbour_entries",
 	}
 }
 
@@ -23,7 +23,7 @@ func (t *table) retune(now int64, c *Config) {
 	own.PortGrace, own.SwitchGrace = c.PortGrace, c.SwitchGrace
 	own.Moves, own.MoveWindow, own.Quarantine = c.Moves, c.MoveWindow, c.Quarantine
 	own.Bindings, own.Ports, own.RouterPorts = c.Bindings, c.Ports, c.RouterPorts
-	own.Guard = c.Guard
+	own.Guard, own.NeighbourEntries = c.Guard, c.NeighbourEntries
 	t.configure(now)
 	t.judging.at(0)
 	for _, one := range t.leaving { // which stay in order

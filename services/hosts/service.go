@@ -81,6 +81,7 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	g := newGuard()
 	k := weft.KeepStanding(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
+	n := weft.KeepPieces(env, flow.OwnerNeighbours, t.speakers, t.speech)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		t.retune(now(), c)
@@ -88,12 +89,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
-			t.routesIn(sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
+			t.routesIn(now(), sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
 			if m.Switch.GetConnected() {
 				g.switchChanged(sw, m.Ports)
 			}
 			k.SwitchChanged(m)
+			n.SwitchChanged(m)
 		}
 	})
 	weft.On(env, api.SwitchForgottenEvent, func(_ context.Context, m *api.SwitchForgotten) {
@@ -118,7 +120,10 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Changed(at.Switch)
 		}
 	})
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) { k.FlowsObserved(m) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
+		k.FlowsObserved(m)
+		n.FlowsObserved(m)
+	})
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, m *api.SegmentChanged) { t.segmentChanged(m) })
 	weft.Handle(env, api.ListHosts, func(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
 		return t.list(), nil
@@ -133,9 +138,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { announce(ctx, env, t) })
+	work.Go(func() { announce(ctx, env, t, n) })
 	work.Go(func() { keep(ctx, env, t, s, b) })
 	work.Go(func() { k.Run(ctx) })
+	work.Go(func() { n.Run(ctx) })
 	work.Go(func() { watchBindings(ctx, t, func() { k.Changed() }) })
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
@@ -167,6 +173,7 @@ func gauges(m weft.Metrics, t *table) {
 		}
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
+	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.speaking))
 	m.Gauge("quarantined", "Claimants in quarantine.", read(t.waiting))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
@@ -272,15 +279,15 @@ func keep(ctx context.Context, env *weft.Env, t *table, s *persister, b *binding
 	}
 }
 
-// announce publishes changes until ctx ends.
-func announce(ctx context.Context, env *weft.Env, t *table) {
+// announce publishes changes, and declares what hosts may say, until ctx ends.
+func announce(ctx context.Context, env *weft.Env, t *table, n *weft.Standing) {
 	var list []*host
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.news.wake:
-			list = t.drain(list, func(e *api.HostChanged) {
+			list = t.drain(now(), list, func(e *api.HostChanged) {
 				if ctx.Err() == nil {
 					weft.Publish(env, api.HostChangedEvent, e)
 				}
@@ -289,6 +296,9 @@ func announce(ctx context.Context, env *weft.Env, t *table) {
 				if ctx.Err() == nil {
 					weft.Publish(env, api.HostClaimedEvent, e)
 				}
+			}
+			for sw, names := range t.drainSpoken() {
+				n.ChangedPieces(sw, names...)
 			}
 		}
 	}

@@ -47,7 +47,8 @@ func (v *vip) serving() (list []*member) {
 
 // want returns a switch's baseline flows: the groups of the VIPs whose members it
 // chooses, the entries that lead there, and those that make the answers come from
-// the VIP.
+// the VIP; and those by which what is said to VIPs, or claims their addresses, comes
+// to the controller.
 func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
@@ -55,7 +56,7 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	req := &api.SetStandingRequest{}
+	req, owned := &api.SetStandingRequest{}, map[place]bool{}
 	add := func(priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
 		e := flow.Entry{
 			Table: flow.TableTranslate, Goto: next, Priority: priority, Match: m, Apply: actions,
@@ -64,8 +65,14 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 	}
 	for _, v := range b.vips.List() {
-		if v.host != nil {
+		switch d := b.switches[sw]; {
+		case v.host != nil:
 			b.traps(v, sw, add)
+		case d != nil && d.rewrites && !owned[v.at.host]:
+			owned[v.at.host] = true // several VIPs may have one address
+			for _, e := range flow.OwnNeighbour(flow.OwnerBalancer, flow.PriorityNeighbourVIP, v.at.host.VLAN, v.mac, v.at.host.Addr) {
+				req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+			}
 		}
 		if !b.groupFits(v, sw) {
 			continue

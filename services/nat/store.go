@@ -90,11 +90,7 @@ func (b *store) changed(old, now *gateway) {
 	case old == nil:
 		b.counters[now.name] = &counters{}
 	}
-	for _, g := range []*gateway{old, now} {
-		if g != nil {
-			b.declare(g.at.Switch)
-		}
-	}
+	b.declare()
 	b.reindex()
 }
 
@@ -225,6 +221,10 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	defer b.mu.Unlock()
 	req := &api.SetStandingRequest{}
 	for _, g := range b.gateways.List() {
+		own := flow.OwnNeighbour(flow.OwnerNAT, flow.PriorityNeighbourNAT, 0, g.mac, g.addr)
+		for i := range own {
+			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &own[i]))
+		}
 		if g.at.Switch == sw {
 			req.Flows = append(req.Flows, g.entries(b.reach(g), b.outside(g))...)
 		}

@@ -54,7 +54,8 @@ func (b *store) snapshot() *snapshot {
 }
 
 // want returns the entries that a switch should have: those of each router whose
-// neighbours are attached there, or that belongs to the switch.
+// neighbours are attached there, or that belongs to the switch, and those that keep
+// the addresses of all routers.
 func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !able(info) {
@@ -73,6 +74,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 				}
 			}
 		}
+		req.Flows = append(req.Flows, s.own(sw)...)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,6 +82,25 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 		b.reached.Reach(time.Now().UnixNano(), "router.entries", b.cfg.Load().Entries, "switch "+sw.String())
 	}
 	return req
+}
+
+// own returns the entries by which what is said to routers, or claims their
+// addresses, comes to the controller.
+func (s *snapshot) own(sw flow.DPID) (list []*api.FlowEntry) {
+	seen := map[flow.EntryKey]bool{}
+	for _, r := range slices.SortedFunc(maps.Values(s.x.macs), (*router).compare) {
+		addresses := make([]netip.Addr, len(r.addresses))
+		for i, a := range r.addresses {
+			addresses[i] = a.Addr()
+		}
+		for _, e := range flow.OwnNeighbour(flow.OwnerRouter, flow.PriorityNeighbourVia, r.vlan, r.mac, addresses...) {
+			if !seen[e.Key()] { // routers of several switches may have the same address
+				seen[e.Key()] = true
+				list = append(list, api.NewFlowEntry(sw, &e))
+			}
+		}
+	}
+	return list
 }
 
 // prepare computes what is the same for all switches: the destinations that the

@@ -10,7 +10,8 @@ import (
 )
 
 // want returns a switch's entries of a front without a host: what comes in by an
-// edge port for the NRF, or for the front's own address, leads to the controller.
+// edge port for the NRF, or for the front's own address, leads to the controller, and
+// so does what claims that address.
 func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !w.open.Load() {
@@ -40,6 +41,11 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 				Table: table, Priority: priority, Match: m.WithInPort(p), Apply: []flow.Action{flow.Output(flow.PortController)},
 				Cookie: flow.NewCookie(flow.OwnerSCP, 0, 0),
 			}
+			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+		}
+	}
+	if len(s.edges) > 0 && !s.single {
+		for _, e := range flow.OwnNeighbour(flow.OwnerSCP, flow.PriorityNeighbourNRF, w.vlan, w.mac, w.own) {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 		}
 	}

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +43,7 @@ func fakes(h *wefttest.Harness) *network {
 	return n
 }
 
-// text returns the entries of a switch, one to a line.
+// text returns the entries of a switch by which packets are routed, one to a line.
 func (n *network) text(dpid string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +53,9 @@ func (n *network) text(dpid string) string {
 		if err != nil {
 			return err.Error()
 		}
-		b.WriteString(e.String() + "\n")
+		if e.Table == flow.TableTranslate {
+			b.WriteString(e.String() + "\n")
+		}
 	}
 	return b.String()
 }
@@ -252,6 +255,45 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestOwnAddresses: unicast ARP and neighbour discovery that is sent to a router, or
+// claims its address, comes to the controller on every switch, from whomever.
+func TestOwnAddresses(t *testing.T) {
+	g := newRig(t, func(*Config) {})
+	g.three()
+	thief, victim := flow.MAC{2, 0, 0, 0, 9, 9}, flow.MAC{2, 0, 0, 0, 9, 8}
+	arp := func(dst flow.MAC, ip string) flow.Key {
+		return flow.Key{EthDst: dst, EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 2, ARPSHA: thief, ARPSPA: addr(ip).As4()}
+	}
+	nd := func(dst flow.MAC, kind uint8, src, target string) flow.Key {
+		return flow.Key{EthDst: dst, EthSrc: thief, EthType: flow.EthTypeIPv6, IPProto: flow.IPProtoICMPv6, ICMPType: kind, IPv6Src: addr(src).As16(), NDTarget: addr(target).As16()}
+	}
+	var list []flow.Entry
+	for _, m := range g.want(&api.Switch{Dpid: "7", Openflow: "1.3", Tables: 254}).GetFlows() {
+		_, e, err := m.Entry()
+		if err != nil || e.Table != flow.TableNeighbours || e.Priority != flow.PriorityNeighbourVia || len(e.Apply) != 1 || e.Apply[0] != flow.Output(flow.PortController) {
+			t.Fatalf("%v, %v", e, err)
+		}
+		list = append(list, e)
+	}
+	for _, c := range []struct {
+		what  string
+		k     flow.Key
+		comes bool
+	}{
+		{"a reply with a router's address", arp(victim, "10.2.0.1"), true},
+		{"an advertisement of it", nd(victim, flow.ICMPv6Advert, "fd00:1::9", "fd00:1::1"), true},
+		{"a solicitation from it", nd(victim, flow.ICMPv6Solicit, "fd00:1::1", "fd00:1::8"), true},
+		{"a question to a router", arp(g.mac(2), "10.2.0.9"), true},
+		{"a solicitation to it", nd(g.mac(2), flow.ICMPv6Solicit, "fd00:2::9", "fd00:2::1"), true},
+		{"a host's own address", arp(victim, "10.2.0.9"), false},
+		{"a solicitation of a router's address by a host", nd(victim, flow.ICMPv6Solicit, "fd00:1::9", "fd00:1::1"), false},
+	} {
+		if comes := slices.ContainsFunc(list, func(e flow.Entry) bool { return e.Match.Matches(&c.k) }); comes != c.comes {
+			t.Errorf("%s: comes to the controller %v, want %v", c.what, comes, c.comes)
+		}
+	}
+}
+
 // TestRoom: what a switch has no room for is told, and routed by the controller.
 func TestRoom(t *testing.T) {
 	g := newRig(t, func(c *Config) { c.Entries = 10 })
@@ -260,8 +302,9 @@ func TestRoom(t *testing.T) {
 		g.host(n, "1", 0, fmt.Sprintf("10.1.0.%d", n+10))
 	}
 	req := g.want(&api.Switch{Dpid: "1", Openflow: "1.3", Tables: 254})
-	if len(req.Flows) != 10 || g.over[1] == 0 {
-		t.Errorf("%d entries, %d left out", len(req.Flows), g.over[1])
+	routed := slices.DeleteFunc(slices.Clone(req.Flows), func(f *api.FlowEntry) bool { return f.Table != uint32(flow.TableTranslate) })
+	if len(routed) != 10 || g.over[1] == 0 {
+		t.Errorf("%d entries, %d left out", len(routed), g.over[1])
 	}
 	list, err := g.list("1", func(flow.DPID) (string, error) { return "in_sync", nil })
 	if err != nil || len(list) != 1 || list[0].State != "up" || !strings.Contains(list[0].Reason, "router.entries") {

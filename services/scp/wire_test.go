@@ -202,10 +202,16 @@ func TestWireEntries(t *testing.T) {
 			w.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: uint32(port)}, Role: role}})
 		}
 		flows := w.want(s).GetFlows()
-		if len(flows) != 2 {
+		own := len(flows) - 2 // by which what claims its address comes, too
+		if own != map[flow.DPID]int{1: 4}[sw] {
 			t.Fatalf("switch %v: %v", sw, flows)
 		}
-		for _, f := range flows {
+		for _, f := range flows[2:] {
+			if _, e, err := f.Entry(); err != nil || e.Table != flow.TableNeighbours || e.Priority != flow.PriorityNeighbourNRF || e.Cookie.Owner() != flow.OwnerSCP {
+				t.Errorf("switch %v: %+v, %v", sw, e, err)
+			}
+		}
+		for _, f := range flows[:2] {
 			_, e, err := f.Entry()
 			if err != nil || e.Match.Key.InPort != 1 || e.Cookie.Owner() != flow.OwnerSCP || e.Goto != 0 || !e.Reserved() && sw == 1 || (e.Table == 0) != (sw == 2) {
 				t.Errorf("switch %v: %+v, %v", sw, e, err)

@@ -125,7 +125,7 @@ func TestWipedSwitch(t *testing.T) {
 	began := time.Now()
 	ofctl(t, l, "s2", "del-flows")
 	eventually(t, "the entries put back", func() bool {
-		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 7 && present(t, l, "s2", "priority=0 ") == 5
+		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 12 && present(t, l, "s2", "priority=0 ") == 6
 	})
 	t.Logf("standing entries put back after %v", time.Since(began))
 	settled(c, l)

@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,42 @@ func TestUnknownMembersAreAskedFor(t *testing.T) {
 	}
 }
 
+// translated returns the entries of a set that choose members.
+func translated(req *api.SetStandingRequest) []*api.FlowEntry {
+	return slices.DeleteFunc(slices.Clone(req.Flows), func(f *api.FlowEntry) bool { return f.Table != uint32(flow.TableTranslate) })
+}
+
+// TestVIPIsNobodyElses: unicast ARP that is sent to a VIP, or claims its address, comes to
+// the controller on every switch, but for that of a host that a VIP shadows.
+func TestVIPIsNobodyElses(t *testing.T) {
+	g := newRig(t)
+	g.set(web("", 5, 6))
+	v := g.b.vips.List()[0]
+	thief := macOfHost(9)
+	claim := flow.Key{EthDst: macOfHost(1), EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 2, ARPSHA: thief, ARPSPA: v.at.host.Addr.As4()}
+	question := flow.Key{EthDst: v.mac, EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 1, ARPSHA: thief, ARPSPA: v4(9).As4()}
+	own := flow.Key{EthDst: macOfHost(1), EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 2, ARPSHA: thief, ARPSPA: v4(9).As4()}
+	comes := func(k flow.Key) bool {
+		for _, f := range g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}).Flows {
+			_, e, err := f.Entry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Table == flow.TableNeighbours && e.Match.Matches(&k) && slices.Equal(e.Apply, []flow.Action{flow.Output(flow.PortController)}) {
+				return true
+			}
+		}
+		return false
+	}
+	if !comes(claim) || !comes(question) || comes(own) {
+		t.Errorf("comes to the controller: a claim %v, a question %v, a host's own address %v", comes(claim), comes(question), comes(own))
+	}
+	g.connect(1, 1)
+	if comes(claim) {
+		t.Error("a switch with one table has entries in another")
+	}
+}
+
 func TestGroupWhereItFits(t *testing.T) {
 	g := newRig(t)
 	v := web("", 5, 6)
@@ -177,7 +214,7 @@ func TestGroupWhereItFits(t *testing.T) {
 		t.Errorf("switches %v choose, want the one of both members", m.Groups)
 	}
 	req := g.b.want(&api.Switch{Dpid: flow.DPID(2).String()})
-	if len(req.Groups) != 1 || len(req.Groups[0].Buckets) != 2 || req.Groups[0].Buckets[1].Weight != 3 || len(req.Flows) != 5 {
+	if len(req.Groups) != 1 || len(req.Groups[0].Buckets) != 2 || req.Groups[0].Buckets[1].Weight != 3 || len(translated(req)) != 5 {
 		t.Errorf("%v", req)
 	}
 	for _, f := range req.Flows {
@@ -189,7 +226,7 @@ func TestGroupWhereItFits(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if req := g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}); len(req.Groups)+len(req.Flows) != 0 {
+	if req := g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}); len(req.Groups)+len(translated(req)) != 0 {
 		t.Errorf("at another switch: %v", req)
 	}
 	for name, change := range map[string]func(*api.Vip){

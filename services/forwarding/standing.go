@@ -289,7 +289,7 @@ func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 	}
 	seen := map[flow.EntryKey]bool{}
 	for _, s := range e.subnets {
-		for _, own := range flow.OwnNeighbour(flow.OwnerForwarding, flow.PriorityNeighbourOwn, 0, e.cfg.RouterMAC, s.gateway) {
+		for _, own := range flow.OwnNeighbour(flow.OwnerForwarding, flow.PriorityNeighbourOwn, s.vlan, e.cfg.RouterMAC, s.gateway) {
 			if k := own.Key(); !seen[k] {
 				seen[k] = true
 				list = append(list, own)

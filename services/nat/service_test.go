@@ -18,6 +18,7 @@ import (
 
 const (
 	sw1 = "0000000000000001"
+	sw2 = "0000000000000002"
 	sw3 = "0000000000000003"
 )
 
@@ -85,6 +86,7 @@ func TestService(t *testing.T) {
 		h.Configure("ask_interval: 100ms\npoll: 100ms")
 		n := fakes(h)
 		connect(h, sw1, "1.0", 254)
+		connect(h, sw2, "1.3", 254)
 		connect(h, sw3, "1.3", 254)
 		h.Settle()
 		m, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: wanted()})
@@ -108,6 +110,10 @@ func TestService(t *testing.T) {
 			"actions=ct(commit,table=40,zone=1,nat(src=198.51.100.1-198.51.100.3:1024-65535))",
 			"table=40 priority=20", "set_field:02:00:00:00:00:09->eth_dst,dec_ttl,output:2",
 		}
+		testwait.Until(t, "other switches keep its address, too", func() bool {
+			s := n.text(sw2)
+			return strings.Count(s, "table=45 priority=43003") == 4 && strings.Contains(s, "arp_spa=10.0.0.254 owner=nat") && strings.Contains(s, "eth_dst="+m.Mac+",eth_type=0x0806") && !strings.Contains(s, "table=30")
+		})
 		testwait.Until(t, "all entries declared", func() bool {
 			for _, e := range entries {
 				if !strings.Contains(n.text(sw3), e) {

@@ -168,6 +168,7 @@ const (
 	PriorityNeighbourVia  = 43002 // the router's
 	PriorityNeighbourNAT  = 43003
 	PriorityNeighbourNRF  = 43004 // of scp's front
+	PriorityNeighbourAsk  = 42001 // answers to questions of hosts, to the controller
 	PriorityNeighbour     = 42000 // what a known host says of itself: on
 
 	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
@@ -260,7 +261,7 @@ var writers = []Writer{
 		}},
 	{Owner: OwnerNeighbours, Name: "neighbours", Service: "hosts", Standing: true, Observed: true,
 		Priorities: []Priorities{
-			{Table: TableNeighbours, Base: PriorityNeighbour, Top: PriorityNeighbour, Doc: "unicast ARP and ND in which a known host gives its own addresses, at its port: on to the routes"},
+			{Table: TableNeighbours, Base: PriorityNeighbour, Top: PriorityNeighbourAsk, Doc: "unicast ARP and ND in which a known host gives its own addresses, at its port: on to the routes; above, what answers `hosts`, to the controller"},
 		}},
 	{Owner: OwnerFirewall, Name: "firewall", Service: "firewall", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{

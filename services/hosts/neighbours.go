@@ -132,7 +132,23 @@ func (t *table) drainSpoken() map[flow.DPID][]string {
 // pieceName returns the name of the piece of a host.
 func pieceName(who id) string { return strconv.FormatUint(uint64(who), 16) }
 
-// speakers returns the pieces of a switch: the hosts that it lets speak.
+// answers is the name of the piece by which answers to Weft's own questions come to
+// the controller, whoever is let through.
+const answers = "answers"
+
+// answerEntries returns its entries.
+func (t *table) answerEntries() (list []flow.Entry) {
+	for _, m := range (flow.Match{}).WithEthDst(flow.MACFrom(t.probes)).Neighbourly() {
+		list = append(list, flow.Entry{
+			Table: flow.TableNeighbours, Priority: flow.PriorityNeighbourAsk, Match: m, Apply: []flow.Action{flow.Output(flow.PortController)},
+			Cookie: flow.NewCookie(flow.OwnerNeighbours, 0, 0),
+		})
+	}
+	return list
+}
+
+// speakers returns the pieces of a switch: its answers, and the hosts that it lets
+// speak.
 func (t *table) speakers(info *api.Switch) (names []string) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
@@ -141,9 +157,10 @@ func (t *table) speakers(info *api.Switch) (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.switches[sw]
-	if a == nil {
+	if a == nil || a.table == 0 {
 		return nil
 	}
+	names = append(names, answers)
 	for _, p := range a.places {
 		for h := range p.hosts {
 			if h.speech != nil && h.speech.sw == a {
@@ -155,21 +172,25 @@ func (t *table) speakers(info *api.Switch) (names []string) {
 	return names
 }
 
-// speech returns the entries of a host on a switch; nil if it has none there.
+// speech returns the entries of a piece; nil if the switch has none of it.
 func (t *table) speech(info *api.Switch, name string) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
-	n, bad := strconv.ParseUint(name, 16, 64)
-	if err != nil || bad != nil {
+	if err != nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.host(id(n))
-	if h == nil || h.speech == nil || h.speech.at.Switch != sw {
-		return nil
+	var list []flow.Entry
+	if name == answers {
+		list = t.answerEntries()
+	} else if n, err := strconv.ParseUint(name, 16, 64); err == nil {
+		h := t.host(id(n))
+		if h == nil || h.speech == nil || h.speech.at.Switch != sw {
+			return nil
+		}
+		list = h.speech.list(h.id)
 	}
 	req := &api.SetStandingRequest{}
-	list := h.speech.list(h.id)
 	for i := range list {
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
 	}

@@ -21,6 +21,9 @@ func (r *rig) lets(sw flow.DPID) (list []flow.Entry) {
 	r.changes()
 	info := &api.Switch{Dpid: sw.String()}
 	for _, name := range r.speakers(info) {
+		if name == answers {
+			continue
+		}
 		for _, f := range r.speech(info, name).GetFlows() {
 			of, e, err := f.Entry()
 			if err == nil {
@@ -90,6 +93,37 @@ func TestSpeech(t *testing.T) {
 		if got := passes(list, c.port, c.frame); got != c.pass {
 			t.Errorf("%s: passes %v, want %v", c.what, got, c.pass)
 		}
+	}
+}
+
+// TestAnswersCome: answers to Weft's own questions come to the controller, also from a host
+// that may speak to others.
+func TestAnswersCome(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
+	r.changes()
+	var list []flow.Entry
+	for _, f := range r.speech(&api.Switch{Dpid: "1"}, answers).GetFlows() {
+		if _, e, err := f.Entry(); err == nil && e.Priority > flow.PriorityNeighbour && slices.Equal(e.Apply, []flow.Action{flow.Output(flow.PortController)}) {
+			list = append(list, e)
+		}
+	}
+	probes := flow.MACFrom(r.probes)
+	for _, frame := range [][]byte{
+		arpReply(mac(1), "10.0.0.1", probes, "0.0.0.0"),
+		packet.AppendARPReply(nil, 7|flow.VLANPresent, packet.ARPFields{SenderMAC: mac(1), SenderIP: ip("10.0.0.1"), TargetMAC: probes, TargetIP: dummy4}),
+		told(packet.NDFields{SrcMAC: mac(1), SrcIP: ip("fd00::1"), DstMAC: probes, DstIP: linkLocal(probes), Target: ip("fd00::1")}),
+	} {
+		if !passes(list, 1, frame) {
+			t.Errorf("does not come: %x", frame)
+		}
+	}
+	if passes(list, 1, arpReply(mac(1), "10.0.0.1", mac(2), "10.0.0.2")) {
+		t.Error("an answer to another host comes")
+	}
+	r.routesIn(r.now, 1, 0)
+	if names := r.speakers(&api.Switch{Dpid: "1"}); len(names) != 0 {
+		t.Errorf("a switch with one table has %v", names)
 	}
 }
 
@@ -207,30 +241,30 @@ func TestSpeechSurvives(t *testing.T) {
 			return &api.SetStandingResponse{}, nil
 		})
 		wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.ApplyResult, error) { return &api.ApplyResult{}, nil })
-		last := func(flows int) func() bool {
+		declared := func(flows int, whole bool) func() bool {
 			return func() bool {
 				mu.Lock()
 				defer mu.Unlock()
-				return len(sets) > 0 && len(sets[len(sets)-1].Flows) == flows
+				return slices.ContainsFunc(sets, func(r *api.SetStandingRequest) bool { return len(r.Flows) == flows && (r.Base == 0) == whole })
 			}
 		}
 		connected := &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}, Ports: []*api.Port{portMsg(1, 1, true)}}
 		wefttest.Publish(h, api.SwitchChangedEvent, connected)
-		testwait.Until(t, "an empty set declared", last(0))
+		testwait.Until(t, "what answers the controller declared", declared(3, true))
 		h.Packet(1, 1, arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
-		testwait.Until(t, "the host's entry declared", last(1))
+		testwait.Until(t, "the host's entry declared", declared(1, false))
 		h.Packet(1, 1, solicit(mac(1), "fd00::1", "fd00::2"))
-		testwait.Until(t, "the other address's declared", last(3))
+		testwait.Until(t, "the other address's declared", declared(3, false))
 		h.Restart()
 		mu.Lock()
 		sets = nil
 		mu.Unlock()
 		wefttest.Publish(h, api.SwitchChangedEvent, connected)
-		testwait.Until(t, "declared after a restart", last(4))
+		testwait.Until(t, "declared after a restart", declared(7, true))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, r := range sets {
-			if r.Base == 0 && len(r.Flows) != 4 || len(r.Gone) != 0 {
+			if r.Base == 0 && len(r.Flows) != 7 || len(r.Gone) != 0 {
 				t.Errorf("something is withdrawn: %v", r)
 			}
 		}

@@ -76,6 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}); err != nil {
 		return err
 	}
+	t.drainSpoken() // switches are declared all of it when they connect
 	gauges(env.Metric, t)
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 

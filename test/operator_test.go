@@ -26,6 +26,7 @@ var ofctlNames = map[string]string{
 	"in_port": "in_port", "eth_src": "dl_src", "eth_dst": "dl_dst", "ipv4_src": "nw_src", "ipv4_dst": "nw_dst",
 	"udp_src": "tp_src", "udp_dst": "tp_dst", "tcp_src": "tp_src", "tcp_dst": "tp_dst", "icmpv6_type": "icmp_type",
 	"ipv6_src": "ipv6_src", "ipv6_dst": "ipv6_dst", "sctp_src": "tp_src", "sctp_dst": "tp_dst",
+	"arp_spa": "arp_spa", "arp_sha": "arp_sha", "ipv6_nd_target": "nd_target", "ipv6_nd_sll": "nd_sll", "ipv6_nd_tll": "nd_tll",
 }
 
 // ofctlProtocols are the words that ovs-ofctl has for eth_type and ip_proto.

@@ -41,7 +41,9 @@ func (t *table) age(now int64, d *flow.Decision) {
 			t.remove(h)
 			return
 		}
-		t.speak(now, h) // there may be room now
+		if s := h.speech; s == nil || len(s.ips) < len(h.addresses) || s.sw.spoken > t.cfg.NeighbourEntries {
+			t.speak(now, h) // there may be room now, or none any more
+		}
 		next := seen + age*8/10
 		if silent >= age*8/10 {
 			if now-h.asked >= age/10 {

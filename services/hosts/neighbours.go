@@ -81,7 +81,7 @@ func (t *table) speak(now int64, h *host) {
 // speechOf returns what the switch of a host is to let through; nil for nothing.
 func (t *table) speechOf(now int64, h *host) *speech {
 	p := h.at.Load()
-	if h.gone.Load() || h.held.Load() != 0 || p.sw.table == 0 || p.role != flow.RoleEdge && p.role != flow.RoleUnsettled {
+	if h.gone.Load() || len(h.addresses) == 0 || h.held.Load() != 0 || p.sw.table == 0 || p.role != flow.RoleEdge && p.role != flow.RoleUnsettled {
 		return nil
 	}
 	s := &speech{at: p.Location, sw: p.sw}

@@ -98,6 +98,15 @@ func (d *Device) Groups() (list []flow.Group) {
 	return list
 }
 
+// Meters returns the meters as Switch.Meters does.
+func (d *Device) Meters() (list []flow.Meter) {
+	d.Do(func(s *Switch) Effects {
+		list = s.Meters()
+		return Effects{}
+	})
+	return list
+}
+
 // SetFaults has the device misbehave from now on; the zero value ends it.
 func (d *Device) SetFaults(f Faults) {
 	d.mu.Lock()

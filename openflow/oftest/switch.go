@@ -179,6 +179,15 @@ func (s *Switch) Groups() []flow.Group {
 	return list
 }
 
+// Meters returns the meters in the order of their numbers.
+func (s *Switch) Meters() []flow.Meter {
+	var list []flow.Meter
+	for _, id := range slices.Sorted(maps.Keys(s.meters)) {
+		list = append(list, s.meters[id].Meter)
+	}
+	return list
+}
+
 // send queues a message to a controller.
 func (s *Switch) send(c *conn, msg []byte) {
 	s.effects.Messages = append(s.effects.Messages, Message{c.id, msg})

@@ -15,8 +15,8 @@ import (
 // length is how long a schedule lasts.
 const length = 10 * time.Minute
 
-// storms are the kinds of faults of which one storm has some.
-var storms = []kind{network, network | devices, devices, store, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
+// stormKinds are the kinds of faults of which one storm has some.
+var stormKinds = []kind{network, network | devices, devices, store, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
 
 // schedule runs the controller for ten minutes, with storms of faults that the
 // seed determines, and after each has its state compared with what is.
@@ -41,8 +41,10 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 		for _, d := range w.devices {
 			w.powerOn(life, d)
 		}
+		talks, quiet := context.WithCancel(life)
+		w.quiet = quiet
 		for _, s := range w.stations {
-			w.work.Go(func() { w.talk(life, s) })
+			w.work.Go(func() { w.talk(talks, s) })
 		}
 		if failure = w.live(life); failure != nil {
 			w.logf("links %v\nhosts %v\n%s\nthe last events:\n%s", w.trueLinks(), w.trueHosts(), w.tables(), w.trace.latest())
@@ -83,17 +85,27 @@ func (w *world) talk(ctx context.Context, s *station) {
 	}
 }
 
-// live has storm follow storm until the time is over.
+// live has storm follow storm until the time is over, and then takes down the final state.
 func (w *world) live(ctx context.Context) error {
 	if err := w.calm(ctx, time.Minute); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
-	for n := uint64(1); time.Since(w.began) < length; n++ {
-		if err := w.blow(ctx, n); err != nil {
+	for w.blown < w.storms || w.storms == 0 && time.Since(w.began) < length {
+		if err := w.blow(ctx, uint64(w.blown+1)); err != nil {
 			return err
 		}
+		w.blown++
 	}
-	return until(ctx, idle, w.stale)
+	if err := until(ctx, idle, w.stale); err != nil {
+		return err
+	}
+	w.quiet()
+	if err := w.converge(ctx); err != nil {
+		return err
+	}
+	var err error
+	w.final, err = w.observe(ctx)
+	return err
 }
 
 // blow has the n-th storm, and the calm after it. Storms, the operator and each fault draw
@@ -101,7 +113,7 @@ func (w *world) live(ctx context.Context) error {
 // changes no other.
 func (w *world) blow(ctx context.Context, n uint64) error {
 	c := newChance(w.seed, n<<16)
-	w.kind, w.befallen = pick(c, storms), 0
+	w.kind, w.befallen = pick(c, stormKinds), 0
 	w.logf("storm %d of %d", n, w.kind)
 	began, lasts := time.Now(), c.between(5*time.Second, 30*time.Second)
 	storm, cancel := context.WithCancel(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -28,15 +29,43 @@ func TestSchedules(t *testing.T) {
 	runSeeds(t, program, *first, *schedules)
 }
 
-// runSeeds runs n schedules, of the seeds from first on, one for each processor at once.
+// runSeeds runs n schedules, of the seeds from first on, one for each processor at once. It
+// compares their final states with those recorded, or, with -update, records them.
 func runSeeds(t *testing.T, program string, first uint64, n int) {
+	known := readGolden(t)
 	seeds := make(chan uint64)
+	var mu sync.Mutex // guards known
 	var all sync.WaitGroup
 	for range runtime.NumCPU() {
 		all.Go(func() {
 			for s := range seeds {
-				if out, err := runSeed(t.Context(), program, s); err != nil {
+				mu.Lock()
+				before, recorded := known[s]
+				mu.Unlock()
+				state := filepath.Join(t.TempDir(), "state")
+				flags := []string{"-state", state}
+				if recorded = recorded && !*update; recorded { // as many storms, however long the calm after each takes now
+					flags = append(flags, "-storms", fmt.Sprint(before.storms))
+				}
+				out, err := runSeed(t.Context(), program, s, flags...)
+				if err != nil {
 					t.Errorf("seed %d: %v; again: make virtual FIRST=%d SCHEDULES=1\n%s", s, err, s, out)
+					continue
+				}
+				now, ok := goldenOf(out)
+				switch {
+				case !ok:
+					t.Errorf("seed %d: no final state:\n%s", s, out)
+				case *update:
+					mu.Lock()
+					known[s] = now
+					mu.Unlock()
+				case recorded:
+					text, _ := os.ReadFile(state)
+					for _, name := range before.differences(now) {
+						t.Errorf("seed %d: the final state is not the one recorded: %s is now\n%s\nThe whole: go test ./wefttest/virtual -run TestSchedule$ -seed %d -storms %d -state FILE, here and at the commit that recorded it; if it may differ, make virtual UPDATE=1.",
+							s, name, sectionOf(string(text), name), s, before.storms)
+					}
 				}
 			}
 		})
@@ -46,6 +75,9 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 	}
 	close(seeds)
 	all.Wait()
+	if *update {
+		writeGolden(t, known)
+	}
 }
 
 // runSeed runs one schedule in a process of its own, with further flags, and returns what

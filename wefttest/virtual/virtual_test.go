@@ -18,6 +18,8 @@ var (
 	only    = flag.String("only", "", "the only faults that TestSchedule has, as it names them: STORM.NUMBER,...; none for none")
 	logs    = flag.String("logs", "", "file for the log of the controller of TestSchedule")
 	events  = flag.String("events", "", "file for all events of TestSchedule")
+	state   = flag.String("state", "", "file for the final state of TestSchedule")
+	storms  = flag.Int("storms", 0, "how many storms TestSchedule has; 0: as many as come within its time")
 	against = flag.String("against", "", "file of all events of a run of the seed: TestSchedule ends at the first that is another")
 )
 
@@ -72,6 +74,7 @@ func TestSchedule(t *testing.T) {
 		others.Buffer(make([]byte, 1<<20), 1<<26)
 	}
 	w, err := schedule(t, *seed, func(w *world) {
+		w.storms = *storms
 		w.trace.against = others
 		if *only != "" {
 			w.only = map[string]bool{}
@@ -93,7 +96,12 @@ func TestSchedule(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("%v\n%s", err, strings.TrimSpace(w.story.String()))
+	} else if *state != "" {
+		if err := os.WriteFile(*state, []byte(w.final.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	fmt.Printf("final %d\t%s\n", w.blown, strings.Join(w.final.digests(), "\t"))
 	fmt.Printf("faults %s\n", strings.Join(w.befell, " "))
 	fmt.Printf("trace %016x of %d events\n", w.trace.sum(), w.trace.count)
 }

@@ -29,9 +29,8 @@ func (c *cluster) witness(g *gate) weft.Spec {
 	return weft.Spec{
 		Name: "witness",
 		Doc:  "calls the others in the name of the test",
-		Calls: weft.Methods(api.ListSwitches, api.ListLinks, api.ListHosts, api.ListPortRoles, api.ListRoutes, api.ListSync,
-			api.AddFlows, api.DeleteFlows, api.ListFlows, api.AddFirewallRules, api.BindHost, api.SetChain, api.QosSetPolicy, api.SetTenant, api.SetNetwork, api.SetVip,
-			api.AddRouterAddress, api.AddRouterRoute, api.ListRouters, api.ListFirewallRules, api.QosGetStatus, api.GetTenantsStatus),
+		Calls: append(readMethods(), api.AddFlows, api.DeleteFlows, api.AddFirewallRules, api.BindHost, api.SetChain, api.QosSetPolicy,
+			api.SetTenant, api.SetNetwork, api.SetVip, api.AddRouterAddress, api.AddRouterRoute),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.HostChangedEvent, api.PortRoleChangedEvent),
 		Class:      weft.Compute,
 		Scale:      weft.Single,

@@ -49,6 +49,10 @@ type world struct {
 	failure   error           // what has been found while it lasted; guarded by mu
 	wishes    *wishes
 	life      context.Context // lasts until the schedule is over
+	quiet     func()          // ends what hosts say to each other by themselves
+	final     finalState      // at the end of the schedule; nil if it has failed
+	storms    int             // how many there are; 0: as many as come in time
+	blown     int             // storms that are over
 	work      sync.WaitGroup  // of goroutines of the test's own
 	storm     sync.WaitGroup  // of those of the storm
 	pings     atomic.Uint64

@@ -37,6 +37,9 @@ type Guard struct {
 
 	again    []func() // puts into force what could not be before; for the writer whose turn it is
 	retrying bool
+
+	log    *Log                                           // of the stores; the writer's whose turn it is
+	stores map[string]func(context.Context, string) error // reads an object again, by the kind's What
 }
 
 // retry tries again, after a change, to apply stored objects that did not fit
@@ -136,6 +139,7 @@ func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 	}
 	b := &Store[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
 	guard.again = append(guard.again, b.again)
+	guard.join(kind.What, store, b.reread)
 	return b
 }
 
@@ -167,13 +171,18 @@ func (b *Store[T]) Load(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := b.guard.settle(ctx); err != nil && damage(b.store) == "" {
+		return err
+	}
 	type stored struct {
 		value    []byte
 		revision uint64
 	}
 	all := map[string]stored{}
 	if err := b.store.All(ctx, func(name string, value []byte, revision uint64) error {
-		all[name] = stored{value, revision}
+		if !Journaled(name) {
+			all[name] = stored{value, revision}
+		}
 		return nil
 	}); err != nil {
 		return err
@@ -191,6 +200,7 @@ const followPause = 5 * time.Second
 func (b *Store[T]) Follow(ctx context.Context) {
 	for {
 		first := map[string]bool{} // the initial names, later nil
+		h := newHolder(b)
 		err := b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
 			done, err := b.guard.Turn(ctx)
 			if err != nil {
@@ -202,13 +212,15 @@ func (b *Store[T]) Follow(ctx context.Context) {
 				first = nil
 				return
 			}
+			if h.record(ctx, name, value) {
+				return
+			}
 			if first != nil {
 				first[name] = true
 			}
-			if v, known := b.known[name]; revision > v.revision && (known || value != nil) {
-				b.adopt(name, value, revision)
-			}
+			h.take(name, value, revision)
 		})
+		h.stop()
 		if ctx.Err() != nil {
 			return
 		}
@@ -224,7 +236,7 @@ func (b *Store[T]) Follow(ctx context.Context) {
 // missing drops objects that were deleted between the reading and the watching.
 // In a damaged store it drops none, because the loss is unknown.
 func (b *Store[T]) missing(ctx context.Context, there map[string]bool) {
-	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
+	if damage(b.store) != "" {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.known)) {
@@ -242,27 +254,11 @@ func (b *Store[T]) missing(ctx context.Context, there map[string]bool) {
 // deletes the object. Change returns the object before and after; they are
 // equal if nothing has changed.
 func (b *Store[T]) Change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
-	var none T
-	done, err := b.guard.Turn(ctx)
-	if err != nil {
-		return none, none, err
+	e := b.Edit(name, admit)
+	if err := Change(ctx, e); err != nil {
+		return e.Old, e.Old, err
 	}
-	defer done()
-	if old, now, err = b.admit(name, admit); err != nil || now == old {
-		return old, now, err
-	}
-	var value []byte
-	if now != none {
-		if value, err = b.kind.Format.Format(now); err != nil {
-			return old, old, api.Errorf(codes.Internal, "%s %s: %w", b.kind.What, name, err)
-		}
-	}
-	revision, err := b.write(ctx, name, value)
-	if err != nil {
-		return old, old, err
-	}
-	b.put(name, now, b.version(name, value, revision))
-	return old, now, nil
+	return e.Old, e.Now, nil
 }
 
 // Try is Change without the change: it returns what Change would, or the error
@@ -277,8 +273,8 @@ func (b *Store[T]) Try(ctx context.Context, name string, admit func(old T) (T, e
 	if old, now, err = b.admit(name, admit); err != nil || now == old {
 		return old, now, err
 	}
-	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
-		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcome(now != none), d.Damage())
+	if d := damage(b.store); d != "" {
+		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcome(now != none), d)
 	}
 	return old, now, nil
 }
@@ -286,14 +282,19 @@ func (b *Store[T]) Try(ctx context.Context, name string, admit func(old T) (T, e
 // admit returns the object that is to replace one, or the one that is there if
 // they are equal. The caller has the turn.
 func (b *Store[T]) admit(name string, admit func(old T) (T, error)) (old, now T, err error) {
-	var none T
 	b.guard.Lock()
+	defer b.guard.Unlock()
+	return b.admitLocked(name, 0, admit)
+}
+
+// admitLocked is admit with the guard locked, while more objects are to be added.
+func (b *Store[T]) admitLocked(name string, more int, admit func(old T) (T, error)) (old, now T, err error) {
+	var none T
 	old = b.objects[name]
 	now, err = admit(old)
-	if n := len(b.objects); err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
+	if n := len(b.objects) + more; err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
 		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.raise())
 	}
-	b.guard.Unlock()
 	if err != nil || old != none && now != none && b.kind.Equal(old, now) {
 		now = old
 	}
@@ -318,7 +319,7 @@ func (b *Store[T]) Remove(ctx context.Context, name string) (old T, err error) {
 func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
 	v := b.known[name]
 	for {
-		if revision, err = b.replace(ctx, name, value, v.expected()); err == nil {
+		if revision, err = replace(ctx, b.store, name, value, v.expected()); err == nil {
 			delete(b.unsure, name)
 			return revision, nil
 		}
@@ -342,21 +343,6 @@ func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revisi
 	}
 	b.unsure[name] = value
 	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, outcome(value != nil), err)
-}
-
-// replace writes a value over the given revision.
-func (b *Store[T]) replace(ctx context.Context, name string, value []byte, revision uint64) (uint64, error) {
-	if value != nil {
-		return b.store.Update(ctx, name, value, revision)
-	}
-	there, is, err := b.store.Get(ctx, name)
-	if err != nil || there == nil {
-		return 0, err
-	}
-	if is != revision {
-		return 0, weft.ErrRevision
-	}
-	return 0, b.store.Delete(ctx, name)
 }
 
 // adopt applies a value of the store. An unusable value has no effect until it
@@ -403,21 +389,29 @@ func (b *Store[T]) again() {
 
 // put brings an object into force.
 func (b *Store[T]) put(name string, now T, v version) {
+	b.guard.Lock()
+	changed := b.putLocked(name, now, v)
+	b.guard.Unlock()
+	if changed {
+		b.guard.retry()
+	}
+}
+
+// putLocked is put with the guard locked. It reports whether that has changed
+// anything, so that the guard's retry is due.
+func (b *Store[T]) putLocked(name string, now T, v version) bool {
 	var none T
 	b.known[name] = v
 	delete(b.unfit, name)
-	b.guard.Lock()
 	old := b.objects[name]
-	if old != now {
-		if b.sorted = nil; now == none {
-			delete(b.objects, name)
-		} else {
-			b.objects[name] = now
-		}
-		b.kind.Changed(old, now)
+	if old == now {
+		return false
 	}
-	b.guard.Unlock()
-	if old != now {
-		b.guard.retry()
+	if b.sorted = nil; now == none {
+		delete(b.objects, name)
+	} else {
+		b.objects[name] = now
 	}
+	b.kind.Changed(old, now)
+	return true
 }

@@ -1,7 +1,6 @@
 package l2vpn
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -319,7 +318,9 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 			had[e] = old.Members[i]
 		}
 	} else {
-		n.Id = b.lastID + 1
+		b.lastID++ // for those that follow in the same batch
+		n.Id = b.lastID
+		*undo = append(*undo, func() { b.lastID = n.Id - 1 })
 	}
 	lack := func(what, key string, at flow.DPID, by *numbers) error {
 		return api.Errorf(codes.ResourceExhausted, "circuit %s: no %s is free at switch %v: all of %d to %d are in use%s", c.Name, what, at, by.first, by.last, key)
@@ -375,52 +376,6 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 		return n, b.grow(n, old, undo)
 	}
 	return n, nil
-}
-
-// commit stores the batch. If a part of it cannot be, what was before is stored again.
-func (b *store) commit(ctx context.Context, t *batch) (err error) {
-	type change struct {
-		name string
-		old  *circuit
-	}
-	var done []change
-	defer func() {
-		if err == nil {
-			return
-		}
-		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
-		defer cancel()
-		for _, c := range slices.Backward(done) {
-			if _, _, bad := b.circuits.Change(again, c.name, func(*circuit) (*circuit, error) { return c.old, nil }); bad != nil {
-				err = api.Errorf(api.KindOf(err), "%w; circuit %s is not as it was before: %w", err, c.name, bad)
-			}
-		}
-	}()
-	for _, name := range t.gone {
-		old, err := b.circuits.Remove(ctx, name)
-		if err != nil {
-			return err
-		}
-		done = append(done, change{name, old})
-	}
-	for _, c := range t.circuits {
-		var undo []func() // gives back the numbers that were taken
-		old, now, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
-			return b.complete(c, old, &undo)
-		})
-		if err != nil {
-			b.mu.Lock()
-			for _, f := range undo {
-				f()
-			}
-			b.mu.Unlock()
-			return err
-		}
-		if now != old {
-			done = append(done, change{c.Name, old})
-		}
-	}
-	return nil
 }
 
 // switchChanged handles the southbound's event.

@@ -23,6 +23,7 @@ type Log struct {
 	journal Bucket
 	buckets map[string]Bucket // by name; the journal's own is one of them
 	pending bool              // a record may be there that is not settled
+	failed  map[string]bool   // records of this process whose writes are to be taken back
 }
 
 // NewLog returns a log whose records are in a bucket, of values in it.
@@ -80,6 +81,14 @@ func (l *Log) Write(ctx context.Context, list []Write) error {
 	if err := l.Settle(ctx, nil); err != nil {
 		return err
 	}
+	if len(list) == 1 {
+		if err := l.put(ctx, &list[0]); err != nil && !errors.As(err, new(*Conflict)) {
+			return unknown(err)
+		} else if err != nil {
+			return err
+		}
+		return nil
+	}
 	name := rand.Text()
 	head, revision, err := l.begin(ctx, name, list)
 	if err != nil {
@@ -94,6 +103,21 @@ func (l *Log) Write(ctx context.Context, list []Write) error {
 		l.pending = true // all is written; the record is removed later
 	}
 	return nil
+}
+
+// Set is Write of values of the log's own bucket, over whatever is there.
+func (l *Log) Set(ctx context.Context, list []Write) error {
+	if err := l.Settle(ctx, nil); err != nil {
+		return err
+	}
+	for i := range list {
+		value, revision, err := l.journal.Get(ctx, list[i].Key)
+		if err != nil {
+			return err
+		}
+		list[i].Before, list[i].Over = value, revision
+	}
+	return l.Write(ctx, list)
 }
 
 // begin writes the record. Without an error it is certain that all is written.
@@ -136,10 +160,19 @@ func (l *Log) giveUp(ctx context.Context, name string, parts int, cause error) e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	if err := l.records().Remove(ctx, name, parts); err != nil {
-		l.pending = true
+		l.takeBack(name)
 		return unknown(cause)
 	}
 	return cause
+}
+
+// takeBack has Settle undo a change of this process, whose caller has been told that it
+// has failed. Another process finishes it.
+func (l *Log) takeBack(name string) {
+	if l.pending = true; l.failed == nil {
+		l.failed = map[string]bool{}
+	}
+	l.failed[name] = true
 }
 
 // unknown is the error of a change of which it is not known whether it is made.
@@ -173,7 +206,7 @@ func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, 
 func (l *Log) undo(ctx context.Context, name string, head recordHead, revision uint64, done []Write, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
-	l.pending = true
+	l.takeBack(name)
 	head.Undo = true
 	if _, err := l.putHead(ctx, name, head, revision); errors.Is(err, weft.ErrRevision) {
 		return errTaken
@@ -184,7 +217,7 @@ func (l *Log) undo(ctx context.Context, name string, head recordHead, revision u
 		return unknown(cause)
 	}
 	if err := l.records().Remove(ctx, name, head.Parts); err == nil {
-		l.pending = false
+		l.pending, l.failed = false, nil
 	}
 	return cause
 }
@@ -250,7 +283,7 @@ func (l *Log) Settle(ctx context.Context, settled func(bucket, key string)) erro
 			return unfinished(err)
 		}
 	}
-	l.pending = false
+	l.pending, l.failed = false, nil
 	return nil
 }
 
@@ -259,13 +292,6 @@ func readHead(name string, value []byte) (h recordHead, err error) {
 		err = fmt.Errorf("change %s: %w", name, err)
 	}
 	return h, err
-}
-
-// take makes sure that whoever has written a head, if it is still there, does not go
-// on: it replaces the head only over the revision that it has written.
-func (l *Log) take(ctx context.Context, name string, head []byte, revision uint64) error {
-	_, err := l.journal.Update(ctx, l.records().headKey(name), head, revision)
-	return err
 }
 
 // dropOpen drops records of which not all parts are written. Their heads go before
@@ -284,21 +310,26 @@ func (l *Log) dropOpen(ctx context.Context) error {
 		return err
 	})
 	for name, revision := range open {
-		err = errors.Join(err, l.take(ctx, name, []byte(`{"open":true}`), revision))
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		if _, err = l.putHead(ctx, name, recordHead{Open: true}, revision); err == nil {
 			err = l.journal.Delete(ctx, l.records().headKey(name))
 		}
 	}
 	return err
 }
 
-// settle settles one record.
+// settle settles one record. It writes the head first: its writer, if it is still
+// there, replaces that only over the revision that it has written, and so goes on no
+// more.
 func (l *Log) settle(ctx context.Context, r Record, settled func(bucket, key string)) error {
 	h, err := readHead(r.Name, r.Head)
-	if err == nil {
-		err = l.take(ctx, r.Name, r.Head, r.Revision)
-	}
 	if err != nil {
+		return err
+	}
+	h.Undo = h.Undo || l.failed[r.Name]
+	if _, err := l.putHead(ctx, r.Name, h, r.Revision); err != nil {
 		return err
 	}
 	text := []byte(h.Writes)

@@ -85,7 +85,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 	}
 	if req.DryRun {
 		if len(fresh) > 0 {
-			return x, b.writable("the rules are not in force, and may be partly kept: %w; add them again")
+			return x, b.writable("no rule is in force or kept: %w; add them again")
 		}
 		return x, nil
 	}
@@ -96,7 +96,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 					b.free = append(b.free, n)
 				}
 			}
-			return nil, api.Errorf(codes.Unavailable, "the rules are not in force, and may be partly kept: %w; add them again", err)
+			return nil, api.Errorf(codes.Unavailable, "no rule is in force or kept: %w; add them again", err)
 		}
 	}
 	if len(fresh) == 0 {
@@ -244,7 +244,7 @@ func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest,
 	case len(gone) == 0:
 		return x, nil
 	case req.DryRun:
-		return x, b.writable("the rules are still in force, and may be partly gone after a restart: %w; delete them again")
+		return x, b.writable("all rules are still in force and kept: %w; delete them again")
 	}
 	numbers := slices.Sorted(maps.Keys(gone))
 	next := make(map[uint32]*api.FirewallRule, len(gone))
@@ -252,7 +252,7 @@ func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest,
 		next[n] = nil
 	}
 	if err := b.save(ctx, numbers, b.after(next)); err != nil {
-		return nil, api.Errorf(codes.Unavailable, "the rules are still in force, and may be partly gone after a restart: %w; delete them again", err)
+		return nil, api.Errorf(codes.Unavailable, "all rules are still in force and kept: %w; delete them again", err)
 	}
 	b.mu.Lock()
 	for _, n := range numbers {

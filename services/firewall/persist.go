@@ -8,14 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/object"
 )
-
-// bucket is where rules are kept.
-type bucket interface {
-	Put(ctx context.Context, key string, value []byte) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-}
 
 // chunk is how many rules share one key of the store, by their numbers: a change
 // of one rule writes so many, and loading many rules reads few keys.
@@ -31,6 +25,9 @@ func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n) }
 // load reads what an earlier run has stored. Unreadable data is an error: a
 // firewall does not start with some of its rules.
 func (b *store) load(ctx context.Context) error {
+	if err := b.changes.Settle(ctx, nil); err != nil && b.damage() == "" {
+		return err
+	}
 	var rules []*api.FirewallRule
 	err := b.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
 		switch {
@@ -70,10 +67,11 @@ func (b *store) load(ctx context.Context) error {
 	return nil
 }
 
-// save writes the chunks that hold the given numbers. next returns the rule of a
-// number; nil if there is none.
+// save writes the chunks that hold the given numbers, all or none. next returns the
+// rule of a number; nil if there is none.
 func (b *store) save(ctx context.Context, numbers []uint32, next func(uint32) *api.FirewallRule) error {
 	done := map[uint32]bool{}
+	var list []object.Write
 	for _, n := range numbers {
 		c := n / chunk
 		if done[c] {
@@ -86,21 +84,16 @@ func (b *store) save(ctx context.Context, numbers []uint32, next func(uint32) *a
 				m.Rules = append(m.Rules, r)
 			}
 		}
-		if len(m.Rules) == 0 {
-			if err := b.bucket.Delete(ctx, chunkKey(c)); err != nil {
+		w := object.Write{Key: chunkKey(c)}
+		if len(m.Rules) > 0 {
+			var err error
+			if w.After, err = proto.Marshal(m); err != nil {
 				return err
 			}
-			continue
 		}
-		value, err := proto.Marshal(m)
-		if err != nil {
-			return err
-		}
-		if _, err := b.bucket.Put(ctx, chunkKey(c), value); err != nil {
-			return err
-		}
+		list = append(list, w)
 	}
-	return nil
+	return b.changes.Set(ctx, list)
 }
 
 // saveDefaults writes the defaults.

@@ -12,15 +12,27 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // slow is a bucket that does not answer before it is let go.
-type slow struct{ hold chan struct{} }
+type slow struct {
+	object.Bucket
+	hold chan struct{}
+}
 
-func (s slow) Put(context.Context, string, []byte) (uint64, error) { <-s.hold; return 1, nil }
-func (s slow) Delete(context.Context, string) error                { <-s.hold; return nil }
-func (s slow) All(context.Context, func(string, []byte, uint64) error) error {
-	return nil
+func newSlow(t *testing.T) slow {
+	kept, err := wefttest.NewStore().Bucket(t.Context(), "rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slow{kept, make(chan struct{})}
+}
+
+func (s slow) Update(ctx context.Context, key string, value []byte, over uint64) (uint64, error) {
+	<-s.hold
+	return s.Bucket.Update(ctx, key, value, over)
 }
 
 // content is a keeper whose switches have what they are to have.
@@ -33,7 +45,7 @@ func (content) Status(flow.DPID) (string, error) { return "in_sync", nil }
 // While the store does not answer, rules are listed, and others wait no longer
 // than they want to.
 func TestSlowStore(t *testing.T) {
-	s := slow{make(chan struct{})}
+	s := newSlow(t)
 	b := newStore(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
 	b.keeper = content{}
 	added := make(chan error, 1)
@@ -66,9 +78,9 @@ func TestSlowStore(t *testing.T) {
 // All rules are not deleted while the store may lack some: they would be back
 // once it is whole. Rules that are named are.
 func TestDeleteOfDamaged(t *testing.T) {
-	hold := make(chan struct{})
-	close(hold)
-	b := newStore(DefaultConfig(), nil, slow{hold}, slog.New(slog.DiscardHandler))
+	s := newSlow(t)
+	close(s.hold)
+	b := newStore(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
 	b.keeper = content{}
 	if _, err := b.addByAPI(t.Context(), &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: "one", Action: "deny"}, {Id: "two", Action: "deny"}}}); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,8 @@ type keeper interface {
 type store struct {
 	cfg     *Config
 	net     network
-	bucket  bucket
+	bucket  object.Bucket
+	changes *object.Log // of bucket
 	keeper  keeper
 	log     *slog.Logger
 	now     atomic.Pointer[ruleset]
@@ -56,9 +57,9 @@ type store struct {
 	sites  map[flow.DPID]*site
 }
 
-func newStore(cfg *Config, net network, kept bucket, log *slog.Logger) *store {
+func newStore(cfg *Config, net network, kept object.Bucket, log *slog.Logger) *store {
 	b := &store{
-		cfg: cfg, net: net, bucket: kept, log: log, line: make(chan *site, 4096),
+		cfg: cfg, net: net, bucket: kept, changes: object.NewLog(kept), log: log, line: make(chan *site, 4096),
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
 		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
 		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),

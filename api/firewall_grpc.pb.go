@@ -33,10 +33,10 @@ const (
 //
 // Firewall lets packets into the network, or not.
 type FirewallClient interface {
-	// Adds rules, or replaces those with the same id. All are checked before any is taken.
+	// Adds rules, or replaces those with the same id: all of them, or none.
 	// Answers when the switches have confirmed, and says which have not.
 	AddFirewallRules(ctx context.Context, in *AddFirewallRulesRequest, opts ...grpc.CallOption) (*AddFirewallRulesResponse, error)
-	// Removes rules. It is no error if one is not there.
+	// Removes rules, all of them or none. It is no error if one is not there.
 	DeleteFirewallRules(ctx context.Context, in *DeleteFirewallRulesRequest, opts ...grpc.CallOption) (*DeleteFirewallRulesResponse, error)
 	// The rules, in the order in which they are asked.
 	ListFirewallRules(ctx context.Context, in *ListFirewallRulesRequest, opts ...grpc.CallOption) (*ListFirewallRulesResponse, error)
@@ -122,10 +122,10 @@ func (c *firewallClient) CheckFirewall(ctx context.Context, in *CheckFirewallReq
 //
 // Firewall lets packets into the network, or not.
 type FirewallServer interface {
-	// Adds rules, or replaces those with the same id. All are checked before any is taken.
+	// Adds rules, or replaces those with the same id: all of them, or none.
 	// Answers when the switches have confirmed, and says which have not.
 	AddFirewallRules(context.Context, *AddFirewallRulesRequest) (*AddFirewallRulesResponse, error)
-	// Removes rules. It is no error if one is not there.
+	// Removes rules, all of them or none. It is no error if one is not there.
 	DeleteFirewallRules(context.Context, *DeleteFirewallRulesRequest) (*DeleteFirewallRulesResponse, error)
 	// The rules, in the order in which they are asked.
 	ListFirewallRules(context.Context, *ListFirewallRulesRequest) (*ListFirewallRulesResponse, error)

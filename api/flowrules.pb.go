@@ -1524,10 +1524,10 @@ const file_flowrules_proto_rawDesc = "" +
 	"\n" +
 	"FlowFailed\x12'\n" +
 	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow:\x11\xfa\xe0\x18\r\n" +
-	"\tflowrules\x10\x012\xf8\x05\n" +
-	"\tFlowrules\x12\x7f\n" +
-	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\">\xea\xe0\x18:\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows:\n" +
-	"flows.dpid\x12\xa3\x01\n" +
+	"\tflowrules\x10\x012\xfb\x05\n" +
+	"\tFlowrules\x12\x81\x01\n" +
+	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"@\xea\xe0\x18<\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows:\n" +
+	"flows.dpid@\x01\x12\xa3\x01\n" +
 	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"Y\xea\xe0\x18U\b\x02\x10\x01\x1a\x1f\n" +
 	"\x06all_of\x12\x05flows\x1a\x05flows*\adeleted\"\vflow delete*\x15POST /v1/flows:delete:\n" +
 	"flows.dpid\x12l\n" +

@@ -34,7 +34,8 @@ const (
 //
 // Flowrules keeps the desired flow entries and sees that switches have them.
 type FlowrulesClient interface {
-	// Adds entries, or replaces those with the same switch, table, priority and match.
+	// Adds entries, or replaces those with the same switch, table, priority and match: of a
+	// batch all of them or none.
 	AddFlows(ctx context.Context, in *AddFlowsRequest, opts ...grpc.CallOption) (*AddFlowsResponse, error)
 	// Removes desired entries.
 	DeleteFlows(ctx context.Context, in *DeleteFlowsRequest, opts ...grpc.CallOption) (*DeleteFlowsResponse, error)
@@ -142,7 +143,8 @@ func (c *flowrulesClient) DirectPackets(ctx context.Context, in *DirectPacketsRe
 //
 // Flowrules keeps the desired flow entries and sees that switches have them.
 type FlowrulesServer interface {
-	// Adds entries, or replaces those with the same switch, table, priority and match.
+	// Adds entries, or replaces those with the same switch, table, priority and match: of a
+	// batch all of them or none.
 	AddFlows(context.Context, *AddFlowsRequest) (*AddFlowsResponse, error)
 	// Removes desired entries.
 	DeleteFlows(context.Context, *DeleteFlowsRequest) (*DeleteFlowsResponse, error)

@@ -2557,9 +2557,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x012\xb2\t\n" +
-	"\x05L2vpn\x12\x9f\x01\n" +
-	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"U\xea\xe0\x18Q\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn\x12\x81\x01\n" +
+	"\x05l2vpn\x10\x012\xb4\t\n" +
+	"\x05L2vpn\x12\xa1\x01\n" +
+	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\x81\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x12e\n" +
 	"\n" +
 	"GetCircuit\x12\x1a.weft.v1.GetCircuitRequest\x1a\x10.weft.v1.Circuit\")\xea\xe0\x18%\b\x01\x1a\x00\"\tl2vpn get*\x14GET /v1/l2vpn/{name}\x12v\n" +

@@ -62,10 +62,10 @@ var (
 
 // The methods of Firewall.
 var (
-	// Adds rules, or replaces those with the same id. All are checked before any is taken.
+	// Adds rules, or replaces those with the same id: all of them, or none.
 	// Answers when the switches have confirmed, and says which have not.
 	AddFirewallRules = Method[AddFirewallRulesRequest, AddFirewallRulesResponse]{"firewall.AddFirewallRules"}
-	// Removes rules. It is no error if one is not there.
+	// Removes rules, all of them or none. It is no error if one is not there.
 	DeleteFirewallRules = Method[DeleteFirewallRulesRequest, DeleteFirewallRulesResponse]{"firewall.DeleteFirewallRules"}
 	// The rules, in the order in which they are asked.
 	ListFirewallRules = Method[ListFirewallRulesRequest, ListFirewallRulesResponse]{"firewall.ListFirewallRules"}
@@ -79,7 +79,8 @@ var (
 
 // The methods of Flowrules.
 var (
-	// Adds entries, or replaces those with the same switch, table, priority and match.
+	// Adds entries, or replaces those with the same switch, table, priority and match: of a
+	// batch all of them or none.
 	AddFlows = Method[AddFlowsRequest, AddFlowsResponse]{"flowrules.AddFlows"}
 	// Removes desired entries.
 	DeleteFlows = Method[DeleteFlowsRequest, DeleteFlowsResponse]{"flowrules.DeleteFlows"}

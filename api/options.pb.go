@@ -229,7 +229,10 @@ type MethodRules struct {
 	// may call it if each of these fields names one of them; without any, not at all. A method
 	// whose request names something by another key, such as a policy that may be in force
 	// elsewhere, or whose effect reaches other switches, has none.
-	Switches      []string `protobuf:"bytes,7,rep,name=switches,proto3" json:"switches,omitempty"`
+	Switches []string `protobuf:"bytes,7,rep,name=switches,proto3" json:"switches,omitempty"`
+	// Whether a call that changes several objects changes all of them or none, even if processes
+	// of the controller end meanwhile.
+	Atomic        bool `protobuf:"varint,8,opt,name=atomic,proto3" json:"atomic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +314,13 @@ func (x *MethodRules) GetSwitches() []string {
 		return x.Switches
 	}
 	return nil
+}
+
+func (x *MethodRules) GetAtomic() bool {
+	if x != nil {
+		return x.Atomic
+	}
+	return false
 }
 
 // How a call finds its servers where the called service runs once for each of several
@@ -508,7 +518,7 @@ const file_options_proto_rawDesc = "" +
 	"EventRules\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +
 	"\aclients\x18\x02 \x01(\bR\aclients\x12\x16\n" +
-	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xd4\x01\n" +
+	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xec\x01\n" +
 	"\vMethodRules\x12!\n" +
 	"\x04role\x18\x01 \x01(\x0e2\r.weft.v1.RoleR\x04role\x12\x18\n" +
 	"\achanges\x18\x02 \x01(\bR\achanges\x12&\n" +
@@ -516,7 +526,8 @@ const file_options_proto_rawDesc = "" +
 	"\acommand\x18\x04 \x01(\tR\acommand\x12\x12\n" +
 	"\x04http\x18\x05 \x03(\tR\x04http\x12\x16\n" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12\x1a\n" +
-	"\bswitches\x18\a \x03(\tR\bswitches\"\xd9\x01\n" +
+	"\bswitches\x18\a \x03(\tR\bswitches\x12\x16\n" +
+	"\x06atomic\x18\b \x01(\bR\x06atomic\"\xd9\x01\n" +
 	"\aRouting\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x18\n" +

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,11 +24,12 @@ type bus struct {
 	chance *chance
 	trace  *trace
 
-	mu      sync.Mutex               // guards what follows
-	back    chan struct{}            // closed while the store is there
-	reached map[string]chan struct{} // by process that is cut off from it: closed when it no longer is
-	room    chan struct{}            // closed while its disk has room
-	lag     time.Duration            // bound of what each operation and each change takes
+	mu      sync.Mutex                // guards what follows
+	back    chan struct{}             // closed while the store is there
+	reached map[string]chan struct{}  // by process that is cut off from it: closed when it no longer is
+	room    chan struct{}             // closed while its disk has room
+	lag     time.Duration             // bound of what each operation and each change takes
+	written func(process string) bool // is called as count says; nil: nobody asks
 }
 
 func newBus(c *chance, t *trace) *bus {
@@ -86,6 +88,25 @@ func (b *bus) mend() {
 		delete(b.reached, p)
 	}
 	b.lag = time.Millisecond
+}
+
+// errKilled is what a process gets of the store that is killed at a write.
+var errKilled = errors.New("the process is killed")
+
+// count tells of a write that is about to be done. It reports whether that is left out
+// if the process has been killed by whoever was told.
+func (b *bus) count(process string) (leaveOut bool) {
+	b.mu.Lock()
+	f := b.written
+	b.mu.Unlock()
+	return f != nil && f(process)
+}
+
+// onWrite has f called for each write that is about to be done, as count says.
+func (b *bus) onWrite(f func(process string) (leaveOut bool)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.written = f
 }
 
 // whole reports whether every process reaches the store as usual.
@@ -197,6 +218,9 @@ func (b *gated) do(ctx context.Context, what, key string, operation func() ([]by
 		if err := b.seat.bus.haveRoom(ctx); err != nil {
 			return nil, 0, err
 		}
+	}
+	if what != "get" && b.seat.bus.count(b.seat.gate.process) && b.seat.gate.dead() {
+		return nil, 0, errKilled
 	}
 	value, revision, err := operation()
 	b.seat.bus.trace.add(fmt.Sprintf("%s %s %s/%s %d %s", b.seat.gate.process, what, b.name, key, revision, textOf(err)), value)

@@ -82,8 +82,8 @@ func (j Journal) RemoveParts(ctx context.Context, name string, parts int) error 
 }
 
 // Load returns the records, in the order in which their heads were last written,
-// and deletes the parts of others. It calls parts for how many a head says that
-// there are; a missing one is an error.
+// and deletes the parts of others. It calls parts for how many the head of each says
+// that there are, in the same order; a missing one is an error.
 func (j Journal) Load(ctx context.Context, parts func(name string, head []byte) (int, error)) ([]Record, error) {
 	var list []Record
 	all := map[string][]byte{}
@@ -97,6 +97,7 @@ func (j Journal) Load(ctx context.Context, parts func(name string, head []byte) 
 	}); err != nil {
 		return nil, err
 	}
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Revision, b.Revision) })
 	for i := range list {
 		r := &list[i]
 		want, err := parts(r.Name, r.Head)
@@ -117,6 +118,5 @@ func (j Journal) Load(ctx context.Context, parts func(name string, head []byte) 
 			return nil, err
 		}
 	}
-	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Revision, b.Revision) })
 	return list, nil
 }

@@ -6,26 +6,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // journal stores the batches that are certain and not finished, so that the next
-// run can finish them. A batch has one value of its own, written after those of
-// its parts: it is there or not.
-type journal struct{ store Store }
+// run can finish them.
+type journal struct{ records object.Journal }
 
-// The keys of a batch: head, and part/N.
-func headKey(name string) string        { return name + "/head" }
-func partKey(name string, n int) string { return fmt.Sprintf("%s/part/%d", name, n) }
+func newJournal(store Store) journal { return journal{object.Journal{Store: store}} }
 
-// journalPart bounds a value, in octets; a longer entry has a value of its own.
-const journalPart = 256 << 10
-
-// journalHead is the value of a batch.
+// journalHead is the head of a batch's record.
 type journalHead struct {
 	Parts int `json:"parts"`
 	// Its entries are being taken back.
@@ -51,11 +45,11 @@ func (j journal) write(ctx context.Context, b *batch) error {
 	var list []json.RawMessage
 	octets := 0
 	flush := func() error {
-		if len(list) == 0 {
-			return nil
+		value, err := json.Marshal(list)
+		if err == nil && len(list) > 0 {
+			err = j.records.PutPart(ctx, b.name, b.written, value)
+			b.written++
 		}
-		err := j.put(ctx, partKey(b.name, b.written), list)
-		b.written++
 		list, octets = nil, 0
 		return err
 	}
@@ -69,7 +63,7 @@ func (j journal) write(ctx context.Context, b *batch) error {
 		if err != nil {
 			return err
 		}
-		if octets+len(text) > journalPart {
+		if octets+len(text) > object.JournalPart {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -79,44 +73,32 @@ func (j journal) write(ctx context.Context, b *batch) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	return j.put(ctx, headKey(b.name), journalHead{Parts: b.written})
+	return j.put(ctx, b.name, journalHead{Parts: b.written})
 }
 
 // mark records that a batch is being undone.
 func (j journal) mark(ctx context.Context, b *batch) error {
-	return j.put(ctx, headKey(b.name), journalHead{Parts: b.written, Undoing: true, Reason: b.reason})
+	return j.put(ctx, b.name, journalHead{Parts: b.written, Undoing: true, Reason: b.reason})
 }
 
 // finish records what became of a batch, for clients that ask later, and removes its
 // entries.
 func (j journal) finish(ctx context.Context, b *batch, outcome *api.FlowBatch, now time.Time) error {
-	if err := j.put(ctx, headKey(b.name), journalHead{Outcome: outcome, Refused: b.refused, Ended: now}); err != nil {
+	if err := j.put(ctx, b.name, journalHead{Outcome: outcome, Refused: b.refused, Ended: now}); err != nil {
 		return err
 	}
-	return j.removeParts(ctx, b)
+	return j.records.RemoveParts(ctx, b.name, b.written)
 }
 
 // remove removes a batch that has failed, or whose outcome nobody asks for any more.
 func (j journal) remove(ctx context.Context, b *batch) error {
-	if err := j.store.Delete(ctx, headKey(b.name)); err != nil {
-		return err
-	}
-	return j.removeParts(ctx, b)
+	return j.records.Remove(ctx, b.name, b.written)
 }
 
-func (j journal) removeParts(ctx context.Context, b *batch) error {
-	for n := range b.written {
-		if err := j.store.Delete(ctx, partKey(b.name, n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (j journal) put(ctx context.Context, key string, v any) error {
-	value, err := json.Marshal(v)
+func (j journal) put(ctx context.Context, name string, h journalHead) error {
+	value, err := json.Marshal(h)
 	if err == nil {
-		_, err = j.store.Put(ctx, key, value)
+		err = j.records.PutHead(ctx, name, value)
 	}
 	return err
 }
@@ -125,25 +107,12 @@ func (j journal) put(ctx context.Context, key string, v any) error {
 // first and in their order, and removes the remains of others. Unreadable data is an
 // error.
 func (j journal) load(ctx context.Context) ([]*batch, error) {
-	heads, parts := map[string]journalHead{}, map[string][]byte{}
-	err := j.store.All(ctx, func(key string, value []byte, _ uint64) error {
-		name, isHead := strings.CutSuffix(key, "/head")
-		if !isHead {
-			parts[key] = value
-			return nil
-		}
-		var h journalHead
-		if err := json.Unmarshal(value, &h); err != nil {
-			return fmt.Errorf("batch %s in the store: %w", name, err)
-		}
-		heads[name] = h
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
 	var list []*batch
-	for name, h := range heads {
+	records, err := j.records.Load(ctx, func(name string, head []byte) (int, error) {
+		var h journalHead
+		if err := json.Unmarshal(head, &h); err != nil {
+			return 0, fmt.Errorf("batch %s in the store: %w", name, err)
+		}
 		b := &batch{name: name, state: batchStoring, reason: h.Reason, written: h.Parts}
 		if h.Undoing {
 			b.state = batchUndoing
@@ -151,21 +120,17 @@ func (j journal) load(ctx context.Context) ([]*batch, error) {
 		if h.Outcome != nil {
 			b.state, b.outcome, b.refused, b.touched = h.Outcome.State, h.Outcome, h.Refused, h.Ended
 		}
-		for n := range h.Parts {
-			value, ok := parts[partKey(name, n)]
-			if !ok {
-				return nil, fmt.Errorf("batch %s in the store: part %d of %d is missing", name, n+1, h.Parts)
-			}
-			delete(parts, partKey(name, n))
-			if err := b.read(value); err != nil {
-				return nil, fmt.Errorf("batch %s in the store: %w", name, err)
-			}
-		}
 		list = append(list, b)
+		return h.Parts, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	for key := range parts { // of batches that are not certain, or finished
-		if err := j.store.Delete(ctx, key); err != nil {
-			return nil, err
+	for i, b := range list {
+		for _, value := range records[i].Parts {
+			if err := b.read(value); err != nil {
+				return nil, fmt.Errorf("batch %s in the store: %w", b.name, err)
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b *batch) int {

@@ -48,7 +48,7 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 	c := newCounts(counter)
 	r := &Rules{
 		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
-		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: journal{batches},
+		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: newJournal(batches),
 		run: runName(time.Now()), workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
 	}
 	r.generation.Store(uint32(generation))

@@ -9,7 +9,8 @@
 # make loom-test  Loom in a real Chromium, all workflows; a report as JSON
 # make test-long  tests that take minutes, not part of make test
 # make virtual the controller in virtual time, as many schedules of faults as
-#              wanted (SCHEDULES, FIRST; SEED, SHRINK); make test has 20
+#              wanted (SCHEDULES, FIRST; SEED, SHRINK), their ends compared with those
+#              recorded (UPDATE=1 records); make test has 20
 # make virtual-same  a seed is the same run to the event (SEEDS, TIMES)
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
@@ -98,7 +99,7 @@ FIRST = $(or $(SEED),1)
 SCHEDULES = $(if $(SEED),1,300)
 VIRTUAL = go test -count 1 -tags long -timeout 24h ./wefttest/virtual
 virtual:
-	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES))
+	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES) $(if $(UPDATE),-update))
 
 SEEDS = 20
 TIMES = 100

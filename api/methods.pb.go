@@ -390,7 +390,7 @@ var (
 var (
 	// Makes a tenant, or changes its limits. The same request again changes nothing.
 	SetTenant = Method[SetTenantRequest, Tenant]{"tenants.SetTenant"}
-	// Removes a tenant and all its networks.
+	// Removes a tenant and all its networks, all or none.
 	DeleteTenant = Method[DeleteTenantRequest, DeleteTenantResponse]{"tenants.DeleteTenant"}
 	// The tenants, by name.
 	ListTenants = Method[ListTenantsRequest, ListTenantsResponse]{"tenants.ListTenants"}

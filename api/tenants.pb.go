@@ -1282,10 +1282,10 @@ const file_tenants_proto_rawDesc = "" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved:\x0f\xfa\xe0\x18\v\n" +
-	"\atenants\x10\x012\xaf\a\n" +
+	"\atenants\x10\x012\xb1\a\n" +
 	"\aTenants\x12g\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\".\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x12\x80\x01\n" +
-	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"3\xea\xe0\x18/\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}\x12o\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\".\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x12\x82\x01\n" +
+	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"5\xea\xe0\x181\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}@\x01\x12o\n" +
 	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"%\xea\xe0\x18!\b\x01\"\ftenants list*\x0fGET /v1/tenants\x12}\n" +
 	"\n" +
 	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\";\xea\xe0\x187\b\x02\x10\x01\"\x0ftenants network* POST /v1/tenant-networks network\x12\x9d\x01\n" +

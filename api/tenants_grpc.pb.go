@@ -36,7 +36,7 @@ const (
 type TenantsClient interface {
 	// Makes a tenant, or changes its limits. The same request again changes nothing.
 	SetTenant(ctx context.Context, in *SetTenantRequest, opts ...grpc.CallOption) (*Tenant, error)
-	// Removes a tenant and all its networks.
+	// Removes a tenant and all its networks, all or none.
 	DeleteTenant(ctx context.Context, in *DeleteTenantRequest, opts ...grpc.CallOption) (*DeleteTenantResponse, error)
 	// The tenants, by name.
 	ListTenants(ctx context.Context, in *ListTenantsRequest, opts ...grpc.CallOption) (*ListTenantsResponse, error)
@@ -136,7 +136,7 @@ func (c *tenantsClient) GetTenantsStatus(ctx context.Context, in *GetTenantsStat
 type TenantsServer interface {
 	// Makes a tenant, or changes its limits. The same request again changes nothing.
 	SetTenant(context.Context, *SetTenantRequest) (*Tenant, error)
-	// Removes a tenant and all its networks.
+	// Removes a tenant and all its networks, all or none.
 	DeleteTenant(context.Context, *DeleteTenantRequest) (*DeleteTenantResponse, error)
 	// The tenants, by name.
 	ListTenants(context.Context, *ListTenantsRequest) (*ListTenantsResponse, error)

@@ -164,36 +164,34 @@ func (b *store) membersOf(tenant, but string) (sum int) {
 	return sum
 }
 
-// deleteTenant deletes a tenant and its networks.
+// errMade says that a network has been made while its tenant was to be deleted.
+var errMade = errors.New("the tenant has another network meanwhile")
+
+// deleteTenant deletes a tenant and its networks, all or none.
 func (b *store) deleteTenant(ctx context.Context, name string) (*api.DeleteTenantResponse, error) {
 	if err := checkName("tenant", name); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	resp := &api.DeleteTenantResponse{}
-	for more := true; more; {
+	for {
+		gone := map[string]bool{}
+		var edits []object.Edit
 		for _, n := range b.listNetworks(name) {
-			old, err := b.networks.Remove(ctx, networkKey(name, n.Name))
-			if err != nil {
-				return nil, err
-			}
-			if old != nil {
-				resp.Networks++
-			}
+			key := networkKey(name, n.Name)
+			gone[key] = true
+			edits = append(edits, b.networks.Edit(key, func(*network) (*network, error) { return nil, nil }))
 		}
-		old, now, err := b.tenants.Change(ctx, name, func(old *api.Tenant) (*api.Tenant, error) {
+		tenant := b.tenants.Edit(name, func(*api.Tenant) (*api.Tenant, error) {
 			for n := range b.networks.All() {
-				if n.said.Tenant == name {
-					return old, nil // somebody has made it meanwhile
+				if n.said.Tenant == name && !gone[n.key()] {
+					return nil, errMade
 				}
 			}
 			return nil, nil
 		})
-		if err != nil {
-			return nil, err
+		if err := object.Change(ctx, append(edits, tenant)...); !errors.Is(err, errMade) {
+			return &api.DeleteTenantResponse{Deleted: tenant.Old != nil, Networks: uint32(len(gone))}, err
 		}
-		more, resp.Deleted = now != nil, old != nil
 	}
-	return resp, nil
 }
 
 // setNetwork stores a virtual network, and reports whether anything has changed.

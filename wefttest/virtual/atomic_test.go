@@ -20,7 +20,7 @@ import (
 const atomicPlan = `name: atomic
 partial: true
 workers:
-  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, firewall, tunnels, l2vpn]}
+  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, firewall, tenants, tunnels, l2vpn]}
   caller: {services: [witness]}
 config:
   firewall: {table_limit: 0}
@@ -71,6 +71,39 @@ var atomicCalls = map[string]atomicCall{
 			return err
 		},
 		list: listRules,
+	},
+	api.DeleteTenant.Name: {
+		reset: func(ctx context.Context, env *weft.Env, _ int) error {
+			for i := range 20 {
+				t := fmt.Sprint("t", i%2)
+				if _, err := weft.Call(ctx, env, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: t}}); err != nil {
+					return err
+				}
+				n := &api.TenantNetwork{Tenant: t, Name: fmt.Sprint("n", i)}
+				if _, err := weft.Call(ctx, env, api.SetNetwork, &api.SetNetworkRequest{Network: n}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		call: func(ctx context.Context, env *weft.Env, _ int) error {
+			_, err := weft.Call(ctx, env, api.DeleteTenant, &api.DeleteTenantRequest{Name: "t1"})
+			return err
+		},
+		list: func(ctx context.Context, env *weft.Env) (list []string, err error) {
+			r, err := weft.Call(ctx, env, api.ListTenants, &api.ListTenantsRequest{})
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range r.Tenants {
+				list = append(list, t.Name)
+			}
+			networks, err := weft.Call(ctx, env, api.ListNetworks, &api.ListNetworksRequest{})
+			for _, n := range networks.GetNetworks() {
+				list = append(list, n.Tenant+" "+n.Name)
+			}
+			return list, err
+		},
 	},
 	api.AddFlows.Name: {
 		reset: func(ctx context.Context, env *weft.Env, _ int) error {

@@ -30,7 +30,7 @@ func (c *cluster) witness(g *gate) weft.Spec {
 		Name: "witness",
 		Doc:  "calls the others in the name of the test",
 		Calls: append(readMethods(), api.AddFlows, api.DeleteFlows, api.AddFirewallRules, api.BindHost, api.SetChain, api.QosSetPolicy,
-			api.SetTenant, api.SetNetwork, api.SetVip, api.AddRouterAddress, api.AddRouterRoute, api.SetCircuits, api.DeleteFirewallRules),
+			api.SetTenant, api.SetNetwork, api.SetVip, api.AddRouterAddress, api.AddRouterRoute, api.SetCircuits, api.DeleteFirewallRules, api.DeleteTenant),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.HostChangedEvent, api.PortRoleChangedEvent),
 		Class:      weft.Compute,
 		Scale:      weft.Single,

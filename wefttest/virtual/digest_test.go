@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -51,6 +52,11 @@ const expired = 5 * time.Minute
 // (stats.interval).
 const statsRead = time.Minute
 
+// errUnsettled says that the operator's entries are not those of the seed, so that the final
+// state cannot be compared. It is no failure of a schedule: flowrules refuses, until its next
+// start, to change a page of entries that its predecessor has written after it had read it.
+var errUnsettled = errors.New("the operator's entries cannot be set")
+
 // converge brings the network to a state that depends on the seed alone: whoever pings
 // has stopped and their routes have expired, the operator's entries are those of
 // the seed, and every host has reached every other once.
@@ -65,17 +71,20 @@ func (w *world) converge(ctx context.Context) error {
 		old = append(old, entryOf(w.wishes.at[p], p))
 	}
 	w.wishes.mu.Unlock()
-	if len(old) > 0 {
-		if _, err := weft.Call(ctx, by.env, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: old}); err != nil {
-			return fmt.Errorf("delete flows: %w", err)
-		}
-	}
 	var entries []*api.FlowEntry
 	for i, d := range w.devices {
 		entries = append(entries, entryOf(d.sw, 900+i))
 	}
-	if _, err := weft.Call(ctx, by.env, api.AddFlows, &api.AddFlowsRequest{Flows: entries}); err != nil {
-		return fmt.Errorf("add flows: %w", err)
+	if err := until(ctx, time.Minute, func(ctx context.Context) error { // a write that the store has not confirmed fails the next one
+		if len(old) > 0 {
+			if _, err := weft.Call(ctx, by.env, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: old}); err != nil {
+				return fmt.Errorf("delete flows: %w", err)
+			}
+		}
+		_, err := weft.Call(ctx, by.env, api.AddFlows, &api.AddFlowsRequest{Flows: entries})
+		return err
+	}); err != nil {
+		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
 	rest(ctx, expired)
 	of := w.islands()

@@ -69,7 +69,7 @@ func goldenOf(out string) (g golden, ok bool) {
 	if m == nil {
 		return g, false
 	}
-	fields := strings.Split(m[1], "\t")
+	fields := strings.FieldsFunc(m[1], func(r rune) bool { return r == '\t' })
 	n, err := strconv.Atoi(fields[0])
 	return golden{n, fields[1:]}, err == nil
 }

@@ -100,10 +100,13 @@ func (w *world) live(ctx context.Context) error {
 		return err
 	}
 	w.quiet()
-	if err := w.converge(ctx); err != nil {
+	err := w.converge(ctx)
+	if errors.Is(err, errUnsettled) {
+		w.logf("%v", err)
+		return nil
+	} else if err != nil {
 		return err
 	}
-	var err error
 	w.final, err = w.observe(ctx)
 	return err
 }

@@ -48,7 +48,12 @@ type FirewallRule struct {
 	// seen itself and, if counts were asked for, those of the entries that switches have now.
 	Packets uint64 `protobuf:"varint,10,opt,name=packets,proto3" json:"packets,omitempty"`
 	// The octets of these packets.
-	Bytes         uint64 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Bytes uint64 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Found: in force, where each switch that it is about has confirmed it, or asks the
+	// controller; pending, while one has not yet; or not in force.
+	State string `protobuf:"bytes,12,opt,name=state,proto3" json:"state,omitempty"`
+	// Found: why it is not in force, by switch; or what it does not hold for.
+	Reason        string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -158,6 +163,20 @@ func (x *FirewallRule) GetBytes() uint64 {
 		return x.Bytes
 	}
 	return 0
+}
+
+func (x *FirewallRule) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FirewallRule) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // FirewallFailure is a switch that does not do, yet, what the rules say. It is tried again.
@@ -1160,7 +1179,7 @@ var File_firewall_proto protoreflect.FileDescriptor
 
 const file_firewall_proto_rawDesc = "" +
 	"\n" +
-	"\x0efirewall.proto\x12\aweft.v1\x1a\roptions.proto\"\xe6\x02\n" +
+	"\x0efirewall.proto\x12\aweft.v1\x1a\roptions.proto\"\x94\x03\n" +
 	"\fFirewallRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\rR\bpriority\x12\x16\n" +
@@ -1173,7 +1192,9 @@ const file_firewall_proto_rawDesc = "" +
 	"\x06number\x18\t \x01(\rR\x06number\x12\x18\n" +
 	"\apackets\x18\n" +
 	" \x01(\x04R\apackets\x12\x14\n" +
-	"\x05bytes\x18\v \x01(\x04R\x05bytes\x1a8\n" +
+	"\x05bytes\x18\v \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05state\x18\f \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\r \x01(\tR\x06reason\x1a8\n" +
 	"\n" +
 	"MatchEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1247,13 +1268,12 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xcb\a\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xec\a\n" +
 	"\bFirewall\x12\xa2\x01\n" +
 	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"I\xea\xe0\x18E\b\x02\x10\x01\x1a\x162\x03ids2\aeffects2\x06before\"\ffirewall add*\x17POST /v1/firewall/rules@\x01\x12\xad\x01\n" +
-	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"K\xea\xe0\x18G\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete@\x01\x12\x95\x01\n" +
-	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"9\xea\xe0\x185\b\x01\x1a\n" +
-	"\n" +
-	"\x04dpid:\x02id\"\rfirewall list*\x16GET /v1/firewall/rules\x12\xa2\x01\n" +
+	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"K\xea\xe0\x18G\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete@\x01\x12\xb6\x01\n" +
+	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"Z\xea\xe0\x18V\b\x01\x1a+\n" +
+	"\x04dpid:\x02idJ\fnot in forceJ\apendingJ\bin force\"\rfirewall list*\x16GET /v1/firewall/rules\x12\xa2\x01\n" +
 	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"C\xea\xe0\x18?\b\x02\x10\x01\x1a\x06\n" +
 	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default:\x04dpid\x12\x9a\x01\n" +
 	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"I\xea\xe0\x18E\b\x01\x1a\x17\n" +

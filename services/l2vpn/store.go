@@ -438,7 +438,7 @@ func (b *store) reassess(at flow.Location) {
 			if b.devicesGone(b.status[name], at) {
 				b.learnt[name] = true
 			}
-			if s := b.status[name]; s.lan != nil && b.unusable(at) != "" {
+			if s := b.status[name]; s.lan != nil && b.switches[at.Switch].GetConnected() && b.unusable(at) != "" { // what a switch that is away has, it keeps
 				for _, e := range s.circuit.ends {
 					if e.at == at && s.lan.forget(e) {
 						b.learnt[name] = true

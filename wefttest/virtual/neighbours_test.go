@@ -68,14 +68,13 @@ func revalidations(a, b *station) map[string][]byte {
 // forgeries returns what a thief says to poison what a victim knows of another
 // station.
 func forgeries(thief, victim, other *station) map[string][]byte {
-	posed := *thief
-	posed.mac = other.mac
+	posed := &station{ip: thief.ip, mac: other.mac}
 	return map[string][]byte{
 		"request with the other's address":      arp(packet.ARPRequest, thief, victim, other.ip, thief.mac),
 		"reply with the other's address":        arp(packet.ARPReply, thief, victim, other.ip, thief.mac),
 		"reply with both of the other's":        arp(packet.ARPReply, thief, victim, other.ip, other.mac),
 		"its own address at a third":            arp(packet.ARPReply, thief, victim, thief.ip, flow.MAC{2, 9, 9, 9, 9, 9}),
-		"the other itself, at another port":     arp(packet.ARPReply, &posed, victim, other.ip, other.mac),
+		"the other itself, at another port":     arp(packet.ARPReply, posed, victim, other.ip, other.mac),
 		"solicitation from the other's address": icmp6(thief, victim, other.global(), victim.global(), flow.ICMPv6Solicit, victim.global(), 1, thief.mac),
 		"from its own, with a third":            icmp6(thief, victim, thief.global(), victim.global(), flow.ICMPv6Solicit, victim.global(), 1, flow.MAC{2, 9, 9, 9, 9, 9}),
 		"from the other's link-local":           icmp6(thief, victim, other.linkLocal(), victim.global(), flow.ICMPv6Solicit, victim.global(), 1, thief.mac),

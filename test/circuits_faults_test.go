@@ -94,9 +94,9 @@ func TestCircuitsUnderFaults(t *testing.T) {
 	f.end()
 }
 
-func newCarrierFaults(t *testing.T) *carrierFaults {
+func newCarrierFaults(t *testing.T, flags ...string) *carrierFaults {
 	t.Helper()
-	f := carrierUp(t, carrierSquare)
+	f := carrierUp(t, carrierSquare, flags...)
 	for _, h := range f.l.Topology().Hosts {
 		w := attach(t, f.l, h.Name)
 		f.wires[h.Name] = w
@@ -112,15 +112,15 @@ func newCarrierFaults(t *testing.T) *carrierFaults {
 	return f
 }
 
-// carrierUp brings a network up under the plan split, and waits until all of it is
+// carrierUp brings a network up under the plan split, with flags of weft up, and waits until all of it is
 // known.
-func carrierUp(t *testing.T, network string) *carrierFaults {
+func carrierUp(t *testing.T, network string, flags ...string) *carrierFaults {
 	t.Helper()
 	text, err := plans.Read("split")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &carrierFaults{t: t, deployment: newFaults(t).deploy(t, string(text)), wires: map[string]*wire{}, heard: map[string]int{}}
+	f := &carrierFaults{t: t, deployment: newFaults(t).deploy(t, string(text), flags...), wires: map[string]*wire{}, heard: map[string]int{}}
 	topo, err := lab.Parse("carrier", []byte(network))
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	seed := number(t, seedVariable, 20)
 	t.Logf("%s=%d", seedVariable, seed)
-	f := newCarrierFaults(t)
+	f := newCarrierFaults(t, "--set", "nodes.bfd=2s") // beside load a shorter one takes a busy switch for a dead link
 	u := &unchanged{carrierFaults: f, labs: []*lab.Lab{f.l, plainRing(f)}}
 	u.policies()
 	faults := u.faults()

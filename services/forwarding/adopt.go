@@ -306,13 +306,19 @@ func (e *engine) adopt(now time.Time) {
 			continue
 		}
 		hops, whole := e.chain(pl)
+		r := &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()}
+		astray := false // it leads to where its host is not: that moved, or a link was replaced by a host, unseen
+		if whole {
+			from, to := r.ends()
+			astray = !e.hosts.agree(r, from, to)
+		}
 		overdue := now.Sub(pl.since) >= adoptWithin
 		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {
-		case e.hosts.holds(p, pl.rewrite) || e.hosts.lacks(p, pl.rewrite):
+		case e.hosts.holds(p, pl.rewrite) || e.hosts.lacks(p, pl.rewrite) || astray:
 			broken[p] = pl // must be removed
 		case whole && (settled || !e.cfg.FastFailover): // detours depend on all links
-			kept = append(kept, &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()})
+			kept = append(kept, r)
 		case overdue || complete && settled:
 			broken[p] = pl
 		default:
@@ -426,14 +432,17 @@ func (e *engine) ingress(pl *pool) (at hop, one bool) {
 }
 
 // endsOf returns the ports between which an incomplete route led. Packets still
-// enter by the first entry; if the last is gone, the route ends where the
-// receiver is.
+// enter by the first entry, unless the sender is elsewhere; the route ends where
+// the receiver is.
 func (e *engine) endsOf(p pair, pl *pool) (from, to flow.Location, known bool) {
 	at, one := e.ingress(pl)
 	if !one || p.ip.IsValid() && len(pl.rewrite) == 0 {
 		return from, to, false
 	}
 	from = flow.Location{Switch: at.sw, Port: at.in}
+	if place, known := e.hosts.place(knownHost{p.src, p.vlan}); known && place != from {
+		return from, to, false
+	}
 	for _, h := range pl.hops {
 		if out := (flow.Location{Switch: h.sw, Port: h.out}); e.isEdge(out) {
 			if to != (flow.Location{}) && to != out {

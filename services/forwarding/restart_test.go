@@ -410,6 +410,41 @@ func TestEntriesOfHostThatHasGone(t *testing.T) {
 	c.check()
 }
 
+// Switches tell of the entries of a route, whole as it is, whose receiver or sender has
+// moved unseen: it is not taken over. What leads to the receiver leads to where that is now.
+func TestEntriesOfHostThatHasMoved(t *testing.T) {
+	net, hosts, edges := ring(t, 2)
+	c := newCluster(t, net, 1, nil, edges...)
+	c.packet(0, hosts[0], hosts[1])
+	i := c.restart()
+	i.routes = newRouteTable()
+	moved := hosts[1]
+	moved.at = hosts[3].at
+	c.tell(hosts[0], "new")
+	c.tell(moved, "new")
+	i.askAgain()
+	for range 20 {
+		c.clock = c.clock.Add(time.Second)
+		i.upkeep()
+	}
+	ways := 0
+	i.routes.each(func(r *route) {
+		ways++
+		if from, to := r.ends(); from != hosts[0].at || to != moved.at {
+			t.Errorf("a route leads from %v to %v", from, to)
+		}
+	})
+	if ways != 1 {
+		t.Errorf("%d routes, want the one to the host that has moved", ways)
+	}
+	c.net.out = nil
+	c.net.forward(hosts[0].at, string(tcp(hosts[0], moved)), 0)
+	if len(c.net.out) != 1 || c.net.out[0].at != moved.at {
+		t.Errorf("packets come out at %v", c.net.out)
+	}
+	c.check()
+}
+
 // A packet has its route programmed while its receiver moves, with the former
 // place, here or by another instance: the route is moved.
 func TestProgrammedWhileMoving(t *testing.T) {

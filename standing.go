@@ -169,8 +169,13 @@ func (k *Standing) announce() {
 	k.moved = make(chan struct{})
 }
 
-// Run declares what there is to declare until ctx ends.
+// Run declares what there is to declare until ctx ends. It begins when what others retain
+// has been heard: a set made before would lack, say, what the ports of links have.
 func (k *Standing) Run(ctx context.Context) {
+	select {
+	case <-k.env.runtime.Heard():
+	case <-ctx.Done():
+	}
 	k.mu.Lock()
 	k.ctx = ctx
 	for _, s := range k.switches {

@@ -146,6 +146,9 @@ type Runtime interface {
 	// Ready says that the service's set-up is complete, and waits until that
 	// of all others is, too.
 	Ready(ctx context.Context) error
+	// Heard is closed once the service has handled what publishers retained when it
+	// began, or they did not answer for seconds.
+	Heard() <-chan struct{}
 	// Specs returns all services of the system.
 	Specs() []Spec
 	// Replicas returns the number of this instance among those of its service

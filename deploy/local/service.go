@@ -35,9 +35,11 @@ type Service struct {
 	busy      atomic.Int64 // calls and batches of packets in progress
 	Standing  atomic.Bool  // it is a standby; another process is active
 	Serving   atomic.Bool  // its stage takes packets, and it has received what others retain
-	Stale     atomic.Bool  // it read incomplete state from the store and must restart
-	Clustered bool         // it is clustered across partitions
-	sent      *sent        // what it has sent to others
+	heard     chan struct{}
+	hearing   sync.Once   // closes heard
+	Stale     atomic.Bool // it read incomplete state from the store and must restart
+	Clustered bool        // it is clustered across partitions
+	sent      *sent       // what it has sent to others
 
 	methods       []*method                // that it serves, even after its removal from the tables
 	Subscriptions map[string]*subscription // by subject
@@ -191,6 +193,12 @@ func (s *Service) Ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// Heard is closed once the service has handled what others retain (weft.Runtime).
+func (s *Service) Heard() <-chan struct{} { return s.heard }
+
+// HasHeard says so; only the first call counts.
+func (s *Service) HasHeard() { s.hearing.Do(func() { close(s.heard) }) }
 
 // unkept reports what the Spec declares and the set-up did not register.
 func (s *Service) unkept() (errs []error) {

@@ -307,11 +307,7 @@ func (e *engine) adopt(now time.Time) {
 		}
 		hops, whole := e.chain(pl)
 		r := &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()}
-		astray := false // it leads to where its host is not: that moved, or a link was replaced by a host, unseen
-		if whole {
-			from, to := r.ends()
-			astray = !e.hosts.agree(r, from, to)
-		}
+		astray := whole && !e.hosts.agreeOnEnds(r) // its host moved, or a link was replaced by a host, unseen
 		overdue := now.Sub(pl.since) >= adoptWithin
 		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {

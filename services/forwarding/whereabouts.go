@@ -117,6 +117,13 @@ func (w *whereabouts) agree(r *route, from, to flow.Location) bool {
 	return f == from && t == to
 }
 
+// agreeOnEnds reports whether a route connects the present places of its hosts by its
+// own first and last port.
+func (w *whereabouts) agreeOnEnds(r *route) bool {
+	from, to := r.ends()
+	return w.agree(r, from, to)
+}
+
 // place returns the place of a host.
 func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	w.mu.Lock()

@@ -332,18 +332,18 @@ func TestNoRoom(t *testing.T) {
 	s, end := serve(t, dir)
 	run := begin(t, s, "slow", false)
 	until(t, s, run, func(r *api.ExperimentRun) bool { return r.State == running })
-	full := filepath.Join(dir, "runs", run, recordFile+".new")
-	if err := os.Mkdir(full, 0o755); err != nil { // nothing can be written there
+	at, away := filepath.Join(dir, "runs", run), filepath.Join(dir, run)
+	if err := os.Rename(at, away); err != nil { // nothing can be written there
 		t.Fatal(err)
 	}
 	r, err := s.CancelExperimentRun(t.Context(), &api.CancelExperimentRunRequest{Run: run})
 	if err != nil || r.State != cancelled {
 		t.Fatal(r, err)
 	}
-	if on, err := readRecord(filepath.Join(dir, "runs", run)); err != nil || on.State != running {
+	if on, err := readRecord(away); err != nil || on.State != running {
 		t.Fatalf("on the disk: %v %v", on, err)
 	}
-	if err := os.Remove(full); err != nil {
+	if err := os.Rename(away, at); err != nil {
 		t.Fatal(err)
 	}
 	s.wake <- struct{}{} // instead of waiting

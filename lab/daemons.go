@@ -90,8 +90,7 @@ func (d *daemon) open() bool {
 		d.pidfd = -1
 		return false
 	}
-	ended := []unix.PollFd{{Fd: int32(d.pidfd), Events: unix.POLLIN}} // and nobody has asked how
-	if n, _ := unix.Poll(ended, 0); n > 0 {
+	if pollUntil(int32(d.pidfd), time.Now()) { // it has ended, and nobody has asked how
 		d.close()
 		return false
 	}

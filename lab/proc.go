@@ -195,8 +195,20 @@ func (b belongs) signal(pid int, sig unix.Signal) (int, bool) {
 func waitAll(fds []unix.PollFd, most time.Duration) {
 	until := time.Now().Add(max(most, 20*time.Millisecond))
 	for i := range fds {
-		left := max(time.Until(until), 0)
-		_, _ = unix.Poll(fds[i:i+1], int(left.Milliseconds()))
+		pollUntil(fds[i].Fd, until)
 		unix.Close(int(fds[i].Fd))
+	}
+}
+
+// pollUntil waits until a file can be read, a pidfd's process has ended, or the time has
+// come, and reports whether it was the former. Signals, such as those of Go's scheduler,
+// do not end it.
+func pollUntil(fd int32, until time.Time) bool {
+	for {
+		left := max(time.Until(until), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
 	}
 }

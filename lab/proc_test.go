@@ -3,7 +3,12 @@ package lab
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestBelongs: to a lab belongs what bears its mark, and nothing else that runs here.
@@ -32,5 +37,41 @@ func TestBelongs(t *testing.T) {
 		if err := EndMarked(t.Context(), mark[0], mark[1]); err == nil {
 			t.Errorf("%q: no error", mark)
 		}
+	}
+}
+
+// TestPollUntil: a wait lasts until its time although signals come.
+func TestPollUntil(t *testing.T) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, over := unix.Gettid(), make(chan struct{})
+	var signals sync.WaitGroup
+	signals.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+				_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
+			}
+		}
+	})
+	until := time.Now().Add(100 * time.Millisecond)
+	if pollUntil(int32(ends[0]), until) || time.Until(until) > time.Millisecond {
+		t.Errorf("a signal ended it %v early", time.Until(until))
+	}
+	close(over)
+	signals.Wait()
+	if _, err := unix.Write(ends[1], []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if !pollUntil(int32(ends[0]), time.Now()) {
+		t.Error("what can be read is not seen")
 	}
 }

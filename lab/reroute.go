@@ -83,8 +83,7 @@ func (s *state) stopFRR(n *labNode, name string) {
 	defer d.close()
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		_ = unix.PidfdSendSignal(d.pidfd, sig, nil, 0)
-		ended := []unix.PollFd{{Fd: int32(d.pidfd), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(ended, int(killAfter/time.Millisecond)); n > 0 {
+		if pollUntil(int32(d.pidfd), time.Now().Add(killAfter)) {
 			return
 		}
 	}

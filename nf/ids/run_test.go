@@ -104,8 +104,14 @@ func (w *between) send(fd int, frame []byte) {
 
 // receive returns the next frame, with its tag; nil if none comes.
 func (w *between) receive(fd int, wait time.Duration) []byte {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(wait/time.Millisecond))
-	if err != nil || n == 0 {
+	n, err := 0, error(unix.EINTR)
+	for end := time.Now().Add(wait); err == unix.EINTR; { // by a signal of Go's scheduler
+		n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(max(time.Until(end), 0)/time.Millisecond))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if n == 0 {
 		return nil
 	}
 	b, oob := make([]byte, 3000), make([]byte, 100)

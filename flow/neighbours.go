@@ -8,15 +8,15 @@ func (m Match) Unicast() Match { return m.WithEthDstMasked(MAC{}, MAC{1}) }
 // Multicast asks for a frame that is addressed to a group, or to all.
 func (m Match) Multicast() Match { return m.WithEthDstMasked(MAC{1}, MAC{1}) }
 
-// Neighbourly returns the conditions of ARP and of neighbour solicitations and
+// ARPOrND returns the conditions of ARP and of neighbour solicitations and
 // advertisements that meet m.
-func (m Match) Neighbourly() []Match {
+func (m Match) ARPOrND() []Match {
 	return []Match{m.WithEthType(EthTypeARP), m.WithICMPv6Type(ICMPv6Solicit), m.WithICMPv6Type(ICMPv6Advert)}
 }
 
-// Claiming returns the conditions of those of Neighbourly that give the sender an
+// ARPOrNDGiving returns the conditions of those of ARPOrND that give the sender an
 // IP address, whatever Ethernet address they give for it.
-func (m Match) Claiming(ip netip.Addr) []Match {
+func (m Match) ARPOrNDGiving(ip netip.Addr) []Match {
 	p := netip.PrefixFrom(ip, ip.BitLen())
 	if ip.Is4() {
 		return []Match{m.WithARPSPA(p)}
@@ -24,31 +24,32 @@ func (m Match) Claiming(ip netip.Addr) []Match {
 	return []Match{m.WithICMPv6Type(ICMPv6Solicit).WithIPv6Src(p), m.WithICMPv6Type(ICMPv6Advert).WithNDTarget(ip)}
 }
 
-// Speaking returns the conditions of what a host says of itself, in unicast ARP
+// OwnARPOrND returns the conditions of what a host says of itself, in unicast ARP
 // and neighbour discovery, when it asks others or answers them: that it has an IP
 // address, at its own Ethernet address. An answer to a unicast solicitation need
 // not give the Ethernet address (RFC 4861 §4.4): the one that is known stays.
-func (m Match) Speaking(mac MAC, ip netip.Addr) []Match {
+func (m Match) OwnARPOrND(mac MAC, ip netip.Addr) []Match {
 	m = m.WithEthSrc(mac).Unicast()
-	list := m.Claiming(ip)
+	list := m.ARPOrNDGiving(ip)
 	if ip.Is4() {
 		return []Match{list[0].WithARPSHA(mac)}
 	}
 	return []Match{list[0].WithNDSLL(mac), list[1].WithNDTLL(mac), list[1].WithNDTLL(MAC{})}
 }
 
-// OwnNeighbour returns the entries of TableNeighbours by which unicast ARP and
-// neighbour discovery that is addressed to a station of the controller's own, or
-// claims one of its addresses, comes to the controller, whatever routes there are
-// and whoever is taken for the holder of the address. vlan is as in Key.
+// OwnNeighbour returns the entries of TableNeighbours for a station of the
+// controller's own, such as a router: unicast ARP and neighbour discovery that is
+// addressed to it, or claims one of its addresses, comes to the controller. They
+// stand above those of hosts, which may be taken for the holders of its addresses.
+// vlan is as in Key.
 func OwnNeighbour(owner Owner, priority, vlan uint16, mac MAC, ips ...netip.Addr) (list []Entry) {
 	in := Match{}.WithNoVLAN()
 	if vlan != 0 {
 		in = Match{}.WithVLAN(vlan)
 	}
-	matches := in.WithEthDst(mac).Neighbourly()
+	matches := in.WithEthDst(mac).ARPOrND()
 	for _, ip := range ips {
-		matches = append(matches, in.Unicast().Claiming(ip)...)
+		matches = append(matches, in.Unicast().ARPOrNDGiving(ip)...)
 	}
 	for _, m := range matches {
 		list = append(list, Entry{

@@ -225,7 +225,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // supports neither masks nor IPv6
 		add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
 	} else {
-		for _, m := range neighbourly.Neighbourly() {
+		for _, m := range neighbourly.ARPOrND() {
 			add(flow.PriorityTrap, m, trap)
 		}
 		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
@@ -281,7 +281,7 @@ func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 		list = append(list, flow.Entry{Table: flow.TableNeighbours, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
 		return &list[len(list)-1]
 	}
-	for _, m := range (flow.Match{}).Unicast().Neighbourly() {
+	for _, m := range (flow.Match{}).Unicast().ARPOrND() {
 		add(flow.PriorityTrap, m).Apply = []flow.Action{flow.Output(flow.PortController)}
 	}
 	for _, port := range e.edge(sw).links() {

@@ -41,8 +41,8 @@ func (t *table) age(now int64, d *flow.Decision) {
 			t.remove(h)
 			return
 		}
-		if s := h.speech; s == nil || len(s.ips) < len(h.addresses) || s.sw.spoken > t.cfg.NeighbourEntries {
-			t.speak(now, h) // there may be room now, or none any more
+		if s := h.permit; s == nil || len(s.ips) < len(h.addresses) || s.sw.permitted > t.cfg.NeighbourEntries {
+			t.updatePermit(now, h) // there may be room now, or none any more
 		}
 		next := seen + age*8/10
 		if silent >= age*8/10 {

@@ -64,7 +64,7 @@ func (a *announcer) take(list []*host) []*host {
 	return list
 }
 
-// drain publishes the changes of the marked hosts, and changes their speech.
+// drain publishes the changes of the marked hosts, and changes their permits.
 func (t *table) drain(now int64, list []*host, publish func(*api.HostChanged)) []*host {
 	list = t.news.take(list)
 	for i, h := range list {
@@ -73,7 +73,7 @@ func (t *table) drain(now int64, list []*host, publish func(*api.HostChanged)) [
 			t.pages.note(h)
 		}
 		events := t.newsOf(h)
-		t.speak(now, h)
+		t.updatePermit(now, h)
 		t.mu.Unlock()
 		for _, e := range events {
 			publish(e)

@@ -51,7 +51,7 @@ type host struct {
 	spared     int64 // of an earlier run: not given up for silence before this time
 	repeat     bool  // of an earlier run: publish again once its port is present
 	page       *page // where it is stored for the next run
-	speech     *speech
+	permit     *permit
 }
 
 // An address is an IP address of a host, and when the host last said so.

@@ -16,8 +16,8 @@ import (
 // controller runs. All else comes to the controller, as evidence: a new address, a
 // new place, a claim to somebody else's.
 //
-// A speech is what a switch lets through of one host. table.mu guards it.
-type speech struct {
+// A permit is what a switch lets through of one host. table.mu guards it.
+type permit struct {
 	at  flow.Location
 	sw  *attached
 	ips []netip.Addr
@@ -31,8 +31,8 @@ func entriesFor(ip netip.Addr) int {
 	return 3
 }
 
-// entries returns how many entries the speech takes. It may be nil.
-func (s *speech) entries() (n int) {
+// entries returns how many entries the permit takes. It may be nil.
+func (s *permit) entries() (n int) {
 	if s != nil {
 		for _, ip := range s.ips {
 			n += entriesFor(ip)
@@ -41,53 +41,53 @@ func (s *speech) entries() (n int) {
 	return n
 }
 
-func (s *speech) equal(o *speech) bool {
+func (s *permit) equal(o *permit) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
 	return s.at == o.at && s.sw == o.sw && slices.Equal(s.ips, o.ips)
 }
 
-// spoken is the hosts whose speech has changed, by the switches concerned.
+// permitChanges is the hosts whose permit has changed, by the switches concerned.
 // table.mu guards it.
-type spoken map[flow.DPID]map[id]struct{}
+type permitChanges map[flow.DPID]map[id]struct{}
 
-// speak brings the speech of a host up to date after a change of its place, its
+// updatePermit brings the permit of a host up to date after a change of its place, its
 // addresses, its holds, or of its port's role; mu is held.
-func (t *table) speak(now int64, h *host) {
-	was, is := h.speech, t.speechOf(now, h)
+func (t *table) updatePermit(now int64, h *host) {
+	was, is := h.permit, t.permitOf(now, h)
 	if is.equal(was) {
 		return
 	}
-	h.speech = is
-	for _, s := range [...]*speech{was, is} {
+	h.permit = is
+	for _, s := range [...]*permit{was, is} {
 		if s == nil {
 			continue
 		}
-		if t.spoken[s.at.Switch] == nil {
-			t.spoken[s.at.Switch] = map[id]struct{}{}
+		if t.permits[s.at.Switch] == nil {
+			t.permits[s.at.Switch] = map[id]struct{}{}
 		}
-		t.spoken[s.at.Switch][h.id] = struct{}{}
+		t.permits[s.at.Switch][h.id] = struct{}{}
 	}
 	if was != nil {
-		was.sw.spoken -= was.entries()
+		was.sw.permitted -= was.entries()
 	}
 	if is != nil {
-		is.sw.spoken += is.entries()
+		is.sw.permitted += is.entries()
 	}
 	t.news.notify()
 }
 
-// speechOf returns what the switch of a host is to let through; nil for nothing.
-func (t *table) speechOf(now int64, h *host) *speech {
+// permitOf returns what the switch of a host is to let through; nil for nothing.
+func (t *table) permitOf(now int64, h *host) *permit {
 	p := h.at.Load()
 	if h.gone.Load() || len(h.addresses) == 0 || h.held.Load() != 0 || p.sw.table == 0 || p.role != flow.RoleEdge && p.role != flow.RoleUnsettled {
 		return nil
 	}
-	s := &speech{at: p.Location, sw: p.sw}
-	room := t.cfg.NeighbourEntries - p.sw.spoken
-	if h.speech != nil && h.speech.sw == p.sw {
-		room += h.speech.entries()
+	s := &permit{at: p.Location, sw: p.sw}
+	room := t.cfg.NeighbourEntries - p.sw.permitted
+	if h.permit != nil && h.permit.sw == p.sw {
+		room += h.permit.entries()
 	}
 	for i := range h.addresses {
 		ip := h.addresses[i].ip
@@ -107,25 +107,25 @@ func (t *table) speechOf(now int64, h *host) *speech {
 	return s
 }
 
-// speakAt is speak for all hosts at a port.
-func (t *table) speakAt(now int64, p *place) {
+// updatePermitsAt is updatePermit for all hosts at a port.
+func (t *table) updatePermitsAt(now int64, p *place) {
 	for h := range p.hosts {
-		t.speak(now, h)
+		t.updatePermit(now, h)
 	}
 }
 
-// drainSpoken returns the hosts whose speech has changed since it was last called,
+// drainPermits returns the hosts whose permit has changed since it was last called,
 // by switch, as names of pieces.
-func (t *table) drainSpoken() map[flow.DPID][]string {
+func (t *table) drainPermits() map[flow.DPID][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	names := make(map[flow.DPID][]string, len(t.spoken))
-	for sw, ids := range t.spoken {
+	names := make(map[flow.DPID][]string, len(t.permits))
+	for sw, ids := range t.permits {
 		for who := range ids {
 			names[sw] = append(names[sw], pieceName(who))
 		}
 	}
-	clear(t.spoken)
+	clear(t.permits)
 	return names
 }
 
@@ -138,7 +138,7 @@ const answers = "answers"
 
 // answerEntries returns its entries.
 func (t *table) answerEntries() (list []flow.Entry) {
-	for _, m := range (flow.Match{}).WithEthDst(flow.MACFrom(t.probes)).Neighbourly() {
+	for _, m := range (flow.Match{}).WithEthDst(flow.MACFrom(t.probes)).ARPOrND() {
 		list = append(list, flow.Entry{
 			Table: flow.TableNeighbours, Priority: flow.PriorityNeighbourAsk, Match: m, Apply: []flow.Action{flow.Output(flow.PortController)},
 			Cookie: flow.NewCookie(flow.OwnerNeighbours, 0, 0),
@@ -147,9 +147,9 @@ func (t *table) answerEntries() (list []flow.Entry) {
 	return list
 }
 
-// speakers returns the pieces of a switch: its answers, and the hosts that it lets
-// speak.
-func (t *table) speakers(info *api.Switch) (names []string) {
+// permitPieces returns the pieces of a switch: its answers, and the hosts that have
+// permits.
+func (t *table) permitPieces(info *api.Switch) (names []string) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
 		return nil
@@ -163,7 +163,7 @@ func (t *table) speakers(info *api.Switch) (names []string) {
 	names = append(names, answers)
 	for _, p := range a.places {
 		for h := range p.hosts {
-			if h.speech != nil && h.speech.sw == a {
+			if h.permit != nil && h.permit.sw == a {
 				names = append(names, pieceName(h.id))
 			}
 		}
@@ -172,8 +172,8 @@ func (t *table) speakers(info *api.Switch) (names []string) {
 	return names
 }
 
-// speech returns the entries of a piece; nil if the switch has none of it.
-func (t *table) speech(info *api.Switch, name string) *api.SetStandingRequest {
+// permitPiece returns the entries of a piece; nil if the switch has none of it.
+func (t *table) permitPiece(info *api.Switch, name string) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
 		return nil
@@ -185,10 +185,10 @@ func (t *table) speech(info *api.Switch, name string) *api.SetStandingRequest {
 		list = t.answerEntries()
 	} else if n, err := strconv.ParseUint(name, 16, 64); err == nil {
 		h := t.host(id(n))
-		if h == nil || h.speech == nil || h.speech.at.Switch != sw {
+		if h == nil || h.permit == nil || h.permit.at.Switch != sw {
 			return nil
 		}
-		list = h.speech.list(h.id)
+		list = h.permit.list(h.id)
 	}
 	req := &api.SetStandingRequest{}
 	for i := range list {
@@ -197,14 +197,14 @@ func (t *table) speech(info *api.Switch, name string) *api.SetStandingRequest {
 	return req
 }
 
-// list returns the entries of a host's speech.
-func (s *speech) list(who id) (list []flow.Entry) {
+// list returns the entries of a host's permit.
+func (s *permit) list(who id) (list []flow.Entry) {
 	in := flow.Match{}.WithInPort(s.at.Port).WithoutVLAN()
 	if v := who.vlan(); v != 0 {
 		in = in.WithVLAN(v)
 	}
 	for _, ip := range s.ips {
-		for _, m := range in.Speaking(who.mac(), ip) {
+		for _, m := range in.OwnARPOrND(who.mac(), ip) {
 			list = append(list, flow.Entry{
 				Table: flow.TableNeighbours, Priority: flow.PriorityNeighbour, Match: m, Goto: flow.TableForward,
 				Cookie: flow.NewCookie(flow.OwnerNeighbours, 0, 0),
@@ -214,10 +214,10 @@ func (s *speech) list(who id) (list []flow.Entry) {
 	return list
 }
 
-// speaking returns how many entries let hosts speak, on all switches.
-func (t *table) speaking() (n int) {
+// permitEntries returns how many entries permits take, on all switches.
+func (t *table) permitEntries() (n int) {
 	for _, a := range t.switches {
-		n += a.spoken
+		n += a.permitted
 	}
 	return n
 }

@@ -20,11 +20,11 @@ func (r *rig) lets(sw flow.DPID) (list []flow.Entry) {
 	r.t.Helper()
 	r.changes()
 	info := &api.Switch{Dpid: sw.String()}
-	for _, name := range r.speakers(info) {
+	for _, name := range r.permitPieces(info) {
 		if name == answers {
 			continue
 		}
-		for _, f := range r.speech(info, name).GetFlows() {
+		for _, f := range r.permitPiece(info, name).GetFlows() {
 			of, e, err := f.Entry()
 			if err == nil {
 				err = e.Match.Check()
@@ -35,8 +35,8 @@ func (r *rig) lets(sw flow.DPID) (list []flow.Entry) {
 			list = append(list, e)
 		}
 	}
-	if a := r.switches[sw]; a != nil && a.spoken != len(list) {
-		r.t.Errorf("%d entries, %d are counted", len(list), a.spoken)
+	if a := r.switches[sw]; a != nil && a.permitted != len(list) {
+		r.t.Errorf("%d entries, %d are counted", len(list), a.permitted)
 	}
 	return list
 }
@@ -103,7 +103,7 @@ func TestAnswersCome(t *testing.T) {
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
 	r.changes()
 	var list []flow.Entry
-	for _, f := range r.speech(&api.Switch{Dpid: "1"}, answers).GetFlows() {
+	for _, f := range r.permitPiece(&api.Switch{Dpid: "1"}, answers).GetFlows() {
 		if _, e, err := f.Entry(); err == nil && e.Priority > flow.PriorityNeighbour && slices.Equal(e.Apply, []flow.Action{flow.Output(flow.PortController)}) {
 			list = append(list, e)
 		}
@@ -122,7 +122,7 @@ func TestAnswersCome(t *testing.T) {
 		t.Error("an answer to another host comes")
 	}
 	r.routesIn(r.now, 1, 0)
-	if names := r.speakers(&api.Switch{Dpid: "1"}); len(names) != 0 {
+	if names := r.permitPieces(&api.Switch{Dpid: "1"}); len(names) != 0 {
 		t.Errorf("a switch with one table has %v", names)
 	}
 }
@@ -213,15 +213,15 @@ func TestSpeechCostsTheSame(t *testing.T) {
 		r.accept(at(1, 1), arpRequest(mac(n+1), fmt.Sprintf("10.0.0.%d", n+1), "10.0.0.200"))
 	}
 	r.changes()
-	r.drainSpoken()
+	r.drainPermits()
 	r.accept(at(1, 2), arpRequest(mac(150), "10.0.0.150", "10.0.0.200"))
 	r.changes()
-	if got := r.drainSpoken(); len(got) != 1 || !slices.Equal(got[1], []string{pieceName(newID(mac(150), 0))}) {
+	if got := r.drainPermits(); len(got) != 1 || !slices.Equal(got[1], []string{pieceName(newID(mac(150), 0))}) {
 		t.Errorf("changed: %v", got)
 	}
 	r.accept(at(1, 2), arpRequest(mac(150), "10.0.0.150", "10.0.0.200"))
 	r.changes()
-	if got := r.drainSpoken(); len(got) != 0 {
+	if got := r.drainPermits(); len(got) != 0 {
 		t.Errorf("changed, though nothing has: %v", got)
 	}
 }

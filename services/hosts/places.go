@@ -20,14 +20,14 @@ type place struct {
 
 // attached is a switch.
 type attached struct {
-	gone    bool
-	awaited bool  // hosts of an earlier run are there, and it has not connected yet
-	since   int64 // since when it is gone, or awaited
-	places  map[flow.Port]*place
-	macs    map[flow.Port]string // MAC addresses of its ports when it last connected
-	table   uint8                // flow table for routes
-	spoken  int                  // entries that let its hosts speak
-	leaving bool                 // it is in table.leaving
+	gone      bool
+	awaited   bool  // hosts of an earlier run are there, and it has not connected yet
+	since     int64 // since when it is gone, or awaited
+	places    map[flow.Port]*place
+	macs      map[flow.Port]string // MAC addresses of its ports when it last connected
+	table     uint8                // flow table for routes
+	permitted int                  // entries of its hosts' permits
+	leaving   bool                 // it is in table.leaving
 }
 
 // away reports whether hosts at the switch will be given up if this lasts.
@@ -152,7 +152,7 @@ func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 	}
 	a.table = table
 	for _, p := range a.places {
-		t.speakAt(now, p)
+		t.updatePermitsAt(now, p)
 	}
 }
 
@@ -218,6 +218,6 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	if p.role == flow.RoleLink || p.role.OfHybrid() {
 		t.vacate(p)
 	}
-	t.speakAt(now, p)
+	t.updatePermitsAt(now, p)
 	t.repeat(now, p)
 }

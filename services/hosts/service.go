@@ -76,13 +76,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	}); err != nil {
 		return err
 	}
-	t.drainSpoken() // switches are declared all of it when they connect
+	t.drainPermits() // switches are declared all of it when they connect
 	gauges(env.Metric, t)
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	g := newGuard()
 	k := weft.KeepStanding(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
-	n := weft.KeepPieces(env, flow.OwnerNeighbours, t.speakers, t.speech)
+	n := weft.KeepPieces(env, flow.OwnerNeighbours, t.permitPieces, t.permitPiece)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		t.retune(now(), c)
@@ -174,7 +174,7 @@ func gauges(m weft.Metrics, t *table) {
 		}
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
-	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.speaking))
+	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.permitEntries))
 	m.Gauge("quarantined", "Claimants in quarantine.", read(t.waiting))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
@@ -298,7 +298,7 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.Standing) {
 					weft.Publish(env, api.HostClaimedEvent, e)
 				}
 			}
-			for sw, names := range t.drainSpoken() {
+			for sw, names := range t.drainPermits() {
 				n.ChangedPieces(sw, names...)
 			}
 		}

@@ -43,7 +43,7 @@ type table struct {
 	noted     noted
 	asking    flow.Decision // what admit has decided, which advance hands on
 	claimNews claimNews
-	spoken    spoken
+	permits   permitChanges
 	bindings  bindings
 	holds     holds
 	// No timed work is due before these times.
@@ -76,7 +76,7 @@ func newTable(cfg *Config) *table {
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
-		spoken: spoken{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
+		permits: permitChanges{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
 	t.configure(0)

@@ -36,13 +36,13 @@ func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (lis
 	trap := func(m flow.Match) { add(table, flow.PriorityLimitedTrap, m) }
 	neighbourly := flow.Match{}
 	if table != 0 {
-		for _, m := range neighbourly.Unicast().Neighbourly() {
+		for _, m := range neighbourly.Unicast().ARPOrND() {
 			add(flow.TableNeighbours, flow.PriorityLimitedTrap, m)
 			add(table, flow.PriorityLimitedMiss, m) // what was let through, and has no route
 		}
 		neighbourly = neighbourly.Multicast()
 	}
-	for _, m := range neighbourly.Neighbourly() {
+	for _, m := range neighbourly.ARPOrND() {
 		trap(m)
 	}
 	trap(flow.Match{}.WithEthType(flow.EthTypeRARP))

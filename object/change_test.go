@@ -175,8 +175,8 @@ func TestChangeStopsAnywhere(t *testing.T) {
 	}
 }
 
-// TestChangeFails: a change of which one edit is refused, or overtaken by another
-// instance, changes nothing, and the next one succeeds.
+// TestChangeFails: if one edit of a change is refused, or another instance has changed its
+// object, nothing changes, and the next change succeeds.
 func TestChangeFails(t *testing.T) {
 	kept, _ := wefttest.NewStore().Bucket(t.Context(), "a")
 	g, g2 := &Guard{}, &Guard{}

@@ -17,7 +17,7 @@ import (
 
 // Log writes several values at once: all or none, whenever its process ends. It
 // writes a record of them first, to the journal, and removes it when they are
-// written; whoever starts next writes what is missing. Buckets are those of one
+// written; the next process to start writes what is missing. Buckets are those of one
 // service. One goroutine at a time uses it.
 type Log struct {
 	journal Bucket
@@ -166,8 +166,8 @@ func (l *Log) giveUp(ctx context.Context, name string, parts int, cause error) e
 	return cause
 }
 
-// takeBack has Settle undo a change of this process, whose caller has been told that it
-// has failed. Another process finishes it.
+// takeBack marks a change of this process as failed, as its caller has been told: Settle
+// undoes it. Another process would finish it.
 func (l *Log) takeBack(name string) {
 	if l.pending = true; l.failed == nil {
 		l.failed = map[string]bool{}
@@ -175,7 +175,7 @@ func (l *Log) takeBack(name string) {
 	l.failed[name] = true
 }
 
-// unknown is the error of a change of which it is not known whether it is made.
+// unknown is the error of a change that may or may not have been made.
 func unknown(cause error) error {
 	return api.Errorf(codes.Unavailable, "the store does not answer, and whether all is written or none is seen when it does: %w", cause)
 }

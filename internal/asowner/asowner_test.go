@@ -8,17 +8,25 @@ import (
 	"testing"
 )
 
+// needRoot fails without root, which alone gives files away; make race, whose tests are
+// short, runs without it.
+func needRoot(t *testing.T) {
+	t.Helper()
+	switch {
+	case os.Geteuid() == 0:
+	case testing.Short():
+		t.Skip("SKIPPED: make race runs without root, which alone gives files away")
+	default:
+		t.Fatal("wants root, which alone gives files away")
+	}
+}
+
 const somebody = 64998 // nobody is
 
 // Who decides where a path leads is the first owner other than root along it, links
 // included; what does not exist is nobody's, but may be anybody's.
 func TestOwnerOf(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if testing.Short() {
-			t.Skip("SKIPPED: make race runs without root, which alone gives files away")
-		}
-		t.Fatal("wants root, which alone gives files away")
-	}
+	needRoot(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{
@@ -62,12 +70,7 @@ func TestOwnerOf(t *testing.T) {
 // Root works with the rights of a directory's owner there, on a thread and as a
 // whole, and has its own again.
 func TestRightsOfTheOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if testing.Short() {
-			t.Skip("SKIPPED: make race runs without root, which alone gives files away")
-		}
-		t.Fatal("wants root, which alone gives files away")
-	}
+	needRoot(t)
 	dir := t.TempDir()
 	theirs, secret := filepath.Join(dir, "theirs"), filepath.Join(dir, "secret")
 	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Mkdir(theirs, 0o700), os.WriteFile(secret, []byte("s"), 0o600), os.Lchown(theirs, somebody, somebody)} {

@@ -15,12 +15,7 @@ import (
 // Root reads what it finds on a path of another user with that user's rights: no file
 // of root's by any link, nothing that blocks or has no end, and no more than fits.
 func TestReadsWithRightsOfTheOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if testing.Short() {
-			t.Skip("SKIPPED: make race runs without root, which alone gives files away")
-		}
-		t.Fatal("wants root, which alone gives files away")
-	}
+	needRoot(t)
 	base := t.TempDir()
 	theirs, closed := filepath.Join(base, "theirs"), filepath.Join(base, "closed")
 	at := func(name string) string { return filepath.Join(theirs, name) }

@@ -120,8 +120,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestIdleAreEvicted: whoever connects and asks nothing takes no place from those who
-// ask: when all are taken, the one that has been idle for longest goes, and learns why.
+// TestIdleAreEvicted: clients that connect and ask nothing keep out none that asks. When
+// all places are taken, the longest idle connection is closed, and is told why.
 func TestIdleAreEvicted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)

@@ -114,7 +114,7 @@ func TestHealthOfPorts(t *testing.T) {
 	}
 }
 
-// entriesAnswer is a flowrules of which one entry is not in a switch.
+// entriesAnswer stands in for flowrules, and says that a switch lacks one entry.
 type entriesAnswer struct{ api.FlowrulesClient }
 
 func (entriesAnswer) ListSync(context.Context, *api.ListSyncRequest, ...grpc.CallOption) (*api.ListSyncResponse, error) {

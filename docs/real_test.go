@@ -26,7 +26,7 @@ var realMarks = map[string][]string{
 	"lab/serve":          {"up"},
 	"lab/testbed":        {"newSite"},
 	"cmd/weft/command":   {"lab.Up", "lab.Down"},
-	"docs":               {"newGuide"},
+	"docs":               {"newGuide", `"demo"`},
 	"experiments/agents": {"lab.Up"},
 	"loom":               {`"test/browser.mjs"`},
 	"openflow":           {`"ovs-vswitchd"`, `"ovs-testcontroller"`},

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestSwitchesOfMethods checks that the fields which name the switches that a
@@ -13,8 +15,8 @@ import (
 // them.
 func TestSwitchesOfMethods(t *testing.T) {
 	some := 0
-	for _, m := range Methods() {
-		rules := RulesOf(m.MethodName())
+	for _, m := range api.Methods() {
+		rules := api.RulesOf(m.MethodName())
 		for _, path := range rules.GetSwitches() {
 			some++
 			req, _ := m.NewMessages()

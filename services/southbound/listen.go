@@ -1,12 +1,14 @@
 package southbound
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -50,7 +52,11 @@ func listen(addresses []string, s *secure.Secrets, open func(network, address st
 			network, own.secrets = "tcp", s
 		}
 		if own.Listener, err = open(network, address); err != nil {
-			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with the key listen", err)
+			hint := "choose another address with the key listen"
+			if errors.Is(err, syscall.EADDRINUSE) {
+				hint = "is another controller running? " + hint
+			}
+			return listeners, fmt.Errorf("listen for switches: %w; %s", err, hint)
 		}
 		listeners = append(listeners, own)
 	}

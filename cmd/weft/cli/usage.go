@@ -21,7 +21,13 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // Strict makes wrong flags and arguments of all commands usage errors.
 func Strict(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &UsageError{InWords(c, nil, err), c.CommandPath()} })
+	group := cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable()
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); group && len(args) > 0 {
+			return unknownCommand(c, args[0]) // its flags cannot be known either
+		}
+		return &UsageError{InWords(c, nil, err), c.CommandPath()}
+	})
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(c *cobra.Command, list []string) error {
 			if err := args(c, list); err != nil {
@@ -30,23 +36,28 @@ func Strict(cmd *cobra.Command) {
 			return nil
 		}
 	}
-	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
+	if group {
 		cmd.RunE = func(c *cobra.Command, list []string) error {
 			if len(list) == 0 {
 				return c.Help()
 			}
-			var known []string
-			for _, sub := range c.Commands() {
-				if !sub.Hidden {
-					known = append(known, sub.Name())
-				}
-			}
-			return &UsageError{fmt.Errorf("unknown command %q; allowed: %s", list[0], strings.Join(known, ", ")), c.CommandPath()}
+			return unknownCommand(c, list[0])
 		}
 	}
 	for _, sub := range cmd.Commands() {
 		Strict(sub)
 	}
+}
+
+// unknownCommand returns the error of a command that a group of commands does not have.
+func unknownCommand(group *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range group.Commands() {
+		if !sub.Hidden {
+			known = append(known, sub.Name())
+		}
+	}
+	return Usagef(group, "unknown command %q; allowed: %s", name, strings.Join(known, ", "))
 }
 
 // Usagef returns a usage error of a command.

@@ -23,6 +23,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"token create --name ci":            "give --role",
 		"nosuch":                            `unknown command "nosuch"`,
 		"get switches more":                 "more: want weft get switches, and nothing after it but flags",
+		"get nosuch --what":                 `unknown command "nosuch"; allowed: apps,`,
 		"get nosuch":                        `unknown command "nosuch"; allowed: apps,`,
 	} {
 		var out, errs strings.Builder

@@ -8,7 +8,7 @@ import (
 // Meant returns a question for a mistake about an unknown name: whether the
 // nearest known name was meant. It is empty if none is near.
 func Meant(name string, names []string) string {
-	if len(name) < 3 { // near to every other
+	if len(name) < 2 { // near to every other
 		return ""
 	}
 	best, least := "", max(1, len(name)/3)+1

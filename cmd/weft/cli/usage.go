@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // UsageError is a command called wrongly.
@@ -21,7 +23,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // Strict makes wrong flags and arguments of all commands usage errors.
 func Strict(cmd *cobra.Command) {
-	group := cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable()
+	group := cmd.HasSubCommands() && !cmd.Runnable()
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); group && len(args) > 0 {
 			return unknownCommand(c, args[0]) // its flags cannot be known either
@@ -37,6 +39,7 @@ func Strict(cmd *cobra.Command) {
 		}
 	}
 	if group {
+		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(c *cobra.Command, list []string) error {
 			if len(list) == 0 {
 				return c.Help()
@@ -56,6 +59,9 @@ func unknownCommand(group *cobra.Command, name string) error {
 		if !sub.Hidden {
 			known = append(known, sub.Name())
 		}
+	}
+	if meant := document.Meant(name, known); meant != "" {
+		return Usagef(group, "unknown command %q%s", name, meant)
 	}
 	return Usagef(group, "unknown command %q; allowed: %s", name, strings.Join(known, ", "))
 }

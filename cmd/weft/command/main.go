@@ -53,7 +53,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	usage, unknown := (*cli.UsageError)(nil), (*planner.UnknownPlan)(nil)
-	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
+	if text := err.Error(); !errors.As(err, &usage) && strings.HasPrefix(text, "required flag") {
 		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
 	}
 	said := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")

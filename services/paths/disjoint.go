@@ -53,16 +53,16 @@ func (t *Topology) disjoint(src, dst int32, k int) []route {
 	return routes
 }
 
-// toll is the cost of a unit of flow: how many links it shares (upper 32 bits)
+// penalty is the cost of a unit of flow: how many links it shares (upper 32 bits)
 // and switches (lower 32), then weight. Negative where it takes flow back.
-type toll struct{ shared, weight int64 }
+type penalty struct{ shared, weight int64 }
 
 const (
 	sharedLink   = 1 << 32
 	sharedSwitch = 1
 )
 
-func (c toll) less(d toll) bool {
+func (c penalty) less(d penalty) bool {
 	return cmp.Or(cmp.Compare(c.shared, d.shared), cmp.Compare(c.weight, d.weight)) < 0
 }
 
@@ -77,7 +77,7 @@ type circulation struct {
 	in       []int32 // by link: the flow on its other direction
 	through  []int32 // by slot: the flow through it
 
-	cost   []toll // by vertex: from src, in the residual network
+	cost   []penalty // by vertex: from src, in the residual network
 	known  []bool
 	queued []bool
 	via    []step // by vertex: the last step of the cheapest way there
@@ -96,7 +96,7 @@ func newCirculation(t *Topology, src, dst int32) *circulation {
 	f := &circulation{
 		t: t, src: src, dst: dst,
 		base: make([]int32, n+1), out: make([]int32, t.links), in: make([]int32, t.links), through: make([]int32, n),
-		cost: make([]toll, 2*n), known: make([]bool, 2*n), queued: make([]bool, 2*n), via: make([]step, 2*n),
+		cost: make([]penalty, 2*n), known: make([]bool, 2*n), queued: make([]bool, 2*n), via: make([]step, 2*n),
 	}
 	for slot, adj := range t.adj {
 		f.base[slot+1] = f.base[slot] + int32(len(adj))
@@ -110,9 +110,9 @@ func newCirculation(t *Topology, src, dst int32) *circulation {
 func (f *circulation) augment() {
 	clear(f.known)
 	start, end := 2*f.src+1, 2*f.dst
-	f.known[start], f.cost[start] = true, toll{}
+	f.known[start], f.cost[start] = true, penalty{}
 	queue := []int32{start}
-	reach := func(v int32, c toll, by step) {
+	reach := func(v int32, c penalty, by step) {
 		if f.known[v] && !c.less(f.cost[v]) {
 			return
 		}
@@ -135,27 +135,27 @@ func (f *circulation) augment() {
 }
 
 // expand calls reach for each vertex one step from v.
-func (f *circulation) expand(v int32, reach func(int32, toll, step)) {
+func (f *circulation) expand(v int32, reach func(int32, penalty, step)) {
 	u, c := v/2, f.cost[v]
 	base, adj := f.base[u], f.t.adj[u]
 	if v%2 == 1 { // where links leave
 		if n := f.through[u]; n > 0 {
-			reach(v-1, toll{c.shared - passing(n-1), c.weight}, step{v, -1, true})
+			reach(v-1, penalty{c.shared - passing(n-1), c.weight}, step{v, -1, true})
 		}
 		for j := range adj {
 			e := &adj[j]
 			if e.to == f.src {
 				continue
 			}
-			reach(2*e.to, toll{c.shared + crossing(f.out[base+int32(j)]), c.weight + int64(e.w)}, step{v, int32(j), false})
+			reach(2*e.to, penalty{c.shared + crossing(f.out[base+int32(j)]), c.weight + int64(e.w)}, step{v, int32(j), false})
 		}
 		return
 	}
-	reach(v+1, toll{c.shared + passing(f.through[u]), c.weight}, step{v, -1, false})
+	reach(v+1, penalty{c.shared + passing(f.through[u]), c.weight}, step{v, -1, false})
 	for j := range adj {
 		if n := f.in[base+int32(j)]; n > 0 {
 			e := &adj[j]
-			reach(2*e.to+1, toll{c.shared - crossing(n-1), c.weight - int64(e.back)}, step{v, int32(j), true})
+			reach(2*e.to+1, penalty{c.shared - crossing(n-1), c.weight - int64(e.back)}, step{v, int32(j), true})
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // sharing is what Disjoint minimises, counted on routes.
-func sharing(routes []route) toll {
+func sharing(routes []route) penalty {
 	links, switches := map[[2]int32]int64{}, map[int32]int64{}
-	var c toll
+	var c penalty
 	for _, r := range routes {
 		u := r.from
 		for i, e := range r.links {
@@ -28,8 +28,8 @@ func sharing(routes []route) toll {
 }
 
 // least is the least sharing of any k routes, the same one twice allowed.
-func least(all []route, k int) toll {
-	best := toll{1 << 62, 0}
+func least(all []route, k int) penalty {
+	best := penalty{1 << 62, 0}
 	var choose func(from int, chosen []route)
 	choose = func(from int, chosen []route) {
 		if len(chosen) == k {

@@ -78,7 +78,7 @@ func (c *Lanes) ask(ctx context.Context, app apps.App, process uint64, rest []st
 		c.endApp(name, b.list, walks)
 		asked = true
 	}
-	w := c.workbench(rest[1:])
+	w := c.scratch(rest[1:])
 	defer w.free()
 	for i, p := range b.list {
 		if asked && p.Verdict == flow.Next {

@@ -35,8 +35,8 @@ type Lanes struct {
 	last  atomic.Uint64       // number of a session
 	turn  atomic.Uint32       // next replica for round robin
 
-	mu     sync.Mutex // guards what follows
-	guests map[sessionID]*guest
+	mu      sync.Mutex // guards what follows
+	remotes map[sessionID]*remoteSession
 
 	taps atomic.Pointer[[]*tap] // to observers; replaced, never written to
 
@@ -79,7 +79,7 @@ const (
 
 // New returns the lanes of a process.
 func New(config Config) *Lanes {
-	c := &Lanes{Config: config, metrics: config.Worker.Metrics("deploy"), seed: maphash.MakeSeed(), guests: map[sessionID]*guest{}}
+	c := &Lanes{Config: config, metrics: config.Worker.Metrics("deploy"), seed: maphash.MakeSeed(), remotes: map[sessionID]*remoteSession{}}
 	m := c.metrics
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")

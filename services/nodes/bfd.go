@@ -88,7 +88,7 @@ func (n *node) session(port uint32) *session {
 // damp notes false alarms that one report tells of. Those of several links at once are
 // of the machine, whose Open vSwitch was not given time: all that it has to do is made
 // less, before it does none of it in time. It is called with mu held.
-func (b *book) damp(agent string, alarms []flow.Location, now time.Time) {
+func (b *registry) damp(agent string, alarms []flow.Location, now time.Time) {
 	links := map[flow.Location]bool{}
 	for _, at := range alarms {
 		if far, linked := b.links[at]; !linked || !links[far] {
@@ -123,7 +123,7 @@ func (n *node) learn(interval time.Duration, now time.Time) {
 
 // factorOf returns by how much the interval of a port's session is stretched. It
 // is called with mu held.
-func (b *book) factorOf(n *node, port uint32, now time.Time) time.Duration {
+func (b *registry) factorOf(n *node, port uint32, now time.Time) time.Duration {
 	f := time.Duration(1)
 	if d := b.damped[n.agent]; d != nil {
 		f = d.at(now)
@@ -136,7 +136,7 @@ func (b *book) factorOf(n *node, port uint32, now time.Time) time.Duration {
 
 // interval returns how often the sessions of an agent's nodes send. It is called
 // with mu held.
-func (b *book) interval(agent string) time.Duration {
+func (b *registry) interval(agent string) time.Duration {
 	if b.cfg.BFD == 0 {
 		return 0
 	}
@@ -159,7 +159,7 @@ func (b *book) interval(agent string) time.Duration {
 }
 
 // want returns what is wanted of a node. It is called with mu held.
-func (b *book) want(n *node, interval time.Duration) *api.NodeWanted {
+func (b *registry) want(n *node, interval time.Duration) *api.NodeWanted {
 	w := &api.NodeWanted{Dpid: n.dpid.String()}
 	if n.state == stateLive {
 		w.Tunnels = b.wantTunnels(n, interval)
@@ -181,7 +181,7 @@ func (b *book) want(n *node, interval time.Duration) *api.NodeWanted {
 // another node. Where that is not known, it is as it is: a node that has not reported
 // since the start may have the other end, and behind a silent cut a port without a
 // session would be alive. It is called with mu held.
-func (b *book) asks(n *node, p *api.NodePort) bool {
+func (b *registry) asks(n *node, p *api.NodePort) bool {
 	far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(p.Port)}]
 	if !linked {
 		return hasSession(p)
@@ -198,7 +198,7 @@ func hasSession(p *api.NodePort) bool { return p.Bfd != "" || p.BfdIntervalMs > 
 
 // stretched returns the interval of a port's session, in milliseconds, which is
 // that of the more damped end.
-func (b *book) stretched(n *node, port uint32, interval time.Duration) uint32 {
+func (b *registry) stretched(n *node, port uint32, interval time.Duration) uint32 {
 	now := b.now()
 	factor := b.factorOf(n, port, now)
 	if far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(port)}]; linked {

@@ -97,7 +97,7 @@ func TestBFD(t *testing.T) {
 // more time.
 func TestFalseAlarms(t *testing.T) {
 	now := time.Now()
-	b := newBook(defaults(), bucket(t), func() time.Time { return now }, nil)
+	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
 	b.hybrid[1], b.hybrid[2] = true, true
 	for _, l := range [][2]flow.Location{{{Switch: 1, Port: 1}, {Switch: 2, Port: 1}}, {{Switch: 2, Port: 1}, {Switch: 1, Port: 1}}} {
 		b.links[l[0]] = l[1]
@@ -239,7 +239,7 @@ func TestStale(t *testing.T) {
 	now := time.Now()
 	cfg := defaults()
 	cfg.Agents = []string{"a 000000000000000?", "b 0000000000000001"}
-	b := newBook(cfg, bucket(t), func() time.Time { return now }, nil)
+	b := newRegistry(cfg, bucket(t), func() time.Time { return now }, nil)
 	var told []string
 	b.tellNode = func(e *api.NodeChanged) { told = append(told, e.Node.State) }
 	b.hybrid[1] = true
@@ -274,7 +274,7 @@ func TestStale(t *testing.T) {
 func BenchmarkReport(b *testing.B) {
 	for _, unchanged := range []bool{false, true} {
 		b.Run(fmt.Sprintf("unchanged=%v", unchanged), func(b *testing.B) {
-			k := newBook(defaults(), bucket(b), time.Now, nil)
+			k := newRegistry(defaults(), bucket(b), time.Now, nil)
 			q := &api.ReportNodesRequest{Agent: "a"}
 			for i := range 250 {
 				k.hybrid[flow.DPID(i+1)] = true
@@ -296,7 +296,7 @@ func BenchmarkReport(b *testing.B) {
 // it when it is stale; nobody takes another node's loopback.
 func TestWhoReports(t *testing.T) {
 	now := time.Now()
-	b := newBook(defaults(), bucket(t), func() time.Time { return now }, nil)
+	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
 	for dpid, name := range map[string]string{dpid1: "pe1", dpid2: "pe2"} {
 		b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Description: "hybrid name=" + name}})
 	}

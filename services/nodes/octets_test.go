@@ -31,7 +31,7 @@ func heap() int {
 // have, and for a minute; nodes with switches have room all the same.
 func TestMadeUpNodesAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
-	b := newBook(defaults(), bucket(t), func() time.Time { return now }, func(string, error) {})
+	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, func(string, error) {})
 	report := func(agent string, nodes ...*api.NodeReport) (refused int, why string) {
 		t.Helper()
 		a, refused, err := b.report(&api.ReportNodesRequest{Agent: agent, Nodes: nodes})

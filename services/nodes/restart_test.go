@@ -26,7 +26,7 @@ func ring(n int) (list []*api.NodeReport) {
 func TestStartChangesNothing(t *testing.T) {
 	const nodes = 4
 	now := time.Now()
-	var b *book
+	var b *registry
 	link := func(from, to int) {
 		x, y := flow.Location{Switch: flow.DPID(from), Port: 2}, flow.Location{Switch: flow.DPID(to), Port: 1}
 		b.links[x], b.links[y] = y, x
@@ -59,7 +59,7 @@ func TestStartChangesNothing(t *testing.T) {
 	}
 	for _, order := range []string{"all", "links last", "switches last", "one agent each"} {
 		t.Run(order, func(t *testing.T) {
-			b = newBook(defaults(), bucket(t), func() time.Time { return now }, nil)
+			b = newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
 			list := ring(nodes)
 			q := &api.SetTunnelPortsRequest{User: "tunnels"}
 			for i := 0; i < nodes; i += 2 {
@@ -108,7 +108,7 @@ func TestStartChangesNothing(t *testing.T) {
 // TestSessionEnds: a session ends where its other end is known to have none: the switch
 // there is not a hybrid node, or its node has no such port.
 func TestSessionEnds(t *testing.T) {
-	b := newBook(defaults(), bucket(t), time.Now, nil)
+	b := newRegistry(defaults(), bucket(t), time.Now, nil)
 	list := ring(2)
 	for i := 1; i <= 2; i++ {
 		far := flow.Location{Switch: flow.DPID(i + 8), Port: 1}
@@ -131,7 +131,7 @@ func TestSessionEnds(t *testing.T) {
 // of its sessions get more time, once for a pause; those of the other ends, too.
 func TestPauseOfMachine(t *testing.T) {
 	now := time.Now()
-	b := newBook(defaults(), bucket(t), func() time.Time { return now }, nil)
+	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
 	list := ring(3)
 	for i := range 3 {
 		x, y := flow.Location{Switch: flow.DPID(i + 1), Port: 2}, flow.Location{Switch: flow.DPID((i+1)%3 + 1), Port: 1}

@@ -38,7 +38,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newBook(env.Config.(*Config), kept, func() time.Time { return weft.Now(env) }, func(name string, err error) {
+	b := newRegistry(env.Config.(*Config), kept, func() time.Time { return weft.Now(env) }, func(name string, err error) {
 		env.Log.Warn("tunnel port of an earlier run not read", "name", name, "error", err)
 	})
 	b.tellNode = func(e *api.NodeChanged) { weft.Publish(env, api.NodeChangedEvent, e) }

@@ -82,7 +82,7 @@ func (p *tunnelPort) message() *api.SetTunnelPortsRequest {
 }
 
 // setPorts handles SetTunnelPorts.
-func (b *book) setPorts(ctx context.Context, q *api.SetTunnelPortsRequest) (*api.SetTunnelPortsResponse, error) {
+func (b *registry) setPorts(ctx context.Context, q *api.SetTunnelPortsRequest) (*api.SetTunnelPortsResponse, error) {
 	if err := api.CheckName("user", q.GetUser()); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -141,7 +141,7 @@ func (b *book) setPorts(ctx context.Context, q *api.SetTunnelPortsRequest) (*api
 }
 
 // number gives a new tunnel port its numbers and its key. It is called with mu held.
-func (b *book) number(p *tunnelPort) (*tunnelPort, error) {
+func (b *registry) number(p *tunnelPort) (*tunnelPort, error) {
 	used, keys := map[flow.Location]bool{}, map[uint32]bool{}
 	for o := range b.ports.All() {
 		used[o.a], used[o.b], keys[o.key] = true, true, true
@@ -162,7 +162,7 @@ func (b *book) number(p *tunnelPort) (*tunnelPort, error) {
 }
 
 // portChanged follows a change of a tunnel port. It is called with mu held.
-func (b *book) portChanged(old, now *tunnelPort) {
+func (b *registry) portChanged(old, now *tunnelPort) {
 	p := cmp.Or(now, old)
 	for _, end := range []flow.Location{p.a, p.b} {
 		switch {
@@ -186,7 +186,7 @@ func (b *book) portChanged(old, now *tunnelPort) {
 
 // tellTunnel makes a tunnel port known if it does other than before. It is called
 // with mu held.
-func (b *book) tellTunnel(p *tunnelPort) {
+func (b *registry) tellTunnel(p *tunnelPort) {
 	if p == nil {
 		return
 	}
@@ -201,7 +201,7 @@ func (b *book) tellTunnel(p *tunnelPort) {
 }
 
 // status returns how a tunnel port does. It is called with mu held.
-func (b *book) status(p *tunnelPort) *api.TunnelPort {
+func (b *registry) status(p *tunnelPort) *api.TunnelPort {
 	m := p.message().Ports[0]
 	m.State = "up"
 	for _, end := range []flow.Location{p.a, p.b} {
@@ -217,7 +217,7 @@ func (b *book) status(p *tunnelPort) *api.TunnelPort {
 }
 
 // end returns how one end of a tunnel port does. It is called with mu held.
-func (b *book) end(at flow.Location) (state, why string, mtu uint32) {
+func (b *registry) end(at flow.Location) (state, why string, mtu uint32) {
 	n := b.nodes[at.Switch]
 	if n == nil {
 		return "waiting", fmt.Sprintf("nobody looks after the node of switch %v: is weft node run there, and is it let in?", at.Switch), 0
@@ -241,7 +241,7 @@ func (b *book) end(at flow.Location) (state, why string, mtu uint32) {
 }
 
 // wantTunnels returns the tunnel ports of a node. It is called with mu held.
-func (b *book) wantTunnels(n *node, interval time.Duration) []*api.WantedTunnel {
+func (b *registry) wantTunnels(n *node, interval time.Duration) []*api.WantedTunnel {
 	var list []*api.WantedTunnel
 	now := b.now()
 	for name := range b.of[n.dpid] {

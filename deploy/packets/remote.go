@@ -16,37 +16,37 @@ import (
 // sessionID identifies a session of another process.
 type sessionID struct{ process, session uint64 }
 
-// guest is a session of another process whose packets stages here process.
-type guest struct {
+// remoteSession is a session of another process whose packets stages here process.
+type remoteSession struct {
 	mu     sync.Mutex // one batch of it at a time
 	stages local.Stages
 	used   time.Time
 }
 
-// guestLife is how long the stages' state of an idle session is kept.
-const guestLife = 10 * time.Minute
+// remoteLife is how long the stages' state of an idle session is kept.
+const remoteLife = 10 * time.Minute
 
-func (c *Lanes) guest(id sessionID) *guest {
+func (c *Lanes) remoteSession(id sessionID) *remoteSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := c.guests[id]
+	g := c.remotes[id]
 	if g == nil {
-		if len(c.guests)%1024 == 1023 {
-			for k, old := range c.guests {
-				if time.Since(old.used) > guestLife {
-					delete(c.guests, k)
+		if len(c.remotes)%1024 == 1023 {
+			for k, old := range c.remotes {
+				if time.Since(old.used) > remoteLife {
+					delete(c.remotes, k)
 				}
 			}
 		}
-		g = &guest{stages: local.Stages{Recorder: c.Worker.Recorder()}}
-		c.guests[id] = g
+		g = &remoteSession{stages: local.Stages{Recorder: c.Worker.Recorder()}}
+		c.remotes[id] = g
 	}
 	g.used = time.Now()
 	return g
 }
 
-// workbench is the memory for processing a batch of another process.
-type workbench struct {
+// scratch is the memory for processing a batch of another process.
+type scratch struct {
 	packet   flow.PacketIn
 	decision flow.Decision
 	rest     batch // packets for stages further on
@@ -57,10 +57,10 @@ type workbench struct {
 }
 
 // result is the result of a packet: its part of the answer, or its index in the
-// workbench's rest.
+// scratch's rest.
 type result struct{ start, end, onward int }
 
-var workbenches = sync.Pool{New: func() any { return &workbench{} }}
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
 
 // Packets answers a batch of packet-ins of another process: it runs all
 // consecutive stages that are here and sends the rest on.
@@ -94,7 +94,7 @@ func (c *Lanes) Packets(ctx context.Context, stamp *members.Stamp, request []byt
 		}
 		return []byte{members.AnswerNotHere}, nil
 	}
-	w := c.workbench(rest[len(here):])
+	w := c.scratch(rest[len(here):])
 	defer w.free()
 	if err := c.work(w, process, here, &r); err != nil {
 		return nil, err
@@ -102,10 +102,10 @@ func (c *Lanes) Packets(ctx context.Context, stamp *members.Stamp, request []byt
 	return c.finish(ctx, w), nil
 }
 
-// workbench returns memory for a batch. Packets that pass the stages here go on
+// scratch returns memory for a batch. Packets that pass the stages here go on
 // to the stages rest in other processes.
-func (c *Lanes) workbench(rest []string) *workbench {
-	w := workbenches.Get().(*workbench)
+func (c *Lanes) scratch(rest []string) *scratch {
+	w := scratches.Get().(*scratch)
 	w.rest.begin(c.Self, rest)
 	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], members.AnswerOK), time.Now().UnixNano()
 	w.encode = (*flow.Decision).AppendBinary
@@ -116,14 +116,14 @@ func (c *Lanes) workbench(rest []string) *workbench {
 }
 
 // free keeps the memory for another batch.
-func (w *workbench) free() {
+func (w *scratch) free() {
 	w.packet.Data = nil
 	w.rest.reset()
-	workbenches.Put(w)
+	scratches.Put(w)
 }
 
 // finish sends the packets for stages further on, and returns the answer.
-func (c *Lanes) finish(ctx context.Context, w *workbench) []byte {
+func (c *Lanes) finish(ctx context.Context, w *scratch) []byte {
 	if w.rest.empty() {
 		return bytes.Clone(w.answer)
 	}
@@ -133,7 +133,7 @@ func (c *Lanes) finish(ctx context.Context, w *workbench) []byte {
 }
 
 // work runs the local stages on every packet of a request.
-func (c *Lanes) work(w *workbench, process uint64, here []*local.Service, r *members.Cursor) error {
+func (c *Lanes) work(w *scratch, process uint64, here []*local.Service, r *members.Cursor) error {
 	for len(r.B) > 0 {
 		id, sw := sessionID{process, r.Uint64()}, flow.DPID(r.Uint64())
 		_, count := r.Uint64(), r.Uint32()
@@ -149,8 +149,8 @@ func (c *Lanes) work(w *workbench, process uint64, here []*local.Service, r *mem
 }
 
 // runStages runs the local stages on packets of one session.
-func (c *Lanes) runStages(w *workbench, id sessionID, here []*local.Service, r *members.Cursor, count uint32) error {
-	g := c.guest(id)
+func (c *Lanes) runStages(w *scratch, id sessionID, here []*local.Service, r *members.Cursor, count uint32) error {
+	g := c.remoteSession(id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stages.Open(w.packet.Switch, here)
@@ -168,7 +168,7 @@ func (c *Lanes) runStages(w *workbench, id sessionID, here []*local.Service, r *
 
 // answer appends what the stages here made of a packet to the answer, or the
 // packet to those for the stages further on.
-func (c *Lanes) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
+func (c *Lanes) answer(w *scratch, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
 	if v == flow.Next && len(w.rest.rest) > 0 {
 		if err := w.rest.add(nil, id.onward(), in, d, w.now); err != nil {
 			return err
@@ -188,7 +188,7 @@ func (c *Lanes) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.Pack
 }
 
 // merge returns the answer, with the results of the processes further on.
-func (w *workbench) merge() []byte {
+func (w *scratch) merge() []byte {
 	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), members.AnswerOK)
 	for _, r := range w.results {
 		if r.onward == 0 {

@@ -24,8 +24,8 @@ const (
 // forgotten is how many times Stale a node is remembered that is not heard of.
 const forgotten = 720
 
-// A book is what is known of nodes, links and tunnel ports.
-type book struct {
+// A registry is what is known of nodes, links and tunnel ports.
+type registry struct {
 	reached  object.Limits // of the configuration
 	cfg      *Config
 	now      func() time.Time
@@ -58,8 +58,8 @@ type node struct {
 	sessions map[uint32]*session
 }
 
-func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *book {
-	b := &book{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
+func newRegistry(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *registry {
+	b := &registry{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
 		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, hybrid: map[flow.DPID]bool{}, names: map[flow.DPID]string{}, links: map[flow.Location]flow.Location{},
 		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}, damped: map[string]*damping{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
@@ -74,7 +74,7 @@ func newBook(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(s
 // report takes the report of an agent, and returns what is wanted and how many
 // nodes were refused. All nodes are entered before any is answered: what is wanted of
 // one depends on the others.
-func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int, error) {
+func (b *registry) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int, error) {
 	if err := checkReport(q); err != nil {
 		return nil, len(q.GetNodes()), err
 	}
@@ -121,7 +121,7 @@ func (b *book) report(q *api.ReportNodesRequest) (*api.ReportNodesResponse, int,
 
 // refuse returns why the report of a node is not taken; empty: it is. It is
 // called with mu held.
-func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) string {
+func (b *registry) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) string {
 	n := b.nodes[sw]
 	switch {
 	case !b.cfg.mayReport(agent, r.Dpid):
@@ -145,13 +145,13 @@ func (b *book) refuse(agent string, sw flow.DPID, r *api.NodeReport, now time.Ti
 
 // named reports whether an agent has the name of a node, as the node's switch says it, or its
 // number: then it is the node's own, unless nodes.agents says whose it is. It is called with mu held.
-func (b *book) named(agent string, sw flow.DPID) bool {
+func (b *registry) named(agent string, sw flow.DPID) bool {
 	return len(b.cfg.Agents) == 0 && agent != "" && (agent == b.names[sw] || agent == sw.String())
 }
 
 // holder returns another node with a loopback; nil if there is none, or it is stale. It is
 // called with mu held.
-func (b *book) holder(sw flow.DPID, loopback string) *node {
+func (b *registry) holder(sw flow.DPID, loopback string) *node {
 	if n := b.nodes[sw]; loopback == "" || n != nil && n.report.Loopback == loopback {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (b *book) holder(sw flow.DPID, loopback string) *node {
 
 // take enters a report that is as it should be, and returns the links whose sessions
 // have had a false alarm. It is called with mu held.
-func (b *book) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) (alarms []flow.Location) {
+func (b *registry) take(agent string, sw flow.DPID, r *api.NodeReport, now time.Time) (alarms []flow.Location) {
 	n := b.nodes[sw]
 	if n == nil {
 		n = &node{dpid: sw, sessions: map[uint32]*session{}, report: &api.NodeReport{}}
@@ -204,7 +204,7 @@ func (n *node) port(number uint32) *api.NodePort {
 }
 
 // judge sets the state of a node, and reports whether it has changed.
-func (n *node) judge(b *book, now time.Time) bool {
+func (n *node) judge(b *registry, now time.Time) bool {
 	was := n.state
 	switch {
 	case now.Sub(n.heard) >= b.cfg.Stale:
@@ -219,7 +219,7 @@ func (n *node) judge(b *book, now time.Time) bool {
 
 // tell makes a node known, and what follows for its tunnel ports. It is called
 // with mu held.
-func (b *book) tell(n *node) {
+func (b *registry) tell(n *node) {
 	m := n.message()
 	m.Wanted = nil
 	b.tellNode(&api.NodeChanged{Node: m})
@@ -233,7 +233,7 @@ func (n *node) message() *api.Node {
 }
 
 // look finds the nodes that are stale or forgotten.
-func (b *book) look() {
+func (b *registry) look() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -250,7 +250,7 @@ func (b *book) look() {
 }
 
 // list returns the nodes by their switches.
-func (b *book) list() []*api.Node {
+func (b *registry) list() []*api.Node {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := make([]*api.Node, 0, len(b.nodes))
@@ -260,7 +260,7 @@ func (b *book) list() []*api.Node {
 	return list
 }
 
-func (b *book) count(state string) (n int) {
+func (b *registry) count(state string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, x := range b.nodes {
@@ -272,7 +272,7 @@ func (b *book) count(state string) (n int) {
 }
 
 // switchChanged handles the southbound's event.
-func (b *book) switchChanged(e *api.SwitchChanged) {
+func (b *registry) switchChanged(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -303,7 +303,7 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 }
 
 // linkChanged handles discovery's event.
-func (b *book) linkChanged(e *api.LinkChanged) {
+func (b *registry) linkChanged(e *api.LinkChanged) {
 	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -92,6 +92,7 @@ func (s *Switch) add(m *flow.Mod, legacy bool) error {
 		if m.Entry.Flags&flow.FlagReset == 0 && !legacy {
 			e.packets, e.bytes = old.packets, old.bytes
 		}
+		s.changed("entry", old.Entry, e.Entry)
 		*old = *e
 		return nil
 	}
@@ -99,6 +100,7 @@ func (s *Switch) add(m *flow.Mod, legacy bool) error {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModFailedTableFull)
 	}
 	t.insert(e)
+	s.changed("entry", nil, e.Entry)
 	return nil
 }
 
@@ -150,6 +152,7 @@ func (s *Switch) modify(m *flow.Mod, legacy bool) (found bool) {
 		if !legacy {
 			n.Cookie = e.Cookie
 		}
+		s.changed("entry", e.Entry, n)
 		e.Entry, e.legacy = n, legacy
 		if m.Entry.Flags&flow.FlagReset != 0 {
 			e.packets, e.bytes = 0, 0
@@ -168,6 +171,7 @@ func (s *Switch) delete(m *flow.Mod) {
 			if !selected(m, e) {
 				return false
 			}
+			s.changed("entry", e.Entry, nil)
 			s.tellRemoved(e, openflow.RemovedDelete)
 			return true
 		})

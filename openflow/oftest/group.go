@@ -52,6 +52,9 @@ func (s *Switch) groupMod(c *conn, msg []byte) error {
 	if old != nil {
 		g.since = old.since
 		g.packets = old.packets
+		s.changed("group", old.Group, g.Group)
+	} else {
+		s.changed("group", nil, g.Group)
 	}
 	s.groups[id] = g
 	return nil
@@ -140,6 +143,11 @@ func (s *Switch) deleteGroups(id uint32) error {
 		uses := func(a flow.Action) bool { return a.Kind == flow.ActionGroup && (all || a.Arg == id) }
 		return slices.ContainsFunc(e.Apply, uses) || slices.ContainsFunc(e.Write, uses)
 	}, openflow.RemovedGroupDelete)
+	for other, g := range s.groups {
+		if all || other == id {
+			s.changed("group", g.Group, nil)
+		}
+	}
 	if all {
 		clear(s.groups)
 	} else {

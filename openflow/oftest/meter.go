@@ -34,6 +34,11 @@ func (s *Switch) meterMod(c *conn, msg []byte) error {
 	if m.Command == flow.Delete {
 		all := id == flow.MeterAll
 		s.removeUsing(func(e *entry) bool { return e.Meter != 0 && (all || e.Meter == id) }, openflow.RemovedDelete)
+		for other, m := range s.meters {
+			if all || other == id {
+				s.changed("meter", m.Meter, nil)
+			}
+		}
 		if all {
 			clear(s.meters)
 		} else {
@@ -67,6 +72,9 @@ func (s *Switch) meterMod(c *conn, msg []byte) error {
 	n := &meter{Meter: m.Meter, since: s.now, filled: s.now, dropped: make([]openflow.Counter, len(m.Meter.Bands))}
 	if old != nil {
 		n.since, n.packets = old.since, old.packets
+		s.changed("meter", old.Meter, n.Meter)
+	} else {
+		s.changed("meter", nil, n.Meter)
 	}
 	for i := range n.Bands {
 		n.tokens = append(n.tokens, n.capacity(i))

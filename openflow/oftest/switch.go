@@ -15,6 +15,7 @@ package oftest
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -43,6 +44,9 @@ type Config struct {
 	// Ignore, if given, is asked about every flow-mod that adds an entry and is right: one
 	// that it returns true for is confirmed and not kept.
 	Ignore func(*flow.Mod) bool
+	// Changed, if given, is called with every entry, group and meter that a message adds,
+	// changes or deletes, as text. It must not call the switch.
+	Changed func(what string)
 }
 
 // defaultDesc is the description of a switch whose Config gives none.
@@ -205,6 +209,14 @@ func must(msg []byte, err error) []byte {
 func (s *Switch) nextXid() uint32 {
 	s.xid++
 	return s.xid
+}
+
+// changed reports that a message has changed what the switch has; was or is is nil if it
+// had, or has, nothing.
+func (s *Switch) changed(what string, was, is any) {
+	if s.cfg.Changed != nil && !reflect.DeepEqual(was, is) {
+		s.cfg.Changed(fmt.Sprintf("%s %+v, was %+v", what, is, was))
+	}
 }
 
 // take returns the effects so far and forgets them.

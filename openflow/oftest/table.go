@@ -120,6 +120,7 @@ func (s *Switch) removeUsing(uses func(*entry) bool, reason openflow.RemovedReas
 			if !uses(e) {
 				return false
 			}
+			s.changed("entry", e.Entry, nil)
 			s.tellRemoved(e, reason)
 			return true
 		})

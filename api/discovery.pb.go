@@ -999,6 +999,62 @@ func (x *PortRoleChanged) GetGone() bool {
 	return false
 }
 
+// RolesSettled: since it has started, discovery has published what it can know soon of a
+// switch: every port that is up has its role, or waits for a neighbour that is silent.
+type RolesSettled struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch is connected no more.
+	Gone          bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RolesSettled) Reset() {
+	*x = RolesSettled{}
+	mi := &file_discovery_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RolesSettled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RolesSettled) ProtoMessage() {}
+
+func (x *RolesSettled) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RolesSettled.ProtoReflect.Descriptor instead.
+func (*RolesSettled) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RolesSettled) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *RolesSettled) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
@@ -1068,7 +1124,11 @@ const file_discovery_proto_rawDesc = "" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone:\x11\xfa\xe0\x18\r\n" +
-	"\tdiscovery\x10\x012\xe1\x03\n" +
+	"\tdiscovery\x10\x01\"G\n" +
+	"\fRolesSettled\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone:\x0f\xfa\xe0\x18\v\n" +
+	"\tdiscovery2\xe1\x03\n" +
 	"\tDiscovery\x12d\n" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\" \xea\xe0\x18\x1c\b\x01\"\tget links*\rGET /v1/links\x12x\n" +
 	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"(\xea\xe0\x18$\b\x01\"\fexplain port*\x12GET /v1/port-roles\x12~\n" +
@@ -1088,7 +1148,7 @@ func file_discovery_proto_rawDescGZIP() []byte {
 	return file_discovery_proto_rawDescData
 }
 
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_discovery_proto_goTypes = []any{
 	(*LinkSettings)(nil),          // 0: weft.v1.LinkSettings
 	(*Link)(nil),                  // 1: weft.v1.Link
@@ -1105,27 +1165,28 @@ var file_discovery_proto_goTypes = []any{
 	(*ListPortRolesResponse)(nil), // 12: weft.v1.ListPortRolesResponse
 	(*LinkChanged)(nil),           // 13: weft.v1.LinkChanged
 	(*PortRoleChanged)(nil),       // 14: weft.v1.PortRoleChanged
-	(*Location)(nil),              // 15: weft.v1.Location
+	(*RolesSettled)(nil),          // 15: weft.v1.RolesSettled
+	(*Location)(nil),              // 16: weft.v1.Location
 }
 var file_discovery_proto_depIdxs = []int32{
-	15, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
-	15, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
+	16, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
+	16, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
 	0,  // 2: weft.v1.Link.settings:type_name -> weft.v1.LinkSettings
-	15, // 3: weft.v1.LinkSet.a:type_name -> weft.v1.Location
-	15, // 4: weft.v1.LinkSet.b:type_name -> weft.v1.Location
+	16, // 3: weft.v1.LinkSet.a:type_name -> weft.v1.Location
+	16, // 4: weft.v1.LinkSet.b:type_name -> weft.v1.Location
 	0,  // 5: weft.v1.LinkSet.settings:type_name -> weft.v1.LinkSettings
-	15, // 6: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
-	15, // 7: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
-	15, // 8: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
-	15, // 9: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
-	15, // 10: weft.v1.SetLinkRequest.a:type_name -> weft.v1.Location
-	15, // 11: weft.v1.SetLinkRequest.b:type_name -> weft.v1.Location
+	16, // 6: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
+	16, // 7: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
+	16, // 8: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
+	16, // 9: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
+	16, // 10: weft.v1.SetLinkRequest.a:type_name -> weft.v1.Location
+	16, // 11: weft.v1.SetLinkRequest.b:type_name -> weft.v1.Location
 	0,  // 12: weft.v1.SetLinkRequest.settings:type_name -> weft.v1.LinkSettings
 	0,  // 13: weft.v1.SetLinkResponse.settings:type_name -> weft.v1.LinkSettings
 	1,  // 14: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
 	3,  // 15: weft.v1.ListLinksResponse.allowed:type_name -> weft.v1.AllowedLink
 	2,  // 16: weft.v1.ListLinksResponse.settings:type_name -> weft.v1.LinkSet
-	15, // 17: weft.v1.PortRole.at:type_name -> weft.v1.Location
+	16, // 17: weft.v1.PortRole.at:type_name -> weft.v1.Location
 	10, // 18: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
 	1,  // 19: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
 	10, // 20: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
@@ -1157,7 +1218,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -846,7 +846,8 @@ type SetStandingRequest struct {
 	// As groups.
 	Meters []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
 	// What the switch had before and is not in this set stays: the owner's state is damaged,
-	// so that it cannot tell what is wanted.
+	// or it does not know the roles of the switch's ports yet, so that it cannot tell all that
+	// is wanted.
 	Keep bool `protobuf:"varint,6,opt,name=keep,proto3" json:"keep,omitempty"`
 	// A number that the caller gives this set, never the same for two; 0: none.
 	Revision uint64 `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"`

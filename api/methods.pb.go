@@ -572,6 +572,9 @@ var (
 	LinkChangedEvent = Subject[LinkChanged]{Name: "discovery.LinkChanged", Clients: true}
 	// discovery has settled, or changed its mind on, a port.
 	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Clients: true}
+	// since it has started, discovery has published what it can know soon of a
+	// switch: every port that is up has its role, or waits for a neighbour that is silent.
+	RolesSettledEvent = Subject[RolesSettled]{Name: "discovery.RolesSettled"}
 	// the entries that a switch had of one owner when it connected, when
 	// flowrules started, or when Observe asked for them. The owner's standing set is to be
 	// declared after it.
@@ -632,6 +635,7 @@ var (
 var subjects = []AnySubject{
 	LinkChangedEvent,
 	PortRoleChangedEvent,
+	RolesSettledEvent,
 	FlowsObservedEvent,
 	FlowFailedEvent,
 	FloodChangedEvent,

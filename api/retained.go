@@ -35,6 +35,9 @@ func (e *LinkChanged) EventWithdrawn() *LinkChanged {
 func (e *PortRoleChanged) EventKey() string { return portKey(e.GetPort().GetAt()) }
 func (e *PortRoleChanged) EventGone() bool  { return e.GetGone() }
 
+func (e *RolesSettled) EventKey() string { return e.GetDpid() }
+func (e *RolesSettled) EventGone() bool  { return e.GetGone() }
+
 func (e *HostChanged) EventKey() string {
 	return fmt.Sprintf("%s/%d", e.GetHost().GetMac(), e.GetHost().GetVlan())
 }

@@ -43,7 +43,7 @@ func TestGoneSwitchIsShed(t *testing.T) {
 			gone[e.role.Port.At.Port]++
 		}
 	}
-	if len(gone) != n || len(topo.events) != n {
+	if len(gone) != n || len(topo.events) != n+1 || !topo.events[n].settled.GetGone() {
 		t.Errorf("%d of %d ports told to be no more, in %d events", len(gone), n, len(topo.events))
 	}
 	if len(dp.ports) != 1 || dp.view.ports.Len() != 1 || dp.port(7) == nil {

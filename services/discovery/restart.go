@@ -22,7 +22,8 @@ import (
 const trustFor = int64(15 * time.Second)
 
 // doubtFor bounds how long links stay up if their switch may have gone with the
-// southbound: after ten seconds the runtime reports that it is gone.
+// southbound: after ten seconds the runtime reports that it is gone. Ports of links stay
+// so for as long after a restart of our own: switches return within eight seconds.
 const doubtFor = int64(15 * time.Second)
 
 // remember restores what a port was in an earlier run.
@@ -74,7 +75,7 @@ func (t *topology) recall(now int64, p *port) {
 		q := t.at(m.far)
 		switch back, mutual := t.past[m.far]; {
 		case q == nil || !q.dp.connected:
-			p.presumed = now + t.cfg.linkTimeout()
+			p.presumed = now + doubtFor
 		case q.up && mutual && back.far == p.at && q.out == nil && q.in == nil:
 			t.revive(now, p, q)
 		default:

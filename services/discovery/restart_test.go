@@ -97,7 +97,7 @@ func TestRestartFindsChanges(t *testing.T) {
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
 	w.run(100 * time.Millisecond)
 	w.want(at(1, 3), at(2, 3), "up")
-	w.run(4 * time.Second)
+	w.run(time.Duration(doubtFor) + time.Second)
 	log += strings.Join(w.linkEvents(), "\n")
 	known := map[string]bool{}
 	for _, l := range before {
@@ -335,5 +335,57 @@ func TestConnectedTwiceAfterRestart(t *testing.T) {
 	w.switches(1, 1)
 	if log := w.linkEvents(); len(log) != 0 {
 		t.Errorf("events %q when the switch connects once more", log)
+	}
+}
+
+// settledEvents returns the switches that were reported to have settled so far, or to be
+// gone, with how many events of roles and links came before, and forgets all.
+func (w *world) settledEvents() (list []string) {
+	w.take()
+	for i, e := range w.events {
+		if e.settled != nil {
+			list = append(list, fmt.Sprintf("%s gone=%v after %d", e.settled.Dpid[15:], e.settled.Gone, i))
+		}
+	}
+	w.events = nil
+	return list
+}
+
+// TestSettled: a switch has settled when the role of each port that is up is known: at once
+// after a short restart, else when its edge ports are found, and without a neighbour that
+// does not return. Then it is said once.
+func TestSettled(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1))
+	want := func(when string, want ...string) {
+		t.Helper()
+		if got := w.settledEvents(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	w.switches(2, 1, 2)
+	want("connected")
+	w.run(500 * time.Millisecond)
+	want("edge ports not found yet")
+	w.run(5 * time.Second)
+	if got := w.settledEvents(); len(got) != 2 {
+		t.Errorf("found: %q", got)
+	}
+	w.run(time.Minute)
+	want("settled already")
+	w = w.restart(time.Second)
+	w.switches(2, 1, 2)
+	want("restarted", "1 gone=false after 2", "2 gone=false after 7")
+	w = w.restart(20 * time.Second)
+	w.switches(2, 1)
+	w.run(10 * time.Second)
+	want("restarted late, and the neighbour has not come")
+	w.run(time.Duration(doubtFor))
+	if got := w.settledEvents(); len(got) != 1 {
+		t.Errorf("the neighbour does not come: %q", got)
+	}
+	w.topo.disconnect(w.now, 1)
+	if got := w.settledEvents(); len(got) != 1 || !strings.Contains(got[0], "1 gone=true") {
+		t.Errorf("disconnected: %q", got)
 	}
 }

@@ -106,6 +106,7 @@ func (t *topology) block(now int64, p *port) {
 // advance does the work that is due by time, on silent links, ports that
 // settle, and links to be released.
 func (t *topology) advance(now int64) {
+	defer t.settleSwitches(now)
 	if now < t.deadline {
 		return
 	}

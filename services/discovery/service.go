@@ -33,7 +33,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent, api.SwitchErrorEvent),
 		Optional:   []string{"intake"},
-		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
+		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent),
 		Buckets:    []string{"keys", "ports", "allowed", "settings"},
 		Rebuilt:    []string{"ports", "keys"},
 		Stage:      true,
@@ -89,6 +89,9 @@ func run(ctx context.Context, env *weft.Env) error {
 			}
 			if ev.role != nil {
 				weft.Publish(env, api.PortRoleChangedEvent, ev.role)
+			}
+			if ev.settled != nil {
+				weft.Publish(env, api.RolesSettledEvent, ev.settled)
 			}
 		},
 		save: kept.save, alive: kept.alive,

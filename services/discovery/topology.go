@@ -47,13 +47,16 @@ type topology struct {
 	pace     pace
 	events   []event
 	dirty    map[flow.DPID]struct{} // switches with unsaved memories
+	// unsettled are the connected switches that settleSwitches has not reported.
+	unsettled map[flow.DPID]*datapath
 }
 
 // An event is a change to be published or logged: one of the fields is set.
 type event struct {
-	link   *api.LinkChanged
-	role   *api.PortRoleChanged
-	damped *damping
+	link    *api.LinkChanged
+	role    *api.PortRoleChanged
+	settled *api.RolesSettled
+	damped  *damping
 }
 
 // A datapath is a switch.
@@ -124,6 +127,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 		cfg: cfg, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
+		unsettled: map[flow.DPID]*datapath{},
 	}
 	for _, p := range cfg.allows() {
 		t.allowed[p] = true
@@ -222,6 +226,8 @@ func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports [
 		t.recallMissing(now, dp)
 	}
 	dp.view.set(dp.ports)
+	t.unsettled[id] = dp
+	t.settleSwitches(now)
 }
 
 // disconnect handles the loss of a switch.
@@ -237,6 +243,8 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 		t.settle(now, p)
 	}
 	t.shed(dp)
+	delete(t.unsettled, id)
+	t.events = append(t.events, event{settled: &api.RolesSettled{Dpid: id.String(), Gone: true}})
 }
 
 // shed forgets those ports of a switch that is gone that have neither a link

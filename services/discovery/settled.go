@@ -1,0 +1,32 @@
+package discovery
+
+import (
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// settleSwitches reports the connected switches of which is known what can be known soon.
+func (t *topology) settleSwitches(now int64) {
+	for id, dp := range t.unsettled {
+		if dp.hasSettled(now) {
+			delete(t.unsettled, id)
+			t.events = append(t.events, event{settled: &api.RolesSettled{Dpid: id.String()}})
+		}
+	}
+}
+
+// hasSettled reports whether every port of a switch that is up has its role, or waits for
+// what may never come: the end of a trial or, for longer than a switch takes to return, a
+// silent neighbour.
+func (dp *datapath) hasSettled(now int64) bool {
+	for _, p := range dp.ports {
+		if !p.up || p.role != flow.RoleUnsettled {
+			continue
+		}
+		if waits, _ := p.onTrial(); waits || p.was != (flow.Location{}) && now > dp.since+doubtFor {
+			continue
+		}
+		return false
+	}
+	return true
+}

@@ -38,7 +38,8 @@ type Standing struct {
 	mu       sync.Mutex // guards the following
 	ctx      context.Context
 	switches map[flow.DPID]*standing
-	moved    chan struct{} // closed and replaced when something is done
+	settled  map[flow.DPID]bool // by RolesSettled
+	moved    chan struct{}      // closed and replaced when something is done
 	work     sync.WaitGroup
 }
 
@@ -67,13 +68,15 @@ const (
 
 // KeepStanding returns a keeper of an owner's entries. The service's Spec calls
 // flowrules.SetStanding; its handlers of SwitchChanged and of FlowsObserved hand
-// their events on, and Run does the work. want returns the whole set for a
+// their events on, and Run does the work. If the Spec subscribes to RolesSettled, its
+// handler hands that on, too, and until a switch has settled, what it has of an earlier
+// run stays: a set made before may lack what the ports of links have. want returns the whole set for a
 // switch, nil for none; it is called for several switches at once, and not for
 // hybrid nodes if the owner has no entries there. Dpid and Owner of the request
 // are filled in.
 func KeepStanding(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *Standing {
 	k := &Standing{env: env, owner: owner, want: want, told: func(flow.DPID, []string, []*api.WantedFlow) {}, slots: make(chan struct{}, standingSlots),
-		switches: map[flow.DPID]*standing{}, moved: make(chan struct{}), seed: maphash.MakeSeed()}
+		switches: map[flow.DPID]*standing{}, settled: map[flow.DPID]bool{}, moved: make(chan struct{}), seed: maphash.MakeSeed()}
 	k.revisions.Store(rand.Uint64() >> 1) // no two runs have the same
 	return k
 }
@@ -119,6 +122,39 @@ func (k *Standing) FlowsObserved(ev *api.FlowsObserved) {
 	if sw, err := flow.ParseDPID(ev.GetDpid()); err == nil && ev.Owner == k.owner.String() {
 		k.Changed(sw)
 	}
+}
+
+// RolesSettled takes the event: what the roles of a switch's ports add to its set is known.
+func (k *Standing) RolesSettled(ev *api.RolesSettled) {
+	sw, err := flow.ParseDPID(ev.GetDpid())
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ev.Gone {
+		delete(k.settled, sw)
+		return
+	}
+	if s := k.switches[sw]; s != nil && !k.settled[sw] {
+		k.ask(s)
+	}
+	k.settled[sw] = true
+}
+
+// keeps reports whether a switch is to keep what it has beyond the set, because not all
+// that is wanted is known.
+func (k *Standing) keeps(dpid string) bool {
+	if Damage(k.env) != "" {
+		return true
+	}
+	if !slices.ContainsFunc(k.env.spec.Subscribes, func(s Subject) bool { return s.SubjectName() == api.RolesSettledEvent.Name }) {
+		return false
+	}
+	sw, err := flow.ParseDPID(dpid)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return err == nil && !k.settled[sw]
 }
 
 // Changed has the entries of some switches, or of all if none is named,
@@ -245,14 +281,15 @@ func (k *Standing) declare(ctx context.Context, s *standing, info *api.Switch, d
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if Damage(k.env) != "" {
+	keep := k.keeps(info.Dpid) // before the set is made: what settles it meanwhile has it declared again
+	if keep {
 		whole = true
 	}
-	req := k.request(s, info, dirty, whole)
+	req := k.request(s, info, dirty, whole, keep)
 	s.revision = 0
 	resp, err := Call(ctx, k.env, api.SetStanding, req)
 	if req.Base != 0 && api.KindOf(err) == codes.FailedPrecondition { // flowrules has started anew
-		req = k.request(s, info, nil, true)
+		req = k.request(s, info, nil, true, keep)
 		resp, err = Call(ctx, k.env, api.SetStanding, req)
 	}
 	if err != nil {

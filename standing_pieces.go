@@ -129,7 +129,7 @@ func entryKey(f *api.FlowEntry) string {
 
 // request returns what is to be declared: the pieces that have changed, or
 // the whole set if the switch has not confirmed one of this session.
-func (k *Standing) request(s *standing, info *api.Switch, dirty map[string]bool, whole bool) *api.SetStandingRequest {
+func (k *Standing) request(s *standing, info *api.Switch, dirty map[string]bool, whole, keep bool) *api.SetStandingRequest {
 	h, _ := flow.ParseHybrid(info.Description)
 	none := h != nil && !k.owner.OnHybrid()
 	var req *api.SetStandingRequest
@@ -153,7 +153,7 @@ func (k *Standing) request(s *standing, info *api.Switch, dirty map[string]bool,
 	if req == nil {
 		req = &api.SetStandingRequest{}
 	}
-	if req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner.String(), Damage(k.env) != ""; k.piece != nil && !none {
+	if req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner.String(), keep; k.piece != nil && !none {
 		req.Revision = k.revisions.Add(1)
 	}
 	return req

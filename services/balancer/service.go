@@ -28,7 +28,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
 			api.ListConnections, api.ListPairs, api.SetOwnedVip, api.DeleteOwnedVip),
 		Calls: weft.Methods(api.Send, api.Apply, api.SetStanding, api.Observe, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.FlowRemovedEvent, api.SegmentChangedEvent),
 		Optional: []string{"tenants"},
 		Buckets:  []string{"vips"},
@@ -72,6 +72,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Changed()
 		}
 	})
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		b.observed(e, now())
 		k.FlowsObserved(e)

@@ -27,7 +27,7 @@ func Spec() weft.Spec {
 		Doc:    "leads packets through network functions behind ports, as copies or in a chain",
 		Serves: weft.Methods(api.SetChain, api.DeleteChain, api.ListChains),
 		Calls:  weft.Methods(api.SetStanding, api.FindPath),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
 			api.HostChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
 		Buckets: []string{"chains", "tags"},
 		Class:   weft.Latency,
@@ -87,6 +87,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(ways) })
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		b.flowsObserved(e)
 		k.FlowsObserved(e)

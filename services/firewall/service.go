@@ -23,7 +23,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault,
 			api.GetFirewallStatus, api.CheckFirewall),
 		Calls: weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent,
 			api.SegmentChangedEvent),
 		Optional: []string{"tenants"}, // rules of tenants then wait
 		Buckets:  []string{"rules"},
@@ -66,6 +66,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			keep.Changed(sw)
 		}
 	})
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, ev *api.RolesSettled) { keep.RolesSettled(ev) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { b.segmentChanged(ev) })

@@ -168,7 +168,7 @@ type declared struct {
 func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*resource, keep bool, now time.Time) declared {
 	var d declared
 	have := l.unclaimed[owner]
-	first := !l.claimed[owner]
+	first, kept := !l.claimed[owner], l.keeping[owner]
 	l.claimed[owner] = true
 	if owner.Policy() {
 		if n := l.unheardOf(owner, without(have, entries), now); n > 0 && !keep {
@@ -211,8 +211,12 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 			d.sent++
 		}
 	}
-	if first {
-		removed := uint32(len(d.removals) + len(d.gone))
+	removed := uint32(len(d.removals) + len(d.gone))
+	switch {
+	case kept && !keep:
+		l.tally.removed += removed
+		l.count.reconciled(0, 0, removed)
+	case first:
 		l.tally.kept += d.kept
 		l.tally.added += d.sent - removed
 		l.tally.removed += removed

@@ -13,30 +13,47 @@ import (
 // bound to another host or port: packets of established routes, and multicasts,
 // do not come to the controller. These entries are the last of table 0, so that
 // entries of operators and virtual networks come before them. They let through
-// packets from ports that are not known edge ports, and from ports of routers.
+// packets from ports that are known not to be edge ports, and from ports of routers.
 type guard struct {
 	mu    sync.Mutex // guards edges
-	edges map[flow.DPID]map[flow.Port]bool
+	edges map[flow.DPID]map[flow.Port]edge
 }
+
+// edge says whether a port is an edge port.
+type edge int
+
+const (
+	notKnown edge = iota // no role yet
+	isEdge
+	noEdge
+)
 
 // guardMost bounds the entries of a switch; the controller alone enforces
 // bindings beyond it.
 const guardMost = 10_000
 
-func newGuard() *guard { return &guard{edges: map[flow.DPID]map[flow.Port]bool{}} }
+func newGuard() *guard { return &guard{edges: map[flow.DPID]map[flow.Port]edge{}} }
 
-// set records whether a port is an edge port, and reports whether that changed.
-func (g *guard) set(at flow.Location, edge bool) bool {
+// set records the role of a port, and reports whether that changes its entries. A port that
+// is unsettled counts as what it was.
+func (g *guard) set(at flow.Location, role string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ports := g.edges[at.Switch]
 	if ports == nil {
-		ports = map[flow.Port]bool{}
+		ports = map[flow.Port]edge{}
 		g.edges[at.Switch] = ports
 	}
-	was, known := ports[at.Port]
-	ports[at.Port] = edge
-	return !known || was != edge
+	was := ports[at.Port]
+	switch role {
+	case flow.RoleEdge.String():
+		ports[at.Port] = isEdge
+	case flow.RoleUnsettled.String():
+		ports[at.Port] = was
+	default:
+		ports[at.Port] = noEdge
+	}
+	return ports[at.Port] != was
 }
 
 // drop forgets a port.
@@ -48,14 +65,17 @@ func (g *guard) drop(at flow.Location) {
 	}
 }
 
-// switchChanged records the ports of a switch that has connected. A new port is
-// no edge port until discovery reports it.
+// switchChanged records the ports of a switch that has connected. What a new port is,
+// discovery reports; that of the switch itself has no role.
 func (g *guard) switchChanged(sw flow.DPID, list []*api.Port) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	old, ports := g.edges[sw], make(map[flow.Port]bool, len(list))
+	old, ports := g.edges[sw], make(map[flow.Port]edge, len(list))
 	for _, p := range list {
-		ports[flow.Port(p.GetPort())] = old[flow.Port(p.GetPort())]
+		n := flow.Port(p.GetPort())
+		if ports[n] = old[n]; !n.Physical() {
+			ports[n] = noEdge
+		}
 	}
 	g.edges[sw] = ports
 }
@@ -68,18 +88,15 @@ func (g *guard) portChanged(sw flow.DPID, p *api.Port, removed bool) bool {
 		g.drop(at)
 		return false
 	}
-	g.mu.Lock()
-	_, known := g.edges[sw][at.Port]
-	g.mu.Unlock()
-	return !known && g.set(at, false)
+	return !at.Port.Physical() && g.set(at, flow.RoleAccess.String())
 }
 
-// trusted returns the ports of a switch that are not edge ports, in order.
+// trusted returns the ports of a switch that are known not to be edge ports, in order.
 func (g *guard) trusted(sw flow.DPID) (list []flow.Port) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for port, edge := range g.edges[sw] {
-		if !edge {
+	for port, e := range g.edges[sw] {
+		if e == noEdge {
 			list = append(list, port)
 		}
 	}
@@ -165,7 +182,7 @@ func (t *table) boundHosts() int {
 func (g *guard) isEdge(at flow.Location) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.edges[at.Switch][at.Port]
+	return g.edges[at.Switch][at.Port] == isEdge
 }
 
 // inOrder returns the bindings, in the order of VLAN and address.

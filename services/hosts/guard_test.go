@@ -15,9 +15,10 @@ import (
 func TestGuard(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.RouterPorts = []string{"1/4"} })
 	g := newGuard()
-	g.switchChanged(1, []*api.Port{{Port: 1}, {Port: 2}, {Port: 3}, {Port: 4}})
+	g.switchChanged(1, []*api.Port{{Port: 1}, {Port: 2}, {Port: 3}, {Port: 4}, {Port: 5}, {Port: uint32(flow.PortLocal)}})
 	for port, role := range map[flow.Port]flow.PortRole{1: flow.RoleEdge, 2: flow.RoleEdge, 3: flow.RoleLink, 4: flow.RoleEdge} {
-		g.set(at(1, port), role == flow.RoleEdge)
+		g.set(at(1, port), role.String())
+		g.set(at(1, port), flow.RoleUnsettled.String()) // for a moment
 	}
 	info := &api.Switch{Dpid: flow.DPID(1).String(), Tables: 254, Openflow: "1.3"}
 	if n := len(r.guardRequest(g, info).Flows); n != 0 {
@@ -73,6 +74,8 @@ func TestGuard(t *testing.T) {
 		{"with one of a host elsewhere", 2, udp(mac(8), mac(9), "10.0.0.3", "10.0.0.9"), false},
 		{"with one that is bound in another VLAN", 2, udp(mac(8), mac(9), "10.0.0.9", "10.0.0.8"), true},
 		{"from a link", 3, udp(mac(3), mac(9), "10.0.0.3", "10.0.0.9"), true},
+		{"from a port without a role yet", 5, udp(mac(8), mac(9), "10.0.0.1", "10.0.0.9"), false},
+		{"from the switch itself", flow.PortLocal, udp(mac(8), mac(9), "10.0.0.1", "10.0.0.9"), true},
 		{"from a router's port", 4, udp(mac(8), mac(9), "10.0.0.1", "10.0.0.9"), true},
 		{"ARP, which the controller judges", 2, arpRequest(mac(8), "10.0.0.1", "10.0.0.2"), true},
 		{"neighbour discovery, too", 2, packet.AppendNDAdvert(nil, 0, packet.NDFields{SrcMAC: mac(8), DstMAC: mac(9), SrcIP: ip("fd00::1"), DstIP: ip("fd00::9"), Target: ip("fd00::1"), TargetMAC: mac(8)}), true},

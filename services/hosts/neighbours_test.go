@@ -249,6 +249,7 @@ func TestSpeechSurvives(t *testing.T) {
 			}
 		}
 		connected := &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}, Ports: []*api.Port{portMsg(1, 1, true)}}
+		wefttest.Publish(h, api.RolesSettledEvent, &api.RolesSettled{Dpid: connected.Switch.Dpid})
 		wefttest.Publish(h, api.SwitchChangedEvent, connected)
 		testwait.Until(t, "what answers the controller declared", declared(3, true))
 		h.Packet(1, 1, arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))

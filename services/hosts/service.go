@@ -25,7 +25,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.SetHold, api.DeleteHold, api.ListHolds, api.ApproveHost, api.RevokeHost),
 		Calls:      weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent, api.FlowsObservedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.SegmentChangedEvent, api.FlowsObservedEvent),
 		Optional:   []string{"tenants", "flowrules"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
 		Buckets:    []string{"hosts", "bindings", "holds"},
@@ -117,9 +117,13 @@ func run(ctx context.Context, env *weft.Env) error {
 		t.roleChanged(now(), at, m.GetPort().GetRole())
 		if m.Gone {
 			g.drop(at)
-		} else if g.set(at, m.GetPort().GetRole() == flow.RoleEdge.String()) && t.guarded() {
+		} else if g.set(at, m.GetPort().GetRole()) && t.guarded() {
 			k.Changed(at.Switch)
 		}
+	})
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, m *api.RolesSettled) {
+		k.RolesSettled(m)
+		n.RolesSettled(m)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
 		k.FlowsObserved(m)

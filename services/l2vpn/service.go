@@ -26,7 +26,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
 			api.PingCircuit, api.ListCircuitMacs, api.ValidateCircuits),
 		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
 		Publishes: weft.Subjects(api.CircuitChangedEvent),
 		Buckets:   []string{"circuits", "macs", "records"},
@@ -109,6 +109,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { b.portChanged(e) })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { s.stand.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { s.stand.FlowsObserved(e) })
 	weft.On(env, api.TunnelChangedEvent, func(_ context.Context, e *api.TunnelChanged) {
 		if !e.Deleted {

@@ -28,7 +28,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute,
 			api.ListRouters),
 		Calls: weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.SegmentChangedEvent),
 		Optional: []string{"tenants"},
 		Live:     []string{"*"},
@@ -94,6 +94,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
 		b.hostChanged(e)
 	})
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { b.segmentChanged(e) })
 	serve(env, b, k)

@@ -29,7 +29,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
 			api.DrainProducer),
 		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.SegmentChangedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.SegmentChangedEvent),
 		Optional:   []string{"tenants"},
 		Buckets:    []string{"instances", "endpoints", "policies"},
 		Rebuilt:    []string{"instances"},
@@ -147,6 +147,7 @@ func follow(env *weft.Env, p *proxy) *weft.Standing {
 		}
 		k.SwitchChanged(e)
 	})
+	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
 		if w != nil {

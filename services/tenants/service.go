@@ -26,7 +26,7 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks,
 			api.GetTenantsStatus),
 		Calls: weft.Methods(api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent,
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent,
 			api.FlowsObservedEvent),
 		Publishes: weft.Subjects(api.SegmentChangedEvent),
 		Buckets:   []string{"tenants", "networks"},
@@ -102,6 +102,7 @@ func (s *server) follow() {
 		}
 		s.ring()
 	})
+	weft.On(s.env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(s.env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		if held := b.observed(time.Now(), e); held != nil {
 			k.SwitchChanged(held)

@@ -74,13 +74,19 @@ func (r *rig) packet(to flow.Location, frame []byte) (flow.Verdict, flow.PortRol
 	return v, in.Role
 }
 
-// refusedAs gives a frame to the stage and wants it refused for a reason.
+// refusedAs gives a frame to the stage and wants it refused for a reason, and consumed.
 func (r *rig) refusedAs(why refusal, to flow.Location, frame []byte) {
+	r.t.Helper()
+	r.refusedBut(flow.Done, why, to, frame)
+}
+
+// refusedBut gives a frame to the stage and wants it refused for a reason, with a verdict.
+func (r *rig) refusedBut(want flow.Verdict, why refusal, to flow.Location, frame []byte) {
 	r.t.Helper()
 	c := r.figures.refused[why].(*number)
 	before, links := c.n, len(r.topo.links)
-	if v, _ := r.packet(to, frame); v != flow.Done {
-		r.t.Fatalf("verdict %v: the frame goes on", v)
+	if v, _ := r.packet(to, frame); v != want {
+		r.t.Fatalf("verdict %v, want %v", v, want)
 	}
 	if c.n != before+1 {
 		for i := range r.figures.refused {
@@ -237,11 +243,11 @@ func TestCVE_2024_51406_HostSentLLDP(t *testing.T) {
 	r.switches(3, 1)
 	own := packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: flow.MAC{2}}, packet.LLDPFields{
 		ChassisSubtype: packet.ChassisLocal, ChassisID: []byte("0000000000000002"), PortSubtype: packet.PortLocal, PortID: []byte("00000001"), TTL: 120})
-	r.refusedAs(foreign, at(1, 1), own)
+	r.refusedBut(flow.Next, foreign, at(1, 1), own) // of a host: no link, but where the host is
 	r.refusedAs(malformed, at(1, 1), own[:20])
 	tagged := packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: flow.MAC{2}, VLAN: flow.VLANPresent | 5}, packet.LLDPFields{
 		ChassisSubtype: packet.ChassisLocal, ChassisID: []byte("x"), PortSubtype: packet.PortLocal, PortID: []byte("y"), TTL: 120})
-	r.refusedAs(foreign, at(1, 1), tagged)
+	r.refusedBut(flow.Next, foreign, at(1, 1), tagged)
 	if _, role := r.packet(at(1, 1), data); role != flow.RoleEdge {
 		t.Errorf("port is %v", role)
 	}

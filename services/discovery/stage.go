@@ -12,7 +12,7 @@ import (
 const ethTypeBDDP uint16 = 0x8942
 
 // open returns the stage for one switch: it sets the role of the ingress port,
-// and consumes every LLDP and BDDP frame.
+// and consumes every LLDP and BDDP frame, but for LLDP of hosts.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	e.mu.Lock()
 	v := e.topo.datapath(sw).view
@@ -33,6 +33,10 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 				why = e.examine(s, now, in)
 			}
 			e.record(why, p, in)
+			if why == foreign && p != nil && in.Key.EthDst.IsLinkLocal() && flow.PortRole(p.role.Load()) == flow.RoleEdge {
+				in.Role = flow.RoleEdge
+				return flow.Next // a host that is known may have moved
+			}
 			return flow.Done
 		}
 		if p == nil {

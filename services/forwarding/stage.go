@@ -32,7 +32,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 			e.arp(ports, in, d)
 		case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert):
 			e.neighbour(ports, in, d)
-		case isLinkLocal(k.EthDst):
+		case k.EthDst.IsLinkLocal():
 			e.count.linkLocal.Add(1)
 		case k.EthDst.Multicast():
 			e.flood(ports, in, d)

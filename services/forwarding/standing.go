@@ -35,6 +35,7 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
 	if len(entries) > 0 && s.table != 0 {
 		entries = append(entries, hidden(s.ovs)...)
+		entries = append(entries, copies(s.ovs)...)
 	}
 	digest := digestOf(entries, groups)
 	f.mu.Lock()
@@ -184,12 +185,6 @@ const manyOthers = 16
 // §8.6.3): of BPDU, pause, LACP, EAPOL and the like. Circuits take such frames before.
 var linkLocal, linkLocalMask = flow.MAC{1, 0x80, 0xc2}, flow.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
 
-// isLinkLocal reports whether no bridge passes on what is sent to an address.
-func isLinkLocal(m flow.MAC) bool {
-	m[5] &= 0xf0
-	return m == linkLocal
-}
-
 // standingEntries returns the baseline flows of a switch, which do not depend
 // on routes: the entries that lead from table to table; the table miss; what says
 // where hosts are (ARP, RARP, neighbour discovery and DHCP) to the controller, but for
@@ -295,6 +290,19 @@ func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 				list = append(list, own)
 			}
 		}
+	}
+	return list
+}
+
+// copies returns the entries by which the controller gets a copy of what devices say to
+// groups about where they are, unless it comes by a link. The switch floods it as before,
+// also while no controller runs.
+func copies(ovs bool) (list []flow.Entry) {
+	for _, m := range flow.Announcements(ovs) {
+		list = append(list, flow.Entry{
+			Table: flow.TableNeighbours, Priority: flow.PriorityTrap, Match: m, Goto: flow.TableForward,
+			Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(flow.PortController)},
+		})
 	}
 	return list
 }

@@ -48,6 +48,9 @@ func (t *table) note(in *flow.PacketIn, who id) {
 	if why != accepted {
 		return
 	}
+	if in.Key.EthDst.IsLinkLocal() && (t.host(who) == nil || !announces(&in.Key)) {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list, known := t.noted[s.at]

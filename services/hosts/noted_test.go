@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // datagram is a frame that says of its sender no more than that it is there.
@@ -147,4 +148,29 @@ func TestManyAddresses(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not said: %v", want)
 	}
+}
+
+// Frames between bridges make nobody a host and move none: only EAPOL and LLDP of a host
+// that is known are taken for its own, at ports that are settled and at others.
+func TestFramesBetweenBridges(t *testing.T) {
+	frame := func(src flow.MAC, last byte, kind uint16) []byte {
+		return packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: src, Dst: flow.MAC{1, 0x80, 0xc2, 0, 0, last}}, kind))
+	}
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.roles[at(3, 1)] = flow.RoleUnsettled
+	for _, kind := range []uint16{0x26, 0x8808, 0x8809, flow.EthTypeEAPOL, flow.EthTypeLLDP} {
+		r.accept(at(2, 1), frame(mac(2), 2, kind))
+		r.refusedAs(unsettled, at(3, 1), frame(mac(3), 2, kind))
+		if kind != flow.EthTypeEAPOL && kind != flow.EthTypeLLDP {
+			r.accept(at(2, 1), frame(mac(1), 2, kind))
+			continue
+		}
+		r.refusedAs(unverified, at(2, 1), frame(mac(1), 2, kind))
+		r.run(r.cfg.Penalty+time.Second, r.responds(mac(1), at(1, 1), "10.0.0.1"))
+	}
+	r.settle(at(3, 1), flow.RoleEdge)
+	r.wantAt(mac(1), at(1, 1))
+	r.wantAt(mac(2), flow.Location{})
+	r.wantAt(mac(3), flow.Location{})
 }

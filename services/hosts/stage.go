@@ -106,6 +106,9 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				return flow.Drop
 			}
 			r := known.find(t, who)
+			if k.EthDst.IsLinkLocal() && (r == nil || !announces(k)) {
+				return flow.Next // of a bridge: no host
+			}
 			if r == nil || r.at.Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || r.special && r.host.contested.Load() > 0 {
 				var h *host
 				why := portLimit
@@ -140,6 +143,9 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 			if k.EthDst == probes {
 				return flow.Done // the answer to a question of ours
+			}
+			if in.IsCopy() {
+				return flow.Done
 			}
 		case flow.RoleLink:
 			if r := known.find(t, who); r != nil {
@@ -280,6 +286,13 @@ func (c *cache) destined(t *table, k *flow.Key) *recentHost {
 		return nil
 	}
 	return c.find(t, newID(k.EthDst, k.VLAN))
+}
+
+// announces reports whether a frame to a link-local address may be of a host: EAPOL and
+// LLDP are, if a host is known by their sender. Others, such as BPDU and LACP, are of
+// bridges.
+func announces(k *flow.Key) bool {
+	return k.EthType == flow.EthTypeEAPOL || k.EthType == flow.EthTypeLLDP
 }
 
 // asks reports whether a packet asks for the address of a host: an ARP request

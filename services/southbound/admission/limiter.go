@@ -10,13 +10,15 @@ type Limiter struct {
 	Rate   uint32
 	Traps  bool // it has entries for ARP, neighbour discovery and DHCP
 	Misses bool // it has entries for packets that match no other entry
+	LLC    bool // the switch can match frames with LLC
 }
 
 // LimiterTimeout is after how many seconds the switch removes the entries.
 const LimiterTimeout = 10
 
-// LimiterEntries returns the entries of a flood limiter, without their
-// instructions.
+// LimiterEntries returns the entries of a flood limiter. Those without a table to
+// continue in are without their instructions: what they match goes through the meter to
+// the controller. What the others match goes on without a copy for the controller.
 func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (list []flow.Entry) {
 	add := func(table uint8, priority uint16, m flow.Match) {
 		if from != (flow.MAC{}) {
@@ -29,6 +31,12 @@ func LimiterEntries(g *Limiter, table uint8, port flow.Port, from flow.MAC) (lis
 	}
 	if g.Misses {
 		add(table, flow.PriorityLimitedMiss, flow.Match{})
+	}
+	if table != 0 {
+		for _, m := range flow.Announcements(g.LLC) {
+			add(flow.TableNeighbours, flow.PriorityLimitedTrap, m)
+			list[len(list)-1].Goto = table
+		}
 	}
 	if !g.Traps {
 		return list

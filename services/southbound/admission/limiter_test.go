@@ -25,6 +25,8 @@ func TestLimiterOfNeighbours(t *testing.T) {
 		{flow.TableForward, flow.TableNeighbours, arp(one), flow.PriorityLimitedTrap},
 		{flow.TableForward, flow.TableNeighbours, solicit(one), flow.PriorityLimitedTrap},
 		{flow.TableForward, flow.TableNeighbours, arp(all), 0},
+		{flow.TableForward, flow.TableNeighbours, flow.Key{InPort: port, EthDst: all, EthType: flow.EthTypeEAPOL}, flow.PriorityLimitedTrap}, // a copy
+		{flow.TableForward, flow.TableForward, flow.Key{InPort: port, EthDst: all, EthType: flow.EthTypeEAPOL}, 0},
 		{flow.TableForward, flow.TableForward, arp(all), flow.PriorityLimitedTrap},
 		{flow.TableForward, flow.TableForward, solicit(all), flow.PriorityLimitedTrap},
 		{flow.TableForward, flow.TableForward, arp(one), flow.PriorityLimitedMiss},

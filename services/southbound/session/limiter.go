@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
@@ -44,6 +45,7 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 		return
 	}
 	g.Traps, g.Misses = traps || lasting && g.Traps, misses || lasting && g.Misses
+	g.LLC = s.desc.Hardware == api.OpenVSwitch
 	g.Rate = uint32(l.Rate + l.Rate/4) // above the limit: shows whether the flood lasts
 	g.Pushed = now
 	d := &flow.Decision{}
@@ -58,6 +60,9 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 	for _, e := range admission.LimiterEntries(g, table, l.Port, l.MAC) {
 		m := d.AddFlow(s.DPID)
 		m.Entry = e
+		if e.Goto != 0 {
+			continue
+		}
 		m.Entry.Meter = meter.ID
 		m.Entry.Apply = d.Actions(flow.ToController(s.shared.number(), flow.ReasonAction))
 	}

@@ -27,6 +27,7 @@ type judge struct {
 	generated  bool
 	writes     []judgedWrite
 	highest    uint64 // epoch of a write that was taken
+	outs       int    // packet-outs that have come, taken or not
 }
 
 // judged is a connection of a controller.
@@ -116,6 +117,11 @@ func (j *judge) serve(c *judged) {
 			send(v13.AppendMultipartReply(nil, h.Xid, r.Type, false, body))
 		case openflow.TypeHello, openflow.TypeSetConfig, openflow.TypeSetAsync, openflow.TypeEchoReply:
 		default:
+			if h.Type == openflow.TypePacketOut {
+				j.mu.Lock()
+				j.outs++
+				j.mu.Unlock()
+			}
 			if !j.program(c) {
 				refuse(openflow.ErrBadRequest, openflow.BadRequestIsSlave)
 			}
@@ -170,6 +176,30 @@ func (j *judge) program(c *judged) bool {
 		j.highest = c.epoch
 	}
 	return taken
+}
+
+// send sends its master, if it has one, some packet-ins.
+func (j *judge) send(n int) {
+	frame := make([]byte, 60)
+	frame[0], frame[6] = 2, 2
+	var b []byte
+	for range n {
+		var err error
+		if b, err = v13.AppendPacketIn(b, 0, &flow.PacketIn{BufferID: flow.BufferNone, TotalLen: 60, Key: flow.Key{InPort: 1}, Data: frame}); err != nil {
+			j.t.Error(err)
+		}
+	}
+	j.mu.Lock()
+	var to net.Conn
+	for c := range j.conns {
+		if c.role == openflow.RoleMaster {
+			to = c.conn
+		}
+	}
+	j.mu.Unlock()
+	if to != nil {
+		_, _ = to.Write(b) // what is cut off there was not read
+	}
 }
 
 // masters is how many connections are master, and from where one of them is.

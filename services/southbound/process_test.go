@@ -38,6 +38,8 @@ type process struct {
 	configure     func(*Config)                // nil: as it is
 	adapt         func(*mastership.Mastership) // nil: as it is
 	changed       func(*api.SwitchChanged)     // nil: to nobody
+	answers       bool                         // every packet-in by a packet-out
+	memory        []byte                       // that outlives it; nil: none does
 
 	mu    sync.Mutex    // guards what follows
 	awake chan struct{} // closed when it is; nil while it is
@@ -182,7 +184,15 @@ func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 		p.adapt(m)
 	}
 	h := newHub(cfg, m.Fence, log)
-	h.Open = func(flow.DPID, func(*flow.Decision)) session.Pipeline { return session.Idle{} }
+	h.Open = func(flow.DPID, func(*flow.Decision)) session.Pipeline {
+		if p.answers {
+			return echoing{}
+		}
+		return session.Idle{}
+	}
+	if p.memory != nil {
+		h.OpenEstate(p.memory)
+	}
 	h.SwitchChanged = func(e *api.SwitchChanged) {
 		if p.changed != nil {
 			p.changed(e)
@@ -217,6 +227,14 @@ func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 			mastership.Pause(ctx, 2*time.Millisecond)
 		}
 	}()
+}
+
+// echoing is a pipeline that answers every packet-in by a packet-out of the same data.
+type echoing struct{ session.Idle }
+
+func (echoing) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	d.PacketOut(in.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Output(1), Data: in.Data})
+	return flow.Done
 }
 
 // kill ends the process as kill -9 does: it says nothing to anybody.

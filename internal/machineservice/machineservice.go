@@ -234,7 +234,10 @@ func (c Caller) Client() shares.Client {
 
 // rank returns the precedence of the caller's connection.
 func (c Caller) rank() northbound.Rank {
-	if c.Client().Rank >= shares.Operator {
+	switch c.Client().Rank {
+	case shares.Administrator:
+		return northbound.Administrator
+	case shares.Operator:
 		return northbound.Operator
 	}
 	return northbound.Reader

@@ -23,9 +23,10 @@ type Rank int
 
 // The ranks; a higher one takes precedence.
 const (
-	Stranger Rank = iota // has not authenticated, or was rejected
-	Reader               // may look
-	Operator             // may change the network
+	Stranger      Rank = iota // has not authenticated, or was rejected
+	Reader                    // may look
+	Operator                  // may change the network
+	Administrator             // may do everything
 )
 
 // Limits bound what the clients of a Listener take together.
@@ -81,8 +82,8 @@ func (c Client) String() string {
 // Listener is a listener for an http.Server. When it is full, in all or for one
 // client, it closes a connection for the next one: first the one below Operator
 // that has been idle, or in its handshake, for longest; then one that waits for
-// its client, follows events, or is being served; and last an operator's that
-// is not being served. ConnContext must be that of the server, and every
+// its client, follows events, or is being served; then an operator's that is not
+// being served; and last such a one of an administrator. ConnContext must be that of the server, and every
 // request must call Enter.
 type Listener struct {
 	net.Listener

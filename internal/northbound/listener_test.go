@@ -85,15 +85,17 @@ func (s *site) open(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// is waits until the connections are in these states, those below Operator and
-// operators' together.
+// is waits until the connections are in these states, those of all classes together.
 func (s *site) is(t *testing.T, want [states]int) {
 	t.Helper()
 	got := [states]int{}
 	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
+		got = [states]int{}
 		for i := range got {
-			got[i] = s.all.below[i].Len() + s.all.operators[i].Len()
+			for class := range s.all {
+				got[i] += s.all[class][i].Len()
+			}
 		}
 		s.mu.Unlock()
 		if got == want {
@@ -117,26 +119,29 @@ func ask(path string, rank Rank, more string) string {
 }
 
 // Of connections that are full, those that are idle or stall go first, then who
-// follows events, then who is served, and operators' last; each is the oldest.
+// follows events, then who is served, then operators', and administrators' last; each is
+// the oldest.
 func TestWhoGoes(t *testing.T) {
-	s := newSite(t, Limits{Connections: 7, PerClient: 100})
-	operator := s.open(t, ask("/", Operator, ""))
+	s := newSite(t, Limits{Connections: 8, PerClient: 100})
+	administrator := s.open(t, ask("/", Administrator, ""))
 	s.is(t, [states]int{1, 0, 0, 0})
+	operator := s.open(t, ask("/", Operator, ""))
+	s.is(t, [states]int{2, 0, 0, 0})
 	serves := s.open(t, ask("/work", Reader, ""))
-	s.is(t, [states]int{1, 0, 0, 1})
+	s.is(t, [states]int{2, 0, 0, 1})
 	follows := s.open(t, ask("/follow", Reader, ""))
-	s.is(t, [states]int{1, 0, 1, 1})
+	s.is(t, [states]int{2, 0, 1, 1})
 	stalls := s.open(t, ask("/", Reader, "Content-Length: 5\r\n"))
-	s.is(t, [states]int{1, 1, 1, 1})
-	idle := s.open(t, ask("/", Reader, ""))
 	s.is(t, [states]int{2, 1, 1, 1})
-	silent := s.open(t, "")
+	idle := s.open(t, ask("/", Reader, ""))
 	s.is(t, [states]int{3, 1, 1, 1})
-	begins := s.open(t, "GET / HTTP/1.1\r\nX: ")
+	silent := s.open(t, "")
 	s.is(t, [states]int{4, 1, 1, 1})
+	begins := s.open(t, "GET / HTTP/1.1\r\nX: ")
+	s.is(t, [states]int{5, 1, 1, 1})
 
 	// Each newcomer is an operator that is served.
-	for i, c := range []net.Conn{idle, silent, begins, stalls, follows, serves, operator} {
+	for i, c := range []net.Conn{idle, silent, begins, stalls, follows, serves, operator, administrator} {
 		s.open(t, ask("/work", Operator, ""))
 		ended(t, c)
 		if n := s.closed.Load(); n != int32(i+1) {
@@ -156,7 +161,7 @@ func (s *site) wait(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(testwait.Limit); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		got := s.all.operators[busy].Len()
+		got := s.all[operators][busy].Len()
 		s.mu.Unlock()
 		if got == n {
 			return
@@ -294,7 +299,7 @@ func TestVanishedClientsEnd(t *testing.T) {
 	s.is(t, [states]int{0, 0, 1, 0})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.all.below[following].Front().Value.(*conn).Conn.(interface{ NetConn() net.Conn }).NetConn().(syscall.Conn).SyscallConn()
+	raw, err := s.all[below][following].Front().Value.(*conn).Conn.(interface{ NetConn() net.Conn }).NetConn().(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,5 +309,41 @@ func TestVanishedClientsEnd(t *testing.T) {
 	}
 	if ms != int(vanished.Milliseconds()) {
 		t.Errorf("after %d ms", ms)
+	}
+}
+
+// Requests that stall end for those of clients of their own rank and of higher ones, the
+// lowest first: an operator's never ends an administrator's.
+func TestWhoseRequestEnds(t *testing.T) {
+	var q queues
+	of := map[Rank]*conn{}
+	for rank := Stranger; rank <= Administrator; rank++ {
+		of[rank] = &conn{rank: rank, state: stalled}
+		q.insert(of[rank])
+	}
+	now := time.Now()
+	for _, c := range []struct {
+		but  Rank
+		rank Rank
+		want *conn
+	}{
+		{Stranger, Stranger, of[Reader]}, // strangers and readers in the order in which they began
+		{Reader, Administrator, of[Stranger]},
+	} {
+		if got := q.waits(c.rank, of[c.but], now); got != c.want {
+			t.Errorf("for one of rank %d: rank %d goes", c.rank, got.rank)
+		}
+	}
+	q[below][stalled].Init()
+	for rank, want := range map[Rank]*conn{Reader: nil, Operator: of[Operator], Administrator: of[Operator]} {
+		if got := q.waits(rank, nil, now); got != want {
+			t.Errorf("without readers, for one of rank %d: %+v", rank, got)
+		}
+	}
+	if got := q.waits(Operator, of[Operator], now); got != nil {
+		t.Errorf("for an operator's, one of rank %d goes", got.rank)
+	}
+	if got := q.waits(Administrator, of[Operator], now); got != of[Administrator] {
+		t.Errorf("for an administrator's: %+v", got)
 	}
 }

@@ -64,7 +64,7 @@ func (c *conn) change(f func()) {
 		after = stalled
 	}
 	added := c.octets - octets
-	if after == before && (rank < Operator) == (c.rank < Operator) {
+	if after == before && classOf(rank) == classOf(c.rank) {
 		l.count(c, added)
 		return
 	}
@@ -75,22 +75,31 @@ func (c *conn) change(f func()) {
 	l.insert(c)
 }
 
-// queues hold connections by state, separately for operators; the longest in a
-// state comes first.
-type queues struct{ below, operators [states]list.List }
+// The classes of clients whose connections have queues of their own.
+const (
+	below = iota // those below Operator
+	operators
+	administrators
+	classes
+)
 
-func (q *queues) of(c *conn) *list.List {
-	if c.rank < Operator {
-		return &q.below[c.state]
-	}
-	return &q.operators[c.state]
-}
+func classOf(r Rank) int { return int(max(r, Reader) - Reader) }
+
+// queues hold connections by class and state; the longest in a state comes first.
+type queues [classes][states]list.List
+
+func (q *queues) of(c *conn) *list.List { return &q[classOf(c.rank)][c.state] }
 
 func (q *queues) insert(c *conn) *list.Element { return q.of(c).PushBack(c) }
 
 func (q *queues) remove(c *conn, e *list.Element) { q.of(c).Remove(e) }
 
-func (q *queues) len() int { return count(&q.below) + count(&q.operators) }
+func (q *queues) len() (n int) {
+	for i := range q {
+		n += count(&q[i])
+	}
+	return n
+}
 
 func count(of *[states]list.List) (n int) {
 	for i := range of {
@@ -99,19 +108,21 @@ func count(of *[states]list.List) (n int) {
 	return n
 }
 
-// goes returns the connection to close for another one; nil if all are
-// operators' that are being served. A sixteenth is reserved for connections
+// goes returns the connection to close for another one; nil if all are operators'
+// or administrators' that are being served. A sixteenth is reserved for connections
 // that have yet to authenticate; those idle since before then go first.
 func (q *queues) goes(then time.Time) *conn {
 	reserve := q.len() / 16
-	below := least(q.below[:], reserve, then)
-	if below != nil && count(&q.below) > reserve {
-		return below
+	first := least(q[below][:], reserve, then)
+	if first != nil && count(&q[below]) > reserve {
+		return first
 	}
-	if c := least(q.operators[:busy], reserve, then); c != nil {
-		return c
+	for _, class := range [...]int{operators, administrators} {
+		if c := least(q[class][:busy], reserve, then); c != nil {
+			return c
+		}
 	}
-	return below
+	return first
 }
 
 // least returns the connection to close among several. It spares new ones while
@@ -140,14 +151,11 @@ func least(of []list.List, reserve int, then time.Time) *conn {
 // waits returns the connection, except one, that has waited longest for its
 // client, and since before then, among clients of at most a rank.
 func (q *queues) waits(rank Rank, but *conn, then time.Time) *conn {
-	for _, of := range []*list.List{&q.below[stalled], &q.operators[stalled]} {
-		for e := of.Front(); e != nil; e = e.Next() {
+	for class := range classOf(rank) + 1 {
+		for e := q[class][stalled].Front(); e != nil; e = e.Next() {
 			if c := e.Value.(*conn); c != but && !c.since.After(then) {
 				return c
 			}
-		}
-		if rank < Operator {
-			break
 		}
 	}
 	return nil

@@ -134,7 +134,7 @@ func (v *Visit) hold(octets int) error {
 		{&l.low, l.limits.Octets / 2, &l.all, "requests and answers of clients that may only read"},
 		{&l.octets, l.limits.Octets, &l.all, "requests and answers"},
 	} {
-		if bound.held == &l.low && c.rank == Operator {
+		if bound.held == &l.low && c.rank >= Operator {
 			continue
 		}
 		for *bound.held+octets > bound.limit && *bound.held-v.octets > bound.limit/2 {

@@ -148,6 +148,8 @@ func (g *guard) enter(r *http.Request, who caller) (*northbound.Visit, *denied) 
 // rankOf returns the precedence of clients of a role.
 func rankOf(r role) northbound.Rank {
 	switch {
+	case r >= roleAdmin:
+		return northbound.Administrator
 	case r >= roleOperate:
 		return northbound.Operator
 	case r >= roleNode:
@@ -159,7 +161,7 @@ func rankOf(r role) northbound.Rank {
 // newcomer returns the rank of a user of this machine without an earlier request.
 func (g *guard) newcomer(uid int) northbound.Rank {
 	if localsocket.Own(uid) {
-		return northbound.Operator
+		return northbound.Administrator
 	}
 	return rankOf(g.users[uid])
 }

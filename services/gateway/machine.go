@@ -44,7 +44,7 @@ func (s *server) machine(name, key, socket string) *machine {
 	m := &machine{server: s, name: name, key: key, socket: socket}
 	dialer := net.Dialer{Timeout: 5 * time.Second}
 	transports := byRank{}
-	for rank := northbound.Stranger; rank <= northbound.Operator; rank++ {
+	for rank := northbound.Stranger; rank <= northbound.Administrator; rank++ {
 		transports[rank] = &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return dialer.DialContext(ctx, "unix", socket)

@@ -34,9 +34,9 @@ const (
 )
 
 // Encodings returns the ways known to us to say one packet in frames such that some
-// host's socket takes it: tags of VLAN 0, group addresses, fragments, options and
-// extension headers, LLC, padding, odd flags. The first is the plain one. A policy on the
-// traffic must hold for all of them.
+// host's socket takes it: tags of VLAN 0, group addresses, fragments, options, source
+// routes and extension headers, LLC, padding, runts, odd flags. The first is the plain
+// one. A policy on the traffic must hold for all of them.
 func (t Traffic) Encodings() (list []Encoding) {
 	b := &encoder{t: t}
 	whole := b.whole(packet.TCPSyn, 200)
@@ -65,6 +65,9 @@ func (t Traffic) Encodings() (list []Encoding) {
 	add("fragments of VLAN 0", tag(b.frame(halves[1]), zero), tag(b.frame(halves[0]), zero))
 	add("fragments to broadcast", to(flow.Broadcast, b.frames(halves))...)
 
+	short := b.unpadded(b.whole(packet.TCPSyn, 1))
+	add("a runt", short)
+	add("a runt in VLAN 0", tag(short, zero))
 	add("long padding", append(slices.Clone(plain[0]), make([]byte, 700)...))
 	add("a jumbo frame", b.frame(b.whole(packet.TCPSyn, 3000)))
 	add("LLC and SNAP", b.snap(whole))
@@ -77,6 +80,9 @@ func (t Traffic) Encodings() (list []Encoding) {
 	if t.Src.Addr().Is4() {
 		add("options", b.frame(b.options(whole, 1, 1, 1, 0)))
 		add("router alert", b.frame(b.options(whole, 0x94, 4, 0, 0)))
+		for _, route := range []byte{0x83, 0x89} { // loose and strict, at their ends (RFC 791 §3.1)
+			add(fmt.Sprintf("source route %x", route), b.frame(b.options(whole, route, 7, 8, 10, 0, 0, 9, 0)))
+		}
 		add("options and fragments", b.frames(b.fragments(b.options(large, 1, 1, 1, 0), nil, 800))...)
 		return list
 	}
@@ -109,12 +115,15 @@ func (b *encoder) whole(flags uint8, n int) []byte {
 }
 
 // frame returns an IP packet in a frame.
-func (b *encoder) frame(ip []byte) []byte {
+func (b *encoder) frame(ip []byte) []byte { return packet.Pad(b.unpadded(ip)) }
+
+// unpadded returns an IP packet in a frame that may be too short for Ethernet.
+func (b *encoder) unpadded(ip []byte) []byte {
 	kind := flow.EthTypeIPv4
 	if ip[0]>>4 == 6 {
 		kind = flow.EthTypeIPv6
 	}
-	return packet.Pad(append(packet.AppendEthernet(nil, packet.Ether{Dst: b.t.DstMAC, Src: b.t.SrcMAC}, kind), ip...))
+	return append(packet.AppendEthernet(nil, packet.Ether{Dst: b.t.DstMAC, Src: b.t.SrcMAC}, kind), ip...)
 }
 
 func (b *encoder) frames(list [][]byte) (frames [][]byte) {

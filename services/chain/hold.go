@@ -89,12 +89,18 @@ func (b *store) flowsObserved(e *api.FlowsObserved) {
 	b.reroute()
 }
 
+// knows reports whether the hosts and the ways to functions are known since the start. It
+// is called with mu held.
+func (b *store) knows(now time.Time) bool {
+	b.settled = b.settled || b.whole && len(b.hosts) > 0 && now.Sub(b.told) >= quiet
+	return b.settled
+}
+
 // ready reports whether the entries of a switch can be whole: all that it has are
 // among those that it is to have, as far as it has told them.
 func (b *store) ready(sw flow.DPID, now time.Time) bool {
 	b.mu.Lock()
-	b.settled = b.settled || b.whole && len(b.hosts) > 0 && now.Sub(b.told) >= quiet
-	none, known := b.chains.Len() == 0, b.settled && b.roles[sw]
+	none, known := b.chains.Len() == 0, b.knows(now) && b.roles[sw]
 	has, info := b.observed[sw], b.switches[sw]
 	b.mu.Unlock()
 	if none || !known || len(has) == 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -83,7 +85,8 @@ func (b *store) seek(ctx context.Context, find func(context.Context, *api.FindPa
 }
 
 // number gives tags to ports of functions and switches that packets go to, and takes
-// those that are not needed.
+// those that are not needed: of switches once it is known where hosts are, for what an
+// earlier run gave is in entries.
 func (b *store) number(ctx context.Context) error {
 	b.mu.Lock()
 	needed := map[flow.Location]bool{}
@@ -96,6 +99,9 @@ func (b *store) number(ctx context.Context) error {
 		}
 	}
 	missing, idle := b.tags.compare(needed)
+	if len(b.taken) > 0 && !b.knows(time.Now()) {
+		idle = slices.DeleteFunc(idle, func(at flow.Location) bool { return at.Port == 0 })
+	}
 	b.mu.Unlock()
 	var failed []error
 	for _, at := range missing {

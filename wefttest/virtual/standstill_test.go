@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,9 +33,7 @@ var standstillPlans = map[string]string{
 const standstillPlan = `name: %s
 events: grpc
 partial: true
-%sconfig:
-  firewall: {table_limit: 2000}
-`
+%s`
 
 // standstill is a network with an object of every service.
 type standstill struct {
@@ -160,6 +159,16 @@ var standstillFaults = []standstillFault{
 			if p.name != "edge" {
 				s.cluster.kill(p)
 			}
+		}
+	}},
+	{"killed, and started without a service, and then with it", func(s *standstill) {
+		for _, without := range []string{pick(s.chance, []string{" firewall,", " qos,", " balancer,", " router,", " chain,"}), ""} {
+			s.kill()
+			if err := s.cluster.apply(s.life, strings.Replace(s.plan, without, "", 1)); err != nil {
+				s.t.Fatal(err)
+			}
+			s.start()
+			time.Sleep(30 * time.Second)
 		}
 	}},
 }

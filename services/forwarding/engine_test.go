@@ -224,6 +224,16 @@ func testEngine(t testing.TB, n *network, change func(*Config), edges ...flow.Lo
 	return e
 }
 
+// linkedEngine is testEngine that has heard of the links, too.
+func linkedEngine(t testing.TB, n *network, change func(*Config), edges ...flow.Location) *engine {
+	t.Helper()
+	e := testEngine(t, n, change, edges...)
+	for at, far := range n.links {
+		e.links.up[at] = far
+	}
+	return e
+}
+
 func setRole(e *engine, at flow.Location, role flow.PortRole) {
 	e.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port), Up: true}})
 	e.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: role.String()}})

@@ -269,14 +269,14 @@ func (f *flooding) untilRefused(now time.Time) time.Duration {
 }
 
 // expects reports whether an earlier run's tree had a port at this switch that
-// is up and not yet known to be a link, or multicasts went to one whose role is not
-// known yet.
+// is up and whose link is not known yet, as while the switch at its other end has not
+// connected, or multicasts went to one whose role is not known yet.
 func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 	p := f.e.edge(sw)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, port := range s.observed {
-		if p.up[port] && p.role[port] != flow.RoleLink.String() {
+		if p.up[port] && (p.role[port] != flow.RoleLink.String() || !f.e.links.heard(flow.Location{Switch: sw, Port: port})) {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // all links; writes go to net, told is what the others have heard of it.
 func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 	n, a, b := line(t, 3)
-	e := testEngine(t, n, nil, a.at, b.at)
+	e := linkedEngine(t, n, nil, a.at, b.at)
 	net = newFloodNet(t, n.links)
 	f = newFlooding(e, time.Millisecond)
 	f.set = net.set

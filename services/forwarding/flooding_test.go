@@ -282,6 +282,10 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 		t.Error("due before the link of the earlier tree is found")
 	}
 	setRole(e, at, flow.RoleLink)
+	if f.due(time.Now().Add(time.Second)) == 0 {
+		t.Error("due before the switch at the other end has connected")
+	}
+	e.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(flow.Location{Switch: 2, Port: 3}), State: "up"}})
 	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("not due %v although all is found and quiet", wait)
 	}

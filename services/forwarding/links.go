@@ -64,6 +64,15 @@ func (v *linkView) far(at flow.Location) (to flow.Location, up bool) {
 	return to, up
 }
 
+// heard reports whether a link is up, or was until lately.
+func (v *linkView) heard(at flow.Location) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, up := v.up[at]
+	_, lost := v.lost[at]
+	return up || lost
+}
+
 // losses returns the ports of the recently lost links, nil if there are none.
 func (v *linkView) losses(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()

@@ -76,7 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.connection(f, ev) })
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.changed() })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.changed() })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev) })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev); f.changed() })
 	weft.On(env, api.PathsConvergedEvent, func(_ context.Context, ev *api.PathsConverged) {
 		e.converged(ev)
 		if ev.TreeChanged {

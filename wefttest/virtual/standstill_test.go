@@ -147,6 +147,14 @@ var standstillFaults = []standstillFault{
 		time.Sleep(30 * time.Second)
 		s.start()
 	}},
+	{"killed, and a switch connects seven seconds after the others", func(s *standstill) {
+		s.kill()
+		late := s.devices[1+s.chance.n(2)]
+		late.unplug()
+		s.start()
+		time.Sleep(8 * time.Second)
+		s.powerOn(s.life, late)
+	}},
 	{"killed, and five times more while it starts", func(s *standstill) {
 		for range 6 {
 			s.kill()

@@ -24,6 +24,7 @@ import (
 type peers struct {
 	mu       sync.Mutex
 	standing map[string][]*api.FlowEntry
+	keep     bool   // of the last set
 	refuse   string // why flowrules refuses everything but traps
 	verdicts []flow.Entry
 	deleted  []flow.Match
@@ -39,7 +40,7 @@ func newPeers(h *wefttest.Harness) *peers {
 		if p.refuse != "" && len(r.Flows) > 2 {
 			return &api.SetStandingResponse{Failed: []*api.WantedFlow{{Reason: p.refuse, Refused: true}}}, nil
 		}
-		p.standing[r.Dpid] = r.Flows
+		p.standing[r.Dpid], p.keep = r.Flows, r.Keep
 		return &api.SetStandingResponse{}, nil
 	})
 	apply := func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {

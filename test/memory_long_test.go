@@ -15,8 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/openflow"
-	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // TestMemory fills a controller's memory as clients of the lowest roles can, and as
@@ -67,11 +66,7 @@ func TestMemory(t *testing.T) {
 	goroutines := func() int { return int(d.counted("go_goroutines")) }
 	const batches, each = 6, 500
 	for b := range batches {
-		topo := &sim.Topology{Name: fmt.Sprintf("batch %d", b), Switches: make([]sim.Switch, each)}
-		for i := range topo.Switches {
-			topo.Switches[i].DPID = flow.DPID(0x1000000 + b*each + i)
-		}
-		d.visit(topo)
+		d.visit(as("read"), flow.DPID(0x1000000+b*each), each)
 	}
 	eventually(t, "no goroutine for a switch that is away", func() bool { return goroutines() < 1000 })
 	t.Logf("%d goroutines after %d switches", goroutines(), batches*each)
@@ -140,19 +135,24 @@ func TestMemory(t *testing.T) {
 	holds("40,000 rules for switches that do not exist", 640<<20)
 }
 
-// visit has all switches of a topology connect, be known, and leave.
-func (d *deployment) visit(topo *sim.Topology) {
+// visit connects n switches from a DPID on, until the controller knows them, and
+// takes them away.
+func (d *deployment) visit(reader context.Context, first flow.DPID, n int) {
 	d.t.Helper()
-	network, err := sim.New(sim.Config{Topology: topo, Version: openflow.V13, Address: d.openflow})
-	if err != nil {
-		d.t.Fatal(err)
-	}
 	ctx, leave := context.WithCancel(d.t.Context())
 	var run sync.WaitGroup
-	run.Go(func() { _ = network.Run(ctx) }) // it ends with ctx
-	eventually(d.t, topo.Name+" connected", func() bool {
-		s, err := network.Stats(ctx)
-		return err == nil && s.Up == len(topo.Switches)
+	for i := range n {
+		run.Go(func() { _ = oftest.NewDevice(oftest.Config{DPID: first + flow.DPID(i)}, nil).Dial(ctx, "tcp", d.openflow) }) // it ends with ctx
+	}
+	eventually(d.t, fmt.Sprintf("%d switches from %v on connected", n, first), func() bool {
+		resp, err := api.NewSouthboundClient(d.conn).ListSwitches(reader, &api.ListSwitchesRequest{})
+		up := 0
+		for _, sw := range resp.GetSwitches() {
+			if sw.Connected {
+				up++
+			}
+		}
+		return err == nil && up == n
 	})
 	leave()
 	run.Wait()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Claim is one line of the table that puts the paper beside Weft.

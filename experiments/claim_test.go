@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 func TestClaims(t *testing.T) {

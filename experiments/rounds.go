@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Failed is a case that could not be measured, in whole or in part. It costs the

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Summary is what came of an experiment.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // counted is a subject whose sample of a round is the round, times a factor.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // otherBuilds are programs that differ from the one under test, each built when

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/deploy/certs"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // supervisorKilled kills weft up, and with it the embedded bus: the workers go

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // mostRecovery is how long after a restart an answer may be late. The goal is a

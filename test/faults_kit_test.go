@@ -24,11 +24,11 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // TestFaults has controllers of several processes suffer, under 2,000

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // The ends of the link between the two namespaces, which nobody else sees.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // trustFirstDay follows the recipe of a NATS cluster with certificates in

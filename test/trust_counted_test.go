@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // trustCounted kills the process with the southbound under load, again and again:

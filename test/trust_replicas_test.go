@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // natsServer is one server of a NATS cluster, as the test binary of bus runs it.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // rights is what a process may do, as the kernel has it.

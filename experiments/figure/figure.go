@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Figure is one figure.

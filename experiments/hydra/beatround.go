@@ -14,8 +14,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // How long the parts of a round take. The orders take turns of length beatSpan.

@@ -9,10 +9,10 @@ import (
 	"strconv"
 
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan/partition"
 	"github.com/weft-sdn/weft/services/paths"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // The ways of computing after a failure that are compared.

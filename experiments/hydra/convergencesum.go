@@ -7,9 +7,9 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	model "github.com/weft-sdn/weft/plan/converge"
 	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // convergenceCase is the figures of one case, in ms.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // demands is the experiment of Fig. 5 and Table 1.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // sliceMap is the experiment of where slicing by functions pays.

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/classbench"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
-	"github.com/weft-sdn/weft/sim/classbench"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // slicing is how the controller of one partition is divided into processes, as

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // point is one message: when it was due, in seconds, and its delay in

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // What the resilience test is made of.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // site is a controller with a network of real switches of its own.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments/experimentstest"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 func TestAutoscale(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // What is scaled.

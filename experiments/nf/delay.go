@@ -8,8 +8,8 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/plan/size"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 const testbedMethod = `weft nf ids with 200 rules that were made up, each text searched for by itself, appends an alert to a file for

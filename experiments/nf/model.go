@@ -8,9 +8,9 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/plan/simulate"
 	"github.com/weft-sdn/weft/plan/size"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // modelled is one line of Fig. 5: copies on one CPU or on one each, with an

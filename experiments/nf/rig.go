@@ -19,11 +19,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/nf/ids"
 	"github.com/weft-sdn/weft/plan/size"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // The parameters of the paper.

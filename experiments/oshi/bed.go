@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // bed is a lab. Without a controller its entries are written here, as the services

@@ -12,9 +12,9 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // caching is a case of oshi-cache: how many flows there are, and what Open vSwitch

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // Who restores a customer's connection.

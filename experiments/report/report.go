@@ -14,8 +14,8 @@ import (
 	"strconv"
 
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Page is one figure of an experiment.

@@ -17,8 +17,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Bounds of what is read and shown of a summary.

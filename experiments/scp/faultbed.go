@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/nf"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // faultPlans are the plans in which faults are tried: single is every service in one

@@ -9,8 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/figure"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/sim/httpload"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // The cases of scp-share.

@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/nf"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // core is a 5G core in which subscribers attach for real, and whose NFs reach

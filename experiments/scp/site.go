@@ -11,9 +11,9 @@ import (
 	"syscall"
 
 	"github.com/weft-sdn/weft/deploy/plans"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // site is a controller with a network of real switches and simulated network

@@ -79,6 +79,8 @@ var table = []row{
 	{"internal/*", nil, nil},
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
+	{"test/measure", nil, []string{"golang.org/x/sys/"}},
+	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
@@ -97,7 +99,7 @@ var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "ope
 
 // helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.
-var helpers = []string{"sim/classbench", "internal/cputime", "internal/testwait"}
+var helpers = []string{"internal/classbench", "internal/cputime", "internal/testwait"}
 
 // keepers are libraries with few importers; the reason goes into the message.
 // cmd/weft/bench touches links to measure when one went down (weft bench reroute).

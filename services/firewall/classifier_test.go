@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/sim/classbench"
+	"github.com/weft-sdn/weft/internal/classbench"
 )
 
 // must returns a rule with its conditions, taken by a builder.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/classbench"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
-	"github.com/weft-sdn/weft/sim/classbench"
 	"github.com/weft-sdn/weft/wefttest"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/sim/classbench"
+	"github.com/weft-sdn/weft/internal/classbench"
 )
 
 // filled returns a book of rules that asks nobody.

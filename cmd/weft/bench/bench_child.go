@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // benchServices is which services of Weft's a bench starts.

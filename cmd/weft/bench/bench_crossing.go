@@ -14,8 +14,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchCrossingConfig is the flags of crossing.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // benchSplit is a controller of learning switches in several processes,

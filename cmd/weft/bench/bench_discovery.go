@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchDiscoveryConfig is the flags of discovery.

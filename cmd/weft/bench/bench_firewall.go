@@ -11,8 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/classbench"
 	"github.com/weft-sdn/weft/internal/freeport"
-	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // benchRulesStart starts Weft's learning switch with the firewall in front of

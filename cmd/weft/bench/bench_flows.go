@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/test/measure"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // benchFlowsConfig is the flags of flows.

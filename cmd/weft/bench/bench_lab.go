@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/demo"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchPeer is the controller that Weft's is compared with in a lab unless

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchFirstConfig is the flags of first-packet.

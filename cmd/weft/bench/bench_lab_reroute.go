@@ -14,9 +14,9 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchRerouteConfig is the flags of reroute.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/weft-sdn/weft/experiments/measure"
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // benchSubject is one side of a comparison, a controller or the floor, and the

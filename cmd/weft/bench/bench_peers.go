@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchNamed is a command with a name.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchFigures is the rounds of one subject: medians, and the extremes of the

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/run"
-	"github.com/weft-sdn/weft/experiments/measure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // benchTaken is what every report says of how its figures were taken.

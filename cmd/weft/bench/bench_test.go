@@ -14,9 +14,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/test/testbed"
 )
 
 // benchExecute runs `bench` with arguments.

@@ -4,5 +4,5 @@
 // and a simulated switch that sends packet-ins at a constant rate and keeps for
 // each when it was answered (Source).
 //
-// The experiments and cmd/weft import it.
+// The tests of the whole system and what measures it import it.
 package testbed

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/ownthread"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // ColdHost is a host of a lab that takes a new Ethernet and IPv4 address for

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/deploy/plans"
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // differs is what the controller has otherwise than that of a user, who types

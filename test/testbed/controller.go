@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/weft-sdn/weft/experiments/measure"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Config says how to start a controller.

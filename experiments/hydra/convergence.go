@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/partitioned"
 	"github.com/weft-sdn/weft/plan/partition"
 	"github.com/weft-sdn/weft/services/paths"
 	"github.com/weft-sdn/weft/test/measure"
@@ -147,7 +148,7 @@ func newCut(g *partition.Graph, n int) (*cut, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &cut{h: hierarchyOf(g, r), flat: paths.NewGraph(), links: map[string][]paths.Link{}}
+	x := &cut{h: partitioned.Network(g, r), flat: paths.NewGraph(), links: map[string][]paths.Link{}}
 	for _, s := range g.Switches {
 		x.flat.AddSwitch(s.DPID)
 		if s.Name[0] == 'e' {
@@ -158,8 +159,8 @@ func newCut(g *partition.Graph, n int) (*cut, error) {
 		i, _ := g.Index(d)
 		return g.Switches[i].Name[0]
 	}
-	for _, l := range cables(g) {
-		for _, l := range []paths.Link{l, reversed(l)} {
+	for _, l := range partitioned.Links(g) {
+		for _, l := range []paths.Link{l, partitioned.Reverse(l)} {
 			x.h.SetLink(l)
 			x.flat.SetLink(l)
 		}
@@ -181,7 +182,7 @@ const pairs = 50
 // sample takes a link down, and mends it.
 func (x *cut) sample(ctx context.Context, actors *actors, kind string, r *rand.Rand) (row []string, err error) {
 	l := x.links[kind][r.IntN(len(x.links[kind]))]
-	both := []paths.Link{l, reversed(l)}
+	both := []paths.Link{l, partitioned.Reverse(l)}
 	concerned := x.h.Concerned(l.Src.Switch, l.Dst.Switch)
 	down, err := actors.change(ctx, concerned, both, true)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/internal/partitioned"
 	"github.com/weft-sdn/weft/plan/partition"
 	"github.com/weft-sdn/weft/services/paths"
 )
@@ -49,14 +50,14 @@ func MeasureFlat(ctx context.Context, g *partition.Graph, c FlatConfig) (*Flat, 
 	if say == nil {
 		say = func(string, ...any) {}
 	}
-	links := cables(g)
+	links := partitioned.Links(g)
 	graph := paths.NewGraph()
 	for _, s := range g.Switches {
 		graph.AddSwitch(s.DPID)
 	}
 	for _, l := range links {
 		graph.SetLink(l)
-		graph.SetLink(reversed(l))
+		graph.SetLink(partitioned.Reverse(l))
 	}
 	top := graph.Snapshot()
 	f := &Flat{Switches: len(g.Switches), Links: len(links), Processors: runtime.GOMAXPROCS(0), Rounds: c.Rounds}
@@ -98,7 +99,7 @@ func MeasureFlat(ctx context.Context, g *partition.Graph, c FlatConfig) (*Flat, 
 		}
 		up = append(up, elapsed(func() {
 			graph.SetLink(l)
-			graph.SetLink(reversed(l))
+			graph.SetLink(partitioned.Reverse(l))
 			after = graph.Snapshot()
 			after.Converge()
 		}))

@@ -76,6 +76,7 @@ var table = []row{
 	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},
 	{"internal/netspace", []string{"internal/ownthread", "internal/rootpart"}, []string{"golang.org/x/sys/"}},
 	{"internal/rootpart", []string{"internal/localsocket", "internal/shares"}, []string{"golang.org/x/sys/"}},
+	{"internal/partitioned", []string{"flow", "plan/partition", "services/paths"}, []string{"golang.org/x/sys/"}},
 	{"internal/*", nil, nil},
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},

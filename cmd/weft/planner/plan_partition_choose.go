@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft/deploy/planning"
-	"github.com/weft-sdn/weft/experiments/hydra"
+	"github.com/weft-sdn/weft/internal/partitioned"
 	"github.com/weft-sdn/weft/plan/converge"
 	"github.com/weft-sdn/weft/plan/partition"
 )
@@ -143,12 +143,12 @@ func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint
 	var list []converge.Measurement
 	for i, j := range at {
 		p := &x.Curve[j]
-		var m *hydra.Partitioned
+		var m *partitioned.Times
 		var err error
 		if x.After == planning.AfterStart {
-			m, err = hydra.MeasureStart(ctx, g, p.cut)
+			m, err = partitioned.MeasureStart(ctx, g, p.cut)
 		} else {
-			m, err = hydra.MeasureFailures(ctx, g, p.cut, x.Failures, seed)
+			m, err = partitioned.MeasureFailures(ctx, g, p.cut, x.Failures, seed)
 		}
 		if err != nil {
 			return converge.Constants{}, err

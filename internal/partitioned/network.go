@@ -1,4 +1,4 @@
-package hydra
+package partitioned
 
 import (
 	"github.com/weft-sdn/weft/flow"
@@ -6,10 +6,10 @@ import (
 	"github.com/weft-sdn/weft/services/paths"
 )
 
-// cables returns the links of a network, one direction of each, with ports
+// Links returns the links of a network, one direction of each, with ports
 // numbered from 1 in the order of the links and a weight of 1. A link of a
 // switch to itself is left out.
-func cables(g *partition.Graph) []paths.Link {
+func Links(g *partition.Graph) []paths.Link {
 	last := make([]flow.Port, len(g.Switches))
 	at := func(i int) flow.Location {
 		last[i]++
@@ -24,5 +24,5 @@ func cables(g *partition.Graph) []paths.Link {
 	return list
 }
 
-// reversed is the other direction of a link.
-func reversed(l paths.Link) paths.Link { return paths.Link{Src: l.Dst, Dst: l.Src, Weight: l.Weight} }
+// Reverse returns the other direction of a link.
+func Reverse(l paths.Link) paths.Link { return paths.Link{Src: l.Dst, Dst: l.Src, Weight: l.Weight} }

@@ -1,4 +1,8 @@
-package hydra
+// Package partitioned measures how long a partitioned network takes until all
+// partitions have their routes, after a link has failed and from the start.
+//
+// The planner and experiments import it.
+package partitioned
 
 import (
 	"context"
@@ -17,10 +21,10 @@ import (
 	"github.com/weft-sdn/weft/services/paths"
 )
 
-// Partitioned is how long a partitioned network takes after a failure, or at its
+// Times is how long a partitioned network takes after a failure, or at its
 // start, until all partitions have their routes, in ms, each partition having a process to
 // itself.
-type Partitioned struct {
+type Times struct {
 	Partitions int     `json:"partitions"`
 	Mean       float64 `json:"mean_ms"` // the sum of the three below
 	Max        float64 `json:"max_ms"`
@@ -42,11 +46,11 @@ const tries = 3
 // taken, and the slowest of each step counts: that is what takes so long where
 // each has a processor to itself, whatever else this machine has to do. The same
 // seed takes down the same links.
-func MeasureFailures(ctx context.Context, g *partition.Graph, r partition.Result, failures int, seed uint64) (*Partitioned, error) {
-	links := cables(g)
+func MeasureFailures(ctx context.Context, g *partition.Graph, r partition.Result, failures int, seed uint64) (*Times, error) {
+	links := Links(g)
 	h := linked(g, r, links)
 	h.Converge()
-	p, err := newPartitioned(h, r)
+	p, err := newTimes(h, r)
 	if err != nil || len(links) == 0 {
 		return p, err
 	}
@@ -63,7 +67,7 @@ func MeasureFailures(ctx context.Context, g *partition.Graph, r partition.Result
 			h.RemoveLink(l.Dst, l.Src)
 			steps[i] = converge(h)
 			h.SetLink(l)
-			h.SetLink(reversed(l))
+			h.SetLink(Reverse(l))
 			h.Converge()
 		}
 		p.add(steps[:], failures)
@@ -73,8 +77,8 @@ func MeasureFailures(ctx context.Context, g *partition.Graph, r partition.Result
 
 // MeasureStart measures the same for a network of which nothing is known yet:
 // all is computed from nothing.
-func MeasureStart(ctx context.Context, g *partition.Graph, r partition.Result) (*Partitioned, error) {
-	links := cables(g)
+func MeasureStart(ctx context.Context, g *partition.Graph, r partition.Result) (*Times, error) {
+	links := Links(g)
 	var steps [tries]convergeSteps
 	var h *paths.Hierarchy
 	for i := range steps {
@@ -85,7 +89,7 @@ func MeasureStart(ctx context.Context, g *partition.Graph, r partition.Result) (
 		runtime.GC()
 		steps[i] = converge(h)
 	}
-	p, err := newPartitioned(h, r)
+	p, err := newTimes(h, r)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +97,9 @@ func MeasureStart(ctx context.Context, g *partition.Graph, r partition.Result) (
 	return p, nil
 }
 
-// newPartitioned measures a message between partitions that have converged.
-func newPartitioned(h *paths.Hierarchy, r partition.Result) (*Partitioned, error) {
-	p := &Partitioned{Partitions: len(r.Parts)}
+// newTimes measures a message between partitions that have converged.
+func newTimes(h *paths.Hierarchy, r partition.Result) (*Times, error) {
+	p := &Times{Partitions: len(r.Parts)}
 	if len(r.Parts) < 2 {
 		return p, nil
 	}
@@ -105,7 +109,7 @@ func newPartitioned(h *paths.Hierarchy, r partition.Result) (*Partitioned, error
 }
 
 // add adds what was measured several times of one of so many things.
-func (p *Partitioned) add(list []convergeSteps, of int) {
+func (p *Times) add(list []convergeSteps, of int) {
 	s := list[0]
 	slowest := func(step func(convergeSteps) []float64) (most float64) {
 		for area := range step(s) {
@@ -132,8 +136,8 @@ func (p *Partitioned) add(list []convergeSteps, of int) {
 	p.Failures++
 }
 
-// hierarchyOf returns a partitioned network without its links.
-func hierarchyOf(g *partition.Graph, r partition.Result) *paths.Hierarchy {
+// Network returns a partitioned network without its links.
+func Network(g *partition.Graph, r partition.Result) *paths.Hierarchy {
 	of, shared := map[flow.DPID]string{}, map[flow.DPID]bool{}
 	for i, s := range g.Switches {
 		of[s.DPID] = r.Names[r.Of[i]]
@@ -155,10 +159,10 @@ func hierarchyOf(g *partition.Graph, r partition.Result) *paths.Hierarchy {
 
 // linked returns a partitioned network of which nothing is computed yet.
 func linked(g *partition.Graph, r partition.Result, links []paths.Link) *paths.Hierarchy {
-	h := hierarchyOf(g, r)
+	h := Network(g, r)
 	for _, l := range links {
 		h.SetLink(l)
-		h.SetLink(reversed(l))
+		h.SetLink(Reverse(l))
 	}
 	return h
 }
@@ -241,18 +245,17 @@ func messageTime(s *paths.Summary) (float64, error) {
 	in, out := gob.NewDecoder(c), gob.NewEncoder(c)
 	var list []float64
 	for i := range 24 {
-		var bad error
-		took := elapsed(func() {
-			var back paths.Summary
-			if bad = out.Encode(s); bad == nil {
-				bad = in.Decode(&back)
-			}
-		})
-		if bad != nil {
-			return 0, fmt.Errorf("measure a message: %w", bad)
+		var back paths.Summary
+		began := time.Now()
+		err := out.Encode(s)
+		if err == nil {
+			err = in.Decode(&back)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("measure a message: %w", err)
 		}
 		if i >= 4 { // the first also tell the types
-			list = append(list, took/2)
+			list = append(list, float64(time.Since(began).Nanoseconds())/1e6/2)
 		}
 	}
 	return slices.Min(list), nil

@@ -21,7 +21,7 @@
 BUF_VERSION := 1.75.0
 GOLANGCI_VERSION := v2.15.0
 # What makes networks of real switches, and is not run under the race detector.
-LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./experiments/agents
+LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./bench/experiments/agents
 GO_FILES = $(shell git ls-files '*.go')
 # Everything is compiled with the profile by which the command is: once for both.
 export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo

@@ -21,17 +21,18 @@ const mostReal = 60
 // browsers, and what in a test, or in what it calls, says so: a name or a string. Tests behind a - make
 // none.
 var realMarks = map[string][]string{
-	"test":               {"lab.Up", "upFor", "newFaults", "scp.Faults", "-TestBusProcess"},
-	"lab":                {"Up", "-TestMakerToBeKilled", "-TestMissingToolNamesItsPackage", "-TestUpSaysWhyTheKeeperFailed"},
-	"lab/serve":          {"up"},
-	"lab/testbed":        {"newSite"},
-	"cmd/weft/command":   {"lab.Up", "lab.Down"},
-	"docs":               {"newGuide", `"demo"`},
-	"experiments/agents": {"lab.Up"},
-	"loom":               {`"test/browser.mjs"`},
-	"openflow":           {`"ovs-vswitchd"`, `"ovs-testcontroller"`},
-	"openflow/oftest":    {`"ovs-vswitchd"`},
-	"packet":             {`"ovs-vswitchd"`},
+	"test":                     {"lab.Up", "upFor", "newFaults", "-TestBusProcess"},
+	"lab":                      {"Up", "-TestMakerToBeKilled", "-TestMissingToolNamesItsPackage", "-TestUpSaysWhyTheKeeperFailed"},
+	"lab/serve":                {"up"},
+	"lab/testbed":              {"newSite"},
+	"cmd/weft/command":         {"lab.Up", "lab.Down"},
+	"docs":                     {"newGuide", `"demo"`},
+	"bench/experiments/agents": {"lab.Up"},
+	"bench/experiments/scp":    {"Faults"},
+	"loom":                     {`"test/browser.mjs"`},
+	"openflow":                 {`"ovs-vswitchd"`, `"ovs-testcontroller"`},
+	"openflow/oftest":          {`"ovs-vswitchd"`},
+	"packet":                   {`"ovs-vswitchd"`},
 }
 
 // TestRealTests writes the list of tests of make test that use real switches or

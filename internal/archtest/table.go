@@ -61,10 +61,10 @@ var table = []row{
 	{"lab", []string{"flow", "packet", "node", "api", "internal/asowner", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
 	{"lab/testbed", []string{"lab", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
 	{"lab/serve", []string{"api", "lab", "lab/testbed", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
-	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
-	{"sim/*", []string{"sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
-	{"nf/ids", nil, []string{"golang.org/x/sys/"}},
-	{"nf", []string{"sbi", "sim/httpload", "internal/asowner"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
+	{"bench/sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
+	{"bench/sim/*", []string{"bench/sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
+	{"bench/nf/ids", nil, []string{"golang.org/x/sys/"}},
+	{"bench/nf", []string{"sbi", "bench/sim/httpload", "internal/asowner"}, []string{"golang.org/x/net/netutil", "github.com/HdrHistogram/"}},
 	{"loom", nil, nil},
 	{"internal/document", []string{"internal/asowner"}, []string{yaml}},
 	{"internal/asowner", []string{"internal/ownthread", "internal/wholefile"}, []string{"golang.org/x/sys/"}},
@@ -78,14 +78,15 @@ var table = []row{
 	{"internal/rootpart", []string{"internal/localsocket", "internal/shares"}, []string{"golang.org/x/sys/"}},
 	{"internal/partitioned", []string{"flow", "plan/partition", "services/paths"}, []string{"golang.org/x/sys/"}},
 	{"internal/*", nil, nil},
-	{"experiments", []string{"*", "*/*"}, []string{"*"}},
-	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
+	{"bench/experiments", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
+	{"bench/experiments/*", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"test/measure", nil, []string{"golang.org/x/sys/"}},
 	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
-	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
+	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*", "bench/*/*", "bench/*/*/*"}, []string{"*"}},
+	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
 	{"cmd/weft", []string{"cmd/weft/command"}, []string{"*"}},
 }
 
@@ -103,7 +104,7 @@ var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "ope
 var helpers = []string{"internal/classbench", "internal/cputime", "internal/testwait"}
 
 // keepers are libraries with few importers; the reason goes into the message.
-// cmd/weft/bench touches links to measure when one went down (weft bench reroute).
+// The benches touch links to measure when one went down (weft bench reroute).
 var keepers = []struct {
 	prefix  string
 	dirs    []string
@@ -111,16 +112,16 @@ var keepers = []struct {
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
 	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
-	{"github.com/vishvananda/", []string{"lab", "node", "cmd/weft/bench"}, "let package lab touch links and namespaces"},
+	{"github.com/vishvananda/", []string{"lab", "node", "bench/cmd/weft-bench/bench"}, "let package lab touch links and namespaces"},
 }
 
 // guarded are the variables of packages that are locks or counters nevertheless,
 // and why there is no other way.
 var guarded = map[string]string{
-	"plan/place.gophersat":     "the library learns in a buffer that all its solvers of a process share",
-	"cmd/weft/bench.benchLabs": "names of labs differ within a process",
-	"lab/testbed.starts":       "the sshd of a machine is one for all labs of a process",
-	"services.others":          "a program of another module adds its services before anything runs",
+	"plan/place.gophersat":                 "the library learns in a buffer that all its solvers of a process share",
+	"bench/cmd/weft-bench/bench.benchLabs": "names of labs differ within a process",
+	"lab/testbed.starts":                   "the sshd of a machine is one for all labs of a process",
+	"services.others":                      "a program of another module adds its services before anything runs",
 }
 
 // starters are the packages of cmd/weft that run services, or read what they

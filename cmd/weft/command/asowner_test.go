@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/runs"
+	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/bench/experiments/runs"
 )
 
 // attacker is a user that nobody is.

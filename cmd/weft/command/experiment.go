@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/bench/experiments/hydra"
+	"github.com/weft-sdn/weft/bench/experiments/msn"
+	"github.com/weft-sdn/weft/bench/experiments/nf"
+	"github.com/weft-sdn/weft/bench/experiments/oshi"
+	"github.com/weft-sdn/weft/bench/experiments/scp"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/run"
-	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/hydra"
-	"github.com/weft-sdn/weft/experiments/msn"
-	"github.com/weft-sdn/weft/experiments/nf"
-	"github.com/weft-sdn/weft/experiments/oshi"
-	"github.com/weft-sdn/weft/experiments/scp"
 )
 
 // experimentCommand is `weft experiment`.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/bench/experiments/report"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments"
-	"github.com/weft-sdn/weft/experiments/report"
 	"github.com/weft-sdn/weft/internal/asowner"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/bench/experiments/runs"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/runs"
 )
 
 // experimentSocket is where weft experiment serve listens unless told otherwise.

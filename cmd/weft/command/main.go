@@ -16,11 +16,12 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/cmd/weft/bench"
+	"github.com/weft-sdn/weft/bench/cmd/weft-bench/bench"
+	"github.com/weft-sdn/weft/bench/cmd/weft-bench/demo"
+	"github.com/weft-sdn/weft/bench/cmd/weft-bench/nf"
+	"github.com/weft-sdn/weft/bench/experiments/hydra"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/demo"
 	"github.com/weft-sdn/weft/cmd/weft/get"
-	"github.com/weft-sdn/weft/cmd/weft/nf"
 	"github.com/weft-sdn/weft/cmd/weft/node"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/cmd/weft/policy"
@@ -28,7 +29,6 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/cmd/weft/store"
 	"github.com/weft-sdn/weft/cmd/weft/trace"
-	"github.com/weft-sdn/weft/experiments/hydra"
 )
 
 // Main runs the command line and returns the exit status: 0, 1 if the command

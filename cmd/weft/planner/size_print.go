@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/experiments/figure"
 	"github.com/weft-sdn/weft/plan/size"
 )
 

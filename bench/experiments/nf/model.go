@@ -1,0 +1,150 @@
+package nf
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/plan/simulate"
+	"github.com/weft-sdn/weft/plan/size"
+	"github.com/weft-sdn/weft/test/measure"
+)
+
+// modelled is one line of Fig. 5: copies on one CPU or on one each, with an
+// overhead in milliseconds that each packet has.
+type modelled struct {
+	shared   bool
+	overhead float64
+}
+
+func (d modelled) String() string {
+	where := "a CPU each"
+	if d.shared {
+		where = "one CPU"
+	}
+	return fmt.Sprintf("%s, overhead %g ms", where, d.overhead)
+}
+
+func lines() (list []modelled) {
+	for _, shared := range []bool{true, false} {
+		for _, o := range size.PaperOverheads() {
+			list = append(list, modelled{shared, o})
+		}
+	}
+	return list
+}
+
+func model() experiments.Experiment {
+	return experiments.Experiment{
+		Name: "nf-model", Title: "delay of a network function by the number of its instances: the paper's equations as printed, beside a simulation",
+		Paper: paper, Figure: "Fig. 5",
+		Claim: `On a single CPU the best n of 1, 2, 4, 8, 16 is 16, 8, 4, 2, 2 for overheads of 0, 0.005, 0.01, 0.015, 0.02 ms; with a
+CPU each, the delay always falls, with 4, 8 and 16 close.`,
+		Method: `Equations 5 and 6 as printed, with λ = 0.97/ms, I = 0.248 ms and the T that Fig. 7's 34 % of the CPU gives. Beside them
+the same function simulated: n copies with exponential times, of which a share of I/T needs no CPU, Poisson packets dealt to
+them at random, on one CPU that they share equally or on one each. Each round is another seed. Every statement of the
+text is checked against the equations as printed (statements).`,
+		Deviation: `The equations for a single CPU credit (n-1)/2 idle times to each instance, without bound; as printed, service times
+become negative. Packets can be idle at the same time only as far as there are packets: a simulation that gives the CPU to
+another instance while one is idle gains far less.`,
+		Runs: 10, QuickRuns: 3, Transports: []string{"grpc"},
+		Columns: []string{"n", "printed_ms", "simulated_ms"},
+		Cases: func(p experiments.Parameters) (list []experiments.Case) {
+			for _, d := range lines() {
+				list = append(list, experiments.Case{Name: d.String(), Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
+					return experiments.Once(func(_ context.Context, round int) ([][]string, error) {
+						return d.sample(c.Seed+uint64(round)-1, c.Quick)
+					}), nil
+				}})
+			}
+			return list
+		},
+		Sum: sum,
+	}
+}
+
+// printed is the delay by the paper's equation, which may be no delay at all.
+func (d modelled) printed(n int) float64 {
+	if d.shared {
+		return size.PaperFunction().SharedCopies(n, d.overhead)
+	}
+	return size.PaperFunction().OwnCopies(n, d.overhead)
+}
+
+// sample computes and simulates all numbers of instances.
+func (d modelled) sample(seed uint64, quick bool) (rows [][]string, err error) {
+	p := size.PaperFunction()
+	o := simulate.Options{Seed: seed, Visits: 1_000_000, Precision: 0.006}
+	if quick {
+		o.Visits, o.Precision = 200_000, 0.01
+	}
+	for _, n := range size.PaperCounts() {
+		service := p.Service + d.overhead
+		stage := simulate.Stage{Copies: n, Service: simulate.Law{Mean: service, SCV: 1}, Idle: p.Idle / service}
+		system := simulate.System{Arrivals: simulate.Law{Mean: 1 / p.Rate, SCV: 1}, Stages: []simulate.Stage{stage}}
+		if d.shared {
+			system.Processors = 1
+		}
+		r, err := simulate.Run(system, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []string{strconv.Itoa(n), written(d.printed(n)), written(r.Mean)})
+	}
+	return rows, nil
+}
+
+func written(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
+
+// sum draws Fig. 5 and compares what the paper says of it.
+func sum(c *experiments.Context) error {
+	list := statements()
+	c.Figure("statements", list)
+	fig := figure.Figure{Name: "Fig. 5", Title: "delay by the number of instances"}
+	for _, s := range list {
+		if !s.Reproduced {
+			fig.Notes = append(fig.Notes, fmt.Sprintf("%s: the paper says %s; as printed: %s.", s.What, s.Paper, s.AsPrinted))
+		}
+	}
+	single, own := panelOf("one CPU: eq. 5 and simulation"), panelOf("a CPU each: eq. 6 and simulation")
+	for i, d := range lines() {
+		colour := i%len(size.PaperOverheads()) + 1
+		printed := figure.Series{Name: fmt.Sprintf("printed, %g ms", d.overhead), Kind: figure.Curve, Colour: colour, Dashed: true}
+		simulated := figure.Series{Name: fmt.Sprintf("simulated, %g ms", d.overhead), Kind: figure.Line, Colour: colour}
+		medians := map[int]float64{}
+		for at, n := range size.PaperCounts() {
+			of := measure.Median(c.Rounds("simulated_ms", d.String(), experiments.Where("n", strconv.Itoa(n))))
+			simulated.Points = append(simulated.Points, figure.At(float64(at), of, d.String()))
+			medians[n] = of.Median
+			y := d.printed(n)
+			if y <= 0 {
+				y = math.NaN() // a negative delay
+			}
+			printed.Points = append(printed.Points, figure.Point{X: float64(at), Y: figure.Number(y)})
+		}
+		panel, stated := &own, 16.0
+		if d.shared {
+			panel, stated = &single, float64(size.PaperBest()[i])
+		}
+		panel.Series = append(panel.Series, printed, simulated)
+		best := float64(size.Least(size.PaperCounts(), func(n int) float64 { return medians[n] }))
+		if best == 0 {
+			best = math.NaN()
+		}
+		c.Compare(experiments.Claim{What: "best n simulated, " + d.String(), Paper: fmt.Sprint(stated), Value: stated, Ours: best})
+	}
+	fig.Panels = []figure.Panel{single, own}
+	c.Draw(fig)
+	return nil
+}
+
+func panelOf(title string) figure.Panel {
+	names := make([]string, len(size.PaperCounts()))
+	for i, n := range size.PaperCounts() {
+		names[i] = strconv.Itoa(n)
+	}
+	return figure.Panel{Title: title, X: figure.Axis{Label: "instances", Names: names}, Y: figure.Axis{Label: "mean delay, ms"}}
+}

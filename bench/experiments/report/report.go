@@ -1,0 +1,147 @@
+// Package report makes a page of each figure of experiments that were run: what
+// the paper says, what Weft's figures are, under which conditions, and why they
+// differ. It knows what their summaries say, and nothing else. Only cmd/weft
+// imports it.
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+
+	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/test/measure"
+)
+
+// Page is one figure of an experiment.
+type Page struct {
+	Result
+	Figure figure.Figure
+	Claims []Claim // of the figure
+}
+
+// Result is what an experiment's summary says.
+type Result struct {
+	Name       string
+	Title      string
+	Paper      string
+	Claim      string // the paper's
+	Method     string
+	Deviation  string
+	Samples    int
+	Parameters struct {
+		Quick bool
+		Runs  int
+		Seed  uint64
+	}
+	Machine    measure.Machine
+	Conditions measure.Conditions
+	Failed     []struct {
+		Case  string
+		Round int
+		Error string
+	}
+}
+
+// Claim is a line of the table.
+type Claim struct {
+	Figure  string
+	What    string
+	Paper   string
+	Ours    *float64
+	CI95    []float64
+	Unit    string
+	Verdict string
+	Bound   *struct {
+		AtMost float64 `json:"at_most"`
+	}
+}
+
+// ErrNotRun is that an experiment has left nothing.
+var ErrNotRun = errors.New("nothing was run")
+
+// Read returns the pages of an experiment's figures, from its summary in a
+// directory.
+func Read(dir, experiment string) ([]Page, error) {
+	file := filepath.Join(dir, experiment, "summary.json")
+	b, err := asowner.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w of %s in %s: weft experiment run %s", ErrNotRun, experiment, dir, experiment)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var read struct {
+		Result
+		Claims []Claim
+		Plots  []figure.Figure
+	}
+	if err = json.Unmarshal(b, &read.Result); err == nil {
+		err = json.Unmarshal(b, &struct {
+			Claims *[]Claim
+			Plots  *[]figure.Figure
+		}{&read.Claims, &read.Plots})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; run it again", file, err)
+	}
+	if len(read.Plots) == 0 {
+		return nil, fmt.Errorf("%s has no figures: it is of an earlier build; weft experiment run %s --fresh", file, experiment)
+	}
+	var pages []Page
+	for _, f := range read.Plots {
+		p := Page{Result: read.Result, Figure: f}
+		for _, c := range read.Claims {
+			if c.Figure == f.Name {
+				p.Claims = append(p.Claims, c)
+			}
+		}
+		pages = append(pages, p)
+	}
+	return pages, nil
+}
+
+// Rounds says how much was measured.
+func (p Page) Rounds() string {
+	s := fmt.Sprintf("%d samples of %d rounds, seed %d; medians with 95 %% intervals (bootstrap).", p.Samples, p.Parameters.Runs, p.Parameters.Seed)
+	if p.Parameters.Quick {
+		s = "A quick run, for a first look: " + s
+	}
+	return s
+}
+
+// Cells are the columns of a claim: what, the paper, Weft, its interval, what is
+// asked, and the verdict.
+func (c Claim) Cells() []string {
+	unit := ""
+	if c.Unit != "" {
+		unit = " " + c.Unit
+	}
+	cells := []string{c.What, cmp.Or(c.Paper, "-"), "-", "-", "-", c.Verdict}
+	if c.Ours != nil {
+		cells[2] = short(*c.Ours) + unit
+	}
+	if len(c.CI95) == 2 {
+		cells[3] = short(c.CI95[0]) + " to " + short(c.CI95[1])
+	}
+	if c.Bound != nil {
+		cells[4] = "≤ " + short(c.Bound.AtMost) + unit
+	}
+	return cells
+}
+
+// columns are the heads of Cells.
+var columns = []string{"what", "the paper", "Weft", "95 %", "asked", "verdict"}
+
+// short writes a number with three significant digits.
+func short(v float64) string {
+	if v >= 1000 || v <= -1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}

@@ -1,5 +1,0 @@
-// Package demo is the command weft demo: the controller at work on a network of real
-// switches, step by step.
-//
-// Only cmd/weft and its packages import it.
-package demo

@@ -1,5 +1,5 @@
-# make build   the controller and everything around it, as bin/weft; with Loom, the
-#              page in the browser, if npm is there
+# make build   the controller and everything around it, as bin/weft and bin/weft-bench;
+#              with Loom, the page in the browser, if npm is there
 # make demo    build, then show it at work on a network of real switches;
 #              PLAN=split: in the processes of a plan;
 #              FEATURES=all: its parts in turn, or those of a list
@@ -33,7 +33,7 @@ setup:
 	.ci/setup
 
 build: loom
-	go build -ldflags '-X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/weft ./cmd/weft
+	go build -ldflags '-X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./bench/cmd/weft-bench
 
 # Loom, the page in the browser, if npm is there and its sources have changed; it
 # is compiled into bin/weft.
@@ -81,7 +81,7 @@ soak: setup
 # virtual time, and the fuzzers.
 test-long: setup build lint loom-test
 	go test -tags long -timeout 20m -run TestExampleService ./docs
-	$(GOTEST) ./lab/... -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
+	$(GOTEST) "./lab/... ./bench/..." -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
 	$(GOTEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
 	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(GOTEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // TestCommands has every weft command line of the documents parsed by the
 // program's own commands: commands, flags, their values, and how many arguments.
 func TestCommands(t *testing.T) {
+	t.Setenv("PATH", filepath.Dir(testprogram.WithBench(t))+":"+os.Getenv("PATH"))
 	lines := 0
 	for _, document := range documents(t) {
 		for _, b := range blocks(t, document) {

@@ -29,7 +29,7 @@ func TestDemo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(testprogram.Weft(t), "demo", "--listen", openflow, "--http", http, "--dir", dir)
+	cmd := exec.Command(testprogram.WithBench(t), "demo", "--listen", openflow, "--http", http, "--dir", dir)
 	cmd.Env = append(os.Environ(), "CI=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("weft demo: %v\n%s", err, out)

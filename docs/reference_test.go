@@ -14,7 +14,7 @@ import (
 // TestCommandReference holds docs/reference to what weft man --markdown writes:
 // a page for each command, and no others.
 func TestCommandReference(t *testing.T) {
-	weft := testprogram.Weft(t)
+	weft := testprogram.WithBench(t)
 	dir := t.TempDir()
 	if out, err := exec.Command(weft, "man", "--markdown", dir).CombinedOutput(); err != nil {
 		t.Fatalf("weft man: %v: %s", err, out)
@@ -48,7 +48,7 @@ func TestCommandReference(t *testing.T) {
 // can read.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
-	if out, err := exec.Command(testprogram.Weft(t), "man", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(testprogram.WithBench(t), "man", dir).CombinedOutput(); err != nil {
 		t.Fatalf("weft man: %v: %s", err, out)
 	}
 	pages := names(t, dir)

@@ -12,7 +12,7 @@ import (
 // lab; make loom-test runs all of them. It needs root and node.
 func TestBrowser(t *testing.T) {
 	t.Cleanup(testprogram.Remove)
-	weft, err := filepath.Abs(testprogram.Weft(t))
+	weft, err := filepath.Abs(testprogram.WithBench(t))
 	if err != nil {
 		t.Fatal(err)
 	}

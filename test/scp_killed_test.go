@@ -46,7 +46,7 @@ func scpKilled(t *testing.T, process string) {
 		t.Fatal(err)
 	}
 	listen, web := freeAddress(t), freeAddress(t)
-	controller := exec.Command(testprogram.Weft(t), "up", file, "--user", "root", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--http", web)
+	controller := exec.Command(testprogram.WithBench(t), "up", file, "--user", "root", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--http", web)
 	controller.Stderr = testWriter{t}
 	if err := controller.Start(); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func scpKilled(t *testing.T, process string) {
 		t.Fatal(err)
 	}
 	l, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: name, Temporary: true, Controllers: []string{"tcp:" + listen}, KeeperCommand: []string{os.Args[0]}, Weft: testprogram.Weft(t),
+		Name: name, Temporary: true, Controllers: []string{"tcp:" + listen}, KeeperCommand: []string{os.Args[0]}, Weft: testprogram.WithBench(t),
 	})
 	if err != nil {
 		t.Fatal(err)

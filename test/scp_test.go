@@ -46,7 +46,7 @@ func newCoreAt(t *testing.T, n int, front func(lab string) []string) *core {
 		t.Fatal(err)
 	}
 	l, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}, Weft: testprogram.Weft(t),
+		Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}, Weft: testprogram.WithBench(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func (g *core) authorised() {
 	if status, body := g.register("smf1", id, "BSF", "10.0.2.1", `"SMF"`); status != 403 {
 		t.Errorf("instance of another: %d %s", status, body)
 	}
-	server, err := g.Start(context.Background(), "pcf1", testprogram.Weft(t), "nf", "agent", "--listen", "10.0.5.1:8888", "--to", "http://10.0.5.1:7777")
+	server, err := g.Start(context.Background(), "pcf1", testprogram.WithBench(t), "nf", "agent", "--listen", "10.0.5.1:8888", "--to", "http://10.0.5.1:7777")
 	if err != nil {
 		t.Fatal(err)
 	}

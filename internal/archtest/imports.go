@@ -11,6 +11,8 @@ import (
 func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 	switch {
 	case dir == f.dir: // a test of the package from outside
+	case strings.HasPrefix(dir, "bench/") && !strings.HasPrefix(f.dir, "bench/"):
+		c.fail(f, spec, "imports %s; bench is a module of its own, which requires this one and not the other way: move what both need out of bench", dir)
 	case f.test && slices.Contains(helpers, dir):
 	case slices.Contains(suites, dir):
 		if !f.test && !strings.HasPrefix(path.Base(f.dir), "oftest") {

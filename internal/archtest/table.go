@@ -76,17 +76,19 @@ var table = []row{
 	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},
 	{"internal/netspace", []string{"internal/ownthread", "internal/rootpart"}, []string{"golang.org/x/sys/"}},
 	{"internal/rootpart", []string{"internal/localsocket", "internal/shares"}, []string{"golang.org/x/sys/"}},
+	{"internal/asowner/*", nil, nil},
 	{"internal/partitioned", []string{"flow", "plan/partition", "services/paths"}, []string{"golang.org/x/sys/"}},
 	{"internal/*", nil, nil},
 	{"bench/experiments", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"bench/experiments/*", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"test/measure", nil, []string{"golang.org/x/sys/"}},
-	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
+	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "internal/companion", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
-	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*", "bench/*/*", "bench/*/*/*"}, []string{"*"}},
+	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
+	{"bench/cmd/weft-bench", []string{"lab", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},
 	{"cmd/weft", []string{"cmd/weft/command"}, []string{"*"}},
 }
 
@@ -97,7 +99,7 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram"}
+var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/asowner/asownertest", "internal/testprogram"}
 
 // helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.

@@ -1,5 +1,5 @@
 // Package testprogram gives tests the program under test, cmd/weft, built once
-// for all of them.
+// for all of them, and where they want it weft-bench beside it.
 //
 // Tests import it, nothing else does. It imports only the standard library.
 package testprogram
@@ -14,33 +14,52 @@ import (
 )
 
 // Variable is the environment variable that names a program to test. make test
-// builds bin/weft and sets it, so that no test links the program again.
+// builds bin/weft, and bin/weft-bench beside it, and sets it, so that no test links
+// a program again.
 const Variable = "WEFT_PROGRAM"
 
-// Package is the path of the program's package.
-const Package = "github.com/weft-sdn/weft/cmd/weft"
+// The paths of the programs' packages.
+const (
+	Package      = "github.com/weft-sdn/weft/cmd/weft"
+	BenchPackage = "github.com/weft-sdn/weft/bench/cmd/weft-bench"
+)
 
-var once = sync.OnceValues(build)
+var (
+	weft  = sync.OnceValues(func() (string, error) { return build("weft", Package) })
+	bench = sync.OnceValues(func() (string, error) { return build("weft-bench", BenchPackage) })
+)
 
 // Weft returns the path of the program. Without Variable the program is built,
 // once per test binary, into a folder that stays until Remove.
 func Weft(t testing.TB) string {
 	t.Helper()
-	program, err := once()
+	program, err := weft()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return program
 }
 
-func build() (string, error) {
+// WithBench is Weft, with weft-bench in the same folder.
+func WithBench(t testing.TB) string {
+	t.Helper()
+	if _, err := bench(); err != nil {
+		t.Fatal(err)
+	}
+	return Weft(t)
+}
+
+func build(name, pkg string) (string, error) {
 	if program := os.Getenv(Variable); program != "" {
+		if name != "weft" {
+			program = filepath.Join(filepath.Dir(program), name)
+		}
 		_, err := os.Stat(program)
 		return program, err
 	}
-	program := filepath.Join(folder(), "weft")
-	if out, err := exec.Command("go", "build", "-o", program, Package).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build %s: %w\n%s", Package, err, out)
+	program := filepath.Join(folder(), name)
+	if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
 	return program, nil
 }

@@ -21,13 +21,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
 // Config says how to start a controller.
 type Config struct {
-	// Program is the weft binary; empty is this process's own.
+	// Program is the weft binary; empty is the one beside this program, or on PATH.
 	Program string
 	// Plan is what runs where; nil is one process as `weft up` starts it.
 	Plan *Plan
@@ -57,7 +58,7 @@ func New(cfg Config) (c *Controller, err error) {
 		c.Name = cfg.Plan.Name
 	}
 	if c.program == "" {
-		if c.program, err = os.Executable(); err != nil {
+		if c.program, err = companion.Find("weft"); err != nil {
 			return nil, err
 		}
 	}

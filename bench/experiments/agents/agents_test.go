@@ -131,7 +131,7 @@ func TestAgents(t *testing.T) {
 		return lab.Program{Name: "producer", Command: lab.Quote(exe, "-test.run=^TestProducer$", "--", at)}
 	}
 	at := netip.MustParseAddrPort
-	weft := testprogram.Weft(t)
+	weft := testprogram.WithBench(t)
 	for _, k := range Kinds() {
 		if err := s.Check(t.Context(), k); err != nil {
 			t.Log(err)

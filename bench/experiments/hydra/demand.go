@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/bench/sim"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -229,7 +229,7 @@ const processRow = "process"
 // profile has the controller profile itself. A process that has not answered is
 // an error.
 func (s *slice) profile(ctx context.Context, span time.Duration) (*plan.Profile, error) {
-	program, err := os.Executable()
+	program, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}

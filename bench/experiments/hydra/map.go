@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +104,11 @@ func openMapped(ctx context.Context, c *experiments.Context, way string) (_ expe
 	p.Pipeline = []string{"discovery", "hosts", "spin", "forwarding"}
 	p.Config["southbound"] = map[string]string{"flood_rate": "0"} // the load is no flood
 	m := &mapped{Context: c}
-	m.control, err = testbed.Start(ctx, testbed.Config{Plan: p, CPU: -1, Environment: []string{SpinVariable + "=1"}})
+	self, err := os.Executable() // which has the service spin, as weft has not
+	if err != nil {
+		return nil, err
+	}
+	m.control, err = testbed.Start(ctx, testbed.Config{Program: self, Plan: p, CPU: -1, Environment: []string{SpinVariable + "=1"}})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// SpinVariable is the environment variable in which a controller of hydra-map's
-// is told to have the service spin, which no other controller knows.
+// SpinVariable is the environment variable by which weft-bench, as hydra-map's
+// controller, has the service spin.
 const SpinVariable = "WEFT_EXPERIMENT_SPIN"
 
 // spinConfig is the configuration of spin.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -55,7 +56,7 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 			return s, err
 		}
 	}
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return s, err
 	}

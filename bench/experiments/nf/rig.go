@@ -21,6 +21,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/nf/ids"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/test/measure"
@@ -118,7 +119,7 @@ func openRig(ctx context.Context) (b *rig, err error) {
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	if b.weft, err = os.Executable(); err != nil {
+	if b.weft, err = companion.Find("weft"); err != nil {
 		return b, err
 	}
 	if b.dir, err = os.MkdirTemp("", "weft-experiment-"); err != nil {

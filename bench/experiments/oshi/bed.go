@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -37,7 +38,7 @@ func openBed(ctx context.Context, label string, topo *lab.Topology, control *tes
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}
-	weft, err := os.Executable()
+	weft, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/agents"
 	"github.com/weft-sdn/weft/bench/sim/httpload"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -89,7 +90,7 @@ func openBed(ctx context.Context, label string, config map[string]map[string]str
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	if b.self, err = os.Executable(); err != nil {
+	if b.self, err = companion.Find("weft"); err != nil {
 		return b, err
 	}
 	if b.scripts, err = os.MkdirTemp("", "weft-experiment-"); err != nil {

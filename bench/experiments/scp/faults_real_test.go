@@ -23,7 +23,7 @@ func TestScpFaults(t *testing.T) {
 	for _, plan := range []string{"single", "split"} {
 		t.Run(plan, func(t *testing.T) {
 			t.Parallel()
-			err := Faults(t.Context(), testprogram.Weft(t), plan, func(o Outcome) {
+			err := Faults(t.Context(), testprogram.WithBench(t), plan, func(o Outcome) {
 				t.Run(o.Fault, func(t *testing.T) {
 					t.Logf("%d requests, %d failed, %d pairs broken; discovery answers after %v", o.Sent, o.Failed, o.Broken, o.Answers)
 					if o.Wrong != "" {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -68,7 +69,7 @@ func openBy(ctx context.Context, weft, label string, plan *testbed.Plan, topo *l
 		return nil, errors.New("the lab needs Open vSwitch: apt-get install openvswitch-switch")
 	}
 	if weft == "" {
-		if weft, err = os.Executable(); err != nil {
+		if weft, err = companion.Find("weft"); err != nil {
 			return nil, err
 		}
 	}

@@ -111,25 +111,3 @@ func TestLabPrograms(t *testing.T) {
 		t.Error("down leaves something")
 	}
 }
-
-// The commands of a 5G core's hosts are commands of weft.
-func TestCore5GCommands(t *testing.T) {
-	topo, err := lab.Resolve("5gc:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, h := range topo.Hosts {
-		for _, p := range h.Run {
-			ran++
-			var out, errs bytes.Buffer
-			args := append(strings.Fields(p.Command)[1:], "--help")
-			if status := execute(args, &out, &errs); status != 0 || !strings.Contains(out.String(), "weft nf "+p.Name) {
-				t.Errorf("%s: exit status %d, %s%s", p.Command, status, &out, &errs)
-			}
-		}
-	}
-	if ran != 6 {
-		t.Errorf("%d commands, want 6", ran)
-	}
-}

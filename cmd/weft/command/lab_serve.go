@@ -60,7 +60,7 @@ ends. Consoles and captures end with it. Needs root.`,
 			if err != nil {
 				return err
 			}
-			if o.Group, err = socketGroup(o.Group); err != nil {
+			if o.Group, err = run.SocketGroup(o.Group); err != nil {
 				return err
 			}
 			o.Version, o.Program = run.Build().Version, exe
@@ -72,7 +72,7 @@ ends. Consoles and captures end with it. Needs root.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Socket, "socket", "/run/weft/lab.sock", "the Unix socket to answer at")
-	f.StringVar(&o.Group, "group", "", socketGroupHelp)
+	f.StringVar(&o.Group, "group", "", run.SocketGroupHelp)
 	f.StringSliceVar(&o.Allow, "allow", nil, "what else to allow, with commas between: "+strings.Join(serve.Allowances(), ", "))
 	f.StringVar(&o.SSHIdentity, "ssh-identity", "", "file with ssh's key for other machines (a private key without a passphrase)")
 	f.StringVar(&o.SSHKnownHosts, "ssh-known-hosts", "", "file with the keys of the machines on which labs may be brought up")

@@ -1,7 +1,8 @@
 // Package command is the program weft: the controller and everything around it. The
 // commands that run it are in run, those about plans in planner, those that set entries and
-// policies in policy, benchmarks in bench, the demo in demo, a simulated 5G core in nf; cli is what all share. Those that talk to a running controller use
-// its northbound API only.
+// policies in policy; cli is what all share. Those that talk to a running controller use
+// its northbound API only. The commands of the laboratory are weft-bench's, which weft
+// starts for them.
 package command
 
 import (
@@ -9,17 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/bench/cmd/weft-bench/bench"
-	"github.com/weft-sdn/weft/bench/cmd/weft-bench/demo"
-	"github.com/weft-sdn/weft/bench/cmd/weft-bench/nf"
-	"github.com/weft-sdn/weft/bench/experiments/hydra"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/cmd/weft/node"
@@ -36,15 +32,21 @@ import (
 // another module: its program has them beside Weft's, and plans, configuration
 // and checks know them.
 func Main(args []string, stdout, stderr io.Writer, others ...weft.Spec) int {
-	if os.Getenv(hydra.SpinVariable) != "" {
-		others = append(others, hydra.Spin())
+	if isLaboratory(args) {
+		return handOver(args, stdout, stderr)
 	}
 	run.AddServices(others)
-	return execute(args, stdout, stderr)
+	return execute(args, stdout, stderr, laboratory()...)
 }
 
-func execute(args []string, stdout, stderr io.Writer) int {
-	root := rootCommand()
+// MainWith is Main of a program that has the commands of the laboratory itself.
+func MainWith(laboratory []*cobra.Command, args []string, stdout, stderr io.Writer, others ...weft.Spec) int {
+	run.AddServices(others)
+	return execute(args, stdout, stderr, laboratory...)
+}
+
+func execute(args []string, stdout, stderr io.Writer, laboratory ...*cobra.Command) int {
+	root := rootCommand(laboratory...)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -66,7 +68,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-func rootCommand() *cobra.Command {
+func rootCommand(laboratory ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weft",
 		Short: "Weft is an SDN controller",
@@ -85,7 +87,7 @@ of real switches to try it in.`,
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "talk", Title: "Talk to a running controller:"},
-		&cobra.Group{ID: "work", Title: "Workbench:"},
+		&cobra.Group{ID: workGroup, Title: "Workbench:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
@@ -97,8 +99,9 @@ of real switches to try it in.`,
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
-	add("work", demo.Command(), labCommand(), nf.Command(), node.Command(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
-	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
+	add(workGroup, labCommand(), node.Command(), planner.CertsCommand(), exportCommand())
+	root.AddCommand(run.VersionCommand(), run.RootPartCommand())
+	root.AddCommand(laboratory...)
 	policy.Derive(root, api.Methods())
 	cli.Strict(root)
 	return root

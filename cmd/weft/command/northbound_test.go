@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestMain has times written in one zone everywhere. Told to, it is weft.
 func TestMain(m *testing.M) {
 	if os.Getenv(asWeft) != "" {
-		os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	time.Local = time.UTC
 	status := m.Run()

@@ -45,6 +45,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
+	addBenchToPath(t)
 	dir := t.TempDir()
 	profile, plot := filepath.Join(dir, "profile.yaml"), filepath.Join(dir, "curve.svg")
 	text := "measured: {seconds: 1, switches: 1, packet_ins: 20000}\nservices:\n  forwarding: {per_packet: 40us}\n  paths: {per_packet: missing}\n"

@@ -80,7 +80,7 @@ and dispersion are the live figures of a controller's stage (GET /v1/work).`,
 		}
 		r := newSizeReport(c.question, answer)
 		if c.plot != "" {
-			if err := r.draw(c.plot); err != nil {
+			if err := r.draw(cmd.Context(), c.plot); err != nil {
 				return err
 			}
 		}

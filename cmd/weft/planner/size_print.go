@@ -1,32 +1,37 @@
 package planner
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/plan/size"
 )
 
-// sizeReport is what weft size prints. Times are null where there are none: the
+// SizeReport is what weft size prints. Times are null where there are none: the
 // deployment is overloaded, has no formula, or nothing was simulated.
-type sizeReport struct {
+type SizeReport struct {
 	Rate     float64     `json:"rate"`
 	Of       string      `json:"of"` // what times are: mean, or p99
 	TargetMS *float64    `json:"target_ms"`
 	Met      bool        `json:"met"`
 	Note     string      `json:"note,omitempty"`
-	Best     sizePoint   `json:"best"`
-	Curve    []sizePoint `json:"curve"`
+	Best     SizePoint   `json:"best"`
+	Curve    []SizePoint `json:"curve"`
 	Seed     uint64      `json:"seed"`
 }
 
-type sizePoint struct {
+// SizePoint is one deployment.
+type SizePoint struct {
 	N           int      `json:"n"`
 	As          string   `json:"as"`
 	CPUs        int      `json:"cpus"`
@@ -39,8 +44,8 @@ type sizePoint struct {
 	Overloaded  bool     `json:"overloaded,omitempty"`
 }
 
-func newSizeReport(q size.Question, a size.Answer) *sizeReport {
-	r := &sizeReport{Rate: q.Rate, Of: "mean", Met: a.Met, Note: a.Note, Seed: q.Seed, Best: newSizePoint(q, a.Best)}
+func newSizeReport(q size.Question, a size.Answer) *SizeReport {
+	r := &SizeReport{Rate: q.Rate, Of: "mean", Met: a.Met, Note: a.Note, Seed: q.Seed, Best: newSizePoint(q, a.Best)}
 	if q.Percentile > 0 {
 		r.Of = fmt.Sprintf("p%g", q.Percentile)
 	}
@@ -53,8 +58,8 @@ func newSizeReport(q size.Question, a size.Answer) *sizeReport {
 	return r
 }
 
-func newSizePoint(q size.Question, p size.Point) sizePoint {
-	out := sizePoint{N: p.N, As: string(p.As), CPUs: p.CPUs, FormulaMS: milliseconds(p.Formula.Time), SimulatedMS: milliseconds(p.Simulated.Time),
+func newSizePoint(q size.Question, p size.Point) SizePoint {
+	out := SizePoint{N: p.N, As: string(p.As), CPUs: p.CPUs, FormulaMS: milliseconds(p.Formula.Time), SimulatedMS: milliseconds(p.Simulated.Time),
 		Utilisation: rounded(p.Utilisation), Processor: rounded(p.Processor), Overloaded: math.IsInf(p.Time().Time, 1)}
 	if out.SimulatedMS != nil {
 		out.CIMS = milliseconds(p.Simulated.CI)
@@ -83,8 +88,8 @@ func milliseconds(seconds float64) *float64 {
 	return &ms
 }
 
-// time is what counts of a point, NaN if there is none.
-func (p sizePoint) time() float64 {
+// Time is what counts of a point, NaN if there is none.
+func (p SizePoint) Time() float64 {
 	if t := cmp.Or(p.SimulatedMS, p.FormulaMS); t != nil {
 		return *t
 	}
@@ -95,11 +100,11 @@ func (p sizePoint) time() float64 {
 const sizeBar = 30
 
 // table writes the curve for people, with bars, and the answer below.
-func (r *sizeReport) table(t *cli.Table) {
+func (r *SizeReport) table(t *cli.Table) {
 	most := 0.0
 	for _, p := range r.Curve {
-		if p.time() <= 20*r.Best.time() {
-			most = max(most, p.time())
+		if p.Time() <= 20*r.Best.Time() {
+			most = max(most, p.Time())
 		}
 	}
 	written := func(v *float64) string {
@@ -111,7 +116,7 @@ func (r *sizeReport) table(t *cli.Table) {
 	t.Row("N", "AS", "CPUS", "FORMULA MS", "SIMULATED MS", "+-", "CPU", "LOSS", strings.ToUpper(r.Of)+" TIME")
 	for _, p := range r.Curve {
 		bar := "overloaded"
-		if v := p.time(); !math.IsNaN(v) {
+		if v := p.Time(); !math.IsNaN(v) {
 			bar = strings.Repeat("#", max(1, min(sizeBar, int(math.Round(sizeBar*v/most)))))
 		}
 		if p.N == r.Best.N && p.As == r.Best.As && p.CPUs == r.Best.CPUs {
@@ -120,7 +125,7 @@ func (r *sizeReport) table(t *cli.Table) {
 		t.Row(p.N, p.As, p.CPUs, written(p.FormulaMS), written(p.SimulatedMS), written(p.CIMS), fmt.Sprintf("%.0f %%", 100*p.Processor), written(p.Loss), bar)
 	}
 	t.Row()
-	t.Row("best", fmt.Sprintf("%d as %s on %d processors: %s of %.4g ms", r.Best.N, r.Best.As, r.Best.CPUs, r.Of, r.Best.time()))
+	t.Row("best", fmt.Sprintf("%d as %s on %d processors: %s of %.4g ms", r.Best.N, r.Best.As, r.Best.CPUs, r.Of, r.Best.Time()))
 	if r.TargetMS != nil {
 		t.Row("target", fmt.Sprintf("%g ms, met: %s", *r.TargetMS, cli.Yes(r.Met)))
 	}
@@ -132,41 +137,29 @@ func (r *sizeReport) table(t *cli.Table) {
 // sizePlotFormats is what a plot can be written as.
 var sizePlotFormats = []string{".svg", ".png", ".pdf"}
 
-// draw draws the curve.
-func (r *sizeReport) draw(file string) (err error) {
-	panel := figure.Panel{X: figure.Axis{Label: "instances"}, Y: figure.Axis{Label: r.Of + " time of a packet, ms"},
-		Marks: []figure.Mark{{X: float64(r.Best.N), Text: "best"}}}
-	at := map[string]int{}
-	for _, p := range r.Curve {
-		name := fmt.Sprintf("%s, %d processors", p.As, p.CPUs)
-		switch {
-		case p.CPUs == p.N && p.N > 1:
-			name = p.As + ", a processor each"
-		case p.CPUs == 1:
-			name = p.As + ", one processor"
-		}
-		i, there := at[name]
-		if !there {
-			i = len(panel.Series)
-			at[name] = i
-			panel.Series = append(panel.Series, figure.Series{Name: name, Kind: figure.Line, Colour: i/2 + 1},
-				figure.Series{Name: name + ", formula", Kind: figure.Curve, Colour: i/2 + 1, Dashed: true})
-		}
-		point := figure.Point{X: float64(p.N), Y: figure.Number(p.time())}
-		if p.CIMS != nil {
-			point.CI95 = []float64{p.time() - *p.CIMS, p.time() + *p.CIMS}
-		}
-		panel.Series[i].Points = append(panel.Series[i].Points, point)
-		if point.CI95, point.Y = nil, figure.Number(math.NaN()); p.FormulaMS != nil {
-			point.Y = figure.Number(*p.FormulaMS)
-		}
-		panel.Series[i+1].Points = append(panel.Series[i+1].Points, point)
+// DrawSize is the command of weft-bench that draws a report.
+const DrawSize = "draw-size"
+
+// draw has weft-bench draw the curve.
+func (r *SizeReport) draw(ctx context.Context, file string) (err error) {
+	program, err := companion.Find("weft-bench")
+	if err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	report, err := json.Marshal(r)
+	if err != nil {
+		return err
 	}
 	f, err := create(file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	title := fmt.Sprintf("%g packets/s: %d as %s on %d processors", r.Rate, r.Best.N, r.Best.As, r.Best.CPUs)
-	return figure.Save(f, strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), "."), []figure.Figure{{Name: "weft size", Title: title, Panels: []figure.Panel{panel}}}, nil)
+	var said bytes.Buffer
+	c := exec.CommandContext(ctx, program, DrawSize, strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), "."))
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(report), f, &said
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("--plot: %w: %s", err, &said)
+	}
+	return nil
 }

@@ -30,6 +30,9 @@ func Derive(root *cobra.Command, methods []api.AnyMethod) {
 		for _, word := range words[:len(words)-1] {
 			parent = subcommand(parent, word)
 		}
+		if parent.DisableFlagParsing { // it is another program's
+			continue
+		}
 		last := words[len(words)-1]
 		if !slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == last }) {
 			parent.AddCommand(derivedCommand(m, last))

@@ -17,8 +17,9 @@ import (
 // Command is `weft bench`.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure a controller with simulated or real switches",
+		Use:     "bench",
+		GroupID: "work",
+		Short:   "Measure a controller with simulated or real switches",
 		Long: `Measure a controller: Weft's own, which bench starts and stops, or another. Load
 and scale are measured with simulated switches; first-packet and reroute with
 real ones, in a lab.

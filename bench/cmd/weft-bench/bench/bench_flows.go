@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -210,7 +211,7 @@ func (c *benchFlowsConfig) start(ctx context.Context, dir string) (s *benchSubje
 			return nil, "", 0, err
 		}
 	}
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return nil, "", 0, err
 	}
@@ -255,7 +256,7 @@ func (l *benchLines) Write(b []byte) (int, error) {
 
 // benchTimed runs weft with arguments and returns how many seconds it took.
 func benchTimed(ctx context.Context, out io.Writer, args ...string) (float64, error) {
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return 0, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFlowsAreMeasured(t *testing.T) {
-	out, err := exec.Command(testprogram.Weft(t), "bench", "flows", "--entries", "300", "--switches", "3", "--rounds", "2", "-o", "json").Output()
+	out, err := exec.Command(testprogram.WithBench(t), "bench", "flows", "--entries", "300", "--switches", "3", "--rounds", "2", "-o", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

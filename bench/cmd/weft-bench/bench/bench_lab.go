@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/cmd/weft-bench/demo"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/test/measure"
@@ -52,7 +53,7 @@ func benchLabController(ctx context.Context, command string, more ...string) (*b
 		return nil, err
 	}
 	b.north = fmt.Sprintf("127.0.0.1:%d", http)
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func benchLabController(ctx context.Context, command string, more ...string) (*b
 
 // up brings the lab up, its switches connecting to the given controller.
 func (b *benchLab) up(ctx context.Context, topo *lab.Topology, controller string) error {
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return err
 	}

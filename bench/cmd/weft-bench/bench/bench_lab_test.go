@@ -37,7 +37,7 @@ func TestBenchLabRefusesWrongFlags(t *testing.T) {
 // runs mean nothing; that they are there does.
 func TestBenchLab(t *testing.T) {
 	t.Parallel()
-	weft := testprogram.Weft(t)
+	weft := testprogram.WithBench(t)
 	run := func(into any, args ...string) {
 		t.Helper()
 		cmd := exec.Command(weft, append([]string{"bench"}, args...)...)

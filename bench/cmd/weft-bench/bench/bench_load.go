@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/weft-sdn/weft/bench/sim"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
@@ -152,7 +153,7 @@ func benchFloor(ctx context.Context, cpus benchCPUs) (*benchSubject, error) {
 		return nil, err
 	}
 	s := &benchSubject{name: "floor", address: fmt.Sprintf("127.0.0.1:%d", port)}
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func benchFloor(ctx context.Context, cpus benchCPUs) (*benchSubject, error) {
 
 // startWeft starts Weft's own controller with its data in a directory of its own.
 func (s *benchSubject) startWeft(ctx context.Context, cpus benchCPUs, http string, services benchServices) error {
-	self, err := os.Executable()
+	self, err := companion.Find("weft")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -349,7 +349,7 @@ func (c *benchPeersConfig) start(ctx context.Context, cpus benchCPUs, name strin
 		return s, port, s.start(ctx, cpus, "sh", "-c", "exec "+strings.ReplaceAll(c.peers[i].Command, "{port}", port))
 	}
 	if name == "floor" {
-		self, err := os.Executable()
+		self, err := companion.Find("weft")
 		if err != nil {
 			return nil, "", err
 		}

@@ -44,7 +44,7 @@ func TestPeersRefuseWrongFlags(t *testing.T) {
 // A generator and a peer are commands, whatever they do: here, the generator is
 // an echo, two peers are floors, and the third fails.
 func TestPeersAreMeasured(t *testing.T) {
-	program := testprogram.Weft(t)
+	program := testprogram.WithBench(t)
 	out, err := benchExecute(t, "peers", "--weft", "none", "--floor=false", "--rounds", "3", "--settle", "0s", "-o", "json", "--pin", "no",
 		"--generator", "echo 'figure 100 of {switches} on {port}'", "--figure", "figure ([0-9]+)", "--switches", "4",
 		"--peer", "one="+program+" bench floor --listen 127.0.0.1:{port}",
@@ -71,7 +71,7 @@ func TestPeersAreMeasured(t *testing.T) {
 }
 
 func TestPeersSayWhatTheGeneratorSaid(t *testing.T) {
-	program := testprogram.Weft(t)
+	program := testprogram.WithBench(t)
 	for _, c := range []struct{ generator, want string }{
 		{"echo nothing of {port}", "is nowhere in what the generator said, which ends in: nothing of"},
 		{"echo broken {port}; exit 4", "exit status 4; it said: broken"},

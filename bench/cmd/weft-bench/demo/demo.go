@@ -26,8 +26,9 @@ func Command() *cobra.Command {
 	var keep bool
 	var features string
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show the controller at work on a network of real switches",
+		Use:     "demo",
+		GroupID: "work",
+		Short:   "Show the controller at work on a network of real switches",
 		Long: `Show the controller at work: start it, bring up a lab of ten Open vSwitch
 switches with loops and eight hosts, wait for discovery, ping all pairs over
 IPv4 and IPv6, cut a link under a running ping, kill the controller with SIGKILL

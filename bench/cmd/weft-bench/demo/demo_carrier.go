@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -25,7 +25,7 @@ const (
 // showCarrier has hybrid nodes come up, route and reach the controller by their own
 // links, a circuit between two customers, and a link of it cut.
 func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
 	}

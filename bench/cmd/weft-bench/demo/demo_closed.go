@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/companion"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -91,7 +92,7 @@ func (d *Demo) closed(ctx context.Context) (*closedDemo, error) {
 	if err != nil {
 		return nil, err
 	}
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}

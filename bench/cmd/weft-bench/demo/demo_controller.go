@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
@@ -25,7 +26,7 @@ func (d *Demo) startController(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(d.dir, 0o755); err != nil {
 		return "", err
 	}
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
 	}

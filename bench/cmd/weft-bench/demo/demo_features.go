@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
 )
@@ -112,7 +113,7 @@ func (d *Demo) undo(ctx context.Context, args ...string) {
 // command runs the program with further variables in its environment. Its error
 // is what the program has written on stderr.
 func (d *Demo) command(ctx context.Context, env []string, args ...string) (string, error) {
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/wholefile"
 	"github.com/weft-sdn/weft/loom"
 )
@@ -54,7 +55,7 @@ func (d *Demo) openLoom(ctx context.Context) error {
 // startService starts a service of the machine as a process that outlives the
 // demo, and waits for its socket.
 func (d *Demo) startService(ctx context.Context, what, socket string, args ...string) error {
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return err
 	}

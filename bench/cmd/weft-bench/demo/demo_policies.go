@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -120,7 +120,7 @@ func (d *Demo) showBalancer(ctx context.Context) (string, error) {
 // serve starts a web server on a host, at port 8080; without a name it says
 // whoever asks.
 func (d *Demo) serve(ctx context.Context, host string, name ...string) (end func(), err error) {
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (d *Demo) serve(ctx context.Context, host string, name ...string) (end func
 
 // fetch fetches a page n times from a host and returns how often it said what.
 func (d *Demo) fetch(ctx context.Context, from, address string, n int) (map[string]int, error) {
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -65,7 +66,7 @@ func (d *Demo) showOverload(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
 	}

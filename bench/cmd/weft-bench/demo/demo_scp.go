@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -53,7 +53,7 @@ func (d *Demo) showSCP(ctx context.Context) (figure string, err error) {
 	if err != nil {
 		return "", err
 	}
-	exe, err := os.Executable()
+	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
 	}

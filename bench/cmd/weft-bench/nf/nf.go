@@ -20,8 +20,9 @@ import (
 // Command is `weft nf`.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "nf",
-		Short: "Run a network function: of a simulated 5G core, or an intrusion detection",
+		Use:     "nf",
+		GroupID: "work",
+		Short:   "Run a network function: of a simulated 5G core, or an intrusion detection",
 		Long: `Run a network function of a simulated 5G core: an NRF as in TS 29.510, or an AMF,
 SMF, AUSF, UDM or PCF that registers with it, is discovered by it, and exchanges
 the messages of attachments and detachments with the others. All of it is

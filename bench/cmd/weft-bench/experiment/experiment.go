@@ -1,4 +1,8 @@
-package command
+// Package experiment is the commands weft experiment: the measurements of the
+// papers, run, reported and served.
+//
+// Only cmd/weft-bench imports it.
+package experiment
 
 import (
 	"encoding/json"
@@ -22,11 +26,12 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
-// experimentCommand is `weft experiment`.
-func experimentCommand() *cobra.Command {
+// Command is `weft experiment`.
+func Command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "experiment",
-		Short: "Repeat the measurements of the papers",
+		Use:     "experiment",
+		GroupID: "work",
+		Short:   "Repeat the measurements of the papers",
 		Long: `Repeat the measurements of the papers on Weft. Every experiment takes samples,
 draws them, and puts what the paper claims beside what was measured.`,
 		Example: `  weft experiment list

@@ -1,4 +1,8 @@
-package command
+// Package man is the command weft man: the manual pages of all commands, and their
+// reference.
+//
+// Only cmd/weft-bench imports it.
+package man
 
 import (
 	"fmt"
@@ -12,7 +16,7 @@ import (
 	"github.com/weft-sdn/weft/internal/asowner"
 )
 
-func manCommand() *cobra.Command {
+func Command() *cobra.Command {
 	var markdown bool
 	cmd := &cobra.Command{
 		Use:   "man DIR",

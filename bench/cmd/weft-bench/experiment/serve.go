@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments/runs"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
 // experimentSocket is where weft experiment serve listens unless told otherwise.
@@ -46,7 +47,7 @@ Most experiments need root and Open vSwitch.`,
 			if err != nil {
 				return err
 			}
-			if group, err = socketGroup(group); err != nil {
+			if group, err = run.SocketGroup(group); err != nil {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
@@ -65,7 +66,7 @@ Most experiments need root and Open vSwitch.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&socket, "socket", experimentSocket, "path of the Unix socket")
-	f.StringVar(&group, "group", "", socketGroupHelp)
+	f.StringVar(&group, "group", "", run.SocketGroupHelp)
 	f.StringVar(&dir, "dir", "experiments-data", "directory of the results")
 	cmd.MarkFlagDirname("dir")
 	return cmd

@@ -23,6 +23,8 @@ GOLANGCI_VERSION := v2.15.0
 # What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./bench/experiments/agents
 GO_FILES = $(shell git ls-files '*.go')
+# Both modules: that of the controller, and bench, which requires it.
+ALL = ./... ./bench/...
 # Everything is compiled with the profile by which the command is: once for both.
 export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
@@ -54,10 +56,10 @@ FIRST_PACKAGES = ./test ./bus ./lab ./lab/testbed ./cmd/weft/command ./deploy
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O vet compiled loom-check
 	$(GOTEST) ./loom -- $(ONCE)
-	$(GOTEST) "$(FIRST_PACKAGES) $$(go list ./... | grep -v /loom$$ | tr '\n' ' ')" -- $(ONCE) -p 4 -parallel 4 -skip "$$(.ci/tests)"
+	$(GOTEST) "$(FIRST_PACKAGES) $$(go list $(ALL) | grep -v /loom$$ | tr '\n' ' ')" -- $(ONCE) -p 4 -parallel 4 -skip "$$(.ci/tests)"
 
 compiled:
-	go list -export -test ./... >/dev/null
+	go list -export -test $(ALL) >/dev/null
 
 # Loom's types and unit tests.
 loom-check:
@@ -113,7 +115,7 @@ virtual-defects:
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.
 race:
-	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list $(ALL)))
 
 # Every fuzzer for FUZZTIME; what it finds is kept as a test, and make test runs
 # that. FUZZTIME=5m for an afternoon.
@@ -134,14 +136,14 @@ format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
 vet:
-	go vet -tags long ./...
+	go vet -tags long $(ALL)
 
 lint:
-	nice -n 19 go tool staticcheck ./...
+	nice -n 19 go tool staticcheck $(ALL)
 
 # Further linters (.golangci.yml), which take longer: a job of their own.
 lint-more:
-	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run --timeout 20m ./...
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run --timeout 20m $(ALL)
 
 # The generated code of api/, from its .proto files, and what the Python package
 # knows of them.

@@ -20,6 +20,21 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestLinked: no program and no test of the controller's module links what draws,
+// or anything else of bench.
+func TestLinked(t *testing.T) {
+	linked, err := archtest.Linked("../..", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(linked) > 0 {
+		t.Errorf("the controller or its tests link %q; what needs them belongs into bench", linked)
+	}
+	if linked, err = archtest.Linked("../..", "./bench/..."); err != nil || len(linked) < 30 {
+		t.Errorf("bench links %q, %v: does the test see it?", linked, err)
+	}
+}
+
 // good is a tree that breaks no rule.
 func good() map[string]string {
 	return map[string]string{

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 )
 
@@ -30,33 +31,21 @@ func Helm(c Config) ([]File, error) {
 // chart returns a Helm chart of some workers of the plan. One of them puts the
 // plan into force.
 func (m *model) chart(name string, units []unit, putPlan bool) ([]File, error) {
-	data := struct {
-		*model
-		Chart      string
-		Units      []unit
-		PutPlan    bool
-		BusURL     string
-		BusPort    string
-		Repository string
-		Tag        string
-		Replicas   int // of workers that scale, at most
-	}{model: m, Chart: name, Units: units, PutPlan: putPlan, BusURL: cmp.Or(m.BusURL, clusterBus), BusPort: "4222"}
-	data.Repository, data.Tag = splitImage(m.Image)
-	if i := strings.LastIndex(data.BusURL, ":"); i > len("nats:/") {
-		data.BusPort = data.BusURL[i+1:]
+	bus, busPort, most := cmp.Or(m.BusURL, clusterBus), "4222", 0 // most instances of workers that scale
+	if i := strings.LastIndex(bus, ":"); i > len("nats:/") {
+		busPort = bus[i+1:]
 	}
 	for _, u := range units {
 		if u.Scales {
-			data.Replicas = max(data.Replicas, u.Replicas)
+			most = max(most, u.Replicas)
 		}
 	}
-	files := []File{{"files/plan.yaml", []byte(m.YAML)}}
-	for _, file := range []string{"Chart.yaml", "values.yaml"} {
-		text, err := fill(file, data)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, File{file, text})
+	repository, tag := splitImage(m.Image)
+	files := []File{
+		{"files/plan.yaml", []byte(m.YAML)},
+		fill("Chart.yaml", "chart", name, "name", m.Name, "version", m.Version, "quoted", strconv.Quote(m.Version)),
+		fill("values.yaml", "name", m.Name, "repository", strconv.Quote(repository), "tag", strconv.Quote(tag), "put", strconv.FormatBool(putPlan),
+			"bus", strconv.Quote(bus), "busport", busPort, "replicas", strconv.Itoa(most), "port", strconv.Itoa(workerPort), "workers", helmWorkers(units)),
 	}
 	err := fs.WalkDir(chart, "chart", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -70,6 +59,53 @@ func (m *model) chart(name string, units []unit, putPlan bool) ([]File, error) {
 		return nil, fmt.Errorf("chart: %w", err)
 	}
 	return sorted(files), nil
+}
+
+// helmWorkers returns the values of workers, a line break before each line.
+func helmWorkers(units []unit) string {
+	var b lines
+	block := func(name, empty string, some bool) {
+		if !some {
+			name += " " + empty
+		}
+		b.add("    %s", name)
+	}
+	for _, u := range units {
+		var processes []string
+		for _, p := range u.Instances {
+			processes = append(processes, p.Name)
+		}
+		b.add("  %s:\n    kind: %s\n    class: %s\n    partition: %q", u.Name, u.Kind(), u.Class, u.Partition)
+		b.add("    services: [%s]\n    processes: [%s]\n    scales: %t", strings.Join(u.Services, ", "), strings.Join(processes, ", "), u.Scales)
+		if u.Autoscale != nil {
+			b.add("    wanted: {metric: weft_scaler_wanted, minReplicas: %d} # by the plan's autoscale", u.Autoscale.Min)
+		}
+		b.add("    switches: %t\n    gateway: %t", u.Southern, u.Gateway)
+		block("ports:", "[]", len(u.Ports) > 0)
+		for _, p := range u.Ports {
+			b.add("      - {name: %s, port: %d}", p.Name, p.Number)
+		}
+		block("set:", "[]", len(u.Set) > 0)
+		for _, set := range u.Set {
+			b.add("      - %q", set)
+		}
+		block("env:", "{}", len(u.Variables) > 0)
+		for _, v := range u.Variables {
+			b.add("      %s: %q", v.Name, v.Value)
+		}
+		var limits []string
+		if u.CPULimit != "" {
+			limits = append(limits, `cpu: "`+u.CPULimit+`"`)
+		}
+		if u.Memory != 0 {
+			limits = append(limits, fmt.Sprintf(`memory: "%d"`, u.Memory))
+		}
+		block("resources:", "{}", len(limits) > 0)
+		if len(limits) > 0 {
+			b.add("      limits: {%s}", strings.Join(limits, ", "))
+		}
+	}
+	return b.String()
 }
 
 // Kind is what Kubernetes runs the worker as: a StatefulSet if its pods are to

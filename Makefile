@@ -25,8 +25,10 @@ LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./bench/e
 GO_FILES = $(shell git ls-files '*.go')
 # Both modules: that of the controller, and bench, which requires it.
 ALL = ./... ./bench/...
-# Everything is compiled with the profile by which the command is: once for both.
-export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo
+# Everything is compiled with the profile by which the command is, once for both, and
+# without gRPC's own tracing, whose pages are templates: with one in a program, the linker
+# keeps all methods of all types. -tags of a command line takes the place of that here.
+export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo -tags=grpcnotrace
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
 .PHONY: setup build loom loom-check loom-test demo test compiled vet test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
@@ -35,7 +37,7 @@ setup:
 	.ci/setup
 
 build: loom
-	go build -ldflags '-X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./bench/cmd/weft-bench
+	go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./bench/cmd/weft-bench
 
 # Loom, the page in the browser, if npm is there and its sources have changed; it
 # is compiled into bin/weft.
@@ -75,17 +77,17 @@ loom-test: setup build
 # process killed and ended, and services moved, which changes nothing in any switch.
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
-	go test -tags soak -timeout 60m -run 'TestSoak|TestUnchanged' -v ./test
+	go test -tags soak,grpcnotrace -timeout 60m -run 'TestSoak|TestUnchanged' -v ./test
 
 # What takes longer than make test may: every fault over every transport, what
 # builds the program anew, a hundred files applied to labs, the tests of the whole system
 # over the plan single as well, replicas and partitions of the store, 300 schedules in
 # virtual time, and the fuzzers.
 test-long: setup build lint loom-test
-	go test -tags long -timeout 20m -run TestExampleService ./docs
+	go test -tags long,grpcnotrace -timeout 20m -run TestExampleService ./docs
 	$(GOTEST) "./lab/... ./bench/..." -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
-	$(GOTEST) ./lab -- -tags long -timeout 30m -parallel 4 -run TestApplyDrawn
-	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long -timeout 60m -parallel 4
+	$(GOTEST) ./lab -- -tags long,grpcnotrace -timeout 30m -parallel 4 -run TestApplyDrawn
+	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long,grpcnotrace -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(GOTEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
 	$(MAKE) --no-print-directory virtual
 	$(MAKE) --no-print-directory fuzz
@@ -100,7 +102,7 @@ test-long: setup build lint loom-test
 # another; make virtual-defects sees whether schedules find defects that are put back.
 FIRST = $(or $(SEED),1)
 SCHEDULES = $(if $(SEED),1,300)
-VIRTUAL = go test -count 1 -tags long -timeout 24h ./wefttest/virtual
+VIRTUAL = go test -count 1 -tags long,grpcnotrace -timeout 24h ./wefttest/virtual
 virtual:
 	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES) $(if $(UPDATE),-update))
 
@@ -110,7 +112,7 @@ virtual-same:
 	$(VIRTUAL) -run 'TestSame$$' -first $(FIRST) -schedules $(SEEDS) -times $(TIMES)
 
 virtual-defects:
-	go test -count 1 -tags long -timeout 3h ./wefttest/virtual -run TestDefects -v
+	go test -count 1 -tags long,grpcnotrace -timeout 3h ./wefttest/virtual -run TestDefects -v
 
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.
@@ -136,7 +138,7 @@ format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 
 vet:
-	go vet -tags long $(ALL)
+	go vet -tags long,grpcnotrace $(ALL)
 
 lint:
 	nice -n 19 go tool staticcheck $(ALL)

@@ -76,6 +76,8 @@ func TestBreaches(t *testing.T) {
 		{"lab imports deploy", "lab/x.go", "// Package lab is.\npackage lab\n\nimport \"github.com/weft-sdn/weft/deploy\"\n", "imports deploy, but lab may import only flow, packet"},
 		{"subcommand imports deploy", "cmd/weft/get.go", "package main\n\nimport \"github.com/weft-sdn/weft/deploy\"\n", "cmd/weft/get.go:3: imports deploy; a subcommand talks to a running controller by the northbound API only; those that start one are cmd/weft/run"},
 		{"test imports bench", "test/x_test.go", "package test\n\nimport \"github.com/weft-sdn/weft/bench/sim\"\n", "test/x_test.go:3: imports bench/sim; bench is a module of its own"},
+		{"templates", "flow/x.go", "package flow\n\nimport \"text/template\"\n", "flow/x.go:3: imports text/template"},
+		{"templates of a test", "flow/x_test.go", "package flow\n\nimport \"text/template\"\n", ""},
 		{"new folder", "gadget/x.go", "// Package gadget is.\npackage gadget\n", "gadget/x.go: folder gadget has no row in the import table"},
 		{"init", "flow/x.go", "package flow\n\nfunc init() {}\n", "flow/x.go:3: has an init function"},
 		{"lock", "flow/x.go", "package flow\n\nimport \"sync\"\n\nvar mu sync.Mutex\n", "flow/x.go:5: has the variable mu of type sync.Mutex"},

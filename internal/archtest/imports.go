@@ -30,6 +30,13 @@ func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 	}
 }
 
+// templates checks that what weft links has no templates.
+func (c *check) templates(f *file, spec *ast.ImportSpec, p string) {
+	if (p == "text/template" || p == "html/template") && !f.test && !strings.HasPrefix(f.dir, "bench/") {
+		c.fail(f, spec, "imports %s; the linker keeps all methods of all types in a program that has templates, of weft 13 MB: write the text by fmt", p)
+	}
+}
+
 // outside checks an import of a package of another module.
 func (c *check) outside(f *file, r row, spec *ast.ImportSpec, p string) {
 	for _, k := range keepers {

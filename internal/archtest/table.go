@@ -151,6 +151,7 @@ func (c *check) imports() {
 		}
 		for _, spec := range f.syntax.Imports {
 			p := imported(spec)
+			c.templates(f, spec, p)
 			if dir, ours := within(p); ours {
 				c.inside(f, r, spec, dir)
 			} else if strings.Contains(strings.SplitN(p, "/", 2)[0], ".") {

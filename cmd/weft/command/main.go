@@ -47,6 +47,10 @@ func MainWith(laboratory []*cobra.Command, args []string, stdout, stderr io.Writ
 
 func execute(args []string, stdout, stderr io.Writer, laboratory ...*cobra.Command) int {
 	root := rootCommand(laboratory...)
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v") { // cobra would say: weft version X
+		fmt.Fprintln(stdout, "weft", root.Version)
+		return 0
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -82,8 +86,7 @@ of real switches to try it in.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
-	root.SetVersionTemplate("weft {{.Version}}\n")
+	cli.WrapFlags(root)
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "talk", Title: "Talk to a running controller:"},

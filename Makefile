@@ -52,7 +52,7 @@ demo: setup build
 # first; the browser has the machine for itself.
 GOTEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --packages
 ONCE = -count 1 -vet=off -timeout 15m -exec $(CURDIR)/.ci/cost
-FIRST_PACKAGES = ./test ./bus ./lab ./lab/testbed ./cmd/weft/command ./deploy
+FIRST_PACKAGES = ./test ./bus ./services/southbound ./lab ./lab/testbed ./cmd/weft/command ./deploy ./docs
 
 # What is compiled and checked comes before the tests, which count lost packets.
 test: setup generated format build

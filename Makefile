@@ -104,7 +104,7 @@ FIRST = $(or $(SEED),1)
 SCHEDULES = $(if $(SEED),1,300)
 VIRTUAL = go test -count 1 -tags long,grpcnotrace -timeout 24h ./wefttest/virtual
 virtual:
-	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES) $(if $(UPDATE),-update))
+	$(VIRTUAL) $(if $(SHRINK),-v -run 'TestFewest$$' -seed $(SEED),-run 'TestVirtual$$|TestManaged$$|TestEdits' -first $(FIRST) -schedules $(SCHEDULES) $(if $(UPDATE),-update))
 
 SEEDS = 20
 TIMES = 100

@@ -110,7 +110,9 @@ func (w *world) entries(ctx context.Context, by *witness) error {
 	}
 	listed, installed := map[int]bool{}, map[int]bool{}
 	for _, f := range resp.Flows {
-		listed[int(f.Flow.Priority)] = true
+		if f.Flow.Owner == "operator" {
+			listed[int(f.Flow.Priority)] = true
+		}
 	}
 	for _, d := range w.devices {
 		for _, e := range d.Flows() {

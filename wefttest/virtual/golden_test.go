@@ -11,11 +11,16 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "TestVirtual records the final states of its seeds")
+var update = flag.Bool("update", false, "TestVirtual and TestManaged record the final states of their seeds")
 
-// goldenFile has a line for each seed: the seed, the number of its storms, and the digests
-// of its final state (finalState.digests), as TestVirtual -update has recorded them.
-const goldenFile = "testdata/digests.txt"
+// A goldenFile has a line for each seed: the seed, the number of its storms, and the digests
+// of its final state (finalState.digests), as its test has recorded them with -update.
+type goldenFile string
+
+const (
+	ordinaryGolden goldenFile = "testdata/digests.txt" // of TestVirtual
+	managedGolden  goldenFile = "testdata/managed.txt" // of TestManaged
+)
 
 // golden is what a seed came to when it was recorded.
 type golden struct {
@@ -23,10 +28,10 @@ type golden struct {
 	digests []string
 }
 
-// readGolden returns what is recorded, by seed.
-func readGolden(t *testing.T) map[uint64]golden {
+// read returns what is recorded, by seed.
+func (f goldenFile) read(t *testing.T) map[uint64]golden {
 	t.Helper()
-	text, err := os.ReadFile(goldenFile)
+	text, err := os.ReadFile(string(f))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
@@ -35,28 +40,28 @@ func readGolden(t *testing.T) map[uint64]golden {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		seed, err := strconv.ParseUint(fields[0], 10, 64)
 		if err != nil {
-			t.Fatalf("%s: %v", goldenFile, err)
+			t.Fatalf("%s: %v", f, err)
 		}
 		storms, err := strconv.Atoi(fields[1])
 		if err != nil {
-			t.Fatalf("%s: %v", goldenFile, err)
+			t.Fatalf("%s: %v", f, err)
 		}
 		all[seed] = golden{storms, fields[2:]}
 	}
 	return all
 }
 
-// writeGolden records what seeds come to.
-func writeGolden(t *testing.T, all map[uint64]golden) {
+// write records what seeds come to.
+func (f goldenFile) write(t *testing.T, all map[uint64]golden) {
 	t.Helper()
 	var b strings.Builder
 	for _, s := range sorted(all) {
 		fmt.Fprintf(&b, "%d\t%d\t%s\n", s, all[s].storms, strings.Join(all[s].digests, "\t"))
 	}
-	if err := os.MkdirAll(filepath.Dir(goldenFile), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(string(f)), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(goldenFile, []byte(b.String()), 0o666); err != nil {
+	if err := os.WriteFile(string(f), []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

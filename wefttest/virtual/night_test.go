@@ -12,5 +12,13 @@ var keep = flag.String("keep", "", "where TestVirtual leaves the program that ru
 // TestVirtual runs schedules, each in a process of its own, built such that the
 // seed determines what happens.
 func TestVirtual(t *testing.T) {
-	runSeeds(t, build(t, *keep, inRuntime(t)), *first, *schedules)
+	runSeeds(t, build(t, *keep, inRuntime(t)), ordinaryGolden, *first, *schedules)
 }
+
+// TestManaged is TestVirtual with the services of policies: at most managedSchedules.
+func TestManaged(t *testing.T) {
+	runSeeds(t, build(t, *keep, inRuntime(t)), managedGolden, *first, min(*schedules, managedSchedules), "-managed")
+}
+
+// managedSchedules is how many schedules of the services of policies are recorded.
+const managedSchedules = 25

@@ -59,7 +59,7 @@ func (w *world) unreached(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, a := range w.stations {
 		for _, b := range w.stations {
-			if a == b || of[a.Location().Switch] != of[b.Location().Switch] {
+			if a == b || of[a.Location().Switch] != of[b.Location().Switch] || w.apart(a, b) {
 				continue
 			}
 			all.Go(func() {
@@ -139,10 +139,16 @@ func (w *world) hosts(ctx context.Context, by *witness) error {
 	}
 	var listed, told []string
 	for _, h := range resp.Hosts {
+		if w.unsure(h) {
+			continue
+		}
 		listed = append(listed, h.Mac+" at "+place(h.At))
 	}
 	by.facts.mu.Lock()
 	for _, e := range by.facts.hosts {
+		if w.unsure(e.Host) {
+			continue
+		}
 		told = append(told, e.Host.Mac+" at "+place(e.Host.At))
 	}
 	by.facts.mu.Unlock()

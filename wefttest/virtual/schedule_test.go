@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// length is how long a schedule lasts.
-const length = 10 * time.Minute
+// How long a schedule lasts, and one of the services of policies.
+const (
+	length        = 10 * time.Minute
+	managedLength = 2 * time.Minute
+)
 
 // stormKinds are the kinds of faults of which one storm has some.
 var stormKinds = []kind{network, network | devices, devices, store, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
@@ -43,10 +46,7 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 		}
 		talks, quiet := context.WithCancel(life)
 		w.quiet = quiet
-		for _, s := range w.stations {
-			w.work.Go(func() { w.talk(talks, s) })
-		}
-		if failure = w.live(life); failure != nil {
+		if failure = w.live(life, talks); failure != nil {
 			w.logf("links %v\nhosts %v\n%s\nthe last events:\n%s", w.trueLinks(), w.trueHosts(), w.tables(), w.trace.latest())
 		}
 		end()
@@ -59,6 +59,10 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 
 // build makes a network: a tree of switches, some more links, and hosts.
 func (w *world) build() {
+	if w.managed != nil {
+		w.ring()
+		return
+	}
 	for range 3 + w.chance.n(4) {
 		d := w.addSwitch()
 		if d.sw > 1 {
@@ -81,16 +85,32 @@ func (w *world) talk(ctx context.Context, s *station) {
 	for rest(ctx, c.between(500*time.Millisecond, 4*time.Second)) {
 		if to := pick(c, w.stations); to != s {
 			s.ping(ctx, to, w.number(), 3*time.Second)
+			if w.managed != nil {
+				w.use(c, s, to)
+			}
 		}
 	}
 }
 
-// live has storm follow storm until the time is over, and then takes down the final state.
-func (w *world) live(ctx context.Context) error {
+// live has storm follow storm until the time is over, and then takes down the final
+// state. Hosts talk to each other until talks ends.
+func (w *world) live(ctx, talks context.Context) error {
+	if w.managed != nil {
+		if err := w.set(ctx); err != nil {
+			return fmt.Errorf("at the start: %w", err)
+		}
+	}
+	for _, s := range w.stations {
+		w.work.Go(func() { w.talk(talks, s) })
+	}
 	if err := w.calm(ctx, time.Minute); err != nil {
 		return fmt.Errorf("at the start: %w", err)
 	}
-	for w.blown < w.storms || w.storms == 0 && time.Since(w.began) < length {
+	lasts := length
+	if w.managed != nil {
+		lasts = managedLength
+	}
+	for w.blown < w.storms || w.storms == 0 && time.Since(w.began) < lasts {
 		if err := w.blow(ctx, uint64(w.blown+1)); err != nil {
 			return err
 		}

@@ -26,13 +26,22 @@ func TestSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runSeeds(t, program, *first, *schedules)
+	runSeeds(t, program, ordinaryGolden, *first, *schedules)
 }
 
-// runSeeds runs n schedules, of the seeds from first on, one for each processor at once. It
-// compares their final states with those recorded, or, with -update, records them.
-func runSeeds(t *testing.T, program string, first uint64, n int) {
-	known := readGolden(t)
+// TestManagedSchedules is TestSchedules with the services of policies, and half as many.
+func TestManagedSchedules(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runSeeds(t, program, managedGolden, *first, (*schedules+1)/2, "-managed")
+}
+
+// runSeeds runs n schedules, of the seeds from first on, one for each processor at once, with
+// the flags of their kind. It compares their final states with those recorded, or, with -update, records them.
+func runSeeds(t *testing.T, program string, golden goldenFile, first uint64, n int, kind ...string) {
+	known := golden.read(t)
 	seeds := make(chan uint64)
 	var mu sync.Mutex      // guards known and unsettled
 	var unsettled []uint64 // seeds without a final state (errUnsettled)
@@ -44,7 +53,7 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 				before, recorded := known[s]
 				mu.Unlock()
 				state := filepath.Join(t.TempDir(), "state")
-				flags := []string{"-state", state}
+				flags := append([]string{"-state", state}, kind...)
 				if recorded = recorded && !*update; recorded { // as many storms, however long the calm after each takes now
 					flags = append(flags, "-storms", fmt.Sprint(before.storms))
 				}
@@ -84,7 +93,7 @@ func runSeeds(t *testing.T, program string, first uint64, n int) {
 		t.Errorf("%d of %d schedules have no final state to compare", len(unsettled), n)
 	}
 	if *update {
-		writeGolden(t, known)
+		golden.write(t, known)
 	}
 }
 

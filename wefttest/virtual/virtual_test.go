@@ -18,6 +18,7 @@ var (
 	only    = flag.String("only", "", "the only faults that TestSchedule has, as it names them: STORM.NUMBER,...; none for none")
 	logs    = flag.String("logs", "", "file for the log of the controller of TestSchedule")
 	events  = flag.String("events", "", "file for all events of TestSchedule")
+	manages = flag.Bool("managed", false, "TestSchedule runs the services of policies, too")
 	state   = flag.String("state", "", "file for the final state of TestSchedule")
 	storms  = flag.Int("storms", 0, "how many storms TestSchedule has; 0: as many as come within its time")
 	against = flag.String("against", "", "file of all events of a run of the seed: TestSchedule ends at the first that is another")
@@ -75,6 +76,9 @@ func TestSchedule(t *testing.T) {
 	}
 	w, err := schedule(t, *seed, func(w *world) {
 		w.storms = *storms
+		if *manages {
+			w.manage()
+		}
 		w.trace.against = others
 		if *only != "" {
 			w.only = map[string]bool{}

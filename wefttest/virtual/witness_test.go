@@ -14,6 +14,11 @@ import (
 // sorted returns the keys of a map in order.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
+// sortedBy returns the keys of a map in an order.
+func sortedBy[K comparable, V any](m map[K]V, order func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(m), order)
+}
+
 // facts is what the witness has been told last, by subject and key: what is
 // retained of every subject.
 type facts struct {
@@ -30,7 +35,7 @@ func (c *cluster) witness(g *gate) weft.Spec {
 		Name: "witness",
 		Doc:  "calls the others in the name of the test",
 		Calls: append(readMethods(), api.AddFlows, api.DeleteFlows, api.AddFirewallRules, api.BindHost, api.SetChain, api.QosSetPolicy,
-			api.SetTenant, api.SetNetwork, api.SetVip, api.AddRouterAddress, api.AddRouterRoute, api.SetCircuits, api.DeleteFirewallRules, api.DeleteTenant),
+			api.SetTenant, api.SetNetwork, api.SetVip, api.AddRouterAddress, api.AddRouterRoute, api.SetCircuits, api.DeleteFirewallRules, api.DeleteTenant, api.SetNat),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.HostChangedEvent, api.PortRoleChangedEvent),
 		Class:      weft.Compute,
 		Scale:      weft.Single,

@@ -43,6 +43,8 @@ type world struct {
 	plans     []layout
 	kind      kind // of the storm
 	layout    layout
+	ordinary  oftest.Config   // of a switch
+	managed   *managed        // nil: the services of policies do not run
 	befallen  int             // faults of the storm so far
 	befell    []string        // faults of all storms: STORM.NUMBER
 	only      map[string]bool // which there are; nil: all
@@ -123,12 +125,12 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // addSwitch adds a switch all of whose ports are down.
-func (w *world) addSwitch() *device { return w.addSwitchAs(oftest.Config{}) }
+func (w *world) addSwitch() *device { return w.addSwitchAs(w.ordinary) }
 
 // addSwitchAs adds a switch as cfg has it, as far as all are not the same.
 func (w *world) addSwitchAs(cfg oftest.Config) *device {
 	sw := flow.DPID(len(w.devices) + 1)
-	if cfg.DPID, cfg.Ports = sw, ports; cfg.Tables == 0 {
+	if cfg.DPID, cfg.Ports = sw, max(ports, cfg.Ports); cfg.Tables == 0 {
 		cfg.Tables, cfg.Versions = 64, []openflow.Version{openflow.V13}
 	}
 	d := &device{Device: w.net.Add(cfg), sw: sw, next: 1}
@@ -136,6 +138,9 @@ func (w *world) addSwitchAs(cfg oftest.Config) *device {
 		d.SetLink(p, false)
 	}
 	w.devices = append(w.devices, d)
+	if w.managed != nil {
+		w.attach(d)
+	}
 	return d
 }
 

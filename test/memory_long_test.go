@@ -142,7 +142,9 @@ func (d *deployment) visit(reader context.Context, first flow.DPID, n int) {
 	ctx, leave := context.WithCancel(d.t.Context())
 	var run sync.WaitGroup
 	for i := range n {
-		run.Go(func() { _ = oftest.NewDevice(oftest.Config{DPID: first + flow.DPID(i)}, nil).Dial(ctx, "tcp", d.openflow) }) // it ends with ctx
+		run.Go(func() {
+			_ = oftest.NewDevice(oftest.Config{DPID: first + flow.DPID(i)}, nil).Dial(ctx, "tcp", d.openflow)
+		}) // it ends with ctx
 	}
 	eventually(d.t, fmt.Sprintf("%d switches from %v on connected", n, first), func() bool {
 		resp, err := api.NewSouthboundClient(d.conn).ListSwitches(reader, &api.ListSwitchesRequest{})

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -308,4 +309,41 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestReadBesideWrites reads a bucket while each of its keys is written again and again:
+// no reading lacks one.
+func TestReadBesideWrites(t *testing.T) {
+	b, err := open(t, t.TempDir()).Bucket(t.Context(), "flowrules.flows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys = 10
+	for i := range keys {
+		if _, err := b.Put(t.Context(), fmt.Sprint(i), []byte("first")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for w := range 2 {
+		writers.Go(func() {
+			for i := w; ctx.Err() == nil; i += 3 {
+				if _, err := b.Put(ctx, fmt.Sprint(i%keys), fmt.Append(nil, i)); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 500 {
+		read := 0
+		if err := b.All(t.Context(), func(string, []byte, uint64) error { read++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if read != keys {
+			t.Fatalf("reading %d: %d of %d keys", i, read, keys)
+		}
+	}
+	stop()
+	writers.Wait()
 }

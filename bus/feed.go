@@ -24,6 +24,8 @@ var (
 	errGap    = errors.New("changes are missing from what the server tells")
 	// errSkipped ends first, because the rest is unreadable.
 	errSkipped = errors.New("the server has passed over entries that it cannot read")
+	// errIdle ends next while initial entries are awaited and the server has none to send.
+	errIdle = errors.New("the server has nothing to send")
 )
 
 // feed is a stream of the entries of a bucket: first the last entry of each
@@ -32,20 +34,22 @@ type feed struct {
 	bucket   *bucket
 	sub      *nats.Subscription
 	consumer string
-	replayed uint64 // number of the last message
-	pending  uint64 // existing entries that are not read yet
-	lost     bool   // some of them are unreadable
-	read     bool   // all initial entries are read or lost
-	behind   uint64 // revision to wait for before all is read; 0: none
-	listed   uint64 // entries that the leader of a cluster has at least
-	short    bool   // this copy of the bucket has fewer
+	replayed uint64              // number of the last message
+	pending  uint64              // existing entries that are not read yet
+	lost     bool                // some of them are unreadable
+	read     bool                // all initial entries are read or lost
+	keys     map[string]struct{} // those read so far, until read
+	idle     bool                // the server had nothing to send since
+	behind   uint64              // revision to wait for before all is read; 0: none
+	listed   uint64              // entries that the leader of a cluster has at least
+	short    bool                // this copy of the bucket has fewer
 }
 
 // open starts a feed.
 func (b *bucket) open(ctx context.Context) (*feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	f := &feed{bucket: b}
+	f := &feed{bucket: b, keys: map[string]struct{}{}}
 	stream := *b.stream.Load()
 	if stream.CachedInfo().Cluster != nil {
 		// The feed may come from a server that lags behind the leader.
@@ -105,8 +109,11 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 			if last := m.Header.Get("Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.replayed, 10) {
 				return entry{}, errGap
 			}
-			if f.read || f.pending == 0 || reply != "" {
+			if f.read || reply != "" {
 				continue
+			}
+			if f.pending == 0 {
+				return entry{}, errIdle
 			}
 			if err := f.count(ctx); err != nil {
 				return entry{}, err
@@ -131,7 +138,11 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 		if meta.Sequence.Stream >= f.behind {
 			f.behind = 0
 		}
-		return f.bucket.newEntry(m.Subject, m.Header, m.Data, meta.Sequence.Stream), nil
+		e := f.bucket.newEntry(m.Subject, m.Header, m.Data, meta.Sequence.Stream)
+		if !f.read {
+			f.keys[e.key], f.idle = struct{}{}, false
+		}
+		return e, nil
 	}
 }
 
@@ -165,32 +176,59 @@ func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 // first returns the next initial entry; more is false once all are read. The
 // feed's lost says whether some were lost.
 func (f *feed) first(ctx context.Context) (e entry, more bool, err error) {
-	if f.read, err = f.all(ctx); f.read || err != nil {
-		if f.read && f.replayed < f.listed { // read at a copy that lacks some
-			f.short = true
+	for {
+		if f.read, err = f.all(ctx); f.read || err != nil {
+			if f.read && f.replayed < f.listed { // read at a copy that lacks some
+				f.short = true
+			}
+			if f.read {
+				f.keys = nil
+			}
+			return e, false, err
 		}
-		return e, false, err
+		switch e, err = f.next(ctx); err {
+		case errIdle:
+			f.idle = true
+		case errSkipped:
+			f.read, f.keys = true, nil
+			return e, false, nil
+		default:
+			return e, err == nil, err
+		}
 	}
-	e, err = f.next(ctx)
-	if err == errSkipped {
-		f.read = true
-		return e, false, nil
-	}
-	return e, err == nil, err
 }
 
-// all reports whether all initial entries are read.
+// all reports whether all initial entries are read. A key that is written meanwhile is not
+// among them if its earlier entry was not read yet: it comes later, as a new one. So what
+// is read counts as all once there are as many keys as the bucket has.
 func (f *feed) all(ctx context.Context) (bool, error) {
-	if f.pending > 0 || f.behind == 0 {
-		return f.pending == 0, nil
+	if f.pending > 0 {
+		return false, nil
 	}
-	// The leader's last entry has not arrived: it is in flight, or has expired.
-	_, err := (*f.bucket.stream.Load()).GetMsg(ctx, f.behind)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
+	stream := *f.bucket.stream.Load()
+	if f.behind > 0 {
+		// The leader's last entry has not arrived: it is in flight, or has expired.
+		_, err := stream.GetMsg(ctx, f.behind)
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, err
+		}
 		f.behind = 0
-		return true, nil
 	}
-	return false, err
+	info, err := stream.Info(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case uint64(len(f.keys)) >= info.State.NumSubjects:
+		return true, nil
+	case !f.idle:
+		return false, nil
+	case info.Cluster != nil: // this copy lacks some
+		f.short = true
+	default: // the server cannot read some
+		f.lost = true
+		f.bucket.store.suspect(f.bucket.name)
+	}
+	return true, nil
 }
 
 // snapshot returns all values, oldest first, and whether some may be missing.

@@ -75,7 +75,11 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 		}
 		return from
 	}
-	for range 10 {
+	began := time.Now()
+	for n := 0; n < 10 || len(writesOf(judges).epochs) < 3; n++ {
+		if time.Since(began) > testwait.Limit {
+			t.Fatalf("fewer than three masters in %d faults", n)
+		}
 		i := r.IntN(len(processes))
 		for k, p := range processes { // rather the master
 			if p.mastership.Fence.Open() && r.IntN(3) > 0 {
@@ -144,28 +148,38 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 	if holders != 1 {
 		t.Errorf("in the end %d processes hold the mastership", holders)
 	}
-	epochs := map[uint64]bool{}
-	taken, refused := 0, 0
-	for _, j := range judges {
-		j.mu.Lock()
-		for _, w := range j.writes {
-			if w.taken {
-				taken++
-				epochs[w.epoch] = true
-			} else {
-				refused++
-			}
-		}
-		j.mu.Unlock()
+	w := writesOf(judges)
+	if w.taken < 100 {
+		t.Errorf("%d writes: the test has shown nothing", w.taken)
 	}
-	if taken < 100 || len(epochs) < 3 {
-		t.Errorf("%d writes of %d masters: the test has shown nothing", taken, len(epochs))
-	}
-	t.Logf("%d writes of %d masters taken, %d of former ones refused", taken, len(epochs), refused)
+	t.Logf("%d writes of %d masters taken, %d of former ones refused", w.taken, len(w.epochs), w.refused)
 	for _, p := range processes {
 		p.cancel()
 		<-p.ended
 	}
+}
+
+// writes counts what switches took and refused.
+type writes struct {
+	taken, refused int
+	epochs         map[uint64]bool // whose writes were taken
+}
+
+func writesOf(judges []*judge) writes {
+	sum := writes{epochs: map[uint64]bool{}}
+	for _, j := range judges {
+		j.mu.Lock()
+		for _, w := range j.writes {
+			if w.taken {
+				sum.taken++
+				sum.epochs[w.epoch] = true
+			} else {
+				sum.refused++
+			}
+		}
+		j.mu.Unlock()
+	}
+	return sum
 }
 
 // TestStoreAway: a master with a standby that cannot renew its lease stops

@@ -139,7 +139,7 @@ func TestParseProblems(t *testing.T) {
 			`f:3: unknown key "latency" in a link; allowed: a, b, a_port, b_port, tunnel, rate, delay, jitter, loss, mtu`},
 		"unknown host key": {
 			two + "hosts:\n- {name: h1, switch: s1, ip: 10.0.0.1}",
-			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, gateway, manage, eth1, cpus, tunnel, run, rate, delay, jitter, loss, mtu`},
+			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, gateway, manage, eth1, cpus, tunnel, run, rate, delay, jitter, loss, mtu; did you mean ipv4?`},
 		"key twice":          {"name: a\nname: b\n", "f:2: key name is there twice, first on line 1; keep one of them"},
 		"syntax":             {"switches: [\n", "f:1: not well-formed YAML: want a value; is a bracket not closed?"},
 		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links, routing, control, ovs, names"},

@@ -125,7 +125,7 @@ func TestMistakes(t *testing.T) {
 		{"app in no pipeline", at("pipeline: [discovery]\napps: {a: }\n", ""), "p.yaml:6: apps.a: the app is not in pipeline, so it would see no packet; list it there in its place, or take it out here"},
 		{"links", at("links: {from: a}\n", ""), "p.yaml:5: links: want a list, such as [{from: southbound, to: routing, transport: ws}], not keys with values"},
 		{"link's key", at("links:\n- {from: all, to: all, by: ws}\n", ""), "p.yaml:6: unknown key links[0].by; allowed: from, to, transport\np.yaml:6: links[0]: no transport; give one of grpc, ws, rest, shm, nats"},
-		{"link's end", at("links:\n- {to: al, transport: ws}\n", ""), `p.yaml:6: links[0]: no from; name a worker, or * for any` + "\n" + `p.yaml:6: links[0].to: unknown worker "al"; allowed: *, all`},
+		{"link's end", at("links:\n- {to: al, transport: ws}\n", ""), `p.yaml:6: links[0]: no from; name a worker, or * for any` + "\n" + `p.yaml:6: links[0].to: unknown worker "al"; allowed: *, all; did you mean all?`},
 		{"link's end a list", at("links:\n- {from: [1], to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: want text, not a list"},
 		{"link's end nothing", at("links:\n- {from: , to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: no value; give one, or take the key out"},
 		{"link's end an alias", at("links:\n- {from: all, to: all, transport: &a ws}\n- {from: *a, to: all, transport: ws}\n", ""), "p.yaml:6: a plan has no anchors, aliases, merge keys or tags; write the value itself\np.yaml:7: a plan has no anchors, aliases, merge keys or tags; write the value itself"},

@@ -33,7 +33,7 @@ var ofctlNames = map[string]string{
 var ofctlProtocols = map[string]string{
 	"0x0800 ": "ip", "0x0806 ": "arp", "0x86dd ": "ipv6", "0x0800 17": "udp", "0x0800 6": "tcp",
 	"0x86dd 17": "udp6", "0x86dd 6": "tcp6", "0x86dd 58": "icmp6", "0x0800 132": "sctp", "0x86dd 132": "sctp6",
-	"0x86dd 0": "ipv6,nw_proto=0", "0x8035 ": "rarp",
+	"0x8035 ": "rarp",
 }
 
 // asOfctl writes an entry as ovs-ofctl does: priority, sorted match, actions.
@@ -42,9 +42,15 @@ func asOfctl(f *api.FlowEntry) string {
 	for name, value := range f.Match {
 		switch name {
 		case "eth_type":
-			word, ok := ofctlProtocols[value+" "+f.Match["ip_proto"]]
+			protocol := f.Match["ip_proto"]
+			word, ok := ofctlProtocols[value+" "+protocol]
 			if !ok {
-				word = "dl_type=" + value
+				if word, ok = ofctlProtocols[value+" "]; !ok {
+					word = "dl_type=" + value
+				}
+				if protocol != "" {
+					word += ",nw_proto=" + protocol
+				}
 			}
 			match = append(match, word)
 		case "ip_proto":

@@ -21,4 +21,4 @@ func TestManaged(t *testing.T) {
 }
 
 // managedSchedules is how many schedules of the services of policies are recorded.
-const managedSchedules = 25
+const managedSchedules = 40

@@ -70,7 +70,9 @@ const (
 // flowrules.SetStanding; its handlers of SwitchChanged and of FlowsObserved hand
 // their events on, and Run does the work. If the Spec subscribes to RolesSettled, its
 // handler hands that on, too, and until a switch has settled, what it has of an earlier
-// run stays: a set made before may lack what the ports of links have. want returns the whole set for a
+// run stays: a set made before may lack what the ports of links have.
+//
+// want returns the whole set for a
 // switch, nil for none; it is called for several switches at once, and not for
 // hybrid nodes if the owner has no entries there. Dpid and Owner of the request
 // are filled in.
@@ -143,12 +145,14 @@ func (k *Standing) RolesSettled(ev *api.RolesSettled) {
 }
 
 // keeps reports whether a switch is to keep what it has beyond the set, because not all
-// that is wanted is known.
+// that is wanted is known. Roles that no service of the plan would publish are not waited for.
 func (k *Standing) keeps(dpid string) bool {
 	if Damage(k.env) != "" {
 		return true
 	}
-	if !slices.ContainsFunc(k.env.spec.Subscribes, func(s Subject) bool { return s.SubjectName() == api.RolesSettledEvent.Name }) {
+	settling := func(s Subject) bool { return s.SubjectName() == api.RolesSettledEvent.Name }
+	if !slices.ContainsFunc(k.env.spec.Subscribes, settling) ||
+		!slices.ContainsFunc(k.env.runtime.Specs(), func(s Spec) bool { return slices.ContainsFunc(s.Publishes, settling) }) {
 		return false
 	}
 	sw, err := flow.ParseDPID(dpid)

@@ -5,7 +5,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// settleSwitches reports the connected switches of which is known what can be known soon.
+// settleSwitches reports the connected switches whose ports have settled.
 func (t *topology) settleSwitches(now int64) {
 	for id, dp := range t.unsettled {
 		if dp.hasSettled(now) {

@@ -18,11 +18,10 @@ import (
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
-// TestMemory fills a controller's memory as clients of the lowest roles can, and as
-// whoever reaches its OpenFlow port can: by reports of nodes that do not exist, by lists
-// in JSON, by rules for switches that do not exist, and by thousands of switches that come
-// once. What the process takes stays bounded, and of switches that are forgotten nothing
-// is left.
+// TestMemory sends a controller what costs it memory: reports of nodes that do not exist,
+// lists in JSON, rules for switches that do not exist, and thousands of switches that
+// connect once. Clients of the lowest roles can do so, and anybody who reaches its OpenFlow
+// port. The memory of the process stays bounded, and forgetting the switches frees theirs.
 func TestMemory(t *testing.T) {
 	f := newFaults(t)
 	d := f.deploy(t, "name: one\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, nodes, tunnels, l2vpn, gateway]}\n")

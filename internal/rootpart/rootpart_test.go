@@ -121,7 +121,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestIdleAreEvicted: clients that connect and ask nothing keep out none that asks. When
-// all places are taken, the longest idle connection is closed, and is told why.
+// all places are taken, the connection that was idle longest gets an error and is closed.
 func TestIdleAreEvicted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)

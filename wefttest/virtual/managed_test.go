@@ -135,8 +135,8 @@ func (w *world) objects() (list []object) {
 			Gateway: "10.0.0.98", Inside: []string{"10.0.0.0/24"}}}))
 }
 
-// tenants returns a tenant with two networks, of which each has half of the hosts, and a
-// port of half of the switches.
+// tenants returns a tenant and its two networks. Each network has half of the hosts, and a
+// port on half of the switches.
 func (w *world) tenants() (list []object) {
 	list = append(list, objectOf(api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "t", RateKbps: 50_000}}))
 	for i, name := range []string{"even", "odd"} {

@@ -61,7 +61,7 @@ func GiveAway(t *testing.T, dir string) {
 // Case is something that root does in a directory of another user.
 type Case struct {
 	Name   string
-	Begin  func(*testing.T, string) // puts into the directory what there is before
+	Begin  func(*testing.T, string) // writes the files that Run finds
 	Run    func(*testing.T, string) error
 	Fails  bool     // here, after its first file
 	Names  []string // of files that are gone at its end

@@ -331,8 +331,11 @@ func TestNoRoom(t *testing.T) {
 	dir := t.TempDir()
 	s, end := serve(t, dir)
 	run := begin(t, s, "slow", false)
-	until(t, s, run, func(r *api.ExperimentRun) bool { return r.State == running })
 	at, away := filepath.Join(dir, "runs", run), filepath.Join(dir, run)
+	testwait.Until(t, "the run's start on the disk", func() bool {
+		on, err := readRecord(at)
+		return err == nil && on.State == running
+	})
 	if err := os.Rename(at, away); err != nil { // nothing can be written there
 		t.Fatal(err)
 	}
@@ -347,15 +350,10 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wake <- struct{}{} // instead of waiting
-	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
-		on, err := readRecord(filepath.Join(dir, "runs", run))
-		if err == nil && on.State == cancelled {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("on the disk: %v %v", on, err)
-		}
-	}
+	testwait.Until(t, "the cancellation on the disk", func() bool {
+		on, err := readRecord(at)
+		return err == nil && on.State == cancelled
+	})
 	end()
 	s, _ = serve(t, dir)
 	if d := until(t, s, run, func(*api.ExperimentRun) bool { return true }); d.Run.State != cancelled {

@@ -432,6 +432,12 @@ const settlePatience = time.Second
 func (r *recorder) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), settlePatience)
 	defer cancel()
+	// A new bucket has none yet, or one that is being begun.
+	if state, err := r.store.state(ctx); err == nil {
+		if err := r.discover(ctx, state); err != nil && ctx.Err() == nil {
+			r.store.config.Log.Warn("manifests are not up to date", "error", err)
+		}
+	}
 	for list := r.store.js.ListStreams(ctx); ; list = r.store.js.ListStreams(ctx) {
 		behind := false
 		for info := range list.Info() {

@@ -4,7 +4,7 @@
 #              PLAN=split: in the processes of a plan;
 #              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
-# make check   generated code, format, vet, staticcheck; part of make test but for the last
+# make check   format, generated code, vet, staticcheck; part of make test-long
 # make lint-more  errcheck, gosec, revive and unparam, not part of make test
 # make loom-test  Loom in a real Chromium, all workflows; a report as JSON
 # make test-long  tests that take minutes, not part of make test
@@ -31,7 +31,7 @@ ALL = ./... ./bench/...
 export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo -tags=grpcnotrace
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-test demo test compiled vet test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-test demo test compiled vet sums test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -55,8 +55,8 @@ ONCE = -count 1 -vet=off -timeout 15m -exec $(CURDIR)/.ci/cost
 FIRST_PACKAGES = ./test ./bus ./services/southbound ./lab ./lab/testbed ./cmd/weft/command ./deploy ./docs
 
 # What is compiled and checked comes before the tests, which count lost packets.
-test: setup generated format build
-	$(MAKE) --no-print-directory -j 2 -O vet compiled loom-check
+test: setup sums format build
+	$(MAKE) --no-print-directory -j 2 -O compiled loom-check
 	$(GOTEST) ./loom -- $(ONCE)
 	$(GOTEST) "$(FIRST_PACKAGES) $$(go list $(ALL) | grep -v /loom$$ | tr '\n' ' ')" -- $(ONCE) -p 4 -parallel 4 -skip "$$(.ci/tests)"
 
@@ -83,7 +83,7 @@ soak: setup
 # builds the program anew, a hundred files applied to labs, the tests of the whole system
 # over the plan single as well, replicas and partitions of the store, 300 schedules in
 # virtual time, and the fuzzers.
-test-long: setup build lint loom-test
+test-long: setup build check loom-test
 	go test -tags long,grpcnotrace -timeout 20m -run TestExampleService ./docs
 	$(GOTEST) "./lab/... ./bench/..." -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
 	$(GOTEST) ./lab -- -tags long,grpcnotrace -timeout 30m -parallel 4 -run TestApplyDrawn
@@ -132,7 +132,7 @@ ryu-parity:
 image:
 	deploy/images/build
 
-check: generated format vet lint
+check: format generated vet lint
 
 format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
@@ -148,9 +148,15 @@ lint-more:
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) run --timeout 20m $(ALL)
 
 # The generated code of api/, from its .proto files, and what the Python package
-# knows of them.
+# knows of them. Their checksums go with them: to generate anew costs minutes where nothing
+# is compiled yet, so make test compares those, and make check generates.
 generate: api-code
 	go test ./deploy/apps -run TestDescriptors -update >/dev/null
+	@sha256sum $(GENERATED) >api/sums
+
+GENERATED = $(sort $(wildcard api/*.proto api/*.yaml api/*.json api/*.pb.go api/*.gw.go internal/protoc-gen-methods/*.go sdk/python/src/weft/api.binpb))
+sums:
+	@sha256sum $(GENERATED) | diff -q - api/sums >/dev/null || { sha256sum $(GENERATED) | diff - api/sums; echo "api/ has changed since make generate; run it, and commit what it writes"; exit 1; }
 
 api-code: node_modules/.bin/buf
 	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate --template buf.gen.documents.yaml && ../node_modules/.bin/buf generate

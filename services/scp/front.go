@@ -64,7 +64,8 @@ func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string
 			}
 		},
 		ModifyResponse: f.answered,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			f.unanswered(r)
 			if tooBig := (*http.MaxBytesError)(nil); !errors.As(err, &tooBig) && !errors.Is(err, context.Canceled) {
 				p.failed(err) // the client has not
 			}
@@ -272,10 +273,20 @@ func (f *front) answered(resp *http.Response) error {
 		return err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
-	if resp.StatusCode/100 == 2 {
+	switch resp.StatusCode / 100 {
+	case 2:
 		f.proxy.apply(c, text, f.now())
+	case 5:
+		f.unanswered(resp.Request)
 	}
 	return nil
+}
+
+// unanswered notes the heartbeat that a request is which the NRF has not answered.
+func (f *front) unanswered(r *http.Request) {
+	if c, _ := r.Context().Value(watched{}).(*change); c != nil && c.method == http.MethodPatch {
+		f.proxy.hear(c.id, f.now())
+	}
 }
 
 // serve listens and answers until ctx ends. It tries again when the address, or the

@@ -207,6 +207,33 @@ func TestNRFFails(t *testing.T) {
 	}
 }
 
+// TestHeartbeatsWithoutNRF: a producer whose heartbeats come is found and serves however long
+// the NRF is silent or fails; one whose heartbeats end is late.
+func TestHeartbeatsWithoutNRF(t *testing.T) {
+	for _, fail := range []string{"silent", "broken"} {
+		t.Run(fail, func(t *testing.T) {
+			g := newRig(t)
+			g.register(2, sbi.SMF)
+			g.register(5, sbi.UDM)
+			g.register(6, sbi.UDM)
+			g.nrf.set(func(n *fakeNRF) { n.fail = fail })
+			for range 3 { // 24 seconds, longer than heartbeat and margin
+				g.now.Add(int64(8 * time.Second))
+				if resp := g.patch(5, `[{"op":"replace","path":"/nfStatus","value":"REGISTERED"}]`); resp.StatusCode != 504 && resp.StatusCode != 500 {
+					t.Errorf("a heartbeat: %s", resp.Status)
+				}
+			}
+			if status, found, _ := g.discover(2, sbi.SMF, sbi.UDM, ""); status != 200 || len(found.NFInstances) != 1 {
+				t.Errorf("discovery: status %d, %v", status, found.NFInstances)
+			}
+			p := g.proxy.get(&api.GetScpRequest{Type: "udm"}, nil, g.now.Load()).Producers
+			if len(p) != 2 || p[0].State != "up" || p[1].State != "late" {
+				t.Errorf("producers %v", p)
+			}
+		})
+	}
+}
+
 // An NRF that has forgotten everything does not take away those whose heartbeats
 // pass here; one whose heartbeat does not come gets no new connections, and goes
 // when the NRF does not know it.

@@ -176,14 +176,21 @@ func (p *proxy) register(id string, text []byte, by netip.Addr, now int64) error
 	return p.learn(x)
 }
 
-// update follows an update, which for the most part is a heartbeat.
-func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
+// hear notes that an instance whose heartbeats pass here lives. It is called also for those
+// that the NRF does not answer, or all would be late soon after the NRF fails.
+func (p *proxy) hear(id string, now int64) *producer {
 	p.mu.Lock()
-	x := p.book[id]
+	defer p.mu.Unlock()
+	x := p.book[strings.ToLower(id)]
 	if x != nil {
 		x.heard = now
 	}
-	p.mu.Unlock()
+	return x
+}
+
+// update follows an update, which for the most part is a heartbeat.
+func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
+	x := p.hear(id, now)
 	if x == nil {
 		if len(answered) == 0 {
 			return nil // the next discovery finds it

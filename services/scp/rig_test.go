@@ -104,7 +104,7 @@ type fakeNRF struct {
 	book     map[string][]byte
 	searches int
 	got      []string
-	fail     string // silent, nonsense, refuse
+	fail     string // silent, nonsense, broken, refuse
 	validity int
 }
 
@@ -123,6 +123,9 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "nonsense":
 		_, _ = io.WriteString(w, `{"validityPeriod": "yes", "nfInstances": [[[]]]}`)
+		return
+	case "broken":
+		sbi.WriteProblem(w, sbi.Problem(http.StatusInternalServerError, sbi.SystemFailure, ""))
 		return
 	case "refuse":
 		sbi.WriteProblem(w, sbi.Problem(http.StatusForbidden, "OF_THE_NRF", ""))

@@ -32,16 +32,22 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 	if p := b.table.by[key.pair()]; p != nil {
 		switch {
 		case p.split && opening && key.proto == flow.IPProtoTCP:
-			return b.begin(v, tracked, key, in.Time)
+			if c := b.begin(v, tracked, key, in.Time); c != nil {
+				return c
+			}
+			return b.unserved(v, key, opening, in.Time)
 		case p.split:
 			return b.addTo(tracked, key, p.m, p.to, in.Time)
 		case b.table.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
 			// The member has a direct connection from the same port.
-			if opening {
-				return b.begin(v, tracked, key, in.Time)
+			if !opening {
+				b.count.stray.Add(1)
+				return nil
 			}
-			b.count.stray.Add(1)
-			return nil
+			if c := b.begin(v, tracked, key, in.Time); c != nil {
+				return c
+			}
+			return b.unserved(v, key, opening, in.Time)
 		case p.idled && opening && !v.rebind && !p.there:
 			d := &flow.Decision{}
 			b.remember(p, in.Time)
@@ -75,11 +81,18 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		b.count.stray.Add(1)
 		return nil
 	}
+	return b.unserved(v, key, opening, in.Time)
+}
+
+// unserved returns the connection of a client for which no member serves: with the host
+// that has the VIP's address, or with the responder; nil if it is refused. It is called with
+// mu held.
+func (b *balancer) unserved(v *vip, key connKey, opening bool, now int64) *conn {
 	if v.host != nil {
-		return b.addTo(through, key, v.host, key.to, in.Time)
+		return b.addTo(through, key, v.host, key.to, now)
 	}
 	b.count.refused.Add(1)
-	return b.respond(v, key, opening, in.Time)
+	return b.respond(v, key, opening, now)
 }
 
 // stays reports whether a client stays with a member that serves.

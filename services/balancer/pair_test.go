@@ -176,6 +176,36 @@ func TestPairDrained(t *testing.T) {
 	g.consistent()
 }
 
+// TestPairOfTheLastMember: while nobody serves, the new connections of a client whose pair is
+// that of the last member, which is drained, go to the responder as those of others.
+func TestPairOfTheLastMember(t *testing.T) {
+	g := newRig(t)
+	v := pairs(5)
+	v.Refuse = "to:10.0.0.8:9090"
+	g.set(v)
+	g.open(1, 4000)
+	drain := func(undo bool) {
+		t.Helper()
+		if _, err := g.b.DrainMember(context.Background(), &api.DrainMemberRequest{Vip: "web", Address: v4(5).String(), Port: 8080, Undo: undo}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drain(false)
+	for client, port := range map[int]uint16{1: 4001, 2: 4000} {
+		if got := g.open(client, port); got != 8 {
+			t.Errorf("client %d is sent to %d, want the responder", client, got)
+		}
+	}
+	if _, in, _ := g.send(1, g.ack(1, 4000)); in.Key.IPv4Dst != v4(5).As4() {
+		t.Errorf("the connection in use goes to %v", in.Key.IPv4Dst)
+	}
+	drain(true)
+	if got := g.open(1, 4002); got != 5 {
+		t.Errorf("served again, a new connection goes to %d", got)
+	}
+	g.consistent()
+}
+
 // TestPairsOfTwoVips: a client whose pair with a member is another VIP's has
 // connections there, for answers could not be told apart.
 func TestPairsOfTwoVips(t *testing.T) {

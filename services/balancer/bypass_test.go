@@ -21,9 +21,19 @@ func TestPairBypassed(t *testing.T) {
 	v, d := g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPSyn), uint8(paired)|genGuard)
 	there, back := mods(d, 1, flow.Add), mods(d, 2, flow.Add)
 	alias := ^uint16(7000)
-	if v != flow.Next || len(there) != 1 || len(back) != 1 || back[0].Goto != flow.TableForward || back[0].Priority != flow.PriorityConnection ||
-		back[0].Match.Key.TPDst != alias || len(back[0].Apply) != 1 || len(there[0].Apply) != 1 {
+	if v != flow.Next || len(there) != 2 || len(back) != 1 || back[0].Goto != flow.TableForward || back[0].Priority != flow.PriorityConnection ||
+		back[0].Match.Key.TPDst != alias || len(back[0].Apply) != 1 || len(there[1].Apply) != 1 {
 		t.Fatalf("%v %+v %+v", v, there, back)
+	}
+	// A switch's cache may have rewritten the member's first answer as the pair's. The reset by
+	// which the client answers that must not reach the member by the pair's entry.
+	if s := there[0]; s.Match.Key.TPSrc != alias || s.Match.Key.IPv4Dst != v4(100).As4() || s.Goto != 0 || s.HardTimeout == 0 || s.IdleTimeout != 0 {
+		t.Errorf("the shield: %v", s)
+	}
+	reset := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC(g.frame(1, 4000)[:6]), Src: macOfHost(1)}, packet.IP{Src: v4(1), Dst: v4(100)},
+		packet.TCPFields{SrcPort: alias, DstPort: 80, Flags: packet.TCPRst}, nil)
+	if v, _, d := g.send(1, reset); v != flow.Drop || !d.Empty() {
+		t.Errorf("a reset from the port that the client has at the member: %v %v", v, d)
 	}
 	for _, port := range []uint16{7000, 7001} {
 		if got := g.open(1, port); got != 5 {

@@ -115,6 +115,9 @@ func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow
 	if !ok || c.kind != direct && c.kind != aliased {
 		return flow.Next
 	}
+	if first && c.kind == aliased && opens(in) {
+		c.addShield(d, in.Switch)
+	}
 	if b.install(c, s, in, d); c.kind == aliased {
 		if frame, ok := packet.Apply(in.Data, c.alias()); ok {
 			in.Data, in.Key.TPSrc = frame, c.source().Port()

@@ -378,7 +378,7 @@ func TestPairIPv6InAVLAN(t *testing.T) {
 			t.Errorf("%v: %v", e.Match, err)
 		}
 	}
-	if v, d := g.guarded(1, frame(v6(5), 8080), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.Add)) != 1 || len(mods(d, 2, flow.Add)) != 1 {
+	if v, d := g.guarded(1, frame(v6(5), 8080), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.Add)) != 2 || len(mods(d, 2, flow.Add)) != 1 {
 		t.Errorf("a direct connection: %v %v", v, d.Ops)
 	}
 	entries := g.entries()

@@ -163,6 +163,19 @@ func (c *conn) addGuard(d *flow.Decision) {
 	e.Goto, e.Apply, e.Cookie = 0, d.Output(flow.PortController), c.cookie(genGuard)
 }
 
+// shieldTime is how long a shield lasts, in seconds.
+const shieldTime = 10
+
+// addShield appends the entry that leads to the controller, for a moment, what the client
+// of a new aliased connection sends to the VIP from the port that it has at the member. A
+// client sends a reset from there if the cache of a switch has rewritten the first answer as
+// the pair's; by the pair's entry it would reach the member, perhaps once the connection is made.
+func (c *conn) addShield(d *flow.Decision, sw flow.DPID) {
+	e := &d.AddFlow(sw).Entry
+	c.fill(e, between(c.source(), netip.AddrPortFrom(c.m.vip.at.host.Addr, c.m.vip.at.port), c.key.proto, c.key.vlan), 0)
+	e.Goto, e.Apply, e.Cookie, e.Flags, e.HardTimeout = 0, d.Output(flow.PortController), c.cookie(genGuard), 0, shieldTime
+}
+
 func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
 	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, c.priority(), m
 	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie(0)

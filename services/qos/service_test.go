@@ -75,7 +75,6 @@ func TestService(t *testing.T) {
 		s := fakes(h)
 		connect(h, sw1, "1.3", 254)
 		connect(h, sw2, "1.3", 254)
-		connect(h, sw3, "1.0", 254)
 		h.Settle()
 		set := func(m *api.QosPolicy) *api.QosPolicy {
 			t.Helper()
@@ -87,6 +86,13 @@ func TestService(t *testing.T) {
 		}
 		slow := set(&api.QosPolicy{Name: "slow", Order: 5, Host: "10.0.0.1", Limit: &api.QosLimit{RateKbps: 1000}})
 		web := set(&api.QosPolicy{Name: "web", Order: 9, Class: &api.QosClass{Protocol: "tcp", DstPort: 80}, Limit: &api.QosLimit{RatePps: 100}})
+		connect(h, sw3, "1.0", 254)
+		for _, m := range []*api.QosPolicy{{Name: "more", Limit: &api.QosLimit{RateKbps: 1}}, {Name: "there", Dpid: sw3, Limit: &api.QosLimit{RateKbps: 1}}, {Name: "web", MarkDscp: new(uint32(3))}} {
+			if _, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: m}); api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "switch "+sw3+" has OpenFlow 1.0") {
+				t.Errorf("%v, with a switch of OpenFlow 1.0: %v", m, err)
+			}
+		}
+		set(web) // what is there already stays
 		if slow.Meter == 0 || web.Meter == 0 || slow.Meter == web.Meter {
 			t.Errorf("meters %d and %d", slow.Meter, web.Meter)
 		}

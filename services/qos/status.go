@@ -36,6 +36,7 @@ const (
 // site is the policies on one switch, and its counts.
 type site struct {
 	sw     flow.DPID
+	info   *api.Switch
 	status *api.QosSwitch
 	*compiled
 	flows  map[flow.EntryKey]*api.FlowEntry
@@ -76,11 +77,12 @@ func (b *store) status(ctx context.Context, only string, network Switches, stand
 func (b *store) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
 	c, err := b.compile(b.order, sw)
-	s := &site{sw: sw, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
-	switch why := refusal(info); {
+	s := &site{sw: sw, info: info, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
+	switch why := info.Lack(api.NeedTables); {
 	case !info.Connected:
 		s.status.State, s.status.Reason = away, info.Reason
 	case why != "":
+		why = "the switch " + why
 		s.status.State, s.status.Reason, s.status.Entries, s.status.Meters = refused, why, 0, 0
 	case err != nil:
 		s.status.State, s.status.Reason = failing, err.Error()
@@ -140,6 +142,9 @@ func (p *policy) status(sites []*site) *api.QosPolicyStatus {
 			continue
 		}
 		at := &api.QosPolicySwitch{Dpid: s.status.Dpid, State: s.status.State, Reason: s.status.Reason}
+		if why := s.info.Lack(p.needs()...); at.State == enforced && why != "" {
+			at.State, at.Reason = failing, "later fragments are not limited: the switch "+why
+		}
 		st.Switches = append(st.Switches, at)
 		if s.flows == nil || p.said.Limit != nil && s.meters == nil {
 			continue

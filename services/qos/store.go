@@ -70,8 +70,8 @@ func (b *store) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool
 	return now.said, old != now, nil
 }
 
-// admit checks that there is room for a policy, and gives it its meter. It is
-// called with mu held.
+// admit checks that switches can do what a policy says and have room for it, and gives it its
+// meter. It is called with mu held.
 func (b *store) admit(p, old *policy) error {
 	p.said.Meter = 0
 	if p.said.Limit != nil {
@@ -80,6 +80,11 @@ func (b *store) admit(p, old *policy) error {
 		}
 		if p.said.Meter == 0 {
 			p.said.Meter = b.freeMeter()
+		}
+	}
+	if old == nil || !proto.Equal(old.said, p.said) {
+		if err := b.holds(p); err != nil {
+			return err
 		}
 	}
 	list := []*policy{p}
@@ -175,22 +180,36 @@ func (b *store) hostChanged(e *api.HostChanged) {
 	}
 }
 
-// refusal returns why a switch cannot enforce policies, "" if it can.
-func refusal(sw *api.Switch) string {
-	switch {
-	case sw.GetOpenflow() == "1.0":
-		return "the switch speaks OpenFlow 1.0, which has no meters and one table; policies need OpenFlow 1.3"
-	case flow.ForwardTable(sw.GetTables(), false) == 0:
-		return fmt.Sprintf("the switch has %d flow tables; policies need %d", sw.GetTables(), flow.PipelineTables)
+// needs returns what a policy asks of a switch. Later fragments have no ports: a limit by
+// ports that does not count them is none.
+func (p *policy) needs() []api.Need {
+	if p.said.Limit != nil && slices.ContainsFunc(p.match, func(m flow.Match) bool { _, ok := m.LaterFragments(); return ok }) {
+		return []api.Need{api.NeedTables, api.NeedFragments}
 	}
-	return ""
+	return []api.Need{api.NeedTables}
+}
+
+// holds returns an error if a switch that is connected cannot do what a policy says. It is
+// called with mu held.
+func (b *store) holds(p *policy) error {
+	var list []*api.Switch
+	for sw, info := range b.switches {
+		if len(p.on(sw, b.hosts, false)) > 0 {
+			list = append(list, info)
+		}
+	}
+	remedy := "a policy by dpid is for one switch"
+	if len(p.needs()) > 1 {
+		remedy = "a limit without ports, by host, addresses or protocol, needs no fragments, and a policy by dpid is for one switch"
+	}
+	return api.CheckNeeds("policy "+p.said.Name, remedy, slices.Values(list), p.needs()...)
 }
 
 // want returns the entries and meters that a switch should have.
 func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	dpid, err := flow.ParseDPID(sw.GetDpid())
-	if err != nil || refusal(sw) != "" {
+	if err != nil || sw.Lack(api.NeedTables) != "" {
 		return req
 	}
 	b.mu.Lock()
@@ -224,7 +243,7 @@ func (b *store) sizes() (policies, entries, refused int) {
 		if !m.Connected {
 			continue
 		}
-		if refusal(m) != "" {
+		if m.Lack(api.NeedTables) != "" {
 			refused++
 			continue
 		}

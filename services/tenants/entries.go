@@ -36,7 +36,7 @@ func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Me
 	if b.networks.Len() == 0 {
 		return nil, nil
 	}
-	if refusal(info) != "" {
+	if info.Lack(api.NeedTables) != "" {
 		return b.guards(sw), nil
 	}
 	c := &compiler{store: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}

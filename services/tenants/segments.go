@@ -18,7 +18,7 @@ func (b *store) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
 	for _, p := range n.ports {
-		if b.view.link(p.at) || refusal(b.view.switches[p.at.Switch]) != "" {
+		if b.view.link(p.at) || b.view.switches[p.at.Switch].Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[p.at] = true
@@ -28,7 +28,7 @@ func (b *store) segment(n *network) *api.Segment {
 	for _, mac := range n.macs {
 		m.Hosts = append(m.Hosts, mac.String())
 		h := b.view.hosts[hostKey{n.segment, mac}]
-		if h == nil || there[h.at] || closed[h.at] || b.view.link(h.at) || refusal(b.view.switches[h.at.Switch]) != "" {
+		if h == nil || there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.switches[h.at.Switch].Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[h.at] = true

@@ -3,6 +3,7 @@ package tenants
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -71,9 +72,13 @@ func (r *rules) send(t *testing.T, dpid string, k flow.Key) (vlan uint16, passes
 	return k.VLAN, best.Goto == flow.TableFirewall
 }
 
+func connectAs(h *wefttest.Harness, dpid, version string) {
+	wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: version != "", Openflow: version, Tables: 254}})
+}
+
 func connect(h *wefttest.Harness, seen ...*api.FlowEntry) {
 	for dpid, version := range map[string]string{sw1: "1.3", sw2: "1.3", sw3: "1.0"} {
-		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: version, Tables: 254}})
+		connectAs(h, dpid, version)
 		o := &api.FlowsObserved{Dpid: dpid, Owner: "tenants"}
 		for _, f := range seen {
 			if f.Dpid == dpid {
@@ -114,7 +119,15 @@ func TestService(t *testing.T) {
 			}
 		}
 		red := set(&api.TenantNetwork{Tenant: "red", Name: "net", Members: []*api.TenantMember{member1(sw1, 1, 0), member1(sw2, 1, 300)}})
-		blue := set(&api.TenantNetwork{Tenant: "blue", Name: "net", Segment: 77, Members: []*api.TenantMember{member1(sw1, 2, 0), member1(sw2, 9, 0), member1(sw3, 1, 0), {Mac: "02:00:00:00:00:05"}}})
+		wide := &api.TenantNetwork{Tenant: "blue", Name: "net", Segment: 77, Members: []*api.TenantMember{member1(sw1, 2, 0), member1(sw2, 9, 0), member1(sw3, 1, 0), {Mac: "02:00:00:00:00:05"}}}
+		if _, err := wefttest.Call(h, api.SetNetwork, &api.SetNetworkRequest{Network: wide}); api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "switch "+sw3+" has OpenFlow 1.0") {
+			t.Errorf("a member at a switch of OpenFlow 1.0: %v", err)
+		}
+		connectAs(h, sw3, "") // of a switch that is away it is not known what it will be
+		blue := set(wide)
+		connectAs(h, sw3, "1.0")
+		set(wide) // what is there already stays, whatever the switch has become
+		testwait.Until(t, "switch 3 keeps the tags of both networks out", func() bool { return len(r.of(sw3).GetFlows()) == 2 })
 		if red.Segment != 2 || blue.Segment != 77 {
 			t.Fatalf("segments %d and %d", red.Segment, blue.Segment)
 		}

@@ -61,11 +61,11 @@ func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DP
 	if err != nil {
 		s.Reason = err.Error()
 	}
-	switch why := refusal(info); {
+	switch why := info.Lack(api.NeedTables); {
 	case !info.Connected:
 		s.State, s.Reason = "away", info.Reason
 	case why != "" && members > 0:
-		s.State, s.Reason = "refused", why
+		s.State, s.Reason = "refused", "the switch "+why+"; its ports cannot be members"
 	case state == "in_sync":
 		s.State = "enforced"
 	case state == "failing":

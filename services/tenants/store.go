@@ -214,6 +214,9 @@ func (b *store) place(n, old *network) error {
 	if t == nil {
 		return api.Errorf(codes.FailedPrecondition, "network %s: there is no tenant %q; make it first", n.key(), n.said.Tenant)
 	}
+	if err := b.holds(n, old); err != nil {
+		return err
+	}
 	if sum := b.membersOf(t.Name, n.key()) + n.members(); t.MaxMembers != 0 && sum > int(t.MaxMembers) {
 		return api.Errorf(codes.ResourceExhausted, "network %s: tenant %s would have %d members, and may have %d", n.key(), t.Name, sum, t.MaxMembers)
 	}
@@ -234,6 +237,18 @@ func (b *store) place(n, old *network) error {
 	}
 	n.said.Segment = uint32(n.segment)
 	return nil
+}
+
+// holds returns an error if the switch of a port that becomes a member cannot keep the
+// border of a network. It is called with mu held.
+func (b *store) holds(n, old *network) error {
+	var list []*api.Switch
+	for _, p := range n.ports {
+		if old == nil || !slices.Contains(old.ports, p) {
+			list = append(list, b.view.switches[p.at.Switch])
+		}
+	}
+	return api.CheckNeeds("the border of network "+n.key(), "leave its ports out of the members", slices.Values(list), api.NeedTables)
 }
 
 // freeSegment returns the lowest unused VLAN, 0 if there is none. It is called

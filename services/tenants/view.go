@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -175,18 +174,4 @@ func (s *view) vlans() map[uint16]bool {
 		used[v] = true
 	}
 	return used
-}
-
-// refusal returns why a switch cannot do what tenants need, "" if it can or is
-// unknown.
-func refusal(sw *api.Switch) string {
-	switch {
-	case sw == nil:
-		return ""
-	case sw.Openflow == "1.0":
-		return "the switch speaks OpenFlow 1.0 and has one table; its ports cannot be members. Virtual networks need OpenFlow 1.3"
-	case flow.ForwardTable(sw.Tables, false) == 0:
-		return fmt.Sprintf("the switch has %d flow tables, and virtual networks need %d; its ports cannot be members", sw.Tables, flow.PipelineTables)
-	}
-	return ""
 }

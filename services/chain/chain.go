@@ -105,6 +105,30 @@ func readChain(m *api.ServiceChain) (*chain, error) {
 	return c, nil
 }
 
+// needs returns what a chain asks of the switches at which its packets enter. Later
+// fragments have no ports: if a switch cannot be asked for them, they pass by its functions.
+func (c *chain) needs() []api.Need {
+	if _, ok := c.match[forward].LaterFragments(); ok {
+		return []api.Need{api.NeedChains, api.NeedFragments}
+	}
+	return []api.Need{api.NeedChains}
+}
+
+// remedy says what chain switches can carry out that lack what this one needs.
+func (c *chain) remedy() string {
+	if len(c.needs()) > 1 {
+		return "its packets would get past the functions from hosts there; a chain without ports needs no fragments"
+	}
+	return "its packets would get past the functions from hosts there"
+}
+
+// same reports whether two chains say the same.
+func (c *chain) same(o *chain) bool {
+	x, y := proto.CloneOf(c.said), proto.CloneOf(o.said)
+	x.Number, y.Number = 0, 0
+	return proto.Equal(x, y)
+}
+
 // readMatch reads the match and makes that of the packets back.
 func (c *chain) readMatch(m *api.ServiceChain) error {
 	match, err := flow.ParseMatch(m.Match)

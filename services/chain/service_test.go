@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -90,5 +91,74 @@ func TestService(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(0)
+	})
+}
+
+// TestNeeds: a chain that a switch with hosts cannot carry out is refused, with the reason; one
+// that is there when such a switch connects says so.
+func TestNeeds(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			return &api.SetStandingResponse{}, nil
+		})
+		wefttest.Fake(h, api.FindPath, func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error) {
+			return &api.FindPathResponse{}, nil
+		})
+		h.Start()
+		const sw, other = "0000000000000001", "0000000000000003"
+		is := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}, Ports: []*api.Port{{Dpid: sw, Port: 2, Up: true}, {Dpid: sw, Port: 3, Up: true}}}
+		wefttest.Publish(h, api.SwitchChangedEvent, is)
+		set := func(name, host, port string) error {
+			function, priority := uint32(2), uint32(100)
+			if name == "d" {
+				function, priority = 3, 50
+			}
+			m := &api.ServiceChain{Name: name, Priority: priority, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": host},
+				Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: &api.Location{Dpid: sw, Port: function}}}}}}
+			if port != "" {
+				m.Match["ip_proto"], m.Match["udp_dst"] = "17", port
+			}
+			_, err := wefttest.Call(h, api.SetChain, &api.SetChainRequest{Chain: m})
+			return err
+		}
+		for _, x := range []struct {
+			is    *api.Switch
+			want  string // why it is refused
+			ports bool   // only one by ports is
+		}{
+			{&api.Switch{Openflow: "1.0", Tables: 254}, "switch " + other + " has OpenFlow 1.0", false},
+			{&api.Switch{Openflow: "1.3", Tables: 56}, "switch " + other + " has 56 flow tables; it takes 57", false},
+			{&api.Switch{Openflow: "1.3", Tables: 254, Hardware: "some"}, "no match on the later fragments", true},
+		} {
+			x.is.Dpid = other
+			if err := set("c", "10.0.0.2", "7000"); err != nil { // as long as the switch is not there
+				t.Fatal(err)
+			}
+			x.is.Connected = true
+			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: x.is})
+			role := &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: other, Port: 1}, Role: "edge"}}
+			wefttest.Publish(h, api.PortRoleChangedEvent, role)
+			h.Settle()
+			refused := func(err error) bool {
+				return api.KindOf(err) == codes.FailedPrecondition && strings.Contains(err.Error(), x.want)
+			}
+			if err := set("c", "10.0.0.2", "7001"); !refused(err) {
+				t.Errorf("%v: a chain by port: %v", x.is, err)
+			}
+			if err := set("d", "10.0.0.3", ""); x.ports && err != nil || !x.ports && !refused(err) {
+				t.Errorf("%v: a chain by address: %v", x.is, err)
+			}
+			if err := set("c", "10.0.0.2", "7000"); err != nil {
+				t.Errorf("%v: the same chain again: %v", x.is, err)
+			}
+			list, err := wefttest.Call(h, api.ListChains, &api.ListChainsRequest{})
+			if err != nil || list.Chains[0].State != "degraded" || !strings.Contains(list.Chains[0].Reason, x.want) {
+				t.Errorf("%v: listed as %v, %v", x.is, list, err)
+			}
+			role.Gone, role.Port.Role = true, ""
+			wefttest.Publish(h, api.PortRoleChangedEvent, role)
+			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: other}})
+			h.Settle()
+		}
 	})
 }

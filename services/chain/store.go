@@ -97,6 +97,11 @@ func (b *store) admit(c, old *chain) error {
 			}
 		}
 	}
+	if old == nil || !c.same(old) {
+		if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); err != nil {
+			return err
+		}
+	}
 	numbers := map[uint32]bool{}
 	for _, o := range b.chains.List() {
 		if o == old {
@@ -123,7 +128,7 @@ func (b *store) usable(p copyOf, at flow.Location) error {
 	case sw == nil:
 		return api.Errorf(codes.NotFound, "there is no switch %v; weft get switches shows those that are", at.Switch)
 	case unable(sw):
-		return api.Errorf(codes.FailedPrecondition, "switch %v has OpenFlow %s and %d tables; chains need OpenFlow 1.3 and %d tables", at.Switch, sw.Openflow, sw.Tables, int(flow.TableDeliver)+1)
+		return api.Errorf(codes.FailedPrecondition, "port %v cannot be one of a function: its switch %s", at, sw.Lack(api.NeedChains))
 	}
 	if _, known := b.ports[at]; !known && sw.Connected {
 		return api.Errorf(codes.NotFound, "switch %v has no port %v", at.Switch, at.Port)
@@ -135,8 +140,19 @@ func (b *store) usable(p copyOf, at flow.Location) error {
 }
 
 // unable reports whether a switch cannot have chains.
-func unable(sw *api.Switch) bool {
-	return sw.GetOpenflow() == "1.0" || sw.GetTables() != 0 && sw.GetTables() <= uint32(flow.TableDeliver)
+func unable(sw *api.Switch) bool { return sw.Lack(api.NeedChains) != "" }
+
+// entrances returns the switches at which packets may enter a chain: those with edge ports.
+// It is called with mu held.
+func (b *store) entrances() (list []*api.Switch) {
+	seen := map[flow.DPID]bool{}
+	for at := range b.edges {
+		if !seen[at.Switch] && !b.taken[at] {
+			seen[at.Switch] = true
+			list = append(list, b.switches[at.Switch])
+		}
+	}
+	return list
 }
 
 // list returns the chains, by name.
@@ -187,6 +203,9 @@ func (b *store) message(c *chain) *api.ServiceChain {
 		case m.State == "up":
 			m.State, m.Reason = "degraded", number(dead)+" of "+number(len(f))+" copies of function "+number(i+1)+" are dead"
 		}
+	}
+	if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); m.State == "up" && err != nil {
+		m.State, m.Reason = "degraded", err.Error()
 	}
 	if m.State == "up" && b.tags.short > 0 {
 		m.State, m.Reason = "degraded", "no VLAN identifier is free for "+number(b.tags.short)+" ports and switches: raise chain.last_tag, or lower chain.first_tag"

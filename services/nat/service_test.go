@@ -89,6 +89,16 @@ func TestService(t *testing.T) {
 		connect(h, sw2, "1.3", 254)
 		connect(h, sw3, "1.3", 254)
 		h.Settle()
+		const sw4 = "0000000000000004"
+		is := &api.Switch{Dpid: sw4, Connected: true, Openflow: "1.3", Tables: 254, Hardware: "some"}
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: is})
+		for dpid, why := range map[string]string{sw1: "has OpenFlow 1.0", sw4: "no connection tracking"} {
+			g := wanted()
+			g.Dpid = dpid
+			if _, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: g}); api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), dpid+" ") || !strings.Contains(err.Error(), why) {
+				t.Errorf("a gateway at %s: %v, want that it %s", dpid, err, why)
+			}
+		}
 		m, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: wanted()})
 		if err != nil || m.State != "down" || !strings.Contains(m.Reason, "next hop") || m.Zone != 1 || m.FirstPort != 1024 || m.Mac == "" {
 			t.Fatalf("%v, %v", m, err)

@@ -118,9 +118,15 @@ func (b *store) set(ctx context.Context, m *api.NatGateway) (changed bool, err e
 	return old != now, err
 }
 
-// admit checks that a gateway is compatible with the others, and gives it its
+// admit checks that a gateway is compatible with its switch and the others, and gives it its
 // zone. It is called with mu held.
 func (b *store) admit(g, old *gateway) error {
+	if old == nil || old.at.Switch != g.at.Switch {
+		at := slices.Values([]*api.Switch{b.switches[g.at.Switch]})
+		if err := api.CheckNeeds("gateway "+g.name, "translate at an Open vSwitch", at, needs...); err != nil {
+			return err
+		}
+	}
 	zones := map[uint16]bool{}
 	for _, o := range b.gateways.List() {
 		if o.name == g.name {
@@ -199,14 +205,17 @@ func (b *store) hostChanged(ev *api.HostChanged) {
 	}
 }
 
-// unable returns why a switch cannot be a gateway, nil if it can. Whether it has
-// connection tracking shows only when it accepts the entries.
+// needs is what a gateway asks of its switch.
+var needs = []api.Need{api.NeedTables, api.NeedTracking}
+
+// unable returns why a switch cannot be a gateway now, nil if it can. Whether it has
+// connection tracking shows in the end only when it accepts the entries.
 func unable(sw *api.Switch) error {
-	switch {
-	case sw == nil:
+	if sw == nil {
 		return fmt.Errorf("the switch is not connected")
-	case sw.Openflow == "1.0" || sw.Tables != 0 && sw.Tables < flow.PipelineTables:
-		return fmt.Errorf("the switch has OpenFlow %s and %d tables; NAT needs OpenFlow 1.3, %d tables and Open vSwitch's connection tracking", sw.Openflow, sw.Tables, flow.PipelineTables)
+	}
+	if why := sw.Lack(needs...); why != "" {
+		return fmt.Errorf("the switch %s", why)
 	}
 	return nil
 }
@@ -214,7 +223,7 @@ func unable(sw *api.Switch) error {
 // want returns the entries that a switch should have.
 func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
-	if err != nil || unable(info) != nil {
+	if err != nil || info.Lack(api.NeedTables) != "" {
 		return nil
 	}
 	b.mu.Lock()
@@ -225,7 +234,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 		for i := range own {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &own[i]))
 		}
-		if g.at.Switch == sw {
+		if g.at.Switch == sw && unable(info) == nil {
 			req.Flows = append(req.Flows, g.entries(b.reach(g), b.outside(g))...)
 		}
 	}

@@ -118,3 +118,32 @@ func TestDeviceAtPort(t *testing.T) {
 		t.Errorf("%s, %s", m.State, m.Reason)
 	}
 }
+
+// TestNeeds: an end is refused whose switch cannot carry the circuit's frames, with the reason.
+func TestNeeds(t *testing.T) {
+	b := newTestStore(t, wefttest.NewStore(), defaults())
+	set := func(name string, ends ...string) error {
+		return b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: name, Ends: ends, Payload: ip}}})
+	}
+	for _, x := range []struct {
+		is   *api.Switch
+		want string // why a circuit to another switch is refused
+		same bool   // one within the switch is not
+	}{
+		{&api.Switch{Openflow: "1.0", Tables: 254}, "has OpenFlow 1.0", false},
+		{&api.Switch{Openflow: "1.3", Tables: 50}, "has 50 flow tables; it takes 51", false},
+		{&api.Switch{Openflow: "1.3", Tables: 254, Hardware: "some"}, "no conversion of frames to labelled packets", true},
+		{&api.Switch{Openflow: "1.3", Tables: 254, Hardware: api.OpenVSwitch}, "", true},
+	} {
+		x.is.Dpid, x.is.Connected = flow.DPID(4).String(), true
+		b.switchChanged(&api.SwitchChanged{Switch: x.is, Ports: []*api.Port{{Dpid: x.is.Dpid, Port: 1, Up: true}, {Dpid: x.is.Dpid, Port: 2, Up: true}}})
+		_ = b.try(&api.SetCircuitsRequest{Delete: []string{"c", "d"}})
+		err := set("c", "1:1", "4:1")
+		if x.want == "" && err != nil || x.want != "" && (api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("%v: %v", x.is, err)
+		}
+		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "d", Ends: []string{"4:1.7", "4:2.7"}}}, Delete: []string{"c"}}); (err == nil) != x.same {
+			t.Errorf("%v: a circuit within the switch: %v", x.is, err)
+		}
+	}
+}

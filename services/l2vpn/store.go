@@ -288,8 +288,8 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 	switch role := b.roles[e.at].GetRole(); {
 	case sw == nil:
 		return refuse("there is no switch %v; weft get switches shows those that are", e.at.Switch)
-	case sw.Openflow == "1.0":
-		return refuse("the switch speaks OpenFlow 1.0, which has no labels")
+	case sw.Lack(c.needs()...) != "":
+		return refuse("the switch %s", sw.Lack(c.needs()...))
 	case role == "link" || role == "blocked":
 		return refuse("the port is a link between switches")
 	case role == "internal":
@@ -303,6 +303,15 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 		return refuse("the switch has no such port")
 	}
 	return nil
+}
+
+// needs returns what a circuit asks of the switches of its ends: between switches frames go
+// inside labelled ones.
+func (c *circuit) needs() []api.Need {
+	if slices.ContainsFunc(c.ends, func(e end) bool { return e.at.Switch != c.ends[0].at.Switch }) {
+		return []api.Need{api.NeedTables, api.NeedPacketTypes}
+	}
+	return []api.Need{api.NeedTables}
 }
 
 // complete gives a circuit what the service gives: its number, and for its ends

@@ -329,6 +329,24 @@ func (k *Standing) Status(sw flow.DPID) (state string, err error) {
 	return "in_sync", nil
 }
 
+// Overall returns how all connected switches stand together: failing if any is, with the
+// reason of the first of them, else syncing if any is, else in_sync.
+func (k *Standing) Overall() (state string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	state = "in_sync"
+	first := flow.DPID(0)
+	for sw, s := range k.switches {
+		switch {
+		case s.err != nil && (err == nil || sw < first):
+			state, first, err = "failing", sw, fmt.Errorf("switch %v: %w", sw, s.err)
+		case s.tried < s.asked && state == "in_sync":
+			state = "syncing"
+		}
+	}
+	return state, err
+}
+
 // Settle waits until every connected switch has confirmed what had been asked
 // for when it was called, or has failed to, or is gone; it returns what failed.
 func (k *Standing) Settle(ctx context.Context) error {

@@ -579,7 +579,8 @@ func (x *PoolMember) GetReason() string {
 
 // What SetVip is asked. InvalidArgument if something in it is wrong; AlreadyExists if
 // another VIP has the address and port; ResourceExhausted if there are as many as
-// balancer.vips; FailedPrecondition if the VIP belongs to a service.
+// balancer.vips; FailedPrecondition if the VIP belongs to a service, or
+// is a shadow and a switch that is connected would let packets past it.
 type SetVipRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is wanted; what is given by the service is not looked at, but for mac.

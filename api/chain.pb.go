@@ -42,7 +42,8 @@ type ServiceChain struct {
 	// its IP address); both directions have the same copy. Empty: ports where the match says the
 	// protocol and not the client's port. The client is the source of the match.
 	Hash string `protobuf:"bytes,6,opt,name=hash,proto3" json:"hash,omitempty"`
-	// up, degraded (copies are dead, or all of a function that is bypassed), or blocked.
+	// up, degraded (copies are dead, or all of a function that is bypassed; or a switch does not
+	// have the entries, or cannot), or blocked.
 	State string `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`
 	// Why it is not up.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -313,7 +314,8 @@ func (x *ChainTag) GetTag() uint32 {
 }
 
 // For Chain.SetChain. InvalidArgument if something in it is wrong; NotFound if there is no
-// such switch or port; FailedPrecondition if a port is one of a link; AlreadyExists if
+// such switch or port; FailedPrecondition if a port is one of a link, or a switch that is
+// connected and has hosts cannot keep packets from getting past the chain; AlreadyExists if
 // another chain has a port, or a match of the same priority that overlaps;
 // ResourceExhausted if there are as many as chain.chains.
 type SetChainRequest struct {

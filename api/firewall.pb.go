@@ -234,8 +234,8 @@ func (x *FirewallFailure) GetText() string {
 	return ""
 }
 
-// What AddFirewallRules is asked. InvalidArgument if a rule is wrong; ResourceExhausted
-// if there would be more than firewall.max_rules.
+// What AddFirewallRules is asked. InvalidArgument if a rule is wrong; FailedPrecondition if
+// a switch that is connected cannot hold one; ResourceExhausted if there would be more than firewall.max_rules.
 type AddFirewallRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At least one; an id at most once.

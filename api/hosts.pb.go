@@ -504,7 +504,12 @@ type HostBinding struct {
 	// config, operator or learnt.
 	Origin string `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
 	// RFC 3339; when it was made. Empty for one of the configuration.
-	Since         string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	Since string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// in force: every switch that is connected has its entries. pending: some have not confirmed
+	// them yet. not in force: some do not have them, or cannot. Only reported.
+	State string `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not in force, by switch, or not by entries. Only reported.
+	Reason        string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -588,12 +593,27 @@ func (x *HostBinding) GetSince() string {
 	return ""
 }
 
+func (x *HostBinding) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *HostBinding) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What BindHost is asked. InvalidArgument if the binding is wrong, or another
 // host has one of its IP addresses bound; FailedPrecondition if the
-// configuration has the binding; ResourceExhausted if there are too many.
+// configuration has the binding, or a switch that is connected cannot keep it;
+// ResourceExhausted if there are too many.
 type BindHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Kind, origin and since are not read.
+	// Kind, origin, since, state and reason are not read.
 	Binding       *HostBinding `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -949,7 +969,8 @@ func (x *PortSecurity) GetBound() uint32 {
 }
 
 // What SetPortSecurity is asked. InvalidArgument if it is wrong;
-// FailedPrecondition if the configuration has the port.
+// FailedPrecondition if the configuration has the port, or it becomes sticky and a switch
+// that is connected cannot keep bindings.
 type SetPortSecurityRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Origin, hosts and bound are not read.
@@ -1659,7 +1680,7 @@ const file_hosts_proto_rawDesc = "" +
 	"\bclaimant\x18\x05 \x01(\tR\bclaimant\x12)\n" +
 	"\x06holder\x18\x06 \x01(\v2\x11.weft.v1.LocationR\x06holder\x12\x18\n" +
 	"\aoutcome\x18\a \x01(\tR\aoutcome:\r\xfa\xe0\x18\t\n" +
-	"\x05hosts\x10\x01\"\xaa\x01\n" +
+	"\x05hosts\x10\x01\"\xd8\x01\n" +
 	"\vHostBinding\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -1667,7 +1688,9 @@ const file_hosts_proto_rawDesc = "" +
 	"\x03ips\x18\x04 \x03(\tR\x03ips\x12\x12\n" +
 	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x14\n" +
-	"\x05since\x18\a \x01(\tR\x05since\"A\n" +
+	"\x05since\x18\a \x01(\tR\x05since\x12\x14\n" +
+	"\x05state\x18\b \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\"A\n" +
 	"\x0fBindHostRequest\x12.\n" +
 	"\abinding\x18\x01 \x01(\v2\x14.weft.v1.HostBindingR\abinding\"a\n" +
 	"\x11UnbindHostRequest\x12\x10\n" +

@@ -335,7 +335,8 @@ func (x *NatForward) GetToPort() uint32 {
 	return 0
 }
 
-// What SetNat is asked. InvalidArgument if something in it is wrong; AlreadyExists if
+// What SetNat is asked. InvalidArgument if something in it is wrong;
+// FailedPrecondition if its switch is connected and cannot translate; AlreadyExists if
 // another gateway has the port, an address of the pool, or the gateway address;
 // ResourceExhausted if there are as many as nat.gateways.
 type SetNatRequest struct {

@@ -317,9 +317,10 @@ func (x *QosLimit) GetRemark() uint32 {
 	return 0
 }
 
-// What SetPolicy is asked. InvalidArgument if something in it is wrong; ResourceExhausted
-// if there are as many as qos.policies, or a switch would have more entries than
-// qos.entries.
+// What SetPolicy is asked. InvalidArgument if something in it is wrong;
+// FailedPrecondition if a switch that is connected cannot do what the policy says;
+// ResourceExhausted if there are as many as qos.policies, or a switch would have more
+// entries than qos.entries.
 type QosSetPolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is wanted; meter is not looked at.

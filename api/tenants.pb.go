@@ -490,8 +490,8 @@ func (x *ListTenantsResponse) GetTenants() []*Tenant {
 	return nil
 }
 
-// What SetNetwork is asked. FailedPrecondition if there is no such tenant; AlreadyExists
-// if a member or the segment is of another network; ResourceExhausted if a limit is
+// What SetNetwork is asked. FailedPrecondition if there is no such tenant, or the
+// switch of a member is connected and cannot keep the network apart; AlreadyExists if a member or the segment is of another network; ResourceExhausted if a limit is
 // reached.
 type SetNetworkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

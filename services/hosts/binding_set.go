@@ -92,8 +92,14 @@ func (t *table) bindHost(now int64, m *api.HostBinding) (*api.HostBinding, error
 			return nil, api.Errorf(codes.InvalidArgument, "ip %v: the address is the network's own", ip)
 		}
 	}
+	same := old != nil && !old.sticky && slices.Equal(old.at, one.at) && slices.Equal(old.ips, one.ips)
+	if !same {
+		if err := t.keepable("the binding of host " + one.who.mac().String()); err != nil {
+			return nil, err
+		}
+	}
 	one.since = now
-	if old != nil && !old.sticky && slices.Equal(old.at, one.at) && slices.Equal(old.ips, one.ips) {
+	if same {
 		one.since = old.since // the same call again
 	}
 	t.bindings.put(one)
@@ -155,6 +161,11 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 	case !ok && len(t.bindings.ports) >= maxPorts:
 		return nil, api.Errorf(codes.ResourceExhausted, "%d ports have limits of their own already; delete some", maxPorts)
 	}
+	if m.Sticky && !old.sticky {
+		if err := t.keepable("what a sticky port binds"); err != nil {
+			return nil, err
+		}
+	}
 	t.secure(now, at, secured{int(m.MaxHosts), m.Sticky, byOperator})
 	return t.portMessage(at), nil
 }
@@ -192,13 +203,16 @@ func (t *table) unsetPort(r *api.DeletePortSecurityRequest) (*api.DeletePortSecu
 	return &api.DeletePortSecurityResponse{Deleted: ok}, nil
 }
 
-// listBindings answers ListBindings.
-func (t *table) listBindings() *api.ListBindingsResponse {
+// listBindings answers ListBindings; standing returns how the switches stand together.
+func (t *table) listBindings(standing func() (string, error)) *api.ListBindingsResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &api.ListBindingsResponse{}
+	state, err := standing()
 	for _, one := range t.bindings.of {
-		r.Bindings = append(r.Bindings, one.message())
+		m := one.message()
+		t.setState(m, one, state, err)
+		r.Bindings = append(r.Bindings, m)
 	}
 	slices.SortFunc(r.Bindings, func(a, b *api.HostBinding) int {
 		return cmp.Or(cmp.Compare(a.Vlan, b.Vlan), strings.Compare(a.Mac, b.Mac))

@@ -1,17 +1,25 @@
 package hosts
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
+
+func inSync() (string, error) { return "in_sync", nil }
 
 // bind makes a binding as BindHost does.
 func (r *rig) bind(m flow.MAC, vlan uint32, ports []flow.Location, ips ...string) {
@@ -129,7 +137,7 @@ func TestStickyPort(t *testing.T) {
 	if err := shelf.save(t.Context(), r.table); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprint(r.listBindings())
+	want := fmt.Sprint(r.listBindings(inSync))
 
 	next := newRig(t, nil)
 	again := &bindingPersister{journal{store: store, run: next.load(newBucket(t))}}
@@ -138,7 +146,7 @@ func TestStickyPort(t *testing.T) {
 	}
 	next.table.place(at(1, 1)).hosts[r.host(newID(mac(1), 0))] = struct{}{} // only for the counts to be equal
 	next.table.place(at(1, 1)).hosts[r.host(newID(mac(9), 0))] = struct{}{}
-	if got := fmt.Sprint(next.listBindings()); got != want {
+	if got := fmt.Sprint(next.listBindings(inSync)); got != want {
 		t.Errorf("kept %s\nwant %s", got, want)
 	}
 	next.refusedAs(bound, at(2, 2), raw(mac(1), mac(9)))
@@ -152,7 +160,7 @@ func TestStickyPort(t *testing.T) {
 	next.accept(at(2, 2), raw(mac(1), mac(9)))
 	third := newRig(t, nil)
 	if err := (&bindingPersister{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), third.table, nil); err != nil || len(third.bindings.of) != 1 {
-		t.Errorf("%v, %v: want the static one", err, third.listBindings())
+		t.Errorf("%v, %v: want the static one", err, third.listBindings(inSync))
 	}
 }
 
@@ -185,7 +193,7 @@ func TestBindingsOfTheConfiguration(t *testing.T) {
 	}
 	r.retune(r.now, DefaultConfig())
 	if len(r.bindings.of) != 0 || len(r.bindings.owners.m) != 0 || len(r.bindings.naming) != 0 {
-		t.Errorf("left: %v", r.listBindings())
+		t.Errorf("left: %v", r.listBindings(inSync))
 	}
 }
 
@@ -262,4 +270,93 @@ func TestBindingCalls(t *testing.T) {
 			t.Errorf("deleted, and after a restart: %v, %v", m, err)
 		}
 	})
+}
+
+// TestBindingNeeds: a binding that a connected switch cannot keep is refused, with the reason;
+// one that is there when such a switch connects is not in force, and says why.
+func TestBindingNeeds(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		var refuse atomic.Bool
+		wefttest.Fake(h, api.SetStanding, func(_ context.Context, r *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			if len(r.Flows) > 0 && refuse.Load() {
+				return &api.SetStandingResponse{Failed: []*api.WantedFlow{{Flow: r.Flows[0], Reason: "the switch does not have it"}}}, nil
+			}
+			return &api.SetStandingResponse{}, nil
+		})
+		h.Start()
+		is := func(n flow.DPID, openflow string, tables uint32) {
+			s := &api.Switch{Dpid: n.String(), Connected: openflow != "", Openflow: openflow, Tables: tables}
+			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: s})
+			wefttest.Publish(h, api.RolesSettledEvent, &api.RolesSettled{Dpid: n.String()})
+			h.Settle()
+		}
+		bind := func(i byte, ip string) error {
+			_, err := wefttest.Call(h, api.BindHost, &api.BindHostRequest{Binding: &api.HostBinding{Mac: mac(i).String(), Ips: []string{ip}}})
+			return err
+		}
+		sticky := func(port uint32) error {
+			_, err := wefttest.Call(h, api.SetPortSecurity, &api.SetPortSecurityRequest{Security: &api.PortSecurity{Dpid: "1", Port: port, Sticky: true}})
+			return err
+		}
+		listed := func(state, reason string) {
+			t.Helper()
+			var m *api.ListBindingsResponse
+			testwait.Until(t, "the binding is "+state, func() (is bool) {
+				var err error
+				m, err = wefttest.Call(h, api.ListBindings, &api.ListBindingsRequest{})
+				return err == nil && len(m.Bindings) == 1 && m.Bindings[0].State == state && strings.Contains(m.Bindings[0].Reason, reason)
+			})
+		}
+		is(1, "1.3", 254)
+		if err := errors.Join(bind(1, "10.0.0.1"), sticky(5)); err != nil {
+			t.Fatal(err)
+		}
+		listed("in force", "")
+		for tables, openflow := range map[uint32]string{1: "1.0", 50: "1.3"} {
+			is(2, openflow, tables)
+			listed("not in force", "switch "+flow.DPID(2).String()+" has ")
+			for what, err := range map[string]error{"a binding": bind(2, "10.0.0.2"), "another address": bind(1, "10.0.0.3"), "a sticky port": sticky(6)} {
+				if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(fmt.Sprint(err), "switch "+flow.DPID(2).String()+" has ") {
+					t.Errorf("%s, with a switch of %d tables: %v", what, tables, err)
+				}
+			}
+			if err := errors.Join(bind(1, "10.0.0.1"), sticky(5)); err != nil {
+				t.Errorf("what is there already: %v", err)
+			}
+		}
+		is(2, "", 0)
+		listed("in force", "")
+		refuse.Store(true)
+		is(3, "1.3", 254)
+		listed("not in force", "switch "+flow.DPID(3).String()+": 1 of ")
+	})
+}
+
+// TestBindingsWithoutRoom: bindings for which a switch has no entries are not in force, nor are those without guard
+// said to be kept by switches.
+func TestBindingsWithoutRoom(t *testing.T) {
+	r := newRig(t, nil)
+	for i := range guardMost {
+		m := &api.HostBinding{Mac: flow.MACFrom(2<<40 | uint64(i)).String(), Ips: []string{fmt.Sprintf("10.1.%d.%d", i>>8, i&255)}}
+		if _, err := r.bindHost(r.now, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.hand(r.bindings.count)
+	entries := r.guardEntries(newGuard(), 1)
+	kept := 0
+	for _, b := range r.listBindings(inSync).Bindings {
+		if b.State == stateInForce {
+			kept++
+		} else if !strings.Contains(b.Reason, "switch "+flow.DPID(1).String()) {
+			t.Fatal(b)
+		}
+	}
+	if kept != (len(entries)-2)/2 {
+		t.Errorf("%d bindings in force by %d entries", kept, len(entries))
+	}
+	r.cfg.Guard = false
+	if b := r.listBindings(inSync).Bindings[0]; !strings.Contains(b.Reason, "hosts.guard") {
+		t.Error(b)
+	}
 }

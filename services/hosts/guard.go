@@ -108,6 +108,7 @@ func (g *guard) trusted(sw flow.DPID) (list []flow.Port) {
 func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.beyond, sw)
 	if !t.cfg.Guard || len(t.bindings.of) == 0 {
 		return nil
 	}
@@ -137,6 +138,7 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 		}
 		one.guard(sw, pass, drop)
 		if len(list) > guardMost {
+			t.beyond[sw] = one.who
 			return list[:before]
 		}
 	}
@@ -147,7 +149,7 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 func (t *table) guardRequest(g *guard, info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	sw, err := flow.ParseDPID(info.GetDpid())
-	if err != nil || flow.ForwardTable(info.GetTables(), info.GetOpenflow() == "1.0") == 0 {
+	if err != nil || info.Lack(api.NeedTables) != "" {
 		return req
 	}
 	list := t.guardEntries(g, sw)
@@ -169,6 +171,13 @@ func (t *table) bindingChanges() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.bindings.count
+}
+
+// hand records that the entries for so many changes are on their way.
+func (t *table) hand(n uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handed = n
 }
 
 // boundHosts returns how many bindings there are.

@@ -91,6 +91,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
 			t.routesIn(now(), sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
+			t.describeSwitch(sw, m.Switch)
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
 			if m.Switch.GetConnected() {
 				g.switchChanged(sw, m.Ports)
@@ -136,7 +137,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.FindHost, func(_ context.Context, r *api.FindHostRequest) (*api.Host, error) {
 		return t.find(r.GetAddress(), r.GetVlan())
 	})
-	handleBindings(env, t, b)
+	handleBindings(env, t, b, k)
 	handleHolds(env, t, holds)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
@@ -196,7 +197,7 @@ func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 
 // handleBindings answers the calls about bindings. Changes are stored before it
 // answers.
-func handleBindings(env *weft.Env, t *table, b *bindingPersister) {
+func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Standing) {
 	kept := func(ctx context.Context, err error) error {
 		if err != nil {
 			return err
@@ -205,7 +206,10 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister) {
 	}
 	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
 		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
-		return m, kept(ctx, err)
+		if err = kept(ctx, err); err == nil {
+			t.addState(m, k.Overall)
+		}
+		return m, err
 	})
 	weft.Handle(env, api.UnbindHost, func(ctx context.Context, r *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
 		m, err := t.unbindHost(r)
@@ -220,7 +224,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister) {
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
-		return t.listBindings(), nil
+		return t.listBindings(k.Overall), nil
 	})
 }
 
@@ -247,11 +251,13 @@ func handleHolds(env *weft.Env, t *table, s *holdPersister) {
 // soon, but less often if there are many and an update takes longer.
 func watchBindings(ctx context.Context, t *table, changed func()) {
 	seen := t.bindingChanges()
+	t.hand(seen)
 	for {
 		n, pause := t.bindingChanges(), 100*time.Millisecond
 		if n != seen {
 			seen = n
 			changed()
+			t.hand(n)
 			pause += time.Duration(t.boundHosts()) * time.Millisecond
 		}
 		select {

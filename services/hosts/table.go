@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
 )
@@ -45,6 +46,9 @@ type table struct {
 	claimNews claimNews
 	permits   permitChanges
 	bindings  bindings
+	keepers   map[flow.DPID]*api.Switch // the connected switches
+	beyond    map[flow.DPID]id          // the first binding for which a switch has no entries
+	handed    uint64                    // bindings.count that the switches have been declared
 	holds     holds
 	// No timed work is due before these times.
 	judging, evicting, ageing, calling deadline
@@ -76,7 +80,7 @@ func newTable(cfg *Config) *table {
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
-		permits: permitChanges{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
+		permits: permitChanges{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
 	t.configure(0)

@@ -182,7 +182,7 @@ func readLocation(s string) (*api.Location, error) {
 }
 
 func bindingsTable(t *cli.Table, list []*api.HostBinding) {
-	t.Row("MAC", "VLAN", "AT", "IP", "KIND", "ORIGIN", "SINCE")
+	t.Row("MAC", "VLAN", "AT", "IP", "KIND", "ORIGIN", "SINCE", "STATE", "REASON")
 	for _, b := range list {
 		at := make([]string, len(b.GetAt()))
 		for i, l := range b.GetAt() {
@@ -191,7 +191,7 @@ func bindingsTable(t *cli.Table, list []*api.HostBinding) {
 		if len(at) == 0 {
 			at = []string{"any"}
 		}
-		t.Row(b.GetMac(), cli.Vlan(b.GetVlan()), strings.Join(at, " "), strings.Join(b.GetIps(), " "), b.GetKind(), b.GetOrigin(), cli.When(b.GetSince()))
+		t.Row(b.GetMac(), cli.Vlan(b.GetVlan()), strings.Join(at, " "), strings.Join(b.GetIps(), " "), b.GetKind(), b.GetOrigin(), cli.When(b.GetSince()), b.GetState(), b.GetReason())
 	}
 }
 

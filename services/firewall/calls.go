@@ -48,6 +48,12 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 	if err != nil {
 		return nil, err
 	}
+	for i, r := range rules {
+		old, err := b.rules[r.id], b.holds(r)
+		if err != nil && (old == nil || !sameRule(old.msg, r.kept(req.Rules[i], old.number()))) {
+			return nil, err
+		}
+	}
 	x := &change{}
 	next := map[uint32]*api.FirewallRule{}
 	var numbers []uint32
@@ -132,6 +138,9 @@ func (b *store) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) 
 	added := 0
 	for i, m := range list {
 		r, c, err := parseRule(m)
+		if err == nil {
+			err = checkFields(c)
+		}
 		if err != nil {
 			wrong(i, err)
 			continue

@@ -61,7 +61,11 @@ func (c *Config) validateRules() error {
 			return fmt.Errorf("rules[%d].id: %s is that of rules[%d], too", i, c.Rules[i].ID, first)
 		}
 		seen[m.Id] = i
-		if _, _, err := parseRule(m); err != nil {
+		_, conditions, err := parseRule(m)
+		if err == nil {
+			err = checkFields(conditions)
+		}
+		if err != nil {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
 	}

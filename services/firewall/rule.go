@@ -33,6 +33,7 @@ type rule struct {
 	msg      *api.FirewallRule // as stored; read-only
 	conds    []*cond           // set when a classifier takes it
 	count    *count            // of packets that it decided on here
+	asks     []api.Need        // of switches
 }
 
 // condition is what a rule asks for, as a match and ranges of ports. A rule on
@@ -97,6 +98,7 @@ func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 	if len(errs) > 0 {
 		return nil, nil, errors.Join(errs...)
 	}
+	r.asks = needs(conditions)
 	return r, conditions, nil
 }
 

@@ -233,6 +233,7 @@ func TestRefusals(t *testing.T) {
 			deny("c", 1, "nonsense=1"), {Id: "d", Action: "perhaps"}, {Id: "e", Action: "deny", Tenant: "x", Match: map[string]string{"vlan_vid": "9"}}, {Id: "f", Action: "deny", Vlan: 5000},
 			deny("g", 1, "tcp_dst=1-2", "ip_proto=17"), deny("h", 1, "ipv4_src=10.0.0.0/40"), {Id: "i", Action: "deny", Dpid: "zz"},
 			{Id: "j", Action: "deny", Vlan: 5, Match: map[string]string{"vlan_vid": "6"}}, {Id: "k", Action: "allow", Comment: strings.Repeat("x", 300)},
+			deny("l", 1, "metadata=5"), deny("m", 1, "in_port=1", "in_phy_port=1"),
 		}
 		_, err := wefttest.Call(h, api.AddFirewallRules, &api.AddFirewallRulesRequest{Rules: bad})
 		if api.KindOf(err) != codes.InvalidArgument {
@@ -316,6 +317,32 @@ func TestRefusedEntries(t *testing.T) {
 		status, err := wefttest.Call(h, api.GetFirewallStatus, &api.GetFirewallStatusRequest{Dpid: "1"})
 		if err != nil || len(status.Switches) != 1 || status.Switches[0].Mode != modeReactive || !strings.Contains(status.Switches[0].Reason, "BAD_MASK") {
 			t.Errorf("status %v %v", status, err)
+		}
+	})
+}
+
+// TestNeeds: a rule that a connected switch cannot hold, nor the controller for it, is refused;
+// one that is there when such a switch connects is not in force.
+func TestNeeds(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		newPeers(h)
+		connect(h, 1, true)
+		add(t, h, deny("before", 3, "tunnel_id=5"))
+		old := &api.Switch{Dpid: flow.DPID(2).String(), Connected: true, Openflow: "1.0", Tables: 1}
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: old})
+		h.Settle()
+		why := "switch " + old.Dpid + " has OpenFlow 1.0"
+		for _, r := range []*api.FirewallRule{deny("everywhere", 3, "tunnel_id=6"), {Id: "there", Action: actionDeny, Dpid: old.Dpid, Match: map[string]string{"tunnel_id": "6"}}} {
+			_, err := wefttest.Call(h, api.AddFirewallRules, &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{r}})
+			if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "rule "+r.Id+" cannot be held: "+why) {
+				t.Errorf("%v: %v", r, err)
+			}
+		}
+		add(t, h, deny("before", 3, "tunnel_id=5"), deny("judged", 2, "ipv6_src=fd00::/64"),
+			&api.FirewallRule{Id: "elsewhere", Action: actionDeny, Dpid: flow.DPID(1).String(), Match: map[string]string{"tunnel_id": "6"}})
+		list, err := wefttest.Call(h, api.ListFirewallRules, &api.ListFirewallRulesRequest{})
+		if err != nil || list.Rules[0].Id != "before" || list.Rules[0].State != notInForce || !strings.Contains(list.Rules[0].Reason, "it has OpenFlow 1.0") {
+			t.Errorf("%v, %v", list, err)
 		}
 	})
 }

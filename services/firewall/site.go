@@ -45,7 +45,8 @@ type site struct {
 
 	mu        sync.Mutex // guards the following
 	connected bool
-	changes   uint64 // how often the switch has connected or disconnected
+	info      *api.Switch // as it last connected; read-only
+	changes   uint64      // how often the switch has connected or disconnected
 	target    target
 	ports     map[flow.Port]bool // links
 	program   *program           // as last declared

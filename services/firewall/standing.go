@@ -36,6 +36,7 @@ func (b *store) answered(sw flow.DPID, failed []*api.WantedFlow) {
 // stand is how a switch stands to the rules.
 type stand struct {
 	sw     flow.DPID
+	info   *api.Switch
 	state  string
 	reason string
 	failed map[uint32]string // if only those rules are not in force
@@ -49,12 +50,12 @@ func (b *store) stands() (list stands) {
 	for _, s := range b.everySite() {
 		state, err := b.keeper.Status(s.dpid)
 		s.mu.Lock()
-		connected, p, version, failed := s.connected, s.program, s.version, s.failed
+		connected, info, p, version, failed := s.connected, s.info, s.program, s.version, s.failed
 		s.mu.Unlock()
 		if !connected {
 			continue
 		}
-		x := stand{sw: s.dpid, state: pending, reason: "not confirmed yet"}
+		x := stand{sw: s.dpid, info: info, state: pending, reason: "not confirmed yet"}
 		switch {
 		case state == "failing":
 			if x.state, x.reason = notInForce, "not confirmed"; err != nil {
@@ -80,6 +81,9 @@ func (list stands) of(r *rule) (state, reason string) {
 	for _, s := range list {
 		if r.local && r.sw != s.sw {
 			continue
+		}
+		if why := s.info.Lack(r.asks...); why != "" {
+			s.state, s.reason, s.failed = notInForce, "it "+why, nil
 		}
 		if s.failed != nil {
 			s.reason = s.failed[r.number()]

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
@@ -22,6 +24,7 @@ func (b *store) switchChanged(ev *api.SwitchChanged) {
 	s.enforced.Store(0)
 	clear(s.verdicts)
 	s.program, s.version, s.target.forced = nil, 0, ""
+	s.info = proto.CloneOf(ev.Switch)
 	if s.connected {
 		s.target.old = ev.Switch.Openflow == "1.0"
 		s.target.single = flow.ForwardTable(ev.Switch.Tables, s.target.old) == 0

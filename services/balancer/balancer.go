@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
@@ -41,7 +43,8 @@ type balancer struct {
 // datapath is a switch.
 type datapath struct {
 	connected bool
-	rewrites  bool // has the table in which addresses are translated
+	info      *api.Switch // read-only
+	rewrites  bool        // has the table in which addresses are translated
 	away      int64
 	edges     map[flow.Port]bool
 	now, read session // it is connected by, and its entries were last reported of
@@ -153,12 +156,13 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	}
 	d := b.datapath(sw)
 	d.now = session{e.Switch.GetSince(), e.Switch.GetAddress()}
+	d.info = proto.CloneOf(e.Switch)
 	if d.connected = e.Switch.GetConnected(); !d.connected {
 		d.away = now
 		return
 	}
 	b.places++
-	d.rewrites = flow.ForwardTable(e.Switch.GetTables(), e.Switch.GetOpenflow() == "1.0") != 0
+	d.rewrites = d.info.Lack(api.NeedTables) == ""
 }
 
 // datapath returns what is known of a switch. It is called with mu held.

@@ -3,6 +3,7 @@ package balancer
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,8 +208,24 @@ func (b *balancer) admit(who owner, f func(*api.Vip) (*api.Vip, error)) func(*vi
 		if err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
+		if v.host != nil && (old == nil || old.host == nil) {
+			if err := b.intercepts(v); err != nil {
+				return nil, err
+			}
+		}
 		return v, b.fits(v)
 	}
+}
+
+// intercepts returns an error if packets for a shadowed host would get past the VIP at a
+// connected switch: along routes, which a switch with one table cannot put it before. It is
+// called with mu held.
+func (b *balancer) intercepts(v *vip) error {
+	var list []*api.Switch
+	for _, d := range b.switches {
+		list = append(list, d.info)
+	}
+	return api.CheckNeeds("the shadow of vip "+v.name, "give the VIP an address that no host has", slices.Values(list), api.NeedTables)
 }
 
 // parse returns the stored VIP.

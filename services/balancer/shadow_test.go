@@ -3,6 +3,7 @@ package balancer
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -89,6 +90,20 @@ func TestShadow(t *testing.T) {
 		t.Errorf("after a restart: %d, %v", len(g.b.table.by), d.Ops)
 	}
 	g.consistent()
+}
+
+// TestShadowNeeds: a shadow is refused where packets would get past it.
+func TestShadowNeeds(t *testing.T) {
+	g := newRig(t)
+	g.connect(7, 50)
+	_, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: shadow(5)})
+	if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "switch 0000000000000007 has 50 flow tables") {
+		t.Error(err)
+	}
+	g.connect(7, 51)
+	g.set(shadow(5))
+	g.connect(7, 50)
+	g.set(shadow(5)) // what is there stays
 }
 
 // TestShadowOpens: without a member that serves, packets go through to the host.

@@ -66,7 +66,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	h := &held{all: map[flow.DPID]waiting{}}
 	ways := make(chan struct{}, 1)
 	b.mu.Lock()
-	b.declare, b.reroute = k.Changed, func() { object.Notify(ways) }
+	b.declare, b.reroute, b.overall = k.Changed, func() { object.Notify(ways) }, k.Overall
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)

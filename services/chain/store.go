@@ -17,8 +17,9 @@ import (
 // store is the chains, and what is known of the network.
 type store struct {
 	cfg     *Config
-	declare func(...flow.DPID) // declares the entries of switches anew
-	reroute func()             // has the ways between switches sought anew
+	declare func(...flow.DPID)     // declares the entries of switches anew
+	reroute func()                 // has the ways between switches sought anew
+	overall func() (string, error) // how the switches stand together
 
 	mu       object.Guard // guards the following
 	chains   *object.Store[*chain]
@@ -40,7 +41,7 @@ type store struct {
 
 func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
 	b := &store{
-		cfg: cfg, declare: func(...flow.DPID) {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
+		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
 		edges: map[flow.Location]bool{}, links: map[flow.Location]flow.Location{}, hosts: map[flow.MAC]flow.Location{},
 		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
 	}
@@ -205,6 +206,9 @@ func (b *store) message(c *chain) *api.ServiceChain {
 		}
 	}
 	if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); m.State == "up" && err != nil {
+		m.State, m.Reason = "degraded", err.Error()
+	}
+	if _, err := b.overall(); m.State == "up" && err != nil {
 		m.State, m.Reason = "degraded", err.Error()
 	}
 	if m.State == "up" && b.tags.short > 0 {

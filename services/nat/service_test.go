@@ -27,6 +27,7 @@ type network struct {
 	mu        sync.Mutex
 	sets      map[string]*api.SetStandingRequest
 	exhausted uint64 // what the switch counts
+	lacking   string // why it does not have the first entry
 	sent      int
 	read      int // how often it was asked for its counts
 }
@@ -37,6 +38,9 @@ func fakes(h *wefttest.Harness) *network {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.sets[r.Dpid] = r
+		if n.lacking != "" && len(r.Flows) > 0 {
+			return &api.SetStandingResponse{Failed: []*api.WantedFlow{{Flow: r.Flows[0], Reason: n.lacking, Refused: true}}}, nil
+		}
 		return &api.SetStandingResponse{}, nil
 	})
 	wefttest.Fake(h, api.ReadFlows, func(_ context.Context, r *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
@@ -140,6 +144,15 @@ func TestService(t *testing.T) {
 			return list.Gateways[0]
 		}
 		testwait.Until(t, "up", func() bool { return state().State == "up" && state().Hosts == 1 })
+		for _, why := range []string{"the switch confirms it and does not have it", ""} { // as flowrules says after readings
+			n.mu.Lock()
+			n.lacking = why
+			n.mu.Unlock()
+			wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: sw3, Owner: "nat"})
+			testwait.Until(t, "what the switch does not have is not said to be up", func() bool {
+				return (state().State == "down") == (why != "") && strings.Contains(state().Reason, why)
+			})
+		}
 		// What the switch has counted before it was first read is nobody's: the call
 		// before the last is over.
 		testwait.Until(t, "counts are read", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.read > 1 })

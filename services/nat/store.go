@@ -306,7 +306,7 @@ func (b *store) state(g *gateway, f *counters, now int64, status func(flow.DPID)
 		return "down", err.Error()
 	}
 	if s, err := status(g.at.Switch); s == "failing" {
-		return "down", fmt.Sprintf("the switch refuses its entries, which needs Open vSwitch's connection tracking: %v", err)
+		return "down", fmt.Sprintf("the switch does not have its entries, which take Open vSwitch's connection tracking: %v", err)
 	} else if s != "in_sync" {
 		return "down", "the entries are on their way to the switch"
 	}

@@ -210,7 +210,13 @@ func serve(env *weft.Env, b *store, k *weft.Standing) {
 		return &api.DeleteRouterRouteResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
-		list, err := b.list(r.GetDpid(), k.Status)
+		list, err := b.list(r.GetDpid(), func(sw flow.DPID) (string, error) {
+			own, err := k.Status(sw)
+			if all, why := k.Overall(); own == "in_sync" && all == "failing" { // others have entries of its subnets, too
+				return all, why
+			}
+			return own, err
+		})
 		return &api.ListRoutersResponse{Routers: list}, err
 	})
 }

@@ -53,7 +53,20 @@ var lackings = []lacking{
 		at := st.Switches[slices.IndexFunc(st.Switches, func(x *api.TenantsSwitch) bool { return x.Dpid == s.h2.Location().Switch.String() })]
 		return at.State + ": " + at.Reason, nil
 	}, []string{"failing: ", "does not have it"}},
-	{"bindings", flow.OwnerBindings, false, "a binding", nil, nil},
+	{"bindings", flow.OwnerBindings, false, "a binding", func(ctx context.Context, s *site) (string, error) {
+		list, err := weft.Call(ctx, s.by.env, api.ListBindings, &api.ListBindingsRequest{})
+		if err != nil {
+			return "", err
+		}
+		return list.Bindings[0].State + ": " + list.Bindings[0].Reason, nil
+	}, []string{"not in force: ", "does not have it"}},
+	{"chains", flow.OwnerChains, false, "a chain", func(ctx context.Context, s *site) (string, error) {
+		list, err := weft.Call(ctx, s.by.env, api.ListChains, &api.ListChainsRequest{})
+		if err != nil {
+			return "", err
+		}
+		return list.Chains[0].State + ": " + list.Chains[0].Reason, nil
+	}, []string{"degraded: ", "does not have it"}},
 }
 
 // TestLacking: what a switch confirms and does not have is not said to be in force: not by
@@ -97,7 +110,11 @@ func lacks(t *testing.T, l lacking, never bool) {
 		t.Fatalf("no answer\n%s\n%s", w.story.String(), w.logs.b.String())
 	}
 	s.by = w.cluster.present()
-	if err := policies[slices.IndexFunc(policies, func(p encoded) bool { return p.name == l.policy })].set(ctx, s); err != nil {
+	known := append(slices.Clone(policies), encoded{name: "a chain", set: func(ctx context.Context, s *site) error {
+		s.device(s.function.Switch).SetLink(s.function.Port, true)
+		return s.chains(ctx, map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.2"})
+	}})
+	if err := known[slices.IndexFunc(known, func(p encoded) bool { return p.name == l.policy })].set(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	for range 6 {

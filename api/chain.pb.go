@@ -313,6 +313,63 @@ func (x *ChainTag) GetTag() uint32 {
 	return 0
 }
 
+// ChainPortChanged: a port is one of a function, or is no more. What is for groups is not
+// sent to it: a function that learns where hosts are, as a bridge does, would learn it from
+// the wrong side.
+type ChainPortChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The port.
+	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Whether it is no more.
+	Gone          bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainPortChanged) Reset() {
+	*x = ChainPortChanged{}
+	mi := &file_chain_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainPortChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainPortChanged) ProtoMessage() {}
+
+func (x *ChainPortChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainPortChanged.ProtoReflect.Descriptor instead.
+func (*ChainPortChanged) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ChainPortChanged) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ChainPortChanged) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 // For Chain.SetChain. InvalidArgument if something in it is wrong; NotFound if there is no
 // such switch or port; FailedPrecondition if a port is one of a link, or a switch that is
 // connected and has hosts cannot keep packets from getting past the chain; AlreadyExists if
@@ -328,7 +385,7 @@ type SetChainRequest struct {
 
 func (x *SetChainRequest) Reset() {
 	*x = SetChainRequest{}
-	mi := &file_chain_proto_msgTypes[4]
+	mi := &file_chain_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +397,7 @@ func (x *SetChainRequest) String() string {
 func (*SetChainRequest) ProtoMessage() {}
 
 func (x *SetChainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[4]
+	mi := &file_chain_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +410,7 @@ func (x *SetChainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChainRequest.ProtoReflect.Descriptor instead.
 func (*SetChainRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{4}
+	return file_chain_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetChainRequest) GetChain() *ServiceChain {
@@ -374,7 +431,7 @@ type DeleteChainRequest struct {
 
 func (x *DeleteChainRequest) Reset() {
 	*x = DeleteChainRequest{}
-	mi := &file_chain_proto_msgTypes[5]
+	mi := &file_chain_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +443,7 @@ func (x *DeleteChainRequest) String() string {
 func (*DeleteChainRequest) ProtoMessage() {}
 
 func (x *DeleteChainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[5]
+	mi := &file_chain_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +456,7 @@ func (x *DeleteChainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChainRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChainRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{5}
+	return file_chain_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteChainRequest) GetName() string {
@@ -420,7 +477,7 @@ type DeleteChainResponse struct {
 
 func (x *DeleteChainResponse) Reset() {
 	*x = DeleteChainResponse{}
-	mi := &file_chain_proto_msgTypes[6]
+	mi := &file_chain_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +489,7 @@ func (x *DeleteChainResponse) String() string {
 func (*DeleteChainResponse) ProtoMessage() {}
 
 func (x *DeleteChainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[6]
+	mi := &file_chain_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +502,7 @@ func (x *DeleteChainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChainResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChainResponse) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{6}
+	return file_chain_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteChainResponse) GetDeleted() bool {
@@ -464,7 +521,7 @@ type ListChainsRequest struct {
 
 func (x *ListChainsRequest) Reset() {
 	*x = ListChainsRequest{}
-	mi := &file_chain_proto_msgTypes[7]
+	mi := &file_chain_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +533,7 @@ func (x *ListChainsRequest) String() string {
 func (*ListChainsRequest) ProtoMessage() {}
 
 func (x *ListChainsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[7]
+	mi := &file_chain_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +546,7 @@ func (x *ListChainsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChainsRequest.ProtoReflect.Descriptor instead.
 func (*ListChainsRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{7}
+	return file_chain_proto_rawDescGZIP(), []int{8}
 }
 
 // Returned by Chain.ListChains.
@@ -503,7 +560,7 @@ type ListChainsResponse struct {
 
 func (x *ListChainsResponse) Reset() {
 	*x = ListChainsResponse{}
-	mi := &file_chain_proto_msgTypes[8]
+	mi := &file_chain_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +572,7 @@ func (x *ListChainsResponse) String() string {
 func (*ListChainsResponse) ProtoMessage() {}
 
 func (x *ListChainsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[8]
+	mi := &file_chain_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +585,7 @@ func (x *ListChainsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChainsResponse.ProtoReflect.Descriptor instead.
 func (*ListChainsResponse) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{8}
+	return file_chain_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListChainsResponse) GetChains() []*ServiceChain {
@@ -566,7 +623,11 @@ const file_chain_proto_rawDesc = "" +
 	"\x05alive\x18\x03 \x01(\bR\x05alive\"?\n" +
 	"\bChainTag\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x10\n" +
-	"\x03tag\x18\x02 \x01(\rR\x03tag\">\n" +
+	"\x03tag\x18\x02 \x01(\rR\x03tag\"V\n" +
+	"\x10ChainPortChanged\x12!\n" +
+	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone:\v\xfa\xe0\x18\a\n" +
+	"\x05chain\">\n" +
 	"\x0fSetChainRequest\x12+\n" +
 	"\x05chain\x18\x01 \x01(\v2\x15.weft.v1.ServiceChainR\x05chain\"(\n" +
 	"\x12DeleteChainRequest\x12\x12\n" +
@@ -595,40 +656,42 @@ func file_chain_proto_rawDescGZIP() []byte {
 	return file_chain_proto_rawDescData
 }
 
-var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_chain_proto_goTypes = []any{
 	(*ServiceChain)(nil),        // 0: weft.v1.ServiceChain
 	(*ChainFunction)(nil),       // 1: weft.v1.ChainFunction
 	(*ChainCopy)(nil),           // 2: weft.v1.ChainCopy
 	(*ChainTag)(nil),            // 3: weft.v1.ChainTag
-	(*SetChainRequest)(nil),     // 4: weft.v1.SetChainRequest
-	(*DeleteChainRequest)(nil),  // 5: weft.v1.DeleteChainRequest
-	(*DeleteChainResponse)(nil), // 6: weft.v1.DeleteChainResponse
-	(*ListChainsRequest)(nil),   // 7: weft.v1.ListChainsRequest
-	(*ListChainsResponse)(nil),  // 8: weft.v1.ListChainsResponse
-	nil,                         // 9: weft.v1.ServiceChain.MatchEntry
-	(*Location)(nil),            // 10: weft.v1.Location
+	(*ChainPortChanged)(nil),    // 4: weft.v1.ChainPortChanged
+	(*SetChainRequest)(nil),     // 5: weft.v1.SetChainRequest
+	(*DeleteChainRequest)(nil),  // 6: weft.v1.DeleteChainRequest
+	(*DeleteChainResponse)(nil), // 7: weft.v1.DeleteChainResponse
+	(*ListChainsRequest)(nil),   // 8: weft.v1.ListChainsRequest
+	(*ListChainsResponse)(nil),  // 9: weft.v1.ListChainsResponse
+	nil,                         // 10: weft.v1.ServiceChain.MatchEntry
+	(*Location)(nil),            // 11: weft.v1.Location
 }
 var file_chain_proto_depIdxs = []int32{
-	9,  // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
+	10, // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
 	1,  // 1: weft.v1.ServiceChain.functions:type_name -> weft.v1.ChainFunction
 	2,  // 2: weft.v1.ChainFunction.copies:type_name -> weft.v1.ChainCopy
-	10, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
-	10, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
-	10, // 5: weft.v1.ChainTag.at:type_name -> weft.v1.Location
-	0,  // 6: weft.v1.SetChainRequest.chain:type_name -> weft.v1.ServiceChain
-	0,  // 7: weft.v1.ListChainsResponse.chains:type_name -> weft.v1.ServiceChain
-	4,  // 8: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
-	5,  // 9: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
-	7,  // 10: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
-	0,  // 11: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
-	6,  // 12: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
-	8,  // 13: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	11, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
+	11, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
+	11, // 5: weft.v1.ChainTag.at:type_name -> weft.v1.Location
+	11, // 6: weft.v1.ChainPortChanged.at:type_name -> weft.v1.Location
+	0,  // 7: weft.v1.SetChainRequest.chain:type_name -> weft.v1.ServiceChain
+	0,  // 8: weft.v1.ListChainsResponse.chains:type_name -> weft.v1.ServiceChain
+	5,  // 9: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
+	6,  // 10: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
+	8,  // 11: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
+	0,  // 12: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
+	7,  // 13: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
+	9,  // 14: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_chain_proto_init() }
@@ -644,7 +707,7 @@ func file_chain_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chain_proto_rawDesc), len(file_chain_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -568,6 +568,10 @@ var methods = []AnyMethod{
 
 // The events. Each has one publisher: the service of its prefix.
 var (
+	// a port is one of a function, or is no more. What is for groups is not
+	// sent to it: a function that learns where hosts are, as a bridge does, would learn it from
+	// the wrong side.
+	ChainPortChangedEvent = Subject[ChainPortChanged]{Name: "chain.ChainPortChanged"}
 	// a link has come up, changed or gone.
 	LinkChangedEvent = Subject[LinkChanged]{Name: "discovery.LinkChanged", Clients: true}
 	// discovery has settled, or changed its mind on, a port.
@@ -633,6 +637,7 @@ var (
 
 // subjects are all events of the .proto files.
 var subjects = []AnySubject{
+	ChainPortChangedEvent,
 	LinkChangedEvent,
 	PortRoleChangedEvent,
 	RolesSettledEvent,

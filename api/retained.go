@@ -69,6 +69,13 @@ func (e *SegmentChanged) EventWithdrawn() *SegmentChanged {
 	return &SegmentChanged{Segment: e.GetSegment(), Removed: true}
 }
 
+func (e *ChainPortChanged) EventKey() string { return portKey(e.GetAt()) }
+func (e *ChainPortChanged) EventGone() bool  { return e.GetGone() }
+
+func (e *ChainPortChanged) EventWithdrawn() *ChainPortChanged {
+	return &ChainPortChanged{At: e.GetAt(), Gone: true}
+}
+
 func portKey(at interface {
 	GetDpid() string
 	GetPort() uint32

@@ -89,6 +89,23 @@ func (b *store) flowsObserved(e *api.FlowsObserved) {
 	b.reroute()
 }
 
+// disown has it published that ports are of no function which an entry of a switch names as
+// those of one: their chain was deleted while the switch was away.
+func (b *store) disown(e *api.FlowsObserved) {
+	if e.GetOwner() != flow.OwnerChains.String() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range e.Flows {
+		sw, entry, err := m.Entry()
+		if at := (flow.Location{Switch: sw, Port: entry.Match.Key.InPort}); err == nil && entry.Priority == flow.PriorityChainPort && !b.taken[at] {
+			b.said[at] = true
+			b.publish()
+		}
+	}
+}
+
 // knows reports whether the hosts and the ways to functions are known since the start. It
 // is called with mu held.
 func (b *store) knows(now time.Time) bool {

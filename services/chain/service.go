@@ -29,11 +29,12 @@ func Spec() weft.Spec {
 		Calls:  weft.Methods(api.SetStanding, api.FindPath),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
 			api.HostChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
-		Buckets: []string{"chains", "tags"},
-		Class:   weft.Latency,
-		Scale:   weft.PerPartition,
-		Config:  defaults(),
-		Run:     run,
+		Publishes: weft.Subjects(api.ChainPortChangedEvent),
+		Buckets:   []string{"chains", "tags"},
+		Class:     weft.Latency,
+		Scale:     weft.PerPartition,
+		Config:    defaults(),
+		Run:       run,
 	}
 }
 
@@ -64,9 +65,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
 	k := weft.KeepStanding(env, flow.OwnerChains, b.want)
 	h := &held{all: map[flow.DPID]waiting{}}
-	ways := make(chan struct{}, 1)
+	ways, news := make(chan struct{}, 1), make(chan struct{}, 1)
 	b.mu.Lock()
 	b.declare, b.reroute, b.overall = k.Changed, func() { object.Notify(ways) }, k.Overall
+	b.publish = func() { object.Notify(news) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
@@ -90,6 +92,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		b.flowsObserved(e)
+		if weft.Damage(env) == "" {
+			b.disown(e)
+		}
 		k.FlowsObserved(e)
 	})
 	find := func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
@@ -126,6 +131,18 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { b.chains.Follow(ctx) })
 	work.Go(func() { b.tags.kept.Follow(ctx) })
+	work.Go(func() {
+		for {
+			for _, e := range b.news() {
+				weft.Publish(env, api.ChainPortChangedEvent, e)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-news:
+			}
+		}
+	})
 	work.Go(func() {
 		var again <-chan time.Time
 		for {

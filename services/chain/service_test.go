@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -57,6 +58,14 @@ func TestService(t *testing.T) {
 		if err := add("ids", "10.0.0.2", 2, 3, 0); err != nil {
 			t.Fatal(err)
 		}
+		function := func(port uint32, gone bool) {
+			t.Helper()
+			wefttest.Await(h, api.ChainPortChangedEvent, func(e *api.ChainPortChanged) bool {
+				return e.At.Dpid == sw && e.At.Port == port && e.Gone == gone
+			})
+		}
+		function(2, false)
+		function(3, false)
 		const whole = 2 + 2 + 4 + 1 + 6 // in, to the function, back from its ports or dropped, to the host, and by the tags of these
 		await(whole)
 		for what, err := range map[string]struct {
@@ -76,6 +85,8 @@ func TestService(t *testing.T) {
 		if _, err := wefttest.Call(h, api.DeleteChain, &api.DeleteChainRequest{Name: "c"}); err != nil {
 			t.Fatal(err)
 		}
+		function(4, true)
+		function(5, true)
 		port(3, false) // the function is bypassed: nothing goes to it, what it still sends goes on
 		await(whole - 4)
 		list, err := wefttest.Call(h, api.ListChains, &api.ListChainsRequest{})
@@ -86,10 +97,15 @@ func TestService(t *testing.T) {
 		await(whole)
 		h.Restart() // the bucket stays
 		network()
+		function(2, false)
 		await(whole)
 		if _, err := wefttest.Call(h, api.DeleteChain, &api.DeleteChainRequest{Name: "ids"}); err != nil {
 			t.Fatal(err)
 		}
+		function(3, true)
+		dropped := flow.Entry{Priority: flow.PriorityChainPort, Match: flow.Match{}.WithInPort(9), Cookie: flow.NewCookie(flow.OwnerChains, 0, 0)}
+		wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: sw, Owner: "chains", Flows: []*api.FlowEntry{api.NewFlowEntry(1, &dropped)}})
+		function(9, true) // of a chain that was deleted while the switch was away
 		await(0)
 	})
 }

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,6 +19,7 @@ import (
 type store struct {
 	cfg     *Config
 	declare func(...flow.DPID)     // declares the entries of switches anew
+	publish func()                 // has the news published
 	reroute func()                 // has the ways between switches sought anew
 	overall func() (string, error) // how the switches stand together
 
@@ -31,6 +33,7 @@ type store struct {
 	hosts    map[flow.MAC]flow.Location            // untagged ones
 	at       map[flow.DPID]map[flow.MAC]bool       // the same by switch
 	taken    map[flow.Location]bool                // ports of functions
+	said     map[flow.Location]bool                // those that have been published
 	next     map[flow.DPID]map[flow.DPID]flow.Port // by which port to go from one switch to another
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
@@ -41,16 +44,16 @@ type store struct {
 
 func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
 	b := &store{
-		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
+		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, publish: func() {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
 		edges: map[flow.Location]bool{}, links: map[flow.Location]flow.Location{}, hosts: map[flow.MAC]flow.Location{},
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
+		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
 	}
 	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
 	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{
 		What: "chain", Many: "chains", Most: func() int { return cfg.Chains }, Raise: "chain.chains",
 		Name:    func(c *chain) string { return c.said.Name },
 		Format:  object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
-		Changed: func(_, _ *chain) { clear(b.observed); b.take(); b.reroute(); b.declare() }, Bad: func(name string, err error) { bad("chain", name, err) },
+		Changed: func(_, _ *chain) { clear(b.observed); b.take(); b.publish(); b.reroute(); b.declare() }, Bad: func(name string, err error) { bad("chain", name, err) },
 	})
 	return b
 }
@@ -65,6 +68,27 @@ func (b *store) take() {
 			}
 		}
 	}
+}
+
+// news returns the changes of ports of functions since its last call.
+func (b *store) news() (list []*api.ChainPortChanged) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at := range b.said {
+		if !b.taken[at] {
+			list = append(list, &api.ChainPortChanged{At: api.NewLocation(at), Gone: true})
+		}
+	}
+	for at := range b.taken {
+		if !b.said[at] {
+			list = append(list, &api.ChainPortChanged{At: api.NewLocation(at)})
+		}
+	}
+	b.said = maps.Clone(b.taken)
+	slices.SortFunc(list, func(x, y *api.ChainPortChanged) int {
+		return cmp.Or(cmp.Compare(x.At.Dpid, y.At.Dpid), cmp.Compare(x.At.Port, y.At.Port))
+	})
+	return list
 }
 
 // parse returns the stored chain.

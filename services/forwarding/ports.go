@@ -20,17 +20,19 @@ type edgePorts struct {
 	hybrid    bool // by what the switch says of itself
 	up        map[flow.Port]bool
 	role      map[flow.Port]string
+	functions map[flow.Port]bool // whether it is of a chain's function, as the service chain has said
+	found     map[flow.Port]bool // those that the switch's entries name; what chain has said counts more
 	floods    map[flow.Port]*allowance
-	changes   uint64 // of up and role
+	changes   uint64 // of up, role, functions and found
 }
 
 func newEdgePorts() *edgePorts {
-	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, floods: map[flow.Port]*allowance{}}
+	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, functions: map[flow.Port]bool{}, found: map[flow.Port]bool{}, floods: map[flow.Port]*allowance{}}
 	p.table.Store(-1)
 	return p
 }
 
-// list returns the edge ports that are up, in order. It builds the list only if
+// list returns the edge ports that are up and not of functions, in order. It builds the list only if
 // ports have changed since the last call.
 func (p *edgePorts) list() []flow.Port {
 	if list := p.edges.Load(); list != nil {
@@ -40,7 +42,7 @@ func (p *edgePorts) list() []flow.Port {
 	defer p.mu.Unlock()
 	list := []flow.Port{}
 	for port := range p.role {
-		if p.isEdge(port) {
+		if p.isEdge(port) && !p.isFunction(port) {
 			list = append(list, port)
 		}
 	}
@@ -80,12 +82,12 @@ func (p *edgePorts) update(change func()) {
 func (p *edgePorts) updateOne(port flow.Port, change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	up, role, edge := p.up[port], p.role[port], p.isEdge(port)
+	up, role, edge, function := p.up[port], p.role[port], p.isEdge(port), p.isFunction(port)
 	change()
-	if up != p.up[port] || role != p.role[port] {
+	if up != p.up[port] || role != p.role[port] || function != p.isFunction(port) {
 		p.changes++
 	}
-	if edge != p.isEdge(port) {
+	if edge != p.isEdge(port) || function != p.isFunction(port) {
 		p.edges.Store(nil)
 	}
 }
@@ -117,9 +119,8 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 // drop forgets a switch that is gone.
 func (e *engine) drop(sw flow.DPID) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	p := e.edges[sw]
-	delete(e.edges, sw)
-	e.mu.Unlock()
 	if p == nil {
 		return
 	}
@@ -127,8 +128,20 @@ func (e *engine) drop(sw flow.DPID) {
 		p.connected = false
 		clear(p.up)
 		clear(p.role)
+		clear(p.found)
 		clear(p.floods)
 	})
+	e.forgetPorts(sw, p)
+}
+
+// forgetPorts forgets the ports of a switch if nothing is known of them. It is called with mu
+// held.
+func (e *engine) forgetPorts(sw flow.DPID, p *edgePorts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.connected && len(p.role) == 0 && len(p.functions) == 0 {
+		delete(e.edges, sw)
+	}
 }
 
 // tableOf returns the table of a switch for forwarding's entries.
@@ -168,11 +181,7 @@ func (e *engine) portGone(at flow.Location) {
 		return
 	}
 	p.updateOne(at.Port, func() { delete(p.role, at.Port) })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.connected && len(p.role) == 0 {
-		delete(e.edges, at.Switch)
-	}
+	e.forgetPorts(at.Switch, p)
 }
 
 // anyUp reports whether one of some ports of a switch is up.

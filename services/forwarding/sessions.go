@@ -38,17 +38,24 @@ func (e *engine) connection(f *flooding, ev *api.SwitchChanged) {
 		f.switchChanged(ev)
 	}
 	for _, o := range heard {
-		e.observed(o)
-		f.observed(o)
+		e.report(f, o)
 	}
 }
 
 // told handles a report of what a switch has.
 func (e *engine) told(f *flooding, ev *api.FlowsObserved) {
 	if e.sessions.observed(ev) {
-		e.observed(ev)
-		f.observed(ev)
+		e.report(f, ev)
 	}
+}
+
+// report handles a report that belongs to the session of its switch.
+func (e *engine) report(f *flooding, ev *api.FlowsObserved) {
+	if e.functionsFound(ev) {
+		f.changed()
+	}
+	e.observed(ev)
+	f.observed(ev)
 }
 
 // changed handles the southbound's event about a switch. It reports whether the

@@ -68,6 +68,7 @@ func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool
 	defer q.mu.Unlock()
 	if q.closed || q.packets.Load() >= deferredMost || q.octets+len(in.Data) > deferredOctets {
 		e.count.pathFull.Add(1)
+		e.reached.ReachAt(in.Time, "the room for packets that wait for their paths", deferredMost, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 		return false
 	}
 	e.count.deferred.Add(1)

@@ -135,6 +135,9 @@ func TestPathTooLate(t *testing.T) {
 	if full == 0 || f.deferral.octets > deferredOctets {
 		t.Errorf("%d refused, %d octets wait", full, f.deferral.octets)
 	}
+	if l := f.reached.List(0); len(l) != 1 || l[0].Times != full {
+		t.Errorf("limits reached: %v", l)
+	}
 	close(f.answer)
 	f.deferral.drain(func() {})
 	if n := f.count.pathLate.Load(); n != late {

@@ -148,6 +148,9 @@ func TestClaimFlood(t *testing.T) {
 	for i := range uint64(6000) {
 		r.packet(at(2, 2), udp(flow.MACFrom(0x020000100000+i), mac(2), "10.0.0.1", "10.0.0.2"))
 	}
+	if l := r.reached.List(r.now); len(l) != 1 || l[0].Who != "port 2/2" || l[0].Limit != maxClaims || l[0].Times != 6000-maxClaims {
+		t.Errorf("limits reached: %v", l)
+	}
 	if len(r.claims) != maxClaims || r.list().Refused["table_limit"] != 6000-maxClaims {
 		t.Errorf("%d claims, refused %v", len(r.claims), r.list().Refused)
 	}

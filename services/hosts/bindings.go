@@ -181,6 +181,7 @@ func (t *table) room(now int64, p *place, who id) refusal {
 		t.reached.Reach(now, key, most, "port "+placeText(p.Location))
 		return portLimit
 	case set.sticky && len(b.of) >= maxBindings && b.of[who] == nil:
+		t.reached.Reach(now, "the room for bindings", maxBindings, "port "+placeText(p.Location))
 		return tableLimit
 	}
 	return accepted

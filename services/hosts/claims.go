@@ -84,6 +84,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 			list = t.supersede(s.now, list, holder, d)
 		}
 		if len(list) == 0 && len(t.claims) >= maxClaims || len(list) >= maxClaimants {
+			t.reached.Reach(s.now, "the room for claims of hosts", maxClaims, "port "+placeText(s.at))
 			return tableLimit
 		}
 		c.since, c.heard = s.now, s.now

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // sender sends decisions to the southbound: those about packets of one switch in
@@ -19,6 +20,7 @@ type sender struct {
 	log    *slog.Logger
 	queues [queueCount]queue
 
+	reached       object.Limits
 	calls, failed atomic.Uint64
 	shed          struct{ full, away atomic.Uint64 } // decisions
 }
@@ -60,6 +62,7 @@ func (c *sender) enqueue(sw flow.DPID, d *flow.Decision) {
 	l := &c.queues[uint64(sw)*0x9e3779b97f4a7c15>>62]
 	if !l.put(d) {
 		c.shed.full.Add(1)
+		c.reached.Reach(time.Now().UnixNano(), "the room for decisions on their way to the southbound", queueMost, "switch "+sw.String())
 	}
 }
 

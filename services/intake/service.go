@@ -70,7 +70,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	h.switches = in.Switches
 	register(env.Metric, in, c)
-	weft.ReportLimits(env, in.Reached)
+	weft.ReportLimits(env, func(now int64) []*api.LimitReached { return append(in.Reached(now), c.reached.List(now)...) })
 
 	// The connections end last, after their packets have been carried out.
 	carried, stopCarrying := context.WithCancel(context.WithoutCancel(ctx))

@@ -203,6 +203,10 @@ func TestHealthOfLimits(t *testing.T) {
 			t.Errorf("%q does not say %q", r.Detail, want)
 		}
 	}
+	work = []*api.LimitReached{{Key: "the room for bindings", Limit: 16384, Who: "port 1/1", Times: 2}}
+	if r := look(nil, nil, nil); r.State != get.HealthWarning || !strings.Contains(r.Detail, "the room for bindings (16384) by port 1/1, 2 times") || strings.Contains(r.Remedy, "raise") {
+		t.Errorf("what no key sets: %+v", r)
+	}
 	if r.State != get.HealthWarning || !strings.Contains(r.Remedy, "hosts.address_limit") || !strings.Contains(r.Remedy, "forwarding.max_routes") {
 		t.Errorf("%+v", r)
 	}

@@ -422,7 +422,9 @@ func HealthOfLimits(c *cli.Controller) (HealthResult, error) {
 	var met, keys []string
 	for _, l := range reached {
 		met = append(met, fmt.Sprintf("%s (%d) by %s, %d times", l.Key, l.Limit, cmp.Or(l.Who, "all together"), l.Times))
-		keys = append(keys, l.Key)
+		if !strings.HasPrefix(l.Key, "the ") { // what no key of the configuration sets
+			keys = append(keys, l.Key)
+		}
 	}
 	for _, p := range ports.GetLimits() {
 		met = append(met, fmt.Sprintf("port %s sends %.0f %s packets per second to the controller, %.0f are let through", cli.Place(&api.Location{Dpid: p.Dpid, Port: p.Port}), p.Offered, p.Class, p.Limit))
@@ -431,6 +433,9 @@ func HealthOfLimits(c *cli.Controller) (HealthResult, error) {
 	if len(met) == 0 {
 		return HealthResult{State: HealthOK, Detail: "none reached in the last ten minutes"}, nil
 	}
-	slices.Sort(keys)
-	return HealthResult{State: HealthWarning, Detail: "reached: " + cli.FirstFew(met), Remedy: "stop what sends so much, or raise " + strings.Join(slices.Compact(keys), ", ") + " (weft get limits)"}, nil
+	remedy := "stop what sends so much"
+	if slices.Sort(keys); len(keys) > 0 {
+		remedy += ", or raise " + strings.Join(slices.Compact(keys), ", ")
+	}
+	return HealthResult{State: HealthWarning, Detail: "reached: " + cli.FirstFew(met), Remedy: remedy + " (weft get limits)"}, nil
 }

@@ -96,7 +96,7 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 			return bad(openflow.BadActionBadArgument)
 		}
 	case flow.ActionExperimenter:
-		if s.cfg.Nicira && known(*a) {
+		if _, tracks := flow.ParseCT(*a); s.cfg.Nicira && (known(*a) || tracks && s.cfg.Untracked) {
 			return nil
 		}
 		return bad(openflow.BadActionBadExperimenter)

@@ -71,6 +71,9 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 		t.in = 0
 		return true
 	}
+	if _, ok := flow.ParseCT(*a); ok { // nothing is tracked
+		return false
+	}
 	if i := slices.Index(flow.SwapMACs(), *a); i >= 0 {
 		return t.move(i)
 	}

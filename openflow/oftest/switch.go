@@ -37,6 +37,7 @@ type Config struct {
 	Desc       openflow.Desc      // made up by default
 	Now        time.Time          // where its clock stands at first; 1970 by default
 	Nicira     bool               // it knows Open vSwitch's numbers of controllers, encap, decap, resubmit and a forgotten in_port, and treats fragments as that does
+	Untracked  bool               // with Nicira: it takes entries with ct, and drops the packets that these would track
 	Tags       int                // VLAN tags that it knows of a packet (Open vSwitch's vlan-limit); with Nicira two by default, else all
 	// Refuse, if given, is asked about every flow-mod that is otherwise right,
 	// and refuses it by returning an error; Xid and Data are filled in.

@@ -67,6 +67,20 @@ var lackings = []lacking{
 		}
 		return list.Chains[0].State + ": " + list.Chains[0].Reason, nil
 	}, []string{"degraded: ", "does not have it"}},
+	{"nat", flow.OwnerNAT, false, "a gateway", func(ctx context.Context, s *site) (string, error) {
+		list, err := weft.Call(ctx, s.by.env, api.ListNats, &api.ListNatsRequest{})
+		if err != nil {
+			return "", err
+		}
+		return list.Gateways[0].State + ": " + list.Gateways[0].Reason, nil
+	}, []string{"down: ", "does not have it"}},
+	{"router", flow.OwnerRouter, false, "a router", func(ctx context.Context, s *site) (string, error) {
+		list, err := weft.Call(ctx, s.by.env, api.ListRouters, &api.ListRoutersRequest{})
+		if err != nil {
+			return "", err
+		}
+		return list.Routers[0].State + ": " + list.Routers[0].Reason, nil
+	}, []string{"failing: ", "does not have it"}},
 }
 
 // TestLacking: what a switch confirms and does not have is not said to be in force: not by
@@ -87,7 +101,7 @@ func lacks(t *testing.T, l lacking, never bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	is := func(e *flow.Entry) bool { return e.Cookie.Owner() == l.owner && (!l.rules || e.Cookie.ID() != 0) }
-	cfg := oftest.Config{Nicira: true, Tags: 2, Desc: openflow.Desc{Hardware: api.OpenVSwitch}}
+	cfg := oftest.Config{Nicira: true, Untracked: true, Tags: 2, Desc: openflow.Desc{Hardware: api.OpenVSwitch}}
 	a := w.addSwitchAs(cfg)
 	if never {
 		cfg.Ignore = func(m *flow.Mod) bool { return is(&m.Entry) }
@@ -95,7 +109,7 @@ func lacks(t *testing.T, l lacking, never bool) {
 	b := w.addSwitchAs(cfg)
 	w.addLink(a, b)
 	s := &site{world: w, h1: w.addStation(a), h2: w.addStation(b), h3: w.addStation(b), function: b.port()}
-	if err := w.cluster.apply(ctx, fmt.Sprintf(policyPlan, 2000)); err != nil {
+	if err := w.cluster.apply(ctx, fmt.Sprintf(strings.Replace(policyPlan, "balancer,", "balancer, router, nat,", 1), 2000)); err != nil {
 		t.Fatal(err)
 	}
 	w.work.Go(func() { w.cluster.supervise(ctx) })
@@ -110,7 +124,13 @@ func lacks(t *testing.T, l lacking, never bool) {
 		t.Fatalf("no answer\n%s\n%s", w.story.String(), w.logs.b.String())
 	}
 	s.by = w.cluster.present()
-	known := append(slices.Clone(policies), encoded{name: "a chain", set: func(ctx context.Context, s *site) error {
+	known := append(slices.Clone(policies), encoded{name: "a router", set: func(ctx context.Context, s *site) error {
+		return route(ctx, s, families[0], 0)
+	}}, encoded{name: "a gateway", set: func(ctx context.Context, s *site) error {
+		_, err := weft.Call(ctx, s.by.env, api.SetNat, &api.SetNatRequest{Gateway: &api.NatGateway{Name: "out", Dpid: s.function.Switch.String(), Port: uint32(s.function.Port),
+			Pool: "198.51.100.1", NextHop: "198.51.100.9", Gateway: "10.0.0.98", Inside: []string{"10.0.0.0/24"}}})
+		return err
+	}}, encoded{name: "a chain", set: func(ctx context.Context, s *site) error {
 		s.device(s.function.Switch).SetLink(s.function.Port, true)
 		return s.chains(ctx, map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.2"})
 	}})

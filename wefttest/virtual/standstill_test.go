@@ -15,17 +15,17 @@ import (
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
-// standstillPlans run every service that has entries, in one process and in several; but
-// nat, as the switches have no connection tracking.
+// standstillPlans run every service that has entries, in one process and in several. The
+// switches have the entries of NAT, and track no connections.
 var standstillPlans = map[string]string{
 	"one": `workers:
-  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, heartbeat, firewall, chain, qos, tenants, balancer, router, scp, tunnels, l2vpn, witness]}
+  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, heartbeat, firewall, chain, qos, tenants, balancer, router, nat, scp, tunnels, l2vpn, nodes, witness]}
 `,
 	"split": `workers:
   edge: {services: [southbound, heartbeat]}
   topology: {services: [discovery, hosts, paths, forwarding]}
-  policy: {services: [firewall, chain, qos, tenants, balancer, router, scp]}
-  circuits: {services: [tunnels, l2vpn]}
+  policy: {services: [firewall, chain, qos, tenants, balancer, router, nat, scp]}
+  circuits: {services: [tunnels, l2vpn, nodes]}
   rest: {services: [flowrules, stats, witness]}
 `,
 }
@@ -79,6 +79,11 @@ func (s *standstill) objects(ctx context.Context) error {
 		},
 		func() error { return balance(nil, "")(ctx, s.site, families[0], 17) },
 		func() error { return route(ctx, s.site, families[0], 17) },
+		func() error {
+			_, err := weft.Call(ctx, env, api.SetNat, &api.SetNatRequest{Gateway: &api.NatGateway{Name: "out", Dpid: "3", Port: uint32(outsidePort),
+				Pool: "198.51.100.1-198.51.100.9", NextHop: nextHop.String(), Gateway: "10.0.0.98", Inside: []string{"10.0.0.0/24"}}})
+			return err
+		},
 		func() error {
 			return setCircuits(ctx, env, []*api.Circuit{{Name: "c", Ends: []string{"1:29.1", "3:29.1"}}})
 		},
@@ -170,7 +175,7 @@ var standstillFaults = []standstillFault{
 		}
 	}},
 	{"killed, and started without a service, and then with it", func(s *standstill) {
-		for _, without := range []string{pick(s.chance, []string{" firewall,", " qos,", " balancer,", " router,", " chain,"}), ""} {
+		for _, without := range []string{pick(s.chance, []string{" firewall,", " qos,", " balancer,", " router,", " nat,", " chain,"}), ""} {
 			s.kill()
 			if err := s.cluster.apply(s.life, strings.Replace(s.plan, without, "", 1)); err != nil {
 				s.t.Fatal(err)
@@ -200,7 +205,7 @@ func standsStill(t *testing.T, plan string, f standstillFault, rounds int) {
 	w.life = ctx
 	s := &standstill{site: &site{world: w}, plan: plan}
 	for i := range 3 {
-		w.addSwitchAs(oftest.Config{Nicira: true, Tags: 2, Desc: openflow.Desc{Hardware: api.OpenVSwitch}, Changed: func(what string) { s.note(i+1, what) }})
+		w.addSwitchAs(oftest.Config{Nicira: true, Untracked: true, Tags: 2, Ports: managedPorts, Desc: openflow.Desc{Hardware: api.OpenVSwitch}, Changed: func(what string) { s.note(i+1, what) }})
 	}
 	a, b, c := w.devices[0], w.devices[1], w.devices[2]
 	w.addLink(a, b)
@@ -212,6 +217,8 @@ func standsStill(t *testing.T, plan string, f standstillFault, rounds int) {
 	b.SetLink(s.function.Port, true)
 	a.SetLink(29, true)
 	c.SetLink(29, true)
+	w.attach(c)
+	c.SetLink(outsidePort, true)
 	if err := w.cluster.apply(ctx, plan); err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +242,9 @@ func standsStill(t *testing.T, plan string, f standstillFault, rounds int) {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Minute)
+	if l, err := weft.Call(ctx, s.by.env, api.ListNats, &api.ListNatsRequest{}); err != nil || l.Gateways[0].State != "up" {
+		t.Fatalf("gateways: %v, %v", l, err)
+	}
 	for round := range rounds {
 		s.watch(true)
 		f.do(s)

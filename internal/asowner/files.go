@@ -45,10 +45,7 @@ func (o owner) open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	if flag&os.O_CREATE != 0 {
 		how.Mode = uint64(mode.Perm())
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, o.path, &how)
-	for errors.Is(err, unix.EINTR) {
-		fd, err = unix.Openat2(unix.AT_FDCWD, o.path, &how)
-	}
+	fd, err := openAt(o.path, &how)
 	if err != nil {
 		return fail(err)
 	}

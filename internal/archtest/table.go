@@ -29,7 +29,7 @@ var table = []row{
 	}},
 	{"flow/trace", []string{"flow", "packet", "api"}, []string{codes}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
-	{"services/intake", []string{".", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
+	{"services/intake", []string{".", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "object", "services/southbound/*", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
 	{"object", []string{".", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},

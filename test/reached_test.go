@@ -1,4 +1,4 @@
-package services_test
+package test
 
 import (
 	"context"
@@ -21,15 +21,15 @@ import (
 	"github.com/weft-sdn/weft/wefttest"
 )
 
-// A reached is a limit of the configuration, and what reaches it.
-type reached struct {
+// A reachedLimit is a limit of the configuration, and what reaches it.
+type reachedLimit struct {
 	key, who string
 	spec     weft.Spec
 	config   string
 	reach    func(h *wefttest.Harness) error
 }
 
-const dpid = "0000000000000001"
+const reachedAt = "0000000000000001"
 
 // say has a host say that it is there, at a port.
 func say(h *wefttest.Harness, n byte, port flow.Port) {
@@ -49,7 +49,7 @@ func many(h *wefttest.Harness) error {
 // TestLimitsReached: what drops traffic, or turns somebody away, because a limit of the
 // configuration is reached is told to health, with the key, the limit and whom it has met.
 func TestLimitsReached(t *testing.T) {
-	for _, x := range []reached{
+	for _, x := range []reachedLimit{
 		{"hosts.limit", "", hosts.Spec(), "limit: 2", many},
 		{"hosts.port_limit", "port 1/1", hosts.Spec(), "port_limit: 2", many},
 		{"hosts.ports.max_hosts", "port 1/1", hosts.Spec(), "ports: [{port: 1/1, max_hosts: 2}]", many},
@@ -62,7 +62,7 @@ func TestLimitsReached(t *testing.T) {
 			}
 			return nil
 		}},
-		{"firewall.verdict_limit", "switch " + dpid, firewall.Spec(), "{table_limit: 0, verdict_limit: 1}", func(h *wefttest.Harness) error {
+		{"firewall.verdict_limit", "switch " + reachedAt, firewall.Spec(), "{table_limit: 0, verdict_limit: 1}", func(h *wefttest.Harness) error {
 			rule := &api.FirewallRule{Id: "r", Action: "deny", Match: map[string]string{"tcp_dst": "80"}}
 			if _, err := wefttest.Call(h, api.AddFirewallRules, &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{rule}}); err != nil {
 				return err
@@ -75,7 +75,7 @@ func TestLimitsReached(t *testing.T) {
 			}
 			return nil
 		}},
-		{"qos.entries", "switch " + dpid, qos.Spec(), "entries: 1", func(h *wefttest.Harness) error {
+		{"qos.entries", "switch " + reachedAt, qos.Spec(), "entries: 1", func(h *wefttest.Harness) error {
 			p := &api.QosPolicy{Name: "p", Class: &api.QosClass{Protocol: "tcp"}, Limit: &api.QosLimit{RateKbps: 1}} // of IPv4 and of IPv6
 			if _, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: p}); err == nil {
 				return fmt.Errorf("two entries are taken")
@@ -112,10 +112,10 @@ func TestLimitsReached(t *testing.T) {
 		}},
 		{"nat.hosts", "gateway g", nat.Spec(), "hosts: 1", func(h *wefttest.Harness) error {
 			for n := range byte(2) {
-				host := &api.Host{Mac: flow.MAC{2, 0, 0, 0, 0, n + 1}.String(), At: &api.Location{Dpid: dpid, Port: 4}, Ipv4: []string{fmt.Sprintf("10.0.0.%d", n+1)}}
+				host := &api.Host{Mac: flow.MAC{2, 0, 0, 0, 0, n + 1}.String(), At: &api.Location{Dpid: reachedAt, Port: 4}, Ipv4: []string{fmt.Sprintf("10.0.0.%d", n+1)}}
 				wefttest.Publish(h, api.HostChangedEvent, &api.HostChanged{Change: "learnt", Host: host})
 			}
-			g := &api.NatGateway{Name: "g", Dpid: dpid, Port: 2, Pool: "198.51.100.1", NextHop: "198.51.100.9", Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"}}
+			g := &api.NatGateway{Name: "g", Dpid: reachedAt, Port: 2, Pool: "198.51.100.1", NextHop: "198.51.100.9", Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"}}
 			_, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: g})
 			return err
 		}},
@@ -124,7 +124,7 @@ func TestLimitsReached(t *testing.T) {
 			wefttest.Run(t, x.spec, func(t *testing.T, h *wefttest.Harness) {
 				standIn(h, x.spec)
 				h.Configure(x.config)
-				wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: "1.3", Tables: 254}})
+				wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: reachedAt, Connected: true, Openflow: "1.3", Tables: 254}})
 				h.Settle()
 				if err := x.reach(h); err != nil {
 					t.Fatal(err)

@@ -60,7 +60,7 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 	if err := errors.Join(s.checkEnding(), s.checkRevision(opt.MadeFrom)); err != nil {
 		return nil, err
 	}
-	to, err := parse(file, text, s)
+	to, err := ParseChanged(file, text, Running{s.Topology, s.Given})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 	if opt.Progress == nil {
 		opt.Progress = func(Step) {}
 	}
-	c := &change{state: s, text: to.text, progress: opt.Progress}
+	c := &change{state: s, text: to.Text(), progress: opt.Progress}
 	if err := c.run(ctx, to); err != nil {
 		done := "nothing was done"
 		if len(c.done) > 0 {

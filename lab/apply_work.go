@@ -251,7 +251,7 @@ func (s *state) setSwitch(ctx context.Context, name string, controllers bool) er
 	if !sw.controlled() {
 		return nil
 	}
-	args := append([]string{"set", "bridge", br}, sw.settings()...)
+	args := append([]string{"set", "bridge", br}, settings(sw)...)
 	if controllers {
 		args = setControllers(br, "@c", s.targets(sw))
 	}

@@ -49,7 +49,7 @@ func (c *checker) nodesAndBridges() {
 	}
 	c.segments(kind)
 	if len(c.problems) == 0 && c.t.hasNodes() {
-		c.prefixes(newState(c.t))
+		c.prefixes(c.t.networks())
 	}
 }
 
@@ -205,9 +205,9 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// prefixes checks that no two networks of the nodes, as they are laid out, have an
+// prefixes checks that no two networks of the nodes, as they are numbered, have an
 // address in common.
-func (c *checker) prefixes(s *state) {
+func (c *checker) prefixes(networks []Network) {
 	type prefix struct {
 		netip.Prefix
 		line int
@@ -240,17 +240,8 @@ func (c *checker) prefixes(s *state) {
 		c.add(c.t.line, fmt.Sprintf("at most %d", mostGateways), "there are %d hosts with a gateway", gateways)
 		return
 	}
-	segments := map[netip.Prefix]bool{}
-	for i := range s.Nodes {
-		for _, p := range s.Nodes[i].routed() {
-			switch w := &s.Wires[p.Wire]; {
-			case p.Role == roleLink && w.A.Node == s.Nodes[i].Name:
-				add(c.t.line, fmt.Sprintf("the link %s to %s", &w.A, &w.B), p.IPv4, p.IPv6)
-			case p.Role == roleSegment && !segments[p.IPv4.Masked()]:
-				segments[p.IPv4.Masked()] = true
-				add(c.t.line, "a network of bridges", p.IPv4, p.IPv6)
-			}
-		}
+	for _, n := range networks {
+		add(c.t.line, n.Of, n.IPv4, n.IPv6)
 	}
 	if c.t.Control.Mode == ControlInBand {
 		add(c.t.line, "the controllers' machine", controlPrefix())

@@ -8,7 +8,7 @@ import (
 // keep gives a topology that was read and is not completed yet what a running
 // lab has already where the file leaves it open: what else is added to a file or
 // taken from it does not give others new numbers and addresses.
-func (t *Topology) keep(running *state) {
+func (t *Topology) keep(running Running) {
 	was := running.Topology
 	if len(t.Controllers) == 0 || running.Given {
 		t.Controllers = slices.Clone(was.Controllers)

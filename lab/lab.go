@@ -32,7 +32,7 @@ func Open(name string) (*Lab, error) {
 // Exists reports whether anything of a lab is there to take down: files or
 // namespaces.
 func Exists(name string) bool {
-	if !labName.MatchString(name) {
+	if CheckName(name) != nil {
 		return false
 	}
 	_, err := os.Stat(dirOf(name))

@@ -48,74 +48,9 @@ const (
 	roleAccess  portRole = "access"  // a customer of services: not routed
 )
 
-// internalPorts is what is added to a port's number for that of its internal port.
-const internalPorts = flow.InternalPorts
-
 // nodeMTU is the most that a node sends as an IP packet by a link: there is room
 // for labels and tunnels around it.
 const nodeMTU = 1900
-
-// segment is bridges that are joined, with the links that lead to others.
-type segment struct {
-	bridges []string
-	has     map[string]bool // its bridges
-	inner   int             // links between its bridges
-	links   []int           // to others, as indices in Topology.Links
-}
-
-// segments returns the segments of bridges.
-func (t *Topology) segments() []segment {
-	bridge := map[string]bool{}
-	near := map[string][]string{}
-	for _, s := range t.Switches {
-		bridge[s.Name] = s.Kind == KindBridge
-	}
-	for _, l := range t.Links {
-		if bridge[l.A] && bridge[l.B] {
-			near[l.A], near[l.B] = append(near[l.A], l.B), append(near[l.B], l.A)
-		}
-	}
-	of := map[string]int{} // bridge -> its segment, from 1
-	var all []segment
-	for _, s := range t.Switches {
-		if !bridge[s.Name] || of[s.Name] > 0 {
-			continue
-		}
-		part := []string{s.Name}
-		of[s.Name] = len(all) + 1
-		for i := 0; i < len(part); i++ {
-			for _, n := range near[part[i]] {
-				if of[n] == 0 {
-					of[n] = len(all) + 1
-					part = append(part, n)
-				}
-			}
-		}
-		has := make(map[string]bool, len(part))
-		for _, b := range part {
-			has[b] = true
-		}
-		all = append(all, segment{bridges: part, has: has})
-	}
-	for i, l := range t.Links {
-		a, b := of[l.A], of[l.B]
-		switch {
-		case a > 0 && b > 0:
-			all[a-1].inner++
-		case a > 0 || b > 0:
-			all[max(a, b)-1].links = append(all[max(a, b)-1].links, i)
-		}
-	}
-	return all
-}
-
-// other returns the end of a link that is not one of the segment's bridges.
-func (g *segment) other(l *Link) string {
-	if g.has[l.A] {
-		return l.B
-	}
-	return l.A
-}
 
 // layNodes lays the hybrid nodes and routers out, once the wires are. Those that
 // there are keep what they have.

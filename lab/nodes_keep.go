@@ -1,6 +1,9 @@
 package lab
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // numbered is the numbers from which addresses are made: what a running lab has
 // keeps its own, and others get the least that are free.
@@ -107,9 +110,20 @@ func (g *segment) portAt(l *Link, was map[string]*labNode) *nodePort {
 
 // overlap returns what is wrong with the addresses of nodes that kept theirs.
 func (s *state) overlap() error {
-	c := checker{t: s.Topology}
-	c.prefixes(s)
-	return c.problems.err()
+	var networks []Network
+	segments := map[netip.Prefix]bool{}
+	for i := range s.Nodes {
+		for _, p := range s.Nodes[i].routed() {
+			switch w := &s.Wires[p.Wire]; {
+			case p.Role == roleLink && w.A.Node == s.Nodes[i].Name:
+				networks = append(networks, Network{fmt.Sprintf("the link %s to %s", &w.A, &w.B), p.IPv4, p.IPv6})
+			case p.Role == roleSegment && !segments[p.IPv4.Masked()]:
+				segments[p.IPv4.Masked()] = true
+				networks = append(networks, Network{bridgesNetwork, p.IPv4, p.IPv6})
+			}
+		}
+	}
+	return CheckNetworks(s.Topology, networks)
 }
 
 // nth returns the nth address from that of a prefix on, with its length.

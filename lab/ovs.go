@@ -216,7 +216,7 @@ func (s *state) addBridge(sw *Switch, id string) []string {
 	br := s.Bridges[sw.Name]
 	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name))}
 	if sw.controlled() {
-		args = append(args, sw.settings()...)
+		args = append(args, settings(sw)...)
 		args = append(args, "other_config:disable-in-band=true")
 	} else {
 		args = append(args, "fail_mode="+FailStandalone)
@@ -243,7 +243,7 @@ func setControllers(br, id string, targets []string) (args []string) {
 }
 
 // settings is what a file says of a switch that has controllers, as columns of its bridge.
-func (s *Switch) settings() []string {
+func settings(s *Switch) []string {
 	return []string{"fail_mode=" + s.FailMode, "protocols=" + strings.Join(s.Protocols, ","), "other_config:datapath-id=" + s.DPID.String()}
 }
 

@@ -33,7 +33,9 @@ func Load(path string) (*Topology, error) {
 
 // Parse is Load for text at hand; file names it in messages, and gives the
 // lab its name if the text does not.
-func Parse(file string, text []byte) (*Topology, error) { return parse(file, text, nil) }
+func Parse(file string, text []byte) (*Topology, error) {
+	return parse(file, text, Bounds{}, Running{})
+}
 
 // Bounds limit lab files of others: what a file may have at most. Zero stands for
 // what any lab file may have.
@@ -45,7 +47,7 @@ type Bounds struct {
 
 // ParseBounded is Parse for a file that must be within bounds.
 func ParseBounded(file string, text []byte, b Bounds) (*Topology, error) {
-	return parseWithin(file, text, b, nil)
+	return parse(file, text, b, Running{})
 }
 
 // check says which bound a topology exceeds.
@@ -61,19 +63,19 @@ func (b Bounds) check(t *Topology) error {
 	return nil
 }
 
+// Running is a lab that is up, of which a file says what it is to become.
+type Running struct {
+	Topology *Topology
+	Given    bool // its controllers are of who brought it up, not of its file
+}
+
 // ParseChanged is Parse for the changed file of a lab that is up: what is in both keeps its
 // numbers and addresses, unless the text gives it others.
-func ParseChanged(file string, text []byte, was *Topology) (*Topology, error) {
-	return parse(file, text, &state{Topology: was})
+func ParseChanged(file string, text []byte, was Running) (*Topology, error) {
+	return parse(file, text, Bounds{}, was)
 }
 
-// parse is Parse; running, if not nil, is a lab whose names, numbers and addresses
-// those in both keep, unless the text gives them others.
-func parse(file string, text []byte, running *state) (*Topology, error) {
-	return parseWithin(file, text, Bounds{}, running)
-}
-
-func parseWithin(file string, text []byte, b Bounds, running *state) (*Topology, error) {
+func parse(file string, text []byte, b Bounds, running Running) (*Topology, error) {
 	r := &reader{file: file}
 	limits := limits()
 	limits.Items = cmp.Or(b.Items, limits.Items)
@@ -101,7 +103,7 @@ func parseWithin(file string, text []byte, b Bounds, running *state) (*Topology,
 	if err := b.check(t); err != nil {
 		return nil, err
 	}
-	if running != nil {
+	if running.Topology != nil {
 		t.keep(running)
 	}
 	if t.Name == "" {

@@ -65,6 +65,14 @@ func (ps Problems) first() Problems {
 	return append(ps[:maxProblems:maxProblems], Problem{File: next.File, Line: next.Line, What: fmt.Sprintf(form, more)})
 }
 
+// short returns the first problems as an error, nil if there are none.
+func (ps Problems) short() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps.first()
+}
+
 // err returns the problems as an error, nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
@@ -72,4 +80,14 @@ func (ps Problems) err() error {
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int { return a.Line - b.Line })
 	return ps
+}
+
+// problemOf returns a problem of a host, at its line.
+func (t *Topology) problemOf(h *Host, allowed, format string, args ...any) Problem {
+	return Problem{File: t.file, Line: h.line, What: "host " + h.Name + ": " + fmt.Sprintf(format, args...), Allowed: allowed}
+}
+
+// problemOfProgram returns what is wrong with a program of a host, at its line.
+func (t *Topology) problemOfProgram(h *Host, p *Program, err error) Problem {
+	return Problem{File: t.file, Line: p.line, What: fmt.Sprintf("host %s, program %s: %v", h.Name, p.Name, err)}
 }

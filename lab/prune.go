@@ -47,7 +47,7 @@ func Orphans() ([]Orphan, error) {
 	slices.Sort(names)
 	orphans := []Orphan{}
 	for _, name := range slices.Compact(names) {
-		if why := orphaned(name, processes[name]); why != "" && labName.MatchString(name) {
+		if why := orphaned(name, processes[name]); why != "" && CheckName(name) == nil {
 			all, err := newBelongs(name).processes()
 			if err != nil {
 				return nil, err

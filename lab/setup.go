@@ -1,12 +1,9 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/weft-sdn/weft/internal/document"
 )
@@ -16,6 +13,9 @@ type Setup struct {
 	Node    string
 	Command string
 }
+
+// File is the path of what the topology was read from; empty if it is of none.
+func (t *Topology) File() string { return t.file }
 
 // Text is the text of the lab file that the topology was read from; nil if it is of none.
 func (t *Topology) Text() []byte { return t.text }
@@ -66,26 +66,4 @@ func SetupsOf(text []byte, nodes []string) ([]Setup, error) {
 		return nil, errors.New("no node of the lab's file has x-setup, the command that sets it up")
 	}
 	return some, nil
-}
-
-const (
-	setupTime    = time.Minute // for one node
-	setupsAtOnce = 8
-)
-
-// SetUp sets nodes up, several at once, each within a minute: run runs the command of
-// one, in the node at an index of the list.
-func SetUp(ctx context.Context, list []Setup, run func(ctx context.Context, at int)) {
-	places := make(chan struct{}, setupsAtOnce)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for i := range list {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			ctx, cancel := context.WithTimeout(ctx, setupTime)
-			defer cancel()
-			run(ctx, i)
-		})
-	}
 }

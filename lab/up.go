@@ -69,9 +69,9 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	}
 	s := newState(t)
 	s.TLS, s.Weft, s.tell, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
-	dir, err := filepath.Abs(filepath.Dir(t.file))
+	dir, err := filepath.Abs(filepath.Dir(t.File()))
 	if err != nil {
-		return nil, fmt.Errorf("find the directory of %s: %w", t.file, err)
+		return nil, fmt.Errorf("find the directory of %s: %w", t.File(), err)
 	}
 	s.Directory = dir
 	if err := errors.Join(s.checkPrograms(), s.checkCPUs()); err != nil {
@@ -149,7 +149,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.writeNodes(); err != nil {
 		return err
 	}
-	if err := s.keepText(s.Topology.text); err != nil {
+	if err := s.keepText(s.Topology.Text()); err != nil {
 		return err
 	}
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {

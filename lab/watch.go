@@ -160,9 +160,8 @@ func (w *watched) open() (err error) {
 // identity is alike of two that need not be told apart: the same program, told
 // the same, on the same CPUs.
 func (w *watched) identity() string {
-	p := *w.program
-	p.line = 0
-	return fmt.Sprintf("%s %+v %v %q", w.host.Name, p, w.host.CPUs, w.state.environment(nil, w.host))
+	p := w.program
+	return fmt.Sprintf("%s %q %q %v %q %v %q", w.host.Name, p.Name, p.Command, p.Env, p.Restart, w.host.CPUs, w.state.environment(nil, w.host))
 }
 
 // run starts the program, and starts it again, until ctx ends.

@@ -43,7 +43,7 @@ func Apply(ctx context.Context, name, file string, text []byte, opt ApplyOptions
 	if err := l.checkChange(opt.MadeFrom); err != nil {
 		return nil, err
 	}
-	to, err := lab.ParseChanged(file, text, l.Topology)
+	to, err := lab.ParseChanged(file, text, lab.Running{Topology: l.Topology})
 	if err != nil {
 		return nil, err
 	}

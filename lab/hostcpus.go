@@ -1,0 +1,52 @@
+package lab
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkCPUs reports the CPUs of hosts that this machine does not have, or that
+// this process may not use.
+func (s *state) checkCPUs() error {
+	if !slices.ContainsFunc(s.Topology.Hosts, func(h Host) bool { return len(h.CPUs) > 0 }) {
+		return nil
+	}
+	has := map[int]bool{}
+	var all []int
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: this thread ends with the goroutine
+		for n := range min(mostCPU+1, runtime.NumCPU()+64) {
+			if has[n] = confine([]int{n}) == nil; has[n] {
+				all = append(all, n)
+			}
+		}
+	}()
+	<-done
+	var problems Problems
+	for i := range s.Topology.Hosts {
+		h := &s.Topology.Hosts[i]
+		for _, n := range h.CPUs {
+			if !has[n] {
+				problems = append(problems, s.Topology.problemOf(h, fmt.Sprint(all), "this machine has no CPU %d", n))
+			}
+		}
+	}
+	return problems.short()
+}
+
+// confine has this thread, and what it starts, use these CPUs alone.
+func confine(cpus []int) error {
+	var set unix.CPUSet
+	for _, n := range cpus {
+		set.Set(n)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("use CPUs %v: %w", cpus, err)
+	}
+	return nil
+}

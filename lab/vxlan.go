@@ -1,0 +1,176 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// far is the end of a wire that is in another lab. Its interface is in the namespace of
+// the switches, where frames pass between it and the VXLAN device.
+func (s *state) far(node string, port uint16, t *Tunnel, name func(wanted, short string) string) end {
+	return end{Node: node, Port: port, Tunnel: t, Netns: switchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
+}
+
+// tunnel returns the end of the wire that is in another lab; nil if both are here.
+func (w *wire) tunnel() *end {
+	for _, e := range w.ends() {
+		if e.Tunnel != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// vxlan is the name of the VXLAN device behind a far end.
+func (e *end) vxlan() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
+
+// buildTunnels makes the VXLAN devices, in the namespace of the switches: what they
+// carry goes by the network of this thread's namespace, that of Up's caller.
+func (s *state) buildTunnels(ctx context.Context) error {
+	if !s.Topology.tunnels() {
+		return nil
+	}
+	for i := range s.Wires {
+		if err := errors.Join(ctx.Err(), s.makeTunnel(&s.Wires[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeTunnel makes the VXLAN device of a wire that has a tunnel, and joins them.
+func (s *state) makeTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	ns, err := os.Open(netnsPath(e.Netns))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := withHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
+		return err
+	}
+	return s.joinTunnel(w)
+}
+
+// removeTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
+func removeTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	return withLinks(e.Netns, func(h *netlink.Handle) error {
+		table := tunnelTable(w)
+		if err := runNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
+			return err
+		}
+		l, err := h.LinkByName(e.vxlan())
+		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
+			return nil
+		} else if err == nil {
+			err = h.LinkDel(l)
+		}
+		if err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("remove %s of the tunnel to %s: %w", e.vxlan(), e, err)
+		}
+		return nil
+	})
+}
+
+func tunnelTable(w *wire) string { return fmt.Sprintf("weft_tunnel_%d", w.ID) }
+
+// sameTunnel reports whether two wires between the same ends have the same tunnel, or none.
+func sameTunnel(a, b *wire) bool {
+	x, y := a.tunnel(), b.tunnel()
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.String() == y.String() && *x.Tunnel == *y.Tunnel
+}
+
+func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
+	t := e.Tunnel
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.Namespace = e.vxlan(), mtu, netlink.NsFd(int(ns.Fd()))
+	port := cmp.Or(t.Port, DefaultTunnelPort)
+	err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(t.VNI), Group: net.IP(t.Remote.AsSlice()), SrcAddr: net.IP(t.Local.AsSlice()), Port: int(port)})
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("make the tunnel to %s (%s): network identifier %d is in use on this machine: give the tunnel another vni", e, t.Remote, t.VNI)
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("make the tunnel to %s (%s): port %d of UDP is in use on this machine: give the tunnel another port", e, t.Remote, port)
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("make the tunnel to %s (%s): this kernel has no VXLAN: load its module vxlan", e, t.Remote)
+	case err != nil:
+		return fmt.Errorf("make the tunnel to %s (%s): %w", e, t.Remote, err)
+	}
+	return nil
+}
+
+// joinTunnel has frames pass between a far end and its VXLAN device, which must be there.
+// What leaves by the far end is cut into packets and has its checksums: Open vSwitch, or
+// the host, is to see what a wire would carry.
+func (s *state) joinTunnel(w *wire) error {
+	e := w.tunnel()
+	if e == nil {
+		return nil
+	}
+	return withLinks(e.Netns, func(h *netlink.Handle) error {
+		if !w.Cable {
+			if err := disableTxOffload(e.Iface); err != nil {
+				return fmt.Errorf("the tunnel to %s: %w", e, err)
+			}
+		}
+		l, err := h.LinkByName(e.vxlan())
+		if err != nil {
+			return fmt.Errorf("find %s of the tunnel to %s: %w", e.vxlan(), e, err)
+		}
+		if err := h.LinkSetUp(l); err != nil {
+			return fmt.Errorf("set %s up: %w", e.vxlan(), err)
+		}
+		var b strings.Builder
+		table := tunnelTable(w)
+		fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\ntable netdev %s {\n", table, table, table)
+		for i, pair := range [][2]string{{e.Iface, e.vxlan()}, {e.vxlan(), e.Iface}} {
+			fmt.Fprintf(&b, "chain c%d {\ntype filter hook ingress device \"%s\" priority 0; policy accept;\nfwd to \"%s\"\n}\n", i, pair[0], pair[1])
+		}
+		b.WriteString("}\n")
+		return runNft(b.String())
+	})
+}
+
+// untunnel removes the VXLAN devices from a namespace, if there are any: their network
+// identifiers are free when it returns, and not when the kernel is done with the namespace.
+// A list that other changes interrupt is asked for again; what it still lacks then, goes
+// with the namespace.
+func untunnel(h *netlink.Handle) error {
+	for range 20 {
+		links, err := h.LinkList()
+		again := errors.Is(err, netlink.ErrDumpInterrupted)
+		if err != nil && !again {
+			return fmt.Errorf("list the tunnels: %w", err)
+		}
+		for _, l := range links {
+			if l.Type() != "vxlan" {
+				continue
+			}
+			if err := h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+				return fmt.Errorf("remove the tunnel %s: %w", l.Attrs().Name, err)
+			}
+		}
+		if !again {
+			return nil
+		}
+	}
+	return nil
+}

@@ -19,9 +19,9 @@ links:
   - {a: s2, b: s3}
 `
 
-func parsed(t *testing.T, text string, running *state) *Topology {
+func parseText(t *testing.T, text string, running Running) *Topology {
 	t.Helper()
-	topo, err := parse("f.yaml", []byte(text), running)
+	topo, err := ParseChanged("f.yaml", []byte(text), running)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func parsed(t *testing.T, text string, running *state) *Topology {
 
 // What a changed file has other than a lab, in the words in which it is printed.
 func TestCompare(t *testing.T) {
-	running := newState(parsed(t, comparedLab, nil))
+	running := Running{Topology: parseText(t, comparedLab, Running{})}
 	for name, test := range map[string]struct {
 		change []string // old and new, in turns
 		want   []string
@@ -81,7 +81,7 @@ func TestCompare(t *testing.T) {
 			for i := 0; i < len(test.change); i += 2 {
 				text = strings.Replace(text, test.change[i], test.change[i+1], 1)
 			}
-			d := Compare(running.Topology, parsed(t, text, running))
+			d := Compare(running.Topology, parseText(t, text, running))
 			var got []string
 			for _, i := range d.Added {
 				got = append(got, "+ "+i.String())
@@ -101,86 +101,24 @@ func TestCompare(t *testing.T) {
 
 // Controllers given to who brought the lab up count more than those of its file.
 func TestCompareKeepsGivenControllers(t *testing.T) {
-	running := newState(parsed(t, comparedLab, nil))
+	running := Running{Topology: parseText(t, comparedLab, Running{})}
 	running.Given = true
-	if d := Compare(running.Topology, parsed(t, "controller: none\n"+comparedLab, running)); !d.None() {
+	if d := Compare(running.Topology, parseText(t, "controller: none\n"+comparedLab, running)); !d.None() {
 		t.Errorf("%+v", d)
-	}
-}
-
-// What this machine cannot make is refused before anything is touched, and nothing else.
-func TestApplyRefuses(t *testing.T) {
-	running := newState(parsed(t, comparedLab, nil))
-	for _, test := range []struct{ old, new, want string }{
-		{"switches:", "controller: ssl:127.0.0.1:6653\nswitches:", "the switches need a certificate"},
-		{"sleep 9", "no-such-program", "there is no program no-such-program"},
-		{"switches:", "controller: none\nswitches:", ""},
-	} {
-		to := parsed(t, strings.Replace(comparedLab, test.old, test.new, 1), running)
-		if err := running.refuse(to, running.differs(to)); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v, want %q", err, test.want)
-		}
-	}
-}
-
-// Nodes keep their addresses and numbers when others come and go.
-func TestNodesKeep(t *testing.T) {
-	running := newState(parsed(t, nodesFile, nil))
-	text := strings.Replace(nodesFile, "switches:\n", "switches:\n  - {name: r0, kind: router}\n", 1)
-	text = strings.Replace(text, "links:\n", "links:\n  - {a: r0, b: b1}\n  - {a: r0, b: cr1}\n", 1)
-	text = strings.Replace(text, "  - {a: pe1, b: b1}\n", "", 1)
-	laid := layOut(parsed(t, text, running), running)
-	for _, n := range running.Nodes {
-		now := laid.node(n.Name)
-		if now == nil || now.Number != n.Number || now.Loopback != n.Loopback {
-			t.Fatalf("%s was %+v, and is %+v", n.Name, n, now)
-		}
-		for _, p := range n.Ports {
-			q := now.port(p.Port)
-			switch {
-			case n.Name == "pe1" && p.Role == roleSegment:
-				if q != nil {
-					t.Errorf("pe1 has %+v", q)
-				}
-			case q == nil || q.IPv4 != p.IPv4 || q.IPv6 != p.IPv6 || q.InternalInterface != p.InternalInterface || q.Interface != p.Interface:
-				t.Errorf("%s had %+v, and has %+v", n.Name, p, q)
-			}
-		}
-	}
-	if r0 := laid.node("r0"); r0.Number != 3 || r0.port(1).IPv4.String() != "10.253.0.1/24" || r0.port(2).IPv4.String() != "10.254.0.2/31" {
-		t.Errorf("r0 is %+v", r0)
-	}
-}
-
-// A daemon of FRR is told what has changed alone, and is started again where that does not do.
-func TestFRRChange(t *testing.T) {
-	const was = "hostname a\ninterface e1\n ip ospf area 0\n ip ospf hello-interval 1\n ip ospf bfd\n ip ospf bfd profile lab\ninterface e2\n ip ospf area 0\nrouter ospf\n ospf router-id 1.1.1.1\n"
-	for _, test := range []struct {
-		is   string
-		want string
-		ok   bool
-	}{
-		{was, "", true},
-		{strings.Replace(was, "interval 1", "interval 2", 1), "interface e1|ip ospf hello-interval 2|exit", true},
-		{strings.Replace(was, " ip ospf bfd\n ip ospf bfd profile lab\n", " ip ospf passive\n", 1), "interface e1|no ip ospf bfd profile lab|no ip ospf bfd|exit|interface e1|ip ospf passive|exit", true},
-		{strings.Replace(was, "interface e2\n", "interface e3\n", 1), "interface e2|no ip ospf area 0|exit|interface e3|ip ospf area 0|exit", true},
-		{strings.Replace(was, "1.1.1.1", "1.1.1.2", 1), "", false},
-	} {
-		got, ok := frrChange("ospfd", was, test.is)
-		if strings.Join(got, "|") != test.want || ok != test.ok {
-			t.Errorf("to\n%s: %v, %q", test.is, ok, got)
-		}
 	}
 }
 
 // A topology that was made from no file is one that can be read.
 func TestTopologyYAML(t *testing.T) {
-	topo := linear(t, 3, 2)
+	topo, err := Linear(3, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b, err := topo.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := Compare(topo, parsed(t, string(b), nil)); !d.None() {
+	if d := Compare(topo, parseText(t, string(b), Running{})); !d.None() {
 		t.Errorf("%+v\n%s", d, b)
 	}
 }

@@ -245,7 +245,7 @@ func (d *drawn) redraw(running *state) *drawn {
 // possible reports whether a file can be brought up or applied, and no frame goes
 // round in it for ever.
 func (d *drawn) possible(running *state) bool {
-	t, err := parse("drawn.yaml", []byte(d.String()), running)
+	t, err := ParseChanged("drawn.yaml", []byte(d.String()), runningOf(running))
 	if err != nil {
 		return false
 	}

@@ -3,10 +3,7 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
-	"io"
-	"math"
 	"strings"
 	"testing"
 )
@@ -173,99 +170,5 @@ func TestManyHostsHaveDistinctAddresses(t *testing.T) {
 	}
 	if got := topo.Hosts[299].IPv4.String(); got != "10.0.1.44/16" {
 		t.Errorf("the 300th host has %s", got)
-	}
-}
-
-// Names longer than the kernel allows for an interface become short ones.
-func TestInterfaceNames(t *testing.T) {
-	topo := &Topology{Name: "long", Switches: []Switch{
-		{Name: "a-switch-with-a-long-name"}, {Name: "exactly15chars."}, {Name: "all"}, {Name: "s1"}, {Name: "s1-eth1"}, {Name: "sw1"},
-	}}
-	for i := range 5 {
-		topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("host-%d", i), Switch: topo.Switches[i].Name})
-		topo.Links = append(topo.Links, Link{A: topo.Switches[i].Name, B: topo.Switches[i+1].Name})
-	}
-	topo.Complete()
-	if err := Check(topo); err != nil {
-		t.Fatal(err)
-	}
-	s := newState(topo)
-	used := map[string]bool{"lo": true, "all": true, "default": true}
-	take := func(name string) {
-		if len(name) > 15 || used[name] {
-			t.Errorf("interface name %q: %d bytes, used %v", name, len(name), used[name])
-		}
-		used[name] = true
-	}
-	for _, b := range s.Bridges {
-		take(b)
-	}
-	for _, w := range s.Wires {
-		for _, e := range w.ends() {
-			if !e.Host {
-				take(e.Iface)
-			}
-		}
-	}
-	if s.Bridges["s1"] != "s1" || s.Bridges["exactly15chars."] != "exactly15chars." {
-		t.Errorf("short names were changed: %v", s.Bridges)
-	}
-}
-
-func TestGraphOutputs(t *testing.T) {
-	for _, spec := range []string{"demo", "fattree:4", "linear:1", "linear:3,0", "random:40,3,7", "ring:500"} {
-		topo, err := Resolve(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := GraphOf(topo)
-		g.Links[len(g.Links)-1].State = LinkIsDown
-		var svg, dot, text strings.Builder
-		for _, err := range []error{g.SVG(&svg), g.DOT(&dot), g.Text(&text)} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := strings.Count(svg.String(), "<circle"); n != len(topo.Switches) {
-			t.Errorf("%s: the drawing has %d switches, want %d", spec, n, len(topo.Switches))
-		}
-		if n := strings.Count(svg.String(), "<line"); n != len(g.Links) {
-			t.Errorf("%s: the drawing has %d links, want %d", spec, n, len(g.Links))
-		}
-		if strings.Contains(svg.String(), "NaN") {
-			t.Errorf("%s: the drawing has no coordinates somewhere", spec)
-		}
-		for d := xml.NewDecoder(strings.NewReader(svg.String())); ; {
-			if _, err := d.Token(); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: the drawing is not XML: %v", spec, err)
-			}
-		}
-		if n := strings.Count(dot.String(), " -- "); n != len(g.Links) {
-			t.Errorf("%s: DOT has %d links, want %d", spec, n, len(g.Links))
-		}
-		if !strings.Contains(text.String(), "(down)") {
-			t.Errorf("%s: the text does not show what is down", spec)
-		}
-	}
-}
-
-// No two switches of a drawing lie on each other.
-func TestDrawingsDoNotOverlap(t *testing.T) {
-	for _, spec := range []string{"demo", "fattree:4", "tree:3,2", "linear:8", "ring:12", "random:30,3,1", "msn-fig13"} {
-		topo, err := Resolve(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := arrange(topo)
-		for i, a := range topo.Switches {
-			for _, b := range topo.Switches[:i] {
-				p, q := at[a.Name], at[b.Name]
-				if d := math.Hypot(p.x-q.x, p.y-q.y); d < 25 {
-					t.Errorf("%s: %s and %s are %.0f apart", spec, a.Name, b.Name, d)
-				}
-			}
-		}
 	}
 }

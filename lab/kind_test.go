@@ -85,38 +85,6 @@ func unread(t *Topology) *Topology {
 	return c
 }
 
-// TestLayNodes: what the nodes of the file above have.
-func TestLayNodes(t *testing.T) {
-	topo, err := Parse("f", []byte(nodesFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newState(topo)
-	var lines []string
-	for _, n := range s.Nodes {
-		for _, p := range n.Ports {
-			lines = append(lines, strings.Join([]string{
-				n.Name, string(p.Role), p.Interface, p.InternalInterface, p.IPv4.String(), strings.Join(p.Neighbours, " ")}, "|"))
-		}
-	}
-	want := []string{
-		"pe1|gateway|vi1|pe1-in1|10.64.1.1/24|",
-		"pe1|access|||invalid Prefix|",
-		"pe1|link|vi3|pe1-in3|10.254.0.0/31|cr1",
-		"pe1|segment|vi4|pe1-in4|10.253.0.1/24|pe2 cr1",
-		"cr1|link|eth1||10.254.0.1/31|pe1",
-		"cr1|segment|eth2||10.253.0.3/24|pe1 pe2",
-		"pe2|gateway|vi1|pe2-in1|192.0.2.2/30|",
-		"pe2|segment|vi2|pe2-in2|10.253.0.2/24|pe1 cr1",
-	}
-	if !reflect.DeepEqual(lines, want) {
-		t.Errorf("the nodes have\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
-	}
-	if mtu := s.Nodes[1].Ports[1].MTU; mtu != 1400 {
-		t.Errorf("the network of bridges has MTU %d, want the least of its links, 1400", mtu)
-	}
-}
-
 // Every message that a lab file with nodes can give.
 func TestNodeProblems(t *testing.T) {
 	const two = "switches:\n- {name: p, kind: hybrid}\n- {name: r, kind: router}\n- {name: b, kind: bridge}\n- {name: s}\n"

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ApplyOptions says how Apply changes a lab.
@@ -24,7 +26,7 @@ type ApplyOptions struct {
 
 // Step is a part of the work of Apply.
 type Step struct {
-	Item
+	topology.Item
 	Do   string // "added", "deleted" or "changed"
 	Done bool   // else it begins
 }
@@ -34,9 +36,9 @@ type Step struct {
 // file leaves open stays as it is in the lab, and so do links that have been
 // unplugged. A switch that cannot become what the file says, such as one of another
 // kind, is made anew alone. What this machine lacks is said before anything is touched. If Apply fails, or is killed, another one completes it.
-func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Difference, error) {
+func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*topology.Difference, error) {
 	if opt.Name == "" {
-		t, err := Parse(file, text)
+		t, err := topology.Parse(file, text)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +62,7 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 	if err := errors.Join(s.checkEnding(), s.checkRevision(opt.MadeFrom)); err != nil {
 		return nil, err
 	}
-	to, err := ParseChanged(file, text, Running{s.Topology, s.Given})
+	to, err := topology.ParseChanged(file, text, topology.Running{Topology: s.Topology, Given: s.Given})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 	if err := c.run(ctx, to); err != nil {
 		done := "nothing was done"
 		if len(c.done) > 0 {
-			done = "done before: " + strings.Join(first(c.done), ", ")
+			done = "done before: " + strings.Join(topology.Shorten(c.done), ", ")
 		}
 		return d, fmt.Errorf("apply %s to lab %s: %w; %s; apply it again to complete it", file, s.Name, err, done)
 	}
@@ -88,8 +90,8 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*Di
 
 // now is the topology of a lab with its links as they are, without what an
 // apply that was not finished has not made.
-func (s *state) now() *Topology {
-	t := s.Topology.clone()
+func (s *state) now() *topology.Topology {
+	t := s.Topology.Clone()
 	for i := range t.Hosts {
 		t.Hosts[i].Shape = s.Wires[i].Shape
 	}
@@ -101,28 +103,28 @@ func (s *state) now() *Topology {
 
 // differs is what leads from the lab to a topology, with what an apply that was
 // not finished has left to be done.
-func (s *state) differs(to *Topology) *Difference {
+func (s *state) differs(to *topology.Topology) *topology.Difference {
 	from := s.now()
 	unmade := func(kind, name string) bool {
-		return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Do == doAdd && t.Item == Item{kind, name} })
+		return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Do == doAdd && t.Item == topology.Item{Kind: kind, Name: name} })
 	}
-	from.Links = slices.DeleteFunc(from.Links, func(l Link) bool { return unmade(kindLink, l.String()) })
-	from.Hosts = slices.DeleteFunc(from.Hosts, func(h Host) bool { return unmade(kindHost, h.Name) })
-	from.Switches = slices.DeleteFunc(from.Switches, func(w Switch) bool { return unmade(kindSwitch, w.Name) })
-	d := Compare(from, to)
+	from.Links = slices.DeleteFunc(from.Links, func(l topology.Link) bool { return unmade(topology.ItemLink, l.String()) })
+	from.Hosts = slices.DeleteFunc(from.Hosts, func(h topology.Host) bool { return unmade(topology.ItemHost, h.Name) })
+	from.Switches = slices.DeleteFunc(from.Switches, func(w topology.Switch) bool { return unmade(topology.ItemSwitch, w.Name) })
+	d := topology.Compare(from, to)
 	for _, t := range s.Todo {
 		switch {
 		case t.Do == doDelete && !slices.Contains(d.Deleted, t.Item):
 			d.Deleted = append(d.Deleted, t.Item)
-		case t.Do == doChange && !slices.ContainsFunc(d.Changed, func(e Edit) bool { return e.Item == t.Item }):
-			d.Changed = append(d.Changed, Edit{Item: t.Item, What: "state", From: "half made", To: "up"})
+		case t.Do == doChange && !slices.ContainsFunc(d.Changed, func(e topology.Edit) bool { return e.Item == t.Item }):
+			d.Changed = append(d.Changed, topology.Edit{Item: t.Item, What: "state", From: "half made", To: "up"})
 		}
 	}
 	return d
 }
 
 // refuse says what of a changed lab this machine cannot make.
-func (s *state) refuse(to *Topology, d *Difference) error {
+func (s *state) refuse(to *topology.Topology, d *topology.Difference) error {
 	if d.None() {
 		return nil
 	}
@@ -141,10 +143,10 @@ func (s *state) refuse(to *Topology, d *Difference) error {
 }
 
 // needLoss reports whether what makes links lose packets, and joins tunnels, is not installed and needed.
-func (s *state) needLoss(t *Topology) error {
-	lossy := s.Topology.tunnels() || t.tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
-		slices.ContainsFunc(t.Hosts, func(h Host) bool { return h.Loss > 0 }) ||
-		slices.ContainsFunc(t.Links, func(l Link) bool { return l.Loss > 0 })
+func (s *state) needLoss(t *topology.Topology) error {
+	lossy := s.Topology.Tunnels() || t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
+		slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return h.Loss > 0 }) ||
+		slices.ContainsFunc(t.Links, func(l topology.Link) bool { return l.Loss > 0 })
 	if !lossy {
 		return nil
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // task is something that Apply does. It may be done again.
 type task struct {
-	Item
+	topology.Item
 	Do   string   `json:"do"` // doAdd, doDelete or doChange
 	Work workKind `json:"work"`
 	Wire *wire    `json:"wire,omitempty"` // to be removed
@@ -52,7 +54,7 @@ type change struct {
 	done     []string
 }
 
-func (c *change) run(ctx context.Context, to *Topology) error {
+func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	s := c.state
 	todo := s.become(to)
 	slices.SortStableFunc(todo, func(a, b task) int { return int(a.Work) - int(b.Work) })
@@ -116,36 +118,36 @@ func (c *change) run(ctx context.Context, to *Topology) error {
 
 // become makes the state that of a changed lab and returns what has to be done,
 // with what was to be done before.
-func (s *state) become(to *Topology) []task {
-	d := Compare(s.now(), to)
+func (s *state) become(to *topology.Topology) []task {
+	d := topology.Compare(s.now(), to)
 	was := *s
 	laid := layOut(to, &was)
 	s.Topology, s.Bridges, s.Wires, s.Nodes = to, laid.Bridges, laid.Wires, laid.Nodes
-	todo := append(s.wireTasks(&was, d.anew()), s.nodeTasks(&was, d)...)
+	todo := append(s.wireTasks(&was, d.Anew()), s.nodeTasks(&was, d)...)
 	for _, i := range d.Deleted {
 		switch i.Kind {
-		case kindHost:
+		case topology.ItemHost:
 			todo = append(todo, task{Item: i, Do: doDelete, Work: workDeleteHost})
-		case kindSwitch:
+		case topology.ItemSwitch:
 			todo = append(todo, task{Item: i, Do: doDelete, Work: workDeleteSwitch, Of: was.Bridges[i.Name]})
 		}
 	}
 	for _, i := range d.Added {
 		switch i.Kind {
-		case kindHost:
+		case topology.ItemHost:
 			todo = append(todo, task{Item: i, Do: doAdd, Work: workAddHost})
-		case kindSwitch:
+		case topology.ItemSwitch:
 			todo = append(todo, task{Item: i, Do: doAdd, Work: workAddSwitch})
 		}
 	}
 	for _, e := range d.Changed {
 		t := task{Item: e.Item, Do: doChange}
 		switch {
-		case e.Kind == kindSwitch && slices.Contains([]string{"dpid", "protocols", "fail_mode"}, e.What):
+		case e.Kind == topology.ItemSwitch && slices.Contains([]string{"dpid", "protocols", "fail_mode"}, e.What):
 			t.Work = workSetSwitch
-		case e.Kind == kindHost && e.What == "manage":
+		case e.Kind == topology.ItemHost && e.What == "manage":
 			t.Work = workManage
-		case e.Kind == kindHost && slices.Contains([]string{"ipv4", "ipv6", "gateway4", "gateway6"}, e.What):
+		case e.Kind == topology.ItemHost && slices.Contains([]string{"ipv4", "ipv6", "gateway4", "gateway6"}, e.What):
 			t.Work = workAddresses
 		default:
 			continue
@@ -202,7 +204,7 @@ func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 		item, do := s.itemOf(w), doChange
 		there := old[w.key()]
 		if there == nil {
-			if item.Kind == kindLink {
+			if item.Kind == topology.ItemLink {
 				do = doAdd
 			} else if _, before := was.Topology.HostByName(item.Name); !before {
 				do = doAdd
@@ -214,7 +216,7 @@ func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 		wanted := *w
 		mac := wanted.B.MAC
 		*w = *there
-		w.Shape, w.VLAN, w.Cable = wanted.Shape, wanted.VLAN, there.Cable || wanted.Cable || wanted.Shape.needsCable()
+		w.Shape, w.VLAN, w.Cable = wanted.Shape, wanted.VLAN, there.Cable || wanted.Cable || wanted.Shape.NeedsCable()
 		if w.B.Host && w.B.Iface == hostIface {
 			w.B.MAC = mac
 		}
@@ -235,7 +237,7 @@ func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 			continue
 		}
 		item, do := was.itemOf(w), doDelete
-		if _, stays := s.Topology.HostByName(item.Name); item.Kind == kindHost && stays {
+		if _, stays := s.Topology.HostByName(item.Name); item.Kind == topology.ItemHost && stays {
 			do = doChange
 		}
 		todo = append(todo, task{Item: item, Do: do, Work: workUnwire, Wire: w})
@@ -253,11 +255,11 @@ func (w *wire) key() string {
 }
 
 // itemOf is the part of the lab that a wire belongs to.
-func (s *state) itemOf(w *wire) Item {
+func (s *state) itemOf(w *wire) topology.Item {
 	if w.B.Host {
-		return Item{kindHost, w.B.Node}
+		return topology.Item{Kind: topology.ItemHost, Name: w.B.Node}
 	}
-	return Item{kindLink, straight([]Link{{A: w.A.Node, B: w.B.Node, APort: w.A.Port, BPort: w.B.Port}})[0].String()}
+	return topology.Item{Kind: topology.ItemLink, Name: topology.OrderEnds([]topology.Link{{A: w.A.Node, B: w.B.Node, APort: w.A.Port, BPort: w.B.Port}})[0].String()}
 }
 
 func (s *state) wireByID(id int) *wire {

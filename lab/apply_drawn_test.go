@@ -132,7 +132,7 @@ func wantUntouched(t *testing.T, l *Lab, text string) (said string) {
 	for _, i := range slices.Concat(d.Added, d.Deleted) {
 		touched[i.String()], touched["programs of "+i.Name] = true, true
 	}
-	anew := d.anew()
+	anew := d.Anew()
 	for _, e := range d.Changed {
 		said += "\n" + e.String()
 		if e.Anew != "" || e.What == "ovs" || slices.Contains([]string{"switch", "port", "mac", "vlan", "mtu", "delay", "jitter", "eth1", "manage"}, e.What) {

@@ -12,18 +12,20 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // nodeTasks returns what is to be done to switches that stay: to make them anew, to
 // have nodes be as they are laid out, and to have them connect elsewhere.
-func (s *state) nodeTasks(was *state, d *Difference) (todo []task) {
-	anew := d.anew()
+func (s *state) nodeTasks(was *state, d *topology.Difference) (todo []task) {
+	anew := d.Anew()
 	for _, sw := range s.Topology.Switches {
 		old, there := was.Topology.SwitchByName(sw.Name)
-		t := task{Item: Item{kindSwitch, sw.Name}, Do: doChange, Of: was.Bridges[sw.Name]}
+		t := task{Item: topology.Item{Kind: topology.ItemSwitch, Name: sw.Name}, Do: doChange, Of: was.Bridges[sw.Name]}
 		add := func(work workKind) { t.Work = work; todo = append(todo, t) }
 		if !there || slices.Contains(d.Added, t.Item) {
-			if t.Do = doAdd; sw.routes() {
+			if t.Do = doAdd; sw.Routes() {
 				add(workNode)
 			}
 			continue
@@ -31,12 +33,12 @@ func (s *state) nodeTasks(was *state, d *Difference) (todo []task) {
 		if anew[sw.Name] {
 			add(workDeleteSwitch)
 			add(workAddSwitch)
-			if sw.routes() {
+			if sw.Routes() {
 				add(workNode)
 			}
 			continue
 		}
-		if sw.controlled() && !slices.Equal(was.targets(old), s.targets(&sw)) {
+		if sw.Controlled() && !slices.Equal(was.targets(old), s.targets(&sw)) {
 			add(workControllers)
 		}
 		if n := s.node(sw.Name); n != nil && s.nodeText(n) != was.nodeText(was.node(sw.Name)) {
@@ -49,7 +51,7 @@ func (s *state) nodeTasks(was *state, d *Difference) (todo []task) {
 		}
 	}
 	if at := s.Topology.Control.At; was.controlText() != s.controlText() || anew[at] {
-		todo = append(todo, task{Item: Item{kindLab, s.Name}, Do: doChange, Work: workControl})
+		todo = append(todo, task{Item: topology.Item{Kind: topology.ItemLab, Name: s.Name}, Do: doChange, Work: workControl})
 	}
 	return todo
 }
@@ -88,9 +90,9 @@ func (s *state) addSwitch(ctx context.Context, home home, name string) error {
 		return err
 	}
 	sw, _ := s.Topology.SwitchByName(name)
-	if sw.routes() {
+	if sw.Routes() {
 		err := home.createNetns(hostNetns(s.Name, name), func() error { return withHandle(prepareNodeNetns) })
-		if err != nil || sw.Kind == KindRouter {
+		if err != nil || sw.Kind == topology.KindRouter {
 			return err
 		}
 	}
@@ -168,7 +170,7 @@ func (s *state) tendNode(ctx context.Context, name string, gone []string) error 
 	if err := s.dressNode(n); err != nil {
 		return err
 	}
-	if n.Kind == KindHybrid {
+	if n.Kind == topology.KindHybrid {
 		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.description(name))}
 		for _, iface := range gone {
 			args = append(args, "--", "--if-exists", "del-port", iface)
@@ -205,7 +207,7 @@ func (s *state) undressNode(n *labNode) error {
 						return fmt.Errorf("set the MTU of %s: %w", name, err)
 					}
 				}
-			case n.Kind == KindHybrid && nodeInterface.MatchString(name) && name != controlIface:
+			case n.Kind == topology.KindHybrid && nodeInterface.MatchString(name) && name != controlIface:
 				if err := h.LinkDel(l); err != nil {
 					return fmt.Errorf("remove %s: %w", name, err)
 				}

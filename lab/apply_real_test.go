@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const appliedLab = `
@@ -57,7 +59,7 @@ func TestApply(t *testing.T) {
 	}
 	wantPing(t, l, "h1", "h2", PingOptions{Count: 1}, 1, 1)
 	wantPing(t, l, "h1", "h3", PingOptions{Count: 1}, 1, 1)
-	apply := func(text string, opt ApplyOptions) *Difference {
+	apply := func(text string, opt ApplyOptions) *topology.Difference {
 		t.Helper()
 		opt.Name = l.Name()
 		d, err := Apply(t.Context(), "f.yaml", []byte(text), opt)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // do does a task of Apply, whatever is there of it already.
@@ -196,7 +198,7 @@ func (s *state) remanage(ctx context.Context, name string) error {
 	if !h.Manage {
 		return nil
 	}
-	return s.manageHosts(ctx, []*Host{h})
+	return s.manageHosts(ctx, []*topology.Host{h})
 }
 
 // readdress gives a host the addresses and routes that it is to have, and no others.
@@ -248,7 +250,7 @@ func (s *state) readdress(name string) error {
 func (s *state) setSwitch(ctx context.Context, name string, controllers bool) error {
 	sw, _ := s.Topology.SwitchByName(name)
 	br := s.Bridges[name]
-	if !sw.controlled() {
+	if !sw.Controlled() {
 		return nil
 	}
 	args := append([]string{"set", "bridge", br}, settings(sw)...)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // In band, the machine with the controllers is a namespace of the lab, linked to
@@ -32,12 +34,12 @@ func controlNetns(lab string) string { return hostNetns(lab, "_control") }
 
 // inBand reports whether hybrid nodes reach controllers by their own routing.
 func (s *state) inBand() bool {
-	return s.Topology.Control.Mode == ControlInBand && !slices.Contains(s.Topology.Controllers, ControllerNone)
+	return s.Topology.Control.Mode == topology.ControlInBand && !slices.Contains(s.Topology.Controllers, topology.ControllerNone)
 }
 
 // controllerAt is the address at which nodes reach a controller in band.
 func controllerAt(controller int) string {
-	return netip.AddrPortFrom(controlPrefix().Addr().Next(), controlPort(controller)).String()
+	return netip.AddrPortFrom(topology.ControlPrefix().Addr().Next(), controlPort(controller)).String()
 }
 
 func controlPort(controller int) uint16 { return uint16(6653 + controller) }
@@ -62,7 +64,7 @@ func (s *state) linkControllers(h *netlink.Handle) error {
 	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: controlIface, PeerNamespace: netlink.NsFd(int(machine))}); err != nil {
 		return fmt.Errorf("link the controllers' machine: %w", err)
 	}
-	p := controlPrefix()
+	p := topology.ControlPrefix()
 	if err := route(h, controlIface, p); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (s *state) nodeTargets(name string) []string {
 			scheme = sslPrefix
 		}
 		at := controllerAt(k)
-		if s.Topology.OVS != OVSOwn {
+		if s.Topology.OVS != topology.OVSOwn {
 			at = sharedAt(s.Nodes[n].Number, k)
 		}
 		targets = append(targets, scheme+at)
@@ -107,7 +109,7 @@ type post struct {
 // posts lists those of the lab.
 func (s *state) posts() (all []post) {
 	for i, socket := range s.controllerSockets() {
-		if c := s.Topology.Controllers[i]; c != ControllerDirect {
+		if c := s.Topology.Controllers[i]; c != topology.ControllerDirect {
 			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
 		}
 	}
@@ -127,7 +129,7 @@ func (s *state) posts() (all []post) {
 	for c, controller := range s.Topology.Controllers {
 		in(controlNetns(s.Name), controllerAt(c), controller, dialController(controller))
 		for i := range s.Nodes {
-			if n := &s.Nodes[i]; n.Kind == KindHybrid && s.Topology.OVS != OVSOwn {
+			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid && s.Topology.OVS != topology.OVSOwn {
 				in(switchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // startTestController runs the controller that comes with Open vSwitch.
@@ -86,7 +87,7 @@ func TestControllerThroughTheRelay(t *testing.T) {
 
 func TestControllerDirect(t *testing.T) {
 	t.Parallel()
-	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{ControllerDirect}})
+	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{topology.ControllerDirect}})
 	startTestController(t, "punix:"+l.ControllerSocket())
 	wantAllPing(t, l, 30*time.Second)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestNetworkFunction is what stands for weft nf in TestCore5GRuns.
@@ -37,15 +38,15 @@ func TestNetworkFunction(t *testing.T) {
 func TestCore5GRuns(t *testing.T) {
 	t.Parallel()
 	weft := filepath.Join(t.TempDir(), "weft")
-	script := "#!/bin/sh\nexec " + Quote(keeperOfTest(t)[0]) + " -test.run='^TestNetworkFunction$' -- \"$@\"\n"
+	script := "#!/bin/sh\nexec " + topology.Quote(keeperOfTest(t)[0]) + " -test.run='^TestNetworkFunction$' -- \"$@\"\n"
 	if err := os.WriteFile(weft, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	topo, err := Resolve("5gc:2")
+	topo, err := topology.Resolve("5gc:2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	topo.Links = slices.DeleteFunc(topo.Links, func(l Link) bool { return l.A == "core2" }) // without a controller, no loops
+	topo.Links = slices.DeleteFunc(topo.Links, func(l topology.Link) bool { return l.A == "core2" }) // without a controller, no loops
 	l := upForTest(t, standalone(topo), Options{Weft: weft})
 	if _, ok := l.Management("scp"); !ok {
 		t.Error("scp is not managed")

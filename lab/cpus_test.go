@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const inlineFile = `
@@ -18,15 +20,15 @@ hosts:
 
 // CPUs of a host and its second interface are read, completed and written.
 func TestInlineHostsAreRead(t *testing.T) {
-	topo, err := Parse("f", []byte(inlineFile))
+	topo, err := topology.Parse("f", []byte(inlineFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f, g := topo.Hosts[2], topo.Hosts[3]
-	if *f.Eth1 != (Attachment{"s2", 9}) || len(f.CPUs) != 1 || f.CPUs[0] != 1 {
+	if *f.Eth1 != (topology.Attachment{Switch: "s2", Port: 9}) || len(f.CPUs) != 1 || f.CPUs[0] != 1 {
 		t.Errorf("f has eth1 %+v, CPUs %v", f.Eth1, f.CPUs)
 	}
-	if *g.Eth1 != (Attachment{"s1", g.Port + 1}) || len(g.CPUs) != 2 {
+	if *g.Eth1 != (topology.Attachment{Switch: "s1", Port: g.Port + 1}) || len(g.CPUs) != 2 {
 		t.Errorf("g at port %d has eth1 %+v, CPUs %v", g.Port, g.Eth1, g.CPUs)
 	}
 	var text strings.Builder
@@ -41,7 +43,7 @@ func TestInlineHostsAreRead(t *testing.T) {
 		"switches: [{name: s}]\nhosts: [{name: a, switch: s, cpus: 1}]":                                    "f:2: cpus is a number: write a list",
 		"switches: [{name: s}, {name: r, kind: router}]\nhosts: [{name: a, switch: s, eth1: {switch: r}}]": "f:2: host a has eth1 attached to r, which is a router; allowed: an OpenFlow switch",
 	} {
-		if _, err := Parse("f", []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := topology.Parse("f", []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngives %v\nwant  %s", file, err, want)
 		}
 	}
@@ -51,11 +53,11 @@ func TestInlineHostsAreRead(t *testing.T) {
 // is a port of its switch; CPUs that the machine has not are refused.
 func TestInlineHosts(t *testing.T) {
 	t.Parallel()
-	topo, err := Parse("f", []byte(strings.ReplaceAll(inlineFile, "cpus: [1]", "cpus: [0]")))
+	topo, err := topology.Parse("f", []byte(strings.ReplaceAll(inlineFile, "cpus: [1]", "cpus: [0]")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	topo.Hosts[2].Run = []Program{{Name: "show", Restart: RestartNever, Command: `grep Cpus_allowed_list /proc/self/status`}}
+	topo.Hosts[2].Run = []topology.Program{{Name: "show", Restart: topology.RestartNever, Command: `grep Cpus_allowed_list /proc/self/status`}}
 	topo.Hosts[3].CPUs = nil
 	topo.Hosts[3].Eth1 = nil
 	l := upForTest(t, topo, Options{})

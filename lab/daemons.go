@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -166,7 +167,7 @@ func (s *state) nodesFile() string { return filepath.Join(s.dir(), "nodes.json")
 func (s *state) writeNodes() error {
 	c := node.Config{}
 	for i := range s.Nodes {
-		if s.Nodes[i].Kind == KindHybrid {
+		if s.Nodes[i].Kind == topology.KindHybrid {
 			c.Nodes = append(c.Nodes, s.entity(&s.Nodes[i]))
 		}
 	}
@@ -188,7 +189,7 @@ func (s *state) entity(n *labNode) node.Node {
 	o := s.ovsOf(n.Name)
 	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
 	if s.inBand() {
-		e.Protected = []netip.Prefix{controlPrefix()}
+		e.Protected = []netip.Prefix{topology.ControlPrefix()}
 	}
 	if sw, ok := s.Topology.SwitchByName(n.Name); ok {
 		e.DPID = flow.DPID(sw.DPID)
@@ -220,7 +221,7 @@ func (s *state) entity(n *labNode) node.Node {
 
 // loopbacks is the prefixes of the nodes' loopback addresses.
 func (s *state) loopbacks() []netip.Prefix {
-	usual := netip.PrefixFrom(loopback4(0), 16)
+	usual := netip.PrefixFrom(topology.Loopback4(0), 16)
 	var others []netip.Prefix
 	for i := range s.Nodes {
 		if a := s.Nodes[i].Loopback; !usual.Contains(a) {
@@ -241,7 +242,7 @@ func (s *state) endOf(n *labNode, p *nodePort) *end {
 
 // hasHybrid reports whether a node of the lab is hybrid.
 func (s *state) hasHybrid() bool {
-	return slices.ContainsFunc(s.Nodes, func(n labNode) bool { return n.Kind == KindHybrid })
+	return slices.ContainsFunc(s.Nodes, func(n labNode) bool { return n.Kind == topology.KindHybrid })
 }
 
 // keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.

@@ -1,8 +1,7 @@
 // Package lab makes networks of real switches on one Linux machine: every
 // switch is an Open vSwitch bridge, every host a network namespace, every link
 // a veth pair or, where it has delay, a cable of two TAP devices. A network is
-// a Topology, read from a YAML file (Load), named by a spec such as "ring:10"
-// (Resolve) or built in Go; Up brings it up, Down leaves nothing of it.
+// a topology.Topology; Up brings it up, Down leaves nothing of it.
 //
 // Each lab runs its own ovsdb-server and ovs-vswitchd, with its own database
 // and in its own network namespace, so several labs run side by side and the
@@ -15,7 +14,7 @@
 //
 //	func TestMain(m *testing.M) { lab.RunKeeperIfAsked(); os.Exit(m.Run()) }
 //
-//	topo, err := lab.Resolve("ring:4")
+//	topo, err := topology.Resolve("ring:4")
 //	l, err := lab.Up(ctx, topo, lab.Options{Name: "mine", Controllers: []string{"tcp:127.0.0.1:6653"}, KeeperCommand: []string{exe}})
 //	defer l.Down(context.Background())
 //	result, err := l.Ping(ctx, "h1", "h3", lab.PingOptions{Count: 10})
@@ -24,12 +23,11 @@
 //
 // where exe is os.Executable().
 //
-// Bringing a lab up needs root. Everything that reads, checks, generates or
-// draws a Topology works without.
+// Bringing a lab up needs root; to draw one does not.
 //
 // Switches may also be hybrid IP/SDN nodes, routers and bridges (Kind): FRR routes
 // in a namespace of each node, and package node keeps the nodes' own entries.
 //
-// cmd/weft and tests may import it. Of Weft it imports internal/document, which
-// reads its files, and package node.
+// cmd/weft and tests may import it. Of Weft it imports package node, and what
+// every machine needs.
 package lab

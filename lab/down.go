@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Down takes a lab down: its processes, those started in its hosts included,
 // its namespaces and its files. It works from what is there, so it also ends
 // labs half made or whose maker was killed; taking down what is not up is no error.
 func Down(ctx context.Context, name string) error {
-	if err := CheckName(name); err != nil {
+	if err := topology.CheckName(name); err != nil {
 		return err
 	}
 	if err := needRoot(); err != nil {

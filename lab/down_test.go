@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 	t.Parallel()
 	topo := standalone(linear(t, 2, 1))
-	topo.Links[0].Delay = Delay(time.Millisecond)
+	topo.Links[0].Delay = topology.Delay(time.Millisecond)
 	l := upForTest(t, topo, Options{})
 	sleeper, err := l.Start(context.Background(), "h1", "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 	if err != nil {
@@ -88,9 +89,9 @@ func TestMakerToBeKilled(t *testing.T) {
 		return
 	}
 	topo := linear(t, 10, 2)
-	topo.Links[0].Delay = Delay(time.Millisecond)
+	topo.Links[0].Delay = topology.Delay(time.Millisecond)
 	for i := range topo.Hosts {
-		topo.Hosts[i].Manage, topo.Hosts[i].Run = true, []Program{{Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}}
+		topo.Hosts[i].Manage, topo.Hosts[i].Run = true, []topology.Program{{Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}}
 	}
 	if _, err := Up(t.Context(), topo, Options{Name: name, Temporary: os.Getenv("WEFT_TEST_LASTING") == "no", KeeperCommand: keeperOfTest(t)}); err != nil {
 		t.Fatal(err)
@@ -138,14 +139,14 @@ func TestMissingToolNamesItsPackage(t *testing.T) {
 
 // A hundred switches and two hundred hosts come up in at most 30 s.
 func TestLargeLab(t *testing.T) {
-	topo, err := Random(100, 4, 1)
+	topo, err := topology.Random(100, 4, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("x%d", i+1), Switch: topo.Switches[i].Name})
+		topo.Hosts = append(topo.Hosts, topology.Host{Name: fmt.Sprintf("x%d", i+1), Switch: topo.Switches[i].Name})
 	}
-	topo.Controllers = []string{ControllerNone}
+	topo.Controllers = []string{topology.ControllerNone}
 	start := time.Now()
 	l := upForTest(t, topo, Options{})
 	took := time.Since(start)
@@ -169,7 +170,7 @@ func TestLargeLab(t *testing.T) {
 
 func BenchmarkUpDown100Switches200Hosts(b *testing.B) {
 	topo := linear(b, 100, 2)
-	topo.Controllers = []string{ControllerNone}
+	topo.Controllers = []string{topology.ControllerNone}
 	var up, down time.Duration
 	for b.Loop() {
 		start := time.Now()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // drawn is a lab file that is drawn at random, and redrawn in part.
@@ -245,15 +247,15 @@ func (d *drawn) redraw(running *state) *drawn {
 // possible reports whether a file can be brought up or applied, and no frame goes
 // round in it for ever.
 func (d *drawn) possible(running *state) bool {
-	t, err := ParseChanged("drawn.yaml", []byte(d.String()), runningOf(running))
+	t, err := topology.ParseChanged("drawn.yaml", []byte(d.String()), runningOf(running))
 	if err != nil {
 		return false
 	}
-	flat := t.clone()
-	flat.Links = slices.DeleteFunc(flat.Links, func(l Link) bool {
+	flat := t.Clone()
+	flat.Links = slices.DeleteFunc(flat.Links, func(l topology.Link) bool {
 		a, _ := t.SwitchByName(l.A)
 		b, _ := t.SwitchByName(l.B)
-		return a.routes() || b.routes()
+		return a.Routes() || b.Routes()
 	})
 	return flat.Loops() == 0
 }
@@ -267,14 +269,14 @@ func TestDrawn(t *testing.T) {
 		for range 5 {
 			d = d.redraw(s)
 			s = layOut(parsed(t, d.String(), s), s)
-			if again := Compare(s.Topology, parsed(t, d.String(), s)); !again.None() {
+			if again := topology.Compare(s.Topology, parsed(t, d.String(), s)); !again.None() {
 				t.Fatalf("seed %d: the same file differs: %+v\n%s", seed, again, d)
 			}
 			text, err := s.Topology.YAML()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := Compare(s.Topology, parsed(t, string(text), nil)); !again.None() {
+			if again := topology.Compare(s.Topology, parsed(t, string(text), nil)); !again.None() {
 				t.Fatalf("seed %d: written and read: %+v\n%s", seed, again, text)
 			}
 		}

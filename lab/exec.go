@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // call says why nobody answers at a socket; nil if somebody does.
@@ -79,7 +81,7 @@ func lastLine(s string) string {
 
 // environment returns an environment with what a process in a host is told of
 // it, and with the mark of the lab.
-func (s *state) environment(env []string, h *Host) []string {
+func (s *state) environment(env []string, h *topology.Host) []string {
 	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
 	if h.HasIPv4() {
 		env = append(env, "WEFT_LAB_IPV4="+h.IPv4.Addr().String())

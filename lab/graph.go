@@ -5,16 +5,18 @@ import (
 	"html"
 	"io"
 	"strings"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Graph is a topology to draw, with the state its links are in.
 type Graph struct {
-	Topology *Topology
+	Topology *topology.Topology
 	Links    []LinkStatus // those of hosts first, as Topology has them
 }
 
 // GraphOf is the graph of a topology that is not up: every link is.
-func GraphOf(t *Topology) Graph {
+func GraphOf(t *topology.Topology) Graph {
 	s := newState(t)
 	return Graph{Topology: t, Links: s.links()}
 }
@@ -91,7 +93,7 @@ func (g Graph) DOT(w io.Writer) error {
 	return err
 }
 
-func hostAddress(h *Host) string {
+func hostAddress(h *topology.Host) string {
 	switch {
 	case h.HasIPv4():
 		return h.IPv4.Addr().String()

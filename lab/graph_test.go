@@ -6,11 +6,13 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func TestGraphOutputs(t *testing.T) {
 	for _, spec := range []string{"demo", "fattree:4", "linear:1", "linear:3,0", "random:40,3,7", "ring:500"} {
-		topo, err := Resolve(spec)
+		topo, err := topology.Resolve(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestGraphOutputs(t *testing.T) {
 // No two switches of a drawing lie on each other.
 func TestDrawingsDoNotOverlap(t *testing.T) {
 	for _, spec := range []string{"demo", "fattree:4", "tree:3,2", "linear:8", "ring:12", "random:30,3,1", "msn-fig13"} {
-		topo, err := Resolve(spec)
+		topo, err := topology.Resolve(spec)
 		if err != nil {
 			t.Fatal(err)
 		}

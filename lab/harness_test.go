@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Tests that bring real labs up need root, Open vSwitch,
@@ -32,9 +33,9 @@ var labsMade atomic.Int32
 
 // upForTest brings a lab up under a name of its own and takes it down at the
 // end of the test, which must leave nothing.
-func upForTest(t testing.TB, topo *Topology, opt Options) *Lab {
+func upForTest(t testing.TB, topo *topology.Topology, opt Options) *Lab {
 	t.Helper()
-	opt.Name = fmt.Sprintf("t%d-%d-%s", os.Getpid(), labsMade.Add(1), nameFrom(filepath.Base(t.Name())))
+	opt.Name = fmt.Sprintf("t%d-%d-%s", os.Getpid(), labsMade.Add(1), topology.LabName(filepath.Base(t.Name())))
 	opt.Name = opt.Name[:min(len(opt.Name), 32)]
 	opt.KeeperCommand = keeperOfTest(t)
 	opt.Temporary = true
@@ -112,11 +113,11 @@ func processLeft(t testing.TB, name string) string {
 }
 
 // standalone makes every switch a learning switch without a controller.
-func standalone(t *Topology) *Topology {
+func standalone(t *topology.Topology) *topology.Topology {
 	for i := range t.Switches {
-		t.Switches[i].FailMode = FailStandalone
+		t.Switches[i].FailMode = topology.FailStandalone
 	}
-	t.Controllers = []string{ControllerNone}
+	t.Controllers = []string{topology.ControllerNone}
 	return t
 }
 
@@ -130,9 +131,9 @@ func normal(t testing.TB, l *Lab) {
 	}
 }
 
-func linear(t testing.TB, n, hosts int) *Topology {
+func linear(t testing.TB, n, hosts int) *topology.Topology {
 	t.Helper()
-	topo, err := Linear(n, hosts)
+	topo, err := topology.Linear(n, hosts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // checkCPUs reports the CPUs of hosts that this machine does not have, or that
 // this process may not use.
 func (s *state) checkCPUs() error {
-	if !slices.ContainsFunc(s.Topology.Hosts, func(h Host) bool { return len(h.CPUs) > 0 }) {
+	if !slices.ContainsFunc(s.Topology.Hosts, func(h topology.Host) bool { return len(h.CPUs) > 0 }) {
 		return nil
 	}
 	has := map[int]bool{}
@@ -20,23 +22,23 @@ func (s *state) checkCPUs() error {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for good: this thread ends with the goroutine
-		for n := range min(mostCPU+1, runtime.NumCPU()+64) {
+		for n := range min(topology.MostCPU+1, runtime.NumCPU()+64) {
 			if has[n] = confine([]int{n}) == nil; has[n] {
 				all = append(all, n)
 			}
 		}
 	}()
 	<-done
-	var problems Problems
+	var problems topology.Problems
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
 		for _, n := range h.CPUs {
 			if !has[n] {
-				problems = append(problems, s.Topology.problemOf(h, fmt.Sprint(all), "this machine has no CPU %d", n))
+				problems = append(problems, s.Topology.ProblemOf(h, fmt.Sprint(all), "this machine has no CPU %d", n))
 			}
 		}
 	}
-	return problems.short()
+	return problems.Short()
 }
 
 // confine has this thread, and what it starts, use these CPUs alone.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // IperfOptions says how to measure throughput; the zero value is five seconds
@@ -17,7 +19,7 @@ type IperfOptions struct {
 	IPv6     bool
 	Duration time.Duration // whole seconds; 0: 5 s
 	Streams  int           // 0: 1
-	UDP      Rate          // send UDP at this rate; 0: TCP
+	UDP      topology.Rate // send UDP at this rate; 0: TCP
 }
 
 // IperfResult is a measured throughput.
@@ -34,7 +36,7 @@ type IperfResult struct {
 
 // Hosts is a lab whose hosts commands run in, wherever they are.
 type Hosts interface {
-	Host(name string) (Host, error)
+	Host(name string) (topology.Host, error)
 	StartAt(node string, cmd *exec.Cmd) error
 }
 

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Keeper is the life of a lab's keeper, the process that relays the switches'
@@ -156,17 +158,17 @@ func (k *keeper) close() {
 // order is what another process asks of the keeper, about the programs or about
 // one wire.
 type order struct {
-	Programs bool  `json:"programs,omitempty"` // what became of them
-	Start    bool  `json:"start,omitempty"`    // having started those that the state names, and ended others
-	End      bool  `json:"end,omitempty"`      // having ended those that the state does not name
-	Nodes    bool  `json:"nodes,omitempty"`    // keep the daemons of those nodes that the state names
-	Relays   bool  `json:"relays,omitempty"`   // to the controllers that the state names
-	Wire     int   `json:"wire"`
-	Lay      bool  `json:"lay,omitempty"`    // make the cable the state describes
-	Remove   bool  `json:"remove,omitempty"` // the cable, if there is one
-	Delay    Delay `json:"delay,omitempty"`  // else set its delay, jitter and carrier
-	Jitter   Delay `json:"jitter,omitempty"`
-	Down     bool  `json:"down,omitempty"`
+	Programs bool           `json:"programs,omitempty"` // what became of them
+	Start    bool           `json:"start,omitempty"`    // having started those that the state names, and ended others
+	End      bool           `json:"end,omitempty"`      // having ended those that the state does not name
+	Nodes    bool           `json:"nodes,omitempty"`    // keep the daemons of those nodes that the state names
+	Relays   bool           `json:"relays,omitempty"`   // to the controllers that the state names
+	Wire     int            `json:"wire"`
+	Lay      bool           `json:"lay,omitempty"`    // make the cable the state describes
+	Remove   bool           `json:"remove,omitempty"` // the cable, if there is one
+	Delay    topology.Delay `json:"delay,omitempty"`  // else set its delay, jitter and carrier
+	Jitter   topology.Delay `json:"jitter,omitempty"`
+	Down     bool           `json:"down,omitempty"`
 }
 
 type answer struct {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // nodeKeeping is what the keeper does for nodes now.
@@ -75,7 +77,7 @@ func (n *nodeKeeping) close() {
 
 // nodeOptions is that of `weft node run`.
 func (s *state) nodeOptions() string {
-	if slices.Contains(s.Topology.Controllers, ControllerNone) {
+	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
 		return "--alone"
 	}
 	return ""
@@ -83,5 +85,5 @@ func (s *state) nodeOptions() string {
 
 // pending reports whether an apply is at work on a switch.
 func (s *state) pending(name string) bool {
-	return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Item == Item{kindSwitch, name} })
+	return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Item == topology.Item{Kind: topology.ItemSwitch, Name: name} })
 }

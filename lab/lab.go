@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Lab is a handle on a lab that is up. Any process may hold one; its methods
@@ -32,7 +34,7 @@ func Open(name string) (*Lab, error) {
 // Exists reports whether anything of a lab is there to take down: files or
 // namespaces.
 func Exists(name string) bool {
-	if CheckName(name) != nil {
+	if topology.CheckName(name) != nil {
 		return false
 	}
 	_, err := os.Stat(dirOf(name))
@@ -68,7 +70,7 @@ func (l *Lab) State() string { return l.state.health() }
 
 // Topology is what the lab was brought up with, completed. It is the lab's
 // own: do not change it.
-func (l *Lab) Topology() *Topology { return l.state.Topology }
+func (l *Lab) Topology() *topology.Topology { return l.state.Topology }
 
 // Dir is the lab's directory: its sockets and its daemons' logs.
 func (l *Lab) Dir() string { return l.state.dir() }
@@ -81,11 +83,11 @@ func (l *Lab) ControllerSocket() string {
 	if len(socks) == 0 {
 		return ""
 	}
-	return socks[max(0, slices.Index(l.state.Topology.Controllers, ControllerDirect))]
+	return socks[max(0, slices.Index(l.state.Topology.Controllers, topology.ControllerDirect))]
 }
 
 // Host returns a host by name; the error lists those there are.
-func (l *Lab) Host(name string) (Host, error) {
+func (l *Lab) Host(name string) (topology.Host, error) {
 	if h, ok := l.state.Topology.HostByName(name); ok {
 		return *h, nil
 	}
@@ -97,7 +99,7 @@ func (l *Lab) Host(name string) (Host, error) {
 		}
 		names = append(names, h.Name)
 	}
-	return Host{}, fmt.Errorf("lab %s has no host %q; allowed: %s", l.state.Name, name, strings.Join(names, ", "))
+	return topology.Host{}, fmt.Errorf("lab %s has no host %q; allowed: %s", l.state.Name, name, strings.Join(names, ", "))
 }
 
 // HostNetns is the name of a host's network namespace, for ip-netns(8).
@@ -107,7 +109,7 @@ func (l *Lab) HostNetns(host string) string { return hostNetns(l.state.Name, hos
 func (l *Lab) SwitchNetns() string { return switchNetns(l.state.Name) }
 
 // SwitchDPID returns the datapath id of a switch.
-func (l *Lab) SwitchDPID(name string) (DPID, error) {
+func (l *Lab) SwitchDPID(name string) (topology.DPID, error) {
 	if s, ok := l.state.Topology.SwitchByName(name); ok {
 		return s.DPID, nil
 	}

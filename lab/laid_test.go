@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const laidLab = `
@@ -43,9 +45,9 @@ control: {mode: in-band, at: cr1}
 ovs: own
 `
 
-func parsed(t *testing.T, text string, running *state) *Topology {
+func parsed(t *testing.T, text string, running *state) *topology.Topology {
 	t.Helper()
-	topo, err := ParseChanged("f.yaml", []byte(text), runningOf(running))
+	topo, err := topology.ParseChanged("f.yaml", []byte(text), runningOf(running))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +55,11 @@ func parsed(t *testing.T, text string, running *state) *Topology {
 }
 
 // runningOf is what a file is read for; of nil, for none.
-func runningOf(s *state) Running {
+func runningOf(s *state) topology.Running {
 	if s == nil {
-		return Running{}
+		return topology.Running{}
 	}
-	return Running{s.Topology, s.Given}
+	return topology.Running{Topology: s.Topology, Given: s.Given}
 }
 
 // What this machine cannot make is refused before anything is touched, and nothing else.
@@ -127,7 +129,7 @@ func TestFRRChange(t *testing.T) {
 
 // TestLayNodes: what the nodes of the file above have.
 func TestLayNodes(t *testing.T) {
-	topo, err := Parse("f", []byte(laidNodes))
+	topo, err := topology.Parse("f", []byte(laidNodes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +161,15 @@ func TestLayNodes(t *testing.T) {
 
 // Names longer than the kernel allows for an interface become short ones.
 func TestInterfaceNames(t *testing.T) {
-	topo := &Topology{Name: "long", Switches: []Switch{
+	topo := &topology.Topology{Name: "long", Switches: []topology.Switch{
 		{Name: "a-switch-with-a-long-name"}, {Name: "exactly15chars."}, {Name: "all"}, {Name: "s1"}, {Name: "s1-eth1"}, {Name: "sw1"},
 	}}
 	for i := range 5 {
-		topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("host-%d", i), Switch: topo.Switches[i].Name})
-		topo.Links = append(topo.Links, Link{A: topo.Switches[i].Name, B: topo.Switches[i+1].Name})
+		topo.Hosts = append(topo.Hosts, topology.Host{Name: fmt.Sprintf("host-%d", i), Switch: topo.Switches[i].Name})
+		topo.Links = append(topo.Links, topology.Link{A: topo.Switches[i].Name, B: topo.Switches[i+1].Name})
 	}
 	topo.Complete()
-	if err := Check(topo); err != nil {
+	if err := topology.Check(topo); err != nil {
 		t.Fatal(err)
 	}
 	s := newState(topo)

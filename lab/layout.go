@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/gonum/graph/layout"
 	"gonum.org/v1/gonum/graph/simple"
 	"gonum.org/v1/gonum/spatial/r2"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 type point struct{ x, y float64 }
@@ -20,7 +22,7 @@ const (
 // arrange places every switch and host for a drawing, the same way every
 // time: switches as far from each other as they are in hops, as nearly as a
 // plane allows, hosts beside their switch, where its links leave most room.
-func arrange(t *Topology) map[string]point {
+func arrange(t *topology.Topology) map[string]point {
 	at := map[string]point{}
 	if len(t.Switches)+len(t.Hosts) == 0 {
 		return at

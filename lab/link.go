@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // LinkDown unplugs the link between a and b: both ends lose carrier, and the
@@ -102,10 +104,10 @@ func (w *wire) inEach(fn func(*netlink.Handle, []*end) error) error {
 
 // Change is what ShapeLink changes: nil leaves a value as it is.
 type Change struct {
-	Rate   *Rate // 0: unlimited
-	Delay  *Delay
-	Jitter *Delay
-	Loss   *Percent
+	Rate   *topology.Rate // 0: unlimited
+	Delay  *topology.Delay
+	Jitter *topology.Delay
+	Loss   *topology.Percent
 }
 
 // ShapeLink changes what a link does to packets, from now on. Delay on a link
@@ -131,7 +133,7 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 }
 
 // reshape changes what a link does to packets.
-func (s *state) reshape(ctx context.Context, w *wire, to Shape) error {
+func (s *state) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 	was := w.Shape
 	w.Shape = to
 	replaced := false
@@ -141,7 +143,7 @@ func (s *state) reshape(ctx context.Context, w *wire, to Shape) error {
 		if _, err := ask(ctx, s.Name, o); err != nil {
 			return err
 		}
-	case !w.Cable && to.needsCable():
+	case !w.Cable && to.NeedsCable():
 		w.Cable, replaced = true, true
 		if err := s.replaceByCable(ctx, w); err != nil {
 			return err
@@ -295,7 +297,7 @@ type LinkStatus struct {
 	A     string    `json:"a"` // SWITCH:PORT
 	B     string    `json:"b"` // SWITCH:PORT, HOST or HOST:eth1
 	State LinkState `json:"state"`
-	Shape
+	topology.Shape
 	Made string `json:"made"` // "veth" or "cable", and with a tunnel "vxlan"
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // A managed host has a second interface, which reaches the machine that the
@@ -44,7 +46,7 @@ func manageRanges() []netip.Prefix {
 
 // buildManagement makes the second interfaces of the managed hosts.
 func (s *state) buildManagement(ctx context.Context) error {
-	var hosts []*Host
+	var hosts []*topology.Host
 	for i := range s.Topology.Hosts {
 		if h := &s.Topology.Hosts[i]; h.Manage {
 			hosts = append(hosts, h)
@@ -58,7 +60,7 @@ func (s *state) buildManagement(ctx context.Context) error {
 
 // manageHosts makes the second interfaces of hosts. Labs take their addresses one
 // after the other.
-func (s *state) manageHosts(ctx context.Context, hosts []*Host) error {
+func (s *state) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 	lock, err := os.Open(runDir)
 	if err == nil {
 		defer lock.Close()

@@ -38,7 +38,7 @@ func (s *state) hostNames() []byte {
 		}
 	}
 	for i := range s.Topology.Switches {
-		for _, a := range s.Topology.Switches[i].loopbacks() {
+		for _, a := range s.Topology.Switches[i].Loopbacks() {
 			if a.IsValid() {
 				fmt.Fprintln(b, a, s.Topology.Switches[i].Name)
 			}

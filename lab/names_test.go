@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // What runs in a host finds the hosts of its own lab by name, and the
@@ -18,7 +20,7 @@ func TestNamesOfHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			topo := standalone(linear(t, 1, 2))
-			topo.Hosts[1].Name, topo.Hosts[1].IPv6 = name, NoIPv6()
+			topo.Hosts[1].Name, topo.Hosts[1].IPv6 = name, topology.NoIPv6()
 			l := upForTest(t, topo, Options{})
 			other := map[string]string{"nrf": "udm", "udm": "nrf"}[name]
 			if out, err := l.Exec(t.Context(), "h1", "getent", "hosts", name); err != nil || !strings.HasPrefix(out, "10.0.0.2 ") {

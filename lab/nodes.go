@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // labNode is a hybrid node or router as it is made on this machine.
 type labNode struct {
-	Name      string     `json:"name"`
-	Number    int        `json:"number"` // for good, and of no other
-	Short     string     `json:"short"`  // of its bridge, and of its files
-	Kind      Kind       `json:"kind"`
-	Loopback  netip.Addr `json:"loopback"`
-	Loopback6 netip.Addr `json:"loopback6,omitzero"`
-	Ports     []nodePort `json:"ports"`
+	Name      string        `json:"name"`
+	Number    int           `json:"number"` // for good, and of no other
+	Short     string        `json:"short"`  // of its bridge, and of its files
+	Kind      topology.Kind `json:"kind"`
+	Loopback  netip.Addr    `json:"loopback"`
+	Loopback6 netip.Addr    `json:"loopback6,omitzero"`
+	Ports     []nodePort    `json:"ports"`
 }
 
 // nodePort is a port of a node that is routed, or a hybrid node's that is not.
@@ -27,7 +28,7 @@ type nodePort struct {
 	// Interface is that in the node's namespace with the addresses: of a router
 	// the port itself, of a hybrid node the routing's end of the internal port.
 	Interface string       `json:"interface,omitempty"`
-	MAC       MAC          `json:"mac,omitzero"`
+	MAC       topology.MAC `json:"mac,omitzero"`
 	MTU       int          `json:"mtu,omitempty"` // of IP
 	IPv4      netip.Prefix `json:"ipv4,omitzero"`
 	IPv6      netip.Prefix `json:"ipv6,omitzero"`
@@ -62,7 +63,7 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 	}
 	s.Nodes = make([]labNode, 0, len(t.Switches))
 	for i := range t.Switches {
-		if sw := &t.Switches[i]; sw.routes() {
+		if sw := &t.Switches[i]; sw.Routes() {
 			s.Nodes = append(s.Nodes, labNode{
 				Name: sw.Name, Short: s.Bridges[sw.Name], Kind: sw.Kind, Loopback: sw.Loopback, Loopback6: sw.Loopback6,
 			})
@@ -87,13 +88,13 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 		p.Wire, p.Port = wire, e.Port
 		old := was[n.Name].port(p.Port)
 		switch {
-		case n.Kind == KindRouter:
+		case n.Kind == topology.KindRouter:
 			p.Interface, p.MAC = e.Iface, e.MAC
 		case p.Role != roleAccess && old != nil && old.InternalInterface != "":
 			p.Interface, p.MAC, p.Internal, p.InternalInterface = old.Interface, old.MAC, old.Internal, old.InternalInterface
 		case p.Role != roleAccess:
 			p.Interface, p.MAC = fmt.Sprintf("vi%d", p.Port), portMAC()
-			p.Internal = internalPorts + p.Port
+			p.Internal = topology.InternalPorts + p.Port
 			p.InternalInterface = name(fmt.Sprintf("%s-in%d", n.Name, p.Port), fmt.Sprintf("%s-in%d", n.Short, p.Port))
 		}
 		if t.Routing.IPv4Only {
@@ -120,14 +121,14 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 		add(n, i, p)
 	}
 	wireOf := func(link int) int { return len(t.Hosts) + link }
-	links, turned := t.linkNumbers(at, was)
+	links, turned := linkNumbers(t, at, was)
 	for i := range t.Links {
 		l := &t.Links[i]
 		a, b := at[l.A], at[l.B]
 		if a == nil || b == nil {
 			continue
 		}
-		v4, v6 := linkPrefixes(links.of[i])
+		v4, v6 := topology.LinkPrefixes(links.of[i])
 		mtu := min(nodeMTU, s.Wires[wireOf(i)].mtu())
 		first, second := a, b
 		if turned[i] {
@@ -136,38 +137,38 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 		add(first, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{second.Name}})
 		add(second, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: nth(v4, 1), IPv6: nth(v6, 1), Neighbours: []string{first.Name}})
 	}
-	all := t.segments()
-	segments := t.segmentNumbers(all, was)
+	all := t.Segments()
+	segments := segmentNumbers(t, all, was)
 	for k := range all {
 		s.laySegment(segments.of[k], &all[k], at, was, add)
 	}
 }
 
 // laySegment gives the nodes of the segment with a number their ports into it.
-func (s *state) laySegment(number int, g *segment, at, was map[string]*labNode, add func(*labNode, int, nodePort)) {
-	v4, v6 := segmentPrefixes(number)
+func (s *state) laySegment(number int, g *topology.Segment, at, was map[string]*labNode, add func(*labNode, int, nodePort)) {
+	v4, v6 := topology.SegmentPrefixes(number)
 	mtu := nodeMTU
 	for i := len(s.Topology.Hosts); i < len(s.Wires); i++ {
-		if w := &s.Wires[i]; g.has[w.A.Node] || g.has[w.B.Node] {
+		if w := &s.Wires[i]; g.Has[w.A.Node] || g.Has[w.B.Node] {
 			mtu = min(mtu, w.mtu())
 		}
 	}
 	numbers := newNumbered()
-	for _, i := range g.links {
-		if p := g.portAt(&s.Topology.Links[i], was); p != nil && p.IPv4.Masked() == v4 {
+	for _, i := range g.Links {
+		if p := portAt(g, &s.Topology.Links[i], was); p != nil && p.IPv4.Masked() == v4 {
 			numbers.keep(i, int(p.IPv4.Addr().As4()[3]))
 		}
 	}
-	for _, i := range g.links {
+	for _, i := range g.Links {
 		l := &s.Topology.Links[i]
-		n := at[g.other(l)]
+		n := at[g.Other(l)]
 		if n == nil {
 			continue
 		}
 		h := numbers.give(i, 1)
 		p := nodePort{Role: roleSegment, MTU: mtu, IPv4: nth(v4, h), IPv6: nth(v6, h)}
-		for _, j := range g.links {
-			if o := g.other(&s.Topology.Links[j]); j != i && at[o] != nil {
+		for _, j := range g.Links {
+			if o := g.Other(&s.Topology.Links[j]); j != i && at[o] != nil {
 				p.Neighbours = append(p.Neighbours, o)
 			}
 		}
@@ -183,11 +184,11 @@ const mostDescription = 255
 // node, which ports are no links. Those of customers are left out where they are
 // too many to be named; a controller then finds out by its probes.
 func (s *state) description(sw string) string {
-	i := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == sw && n.Kind == KindHybrid })
+	i := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == sw && n.Kind == topology.KindHybrid })
 	if i < 0 {
 		return sw
 	}
-	h := &flow.Hybrid{Name: sw, Internal: flow.PortList{{internalPorts + 1, 2 * internalPorts}},
+	h := &flow.Hybrid{Name: sw, Internal: flow.PortList{{topology.InternalPorts + 1, 2 * topology.InternalPorts}},
 		Tunnel: flow.PortList{{flow.TunnelPorts, flow.TunnelPortsLast}}}
 	var access []uint16
 	for _, p := range s.Nodes[i].Ports {

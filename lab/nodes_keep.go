@@ -3,6 +3,8 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // numbered is the numbers from which addresses are made: what a running lab has
@@ -59,7 +61,7 @@ func (n *labNode) port(number uint16) *nodePort {
 
 // linkNumbers returns the numbers of the links between nodes, and those of which
 // end B has the first address. In was are the nodes that are there.
-func (t *Topology) linkNumbers(at, was map[string]*labNode) (numbers *numbered, turned map[int]bool) {
+func linkNumbers(t *topology.Topology, at, was map[string]*labNode) (numbers *numbered, turned map[int]bool) {
 	numbers, turned = newNumbered(), map[int]bool{}
 	for i := range t.Links {
 		l := &t.Links[i]
@@ -81,11 +83,11 @@ func (t *Topology) linkNumbers(at, was map[string]*labNode) (numbers *numbered, 
 }
 
 // segmentNumbers returns the numbers of the segments of bridges.
-func (t *Topology) segmentNumbers(all []segment, was map[string]*labNode) *numbered {
+func segmentNumbers(t *topology.Topology, all []topology.Segment, was map[string]*labNode) *numbered {
 	numbers := newNumbered()
 	for k := range all {
-		for _, i := range all[k].links {
-			if p := all[k].portAt(&t.Links[i], was); p != nil && numbers.keep(k, int(p.IPv4.Addr().As4()[2])) {
+		for _, i := range all[k].Links {
+			if p := portAt(&all[k], &t.Links[i], was); p != nil && numbers.keep(k, int(p.IPv4.Addr().As4()[2])) {
 				break
 			}
 		}
@@ -97,12 +99,12 @@ func (t *Topology) segmentNumbers(all []segment, was map[string]*labNode) *numbe
 }
 
 // portAt is the port into the segment by a link of a node that is there.
-func (g *segment) portAt(l *Link, was map[string]*labNode) *nodePort {
+func portAt(g *topology.Segment, l *topology.Link, was map[string]*labNode) *nodePort {
 	number := l.BPort
-	if g.other(l) == l.A {
+	if g.Other(l) == l.A {
 		number = l.APort
 	}
-	if p := was[g.other(l)].port(number); p != nil && p.Role == roleSegment {
+	if p := was[g.Other(l)].port(number); p != nil && p.Role == roleSegment {
 		return p
 	}
 	return nil
@@ -110,20 +112,20 @@ func (g *segment) portAt(l *Link, was map[string]*labNode) *nodePort {
 
 // overlap returns what is wrong with the addresses of nodes that kept theirs.
 func (s *state) overlap() error {
-	var networks []Network
+	var networks []topology.Network
 	segments := map[netip.Prefix]bool{}
 	for i := range s.Nodes {
 		for _, p := range s.Nodes[i].routed() {
 			switch w := &s.Wires[p.Wire]; {
 			case p.Role == roleLink && w.A.Node == s.Nodes[i].Name:
-				networks = append(networks, Network{fmt.Sprintf("the link %s to %s", &w.A, &w.B), p.IPv4, p.IPv6})
+				networks = append(networks, topology.Network{Of: fmt.Sprintf("the link %s to %s", &w.A, &w.B), IPv4: p.IPv4, IPv6: p.IPv6})
 			case p.Role == roleSegment && !segments[p.IPv4.Masked()]:
 				segments[p.IPv4.Masked()] = true
-				networks = append(networks, Network{bridgesNetwork, p.IPv4, p.IPv6})
+				networks = append(networks, topology.Network{Of: topology.BridgesNetwork, IPv4: p.IPv4, IPv6: p.IPv6})
 			}
 		}
 	}
-	return CheckNetworks(s.Topology, networks)
+	return topology.CheckNetworks(s.Topology, networks)
 }
 
 // nth returns the nth address from that of a prefix on, with its length.

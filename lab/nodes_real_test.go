@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // carrierLab is six hybrid nodes, three customers with a gateway and two without.
-func carrierLab(t *testing.T, more string) *Topology {
+func carrierLab(t *testing.T, more string) *topology.Topology {
 	t.Helper()
-	topo, err := Parse("carrier", []byte(`
+	topo, err := topology.Parse("carrier", []byte(`
 switches:
   - {name: cr1, kind: hybrid}
   - {name: cr2, kind: hybrid}
@@ -107,7 +108,7 @@ func killDaemon(t *testing.T, pidfile string) {
 // and come back by themselves when their daemons are killed.
 func TestHybridNodes(t *testing.T) {
 	t.Parallel()
-	for _, ovs := range []string{OVSShared, OVSOwn} {
+	for _, ovs := range []string{topology.OVSShared, topology.OVSOwn} {
 		t.Run(ovs, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
@@ -120,10 +121,10 @@ func TestHybridNodes(t *testing.T) {
 			}
 			// A customer without gateway reaches nobody, nor do customers the controller.
 			wantPing(t, l, "cx1", "cx2", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
-			if out, err := l.Exec(t.Context(), "ce1", "ping", "-c", "1", "-W", "0.2", controlPrefix().Addr().Next().String()); err == nil {
+			if out, err := l.Exec(t.Context(), "ce1", "ping", "-c", "1", "-W", "0.2", topology.ControlPrefix().Addr().Next().String()); err == nil {
 				t.Errorf("a customer reaches the controllers' machine: %s", out)
 			}
-			if ovs == OVSShared {
+			if ovs == topology.OVSShared {
 				cut(t, l)
 			}
 			// Killed, with the entries gone: dark, were it not for weft node run.
@@ -131,7 +132,7 @@ func TestHybridNodes(t *testing.T) {
 			killDaemon(t, filepath.Join(l.state.routingDir(&l.state.Nodes[0]), "ospfd.pid"))
 			awaitNodes(t, l, "routed again", routed)
 			awaitPing(t, l, "ce1", "ce2", false)
-			if ovs == OVSOwn {
+			if ovs == topology.OVSOwn {
 				return
 			}
 			awaitNodes(t, l, "connected again", func(n NodeStatus) bool { return n.Control == "connected" })
@@ -152,7 +153,7 @@ func cut(t *testing.T, l *Lab) {
 	awaitNodes(t, l, "connected", func(n NodeStatus) bool { return n.Control == "connected" })
 	session := func() string {
 		t.Helper()
-		out, err := exec.Command("ip", "netns", "exec", hostNetns(l.Name(), "pe2"), "ss", "-Htn", "dst", controlPrefix().Addr().Next().String()).Output()
+		out, err := exec.Command("ip", "netns", "exec", hostNetns(l.Name(), "pe2"), "ss", "-Htn", "dst", topology.ControlPrefix().Addr().Next().String()).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func cut(t *testing.T, l *Lab) {
 // TestRoutersAndBridges: nodes in a network of bridges, with a router among them.
 func TestRoutersAndBridges(t *testing.T) {
 	t.Parallel()
-	topo, err := Parse("segment", []byte(`
+	topo, err := topology.Parse("segment", []byte(`
 controller: none
 switches:
   - {name: pe1, kind: hybrid}

@@ -1,12 +1,16 @@
 package lab
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
+)
 
 // A hybrid node's switch says which ports are no links; the others say their name.
 func TestDescription(t *testing.T) {
-	s := &state{Nodes: []labNode{{Name: "pe1", Kind: KindHybrid, Ports: []nodePort{
+	s := &state{Nodes: []labNode{{Name: "pe1", Kind: topology.KindHybrid, Ports: []nodePort{
 		{Port: 1, Role: roleLink}, {Port: 5, Role: roleGateway}, {Port: 3, Role: roleAccess}, {Port: 4, Role: roleAccess}, {Port: 2, Role: roleSegment}}},
-		{Name: "r1", Kind: KindRouter}, {Name: "pe2", Kind: KindHybrid}}}
+		{Name: "r1", Kind: topology.KindRouter}, {Name: "pe2", Kind: topology.KindHybrid}}}
 	for i := range uint16(200) {
 		s.Nodes[2].Ports = append(s.Nodes[2].Ports, nodePort{Port: 2*i + 1, Role: roleAccess})
 	}

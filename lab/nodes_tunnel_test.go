@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -62,11 +63,11 @@ func (a *asking) want(list ...*api.NodeWanted) {
 // Open vSwitch was killed, and gone when nobody wants them.
 func TestTunnelPorts(t *testing.T) {
 	t.Parallel()
-	for _, ovs := range []string{OVSShared, OVSOwn} {
+	for _, ovs := range []string{topology.OVSShared, topology.OVSOwn} {
 		t.Run(ovs, func(t *testing.T) {
 			t.Parallel()
 			topo := carrierLab(t, "ovs: "+ovs+"\n")
-			l := upForTest(t, topo, Options{Controllers: []string{ControllerNone}, Weft: testprogram.Weft(t)})
+			l := upForTest(t, topo, Options{Controllers: []string{topology.ControllerNone}, Weft: testprogram.Weft(t)})
 			awaitNodes(t, l, "routed", routed)
 			s := l.state
 			config, err := node.ReadConfig(s.nodesFile())

@@ -8,13 +8,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
 
 // NodeStatus is how a hybrid node or router does.
 type NodeStatus struct {
-	Name string `json:"name"`
-	Kind Kind   `json:"kind"`
+	Name string        `json:"name"`
+	Kind topology.Kind `json:"kind"`
 	// OSPFFull is with how many neighbours its OSPF has settled; OSPF6Full is that
 	// of OSPFv3. OSPFExpected is how many there are, by links that are not down.
 	OSPFFull     int `json:"ospf_full"`
@@ -80,7 +81,7 @@ func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
 		st.Loopback6 = n.Loopback6.String()
 		st.OSPF6Full = full("ospf6d", node.OSPF6Neighbours)
 	}
-	if n.Kind == KindHybrid {
+	if n.Kind == topology.KindHybrid {
 		e := s.entity(n)
 		st.Dark = e.Dark(ctx)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -32,10 +34,10 @@ func (s *state) ovs() ovs {
 
 // ovsOf is the Open vSwitch of a switch.
 func (s *state) ovsOf(name string) ovs {
-	if s.Topology.OVS != OVSOwn {
+	if s.Topology.OVS != topology.OVSOwn {
 		return s.ovs()
 	}
-	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == KindHybrid {
+	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == topology.KindHybrid {
 		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name), node: name, urgent: true}
 	}
 	return s.ovs()
@@ -44,9 +46,9 @@ func (s *state) ovsOf(name string) ovs {
 // allOVS is every Open vSwitch of the lab, that of most switches first.
 func (s *state) allOVS() []ovs {
 	all := []ovs{s.ovs()}
-	if s.Topology.OVS == OVSOwn {
+	if s.Topology.OVS == topology.OVSOwn {
 		for i := range s.Nodes {
-			if n := &s.Nodes[i]; n.Kind == KindHybrid {
+			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid {
 				all = append(all, s.ovsOf(n.Name))
 			}
 		}
@@ -159,7 +161,7 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 		return err
 	}
 	for _, sw := range s.Topology.Switches {
-		if sw.Kind != KindRouter && s.ovsOf(sw.Name) == o {
+		if sw.Kind != topology.KindRouter && s.ovsOf(sw.Name) == o {
 			s.did(sw.Name, "it has its ports")
 		}
 	}
@@ -190,7 +192,7 @@ func (s *state) transaction(o ovs) []string {
 	}
 	for i := range s.Topology.Switches {
 		sw := &s.Topology.Switches[i]
-		if sw.Kind == KindRouter || s.ovsOf(sw.Name) != o {
+		if sw.Kind == topology.KindRouter || s.ovsOf(sw.Name) != o {
 			continue
 		}
 		args = append(args, s.addBridge(sw, fmt.Sprintf("@c%d", i))...)
@@ -212,14 +214,14 @@ func (s *state) initOVS() []string {
 
 // addBridge is the arguments of ovs-vsctl that make a switch without its ports;
 // id begins those of its controllers in the transaction.
-func (s *state) addBridge(sw *Switch, id string) []string {
+func (s *state) addBridge(sw *topology.Switch, id string) []string {
 	br := s.Bridges[sw.Name]
 	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name))}
-	if sw.controlled() {
+	if sw.Controlled() {
 		args = append(args, settings(sw)...)
 		args = append(args, "other_config:disable-in-band=true")
 	} else {
-		args = append(args, "fail_mode="+FailStandalone)
+		args = append(args, "fail_mode="+topology.FailStandalone)
 	}
 	if targets := s.targets(sw); targets != nil {
 		args = append(args, setControllers(br, id, targets)...)
@@ -243,16 +245,16 @@ func setControllers(br, id string, targets []string) (args []string) {
 }
 
 // settings is what a file says of a switch that has controllers, as columns of its bridge.
-func settings(s *Switch) []string {
+func settings(s *topology.Switch) []string {
 	return []string{"fail_mode=" + s.FailMode, "protocols=" + strings.Join(s.Protocols, ","), "other_config:datapath-id=" + s.DPID.String()}
 }
 
 // targets is where a switch connects to, for each controller.
-func (s *state) targets(sw *Switch) []string {
+func (s *state) targets(sw *topology.Switch) []string {
 	switch {
-	case !sw.controlled():
+	case !sw.Controlled():
 		return nil
-	case sw.Kind == KindHybrid && s.inBand():
+	case sw.Kind == topology.KindHybrid && s.inBand():
 		return s.nodeTargets(sw.Name)
 	}
 	targets := s.controllerSockets()
@@ -271,7 +273,7 @@ func addPort(bridge string, e *end) []string {
 // controllerSockets is, for each controller of the lab, the socket in its
 // directory the switches connect to.
 func (s *state) controllerSockets() []string {
-	if slices.Contains(s.Topology.Controllers, ControllerNone) {
+	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
 		return nil
 	}
 	socks := make([]string, len(s.Topology.Controllers))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // PingOptions says how to ping; the zero value is three packets, 200 ms apart, over IPv4.
@@ -46,7 +48,7 @@ type PingResult struct {
 func (r PingResult) Lost() int { return r.Sent - r.Received }
 
 // AllPairs is Topology.AllPairs of the lab.
-func (l *Lab) AllPairs(ipv6 bool) []Pair { return l.state.Topology.AllPairs(ipv6) }
+func (l *Lab) AllPairs(ipv6 bool) []topology.Pair { return l.state.Topology.AllPairs(ipv6) }
 
 // target returns the address to ping of a host, or of one of the topology's Names; zero if it
 // has none of the family.
@@ -121,7 +123,7 @@ func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingR
 
 // PingAll pings every pair, several at a time, and returns a result for each,
 // in the same order.
-func (l *Lab) PingAll(ctx context.Context, pairs []Pair, opt PingOptions) ([]PingResult, error) {
+func (l *Lab) PingAll(ctx context.Context, pairs []topology.Pair, opt PingOptions) ([]PingResult, error) {
 	if opt.Parallel <= 0 {
 		opt.Parallel = 16
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Place is where a node of a lab runs.
@@ -50,7 +52,7 @@ func (s *state) placeOf(node string) (Place, error) {
 	switch {
 	case !ok:
 		return Place{}, fmt.Errorf("lab %s has no host or switch %q; `weft lab graph` shows those there are", s.Name, node)
-	case sw.routes():
+	case sw.Routes():
 		return Place{hostNetns(s.Name, node), true}, nil
 	}
 	return Place{switchNetns(s.Name), false}, nil
@@ -78,7 +80,7 @@ func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
 func (s *state) environmentAt(env []string, node string) []string {
 	h, ok := s.Topology.HostByName(node)
 	if !ok {
-		h = &Host{Name: node}
+		h = &topology.Host{Name: node}
 	}
 	return append(s.environment(env, h), s.switchEnvironment(node)...)
 }
@@ -152,7 +154,7 @@ func (l *Lab) Revision() (string, error) {
 func (s *state) revision() (string, error) {
 	b, err := json.Marshal(struct {
 		Created int64
-		*Topology
+		*topology.Topology
 	}{s.Created.UnixNano(), s.Topology})
 	if err != nil {
 		return "", fmt.Errorf("sum up lab %s: %w", s.Name, err)

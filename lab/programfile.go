@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // file returns the path of the file that a program of the lab is in, and its words.
-func (s *state) file(p *Program) (string, []string, error) {
-	argv, err := words(p.Command)
+func (s *state) file(p *topology.Program) (string, []string, error) {
+	argv, err := topology.SplitWords(p.Command)
 	if err != nil {
 		return "", nil, err
 	}
@@ -44,14 +46,14 @@ func (s *state) file(p *Program) (string, []string, error) {
 
 // checkPrograms reports the programs of the lab that this machine does not have.
 func (s *state) checkPrograms() error {
-	var problems Problems
+	var problems topology.Problems
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
 		for j := range h.Run {
 			if _, _, err := s.file(&h.Run[j]); err != nil {
-				problems = append(problems, s.Topology.problemOfProgram(h, &h.Run[j], err))
+				problems = append(problems, s.Topology.ProblemOfProgram(h, &h.Run[j], err))
 			}
 		}
 	}
-	return problems.short()
+	return problems.Short()
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Orphan is the remains of a lab that nobody owns any more.
@@ -47,7 +49,7 @@ func Orphans() ([]Orphan, error) {
 	slices.Sort(names)
 	orphans := []Orphan{}
 	for _, name := range slices.Compact(names) {
-		if why := orphaned(name, processes[name]); why != "" && CheckName(name) == nil {
+		if why := orphaned(name, processes[name]); why != "" && topology.CheckName(name) == nil {
 			all, err := newBelongs(name).processes()
 			if err != nil {
 				return nil, err

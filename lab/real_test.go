@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func TestLabsSideBySide(t *testing.T) {
@@ -52,11 +53,11 @@ func TestUpRefusesANameInUse(t *testing.T) {
 
 func TestSwitchesAreWhatTheTopologySays(t *testing.T) {
 	t.Parallel()
-	topo := &Topology{
-		Controllers: []string{ControllerNone},
-		Switches:    []Switch{{Name: "a-switch-with-a-long-name", DPID: 0xabcdef, Protocols: []string{"OpenFlow13"}}, {Name: "s2"}},
-		Hosts:       []Host{{Name: "h1", Switch: "s2", Port: 77}},
-		Links:       []Link{{A: "a-switch-with-a-long-name", B: "s2", APort: 5}},
+	topo := &topology.Topology{
+		Controllers: []string{topology.ControllerNone},
+		Switches:    []topology.Switch{{Name: "a-switch-with-a-long-name", DPID: 0xabcdef, Protocols: []string{"OpenFlow13"}}, {Name: "s2"}},
+		Hosts:       []topology.Host{{Name: "h1", Switch: "s2", Port: 77}},
+		Links:       []topology.Link{{A: "a-switch-with-a-long-name", B: "s2", APort: 5}},
 		Name:        "x",
 	}
 	l := upForTest(t, topo, Options{})
@@ -86,8 +87,8 @@ func TestSwitchesAreWhatTheTopologySays(t *testing.T) {
 func TestLinkStates(t *testing.T) {
 	t.Parallel()
 	topo := linear(t, 2, 1)
-	topo.Controllers = []string{ControllerNone}
-	topo.Links = append(topo.Links, Link{A: "s1", B: "s2", Shape: Shape{Delay: Delay(time.Millisecond)}})
+	topo.Controllers = []string{topology.ControllerNone}
+	topo.Links = append(topo.Links, topology.Link{A: "s1", B: "s2", Shape: topology.Shape{Delay: topology.Delay(time.Millisecond)}})
 	l := upForTest(t, topo, Options{})
 	flow := func(sw, flow string) {
 		t.Helper()
@@ -181,8 +182,8 @@ func TestLinkStates(t *testing.T) {
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	topo := standalone(linear(t, 3, 1))
-	topo.Links[0].Shape = Shape{Delay: Delay(10 * time.Millisecond), Rate: 20e6}
-	topo.Links[1].Shape = Shape{Loss: 20}
+	topo.Links[0].Shape = topology.Shape{Delay: topology.Delay(10 * time.Millisecond), Rate: 20e6}
+	topo.Links[1].Shape = topology.Shape{Loss: 20}
 	l := upForTest(t, topo, Options{})
 
 	wantRTT(t, l, "h1", "h2", 20, 23)
@@ -201,7 +202,7 @@ func TestShapes(t *testing.T) {
 	}
 
 	// Changed while up; delay turns a veth pair into a cable.
-	none, loss, delay := Rate(0), Percent(0), Delay(2*time.Millisecond)
+	none, loss, delay := topology.Rate(0), topology.Percent(0), topology.Delay(2*time.Millisecond)
 	if err := l.ShapeLink(t.Context(), "s2", "s3", Change{Loss: &loss, Delay: &delay}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestShapes(t *testing.T) {
 func TestVLANHosts(t *testing.T) {
 	t.Parallel()
 	topo := linear(t, 1, 4)
-	topo.Controllers = []string{ControllerNone}
+	topo.Controllers = []string{topology.ControllerNone}
 	topo.Hosts[0].VLAN, topo.Hosts[1].VLAN, topo.Hosts[2].VLAN = 7, 7, 8
 	l := upForTest(t, topo, Options{})
 	if _, err := l.OfCtl(t.Context(), "s1", "add-flow", "dl_vlan=7,actions=flood"); err != nil {

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Who may only look at a lab gets no values of environments.
 func TestReadersGetNoSecrets(t *testing.T) {
-	top, err := Parse("a.yaml", []byte("switches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: a, env: {PASSWORD: s3cret}}]}]\n"))
+	top, err := topology.Parse("a.yaml", []byte("switches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: a, env: {PASSWORD: s3cret}}]}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func TestReadersGetNoSecrets(t *testing.T) {
 // What is kept of a lab is for its user alone: programs' environments are in it.
 func TestStateIsForItsUserAlone(t *testing.T) {
 	dir := t.TempDir()
-	if err := (&state{Name: "x", Topology: &Topology{Name: "x"}}).saveIn(dir); err != nil {
+	if err := (&state{Name: "x", Topology: &topology.Topology{Name: "x"}}).saveIn(dir); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "lab.json")); err != nil || info.Mode().Perm() != 0o600 {

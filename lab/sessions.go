@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Session is what a switch has with one of its controllers, as its Open vSwitch says.
@@ -33,7 +35,7 @@ func (l *Lab) Sessions(ctx context.Context) (map[string][]Session, error) {
 }
 
 func (s *state) sessions(ctx context.Context) (map[string][]Session, error) {
-	by := map[string]*Switch{} // by the name of its bridge
+	by := map[string]*topology.Switch{} // by the name of its bridge
 	for i := range s.Topology.Switches {
 		sw := &s.Topology.Switches[i]
 		if bridge := s.Bridges[sw.Name]; bridge != "" {
@@ -41,7 +43,7 @@ func (s *state) sessions(ctx context.Context) (map[string][]Session, error) {
 		}
 	}
 	for i := range s.Nodes {
-		if k := slices.IndexFunc(s.Topology.Switches, func(sw Switch) bool { return sw.Name == s.Nodes[i].Name }); k >= 0 {
+		if k := slices.IndexFunc(s.Topology.Switches, func(sw topology.Switch) bool { return sw.Name == s.Nodes[i].Name }); k >= 0 {
 			by[s.Nodes[i].Short] = &s.Topology.Switches[k]
 		}
 	}

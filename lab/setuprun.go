@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 
 // SetUp sets nodes up, several at once, each within a minute: run runs the command of
 // one, in the node at an index of the list.
-func SetUp(ctx context.Context, list []Setup, run func(ctx context.Context, at int)) {
+func SetUp(ctx context.Context, list []topology.Setup, run func(ctx context.Context, at int)) {
 	places := make(chan struct{}, setupsAtOnce)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -8,11 +8,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // setRate limits what e sends to rate, 0 for no limit, by a token bucket, in
 // this thread's namespace.
-func setRate(h *netlink.Handle, e *end, rate Rate) error {
+func setRate(h *netlink.Handle, e *end, rate topology.Rate) error {
 	l, err := h.LinkByName(e.Iface)
 	if err != nil {
 		return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/wholefile"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // runDir is where every lab that is up, or half up, has its directory.
@@ -27,7 +28,7 @@ type state struct {
 	Ready     bool                  `json:"ready"` // Up has finished
 	Maker     processID             `json:"maker"`
 	Temporary bool                  `json:"temporary,omitempty"` // it is to last as long as its maker
-	Topology  *Topology             `json:"topology"`
+	Topology  *topology.Topology    `json:"topology"`
 	Bridges   map[string]string     `json:"bridges"` // switch name -> bridge name
 	TLS       *TLS                  `json:"tls,omitempty"`
 	Weft      string                `json:"weft,omitempty"`   // what weft is in the hosts' programs
@@ -118,7 +119,7 @@ func noRoom(path string, err error) error {
 var errNoLab = errors.New("no such lab is up; see `weft lab list`")
 
 func loadState(name string) (*state, error) {
-	if err := CheckName(name); err != nil { // it becomes part of a path
+	if err := topology.CheckName(name); err != nil { // it becomes part of a path
 		return nil, fmt.Errorf("%w: %w", errNoLab, err)
 	}
 	b, err := os.ReadFile(filepath.Join(dirOf(name), "lab.json"))

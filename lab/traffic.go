@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Traffic sends packets from one host to another and measures how long each took,
@@ -22,7 +24,7 @@ func (l *Lab) Traffic(ctx context.Context, from, to string, o TrafficOptions) (T
 	if err != nil {
 		return r, err
 	}
-	for _, h := range []*Host{&a, &z} {
+	for _, h := range []*topology.Host{&a, &z} {
 		if !h.HasIPv4() {
 			return r, fmt.Errorf("host %s has no IPv4 address", h.Name)
 		}

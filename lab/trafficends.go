@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // interface.
 type trafficSource struct {
 	netns string
-	host  Host
+	host  topology.Host
 	to    [4]byte
 	plan  *schedule
 	fd    int
@@ -38,7 +40,7 @@ type trafficSource struct {
 const stampSent = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE |
 	unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY | unix.SOF_TIMESTAMPING_OPT_CMSG
 
-func openSource(netns string, h Host, to netip.Addr, o TrafficOptions) (*trafficSource, error) {
+func openSource(netns string, h topology.Host, to netip.Addr, o TrafficOptions) (*trafficSource, error) {
 	s := &trafficSource{netns: netns, host: h, to: to.As4(), plan: newSchedule(o), at: make([]int64, o.Count), frame: make([]byte, o.Size)}
 	from, p := h.IPv4.Addr().As4(), s.frame
 	p[0], p[6], p[8], p[9] = 0x45, 0x40, 64, unix.IPPROTO_UDP // may not be fragmented; the kernel adds the checksum

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Flow is packets from one host to another.
@@ -192,7 +194,7 @@ type TrafficMachine struct {
 
 // TrafficBetween is TrafficAll for hosts on several machines; at names that of a host. Clocks are
 // compared over the connections to the machines.
-func TrafficBetween(ctx context.Context, flows []Flow, host func(string) (Host, error), at func(string) *TrafficMachine) []FlowResult {
+func TrafficBetween(ctx context.Context, flows []Flow, host func(string) (topology.Host, error), at func(string) *TrafficMachine) []FlowResult {
 	all := make([]FlowResult, len(flows))
 	b := between{flows: flows, all: all, at: at, ends: map[*TrafficMachine][]trafficEnd{}}
 	for i, f := range flows {
@@ -225,7 +227,7 @@ type between struct {
 }
 
 // add checks a flow, and notes its ends.
-func (b *between) add(i int, f Flow, host func(string) (Host, error)) error {
+func (b *between) add(i int, f Flow, host func(string) (topology.Host, error)) error {
 	o := f.Options
 	if err := o.check(); err != nil {
 		return err
@@ -238,7 +240,7 @@ func (b *between) add(i int, f Flow, host func(string) (Host, error)) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range []*Host{&a, &z} {
+	for _, h := range []*topology.Host{&a, &z} {
 		if !h.HasIPv4() {
 			return fmt.Errorf("host %s has no IPv4 address", h.Name)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Arrivals is how packets of Traffic follow each other.
@@ -65,8 +67,8 @@ func (o *TrafficOptions) check() error {
 		return fmt.Errorf("rate %v: want 0.1 to 1000000 packets a second", o.Rate)
 	case o.Arrivals != PoissonArrivals && o.Arrivals != ConstantArrivals:
 		return fmt.Errorf("arrivals %q: want %s or %s", o.Arrivals, PoissonArrivals, ConstantArrivals)
-	case o.Size < leastTraffic || o.Size > maxMTU:
-		return fmt.Errorf("size %d: want %d to %d bytes", o.Size, leastTraffic, maxMTU)
+	case o.Size < leastTraffic || o.Size > topology.MaxMTU:
+		return fmt.Errorf("size %d: want %d to %d bytes", o.Size, leastTraffic, topology.MaxMTU)
 	case o.Flows < 1 || o.Flows > mostFlows:
 		return fmt.Errorf("flows %d: want 1 to %d", o.Flows, mostFlows)
 	case o.Count < 1 || o.Count > mostPackets:

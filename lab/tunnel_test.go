@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const tunnelled = `name: part
@@ -21,7 +23,7 @@ names: [{name: h7, addresses: [10.0.0.7, "fd00::7"]}]
 // TestTunnelFile: a file with tunnels reads as it is written, and its links have
 // names of both ends.
 func TestTunnelFile(t *testing.T) {
-	topo, err := Parse("part.yaml", []byte(tunnelled))
+	topo, err := topology.Parse("part.yaml", []byte(tunnelled))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +31,11 @@ func TestTunnelFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse("part.yaml", text)
+	again, err := topology.Parse("part.yaml", text)
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	if d := Compare(topo, again); !d.None() {
+	if d := topology.Compare(topo, again); !d.None() {
 		t.Errorf("%+v", d)
 	}
 	if k := again.Links[0].Tunnel; k == nil || k.VNI != 11 || k.Port != 4790 || k.Local != netip.MustParseAddr("192.0.2.1") || again.Hosts[1].Tunnel == nil || len(again.Names) != 1 {
@@ -67,7 +69,7 @@ func TestTunnelRefused(t *testing.T) {
 		if text == tunnelled {
 			t.Fatal(test)
 		}
-		if _, err := Parse("part.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), test[2]) {
+		if _, err := topology.Parse("part.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), test[2]) {
 			t.Errorf("%v: %v", test, err)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Options says how Up brings a topology up.
@@ -46,8 +48,8 @@ type Options struct {
 // Lab.Programs says; whether switches have reached their controller is theirs
 // to say. If anything fails, or ctx ends, it takes down what it made.
 // It refuses a name already up.
-func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
-	t := topo.clone()
+func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error) {
+	t := topo.Clone()
 	if opt.Name != "" {
 		t.Name = opt.Name
 	}
@@ -55,7 +57,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		t.Controllers = slices.Clone(opt.Controllers)
 	}
 	t.Complete()
-	if err := Check(t); err != nil {
+	if err := topology.Check(t); err != nil {
 		return nil, err
 	}
 	if len(opt.KeeperCommand) == 0 {
@@ -82,7 +84,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	}
 	s.Created, s.Maker, s.Temporary = time.Now(), self(), opt.Temporary
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
-	if t.tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
+	if t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
 		tools = append(tools, "nft")
 	}
 	if err := needTools(tools...); err != nil {
@@ -338,7 +340,7 @@ func (s *state) finishLinks(ctx context.Context) error {
 	g.SetLimit(4)
 	for i := range s.Topology.Hosts {
 		host, w := &s.Topology.Hosts[i], &s.Wires[i]
-		if w.Shape == (Shape{}) && !w.Cable {
+		if w.Shape == (topology.Shape{}) && !w.Cable {
 			continue
 		}
 		g.Go(func() error { return finishHost(w, host) })
@@ -347,7 +349,7 @@ func (s *state) finishLinks(ctx context.Context) error {
 }
 
 // finishHost does at a host's end of a wire what must wait for the wire.
-func finishHost(w *wire, host *Host) error {
+func finishHost(w *wire, host *topology.Host) error {
 	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
 		if err := dressHost(h, w, host); err != nil {
 			return err

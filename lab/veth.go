@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // prepareSwitchNetns sets up the namespace Open vSwitch runs in: its ports are
@@ -92,7 +94,7 @@ const neighbourTries = "10"
 
 // dressHost sets a host's interface up with its addresses and routes, in this
 // thread's namespace; what is there already is kept.
-func dressHost(h *netlink.Handle, w *wire, host *Host) error {
+func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 	if !w.Cable {
 		// What the host sends reaches Open vSwitch through a packet socket,
 		// which wants checksums computed and segments cut.

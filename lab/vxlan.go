@@ -11,11 +11,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // far is the end of a wire that is in another lab. Its interface is in the namespace of
 // the switches, where frames pass between it and the VXLAN device.
-func (s *state) far(node string, port uint16, t *Tunnel, name func(wanted, short string) string) end {
+func (s *state) far(node string, port uint16, t *topology.Tunnel, name func(wanted, short string) string) end {
 	return end{Node: node, Port: port, Tunnel: t, Netns: switchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
 }
 
@@ -35,7 +37,7 @@ func (e *end) vxlan() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
 // buildTunnels makes the VXLAN devices, in the namespace of the switches: what they
 // carry goes by the network of this thread's namespace, that of Up's caller.
 func (s *state) buildTunnels(ctx context.Context) error {
-	if !s.Topology.tunnels() {
+	if !s.Topology.Tunnels() {
 		return nil
 	}
 	for i := range s.Wires {
@@ -102,7 +104,7 @@ func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
 	t := e.Tunnel
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.Namespace = e.vxlan(), mtu, netlink.NsFd(int(ns.Fd()))
-	port := cmp.Or(t.Port, DefaultTunnelPort)
+	port := cmp.Or(t.Port, topology.DefaultTunnelPort)
 	err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(t.VNI), Group: net.IP(t.Remote.AsSlice()), SrcAddr: net.IP(t.Local.AsSlice()), Port: int(port)})
 	switch {
 	case errors.Is(err, unix.EEXIST):

@@ -14,20 +14,22 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ProgramStatus is what became of a program of a host.
 type ProgramStatus struct {
-	Host    string       `json:"host"`
-	Name    string       `json:"name"`
-	Command string       `json:"command"`
-	Restart Restart      `json:"restart"`
-	State   ProgramState `json:"state"`
-	PID     int          `json:"pid,omitempty"`  // also of its process group
-	Since   time.Time    `json:"since,omitzero"` // of State
-	Starts  int          `json:"starts"`
-	End     string       `json:"end,omitempty"` // how it last ended, or why it could not be started
-	Log     string       `json:"log"`           // path
+	Host    string           `json:"host"`
+	Name    string           `json:"name"`
+	Command string           `json:"command"`
+	Restart topology.Restart `json:"restart"`
+	State   ProgramState     `json:"state"`
+	PID     int              `json:"pid,omitempty"`  // also of its process group
+	Since   time.Time        `json:"since,omitzero"` // of State
+	Starts  int              `json:"starts"`
+	End     string           `json:"end,omitempty"` // how it last ended, or why it could not be started
+	Log     string           `json:"log"`           // path
 }
 
 // ProgramState is what a program does.
@@ -135,8 +137,8 @@ func (p *programs) status() []ProgramStatus {
 // watched is a program that is watched.
 type watched struct {
 	state   *state
-	host    *Host
-	program *Program
+	host    *topology.Host
+	program *topology.Program
 	log     *programLog
 	out     *os.File      // what the program writes to; log gets it
 	stop    func()        // has run return
@@ -146,7 +148,7 @@ type watched struct {
 	status ProgramStatus
 }
 
-func newStatus(s *state, host string, p *Program, is ProgramState) ProgramStatus {
+func newStatus(s *state, host string, p *topology.Program, is ProgramState) ProgramStatus {
 	return ProgramStatus{Host: host, Name: p.Name, Command: p.Command, Restart: p.Restart, State: is, Log: s.logFile(host, p.Name)}
 }
 
@@ -199,7 +201,7 @@ func (w *watched) run(ctx context.Context) {
 			end = err.Error()
 		}
 		switch {
-		case w.program.Restart == RestartAlways, w.program.Restart == RestartFailure && err != nil:
+		case w.program.Restart == topology.RestartAlways, w.program.Restart == topology.RestartFailure && err != nil:
 			w.note("%s after %v; starting it again in %v", end, took.Round(time.Millisecond), wait)
 			w.set(ProgramWaiting, 0, end)
 		case err != nil:
@@ -276,7 +278,7 @@ func (w *watched) once(ctx context.Context) error {
 
 // programEnvironment is the environment of a program: that of who brought the
 // lab up, in which weft is the program that did so, and its own.
-func (s *state) programEnvironment(h *Host, p *Program) []string {
+func (s *state) programEnvironment(h *topology.Host, p *topology.Program) []string {
 	env := withoutKeeperMark(os.Environ())
 	for name, value := range p.Env {
 		env = append(env, name+"="+value)
@@ -333,7 +335,7 @@ func (p ProgramStatus) Died() bool {
 
 // hasPrograms reports whether any host has a program.
 func (s *state) hasPrograms() bool {
-	return slices.ContainsFunc(s.Topology.Hosts, func(h Host) bool { return len(h.Run) > 0 })
+	return slices.ContainsFunc(s.Topology.Hosts, func(h topology.Host) bool { return len(h.Run) > 0 })
 }
 
 // Programs returns what became of the programs of the lab's hosts, in the

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // withPrograms is one switch with two hosts, of which h1 runs these.
-func withPrograms(t testing.TB, programs ...Program) *Topology {
+func withPrograms(t testing.TB, programs ...topology.Program) *topology.Topology {
 	topo := standalone(linear(t, 1, 2))
 	topo.Hosts[0].Run = programs
 	return topo
@@ -62,15 +63,15 @@ func TestPrograms(t *testing.T) {
 	}
 	hostile := "$(touch " + filepath.Join(t.TempDir(), "x") + ") `id` ; ' \" \\ \n é"
 	topo := withPrograms(t,
-		Program{Name: "weft", Command: "weft nf nrf"},
-		Program{Name: "sh", Command: "sh -c 'weft in a shell'"},
-		Program{Name: "hostile", Command: Quote("printf", "%s", hostile), Restart: RestartNever},
-		Program{Name: "env", Command: `sh -c 'echo $WEFT_LAB_HOST $WEFT_LAB_IPV4 $A ${WEFT_LAB_KEEPER-none} $(getent ahostsv4 h2)'`,
-			Env: map[string]string{"A": "x y"}, Restart: RestartNever},
-		Program{Name: "killed", Command: "sleep 1000", Restart: RestartFailure},
-		Program{Name: "false", Command: "sh -c 'echo no such luck; exit 3'", Restart: RestartNever},
-		Program{Name: "again", Command: "false"},
-		Program{Name: "children", Command: "sh -c 'sleep 1001 & exit 1'", Restart: RestartNever},
+		topology.Program{Name: "weft", Command: "weft nf nrf"},
+		topology.Program{Name: "sh", Command: "sh -c 'weft in a shell'"},
+		topology.Program{Name: "hostile", Command: topology.Quote("printf", "%s", hostile), Restart: topology.RestartNever},
+		topology.Program{Name: "env", Command: `sh -c 'echo $WEFT_LAB_HOST $WEFT_LAB_IPV4 $A ${WEFT_LAB_KEEPER-none} $(getent ahostsv4 h2)'`,
+			Env: map[string]string{"A": "x y"}, Restart: topology.RestartNever},
+		topology.Program{Name: "killed", Command: "sleep 1000", Restart: topology.RestartFailure},
+		topology.Program{Name: "false", Command: "sh -c 'echo no such luck; exit 3'", Restart: topology.RestartNever},
+		topology.Program{Name: "again", Command: "false"},
+		topology.Program{Name: "children", Command: "sh -c 'sleep 1001 & exit 1'", Restart: topology.RestartNever},
 	)
 	l := upForTest(t, topo, Options{Weft: weft})
 	running := func(p ProgramStatus) bool {
@@ -130,7 +131,7 @@ func TestDownEndsPrograms(t *testing.T) {
 	t.Parallel()
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("killed=", kill), func(t *testing.T) {
-			l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
+			l := upForTest(t, withPrograms(t, topology.Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
 			wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
 			if kill {
 				for _, pid := range pidsOfKeeper(t, l) {
@@ -168,7 +169,7 @@ func pidsOfKeeper(t testing.TB, l *Lab) (pids []int) {
 // Programs end with the keeper that watches them, if that is told to end.
 func TestProgramsEndWithTheirKeeper(t *testing.T) {
 	t.Parallel()
-	l := upForTest(t, withPrograms(t, Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
+	l := upForTest(t, withPrograms(t, topology.Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
 	p := wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
 	for _, pid := range pidsOfKeeper(t, l) {
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
@@ -186,15 +187,15 @@ func TestProgramsEndWithTheirKeeper(t *testing.T) {
 func TestNoSuchProgram(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
-		"nosuch --x":         "net.yaml:3: host h1, program p: there is no program nosuch in PATH",
-		"./nosuch":           "net.yaml:3: host h1, program p: there is no program ./nosuch in ",
-		"/etc/passwd":        "net.yaml:3: host h1, program p: there is no program /etc/passwd in ",
-		"/":                  "net.yaml:3: host h1, program p: there is no program / in ",
-		Quote("no such; ls"): "net.yaml:3: host h1, program p: there is no program no such; ls in PATH",
-		Quote("", "x"):       "net.yaml:3: host h1, program p: there is no program  in PATH",
-		"A=b true":           "net.yaml:3: host h1, program p: there is no program A=b in PATH",
+		"nosuch --x":                  "net.yaml:3: host h1, program p: there is no program nosuch in PATH",
+		"./nosuch":                    "net.yaml:3: host h1, program p: there is no program ./nosuch in ",
+		"/etc/passwd":                 "net.yaml:3: host h1, program p: there is no program /etc/passwd in ",
+		"/":                           "net.yaml:3: host h1, program p: there is no program / in ",
+		topology.Quote("no such; ls"): "net.yaml:3: host h1, program p: there is no program no such; ls in PATH",
+		topology.Quote("", "x"):       "net.yaml:3: host h1, program p: there is no program  in PATH",
+		"A=b true":                    "net.yaml:3: host h1, program p: there is no program A=b in PATH",
 	} {
-		topo, err := Parse("net.yaml", fmt.Appendf(nil, "switches: [{name: s1}]\nhosts:\n- {name: h1, switch: s1, run: [{name: p, command: %q}]}\n", command))
+		topo, err := topology.Parse("net.yaml", fmt.Appendf(nil, "switches: [{name: s1}]\nhosts:\n- {name: h1, switch: s1, run: [{name: p, command: %q}]}\n", command))
 		if err != nil {
 			t.Errorf("%s: %v", command, err)
 			continue
@@ -218,7 +219,7 @@ func TestProgramBesideTheFile(t *testing.T) {
 	}
 	write("say.sh", "#!/bin/sh\npwd\n", 0o755)
 	write("net.yaml", "controller: none\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: ./say.sh, restart: never}]}]\n", 0o644)
-	topo, err := Load(filepath.Join(dir, "net.yaml"))
+	topo, err := topology.Load(filepath.Join(dir, "net.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +271,7 @@ func TestUpEndsProgramsWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("t%d-cancelled", os.Getpid())
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Up(ctx, withPrograms(t, Program{Command: "sleep 1002"}), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {
+	_, err := Up(ctx, withPrograms(t, topology.Program{Command: "sleep 1002"}), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {
 		if doing == "starting programs" {
 			cancel()
 		}

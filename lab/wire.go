@@ -4,17 +4,19 @@ import (
 	"crypto/rand"
 	"fmt"
 	"regexp"
+
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // wire is one link as it is made on this machine.
 type wire struct {
-	ID    int       `json:"id"` // for good, and of no other
-	A     end       `json:"a"`  // always a switch, which may be in another lab
-	B     end       `json:"b"`
-	Cable bool      `json:"cable"` // two TAP devices and the keeper; else a veth pair
-	VLAN  uint16    `json:"vlan,omitempty"`
-	Shape Shape     `json:"shape"`
-	State LinkState `json:"state"`
+	ID    int            `json:"id"` // for good, and of no other
+	A     end            `json:"a"`  // always a switch, which may be in another lab
+	B     end            `json:"b"`
+	Cable bool           `json:"cable"` // two TAP devices and the keeper; else a veth pair
+	VLAN  uint16         `json:"vlan,omitempty"`
+	Shape topology.Shape `json:"shape"`
+	State LinkState      `json:"state"`
 }
 
 // end is one end of a wire.
@@ -24,16 +26,16 @@ type end struct {
 	// Routed says that it is a router's: no port of Open vSwitch.
 	Routed bool `json:"routed,omitempty"`
 	// Tunnel says that the node is in another lab.
-	Tunnel *Tunnel `json:"tunnel,omitempty"`
-	Port   uint16  `json:"port,omitempty"` // of a switch
-	Netns  string  `json:"netns"`
-	Iface  string  `json:"iface"`
-	MAC    MAC     `json:"mac"`
+	Tunnel *topology.Tunnel `json:"tunnel,omitempty"`
+	Port   uint16           `json:"port,omitempty"` // of a switch
+	Netns  string           `json:"netns"`
+	Iface  string           `json:"iface"`
+	MAC    topology.MAC     `json:"mac"`
 }
 
 // portMAC returns a random address for a port of a switch, so that the ports of
 // two labs differ as those of two devices do.
-func portMAC() (m MAC) {
+func portMAC() (m topology.MAC) {
 	rand.Read(m[1:])
 	m[0] = 6 // unicast, locally administered
 	return m
@@ -55,9 +57,9 @@ func (w *wire) mtu() int {
 	case w.Shape.MTU != 0:
 		return w.Shape.MTU
 	case w.B.Host:
-		return DefaultMTU
+		return topology.DefaultMTU
 	}
-	return DefaultCoreMTU
+	return topology.DefaultCoreMTU
 }
 
 // bridged reports whether the end is a port of Open vSwitch.
@@ -81,11 +83,11 @@ const maxIface = 15 // IFNAMSIZ less the terminating zero
 
 // newState lays a completed topology out on this machine: names of bridges,
 // namespaces and interfaces, the way each link is made.
-func newState(t *Topology) *state { return layOut(t, &state{}) }
+func newState(t *topology.Topology) *state { return layOut(t, &state{}) }
 
 // layOut is newState where was is there already: what is in both keeps its
 // names.
-func layOut(t *Topology, was *state) *state {
+func layOut(t *topology.Topology, was *state) *state {
 	s := &state{Name: t.Name, Topology: t, Bridges: map[string]string{}}
 	used := map[string]bool{"lo": true, "all": true, "default": true, "ovs-netdev": true, "ovs-system": true}
 	kept, next := was.names(used)
@@ -100,12 +102,12 @@ func layOut(t *Topology, was *state) *state {
 		return wanted
 	}
 	for i, sw := range t.Switches {
-		if bridge, ok := was.Bridges[sw.Name]; ok && !(sw.Kind == KindHybrid && nodeInterface.MatchString(bridge)) {
+		if bridge, ok := was.Bridges[sw.Name]; ok && !(sw.Kind == topology.KindHybrid && nodeInterface.MatchString(bridge)) {
 			s.Bridges[sw.Name] = bridge
 			continue
 		}
 		wanted := sw.Name
-		if sw.Kind == KindHybrid && nodeInterface.MatchString(wanted) {
+		if sw.Kind == topology.KindHybrid && nodeInterface.MatchString(wanted) {
 			wanted = fmt.Sprintf("sw%d", i+1)
 		}
 		s.Bridges[sw.Name] = name(wanted, fmt.Sprintf("sw%d", i+1))
@@ -117,10 +119,10 @@ func layOut(t *Topology, was *state) *state {
 	switchEnd := func(sw string, port uint16) end {
 		i := index[sw]
 		e := end{Node: sw, Port: port, Netns: switchNetns(t.Name), MAC: portMAC()}
-		if t.Switches[i].Kind == KindRouter {
+		if t.Switches[i].Kind == topology.KindRouter {
 			e.Routed, e.Netns, e.Iface = true, hostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
 		}
-		if t.Switches[i].Kind == KindHybrid && t.OVS == OVSOwn {
+		if t.Switches[i].Kind == topology.KindHybrid && t.OVS == topology.OVSOwn {
 			e.Netns = hostNetns(t.Name, sw)
 		}
 		if was, ok := kept[e.String()]; ok && was.Tunnel == nil && was.Routed == e.Routed && was.Netns == e.Netns {
@@ -132,7 +134,7 @@ func layOut(t *Topology, was *state) *state {
 		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
 		return e
 	}
-	near := func(sw string, port uint16, tunnel *Tunnel) end {
+	near := func(sw string, port uint16, tunnel *topology.Tunnel) end {
 		if tunnel != nil {
 			far := end{Node: sw, Port: port}
 			if was, ok := kept[far.String()]; ok && was.Tunnel != nil && *was.Tunnel == *tunnel {
@@ -146,14 +148,14 @@ func layOut(t *Topology, was *state) *state {
 		s.Wires = append(s.Wires, wire{
 			A:     near(h.Switch, h.Port, h.Tunnel),
 			B:     end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
-			Cable: h.Shape.needsCable() || h.VLAN != 0,
+			Cable: h.Shape.NeedsCable() || h.VLAN != 0,
 			VLAN:  h.VLAN, Shape: h.Shape,
 		})
 	}
 	for _, l := range t.Links {
 		s.Wires = append(s.Wires, wire{
 			A: switchEnd(l.A, l.APort), B: near(l.B, l.BPort, l.Tunnel),
-			Cable: l.Shape.needsCable(), Shape: l.Shape,
+			Cable: l.Shape.NeedsCable(), Shape: l.Shape,
 		})
 	}
 	for _, h := range t.Hosts {
@@ -221,9 +223,9 @@ func (s *state) wiresOf(i int) []*wire {
 
 // dressed returns the host at the end of a wire with what its interface there is
 // to have: eth1 has no addresses.
-func (s *state) dressed(w *wire) *Host {
+func (s *state) dressed(w *wire) *topology.Host {
 	if w.B.Iface == hostIface1 {
-		return &Host{Name: w.B.Node}
+		return &topology.Host{Name: w.B.Node}
 	}
 	h, _ := s.Topology.HostByName(w.B.Node)
 	return h

@@ -9,6 +9,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -46,7 +48,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 	}
 	text := []byte(req.GetFile())
 	far := testbed.Exists(name)
-	var d *lab.Difference
+	var d *topology.Difference
 	if far {
 		d, err = testbed.Apply(ctx, name, "lab.yaml", text, testbed.ApplyOptions{DryRun: true})
 	} else {
@@ -69,7 +71,7 @@ func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.A
 		return resp, nil
 	}
 	var touched []string
-	touch := func(i lab.Item) {
+	touch := func(i topology.Item) {
 		if !slices.Contains(touched, i.Name) {
 			touched = append(touched, i.Name)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -162,7 +164,7 @@ func (s *server) reached(text string) (*testbed.Machines, error) {
 }
 
 // upFar begins to bring a lab up on several machines.
-func (s *server) upFar(ctx context.Context, req *api.UpLabRequest, t *lab.Topology) (*api.UpLabResponse, error) {
+func (s *server) upFar(ctx context.Context, req *api.UpLabRequest, t *topology.Topology) (*api.UpLabResponse, error) {
 	m, err := s.reached(req.GetMachines())
 	if err != nil {
 		return nil, err

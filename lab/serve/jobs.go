@@ -15,6 +15,8 @@ import (
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -199,9 +201,9 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	if req.GetName() != "" {
 		as = req.GetName()
 	}
-	err = lab.CheckName(as)
+	err = topology.CheckName(as)
 	for _, c := range req.GetControllers() {
-		err = errors.Join(err, lab.CheckController(c))
+		err = errors.Join(err, topology.CheckController(c))
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -233,7 +235,7 @@ func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabRe
 	return &api.UpLabResponse{Job: id, Lab: as}, nil
 }
 
-func nodesOf(t *lab.Topology) (names []string) {
+func nodesOf(t *topology.Topology) (names []string) {
 	for _, s := range t.Switches {
 		names = append(names, s.Name)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ListLabs lists the labs of the machine (api.LabServer).
@@ -42,11 +43,11 @@ func stamp(t time.Time) string {
 }
 
 // parse reads a lab file of a request.
-func parse(text string, b lab.Bounds) (*lab.Topology, error) {
+func parse(text string, b topology.Bounds) (*topology.Topology, error) {
 	if len(text) > maxFile {
-		return nil, lab.Problems{{What: fmt.Sprintf("the lab file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", maxFile)}}
+		return nil, topology.Problems{{What: fmt.Sprintf("the lab file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", maxFile)}}
 	}
-	return lab.ParseBounded("lab.yaml", []byte(text), b)
+	return topology.ParseBounded("lab.yaml", []byte(text), b)
 }
 
 // CheckLab says what is wrong with a lab file (api.LabServer).
@@ -57,7 +58,7 @@ func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.C
 	}
 	defer leave()
 	t, err := parse(req.GetFile(), bounds())
-	if problems := (lab.Problems{}); errors.As(err, &problems) {
+	if problems := (topology.Problems{}); errors.As(err, &problems) {
 		resp := &api.CheckLabResponse{}
 		for _, p := range problems {
 			resp.Problems = append(resp.Problems, &api.LabProblem{Line: uint32(p.Line), Text: p.What, Allowed: p.Allowed})
@@ -67,17 +68,17 @@ func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.C
 	if err != nil {
 		return nil, err
 	}
-	return &api.CheckLabResponse{Name: t.Name, Remarks: lab.Remarks(t), Graph: graphOf(lab.GraphOf(t))}, nil
+	return &api.CheckLabResponse{Name: t.Name, Remarks: topology.Remarks(t), Graph: graphOf(lab.GraphOf(t))}, nil
 }
 
 // made returns the topology of a file of a request, and an error if there is
 // something wrong with it, or if the service does not allow what it needs.
-func (s *server) made(text string) (*lab.Topology, error) {
+func (s *server) made(text string) (*topology.Topology, error) {
 	t, err := parse(text, bounds())
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	runs := slices.ContainsFunc(t.Hosts, func(h lab.Host) bool { return len(h.Run) > 0 })
+	runs := slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return len(h.Run) > 0 })
 	if runs {
 		if err := s.allowed(AllowRun); err != nil {
 			return nil, fmt.Errorf("hosts of the file run programs: %w", err)
@@ -182,7 +183,7 @@ func graphOf(g lab.Graph) *api.LabGraph {
 		s := &g.Topology.Switches[i]
 		n := &api.LabNode{Name: s.Name, Kind: string(s.Kind)}
 		if s.Kind == "" {
-			n.Kind = string(lab.KindOpenFlow)
+			n.Kind = string(topology.KindOpenFlow)
 		}
 		if s.DPID != 0 {
 			n.Dpid = s.DPID.String()
@@ -240,4 +241,4 @@ func endOf(end string) (node string, port uint32, iface string) {
 	return node, port, iface
 }
 
-func ms(d lab.Delay) float64 { return float64(d) / float64(time.Millisecond) }
+func ms(d topology.Delay) float64 { return float64(d) / float64(time.Millisecond) }

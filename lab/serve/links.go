@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // SetLabLink changes a link (api.LabServer).
@@ -111,7 +112,7 @@ func changeOf(req *api.SetLabLinkRequest) (c lab.Change, err error) {
 	}
 	const longest = 10_000 // milliseconds
 	if within("rate_mbit", req.RateMbit, 0.008, 1e6) {
-		rate := lab.Rate(req.GetRateMbit() * 1e6)
+		rate := topology.Rate(req.GetRateMbit() * 1e6)
 		c.Rate = &rate
 	}
 	if within("delay_ms", req.DelayMs, 0, longest) {
@@ -123,13 +124,13 @@ func changeOf(req *api.SetLabLinkRequest) (c lab.Change, err error) {
 		c.Jitter = &d
 	}
 	if within("loss_percent", req.LossPercent, 0, 100) {
-		loss := lab.Percent(req.GetLossPercent())
+		loss := topology.Percent(req.GetLossPercent())
 		c.Loss = &loss
 	}
 	return c, err
 }
 
-func delay(ms float64) lab.Delay { return lab.Delay(ms * float64(time.Millisecond)) }
+func delay(ms float64) topology.Delay { return topology.Delay(ms * float64(time.Millisecond)) }
 
 // PingLab pings one host from another (api.LabServer).
 func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.PingLabResponse, error) {
@@ -148,7 +149,7 @@ func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.Pin
 }
 
 func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r lab.PingResult, err error) {
-	pair, o := lab.Pair{From: req.GetFrom(), To: req.GetTo()}, lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
+	pair, o := topology.Pair{From: req.GetFrom(), To: req.GetTo()}, lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
 	far, l := s.far(req.GetLab()), (*lab.Lab)(nil)
 	if far == nil {
 		if l, err = open(req.GetLab()); err != nil {
@@ -161,7 +162,7 @@ func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r lab.PingR
 	}
 	defer func() { err = leave(err) }()
 	if far != nil {
-		all, err := far.Ping(ctx, []lab.Pair{pair}, o)
+		all, err := far.Ping(ctx, []topology.Pair{pair}, o)
 		if err != nil {
 			return r, api.Errorf(codes.FailedPrecondition, "%w", err)
 		}
@@ -194,7 +195,7 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (_ *api
 	}
 	defer func() { err = leave(err) }()
 	r, err := l.Iperf(ctx, req.GetFrom(), req.GetTo(), lab.IperfOptions{
-		IPv6: req.GetIpv6(), Duration: time.Duration(req.GetSeconds()) * time.Second, UDP: lab.Rate(req.GetUdpMbit() * 1e6),
+		IPv6: req.GetIpv6(), Duration: time.Duration(req.GetSeconds()) * time.Second, UDP: topology.Rate(req.GetUdpMbit() * 1e6),
 	})
 	if err != nil {
 		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)

@@ -18,6 +18,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -36,7 +38,7 @@ func Allowances() []string { return []string{AllowExec, AllowCapture, AllowUp, A
 // maxFile bounds a lab file, in octets, and bounds what is in it.
 const maxFile = 1 << 20
 
-func bounds() lab.Bounds { return lab.Bounds{Items: 200_000, Nodes: 10_000, Links: 20_000} }
+func bounds() topology.Bounds { return topology.Bounds{Items: 200_000, Nodes: 10_000, Links: 20_000} }
 
 // Options says what is served, where.
 type Options struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // mostOutput is how many octets are kept of what a command that sets a node up has written.
@@ -29,7 +30,7 @@ func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.S
 	if err != nil {
 		return nil, err
 	}
-	list, err := lab.SetupsOf(text, req.GetNodes())
+	list, err := topology.SetupsOf(text, req.GetNodes())
 	if err != nil {
 		return nil, api.Errorf(codes.FailedPrecondition, "lab %s: %w", req.GetLab(), err)
 	}

@@ -7,21 +7,21 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/shares"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/testbed"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // machines reads a resource file of a request.
 func machines(text string) (*testbed.Machines, error) {
 	if len(text) > testbed.MaxText {
-		return nil, lab.Problems{{What: fmt.Sprintf("the resource file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", testbed.MaxText)}}
+		return nil, topology.Problems{{What: fmt.Sprintf("the resource file has %d octets", len(text)), Allowed: fmt.Sprintf("at most %d", testbed.MaxText)}}
 	}
 	return testbed.Parse("", []byte(text))
 }
 
 // mapBounds bounds what is in a lab file that a client has mapped on machines, whose
 // time grows faster than the file; administrators know what they ask for.
-func mapBounds(c shares.Client) lab.Bounds {
+func mapBounds(c shares.Client) topology.Bounds {
 	b := bounds()
 	if c.Rank < shares.Administrator {
 		b.Nodes, b.Links = 300, 1000
@@ -66,7 +66,7 @@ func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedReques
 
 // problemsOf adds the problems that an error is to a list; any other error is returned.
 func problemsOf(all []*api.LabTestbedProblem, of string, err error) ([]*api.LabTestbedProblem, error) {
-	problems := lab.Problems{}
+	problems := topology.Problems{}
 	if !errors.As(err, &problems) {
 		return all, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ApplyOptions says how Apply changes a lab.
@@ -28,7 +28,7 @@ type ApplyOptions struct {
 // Nodes stay on their machines, and tunnels stay where their links do; a new node goes where few
 // links are cut. On each machine only what differs is touched. What a machine lacks is said before any is touched. If
 // Apply fails, another one completes it.
-func Apply(ctx context.Context, name, file string, text []byte, opt ApplyOptions) (*lab.Difference, error) {
+func Apply(ctx context.Context, name, file string, text []byte, opt ApplyOptions) (*topology.Difference, error) {
 	if !opt.DryRun {
 		lock, err := lock(name)
 		if err != nil {
@@ -43,7 +43,7 @@ func Apply(ctx context.Context, name, file string, text []byte, opt ApplyOptions
 	if err := l.checkChange(opt.MadeFrom); err != nil {
 		return nil, err
 	}
-	to, err := lab.ParseChanged(file, text, lab.Running{Topology: l.Topology})
+	to, err := topology.ParseChanged(file, text, topology.Running{Topology: l.Topology})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Apply(ctx context.Context, name, file string, text []byte, opt ApplyOptions
 	if opt.Progress == nil {
 		opt.Progress = func(string, string) {}
 	}
-	d := lab.Compare(from, to)
+	d := topology.Compare(from, to)
 	if err := l.apply(ctx, from, to, text, opt); err != nil {
 		return d, fmt.Errorf("apply %s to lab %s: %w", file, l.Name, err)
 	}
@@ -89,7 +89,7 @@ func (l *Lab) Revision() string {
 
 // now is the topology of the lab with its links as they are; if an apply was not finished, that
 // from before it.
-func (l *Lab) now(ctx context.Context) (*lab.Topology, error) {
+func (l *Lab) now(ctx context.Context) (*topology.Topology, error) {
 	if l.Was != nil {
 		return l.Was, nil
 	}
@@ -99,7 +99,7 @@ func (l *Lab) now(ctx context.Context) (*lab.Topology, error) {
 	}
 	t := *l.Topology
 	t.Hosts, t.Links = slices.Clone(t.Hosts), slices.Clone(t.Links)
-	set := func(s *lab.Shape, is lab.Shape) {
+	set := func(s *topology.Shape, is topology.Shape) {
 		s.Rate, s.Delay, s.Jitter, s.Loss = is.Rate, is.Delay, is.Jitter, is.Loss
 	}
 	for i := range t.Hosts {
@@ -112,12 +112,12 @@ func (l *Lab) now(ctx context.Context) (*lab.Topology, error) {
 }
 
 // apply makes the lab what a topology says, or only finds out whether that is possible.
-func (l *Lab) apply(ctx context.Context, from, to *lab.Topology, text []byte, opt ApplyOptions) error {
+func (l *Lab) apply(ctx context.Context, from, to *topology.Topology, text []byte, opt ApplyOptions) error {
 	is, parts, err := l.remap(to)
 	if err != nil {
 		return err
 	}
-	of := map[string]*lab.Topology{}
+	of := map[string]*topology.Topology{}
 	for _, p := range parts {
 		of[p.Machine] = p.Topology
 	}
@@ -156,7 +156,7 @@ func (l *Lab) apply(ctx context.Context, from, to *lab.Topology, text []byte, op
 }
 
 // remap places the nodes of a topology, those that are there where they are, and cuts it.
-func (l *Lab) remap(to *lab.Topology) (*Mapping, []Part, error) {
+func (l *Lab) remap(to *topology.Topology) (*Mapping, []Part, error) {
 	on := *l.Machines
 	on.List = slices.Clone(on.List)
 	byHand := map[string]bool{}
@@ -186,7 +186,7 @@ func (l *Lab) remap(to *lab.Topology) (*Mapping, []Part, error) {
 
 // renumber gives each tunnel the network identifier that its link has in another mapping, and new ones
 // others, none of which is in use.
-func (m *Mapping) renumber(was *Mapping, to *lab.Topology, used map[uint32]bool) {
+func (m *Mapping) renumber(was *Mapping, to *topology.Topology, used map[uint32]bool) {
 	kept := map[string]Tunnel{}
 	for _, k := range was.Tunnels {
 		kept[k.Link] = k
@@ -207,14 +207,14 @@ func (m *Mapping) renumber(was *Mapping, to *lab.Topology, used map[uint32]bool)
 }
 
 // change runs weft lab apply on a machine for its part.
-func (l *Lab) change(ctx context.Context, k *Machine, part *lab.Topology, flags ...string) error {
+func (l *Lab) change(ctx context.Context, k *Machine, part *topology.Topology, flags ...string) error {
 	text, err := part.YAML()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
-	return l.ask(ctx, k, &lab.Difference{}, text, append([]string{"apply", "-", "--name", part.Name}, flags...)...)
+	return l.ask(ctx, k, &topology.Difference{}, text, append([]string{"apply", "-", "--name", part.Name}, flags...)...)
 }
 
 // unhurried returns a context in which a machine may finish what it does, for a while after ctx ends.

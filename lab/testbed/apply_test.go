@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestApplyMachines: a lab over two machines is changed, and what does not differ is not touched.
@@ -20,7 +21,7 @@ func TestApplyMachines(t *testing.T) {
 	text := fmt.Sprintf(spreadNet, name)
 	file, machines := s.write("net.yaml", text), s.write("machines.yaml", fmt.Sprintf(two, s.weft))
 	s.lab(0, "up", file, "--machines", machines)
-	var d lab.Difference
+	var d topology.Difference
 	none := func() {
 		t.Helper()
 		if s.labJSON(&d, "apply", file, "--dry-run"); !d.None() {
@@ -43,11 +44,11 @@ func TestApplyMachines(t *testing.T) {
 		"  - {a: s1, b: s2}\n", "  - {a: s2, b: s1}\n  - {a: s2, b: s3, rate: 50mbit}\n",
 	).Replace(text)
 	s.write("net.yaml", changed)
-	if s.labJSON(&d, "apply", file, "--dry-run"); !slices.Contains(d.Added, lab.Item{Kind: "host", Name: "h3"}) ||
-		!slices.Contains(d.Deleted, lab.Item{Kind: "host", Name: "v1"}) || len(d.Added) != 3 || len(d.Deleted) != 1 || len(d.Changed) != 0 {
+	if s.labJSON(&d, "apply", file, "--dry-run"); !slices.Contains(d.Added, topology.Item{Kind: "host", Name: "h3"}) ||
+		!slices.Contains(d.Deleted, topology.Item{Kind: "host", Name: "v1"}) || len(d.Added) != 3 || len(d.Deleted) != 1 || len(d.Changed) != 0 {
 		t.Errorf("%+v", d)
 	}
-	var done lab.Difference
+	var done topology.Difference
 	s.labJSON(&done, "apply", file)
 	none()
 	if said := ping(); !strings.Contains(said, "400 received") {

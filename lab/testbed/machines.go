@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/internal/document"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const (
@@ -203,7 +203,7 @@ func (r *reader) check(m *Machines) {
 		}
 	}
 	if m.Controller != "" {
-		if err := lab.CheckController(m.Controller); err != nil {
+		if err := topology.CheckController(m.Controller); err != nil {
 			r.add(1, "", "controller: %v", err)
 		}
 	}
@@ -218,7 +218,7 @@ type field struct {
 // reader reads a resource file and collects what is wrong with it.
 type reader struct {
 	file     string
-	problems lab.Problems
+	problems topology.Problems
 }
 
 // maxProblems bounds the reported problems; nobody reads more.
@@ -226,7 +226,7 @@ const maxProblems = 100
 
 func (r *reader) add(line int, allowed, format string, args ...any) {
 	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, lab.Problem{File: r.file, Line: line, What: document.Wording(format, args...), Allowed: allowed})
+		r.problems = append(r.problems, topology.Problem{File: r.file, Line: line, What: document.Wording(format, args...), Allowed: allowed})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/plan/partition"
 )
 
@@ -60,7 +60,7 @@ const cutTolerance = 0.1
 // resource file places by hand there, the others so that few links are cut and
 // machines get nodes by their cores, hosts beside their switches. What cannot be
 // is returned as lab.Problems.
-func Map(t *lab.Topology, m *Machines) (*Mapping, error) {
+func Map(t *topology.Topology, m *Machines) (*Mapping, error) {
 	p := placing{t: t, m: m, at: map[string]int{}, index: map[string]int{}}
 	for i, k := range m.List {
 		for _, node := range k.Nodes {
@@ -78,17 +78,17 @@ func Map(t *lab.Topology, m *Machines) (*Mapping, error) {
 }
 
 type placing struct {
-	t        *lab.Topology
+	t        *topology.Topology
 	m        *Machines
 	at       map[string]int // by hand
 	index    map[string]int // of a node among the vertices of the graph
 	of       []int          // by vertex: its machine
-	problems lab.Problems
+	problems topology.Problems
 }
 
 func (p *placing) add(line int, format string, args ...any) {
 	if len(p.problems) < maxProblems {
-		p.problems = append(p.problems, lab.Problem{Line: line, What: document.Wording(format, args...)})
+		p.problems = append(p.problems, topology.Problem{Line: line, What: document.Wording(format, args...)})
 	}
 }
 
@@ -103,7 +103,7 @@ func (p *placing) check() {
 	}
 	for _, s := range p.t.Switches {
 		known[s.Name] = true
-		if (s.Kind == lab.KindHybrid || s.Kind == lab.KindRouter) && len(p.m.List) > 1 {
+		if (s.Kind == topology.KindHybrid || s.Kind == topology.KindRouter) && len(p.m.List) > 1 {
 			p.add(0, "switch %s is %s: nodes that route share the routing and control of one machine, and a lab with them cannot be spread: bring it up on one machine", s.Name, s.Kind)
 			return
 		}
@@ -193,7 +193,7 @@ func (p *placing) place() error {
 		r, err = partition.Partition(g, o)
 	}
 	if err != nil {
-		return lab.Problems{{What: "the nodes cannot be placed so: " + err.Error()}}
+		return topology.Problems{{What: "the nodes cannot be placed so: " + err.Error()}}
 	}
 	p.of = r.Of // vertices are numbered by their ids
 	return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const three = `
@@ -28,7 +28,7 @@ func parse(t *testing.T, text string) *Machines {
 // TestMap: what is placed by hand is there, machines get nodes by their cores, the
 // cut is small, and each time the same.
 func TestMap(t *testing.T) {
-	topo, err := lab.Ring(16, 1)
+	topo, err := topology.Ring(16, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,16 +57,16 @@ func TestMap(t *testing.T) {
 		t.Errorf("again: %v, %v", again, err)
 	}
 	one := parse(t, "machines: [{name: m1, ssh: m1}]")
-	if is, err := Map(lab.OSHI(), one); err != nil || len(is.Tunnels) != 0 {
+	if is, err := Map(topology.OSHI(), one); err != nil || len(is.Tunnels) != 0 {
 		t.Errorf("one machine: %v, %v", is, err)
 	}
 }
 
 func TestMapRefused(t *testing.T) {
-	for want, topo := range map[string]*lab.Topology{
-		"has no node \"s1\"": {Name: "x", Switches: []lab.Switch{{Name: "a"}}},
-		"cannot be spread":   lab.OSHI(),
-		"h1 has a tunnel":    {Name: "x", Switches: []lab.Switch{{Name: "a"}}, Hosts: []lab.Host{{Name: "h1", Switch: "b", Tunnel: &lab.Tunnel{}}}},
+	for want, topo := range map[string]*topology.Topology{
+		"has no node \"s1\"": {Name: "x", Switches: []topology.Switch{{Name: "a"}}},
+		"cannot be spread":   topology.OSHI(),
+		"h1 has a tunnel":    {Name: "x", Switches: []topology.Switch{{Name: "a"}}, Hosts: []topology.Host{{Name: "h1", Switch: "b", Tunnel: &topology.Tunnel{}}}},
 	} {
 		topo.Complete()
 		if _, err := Map(topo, parse(t, three)); err == nil || !strings.Contains(err.Error(), want) {

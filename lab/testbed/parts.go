@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Part is what one machine gets of a lab: a lab of its own, with tunnels to the others.
 type Part struct {
 	Machine  string
-	Topology *lab.Topology
+	Topology *topology.Topology
 }
 
 // PartName is the name that a lab's part has on a machine.
@@ -28,8 +28,8 @@ const maxName = 32
 // a link between machines is in two, each with a tunnel to the other. Names, datapath
 // ids, ports and addresses stay; a tunnelled link has its rate, delay and loss in the part
 // of its host, or of its first end.
-func Parts(t *lab.Topology, m *Machines, is *Mapping) ([]Part, error) {
-	c := cutting{t: t, m: m, of: map[string]string{}, parts: map[string]*lab.Topology{}, address: map[string]netip.Addr{}}
+func Parts(t *topology.Topology, m *Machines, is *Mapping) ([]Part, error) {
+	c := cutting{t: t, m: m, of: map[string]string{}, parts: map[string]*topology.Topology{}, address: map[string]netip.Addr{}}
 	controllers := t.Controllers
 	if m.Controller != "" {
 		controllers = []string{m.Controller}
@@ -48,7 +48,7 @@ func Parts(t *lab.Topology, m *Machines, is *Mapping) ([]Part, error) {
 	for _, p := range is.Nodes {
 		c.of[p.Node] = p.Machine
 		if c.parts[p.Machine] == nil {
-			c.parts[p.Machine] = &lab.Topology{
+			c.parts[p.Machine] = &topology.Topology{
 				Name: PartName(t.Name, p.Machine), Controllers: slices.Clone(controllers),
 				Routing: t.Routing, Control: t.Control, OVS: t.OVS, Names: slices.Clone(t.Names),
 			}
@@ -78,31 +78,31 @@ func Parts(t *lab.Topology, m *Machines, is *Mapping) ([]Part, error) {
 }
 
 type cutting struct {
-	t       *lab.Topology
+	t       *topology.Topology
 	m       *Machines
 	of      map[string]string // node -> machine
-	parts   map[string]*lab.Topology
+	parts   map[string]*topology.Topology
 	address map[string]netip.Addr
 }
 
 // tunnel is the end of one that is on a machine.
-func (c *cutting) tunnel(here, there string, vni uint32) *lab.Tunnel {
-	return &lab.Tunnel{Local: c.address[here], Remote: c.address[there], VNI: vni, Port: c.m.Port}
+func (c *cutting) tunnel(here, there string, vni uint32) *topology.Tunnel {
+	return &topology.Tunnel{Local: c.address[here], Remote: c.address[there], VNI: vni, Port: c.m.Port}
 }
 
-func (c *cutting) host(h *lab.Host, vni uint32) {
+func (c *cutting) host(h *topology.Host, vni uint32) {
 	here, there := c.of[h.Name], c.of[h.Switch]
 	mine := *h
 	if here != there {
 		mine.Tunnel = c.tunnel(here, there, vni)
 		far := c.parts[there]
-		far.Links = append(far.Links, lab.Link{
+		far.Links = append(far.Links, topology.Link{
 			A: h.Switch, APort: h.Port, B: h.Name, Tunnel: c.tunnel(there, here, vni),
-			Shape: lab.Shape{MTU: cmp.Or(h.MTU, lab.DefaultMTU)},
+			Shape: topology.Shape{MTU: cmp.Or(h.MTU, topology.DefaultMTU)},
 		})
 	}
 	c.parts[here].Hosts = append(c.parts[here].Hosts, mine)
-	name := lab.Name{Name: h.Name}
+	name := topology.Name{Name: h.Name}
 	if h.HasIPv4() {
 		name.Addresses = append(name.Addresses, h.IPv4.Addr())
 	}
@@ -116,13 +116,13 @@ func (c *cutting) host(h *lab.Host, vni uint32) {
 	}
 }
 
-func (c *cutting) link(l *lab.Link, vni uint32) {
+func (c *cutting) link(l *topology.Link, vni uint32) {
 	a, b := c.of[l.A], c.of[l.B]
 	mine := *l
 	if a != b {
 		mine.Tunnel = c.tunnel(a, b, vni)
-		c.parts[b].Links = append(c.parts[b].Links, lab.Link{
-			A: l.B, APort: l.BPort, B: l.A, BPort: l.APort, Tunnel: c.tunnel(b, a, vni), Shape: lab.Shape{MTU: l.MTU},
+		c.parts[b].Links = append(c.parts[b].Links, topology.Link{
+			A: l.B, APort: l.BPort, B: l.A, BPort: l.APort, Tunnel: c.tunnel(b, a, vni), Shape: topology.Shape{MTU: l.MTU},
 		})
 	}
 	c.parts[a].Links = append(c.parts[a].Links, mine)
@@ -131,7 +131,7 @@ func (c *cutting) link(l *lab.Link, vni uint32) {
 // checkReached says why machines cannot reach a controller.
 func checkReached(controller string) error {
 	const mend = "say where the machines reach the controller, by `controller: tcp:HOST:PORT` in the resource file or --controller; allowed: tcp:HOST:PORT, none"
-	if controller == lab.ControllerNone {
+	if controller == topology.ControllerNone {
 		return nil
 	}
 	address, ok := strings.CutPrefix(controller, "tcp:")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const spread = `name: net
@@ -32,7 +32,7 @@ vxlan_port: 4790
 
 // cut is a lab file spread over machines: its parts by machine, as they read after
 // they have been written to a file.
-func cut(t *testing.T, topo *lab.Topology, m *Machines) map[string]*lab.Topology {
+func cut(t *testing.T, topo *topology.Topology, m *Machines) map[string]*topology.Topology {
 	t.Helper()
 	is, err := Map(topo, m)
 	if err != nil {
@@ -42,13 +42,13 @@ func cut(t *testing.T, topo *lab.Topology, m *Machines) map[string]*lab.Topology
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]*lab.Topology{}
+	all := map[string]*topology.Topology{}
 	for _, p := range parts {
 		text, err := p.Topology.YAML()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all[p.Machine], err = lab.Parse(p.Machine, text); err != nil {
+		if all[p.Machine], err = topology.Parse(p.Machine, text); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 	}
@@ -58,23 +58,23 @@ func cut(t *testing.T, topo *lab.Topology, m *Machines) map[string]*lab.Topology
 // TestParts: every node is in one part as it is in the lab, every link as well, and
 // those that are cut are in two, with tunnels that meet.
 func TestParts(t *testing.T) {
-	ring, err := lab.Ring(12, 2)
+	ring, err := topology.Ring(12, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	topo, err := lab.Parse("net.yaml", []byte(spread))
+	topo, err := topology.Parse("net.yaml", []byte(spread))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		topo     *lab.Topology
+		topo     *topology.Topology
 		machines string
 	}{{topo, twoMachines}, {ring, three}} {
 		m := parse(t, test.machines)
 		parts := cut(t, test.topo, m)
-		nodes, links := map[string]string{}, map[string][]lab.Link{}
-		ends := map[uint32][]*lab.Tunnel{}
-		add := func(machine string, k *lab.Tunnel) {
+		nodes, links := map[string]string{}, map[string][]topology.Link{}
+		ends := map[uint32][]*topology.Tunnel{}
+		add := func(machine string, k *topology.Tunnel) {
 			if k == nil {
 				return
 			}
@@ -110,7 +110,7 @@ func TestParts(t *testing.T) {
 			for _, l := range p.Links {
 				name := l.String()
 				if l.B < l.A && l.BPort != 0 {
-					name = lab.Link{A: l.B, APort: l.BPort, B: l.A, BPort: l.APort}.String()
+					name = topology.Link{A: l.B, APort: l.BPort, B: l.A, BPort: l.APort}.String()
 				}
 				links[name] = append(links[name], l)
 				add(machine, l.Tunnel)
@@ -130,7 +130,7 @@ func TestParts(t *testing.T) {
 		for _, l := range test.topo.Links {
 			name, want := l.String(), 1
 			if l.B < l.A {
-				name = lab.Link{A: l.B, APort: l.BPort, B: l.A, BPort: l.APort}.String()
+				name = topology.Link{A: l.B, APort: l.BPort, B: l.A, BPort: l.APort}.String()
 			}
 			if nodes[l.A] != nodes[l.B] {
 				want = 2
@@ -153,13 +153,13 @@ func TestParts(t *testing.T) {
 }
 
 func TestPartsRefused(t *testing.T) {
-	for want, change := range map[string]func(*lab.Topology, *Machines){
-		"is another one on each machine": func(_ *lab.Topology, m *Machines) { m.Controller = "" },
-		"cannot have controller ssl":     func(_ *lab.Topology, m *Machines) { m.Controller = "ssl:192.0.2.9:6653" },
-		"cannot have controller direct":  func(topo *lab.Topology, m *Machines) { topo.Controllers, m.Controller = []string{"direct"}, "" },
-		"longer than 32":                 func(topo *lab.Topology, _ *Machines) { topo.Name = strings.Repeat("x", 30) },
+	for want, change := range map[string]func(*topology.Topology, *Machines){
+		"is another one on each machine": func(_ *topology.Topology, m *Machines) { m.Controller = "" },
+		"cannot have controller ssl":     func(_ *topology.Topology, m *Machines) { m.Controller = "ssl:192.0.2.9:6653" },
+		"cannot have controller direct":  func(topo *topology.Topology, m *Machines) { topo.Controllers, m.Controller = []string{"direct"}, "" },
+		"longer than 32":                 func(topo *topology.Topology, _ *Machines) { topo.Name = strings.Repeat("x", 30) },
 	} {
-		topo, err := lab.Parse("net.yaml", []byte(spread))
+		topo, err := topology.Parse("net.yaml", []byte(spread))
 		if err != nil {
 			t.Fatal(err)
 		}

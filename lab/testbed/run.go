@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // CheckNode returns an error unless the lab has a node of that name.
@@ -31,11 +32,11 @@ func (l *Lab) NodeNames() []string {
 }
 
 // Host returns a host.
-func (l *Lab) Host(name string) (lab.Host, error) {
+func (l *Lab) Host(name string) (topology.Host, error) {
 	if h, ok := l.Topology.HostByName(name); ok {
 		return *h, nil
 	}
-	return lab.Host{}, fmt.Errorf("lab %s has no host %q", l.Name, name)
+	return topology.Host{}, fmt.Errorf("lab %s has no host %q", l.Name, name)
 }
 
 // Samples returns what the nodes use now of each machine that has any.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/wholefile"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // runDir is where this machine keeps what it knows of labs on several machines.
@@ -20,18 +21,18 @@ const runDir = "/run/weft/testbed"
 
 // Lab is a lab on several machines. Its methods may be called from several goroutines.
 type Lab struct {
-	Name     string            `json:"name"`
-	Created  time.Time         `json:"created"`
-	Ready    bool              `json:"ready"` // Up has finished
-	Topology *lab.Topology     `json:"topology"`
-	Mapping  *Mapping          `json:"mapping"`
-	Machines *Machines         `json:"machines"`       // those that have a part
-	Programs map[string]string `json:"programs"`       // path of weft, by machine
-	File     string            `json:"file,omitempty"` // text of the lab file, if known
+	Name     string             `json:"name"`
+	Created  time.Time          `json:"created"`
+	Ready    bool               `json:"ready"` // Up has finished
+	Topology *topology.Topology `json:"topology"`
+	Mapping  *Mapping           `json:"mapping"`
+	Machines *Machines          `json:"machines"`       // those that have a part
+	Programs map[string]string  `json:"programs"`       // path of weft, by machine
+	File     string             `json:"file,omitempty"` // text of the lab file, if known
 
-	Changed time.Time     `json:"changed,omitzero"` // when Apply changed it last
-	Was     *lab.Topology `json:"was,omitempty"`    // of an apply that is not finished: the topology before it
-	Given   bool          `json:"given,omitempty"`  // the controllers are not those of the file
+	Changed time.Time          `json:"changed,omitzero"` // when Apply changed it last
+	Was     *topology.Topology `json:"was,omitempty"`    // of an apply that is not finished: the topology before it
+	Given   bool               `json:"given,omitempty"`  // the controllers are not those of the file
 
 	// Died says which programs of hosts ended within their first second, after Up.
 	Died []error `json:"-"`

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const (
@@ -39,12 +40,12 @@ const DoneUp = "up"
 // Up brings a completed topology up on several machines, all at a time. If it fails on
 // one, or ctx ends, it takes down what it made on all of them. The error says for each machine that
 // failed why.
-func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, error) {
+func Up(ctx context.Context, t *topology.Topology, m *Machines, opt Options) (*Lab, error) {
 	t, on, is, parts, err := prepare(t, m, opt.Controllers)
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]*lab.Topology{}
+	of := map[string]*topology.Topology{}
 	for _, p := range parts {
 		of[p.Machine] = p.Topology
 	}
@@ -68,19 +69,19 @@ func Up(ctx context.Context, t *lab.Topology, m *Machines, opt Options) (*Lab, e
 
 // Check returns where the nodes would be, or why Up would refuse the lab without asking any
 // machine.
-func Check(t *lab.Topology, m *Machines, controllers []string) (*Mapping, error) {
+func Check(t *topology.Topology, m *Machines, controllers []string) (*Mapping, error) {
 	_, _, is, _, err := prepare(t, m, controllers)
 	return is, err
 }
 
-func prepare(t *lab.Topology, m *Machines, controllers []string) (*lab.Topology, *Machines, *Mapping, []Part, error) {
+func prepare(t *topology.Topology, m *Machines, controllers []string) (*topology.Topology, *Machines, *Mapping, []Part, error) {
 	on := *m
 	if len(controllers) > 0 {
 		copied := *t
 		copied.Controllers, on.Controller = controllers, ""
 		t = &copied
 	}
-	if err := lab.Check(t); err != nil {
+	if err := topology.Check(t); err != nil {
 		return nil, nil, nil, nil, err
 	}
 	is, err := Map(t, &on)
@@ -92,7 +93,7 @@ func prepare(t *lab.Topology, m *Machines, controllers []string) (*lab.Topology,
 	return t, &on, is, parts, err
 }
 
-func (l *Lab) make(ctx context.Context, p *program, parts map[string]*lab.Topology, progress func(machine, doing string)) error {
+func (l *Lab) make(ctx context.Context, p *program, parts map[string]*topology.Topology, progress func(machine, doing string)) error {
 	var mu sync.Mutex // guards l.Programs and the following
 	var made []string
 	err := l.each(func(_ int, k *Machine) error {
@@ -211,7 +212,7 @@ func (l *Lab) vacant(ctx context.Context, k *Machine) error {
 
 // bringUp brings a part up; died says what programs have, while the part is up. If ctx ends
 // it waits a while for the machine to be done, so that there is something to take down.
-func (l *Lab) bringUp(ctx context.Context, k *Machine, part *lab.Topology) (died, err error) {
+func (l *Lab) bringUp(ctx context.Context, k *Machine, part *topology.Topology) (died, err error) {
 	text, err := part.YAML()
 	if err != nil {
 		return nil, err

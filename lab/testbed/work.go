@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // linkTime bounds what is asked of a machine about links, and the list of its labs.
@@ -203,7 +204,7 @@ func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string)
 
 // Ping pings pairs of hosts from the machines that have the first of each. Lost packets are no
 // error.
-func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) ([]lab.PingResult, error) {
+func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt lab.PingOptions) ([]lab.PingResult, error) {
 	if opt.Count < 0 {
 		return nil, errors.New("pinging until interrupted does not go over several machines: give a number by -c")
 	}
@@ -219,7 +220,7 @@ func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) (
 	rounds := time.Duration(len(pairs)/max(1, opt.Parallel) + 1)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*rounds*(time.Duration(opt.Count)*opt.Interval+opt.Timeout))
 	defer cancel()
-	found := map[lab.Pair]lab.PingResult{}
+	found := map[topology.Pair]lab.PingResult{}
 	answers := make([][]lab.PingResult, len(l.Machines.List))
 	err := l.each(func(at int, k *Machine) error {
 		var lines strings.Builder
@@ -249,7 +250,7 @@ func (l *Lab) Ping(ctx context.Context, pairs []lab.Pair, opt lab.PingOptions) (
 	}
 	for _, a := range answers {
 		for _, r := range a {
-			found[lab.Pair{From: r.From, To: r.To}] = r
+			found[topology.Pair{From: r.From, To: r.To}] = r
 		}
 	}
 	results := make([]lab.PingResult, len(pairs))

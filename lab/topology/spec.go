@@ -1,0 +1,161 @@
+package topology
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SpecForms says what Resolve understands, for help texts.
+const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, 5gc:N, oshi, carrier:CORES,EDGES,SEED, msn-fig8, msn-fig13, graphml:FILE, gml:FILE, t3d:FILE"
+
+// Resolve returns the topology named by a spec: one of SpecForms.
+func Resolve(spec string) (*Topology, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "linear":
+		return generated(spec, rest, 1, 2, func(a []int) (*Topology, error) { return Linear(a[0], a[1]) })
+	case "ring":
+		return generated(spec, rest, 1, 2, func(a []int) (*Topology, error) { return Ring(a[0], a[1]) })
+	case "tree":
+		return generated(spec, rest, 2, 2, func(a []int) (*Topology, error) { return Tree(a[0], a[1]) })
+	case "fattree":
+		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return FatTree(a[0]) })
+	case "random":
+		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Random(a[0], a[1], uint64(a[2])) })
+	case "5gc":
+		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return Core5G(a[0]) })
+	case "carrier":
+		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Carrier(a[0], a[1], uint64(a[2])) })
+	case "graphml", "gml", "t3d":
+		if rest == "" {
+			return nil, fmt.Errorf("topology %q names no file; allowed: %s:FILE", spec, kind)
+		}
+		switch kind {
+		case "gml":
+			return LoadGML(rest)
+		case "t3d":
+			return LoadT3D(rest)
+		}
+		return LoadGraphML(rest)
+	}
+	switch spec {
+	case "demo":
+		return Demo(), nil
+	case "oshi":
+		return OSHI(), nil
+	case "msn-fig8":
+		return MSNFig8(), nil
+	case "msn-fig13":
+		return MSNFig13(), nil
+	}
+	if _, err := os.Stat(spec); err != nil {
+		return nil, fmt.Errorf("topology %q is neither a file nor a known form; allowed: %s", spec, SpecForms)
+	}
+	return LoadFile(spec)
+}
+
+// Forms returns how specs of SpecForms but a file's name begin, for completion.
+func Forms() []string {
+	var all []string
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if kind, _, more := strings.Cut(f, ":"); more {
+			all = append(all, kind+":")
+		} else if !strings.HasPrefix(f, "FILE") {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// IsForm reports whether a spec is one of SpecForms but a file's name.
+func IsForm(spec string) bool {
+	kind, _, _ := strings.Cut(spec, ":")
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if name, _, ok := strings.Cut(f, ":"); f == spec || ok && name == kind && strings.Contains(spec, ":") {
+			return true
+		}
+	}
+	return false
+}
+
+// IsGenerated reports whether a spec is one of SpecForms for which Resolve reads no
+// file.
+func IsGenerated(spec string) bool {
+	kind, _, _ := strings.Cut(spec, ":")
+	return IsForm(spec) && !slices.Contains([]string{"FILE.yaml", "graphml", "gml", "t3d"}, kind)
+}
+
+// LoadFile reads a topology from a file: GraphML, GML or one of OSHI's tools if its
+// name ends so, else a lab file, or one of OSHI's tools if it has vertices.
+func LoadFile(path string) (*Topology, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".graphml":
+		return LoadGraphML(path)
+	case ".gml":
+		return LoadGML(path)
+	case ".t3d":
+		return LoadT3D(path)
+	}
+	return Load(path)
+}
+
+// generated parses least to most comma-separated numbers and passes most of
+// them on; those left out are 1.
+func generated(spec, args string, least, most int, gen func([]int) (*Topology, error)) (*Topology, error) {
+	fail := func(why error) (*Topology, error) {
+		return nil, fmt.Errorf("topology %q: %w; allowed: %s", spec, why, formOf(spec))
+	}
+	parts := strings.Split(args, ",")
+	if args == "" {
+		parts = nil
+	}
+	if len(parts) < least || len(parts) > most {
+		return fail(fmt.Errorf("it has %d numbers", len(parts)))
+	}
+	nums := make([]int, most)
+	for i := range nums {
+		nums[i] = 1
+		if i >= len(parts) {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(parts[i]))
+		if err != nil || n < 0 || n > 1<<20 {
+			return fail(fmt.Errorf("%q is not a number from 0 to %d", parts[i], 1<<20))
+		}
+		nums[i] = n
+	}
+	t, err := gen(nums)
+	if err != nil {
+		return fail(err)
+	}
+	return t, nil
+}
+
+func formOf(spec string) string {
+	kind, _, _ := strings.Cut(spec, ":")
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if strings.HasPrefix(f, kind+":") {
+			return f
+		}
+	}
+	return SpecForms
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// LabName makes a lab's name of any text.
+func LabName(s string) string {
+	s = strings.Trim(notInName.ReplaceAllString(s, "-"), "-_")
+	if len(s) > 32 {
+		s = s[:32]
+	}
+	if s == "" {
+		s = "lab"
+	}
+	return s
+}

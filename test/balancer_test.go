@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // farm is a lab in which some hosts serve web pages that say who they are.
@@ -47,7 +48,7 @@ func webFarm(t *testing.T, o options) *farm {
 	return f
 }
 
-func (f *farm) host(name string) lab.Host {
+func (f *farm) host(name string) topology.Host {
 	f.t.Helper()
 	h, err := f.Host(name)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // chained is a network in which packets between h1 and h3 pass two functions, bridges of
@@ -131,12 +132,12 @@ func (n *chained) link(function, to, state string) {
 // chain that is deleted.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Linear(3, 1)
+	topo, err := topology.Linear(3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(name, sw string) lab.Host {
-		return lab.Host{Name: name, Switch: sw, Eth1: &lab.Attachment{Switch: sw}, IPv4: lab.NoIPv4(), IPv6: lab.NoIPv6()}
+	none := func(name, sw string) topology.Host {
+		return topology.Host{Name: name, Switch: sw, Eth1: &topology.Attachment{Switch: sw}, IPv4: topology.NoIPv4(), IPv6: topology.NoIPv6()}
 	}
 	topo.Hosts = append(topo.Hosts, none("f1", "s2"), none("f2", "s3"))
 	set := []string{patientLinks}

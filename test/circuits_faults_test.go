@@ -20,6 +20,7 @@ import (
 
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // carrierSquare is two provider edges with two ways between them, and hosts of
@@ -121,7 +122,7 @@ func carrierUp(t *testing.T, network string, flags ...string) *carrierFaults {
 		t.Fatal(err)
 	}
 	f := &carrierFaults{t: t, deployment: newFaults(t).deploy(t, string(text), flags...), wires: map[string]*wire{}, heard: map[string]int{}}
-	topo, err := lab.Parse("carrier", []byte(network))
+	topo, err := topology.Parse("carrier", []byte(network))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
@@ -65,11 +67,11 @@ func (m *mailbox) got(send func()) (n int) {
 // of what a chain blocks whose function swallows all, or is dead.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Linear(2, 1)
+	topo, err := topology.Linear(2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	topo.Hosts = append(topo.Hosts, lab.Host{Name: "f1", Switch: "s2", Eth1: &lab.Attachment{Switch: "s2"}, IPv4: lab.NoIPv4(), IPv6: lab.NoIPv6()})
+	topo.Hosts = append(topo.Hosts, topology.Host{Name: "f1", Switch: "s2", Eth1: &topology.Attachment{Switch: "s2"}, IPv4: topology.NoIPv4(), IPv6: topology.NoIPv6()})
 	c := start(t, options{})
 	l := bring(t, topo, c)
 	settled(c, l)

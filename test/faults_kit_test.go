@@ -27,6 +27,8 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -393,7 +395,7 @@ func (d *deployment) quiet(spec string, addresses ...string) *lab.Lab {
 	for _, a := range addresses {
 		controllers = append(controllers, "tcp:"+a)
 	}
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // pings reports whether a ping comes back, of the next few.
@@ -261,13 +262,13 @@ func setDefault(c *controller, sw, action string) {
 // same addresses.
 func TestFirewallVLAN(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Linear(2, 0)
+	topo, err := topology.Linear(2, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, vlan := range []uint16{10, 20} {
 		for i := range 2 {
-			topo.Hosts = append(topo.Hosts, lab.Host{
+			topo.Hosts = append(topo.Hosts, topology.Host{
 				Name: fmt.Sprintf("v%d-%d", vlan, i+1), Switch: fmt.Sprintf("s%d", i+1), VLAN: vlan,
 				IPv4: prefix(fmt.Sprintf("10.0.0.%d/24", i+1)), IPv6: prefix(fmt.Sprintf("fd00::%d/64", i+1)),
 			})
@@ -329,7 +330,7 @@ func TestFirewallRestart(t *testing.T) {
 // denied for certain is an entry, the rest is judged by the controller.
 func TestFirewallOneTable(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Resolve("linear:2")
+	topo, err := topology.Resolve("linear:2")
 	if err != nil {
 		t.Fatal(err)
 	}

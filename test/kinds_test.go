@@ -10,6 +10,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -23,7 +25,7 @@ func TestOldSwitches(t *testing.T) {
 	}{{"all", func(int) bool { return true }}, {"mixed", func(i int) bool { return i%2 == 0 }}} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			topo, err := lab.Resolve("ring:4")
+			topo, err := topology.Resolve("ring:4")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +83,7 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // in both VLANs, on a ring.
 func TestVLANs(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Ring(4, 0)
+	topo, err := topology.Ring(4, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func TestVLANs(t *testing.T) {
 			if vlan == 0 {
 				a += 10
 			}
-			topo.Hosts = append(topo.Hosts, lab.Host{
+			topo.Hosts = append(topo.Hosts, topology.Host{
 				Name: fmt.Sprintf("v%d-%d", vlan, j+1), Switch: fmt.Sprintf("s%d", (i+j)%4+1), VLAN: vlan,
 				IPv4: prefix(fmt.Sprintf("10.0.0.%d/24", a)), IPv6: prefix(fmt.Sprintf("fd00::%d/64", a)),
 			})
@@ -145,7 +147,7 @@ func TestVLANs(t *testing.T) {
 // waits until its destination is found.
 func TestSubnets(t *testing.T) {
 	t.Parallel()
-	topo, err := lab.Ring(4, 0)
+	topo, err := topology.Ring(4, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestSubnets(t *testing.T) {
 		net  int
 		vlan uint16
 	}{{"s1", 1, 0}, {"s2", 1, 0}, {"s3", 2, 0}, {"s1", 2, 0}, {"s4", 3, 30}, {"s2", 3, 30}} {
-		topo.Hosts = append(topo.Hosts, lab.Host{
+		topo.Hosts = append(topo.Hosts, topology.Host{
 			Name: fmt.Sprintf("n%d-%d", h.net, i%2+1), Switch: h.sw, VLAN: h.vlan,
 			IPv4: prefix(fmt.Sprintf("10.1.%d.%d/24", h.net, 10+i)), GW4: netip.MustParseAddr(fmt.Sprintf("10.1.%d.1", h.net)),
 			IPv6: prefix(fmt.Sprintf("fd01:%d::%d/64", h.net, 10+i)), GW6: netip.MustParseAddr(fmt.Sprintf("fd01:%d::1", h.net)),

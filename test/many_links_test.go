@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestBroadcastsOverManyLinks has three switches with twelve links between every
@@ -17,15 +17,15 @@ import (
 // restarts, broadcasts come to every host once at most.
 func TestBroadcastsOverManyLinks(t *testing.T) {
 	t.Parallel()
-	topo := &lab.Topology{Name: "many-links"}
+	topo := &topology.Topology{Name: "many-links"}
 	for _, n := range []string{"1", "2", "3"} {
-		topo.Switches = append(topo.Switches, lab.Switch{Name: "s" + n})
-		topo.Hosts = append(topo.Hosts, lab.Host{Name: "h" + n, Switch: "s" + n})
+		topo.Switches = append(topo.Switches, topology.Switch{Name: "s" + n})
+		topo.Hosts = append(topo.Hosts, topology.Host{Name: "h" + n, Switch: "s" + n})
 	}
 	pairs := [][2]string{{"s1", "s2"}, {"s2", "s3"}, {"s3", "s1"}}
 	for _, ends := range pairs {
 		for range 12 {
-			topo.Links = append(topo.Links, lab.Link{A: ends[0], B: ends[1]})
+			topo.Links = append(topo.Links, topology.Link{A: ends[0], B: ends[1]})
 		}
 	}
 	topo.Complete()

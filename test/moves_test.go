@@ -14,6 +14,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -110,9 +112,9 @@ func TestProactive(t *testing.T) {
 	c := start(t, options{set: []string{"forwarding.mode=proactive"}})
 	l := up(t, "ring:6", c)
 	settled(c, l)
-	var speak []lab.Pair // every host speaks once
+	var speak []topology.Pair // every host speaks once
 	for _, h := range l.Topology().Hosts[1:] {
-		speak = append(speak, lab.Pair{From: h.Name, To: "h1"})
+		speak = append(speak, topology.Pair{From: h.Name, To: "h1"})
 	}
 	for _, v6 := range []bool{false, true} {
 		if _, err := l.PingAll(context.Background(), speak, lab.PingOptions{IPv6: v6, Count: 1, Timeout: patience}); err != nil {
@@ -212,10 +214,10 @@ func TestFortySwitches(t *testing.T) {
 	upAfter := time.Since(began)
 	settled(c, l)
 	t.Logf("%d switches, %d links, %d loops: up after %v, settled %v later", len(l.Topology().Switches), len(l.Topology().Links), l.Topology().Loops(), upAfter, time.Since(began)-upAfter)
-	var pairs []lab.Pair
+	var pairs []topology.Pair
 	for i, n := 0, len(l.Topology().Hosts); i < n; i++ {
 		for _, j := range []int{7, 19} {
-			pairs = append(pairs, lab.Pair{From: fmt.Sprintf("h%d", i+1), To: fmt.Sprintf("h%d", (i+j)%n+1)})
+			pairs = append(pairs, topology.Pair{From: fmt.Sprintf("h%d", i+1), To: fmt.Sprintf("h%d", (i+j)%n+1)})
 		}
 	}
 	for _, v6 := range []bool{false, true} {

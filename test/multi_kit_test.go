@@ -19,6 +19,8 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -149,12 +151,12 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 // of the given southbounds.
 func island(t *testing.T, spec string, first flow.DPID, at ...*network) *lab.Lab {
 	t.Helper()
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range topo.Switches {
-		topo.Switches[i].DPID = lab.DPID(first) + lab.DPID(i)
+		topo.Switches[i].DPID = topology.DPID(first) + topology.DPID(i)
 	}
 	var controllers []string
 	for _, n := range at {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // callersPage is a web server that tells clients the address that it sees, of
@@ -91,7 +91,7 @@ print(len(made), flush=True)
 // outside, and h2 and h4 take no part.
 func natLab(t *testing.T, c *controller) *farm {
 	t.Helper()
-	topo, err := lab.Resolve("linear:3,2")
+	topo, err := topology.Resolve("linear:3,2")
 	if err != nil {
 		t.Fatal(err)
 	}

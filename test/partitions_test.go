@@ -16,6 +16,8 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -119,14 +121,14 @@ func (h *halved) end(process string) {
 func TestPartitionsOfOneNetwork(t *testing.T) {
 	t.Parallel()
 	h := hydra(t)
-	topo, err := lab.Resolve("ring:4")
+	topo, err := topology.Resolve("ring:4")
 	if err != nil {
 		t.Fatal(err)
 	}
 	half := map[string]string{}
 	for i := range topo.Switches { // s1 and s2 are of east, s3 and s4 of west
 		if i >= 2 {
-			topo.Switches[i].DPID = 0x101 + lab.DPID(i)
+			topo.Switches[i].DPID = 0x101 + topology.DPID(i)
 		}
 		half[topo.Switches[i].Name] = []string{"east", "west"}[i/2]
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestQoSKinds has traffic limited by host, by port and by class, of IPv4 and of
@@ -14,7 +15,7 @@ import (
 func TestQoSKinds(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
-	topo, err := lab.Resolve("linear:2,2")
+	topo, err := topology.Resolve("linear:2,2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -189,7 +191,7 @@ func TestQoSMark(t *testing.T) {
 func TestQoSOpenFlow10(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
-	topo, err := lab.Resolve("linear:2")
+	topo, err := topology.Resolve("linear:2")
 	if err != nil {
 		t.Fatal(err)
 	}

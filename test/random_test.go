@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Of TestRandomFaults: which faults, and how many. The seed is printed; the
@@ -331,19 +332,19 @@ func (x *chaos) component() map[string]string {
 // the pairs that still differ when the time is over.
 func (x *chaos) agrees(within time.Duration) (wrong []string) {
 	part := x.component()
-	pairs := slices.DeleteFunc(x.l.AllPairs(false), func(p lab.Pair) bool { return part[p.From] == "" })
+	pairs := slices.DeleteFunc(x.l.AllPairs(false), func(p topology.Pair) bool { return part[p.From] == "" })
 	for end := time.Now().Add(within); ; {
 		results, err := x.l.PingAll(context.Background(), pairs, lab.PingOptions{Count: 1, Timeout: 300 * time.Millisecond, Parallel: 64})
 		if err != nil {
 			x.t.Fatal(err)
 		}
 		wrong = wrong[:0]
-		var again []lab.Pair
+		var again []topology.Pair
 		for _, r := range results {
 			want := part[r.To] != "" && part[r.From] == part[r.To]
 			if got := r.Lost() == 0; got != want {
 				wrong = append(wrong, fmt.Sprintf("%s->%s %v, want %v", r.From, r.To, got, want))
-				again = append(again, lab.Pair{From: r.From, To: r.To})
+				again = append(again, topology.Pair{From: r.From, To: r.To})
 			}
 		}
 		if len(wrong) == 0 || time.Now().After(end) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // routedHosts are the hosts of Ryu's documentation of rest_router, and their IPv6
@@ -27,7 +27,7 @@ var routedHosts = map[string][4]string{
 // those that are named speak OpenFlow 1.0.
 func routedLab(t *testing.T, c *controller, old ...string) *farm {
 	t.Helper()
-	topo, err := lab.Resolve("linear:3")
+	topo, err := topology.Resolve("linear:3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package test
 import (
 	"testing"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestRyuFirewall makes the requests of Ryu's documentation of rest_firewall, and
@@ -67,7 +67,7 @@ func TestRyuFirewallTraffic(t *testing.T) {
 	pingAll(t, l, false)
 	h1, h2 := lookup(t, l, "h1"), lookup(t, l, "h2")
 	rules := func(method, body string) { t.Helper(); ryuSay(t, address, method, "/firewall/rules/all", body) }
-	pair := func(from, to lab.Host, more string) string {
+	pair := func(from, to topology.Host, more string) string {
 		return `{"nw_src": "` + from.IPv4.Addr().String() + `/32", "nw_dst": "` + to.IPv4.Addr().String() + `/32", "nw_proto": "ICMP"` + more + `}`
 	}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ryuRouterHosts are the hosts of Ryu's documentation of rest_router: h1, h4 and h7
@@ -24,7 +25,7 @@ var ryuRouterHosts = map[string]struct {
 // ryuRouterLab is three switches in a row with those hosts.
 func ryuRouterLab(t *testing.T, address string) *lab.Lab {
 	t.Helper()
-	topo, err := lab.Resolve("linear:3,3")
+	topo, err := topology.Resolve("linear:3,3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func ryuRouterLab(t *testing.T, address string) *lab.Lab {
 		h := &topo.Hosts[i]
 		as := ryuRouterHosts[h.Name]
 		h.IPv4, h.GW4, h.VLAN = netip.MustParsePrefix(as.address), netip.MustParseAddr(as.router), as.vlan
-		h.IPv6 = lab.NoIPv6()
+		h.IPv6 = topology.NoIPv6()
 	}
 	return bring(t, topo, &controller{t: t, address: address})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // TestScpKilled: the process with scp, in which everything else is or nothing
@@ -52,7 +53,7 @@ func scpKilled(t *testing.T, process string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = controller.Process.Signal(syscall.SIGTERM); _ = controller.Wait() })
-	topo, err := lab.Core5G(2)
+	topo, err := topology.Core5G(2)
 	if err != nil {
 		t.Fatal(err)
 	}

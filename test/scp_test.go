@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // core is a simulated 5G core on real switches, with the front of scp in its host
@@ -41,7 +42,7 @@ func newCoreAt(t *testing.T, n int, front func(lab string) []string) *core {
 	t.Helper()
 	name := fmt.Sprintf("t%d", time.Now().UnixNano()%1e9)
 	c := start(t, options{set: append(front(name), "scp.nrf=http://10.0.0.1:7777", `scp.vips=["10.0.255.0/24"]`)})
-	topo, err := lab.Core5G(n)
+	topo, err := topology.Core5G(n)
 	if err != nil {
 		t.Fatal(err)
 	}

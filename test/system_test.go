@@ -26,6 +26,8 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/services/balancer"
 	"github.com/weft-sdn/weft/services/chain"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -181,7 +183,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 // up brings a lab up for a controller, and down when the test ends.
 func up(t *testing.T, spec string, c *controller) *lab.Lab {
 	t.Helper()
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +191,7 @@ func up(t *testing.T, spec string, c *controller) *lab.Lab {
 }
 
 // bring is up for a topology made in Go.
-func bring(t *testing.T, topo *lab.Topology, c *controller) *lab.Lab {
+func bring(t *testing.T, topo *topology.Topology, c *controller) *lab.Lab {
 	t.Helper()
 	name := strings.ToLower(fmt.Sprintf("t%d", time.Now().UnixNano()%1e9))
 	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})

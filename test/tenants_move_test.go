@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // echoesHeard returns how many echo requests a host has got, of IPv4 and IPv6.
@@ -32,7 +33,7 @@ func echoesHeard(t *testing.T, l *lab.Lab, g guest) int {
 func TestTenantMove(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
-	topo, err := lab.Resolve("linear:3,3")
+	topo, err := topology.Resolve("linear:3,3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -59,7 +61,7 @@ func guests() []guest { return []guest{a1, a2, a3, t5, b1, b2, b4, m8, c1, c3, f
 // tenantsLab is a ring of four switches with three hosts each.
 func tenantsLab(t *testing.T, c *controller) *lab.Lab {
 	t.Helper()
-	topo, err := lab.Ring(4, 3)
+	topo, err := topology.Ring(4, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +425,7 @@ func TestTenantLimits(t *testing.T) {
 func TestTenantsOpenFlow10(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
-	topo, err := lab.Resolve("linear:2")
+	topo, err := topology.Resolve("linear:2")
 	if err != nil {
 		t.Fatal(err)
 	}

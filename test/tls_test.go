@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // pki is a directory with an authority.
@@ -60,7 +61,7 @@ func startTLS(t *testing.T, p pki) *controller {
 // upTLS brings a lab up whose switches speak TLS.
 func upTLS(t *testing.T, spec string, c *controller, files *lab.TLS) *lab.Lab {
 	t.Helper()
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 	}
 	// A switch that comes with the new certificates.
 	fourth := p.ofSwitches("fourth", 4)
-	topo, err := lab.Resolve("linear:1")
+	topo, err := topology.Resolve("linear:1")
 	if err != nil {
 		t.Fatal(err)
 	}

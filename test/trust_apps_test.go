@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // trustApps runs the captive portal of the Python package, over each transport,
@@ -134,7 +135,7 @@ func (p *portalTest) approve(hosts ...string) {
 }
 
 // say has a host send the portal's word to its server.
-func (p *portalTest) say(from string, server lab.Host) {
+func (p *portalTest) say(from string, server topology.Host) {
 	p.t.Helper()
 	if out, err := p.l.Exec(context.Background(), from, "bash", "-c", fmt.Sprintf("echo word=sesame > /dev/udp/%s/80", server.IPv4.Addr())); err != nil {
 		p.t.Fatalf("%v %s", err, out)

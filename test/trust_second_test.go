@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // trustSecond has the switches of a network leave for good, and others come
@@ -50,7 +51,7 @@ func trustSecond(t *testing.T, f *faults) {
 // before the test ends.
 func (d *deployment) lab(spec string) (l *lab.Lab, down func()) {
 	d.t.Helper()
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil {
 		d.t.Fatal(err)
 	}

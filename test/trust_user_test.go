@@ -15,6 +15,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -99,7 +101,7 @@ workers:
   routing: {services: [paths, forwarding], memory: 512MiB, cpus: "0", nice: -3}
   rest: {services: [flowrules, qos, stats, gateway]}
 `)
-	topo, err := lab.Resolve("linear:1")
+	topo, err := topology.Resolve("linear:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // faultVariable names the only fault of TestUnchanged, as its log does.
@@ -65,7 +66,7 @@ links: [{a: s1, b: s2}, {a: s2, b: s3}, {a: s3, b: s1}]
 // plainRing brings it up at the carrier's controller.
 func plainRing(f *carrierFaults) *lab.Lab {
 	f.t.Helper()
-	topo, err := lab.Parse("ring", []byte(ring))
+	topo, err := topology.Parse("ring", []byte(ring))
 	if err != nil {
 		f.t.Fatal(err)
 	}

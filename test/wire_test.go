@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // wire is a packet socket on the interface of a host: it sends any frame, and
@@ -131,7 +132,7 @@ func mac(t *testing.T, l *lab.Lab, host string) flow.MAC {
 }
 
 // lookup returns a host of the lab.
-func lookup(t *testing.T, l *lab.Lab, host string) lab.Host {
+func lookup(t *testing.T, l *lab.Lab, host string) topology.Host {
 	t.Helper()
 	h, err := l.Host(host)
 	if err != nil {

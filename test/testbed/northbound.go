@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // readyWait is how long a controller may take to know a network.
@@ -15,7 +15,7 @@ const readyWait = 60 * time.Second
 
 // Ready waits until the controller knows all of a lab's network: switches,
 // links, which ports have hosts, and the broadcast tree.
-func (c *Controller) Ready(ctx context.Context, topo *lab.Topology) error {
+func (c *Controller) Ready(ctx context.Context, topo *topology.Topology) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	conns, err := c.dial()
@@ -52,12 +52,12 @@ func (c *Controller) Ready(ctx context.Context, topo *lab.Topology) error {
 
 // share is what of a network one partition has: its switches, the links between
 // them, and the hosts at them, among which are the switches of its neighbours.
-func (c *Controller) share(topo *lab.Topology, part int) *lab.Topology {
+func (c *Controller) share(topo *topology.Topology, part int) *topology.Topology {
 	if len(c.North) == 1 {
 		return topo
 	}
 	own := map[string]bool{}
-	t := &lab.Topology{}
+	t := &topology.Topology{}
 	for _, sw := range topo.Switches {
 		if c.config.Plan.PartitionOf(uint64(sw.DPID)) == part {
 			own[sw.Name] = true
@@ -69,9 +69,9 @@ func (c *Controller) share(topo *lab.Topology, part int) *lab.Topology {
 		case own[l.A] && own[l.B]:
 			t.Links = append(t.Links, l)
 		case own[l.A]:
-			t.Hosts = append(t.Hosts, lab.Host{Name: l.B, Switch: l.A, Port: l.APort})
+			t.Hosts = append(t.Hosts, topology.Host{Name: l.B, Switch: l.A, Port: l.APort})
 		case own[l.B]:
-			t.Hosts = append(t.Hosts, lab.Host{Name: l.A, Switch: l.B, Port: l.BPort})
+			t.Hosts = append(t.Hosts, topology.Host{Name: l.A, Switch: l.B, Port: l.BPort})
 		}
 	}
 	for _, h := range topo.Hosts {
@@ -90,7 +90,7 @@ type network struct {
 }
 
 // missing says what the controller does not know yet; nothing if empty.
-func (n network) missing(ctx context.Context, topo *lab.Topology) (string, error) {
+func (n network) missing(ctx context.Context, topo *topology.Topology) (string, error) {
 	switches, err := n.southbound.ListSwitches(ctx, &api.ListSwitchesRequest{})
 	if err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func count[T any](list []T, is func(T) bool) (n int) {
 // partition if there are several, by the northbound and
 // returns how long it took until all of them had confirmed it; then it removes
 // them. The entry matches nothing that is sent.
-func (c *Controller) SetRule(ctx context.Context, switches []lab.DPID, port uint16) (time.Duration, error) {
+func (c *Controller) SetRule(ctx context.Context, switches []topology.DPID, port uint16) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	conns, err := c.dial()

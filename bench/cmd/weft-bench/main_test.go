@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/cmd/weft/command"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // A report needs results: where nothing was run, it says what to run.
@@ -43,7 +43,7 @@ func TestExperimentReport(t *testing.T) {
 
 // The commands of a 5G core's hosts are commands of weft.
 func TestCore5GCommands(t *testing.T) {
-	topo, err := lab.Resolve("5gc:1")
+	topo, err := topology.Resolve("5gc:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // A Kind is a proxy.
@@ -69,19 +69,19 @@ func (s Scripts) Check(ctx context.Context, k Kind) error {
 
 // Program returns an agent that passes on what comes to an address to others by
 // turns.
-func (s Scripts) Program(k Kind, listen netip.AddrPort, backends ...netip.AddrPort) lab.Program {
+func (s Scripts) Program(k Kind, listen netip.AddrPort, backends ...netip.AddrPort) topology.Program {
 	to := make([]string, len(backends))
 	for i, b := range backends {
 		to[i] = b.String()
 	}
-	return lab.Program{
-		Name: string(k), Command: lab.Quote("sh", s.path(k)), Restart: lab.RestartAlways,
+	return topology.Program{
+		Name: string(k), Command: topology.Quote("sh", s.path(k)), Restart: topology.RestartAlways,
 		Env: map[string]string{"LISTEN": listen.String(), "BACKENDS": strings.Join(to, " ")},
 	}
 }
 
 // Behind returns an agent that takes what another of its kind passes on.
-func (s Scripts) Behind(k Kind, listen netip.AddrPort, backends ...netip.AddrPort) lab.Program {
+func (s Scripts) Behind(k Kind, listen netip.AddrPort, backends ...netip.AddrPort) topology.Program {
 	p := s.Program(k, listen, backends...)
 	p.Env["BEHIND"] = "yes"
 	return p

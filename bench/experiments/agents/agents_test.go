@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func TestMain(m *testing.M) {
@@ -127,8 +128,8 @@ func TestAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	producer := func(at string) lab.Program {
-		return lab.Program{Name: "producer", Command: lab.Quote(exe, "-test.run=^TestProducer$", "--", at)}
+	producer := func(at string) topology.Program {
+		return topology.Program{Name: "producer", Command: topology.Quote(exe, "-test.run=^TestProducer$", "--", at)}
 	}
 	at := netip.MustParseAddrPort
 	weft := testprogram.WithBench(t)
@@ -138,16 +139,16 @@ func TestAgents(t *testing.T) {
 			continue
 		}
 		t.Run(string(k), func(t *testing.T) {
-			topo, err := lab.Linear(1, 4)
+			topo, err := topology.Linear(1, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			topo.Switches[0].FailMode, topo.Controllers = lab.FailStandalone, []string{lab.ControllerNone}
+			topo.Switches[0].FailMode, topo.Controllers = topology.FailStandalone, []string{topology.ControllerNone}
 			consumer, agent, one, two := &topo.Hosts[0], &topo.Hosts[1], &topo.Hosts[2], &topo.Hosts[3]
-			agent.Run = []lab.Program{s.Program(k, at("10.0.0.2:7777"), at("10.0.0.3:7777"), at("10.0.0.4:7777"))}
-			one.Run = []lab.Program{producer("10.0.0.3:7777")}
-			two.Run = []lab.Program{producer(":7777"), s.Behind(k, at("[fd00::4]:7778"), at("127.0.0.1:7777"))}
-			consumer.Run = []lab.Program{s.Program(k, at("127.0.0.1:7777"), at("[fd00::4]:7778"))}
+			agent.Run = []topology.Program{s.Program(k, at("10.0.0.2:7777"), at("10.0.0.3:7777"), at("10.0.0.4:7777"))}
+			one.Run = []topology.Program{producer("10.0.0.3:7777")}
+			two.Run = []topology.Program{producer(":7777"), s.Behind(k, at("[fd00::4]:7778"), at("127.0.0.1:7777"))}
+			consumer.Run = []topology.Program{s.Program(k, at("127.0.0.1:7777"), at("[fd00::4]:7778"))}
 			l, err := lab.Up(t.Context(), topo, lab.Options{
 				Name: fmt.Sprintf("agents%d-%s", os.Getpid(), k), KeeperCommand: []string{exe}, Weft: weft, Temporary: true,
 			})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -63,7 +63,7 @@ func firstPacketCases(p experiments.Parameters) (list []experiments.Case) {
 			if name != monolith {
 				plan = testbed.Split("msn-"+name, name, 1)
 			}
-			s, err := open(ctx, name, plan, lab.MSNFig8())
+			s, err := open(ctx, name, plan, topology.MSNFig8())
 			if err != nil {
 				return nil, err
 			}
@@ -132,7 +132,7 @@ func (s *site) sample(ctx context.Context, p path, run uint16) ([]string, error)
 			return nil, s.Failed(err)
 		}
 	}
-	var dpids []lab.DPID
+	var dpids []topology.DPID
 	for _, name := range p.switches {
 		dpid, err := s.lab.SwitchDPID(name)
 		if err != nil {

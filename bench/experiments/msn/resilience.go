@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -81,7 +83,7 @@ less: a falling slope where the paper has a small peak. Established flows need n
 
 // killRouting is one run; it returns its samples.
 func killRouting(ctx context.Context, c *experiments.Context, transport string, round uint64) (rows [][]string, err error) {
-	s, err := open(ctx, transport, testbed.Split("msn-"+transport, transport, 1), lab.MSNFig8())
+	s, err := open(ctx, transport, testbed.Split("msn-"+transport, transport, 1), topology.MSNFig8())
 	if err != nil {
 		return nil, err
 	}

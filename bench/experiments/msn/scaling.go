@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -132,7 +132,7 @@ type scaledSite struct {
 
 // open starts the controller and warms it up.
 func (s scaled) open(ctx context.Context, transport string) (experiments.Subject, error) {
-	here, err := open(ctx, s.name, s.plan(transport), lab.MSNFig13())
+	here, err := open(ctx, s.name, s.plan(transport), topology.MSNFig13())
 	if err != nil {
 		return nil, err
 	}

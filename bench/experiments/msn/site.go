@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -37,7 +39,7 @@ func needLab() error {
 
 // open starts a controller and a network, and waits until the one knows the
 // other. On an error nothing is left.
-func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology) (s *site, err error) {
+func open(ctx context.Context, label string, plan *testbed.Plan, topo *topology.Topology) (s *site, err error) {
 	if err := needLab(); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/plan/size"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -67,8 +69,8 @@ func portOf(i int) uint16 { return firstPort + 2*uint16(i) }
 
 // topology is a switch with a source, a sink, and n functions between two of its ports. The source,
 // the sink and Open vSwitch are on the first CPU.
-func (d deployed) topology(n int) *lab.Topology {
-	t := &lab.Topology{Name: "nf", Controllers: []string{lab.ControllerNone}, Switches: []lab.Switch{{Name: "s1"}}, Hosts: []lab.Host{
+func (d deployed) topology(n int) *topology.Topology {
+	t := &topology.Topology{Name: "nf", Controllers: []string{topology.ControllerNone}, Switches: []topology.Switch{{Name: "s1"}}, Hosts: []topology.Host{
 		{Name: "in", Switch: "s1", Port: inPort, CPUs: []int{0}}, {Name: "out", Switch: "s1", Port: outPort, CPUs: []int{0}},
 	}}
 	cpus := ownCPUs()
@@ -78,8 +80,8 @@ func (d deployed) topology(n int) *lab.Topology {
 			cpu = cpus[i]
 		}
 		p := portOf(i)
-		t.Hosts = append(t.Hosts, lab.Host{Name: functionHost(i), Switch: "s1", Port: p, Eth1: &lab.Attachment{Switch: "s1", Port: p + 1},
-			IPv4: lab.NoIPv4(), IPv6: lab.NoIPv6(), CPUs: []int{cpu}})
+		t.Hosts = append(t.Hosts, topology.Host{Name: functionHost(i), Switch: "s1", Port: p, Eth1: &topology.Attachment{Switch: "s1", Port: p + 1},
+			IPv4: topology.NoIPv4(), IPv6: topology.NoIPv6(), CPUs: []int{cpu}})
 	}
 	t.Complete()
 	return t

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/experimentstest"
 	"github.com/weft-sdn/weft/bench/nf/ids"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // made are samples of a way that are as the model has them: an instance takes 0.3 ms of a CPU and
@@ -75,7 +75,7 @@ func TestTopology(t *testing.T) {
 	for _, d := range ways() {
 		for _, n := range d.counts() {
 			topo := d.topology(n)
-			if err := lab.Check(topo); err != nil || len(topo.Hosts) != 2+n {
+			if err := topology.Check(topo); err != nil || len(topo.Hosts) != 2+n {
 				t.Errorf("%v, %d: %d hosts, %v", d, n, len(topo.Hosts), err)
 			}
 			for i := range n {

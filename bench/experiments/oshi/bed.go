@@ -18,6 +18,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -27,14 +29,14 @@ import (
 type bed struct {
 	*lab.Lab
 	control *testbed.Controller // nil: none
-	topo    *lab.Topology
+	topo    *topology.Topology
 	stops   []func()         // of processes that were started in it
 	made    map[string]error // what cases need there, and why they do not have it
 }
 
 // openBed brings a lab up, with a controller or none, and waits until its nodes
 // route. On an error the controller is left to the caller.
-func openBed(ctx context.Context, label string, topo *lab.Topology, control *testbed.Controller) (b *bed, err error) {
+func openBed(ctx context.Context, label string, topo *topology.Topology, control *testbed.Controller) (b *bed, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}
@@ -42,7 +44,7 @@ func openBed(ctx context.Context, label string, topo *lab.Topology, control *tes
 	if err != nil {
 		return nil, err
 	}
-	controller, keeper := lab.ControllerNone, []string{weft, "lab", "keeper"}
+	controller, keeper := topology.ControllerNone, []string{weft, "lab", "keeper"}
 	if control != nil {
 		controller = "tcp:" + control.OpenFlow[0]
 		keeper = append([]string{"env", "WEFT_SERVER=http://" + control.North[0]}, keeper...) // to whom nodes are reported
@@ -62,7 +64,7 @@ func openBed(ctx context.Context, label string, topo *lab.Topology, control *tes
 }
 
 // openFirst is openBed without a controller and with an Open vSwitch that runs before all else.
-func openFirst(ctx context.Context, label string, topo *lab.Topology) (*bed, error) {
+func openFirst(ctx context.Context, label string, topo *topology.Topology) (*bed, error) {
 	b, err := openBed(ctx, label, topo, nil)
 	if err != nil {
 		return nil, err
@@ -144,7 +146,7 @@ func (b *bed) add(ctx context.Context, sw string, table uint8, match, actions st
 // dir is the directory of the Open vSwitch of a switch.
 func (b *bed) dir(sw string) (string, error) {
 	of, ok := b.topo.SwitchByName(sw)
-	if b.topo.OVS != lab.OVSOwn || ok && of.Kind != lab.KindHybrid {
+	if b.topo.OVS != topology.OVSOwn || ok && of.Kind != topology.KindHybrid {
 		return b.Dir(), nil
 	}
 	bridge, err := b.Bridge(sw)

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -92,8 +92,8 @@ The paper does not say how many flows it had.`,
 
 // openCache is a switch with its entries.
 func openCache(ctx context.Context, label string) (b *bed, err error) {
-	b, err = openFirst(ctx, label, &lab.Topology{
-		Switches: []lab.Switch{{Name: "s1"}}, Hosts: []lab.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: "s1"}},
+	b, err = openFirst(ctx, label, &topology.Topology{
+		Switches: []topology.Switch{{Name: "s1"}}, Hosts: []topology.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: "s1"}},
 	})
 	if err != nil {
 		return nil, err

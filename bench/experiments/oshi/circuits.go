@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // The ways from one customer to another.
@@ -37,24 +37,24 @@ func switches(way string) [3]string {
 // waysTopology is two edges with a core between, hybrid nodes or routers or both,
 // and two customers of each way. Each hybrid node has an Open vSwitch of its own,
 // so that its processor time is known.
-func waysTopology(ways []string) *lab.Topology {
-	t := &lab.Topology{OVS: lab.OVSOwn, Routing: lab.Routing{IPv4Only: true}}
+func waysTopology(ways []string) *topology.Topology {
+	t := &topology.Topology{OVS: topology.OVSOwn, Routing: topology.Routing{IPv4Only: true}}
 	there := map[string]bool{}
 	for _, way := range ways {
-		kind, of := lab.KindHybrid, switches(way)
+		kind, of := topology.KindHybrid, switches(way)
 		if way == wayRouter {
-			kind = lab.KindRouter
+			kind = topology.KindRouter
 		}
 		if !there[of[0]] {
 			there[of[0]] = true
 			for _, name := range of {
-				t.Switches = append(t.Switches, lab.Switch{Name: name, Kind: kind})
+				t.Switches = append(t.Switches, topology.Switch{Name: name, Kind: kind})
 			}
-			t.Links = append(t.Links, lab.Link{A: of[0], B: of[1]}, lab.Link{A: of[1], B: of[2]})
+			t.Links = append(t.Links, topology.Link{A: of[0], B: of[1]}, topology.Link{A: of[1], B: of[2]})
 		}
 		a, b := customers(way)
 		gateway := way == wayRouter || way == wayIP
-		t.Hosts = append(t.Hosts, lab.Host{Name: a, Switch: of[0], Gateway: gateway}, lab.Host{Name: b, Switch: of[2], Gateway: gateway})
+		t.Hosts = append(t.Hosts, topology.Host{Name: a, Switch: of[0], Gateway: gateway}, topology.Host{Name: b, Switch: of[2], Gateway: gateway})
 	}
 	return t
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // What the link between two nodes is over.
@@ -57,15 +57,15 @@ AES perhaps, says nothing of cipher or options.`,
 // nodeOver is the name of a node: its customer's has a c at the end.
 func nodeOver(over string, n int) string { return fmt.Sprint(strings.ToLower(over), n) }
 
-func overlayTopology() *lab.Topology {
-	t := &lab.Topology{OVS: lab.OVSOwn, Routing: lab.Routing{IPv4Only: true}}
+func overlayTopology() *topology.Topology {
+	t := &topology.Topology{OVS: topology.OVSOwn, Routing: topology.Routing{IPv4Only: true}}
 	for _, over := range overlays() {
 		for n := range 2 {
 			name := nodeOver(over, n+1)
-			t.Switches = append(t.Switches, lab.Switch{Name: name, Kind: lab.KindHybrid})
-			t.Hosts = append(t.Hosts, lab.Host{Name: name + "c", Switch: name, Gateway: true})
+			t.Switches = append(t.Switches, topology.Switch{Name: name, Kind: topology.KindHybrid})
+			t.Hosts = append(t.Hosts, topology.Host{Name: name + "c", Switch: name, Gateway: true})
 		}
-		t.Links = append(t.Links, lab.Link{A: nodeOver(over, 1), B: nodeOver(over, 2)})
+		t.Links = append(t.Links, topology.Link{A: nodeOver(over, 1), B: nodeOver(over, 2)})
 	}
 	return t
 }

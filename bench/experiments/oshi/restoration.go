@@ -11,6 +11,8 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -73,7 +75,7 @@ the second fails; the core before it sends frames around. Weft's nodes ask each 
 			controlled := &common{open: openControlled}
 			alone := &common{open: func(ctx context.Context) (*bed, error) {
 				t := restorationTopology()
-				t.Routing.BFD = lab.Delay(50 * time.Millisecond)
+				t.Routing.BFD = topology.Delay(50 * time.Millisecond)
 				return openBed(ctx, "restoration-bfd", t, nil)
 			}}
 			for _, by := range restorers() {
@@ -97,17 +99,17 @@ func restored(by string) (string, string) {
 }
 
 // restorationTopology has a short way between the edges and a longer one.
-func restorationTopology() *lab.Topology {
-	t := &lab.Topology{Routing: lab.Routing{IPv4Only: true}, Control: lab.Control{Mode: lab.ControlInBand, At: "cr2"}}
+func restorationTopology() *topology.Topology {
+	t := &topology.Topology{Routing: topology.Routing{IPv4Only: true}, Control: topology.Control{Mode: topology.ControlInBand, At: "cr2"}}
 	for _, name := range []string{"pe1", "pe2", "cr1", "cr2", "cr3"} {
-		t.Switches = append(t.Switches, lab.Switch{Name: name, Kind: lab.KindHybrid})
+		t.Switches = append(t.Switches, topology.Switch{Name: name, Kind: topology.KindHybrid})
 	}
 	for _, l := range [][2]string{{"pe1", "cr1"}, {"cr1", "pe2"}, {"pe1", "cr2"}, {"cr2", "cr3"}, {"cr3", "pe2"}, {"cr1", "cr2"}, {"cr1", "cr3"}} {
-		t.Links = append(t.Links, lab.Link{A: l[0], B: l[1]})
+		t.Links = append(t.Links, topology.Link{A: l[0], B: l[1]})
 	}
 	for _, by := range []string{byOSPF, byController, byGroup, byBypass} {
 		a, z := restored(by)
-		t.Hosts = append(t.Hosts, lab.Host{Name: a, Switch: "pe1", Gateway: by == byOSPF}, lab.Host{Name: z, Switch: "pe2", Gateway: by == byOSPF})
+		t.Hosts = append(t.Hosts, topology.Host{Name: a, Switch: "pe1", Gateway: by == byOSPF}, topology.Host{Name: z, Switch: "pe2", Gateway: by == byOSPF})
 	}
 	return t
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/pce"
 )
 
@@ -59,7 +59,7 @@ optimised version saves.`,
 
 // drawTrees takes the samples of a round: means over the virtual switches.
 func drawTrees(name string, seed, round uint64) (rows [][]string, err error) {
-	t, err := lab.Carrier(steinerCores, steinerEdges, 1000*seed+round)
+	t, err := topology.Carrier(steinerCores, steinerEdges, 1000*seed+round)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func drawTrees(name string, seed, round uint64) (rows [][]string, err error) {
 }
 
 // graphOf returns a network as pce has it, and which nodes are edges. Cores come first.
-func graphOf(t *lab.Topology) (*pce.Graph, []int, error) {
+func graphOf(t *topology.Topology) (*pce.Graph, []int, error) {
 	index := map[string]int{}
 	for i, s := range t.Switches {
 		index[s.Name] = i

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/pce"
 )
 
 // A star of three ends with the hub at its middle, or beside an end.
 func TestCrossed(t *testing.T) {
-	topo := &lab.Topology{
-		Switches: []lab.Switch{{Name: "m"}, {Name: "far"}, {Name: "a"}, {Name: "b"}, {Name: "c"}},
-		Links:    []lab.Link{{A: "m", B: "a"}, {A: "m", B: "b"}, {A: "m", B: "c"}, {A: "a", B: "far"}},
+	topo := &topology.Topology{
+		Switches: []topology.Switch{{Name: "m"}, {Name: "far"}, {Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Links:    []topology.Link{{A: "m", B: "a"}, {A: "m", B: "b"}, {A: "m", B: "c"}, {A: "a", B: "far"}},
 	}
 	index := map[string]int{}
 	for i, s := range topo.Switches {

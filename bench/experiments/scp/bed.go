@@ -21,7 +21,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments/agents"
 	"github.com/weft-sdn/weft/bench/sim/httpload"
 	"github.com/weft-sdn/weft/internal/companion"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // setup is one way from consumer to producer.
@@ -116,12 +116,12 @@ func openBed(ctx context.Context, label string, config map[string]map[string]str
 }
 
 // bedTopology is the network with its programs.
-func bedTopology(s agents.Scripts) *lab.Topology {
-	host := func(name, sw, address string, run ...lab.Program) lab.Host {
-		return lab.Host{Name: name, Switch: sw, IPv4: netip.MustParsePrefix(address + "/16"), Run: run}
+func bedTopology(s agents.Scripts) *topology.Topology {
+	host := func(name, sw, address string, run ...topology.Program) topology.Host {
+		return topology.Host{Name: name, Switch: sw, IPv4: netip.MustParsePrefix(address + "/16"), Run: run}
 	}
-	producer := []lab.Program{{Name: "udm", Command: "weft nf udm --nrf http://10.0.0.1:7777"}}
-	var consumer, agent []lab.Program
+	producer := []topology.Program{{Name: "udm", Command: "weft nf udm --nrf http://10.0.0.1:7777"}}
+	var consumer, agent []topology.Program
 	at := func(a netip.Addr, port int) netip.AddrPort { return netip.AddrPortFrom(a, uint16(port)) }
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	for i, k := range installed() {
@@ -129,10 +129,10 @@ func bedTopology(s agents.Scripts) *lab.Topology {
 		consumer = append(consumer, s.Program(k, at(loopback, consumerPort+i), at(producerAt, behindPort+i)))
 		producer = append(producer, s.Behind(k, at(producerAt, behindPort+i), at(producerAt, nfPort)))
 	}
-	return &lab.Topology{
-		Switches: []lab.Switch{{Name: "s1"}, {Name: "s2"}}, Links: []lab.Link{{A: "s1", B: "s2"}},
-		Hosts: []lab.Host{
-			host("nrf", "s1", "10.0.0.1", lab.Program{Name: "nrf", Command: "weft nf nrf"}), host("consumer", "s1", "10.0.0.2", consumer...), host(userHost, "s1", "10.0.0.5"),
+	return &topology.Topology{
+		Switches: []topology.Switch{{Name: "s1"}, {Name: "s2"}}, Links: []topology.Link{{A: "s1", B: "s2"}},
+		Hosts: []topology.Host{
+			host("nrf", "s1", "10.0.0.1", topology.Program{Name: "nrf", Command: "weft nf nrf"}), host("consumer", "s1", "10.0.0.2", consumer...), host(userHost, "s1", "10.0.0.5"),
 			host("agent", "s2", agentAt.String(), agent...), host("producer", "s2", producerAt.String(), producer...),
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments/agents"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Every setup has a target of its own, and the network has what it needs.
@@ -36,7 +36,7 @@ func TestSetups(t *testing.T) {
 	topo := bedTopology(agents.Scripts("/scripts"))
 	topo.Name = "bed"
 	topo.Complete()
-	if err := lab.Check(topo); err != nil {
+	if err := topology.Check(topo); err != nil {
 		t.Error(err)
 	}
 	programs := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bench/nf"
 	"github.com/weft-sdn/weft/internal/netspace"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -51,13 +51,13 @@ const (
 )
 
 // faultTopology has four switches in a ring.
-func faultTopology() *lab.Topology {
-	t := &lab.Topology{Switches: []lab.Switch{{Name: "s1"}, {Name: "s2"}, {Name: "s3"}, {Name: "s4"}},
-		Links: []lab.Link{{A: "s1", B: "s2"}, {A: "s2", B: "s3"}, {A: "s3", B: "s4"}, {A: "s4", B: "s1"}}}
+func faultTopology() *topology.Topology {
+	t := &topology.Topology{Switches: []topology.Switch{{Name: "s1"}, {Name: "s2"}, {Name: "s3"}, {Name: "s4"}},
+		Links: []topology.Link{{A: "s1", B: "s2"}, {A: "s2", B: "s3"}, {A: "s3", B: "s4"}, {A: "s4", B: "s1"}}}
 	for i, h := range []struct{ name, sw string }{
 		{nrfHost, "s1"}, {frontHost, "s1"}, {consumerHost, "s2"}, {otherHost, "s3"}, {strangerHost, "s4"}, {"one", "s3"}, {"two", "s4"}, {"spare", "s2"},
 	} {
-		t.Hosts = append(t.Hosts, lab.Host{Name: h.name, Switch: h.sw, IPv4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 16), Manage: h.name == frontHost})
+		t.Hosts = append(t.Hosts, topology.Host{Name: h.name, Switch: h.sw, IPv4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 16), Manage: h.name == frontHost})
 	}
 	return t
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/nf"
 	"github.com/weft-sdn/weft/internal/netspace"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -46,11 +46,11 @@ func paperTypes() []string { return []string{"amf1", "ausf1", "smf1", "nrf", "sc
 
 // openCore starts the core, and waits until the AMF has somebody to ask.
 func openCore(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
-	topo, err := lab.Core5G(1)
+	topo, err := topology.Core5G(1)
 	if err != nil {
 		return nil, err
 	}
-	topo.Hosts = slices.DeleteFunc(topo.Hosts, func(h lab.Host) bool { return !slices.Contains(paperTypes(), h.Name) })
+	topo.Hosts = slices.DeleteFunc(topo.Hosts, func(h topology.Host) bool { return !slices.Contains(paperTypes(), h.Name) })
 	nrf, _ := topo.HostByName("nrf")
 	nrf.Run[0].Command += " --validity 10s --heartbeat 1h"
 	measure.Differs(ctx, "scp-share: weft nf nrf --heartbeat 1h, because the paper counts no heartbeats; no UDM, no PCF")

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -56,12 +58,12 @@ func builtIn(base, name string, config map[string]map[string]string) (*testbed.P
 // open starts a controller and a network, and waits until the one knows the
 // other. On an error nothing is left.
 // If this process is killed, that is swept away, and dirs.
-func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topology, dirs ...string) (s *site, err error) {
+func open(ctx context.Context, label string, plan *testbed.Plan, topo *topology.Topology, dirs ...string) (s *site, err error) {
 	return openBy(ctx, "", label, plan, topo, dirs...)
 }
 
 // openBy is open with a weft binary; empty is this process's own.
-func openBy(ctx context.Context, weft, label string, plan *testbed.Plan, topo *lab.Topology, dirs ...string) (s *site, err error) {
+func openBy(ctx context.Context, weft, label string, plan *testbed.Plan, topo *topology.Topology, dirs ...string) (s *site, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces and so needs root; try sudo")
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/plan/partition"
 )
 
@@ -70,7 +70,7 @@ func ReadNetwork(spec string) (*partition.Graph, error) {
 	if isGenerator(spec) {
 		return generateNetwork(spec)
 	}
-	t, err := lab.Resolve(spec)
+	t, err := topology.Resolve(spec)
 	if err != nil {
 		if !strings.Contains(err.Error(), "neither a file nor") {
 			return nil, err
@@ -88,16 +88,16 @@ func NetworkOf(text string) (*partition.Graph, error) {
 		return generateNetwork(spec)
 	}
 	if !strings.Contains(spec, "\n") && !strings.ContainsAny(spec, "{[") {
-		if !lab.IsGenerated(spec) {
+		if !topology.IsGenerated(spec) {
 			return nil, fmt.Errorf("network %q: files of clients are not read; give the text of a topology, or one of: %s", spec, NetworkForms())
 		}
-		t, err := lab.Resolve(spec)
+		t, err := topology.Resolve(spec)
 		if err != nil {
 			return nil, err
 		}
 		return labNetwork(t)
 	}
-	t, err := lab.Parse("network", []byte(text))
+	t, err := topology.Parse("network", []byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func generated(kind, rest string) (*partition.Graph, error) {
 }
 
 // labNetwork returns a lab's topology as a network.
-func labNetwork(t *lab.Topology) (*partition.Graph, error) {
+func labNetwork(t *topology.Topology) (*partition.Graph, error) {
 	switches, index := make([]partition.Switch, len(t.Switches)), map[string]int{}
 	for i, s := range t.Switches {
 		switches[i] = partition.Switch{DPID: flow.DPID(s.DPID), Name: s.Name, Load: 1}

@@ -14,6 +14,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -61,7 +63,7 @@ password), sshd, and openvswitch-switch and nftables. If it fails on one, it is 
 down on all. The part on machine M is a lab there, named NAME-M.
 
 TOPOLOGY is - for a file on standard input, or one of
-  ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
+  ` + strings.ReplaceAll(topology.SpecForms, ", ", "\n  ") + `
 
 Switches of kind hybrid, router and bridge, hosts with gateway: true, and routing:,
 control: and ovs: make a provider's network of hybrid IP/SDN nodes, which needs the
@@ -146,7 +148,7 @@ A topology file, every key but name, a, b and switch being optional:
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
 	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
-		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
+		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+topology.DefaultController+")")
 	labHybridFlag(cmd, &hybrid)
 	labMachinesFlag(cmd, &machines)
 	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
@@ -161,19 +163,19 @@ func labHybridFlag(cmd *cobra.Command, hybrid *bool) {
 }
 
 // labTopology returns the topology named by a spec.
-func labTopology(spec string, hybrid bool) (*lab.Topology, error) {
+func labTopology(spec string, hybrid bool) (*topology.Topology, error) {
 	if spec == "-" {
 		text, err := document.ReadFrom(os.Stdin, "standard input")
 		if err != nil {
 			return nil, err
 		}
-		return lab.Parse("standard input", text)
+		return topology.Parse("standard input", text)
 	}
-	topo, err := lab.Resolve(spec)
+	topo, err := topology.Resolve(spec)
 	if err != nil || !hybrid {
 		return topo, err
 	}
-	return lab.Hybrid(topo)
+	return topology.Hybrid(topo)
 }
 
 // labForms completes a topology: forms, else files.
@@ -181,7 +183,7 @@ func labForms(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellC
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return lab.Forms(), cobra.ShellCompDirectiveNoSpace
+	return topology.Forms(), cobra.ShellCompDirectiveNoSpace
 }
 
 // labTLS returns the files of a certificate in a directory; nil without one.
@@ -204,7 +206,7 @@ type labUpResult struct {
 	*testbed.Mapping          // of a lab on several machines
 }
 
-func (r *labUpResult) of(t *lab.Topology, start time.Time) {
+func (r *labUpResult) of(t *topology.Topology, start time.Time) {
 	r.Name, r.Switches, r.Hosts, r.Links = t.Name, len(t.Switches), len(t.Hosts), len(t.Links)
 	r.Controllers, r.Seconds = t.Controllers, time.Since(start).Seconds()
 }

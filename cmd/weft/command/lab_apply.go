@@ -10,6 +10,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -67,7 +69,7 @@ func labText(cmd *cobra.Command, path string) ([]byte, error) {
 }
 
 // labApply applies a changed file to a lab, on this machine or on several.
-func labApply(ctx context.Context, file string, text []byte, name string, dryRun bool, doing func(string)) (*lab.Difference, error) {
+func labApply(ctx context.Context, file string, text []byte, name string, dryRun bool, doing func(string)) (*topology.Difference, error) {
 	if file == "-" {
 		file = "standard input"
 	}
@@ -94,7 +96,7 @@ func labAppliedFar(file string, text []byte, name string) (string, error) {
 		return "", err
 	}
 	if name == "" {
-		t, err := lab.Parse(file, text)
+		t, err := topology.Parse(file, text)
 		if err != nil {
 			return "", err
 		}
@@ -106,7 +108,7 @@ func labAppliedFar(file string, text []byte, name string) (string, error) {
 	return name, nil
 }
 
-func labDifference(w *labTable, d *lab.Difference, dryRun bool) {
+func labDifference(w *labTable, d *topology.Difference, dryRun bool) {
 	will := ""
 	if dryRun {
 		will = "to be "

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func labLinkCommand() *cobra.Command {
@@ -103,17 +104,17 @@ func labChange(rate, delay, jitter, loss string) (c lab.Change, err error) {
 		return c, errors.New("nothing to set: give --rate, --delay, --jitter or --loss")
 	}
 	if rate == "none" {
-		c.Rate = new(lab.Rate)
-	} else if c.Rate, err = labFlag(rate, lab.ParseRate); err != nil {
+		c.Rate = new(topology.Rate)
+	} else if c.Rate, err = labFlag(rate, topology.ParseRate); err != nil {
 		return c, err
 	}
-	if c.Delay, err = labFlag(delay, lab.ParseDelay); err != nil {
+	if c.Delay, err = labFlag(delay, topology.ParseDelay); err != nil {
 		return c, err
 	}
-	if c.Jitter, err = labFlag(jitter, lab.ParseDelay); err != nil {
+	if c.Jitter, err = labFlag(jitter, topology.ParseDelay); err != nil {
 		return c, err
 	}
-	c.Loss, err = labFlag(loss, lab.ParsePercent)
+	c.Loss, err = labFlag(loss, topology.ParsePercent)
 	return c, err
 }
 

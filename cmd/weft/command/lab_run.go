@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func labExecCommand() *cobra.Command {
@@ -76,12 +77,12 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			if err != nil {
 				return err
 			}
-			ping := func(ctx context.Context, pairs []lab.Pair) ([]lab.PingResult, error) {
+			ping := func(ctx context.Context, pairs []topology.Pair) ([]lab.PingResult, error) {
 				return l.PingAll(ctx, pairs, opt)
 			}
-			allPairs := func(six bool) []lab.Pair { return l.AllPairs(six) }
+			allPairs := func(six bool) []topology.Pair { return l.AllPairs(six) }
 			if far != nil {
-				ping = func(ctx context.Context, pairs []lab.Pair) ([]lab.PingResult, error) {
+				ping = func(ctx context.Context, pairs []topology.Pair) ([]lab.PingResult, error) {
 					return far.Ping(ctx, pairs, opt)
 				}
 				allPairs = far.Topology.AllPairs
@@ -96,7 +97,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 					continue
 				}
 				opt.IPv6 = v6
-				pairs := []lab.Pair{}
+				pairs := []topology.Pair{}
 				switch {
 				case given:
 					if pairs, err = labPairs(cmd.InOrStdin()); err != nil {
@@ -105,7 +106,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				case all:
 					pairs = allPairs(v6)
 				default:
-					pairs = append(pairs, lab.Pair{From: args[0], To: args[1]})
+					pairs = append(pairs, topology.Pair{From: args[0], To: args[1]})
 				}
 				progress.Doing(fmt.Sprintf("pinging %s over IPv%d", cli.Number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
 				rs, err := ping(ctx, pairs)
@@ -144,15 +145,15 @@ const (
 )
 
 // labPairs reads pairs of hosts, a line for each.
-func labPairs(r io.Reader) ([]lab.Pair, error) {
-	var pairs []lab.Pair
+func labPairs(r io.Reader) ([]topology.Pair, error) {
+	var pairs []topology.Pair
 	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
 	for lines.Scan() {
 		ends := strings.Fields(lines.Text())
 		if len(ends) != 2 || len(pairs) == maxPairs {
 			return nil, fmt.Errorf("%.60q: a line is not two hosts, or there are more than %d", lines.Text(), maxPairs)
 		}
-		pairs = append(pairs, lab.Pair{From: ends[0], To: ends[1]})
+		pairs = append(pairs, topology.Pair{From: ends[0], To: ends[1]})
 	}
 	return pairs, lines.Err()
 }
@@ -193,7 +194,7 @@ iperf3): TCP with CUBIC, or UDP.`,
 			}
 			if udp != "" {
 				var err error
-				if opt.UDP, err = lab.ParseRate(udp); err != nil {
+				if opt.UDP, err = topology.ParseRate(udp); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // labSetup is what came of setting a node up.
@@ -40,19 +41,19 @@ if a command fails; run it again then: commands should bear that.`,
 			if err != nil {
 				return err
 			}
-			exec := func(ctx context.Context, s lab.Setup) (string, error) {
+			exec := func(ctx context.Context, s topology.Setup) (string, error) {
 				return l.Exec(ctx, s.Node, "sh", "-c", s.Command)
 			}
 			var text []byte
 			if far != nil {
 				text = []byte(far.File)
-				exec = func(ctx context.Context, s lab.Setup) (string, error) {
+				exec = func(ctx context.Context, s topology.Setup) (string, error) {
 					return far.Exec(ctx, s.Node, "sh", "-c", s.Command)
 				}
 			} else if text, err = l.Text(); err != nil {
 				return err
 			}
-			list, err := lab.SetupsOf(text, args)
+			list, err := topology.SetupsOf(text, args)
 			if err != nil {
 				return err
 			}

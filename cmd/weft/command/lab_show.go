@@ -9,6 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -78,7 +80,7 @@ type labShow struct {
 type labShowHost struct {
 	Name      string              `json:"name"`
 	Switch    string              `json:"switch"`
-	MAC       lab.MAC             `json:"mac"`
+	MAC       topology.MAC        `json:"mac"`
 	IPv4      netip.Prefix        `json:"ipv4"`
 	IPv6      netip.Prefix        `json:"ipv6"`
 	Namespace string              `json:"namespace"`

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // runLab runs `weft lab ARGS` in this process.
@@ -49,7 +50,7 @@ func TestLabHelpFileIsValid(t *testing.T) {
 	if !ok {
 		t.Fatal("the help shows no file")
 	}
-	topo, err := lab.Parse("triangle.yaml", []byte("  name: triangle\n"+file))
+	topo, err := topology.Parse("triangle.yaml", []byte("  name: triangle\n"+file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -74,7 +76,7 @@ func labAgain(cmd *cobra.Command, part string, args []string) []string {
 }
 
 // labFarUp brings a lab up on several machines.
-func labFarUp(ctx context.Context, cmd *cobra.Command, topo *lab.Topology, file string, opt testbed.Options) (*testbed.Lab, error) {
+func labFarUp(ctx context.Context, cmd *cobra.Command, topo *topology.Topology, file string, opt testbed.Options) (*testbed.Lab, error) {
 	machines, err := testbed.Read(file)
 	if err != nil {
 		return nil, err

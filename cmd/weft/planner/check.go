@@ -17,7 +17,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/document"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -86,12 +86,12 @@ odd: parts that no link joins, parallel links, links from a node to itself.`,
 // reading it.
 func CheckFile(path string) (CheckResult, error) {
 	r := CheckResult{File: path, Kind: "configuration", Problems: []planning.Problem{}}
-	var topo *lab.Topology
+	var topo *topology.Topology
 	text, err := document.ReadFile(path)
 	switch {
-	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR)) && lab.IsForm(path):
+	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR)) && topology.IsForm(path):
 		r.Kind = "topology"
-		topo, err = lab.Resolve(path)
+		topo, err = topology.Resolve(path)
 	case err != nil:
 		return CheckResult{}, fmt.Errorf("check: %w", err)
 	case isEmpty(text):
@@ -99,18 +99,18 @@ func CheckFile(path string) (CheckResult, error) {
 		err = errors.New("the file is empty: a configuration has sections of services, a plan has workers, a topology has switches")
 	case strings.EqualFold(filepath.Ext(path), ".graphml"), strings.EqualFold(filepath.Ext(path), ".gml"):
 		r.Kind = "topology"
-		topo, err = lab.LoadFile(path)
+		topo, err = topology.LoadFile(path)
 	case isPlan(text):
 		r.Kind = "plan"
 		_, err = planning.Read(path, text, AllSpecs())
 	case isTopology(text):
 		r.Kind = "topology"
-		topo, err = lab.Parse(path, text)
+		topo, err = topology.Parse(path, text)
 	default:
 		err = config.Check(path, AllSpecs())
 	}
 	if err == nil && topo != nil {
-		r.Remarks = lab.Remarks(topo)
+		r.Remarks = topology.Remarks(topo)
 		r.size = fmt.Sprintf(": %d switches, %d links, %d hosts", len(topo.Switches), len(topo.Links), len(topo.Hosts))
 	}
 	r.OK = err == nil

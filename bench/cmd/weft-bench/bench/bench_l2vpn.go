@@ -14,7 +14,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -148,10 +148,10 @@ func (b *benchCircuits) customer(edge, n int) string { return fmt.Sprintf("bench
 
 // open brings the lab up and waits until the controller knows its links.
 func (b *benchCircuits) open(ctx context.Context) error {
-	topo := lab.OSHI()
+	topo := topology.OSHI()
 	for edge, sw := range []string{"pe1", "pe3"} {
 		for n := range b.c.ports() {
-			topo.Hosts = append(topo.Hosts, lab.Host{Name: b.customer(edge, n), Switch: sw})
+			topo.Hosts = append(topo.Hosts, topology.Host{Name: b.customer(edge, n), Switch: sw})
 		}
 	}
 	if err := b.up(ctx, topo, "tcp:"+b.address); err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -64,7 +66,7 @@ func benchLabController(ctx context.Context, command string, more ...string) (*b
 }
 
 // up brings the lab up, its switches connecting to the given controller.
-func (b *benchLab) up(ctx context.Context, topo *lab.Topology, controller string) error {
+func (b *benchLab) up(ctx context.Context, topo *topology.Topology, controller string) error {
 	self, err := companion.Find("weft")
 	if err != nil {
 		return err

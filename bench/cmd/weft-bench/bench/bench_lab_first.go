@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -208,11 +208,11 @@ func (r *benchFirst) unmeasured() (err error) {
 
 // start brings the row of switches up and waits until a first packet gets through.
 func (row *benchFirstRow) start(ctx context.Context) error {
-	topo, err := lab.Linear(row.Switches, 0)
+	topo, err := topology.Linear(row.Switches, 0)
 	if err != nil {
 		return err
 	}
-	topo.Hosts = []lab.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: fmt.Sprintf("s%d", row.Switches)}}
+	topo.Hosts = []topology.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: fmt.Sprintf("s%d", row.Switches)}}
 	if err := row.b.up(ctx, topo, "tcp:"+row.b.address); err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
+
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -79,14 +81,14 @@ links are cut again and again. It needs root and Open vSwitch.`,
 }
 
 // check says which flag is wrong, and returns the topology.
-func (c *benchRerouteConfig) check() (*lab.Topology, error) {
+func (c *benchRerouteConfig) check() (*topology.Topology, error) {
 	if c.runs < 1 {
 		return nil, fmt.Errorf("--runs %d: want at least 1", c.runs)
 	}
 	if err := benchCheckOutput(c.output); err != nil {
 		return nil, err
 	}
-	topo, err := lab.Resolve(c.topology)
+	topo, err := topology.Resolve(c.topology)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--topology: %w", err)
@@ -114,7 +116,7 @@ type benchRerouter struct {
 }
 
 // benchRunReroute is `weft bench reroute`.
-func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConfig, topo *lab.Topology) (err error) {
+func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConfig, topo *topology.Topology) (err error) {
 	if err := benchNeedLab(); err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 		return err
 	}
 	defer func() { err = errors.Join(err, b.down()) }()
-	if err := b.up(ctx, topo, lab.ControllerDirect); err != nil {
+	if err := b.up(ctx, topo, topology.ControllerDirect); err != nil {
 		return err
 	}
 	if b.wire, err = newBenchWire(ctx, b.lab.ControllerSocket(), b.address); err != nil {
@@ -269,7 +271,7 @@ func (b *benchRerouter) run(ctx context.Context, n int, alone bool) (*benchRerou
 }
 
 // route returns the route from one host to another.
-func (b *benchRerouter) route(ctx context.Context, from, to lab.Host) (route *api.Route, err error) {
+func (b *benchRerouter) route(ctx context.Context, from, to topology.Host) (route *api.Route, err error) {
 	err = b.asked().Ask(ctx, func(c *cli.Controller) error {
 		resp, err := c.ListRoutes(c.Ctx, &api.ListRoutesRequest{})
 		if err != nil {

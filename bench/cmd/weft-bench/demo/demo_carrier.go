@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // carrierLab is the name of the lab of hybrid nodes, and carrierDPID what is added to the
@@ -29,9 +30,9 @@ func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
 	if err != nil {
 		return "", err
 	}
-	topo := lab.OSHI()
+	topo := topology.OSHI()
 	for i := range topo.Switches {
-		topo.Switches[i].DPID = carrierDPID + lab.DPID(i+1)
+		topo.Switches[i].DPID = carrierDPID + topology.DPID(i+1)
 	}
 	began := time.Now()
 	c, err := lab.Up(ctx, topo, lab.Options{

@@ -29,6 +29,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // demoClosedLab is the lab of the controller that is closed to strangers.
@@ -88,7 +89,7 @@ func (d *Demo) closed(ctx context.Context) (*closedDemo, error) {
 	if _, err := c.startController(ctx); err != nil {
 		return nil, err
 	}
-	topo, err := lab.Ring(3, 1)
+	topo, err := topology.Ring(3, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // demoFeature is a part of the controller that --features shows.
@@ -140,15 +141,15 @@ func (d *Demo) command(ctx context.Context, env []string, args ...string) (strin
 }
 
 // host returns a host of the lab by its place in the topology, from 0.
-func (d *Demo) host(i int) (lab.Host, error) {
+func (d *Demo) host(i int) (topology.Host, error) {
 	if hosts := d.Lab.Topology().Hosts; i < len(hosts) {
 		return hosts[i], nil
 	}
-	return lab.Host{}, fmt.Errorf("the network has %d hosts, and this needs %d", len(d.Lab.Topology().Hosts), i+1)
+	return topology.Host{}, fmt.Errorf("the network has %d hosts, and this needs %d", len(d.Lab.Topology().Hosts), i+1)
 }
 
 // hosts returns the first n hosts of the lab.
-func (d *Demo) hosts(n int) ([]lab.Host, error) {
+func (d *Demo) hosts(n int) ([]topology.Host, error) {
 	if _, err := d.host(n - 1); err != nil {
 		return nil, err
 	}

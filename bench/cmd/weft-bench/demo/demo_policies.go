@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // showFirewall denies what one host sends to another, and allows it again.
@@ -214,14 +215,14 @@ func (d *Demo) showTenants(ctx context.Context) (figure string, err error) {
 	}
 	tenants := []struct {
 		name string
-		a, b lab.Host
+		a, b topology.Host
 	}{{"red", h[0], h[1]}, {"blue", h[2], h[3]}}
 	for _, t := range tenants {
 		if _, err := d.weft(ctx, "tenants", "add", t.name); err != nil {
 			return "", err
 		}
 		args := []string{"tenants", "network", t.name, "office"}
-		for i, g := range []lab.Host{t.a, t.b} {
+		for i, g := range []topology.Host{t.a, t.b} {
 			dpid, err := d.Lab.SwitchDPID(g.Switch)
 			if err != nil {
 				return "", err

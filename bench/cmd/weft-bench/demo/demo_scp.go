@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // sbiPort is the port of the network functions.
@@ -18,7 +18,7 @@ const sbiPort = "7777"
 
 // scpRoles are the hosts of a small 5G core, in order: the NRF, the host of the
 // front, two producers; the last host of the lab is a consumer.
-func scpRoles(hosts []lab.Host) (nrf, front lab.Host, producers []lab.Host, consumer lab.Host, err error) {
+func scpRoles(hosts []topology.Host) (nrf, front topology.Host, producers []topology.Host, consumer topology.Host, err error) {
 	if len(hosts) < 5 {
 		return nrf, front, nil, consumer, fmt.Errorf("the network has %d hosts, and scp needs 5", len(hosts))
 	}
@@ -27,7 +27,7 @@ func scpRoles(hosts []lab.Host) (nrf, front lab.Host, producers []lab.Host, cons
 
 // scpSettings are the controller's settings for that core.
 func (d *Demo) scpSettings() ([]string, error) {
-	topo, err := lab.Resolve(d.topology)
+	topo, err := topology.Resolve(d.topology)
 	if err != nil {
 		return nil, err
 	}

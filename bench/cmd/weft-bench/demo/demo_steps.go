@@ -15,10 +15,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func (d *Demo) startLab(ctx context.Context) (string, error) {
-	topo, err := lab.Resolve(d.topology)
+	topo, err := topology.Resolve(d.topology)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ func debianPackage(tool string) string {
 	return "openvswitch-switch"
 }
 
-// needTools reports the tools that are not installed, and how to get them.
-func needTools(tools ...string) error {
+// NeedTools reports the tools that are not installed, and how to get them.
+func NeedTools(tools ...string) error {
 	var missing, packages []string
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err == nil {
@@ -39,7 +39,7 @@ func needTools(tools ...string) error {
 		strings.Join(missing, ", "), strings.Join(packages, " "))
 }
 
-func needRoot() error {
+func NeedRoot() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("a lab needs root to make network namespaces: run this with sudo")
 	}

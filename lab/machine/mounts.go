@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"bufio"
@@ -19,42 +19,42 @@ import (
 // systemd for some services): what it mounts there, nobody else sees. The lab
 // therefore mounts in its home, the mount namespace that its user works in.
 
-// home is a mount namespace in which labs keep the names of their namespaces.
-type home struct {
+// Home is a mount namespace in which labs keep the names of their namespaces.
+type Home struct {
 	file *os.File // nil: that of this process
 }
 
-// findHome returns the mount namespace of the outermost ancestor of this
+// FindHome returns the mount namespace of the outermost ancestor of this
 // process that has the same /run. Close it after use.
-func findHome() (home, error) {
-	here, _ := inodeOf("/proc/self/ns/mnt")
-	run, _ := inodeOf("/run")
+func FindHome() (Home, error) {
+	here, _ := InodeOf("/proc/self/ns/mnt")
+	run, _ := InodeOf("/run")
 	outermost := ""
 	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
-		if other, ok := inodeOf(filepath.Join(dir, "root/run")); !ok || other != run {
+		if other, ok := InodeOf(filepath.Join(dir, "root/run")); !ok || other != run {
 			break
 		}
 		outermost = filepath.Join(dir, "ns/mnt")
 	}
-	if in, ok := inodeOf(outermost); !ok || in == here {
-		return home{}, nil
+	if in, ok := InodeOf(outermost); !ok || in == here {
+		return Home{}, nil
 	}
 	f, err := os.Open(outermost)
 	if err != nil {
-		return home{}, fmt.Errorf("open the mount namespace of the calling shell: %w", err)
+		return Home{}, fmt.Errorf("open the mount namespace of the calling shell: %w", err)
 	}
-	return home{f}, nil
+	return Home{f}, nil
 }
 
-func (h home) close() {
+func (h Home) Close() {
 	if h.file != nil {
 		h.file.Close()
 	}
 }
 
 // do runs fn among the mounts of the home.
-func (h home) do(fn func() error) error {
+func (h Home) do(fn func() error) error {
 	if h.file == nil {
 		return fn()
 	}
@@ -77,7 +77,7 @@ var errHiddenMounts = errors.New("this process has a mount namespace of its own,
 
 // checkMounts refuses to mount where nobody else would see it: this process
 // has copies of another namespace's mounts, and no ancestor that has them.
-func (h home) checkMounts() error {
+func (h Home) checkMounts() error {
 	if h.file != nil {
 		return nil
 	}

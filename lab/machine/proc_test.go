@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"os"
@@ -15,18 +15,18 @@ import (
 func TestBelongs(t *testing.T) {
 	const name = "no-such-lab"
 	cmd := exec.Command("sleep", "60")
-	cmd.Env = marked(os.Environ(), name)
+	cmd.Env = Mark(os.Environ(), name)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	for _, b := range []belongs{{}, newBelongs("another"), newBelongs(""), newBelongs(name)} {
-		pids, err := b.processes()
+	for _, b := range []Members{{}, MembersOf("another"), MembersOf(""), MembersOf(name)} {
+		pids, err := b.Processes()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := 0
-		if b.marks[labEnv+"="+dirOf(name)] {
+		if b.marks[labEnv+"="+Dir(name)] {
 			want = 1
 		}
 		if len(pids) != want || want > 0 && pids[0] != cmd.Process.Pid {
@@ -63,7 +63,7 @@ func TestPollUntil(t *testing.T) {
 		}
 	})
 	until := time.Now().Add(100 * time.Millisecond)
-	if pollUntil(int32(ends[0]), until) || time.Until(until) > time.Millisecond {
+	if PollUntil(int32(ends[0]), until) || time.Until(until) > time.Millisecond {
 		t.Errorf("a signal ended it %v early", time.Until(until))
 	}
 	close(over)
@@ -71,7 +71,7 @@ func TestPollUntil(t *testing.T) {
 	if _, err := unix.Write(ends[1], []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	if !pollUntil(int32(ends[0]), time.Now()) {
+	if !PollUntil(int32(ends[0]), time.Now()) {
 		t.Error("what can be read is not seen")
 	}
 }

@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"context"
@@ -25,11 +25,6 @@ const attendedEnv = "WEFT_LAB_ATTENDED"
 
 // errAlone is returned by Attend if nobody is there any more.
 var errAlone = errors.New("whoever asked for it has gone")
-
-// AttendAt runs a command in a node as Attend does.
-func (l *Lab) AttendAt(ctx context.Context, node string, cmd *exec.Cmd, a Attended) error {
-	return Attend(ctx, cmd, a, func() error { return l.StartAt(node, cmd) })
-}
 
 // Attend runs a prepared command, which start starts, with this process's outputs, and its
 // terminal, until it ends. Once nobody takes what is written, as when ssh has lost the

@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"encoding/json"
@@ -31,10 +31,10 @@ func neighbourLimits() []string {
 	}
 }
 
-// raiseNeighbourLimits makes room for the neighbours of a lab with this many
+// RaiseNeighbourLimits makes room for the neighbours of a lab with this many
 // hosts. Where the machine does not let it, as in some containers, it leaves
 // things as they are.
-func raiseNeighbourLimits(hosts int) error {
+func RaiseNeighbourLimits(hosts int) error {
 	if hosts <= crowd {
 		return nil
 	}
@@ -50,7 +50,7 @@ func raiseNeighbourLimits(hosts int) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(runDir, neighbourFile)
+	file := filepath.Join(RunDir, neighbourFile)
 	draft := file + "-" + strconv.Itoa(os.Getpid())
 	defer os.Remove(draft)
 	if err := os.WriteFile(draft, b, 0o600); err != nil {
@@ -67,7 +67,7 @@ func raiseNeighbourLimits(hosts int) error {
 			to = fewNeighbours
 		}
 		if n, err := strconv.Atoi(was[path]); err == nil && n < to {
-			if err := sysctl(path, strconv.Itoa(to)); err != nil {
+			if err := Sysctl(path, strconv.Itoa(to)); err != nil {
 				return err
 			}
 		}
@@ -75,13 +75,13 @@ func raiseNeighbourLimits(hosts int) error {
 	return nil
 }
 
-// restoreNeighbourLimits puts the limits back if no lab is left.
-func restoreNeighbourLimits() error {
+// RestoreNeighbourLimits puts the limits back if no lab is left.
+func RestoreNeighbourLimits() error {
 	names, err := Names()
 	if err != nil || len(names) > 0 {
 		return err
 	}
-	file := filepath.Join(runDir, neighbourFile)
+	file := filepath.Join(RunDir, neighbourFile)
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -94,7 +94,7 @@ func restoreNeighbourLimits() error {
 		return fmt.Errorf("restore the neighbour limits: %w", err)
 	}
 	for path, value := range was {
-		if err := sysctl(path, value); err != nil {
+		if err := Sysctl(path, value); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"context"
@@ -14,38 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperEnv is the environment variable that marks a lab's keeper, with the
+// KeeperEnv is the environment variable that marks a lab's keeper, with the
 // lab's directory as its value.
-const keeperEnv = "WEFT_LAB_KEEPER"
+const KeeperEnv = "WEFT_LAB_KEEPER"
 
-// inode names a namespace.
-type inode struct{ dev, ino uint64 }
+// Inode names a namespace.
+type Inode struct{ dev, ino uint64 }
 
-func inodeOf(path string) (inode, bool) {
+func InodeOf(path string) (Inode, bool) {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
-		return inode{}, false
+		return Inode{}, false
 	}
-	return inode{st.Dev, st.Ino}, true
+	return Inode{st.Dev, st.Ino}, true
 }
 
 // labEnv is the environment variable by which what a lab starts, its keeper
 // apart, is known as the lab's; its value is the lab's directory.
 const labEnv = "WEFT_LAB_DIR"
 
-// marked returns an environment with the mark of a lab.
-func marked(env []string, lab string) []string {
-	return append(env[:len(env):len(env)], labEnv+"="+dirOf(lab))
+// Mark returns an environment with the mark of a lab.
+func Mark(env []string, lab string) []string {
+	return append(env[:len(env):len(env)], labEnv+"="+Dir(lab))
 }
 
-// marksOf returns the directories of the labs that a process says it belongs to:
+// MarksOf returns the directories of the labs that a process says it belongs to:
 // the lab that started it, and the lab of which it is the keeper.
-func marksOf(pid int) (started, kept string) {
+func MarksOf(pid int) (started, kept string) {
 	for _, v := range environOf(pid) {
 		switch name, value, _ := strings.Cut(v, "="); name {
 		case labEnv:
 			started = value
-		case keeperEnv:
+		case KeeperEnv:
 			kept = value
 		}
 	}
@@ -58,27 +58,27 @@ func environOf(pid int) []string {
 	return strings.Split(strings.Trim(string(env), "\x00"), "\x00")
 }
 
-// belongs says whether a process is one of the lab's: it is in one of its
+// Members says whether a process is one of the lab's: it is in one of its
 // namespaces, or bears its mark. Nothing else is asked, so that processes
 // are found whatever became of those that started them.
-type belongs struct {
-	spaces map[inode]bool
+type Members struct {
+	spaces map[Inode]bool
 	marks  map[string]bool // variables of the environment, NAME=VALUE
 }
 
-func newBelongs(lab string) belongs {
-	b := belongs{spaces: map[inode]bool{}, marks: map[string]bool{labEnv + "=" + dirOf(lab): true, keeperEnv + "=" + dirOf(lab): true}}
-	home, _ := inodeOf("/proc/self/ns/net")
-	for _, ns := range labNetns(lab) {
-		if in, ok := inodeOf(netnsPath(ns)); ok && in != home {
+func MembersOf(lab string) Members {
+	b := Members{spaces: map[Inode]bool{}, marks: map[string]bool{labEnv + "=" + Dir(lab): true, KeeperEnv + "=" + Dir(lab): true}}
+	home, _ := InodeOf("/proc/self/ns/net")
+	for _, ns := range LabNetns(lab) {
+		if in, ok := InodeOf(NetnsPath(ns)); ok && in != home {
 			b.spaces[in] = true
 		}
 	}
 	return b
 }
 
-func (b belongs) has(pid int) bool {
-	if in, ok := inodeOf(filepath.Join("/proc", strconv.Itoa(pid), "ns/net")); ok && b.spaces[in] {
+func (b Members) has(pid int) bool {
+	if in, ok := InodeOf(filepath.Join("/proc", strconv.Itoa(pid), "ns/net")); ok && b.spaces[in] {
 		return true
 	}
 	for _, v := range environOf(pid) {
@@ -95,11 +95,11 @@ func EndMarked(ctx context.Context, name, value string) error {
 	if name == "" || value == "" { // others may have that
 		return fmt.Errorf("%s=%s does not tell processes apart", name, value)
 	}
-	return belongs{marks: map[string]bool{name + "=" + value: true}}.end(ctx)
+	return Members{marks: map[string]bool{name + "=" + value: true}}.End(ctx)
 }
 
-// allProcesses lists every process of this machine but this one.
-func allProcesses() ([]int, error) {
+// AllProcesses lists every process of this machine but this one.
+func AllProcesses() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -113,9 +113,9 @@ func allProcesses() ([]int, error) {
 	return pids, nil
 }
 
-// processes lists every process of the lab but this one.
-func (b belongs) processes() ([]int, error) {
-	pids, err := allProcesses()
+// Processes lists every process of the lab but this one.
+func (b Members) Processes() ([]int, error) {
+	pids, err := AllProcesses()
 	return slices.DeleteFunc(pids, func(pid int) bool { return !b.has(pid) }), err
 }
 
@@ -132,13 +132,13 @@ func starting(pid int) bool {
 	return uint64(now.Sec) < statField(pid, begun)/ticks+young
 }
 
-// end ends every process of the lab: SIGTERM, and SIGKILL after a second. It
+// End ends every process of the lab: SIGTERM, and SIGKILL after a second. It
 // returns when none is left. It looks twice: one may have begun another and ended while
 // the first look was on its way.
-func (b belongs) end(ctx context.Context) error {
+func (b Members) End(ctx context.Context) error {
 	deadline := time.Now().Add(time.Second)
 	for nothing := 0; ; {
-		all, err := allProcesses()
+		all, err := AllProcesses()
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (b belongs) end(ctx context.Context) error {
 
 // signal signals a process, having made sure through its pidfd that it is
 // still the one that belongs to the lab.
-func (b belongs) signal(pid int, sig unix.Signal) (int, bool) {
+func (b Members) signal(pid int, sig unix.Signal) (int, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return 0, false
@@ -195,15 +195,15 @@ func (b belongs) signal(pid int, sig unix.Signal) (int, bool) {
 func waitAll(fds []unix.PollFd, most time.Duration) {
 	until := time.Now().Add(max(most, 20*time.Millisecond))
 	for i := range fds {
-		pollUntil(fds[i].Fd, until)
+		PollUntil(fds[i].Fd, until)
 		unix.Close(int(fds[i].Fd))
 	}
 }
 
-// pollUntil waits until a file can be read, a pidfd's process has ended, or the time has
+// PollUntil waits until a file can be read, a pidfd's process has ended, or the time has
 // come, and reports whether it was the former. Signals, such as those of Go's scheduler,
 // do not end it.
-func pollUntil(fd int32, until time.Time) bool {
+func PollUntil(fd int32, until time.Time) bool {
 	for {
 		left := max(time.Until(until), 0)
 		n, err := unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, int(left.Milliseconds()))
@@ -211,4 +211,14 @@ func pollUntil(fd int32, until time.Time) bool {
 			return n > 0
 		}
 	}
+}
+
+// EndIn ends what runs in a namespace.
+func EndIn(ctx context.Context, ns string) error {
+	inside := Members{spaces: map[Inode]bool{}}
+	here, _ := InodeOf("/proc/self/ns/net")
+	if in, ok := InodeOf(NetnsPath(ns)); ok && in != here {
+		inside.spaces[in] = true
+	}
+	return inside.End(ctx)
 }

@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"errors"
@@ -18,11 +18,11 @@ import (
 // netnsDir is where ip-netns(8) keeps named namespaces.
 const netnsDir = "/run/netns"
 
-func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
+func NetnsPath(name string) string { return filepath.Join(netnsDir, name) }
 
-// prepareNetnsDir makes netnsDir a shared mount point as ip-netns(8) does, so
+// PrepareNetnsDir makes netnsDir a shared mount point as ip-netns(8) does, so
 // that a namespace deleted here is gone in every mount namespace.
-func (h home) prepareNetnsDir() error {
+func (h Home) PrepareNetnsDir() error {
 	if err := h.checkMounts(); err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func onThread(fn func() error) error {
 	})
 }
 
-// inNetns runs fn on a thread in the named namespace. Processes and sockets
+// InNetns runs fn on a thread in the named namespace. Processes and sockets
 // made by fn belong to it.
-func inNetns(name string, fn func() error) error {
+func InNetns(name string, fn func() error) error {
 	return onThread(func() error {
-		ns, err := netns.GetFromPath(netnsPath(name))
+		ns, err := netns.GetFromPath(NetnsPath(name))
 		if err != nil {
 			return fmt.Errorf("open network namespace %s: %w", name, err)
 		}
@@ -76,8 +76,8 @@ func inNetns(name string, fn func() error) error {
 	})
 }
 
-// createNetns makes the named namespace and runs fn in it.
-func (h home) createNetns(name string, fn func() error) error {
+// CreateNetns makes the named namespace and runs fn in it.
+func (h Home) CreateNetns(name string, fn func() error) error {
 	return onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("create network namespace %s: %w", name, err)
@@ -95,8 +95,8 @@ func (h home) createNetns(name string, fn func() error) error {
 }
 
 // nameNetns gives a namespace its name, which must be new.
-func (h home) nameNetns(name string, ns netns.NsHandle) error {
-	path := netnsPath(name)
+func (h Home) nameNetns(name string, ns netns.NsHandle) error {
+	path := NetnsPath(name)
 	err := h.do(func() error {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
 		if err != nil {
@@ -112,15 +112,15 @@ func (h home) nameNetns(name string, ns netns.NsHandle) error {
 	if err := unix.Fstat(int(ns), &made); err != nil {
 		return fmt.Errorf("name network namespace %s: %w", name, err)
 	}
-	if in, ok := inodeOf(path); !ok || in != (inode{made.Dev, made.Ino}) {
+	if in, ok := InodeOf(path); !ok || in != (Inode{made.Dev, made.Ino}) {
 		return errHiddenMounts
 	}
 	return nil
 }
 
-// deleteNetns removes a named namespace, if there is one.
-func (h home) deleteNetns(name string) error {
-	path := netnsPath(name)
+// DeleteNetns removes a named namespace, if there is one.
+func (h Home) DeleteNetns(name string) error {
+	path := NetnsPath(name)
 	unmount := func() {
 		for unix.Unmount(path, unix.MNT_DETACH) == nil { // more than one mount may lie on it
 		}
@@ -135,13 +135,13 @@ func (h home) deleteNetns(name string) error {
 	})
 }
 
-// withLinks runs fn in the named namespace with a netlink handle on it.
-func withLinks(ns string, fn func(*netlink.Handle) error) error {
-	return inNetns(ns, func() error { return withHandle(fn) })
+// WithLinks runs fn in the named namespace with a netlink handle on it.
+func WithLinks(ns string, fn func(*netlink.Handle) error) error {
+	return InNetns(ns, func() error { return WithHandle(fn) })
 }
 
-// withHandle runs fn with a netlink handle on this thread's namespace.
-func withHandle(fn func(*netlink.Handle) error) error {
+// WithHandle runs fn with a netlink handle on this thread's namespace.
+func WithHandle(fn func(*netlink.Handle) error) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("open netlink: %w", err)
@@ -150,9 +150,9 @@ func withHandle(fn func(*netlink.Handle) error) error {
 	return fn(h)
 }
 
-// whole asks for a list again that changes have interrupted, which then may lack
+// ListWhole asks for a list again that changes have interrupted, which then may lack
 // what has been there all the time.
-func whole[T any](list func() ([]T, error)) (all []T, err error) {
+func ListWhole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range 100 {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			return all, err
@@ -161,8 +161,8 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return nil, err
 }
 
-// sysctl sets a value of this thread's namespace.
-func sysctl(path, value string) error {
+// Sysctl sets a value of this thread's namespace.
+func Sysctl(path, value string) error {
 	if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
 		return fmt.Errorf("set sysctl %s: %w", path, err)
 	}

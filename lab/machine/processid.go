@@ -1,4 +1,4 @@
-package lab
+package machine
 
 import (
 	"bytes"
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// processID names a process for good: its pid may be given again, its pid and
+// ProcessID names a process for good: its pid may be given again, its pid and
 // start time not.
-type processID struct {
+type ProcessID struct {
 	PID     int    `json:"pid"`
 	Started uint64 `json:"started"` // clock ticks since the machine started
 }
 
-func self() processID { return processID{os.Getpid(), startOf(os.Getpid())} }
+func Self() ProcessID { return ProcessID{os.Getpid(), startOf(os.Getpid())} }
 
-// runs reports whether the process has not ended.
-func (p processID) runs() bool { return p.PID != 0 && startOf(p.PID) == p.Started }
+// Runs reports whether the process has not ended.
+func (p ProcessID) Runs() bool { return p.PID != 0 && startOf(p.PID) == p.Started }
 
 // parentOf returns the parent of a process, 0 if there is none to be seen.
 func parentOf(pid int) int { return int(statField(pid, 4)) }
@@ -43,3 +43,7 @@ func statField(pid, n int) uint64 {
 	}
 	return v
 }
+
+// ticks is how many a second of processor time has, for every program (proc(5),
+// sysconf(3)).
+const ticks = 100

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -45,10 +46,10 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*to
 		opt.Name = t.Name
 	}
 	if !opt.DryRun {
-		if err := needRoot(); err != nil {
+		if err := machine.NeedRoot(); err != nil {
 			return nil, err
 		}
-		lock, err := lockState(opt.Name)
+		lock, err := machine.Lock(opt.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -150,5 +151,5 @@ func (s *state) needLoss(t *topology.Topology) error {
 	if !lossy {
 		return nil
 	}
-	return needTools("nft")
+	return machine.NeedTools("nft")
 }

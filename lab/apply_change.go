@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -71,7 +72,7 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	if err := s.writeNames(); err != nil {
 		return err
 	}
-	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
+	if err := machine.RaiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
 	for _, o := range []order{{Programs: true, End: true}, {Nodes: true}} {
@@ -79,11 +80,11 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 			return err
 		}
 	}
-	home, err := findHome()
+	home, err := machine.FindHome()
 	if err != nil {
 		return err
 	}
-	defer home.close()
+	defer home.Close()
 	for len(s.Todo) > 0 {
 		t := s.Todo[0]
 		if err := errors.Join(ctx.Err(), s.checkEnding()); err != nil {

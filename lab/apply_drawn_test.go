@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // TestApplyDrawn applies files that are drawn at random to a running lab. Each time the lab
@@ -170,7 +171,7 @@ func identities(t *testing.T, name string) map[string]identity {
 		w := &s.Wires[i]
 		id := ""
 		for _, e := range w.ends() {
-			if err := withLinks(e.Netns, func(h *netlink.Handle) error {
+			if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 				l, err := h.LinkByName(e.Iface)
 				id += fmt.Sprint(" ", e.Iface, l.Attrs().Index)
 				return err
@@ -183,7 +184,7 @@ func identities(t *testing.T, name string) map[string]identity {
 	}
 	for i := range s.Topology.Hosts {
 		h := s.Topology.Hosts[i].Name
-		in, _ := inodeOf(netnsPath(hostNetns(name, h)))
+		in, _ := machine.InodeOf(machine.NetnsPath(machine.HostNetns(name, h)))
 		all["host "+h] = identity{fmt.Sprint(in, all["host "+h].id), all["host "+h].at}
 	}
 	for _, o := range s.allOVS() {
@@ -205,7 +206,7 @@ func identities(t *testing.T, name string) map[string]identity {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		in, _ := inodeOf(netnsPath(hostNetns(name, n.Name)))
+		in, _ := machine.InodeOf(machine.NetnsPath(machine.HostNetns(name, n.Name)))
 		id := all["switch "+n.Name]
 		all["switch "+n.Name] = identity{fmt.Sprint(in, id.id), []string{n.Name}}
 	}

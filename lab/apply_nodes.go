@@ -11,8 +11,8 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -84,14 +84,14 @@ func (s *state) controlText() string {
 }
 
 // addSwitch makes a switch without its ports.
-func (s *state) addSwitch(ctx context.Context, home home, name string) error {
+func (s *state) addSwitch(ctx context.Context, home machine.Home, name string) error {
 	br := s.Bridges[name]
 	if err := s.deleteSwitch(ctx, home, name, br); err != nil {
 		return err
 	}
 	sw, _ := s.Topology.SwitchByName(name)
 	if sw.Routes() {
-		err := home.createNetns(hostNetns(s.Name, name), func() error { return withHandle(prepareNodeNetns) })
+		err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(prepareNodeNetns) })
 		if err != nil || sw.Kind == topology.KindRouter {
 			return err
 		}
@@ -113,20 +113,20 @@ func (s *state) addSwitch(ctx context.Context, home home, name string) error {
 }
 
 // deleteSwitch removes a switch, of whatever kind it was.
-func (s *state) deleteSwitch(ctx context.Context, home home, name, bridge string) error {
+func (s *state) deleteSwitch(ctx context.Context, home machine.Home, name, bridge string) error {
 	if _, err := s.ovs().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
 		return err
 	}
-	ns := hostNetns(s.Name, name)
-	if _, err := os.Stat(netnsPath(ns)); err == nil {
-		if err := endIn(ctx, ns); err != nil {
+	ns := machine.HostNetns(s.Name, name)
+	if _, err := os.Stat(machine.NetnsPath(ns)); err == nil {
+		if err := machine.EndIn(ctx, ns); err != nil {
 			return err
 		}
-		if err := emptyNetns(ns); err != nil { // the keeper may still have a connection from there
+		if err := machine.EmptyNetns(ns); err != nil { // the keeper may still have a connection from there
 			return err
 		}
 	}
-	if err := home.deleteNetns(ns); err != nil {
+	if err := home.DeleteNetns(ns); err != nil {
 		return err
 	}
 	own := filepath.Join(s.dir(), bridge)
@@ -136,25 +136,6 @@ func (s *state) deleteSwitch(ctx context.Context, home home, name, bridge string
 		}
 	}
 	return os.RemoveAll(filepath.Join(s.dir(), "frr", bridge))
-}
-
-// emptyNetns removes the interfaces of a namespace.
-func emptyNetns(ns string) error {
-	return withLinks(ns, func(h *netlink.Handle) error {
-		links, err := whole(h.LinkList)
-		if err != nil {
-			return fmt.Errorf("list the interfaces of %s: %w", ns, err)
-		}
-		for _, l := range links {
-			if _, virtual := l.(*netlink.Veth); !virtual {
-				continue
-			}
-			if err := h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) { // with its other end
-				return fmt.Errorf("remove %s: %w", l.Attrs().Name, err)
-			}
-		}
-		return nil
-	})
 }
 
 // tendNode has a node's ports, addresses and routing be as it is laid out,
@@ -188,8 +169,8 @@ func (s *state) tendNode(ctx context.Context, name string, gone []string) error 
 
 // undressNode removes the internal ports and the addresses that a node is not to have.
 func (s *state) undressNode(n *labNode) error {
-	return withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
-		links, err := whole(h.LinkList)
+	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
+		links, err := machine.ListWhole(h.LinkList)
 		if err != nil {
 			return fmt.Errorf("list the interfaces: %w", err)
 		}
@@ -215,7 +196,7 @@ func (s *state) undressNode(n *labNode) error {
 			default:
 				continue
 			}
-			if err := haveAddresses(h, l, wanted); err != nil {
+			if err := machine.HaveAddresses(h, l, wanted); err != nil {
 				return err
 			}
 		}
@@ -223,55 +204,27 @@ func (s *state) undressNode(n *labNode) error {
 	})
 }
 
-// haveAddresses gives an interface those addresses that are valid, and no other
-// of more than its link or machine.
-func haveAddresses(h *netlink.Handle, l netlink.Link, wanted []netip.Prefix) error {
-	has, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
-	if err != nil {
-		return fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
-	}
-	for _, a := range has {
-		if a.IP.IsLinkLocalUnicast() || a.IP.IsLoopback() || slices.ContainsFunc(wanted, func(p netip.Prefix) bool {
-			return p.IsValid() && ipNet(p.Addr().AsSlice(), p.Bits()).String() == a.IPNet.String()
-		}) {
-			continue
-		}
-		if err := h.AddrDel(l, &a); err != nil {
-			return fmt.Errorf("remove %v from %s: %w", a.IPNet, l.Attrs().Name, err)
-		}
-	}
-	for _, p := range wanted {
-		if !p.IsValid() {
-			continue
-		}
-		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(p.Addr().AsSlice(), p.Bits())}); err != nil {
-			return fmt.Errorf("set %s on %s: %w", p, l.Attrs().Name, err)
-		}
-	}
-	return nil
-}
-
 // tendControl has the way from the switches to the controllers be as the file says.
-func (s *state) tendControl(ctx context.Context, home home) error {
-	machine := controlNetns(s.Name)
-	_, none := os.Stat(netnsPath(machine))
+func (s *state) tendControl(ctx context.Context, home machine.Home) error {
+	ctlSpace := controlNetns(s.Name)
+	_, none := os.Stat(machine.NetnsPath(ctlSpace))
 	if s.secure() || s.inBand() {
-		if err := withLinks(switchNetns(s.Name), loopbackUp); err != nil {
+		if err := machine.WithLinks(machine.SwitchNetns(s.Name), machine.SetLoopbackUp); err != nil {
 			return err
 		}
 	}
 	switch {
 	case !s.inBand() && none == nil:
-		if err := errors.Join(emptyNetns(machine), home.deleteNetns(machine)); err != nil {
+		if err := errors.Join(machine.EmptyNetns(ctlSpace), home.DeleteNetns(ctlSpace)); err != nil {
 			return err
 		}
 	case s.inBand():
 		if none != nil {
-			if err := home.createNetns(machine, func() error { return withHandle(prepareHostNetns) }); err != nil {
+			if err := home.CreateNetns(ctlSpace, func() error { return machine.WithHandle(prepareHostNetns) }); err != nil {
 				return err
 			}
 		}
-		if err := s.moveControllers(machine); err != nil {
+		if err := s.moveControllers(ctlSpace); err != nil {
 			return err
 		}
 	}
@@ -280,10 +233,10 @@ func (s *state) tendControl(ctx context.Context, home home) error {
 }
 
 // moveControllers links the controllers' machine to its node, and to no other.
-func (s *state) moveControllers(machine string) error {
+func (s *state) moveControllers(ctlSpace string) error {
 	linked := false
-	at := hostNetns(s.Name, s.Topology.Control.At)
-	err := withLinks(at, func(h *netlink.Handle) error {
+	at := machine.HostNetns(s.Name, s.Topology.Control.At)
+	err := machine.WithLinks(at, func(h *netlink.Handle) error {
 		l, err := h.LinkByName(controlIface)
 		linked = err == nil && l.Attrs().OperState == netlink.OperUp
 		return nil
@@ -291,8 +244,8 @@ func (s *state) moveControllers(machine string) error {
 	if err != nil || linked {
 		return err
 	}
-	for _, ns := range []string{machine, at} {
-		err := withLinks(ns, func(h *netlink.Handle) error {
+	for _, ns := range []string{ctlSpace, at} {
+		err := machine.WithLinks(ns, func(h *netlink.Handle) error {
 			l, err := h.LinkByName(controlIface)
 			if err != nil {
 				return nil // it is gone
@@ -303,5 +256,5 @@ func (s *state) moveControllers(machine string) error {
 			return fmt.Errorf("unlink the controllers' machine: %w", err)
 		}
 	}
-	return withLinks(at, s.linkControllers)
+	return machine.WithLinks(at, s.linkControllers)
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // do does a task of Apply, whatever is there of it already.
-func (s *state) do(ctx context.Context, home home, t *task) error {
+func (s *state) do(ctx context.Context, home machine.Home, t *task) error {
 	switch t.Work {
 	case workUnwire:
 		return s.removeWire(ctx, t.Wire)
@@ -64,10 +65,10 @@ func (s *state) removeWire(ctx context.Context, w *wire) error {
 		return err
 	}
 	for _, e := range w.ends() {
-		if _, err := os.Stat(netnsPath(e.Netns)); err != nil {
+		if _, err := os.Stat(machine.NetnsPath(e.Netns)); err != nil {
 			continue
 		}
-		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if w.lossy() {
 				calm := *w
 				calm.State, calm.Shape.Loss = LinkIsUp, 0
@@ -99,11 +100,11 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 			return err
 		}
-	} else if err := withLinks(w.A.Netns, w.addVeth); err != nil {
+	} else if err := machine.WithLinks(w.A.Netns, w.addVeth); err != nil {
 		return err
 	}
 	for _, e := range w.ends() {
-		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
 				return dressHost(h, w, s.dressed(w))
 			}
@@ -146,7 +147,7 @@ func (s *state) applyShape(ctx context.Context, w *wire) error {
 	if err := applyRates(w); err != nil {
 		return err
 	}
-	if needTools("nft") != nil { // then it has no loss, and had none
+	if machine.NeedTools("nft") != nil { // then it has no loss, and had none
 		return nil
 	}
 	return applyLoss(w)
@@ -154,34 +155,24 @@ func (s *state) applyShape(ctx context.Context, w *wire) error {
 
 // deleteHost ends what runs in a host and removes what there is of it; its
 // wires are gone.
-func (s *state) deleteHost(ctx context.Context, home home, name string) error {
-	ns := hostNetns(s.Name, name)
-	if err := endIn(ctx, ns); err != nil {
+func (s *state) deleteHost(ctx context.Context, home machine.Home, name string) error {
+	ns := machine.HostNetns(s.Name, name)
+	if err := machine.EndIn(ctx, ns); err != nil {
 		return err
 	}
-	if err := errors.Join(detach(ns), home.deleteNetns(ns)); err != nil {
+	if err := errors.Join(detach(ns), home.DeleteNetns(ns)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)
 	return os.RemoveAll(filepath.Join(s.dir(), "logs", name))
 }
 
-// endIn ends what runs in a namespace.
-func endIn(ctx context.Context, ns string) error {
-	inside := belongs{spaces: map[inode]bool{}}
-	here, _ := inodeOf("/proc/self/ns/net")
-	if in, ok := inodeOf(netnsPath(ns)); ok && in != here {
-		inside.spaces[in] = true
-	}
-	return inside.end(ctx)
-}
-
 // addHost makes a host without its wires.
-func (s *state) addHost(ctx context.Context, home home, name string) error {
+func (s *state) addHost(ctx context.Context, home machine.Home, name string) error {
 	if err := s.deleteHost(ctx, home, name); err != nil {
 		return err
 	}
-	err := home.createNetns(hostNetns(s.Name, name), func() error { return withHandle(prepareHostNetns) })
+	err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(prepareHostNetns) })
 	if err != nil {
 		return err
 	}
@@ -190,7 +181,7 @@ func (s *state) addHost(ctx context.Context, home home, name string) error {
 
 // remanage gives a host its second interface to this machine, or takes it.
 func (s *state) remanage(ctx context.Context, name string) error {
-	if err := detach(hostNetns(s.Name, name)); err != nil {
+	if err := detach(machine.HostNetns(s.Name, name)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)
@@ -208,12 +199,12 @@ func (s *state) readdress(name string) error {
 		if host.Name != name {
 			continue
 		}
-		return withLinks(w.B.Netns, func(h *netlink.Handle) error {
+		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error {
 			l, err := h.LinkByName(w.B.Iface)
 			if err != nil {
 				return err
 			}
-			routes, err := whole(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_ALL) })
+			routes, err := machine.ListWhole(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_ALL) })
 			if err != nil {
 				return fmt.Errorf("list the routes: %w", err)
 			}
@@ -225,7 +216,7 @@ func (s *state) readdress(name string) error {
 					return fmt.Errorf("remove the route by %v: %w", r.Gw, err)
 				}
 			}
-			addresses, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
+			addresses, err := machine.ListWhole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
 			if err != nil {
 				return fmt.Errorf("list the addresses: %w", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -30,7 +31,7 @@ import (
 const controlIface = "control"
 
 // controlNetns is the namespace of the controllers' machine. No node has that name.
-func controlNetns(lab string) string { return hostNetns(lab, "_control") }
+func controlNetns(lab string) string { return machine.HostNetns(lab, "_control") }
 
 // inBand reports whether hybrid nodes reach controllers by their own routing.
 func (s *state) inBand() bool {
@@ -54,22 +55,22 @@ func sharedAt(n, controller int) string {
 // linkControllers links the controllers' machine to a node, whose namespace is
 // this thread's.
 func (s *state) linkControllers(h *netlink.Handle) error {
-	machine, err := netns.GetFromPath(netnsPath(controlNetns(s.Name)))
+	peer, err := netns.GetFromPath(machine.NetnsPath(controlNetns(s.Name)))
 	if err != nil {
 		return fmt.Errorf("open the namespace of the controllers' machine: %w", err)
 	}
-	defer machine.Close()
+	defer peer.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = controlIface
-	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: controlIface, PeerNamespace: netlink.NsFd(int(machine))}); err != nil {
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: controlIface, PeerNamespace: netlink.NsFd(int(peer))}); err != nil {
 		return fmt.Errorf("link the controllers' machine: %w", err)
 	}
 	p := topology.ControlPrefix()
-	if err := route(h, controlIface, p); err != nil {
+	if err := machine.SetRouted(h, controlIface, p); err != nil {
 		return err
 	}
-	return withLinks(controlNetns(s.Name), func(h *netlink.Handle) error {
-		if err := setAddresses(h, controlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
+	return machine.WithLinks(controlNetns(s.Name), func(h *netlink.Handle) error {
+		if err := machine.SetAddresses(h, controlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
 			return err
 		}
 		l, err := h.LinkByName(controlIface)
@@ -117,9 +118,9 @@ func (s *state) posts() (all []post) {
 		return all
 	}
 	in := func(ns, at, to string, dial func(context.Context) (net.Conn, error)) {
-		is, _ := inodeOf(netnsPath(ns))
+		is, _ := machine.InodeOf(machine.NetnsPath(ns))
 		all = append(all, post{fmt.Sprint(ns, is, " ", at, " ", to), func() (l net.Listener, err error) {
-			err = inNetns(ns, func() error {
+			err = machine.InNetns(ns, func() error {
 				l, err = net.Listen("tcp", at)
 				return err
 			})
@@ -130,7 +131,7 @@ func (s *state) posts() (all []post) {
 		in(controlNetns(s.Name), controllerAt(c), controller, dialController(controller))
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid && s.Topology.OVS != topology.OVSOwn {
-				in(switchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
+				in(machine.SwitchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (k *keeper) relay(ctx context.Context, s *state) error {
 func (s *state) dialFrom(n *labNode, at string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
 	return func(ctx context.Context) (c net.Conn, err error) {
-		err = inNetns(hostNetns(s.Name, n.Name), func() error {
+		err = machine.InNetns(machine.HostNetns(s.Name, n.Name), func() error {
 			c, err = d.DialContext(ctx, "tcp", at)
 			return err
 		})

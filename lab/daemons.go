@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
@@ -91,7 +92,7 @@ func (d *daemon) open() bool {
 		d.pidfd = -1
 		return false
 	}
-	if pollUntil(int32(d.pidfd), time.Now()) { // it has ended, and nobody has asked how
+	if machine.PollUntil(int32(d.pidfd), time.Now()) { // it has ended, and nobody has asked how
 		d.close()
 		return false
 	}
@@ -176,7 +177,7 @@ func (s *state) writeNodes() error {
 	}
 	b, err := json.MarshalIndent(&c, "", " ")
 	if err == nil {
-		err = replaceFile(s.nodesFile(), b, 0o644)
+		err = machine.ReplaceFile(s.nodesFile(), b, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write the nodes: %w", err)
@@ -195,7 +196,7 @@ func (s *state) entity(n *labNode) node.Node {
 		e.DPID = flow.DPID(sw.DPID)
 	}
 	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.dir, "db.sock"), filepath.Join(o.dir, "ovs-vswitchd.ctl")
-	e.RoutingNamespace, e.Routing = hostNetns(s.Name, n.Name), s.routingDir(n)
+	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), s.routingDir(n)
 	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.loopbacks(), s.expected(n)
 	if !s.Topology.Routing.IPv4Only {
 		e.Loopback6 = n.Loopback6
@@ -254,7 +255,7 @@ func (s *state) keepNodes(ctx context.Context, out io.Writer) {
 			args = append(args, o)
 		}
 		cmd := exec.CommandContext(ctx, s.Weft, args...)
-		cmd.Dir, cmd.Env = "/", marked(withoutKeeperMark(os.Environ()), s.Name)
+		cmd.Dir, cmd.Env = "/", machine.Mark(withoutKeeperMark(os.Environ()), s.Name)
 		cmd.Stdout, cmd.Stderr = out, out
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = killAfter

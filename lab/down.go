@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -21,47 +22,47 @@ func Down(ctx context.Context, name string) error {
 	if err := topology.CheckName(name); err != nil {
 		return err
 	}
-	if err := needRoot(); err != nil {
+	if err := machine.NeedRoot(); err != nil {
 		return err
 	}
 	release := hold(ctx, name)
 	defer release()
-	if err := newBelongs(name).end(ctx); err != nil {
+	if err := machine.MembersOf(name).End(ctx); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	home, err := findHome()
+	home, err := machine.FindHome()
 	if err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	defer home.close()
+	defer home.Close()
 	var g errgroup.Group
 	g.SetLimit(4)
-	for _, ns := range labNetns(name) {
-		g.Go(func() error { return errors.Join(detach(ns), home.deleteNetns(ns)) })
+	for _, ns := range machine.LabNetns(name) {
+		g.Go(func() error { return errors.Join(detach(ns), home.DeleteNetns(ns)) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	if err := os.RemoveAll(dirOf(name)); err != nil {
+	if err := os.RemoveAll(machine.Dir(name)); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
 	// What a killed maker has started bears no mark until it runs its program: that
 	// ends by itself when it finds no directory, or is found now.
-	if err := newBelongs(name).end(ctx); err != nil {
+	if err := machine.MembersOf(name).End(ctx); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	if err := os.RemoveAll(dirOf(name)); err != nil {
+	if err := os.RemoveAll(machine.Dir(name)); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	if err := restoreNeighbourLimits(); err != nil {
+	if err := machine.RestoreNeighbourLimits(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
-	removeIfEmpty(runDir)
+	machine.RemoveIfEmpty(machine.RunDir)
 	return nil
 }
 
 // endingFile is there while a lab is taken down: an apply that is under way stops.
-func endingFile(name string) string { return filepath.Join(dirOf(name), "ending") }
+func endingFile(name string) string { return filepath.Join(machine.Dir(name), "ending") }
 
 // patience is for how long Down waits for others to stop changing the lab: no part of
 // their work takes longer.
@@ -69,7 +70,7 @@ const patience = 70 * time.Second
 
 // hold has others stop changing a lab, and keeps them from it until it is released.
 func hold(ctx context.Context, name string) (release func()) {
-	f, err := os.OpenFile(filepath.Join(dirOf(name), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(machine.Dir(name), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return func() {} // there are no files of it
 	}
@@ -93,16 +94,9 @@ func (s *state) checkEnding() error {
 	return fmt.Errorf("lab %s is being taken down; if nobody does that any more, finish it by `weft lab down %s`", s.Name, s.Name)
 }
 
-// removeIfEmpty removes the directories above the labs once none is left.
-func removeIfEmpty(dir string) {
-	if os.Remove(dir) == nil {
-		os.Remove(filepath.Dir(dir))
-	}
-}
-
 // DownAll takes every lab down and returns their names.
 func DownAll(ctx context.Context) ([]string, error) {
-	names, err := Names()
+	names, err := machine.Names()
 	if err != nil {
 		return nil, err
 	}

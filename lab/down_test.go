@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -24,13 +25,13 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids, err := newBelongs(l.Name()).processes()
+	pids, err := machine.MembersOf(l.Name()).Processes()
 	if err != nil || len(pids) < 4 { // ovsdb-server, ovs-vswitchd, keeper, sh
 		t.Fatalf("processes %v, %v", pids, err)
 	}
 	killed := false
 	for _, pid := range pids {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); strings.Contains(string(b), keeperEnv+"=") {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); strings.Contains(string(b), machine.KeeperEnv+"=") {
 			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
 		}
 	}
@@ -62,7 +63,7 @@ func TestDownOfHalfMadeLabs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(dirOf(name)); err == nil {
+			if _, err := os.Stat(machine.Dir(name)); err == nil {
 				break
 			}
 		}
@@ -132,7 +133,7 @@ func TestMissingToolNamesItsPackage(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if err := needTools("nft", "iperf3"); err == nil || !strings.Contains(err.Error(), "nftables iperf3") {
+	if err := machine.NeedTools("nft", "iperf3"); err == nil || !strings.Contains(err.Error(), "nftables iperf3") {
 		t.Errorf("got %v", err)
 	}
 }

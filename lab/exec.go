@@ -5,25 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
-
-// call says why nobody answers at a socket; nil if somebody does.
-func call(socket string) error {
-	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return err
-	}
-	return c.Close()
-}
 
 // StartCmd starts a prepared command in a host, where it finds the lab's hosts
 // by name. It must not have a Pdeathsig: the thread that starts it ends.
@@ -50,11 +40,6 @@ func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd
 	return cmd, l.StartCmd(host, cmd)
 }
 
-// lastWords is how long after the end of a command its output is waited for. What
-// it has written is there at once; but on a busy machine this process may not be
-// there to read it.
-const lastWords = 10 * time.Second
-
 // Exec runs a command in a host or at a switch to its end and returns what it wrote
 // to stdout and stderr.
 func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, error) {
@@ -64,19 +49,14 @@ func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, er
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = lastWords
+	cmd.WaitDelay = machine.OutputDelay
 	if err := l.StartAt(node, cmd); err != nil {
 		return "", err
 	}
 	if err := cmd.Wait(); err != nil {
-		return out.String(), fmt.Errorf("%s: %s: %w: %s", node, strings.Join(argv, " "), err, lastLine(out.String()))
+		return out.String(), fmt.Errorf("%s: %s: %w: %s", node, strings.Join(argv, " "), err, machine.LastLine(out.String()))
 	}
 	return out.String(), nil
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
 // environment returns an environment with what a process in a host is told of
@@ -92,7 +72,7 @@ func (s *state) environment(env []string, h *topology.Host) []string {
 	if m, ok := s.Manage[h.Name]; ok {
 		env = append(env, "WEFT_MANAGE_ADDRESS="+m.Address.String(), "WEFT_CONTROLLER_ADDRESS="+m.Controller.String())
 	}
-	return marked(env, s.Name)
+	return machine.Mark(env, s.Name)
 }
 
 // Become replaces this process by a command in a host or at a switch, terminal and

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // fullEnv has the test's program be one for which /run/weft has so much room, in KiB.
@@ -19,13 +21,13 @@ const fullEnv = "LAB_TEST_ROOM"
 // Where there is no room for a lab's state, that is said, and nothing is half made.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
-	if err := os.MkdirAll(filepath.Dir(runDir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(machine.RunDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, kib := range []string{"4", "8", "32", "1024"} {
 		// What other processes mount is seen there, and not the other way round.
 		cmd := exec.Command("unshare", "--mount", "--propagation", "slave", "sh", "-c",
-			`mount -t tmpfs -o size="$`+fullEnv+`"k none `+filepath.Dir(runDir)+` && exec "$0" -test.run='^TestNoRoomInside$' -test.v`, os.Args[0])
+			`mount -t tmpfs -o size="$`+fullEnv+`"k none `+filepath.Dir(machine.RunDir)+` && exec "$0" -test.run='^TestNoRoomInside$' -test.v`, os.Args[0])
 		cmd.Env = append(os.Environ(), fullEnv+"="+kib)
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestNoRoomInside") {
 			t.Errorf("%s KiB: %v: %s", kib, err, out)
@@ -104,7 +106,7 @@ func wantStateKept(t *testing.T, name string) {
 // fill leaves no room beside the labs, by a file.
 func fill(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(filepath.Dir(runDir), "filler")
+	path := filepath.Join(filepath.Dir(machine.RunDir), "filler")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)

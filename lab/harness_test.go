@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -42,7 +43,7 @@ func upForTest(t testing.TB, topo *topology.Topology, opt Options) *Lab {
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, log := range []string{"keeper.log", "ovs-vswitchd.log"} {
-				if b, err := os.ReadFile(filepath.Join(dirOf(opt.Name), log)); err == nil {
+				if b, err := os.ReadFile(filepath.Join(machine.Dir(opt.Name), log)); err == nil {
 					t.Logf("%s:\n%s", log, b[max(0, len(b)-2000):])
 				}
 			}
@@ -72,14 +73,14 @@ func keeperOfTest(t testing.TB) []string {
 // files nor interfaces.
 func wantNothing(t testing.TB, name string) {
 	t.Helper()
-	if ns := labNetns(name); len(ns) > 0 {
+	if ns := machine.LabNetns(name); len(ns) > 0 {
 		t.Errorf("namespaces left: %v", ns)
 	}
-	if _, err := os.Stat(dirOf(name)); err == nil {
-		t.Errorf("%s is left", dirOf(name))
+	if _, err := os.Stat(machine.Dir(name)); err == nil {
+		t.Errorf("%s is left", machine.Dir(name))
 	}
 	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) { // with a namespace that lost its name, later
-		links, err := whole(netlink.LinkList)
+		links, err := machine.ListWhole(netlink.LinkList)
 		if err != nil {
 			t.Fatal(err)
 		}

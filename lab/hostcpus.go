@@ -5,8 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -23,7 +22,7 @@ func (s *state) checkCPUs() error {
 		defer close(done)
 		runtime.LockOSThread() // for good: this thread ends with the goroutine
 		for n := range min(topology.MostCPU+1, runtime.NumCPU()+64) {
-			if has[n] = confine([]int{n}) == nil; has[n] {
+			if has[n] = machine.Confine([]int{n}) == nil; has[n] {
 				all = append(all, n)
 			}
 		}
@@ -39,16 +38,4 @@ func (s *state) checkCPUs() error {
 		}
 	}
 	return problems.Short()
-}
-
-// confine has this thread, and what it starts, use these CPUs alone.
-func confine(cpus []int) error {
-	var set unix.CPUSet
-	for _, n := range cpus {
-		set.Set(n)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("use CPUs %v: %w", cpus, err)
-	}
-	return nil
 }

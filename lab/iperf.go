@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -42,7 +43,7 @@ type Hosts interface {
 
 // Iperf measures the throughput from one host to another with iperf3.
 func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (IperfResult, error) {
-	if err := needTools("iperf3"); err != nil {
+	if err := machine.NeedTools("iperf3"); err != nil {
 		return IperfResult{}, err
 	}
 	return Iperf(ctx, l, from, to, opt)
@@ -86,7 +87,7 @@ func Iperf(ctx context.Context, l Hosts, from, to string, opt IperfOptions) (Ipe
 	}
 	var out, said bytes.Buffer
 	client := exec.CommandContext(ctx, args[0], args[1:]...)
-	client.Stdout, client.Stderr, client.WaitDelay = &out, &said, lastWords
+	client.Stdout, client.Stderr, client.WaitDelay = &out, &said, machine.OutputDelay
 	if err := l.StartAt(from, client); err != nil {
 		return r, err
 	}
@@ -100,7 +101,7 @@ func Iperf(ctx context.Context, l Hosts, from, to string, opt IperfOptions) (Ipe
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return r, fmt.Errorf("iperf3 from %s to %s: %w: %s", from, to, cmp.Or(werr, err), lastLine(said.String()))
+		return r, fmt.Errorf("iperf3 from %s to %s: %w: %s", from, to, cmp.Or(werr, err), machine.LastLine(said.String()))
 	}
 	if report.Error != "" {
 		return r, fmt.Errorf("iperf3 from %s to %s: %s", from, to, strings.TrimSpace(report.Error))
@@ -133,7 +134,7 @@ func startIperfServer(ctx context.Context, l Hosts, host string) (end func(), er
 	ready := &signalWriter{want: "listening", seen: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	server := exec.CommandContext(ctx, "iperf3", "-s", "-1", "--forceflush")
-	server.Stdout, server.Stderr, server.WaitDelay = ready, ready, lastWords
+	server.Stdout, server.Stderr, server.WaitDelay = ready, ready, machine.OutputDelay
 	if err := l.StartAt(host, server); err != nil {
 		cancel()
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -42,7 +43,7 @@ func Keeper(ctx context.Context, name string) error {
 // if it was started as one; else it does nothing. It stands first in the main
 // or TestMain of a program whose own path is Options.KeeperCommand.
 func RunKeeperIfAsked() {
-	dir := os.Getenv(keeperEnv)
+	dir := os.Getenv(machine.KeeperEnv)
 	if dir == "" {
 		return
 	}
@@ -57,7 +58,7 @@ func RunKeeperIfAsked() {
 
 const keeperReady = "ready"
 
-func keeperSocket(lab string) string { return filepath.Join(dirOf(lab), "keeper.sock") }
+func keeperSocket(lab string) string { return filepath.Join(machine.Dir(lab), "keeper.sock") }
 
 // startKeeper starts a lab's keeper as a process of its own and returns once
 // its sockets are listening and its cables laid.
@@ -74,7 +75,7 @@ func startKeeper(ctx context.Context, s *state, command []string) error {
 	defer r.Close()
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], s.Name)...)
 	cmd.Dir = "/"
-	cmd.Env = append(absolute(os.Environ()), keeperEnv+"="+s.dir())
+	cmd.Env = append(absolute(os.Environ()), machine.KeeperEnv+"="+s.dir())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -37,14 +38,14 @@ func Exists(name string) bool {
 	if topology.CheckName(name) != nil {
 		return false
 	}
-	_, err := os.Stat(dirOf(name))
-	return err == nil || len(labNetns(name)) > 0
+	_, err := os.Stat(machine.Dir(name))
+	return err == nil || len(machine.LabNetns(name)) > 0
 }
 
 // OpenOnly returns a handle on the one lab that is up; if there is none or
 // several the error says so.
 func OpenOnly() (*Lab, error) {
-	names, err := Names()
+	names, err := machine.Names()
 	switch {
 	case err != nil:
 		return nil, err
@@ -103,10 +104,10 @@ func (l *Lab) Host(name string) (topology.Host, error) {
 }
 
 // HostNetns is the name of a host's network namespace, for ip-netns(8).
-func (l *Lab) HostNetns(host string) string { return hostNetns(l.state.Name, host) }
+func (l *Lab) HostNetns(host string) string { return machine.HostNetns(l.state.Name, host) }
 
 // SwitchNetns is the name of the namespace all switches run in.
-func (l *Lab) SwitchNetns() string { return switchNetns(l.state.Name) }
+func (l *Lab) SwitchNetns() string { return machine.SwitchNetns(l.state.Name) }
 
 // SwitchDPID returns the datapath id of a switch.
 func (l *Lab) SwitchDPID(name string) (topology.DPID, error) {
@@ -188,7 +189,7 @@ type Status struct {
 
 // List is every lab of this machine, half made and broken ones included.
 func List(ctx context.Context) ([]Status, error) {
-	names, err := Names()
+	names, err := machine.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +223,7 @@ func (s *state) health() string {
 		{filepath.Join(s.dir(), "db.sock"), "ovsdb-server"},
 		{filepath.Join(s.dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
 	} {
-		if err := call(p.socket); errors.Is(err, os.ErrPermission) {
+		if err := machine.CheckSocket(p.socket); errors.Is(err, os.ErrPermission) {
 			return "not known: only root may ask"
 		} else if err != nil {
 			return "broken: " + p.what + " does not run"

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -38,7 +39,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 		was := w.State
 		w.State = to
 		if (was == LinkIsSilent) != (to == LinkIsSilent) {
-			if err := needTools("nft"); err != nil {
+			if err := machine.NeedTools("nft"); err != nil {
 				return err
 			}
 			if err := applyLoss(w); err != nil {
@@ -62,7 +63,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 // the switch's follows.
 func setVeth(s *state, w *wire, up bool) error {
 	if up && w.B.Host {
-		return withLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, s.dressed(w)) })
+		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, s.dressed(w)) })
 	}
 	return w.inEach(func(h *netlink.Handle, ends []*end) error {
 		var links []netlink.Link
@@ -92,10 +93,10 @@ func setVeth(s *state, w *wire, up bool) error {
 // inEach runs fn in each namespace in which the wire ends, with its ends there.
 func (w *wire) inEach(fn func(*netlink.Handle, []*end) error) error {
 	if w.A.Netns == w.B.Netns {
-		return withLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
+		return machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
 	}
 	for _, e := range w.ends() {
-		if err := withLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
+		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func (s *state) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 		}
 	}
 	if to.Loss != was.Loss || (replaced && w.lossy()) {
-		if err := needTools("nft"); err != nil {
+		if err := machine.NeedTools("nft"); err != nil {
 			return err
 		}
 		return applyLoss(w)
@@ -172,7 +173,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 	}); err != nil {
 		return err
 	}
-	err := withLinks(w.A.Netns, func(h *netlink.Handle) error {
+	err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error {
 		link, err := h.LinkByName(w.A.Iface)
 		if err != nil {
 			return fmt.Errorf("find %s of %s: %w", w.A.Iface, &w.A, err)
@@ -189,7 +190,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 		return err
 	}
 	for _, e := range w.ends() {
-		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
 				return dressHost(h, w, s.dressed(w))
 			}
@@ -228,7 +229,7 @@ func (s *state) changePorts(ctx context.Context, w *wire, args func(bridge strin
 // changeLink runs change on the wire between a and b, under the lab's lock,
 // and saves the state.
 func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
-	lock, err := lockState(l.state.Name)
+	lock, err := machine.Lock(l.state.Name)
 	if err != nil {
 		return err
 	}

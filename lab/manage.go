@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -28,7 +29,7 @@ const manageIface = "manage"
 // Management is the second interface of a managed host.
 type Management struct {
 	Address    netip.Addr `json:"address"`    // of the host
-	Controller netip.Addr `json:"controller"` // of the machine, at the other end
+	Controller netip.Addr `json:"controller"` // of the outside, at the other end
 	Interface  string     `json:"interface"`  // of the machine
 }
 
@@ -61,20 +62,20 @@ func (s *state) buildManagement(ctx context.Context) error {
 // manageHosts makes the second interfaces of hosts. Labs take their addresses one
 // after the other.
 func (s *state) manageHosts(ctx context.Context, hosts []*topology.Host) error {
-	lock, err := os.Open(runDir)
+	lock, err := os.Open(machine.RunDir)
 	if err == nil {
 		defer lock.Close()
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", runDir, err)
+		return fmt.Errorf("lock %s: %w", machine.RunDir, err)
 	}
-	machine, err := netns.Get()
+	outside, err := netns.Get()
 	if err != nil {
 		return fmt.Errorf("open this machine's network namespace: %w", err)
 	}
-	defer machine.Close()
-	return withHandle(func(h *netlink.Handle) error {
+	defer outside.Close()
+	return machine.WithHandle(func(h *netlink.Handle) error {
 		used, err := s.usedPrefixes(h)
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func (s *state) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := s.manage(h, machine, host.Name); err != nil {
+			if err := s.manage(h, outside, host.Name); err != nil {
 				return fmt.Errorf("host %s: make its interface to this machine: %w", host.Name, err)
 			}
 		}
@@ -113,14 +114,14 @@ func (s *state) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 			used = append(used, p.Masked())
 		}
 	}
-	addresses, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := machine.ListWhole(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list this machine's addresses: %w", err)
 	}
 	for _, a := range addresses {
 		add(a.IPNet)
 	}
-	routes, err := whole(func() ([]netlink.Route, error) {
+	routes, err := machine.ListWhole(func() ([]netlink.Route, error) {
 		return h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *state) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 		}
 	}
 	// Of a lab that goes down, an interface may still be there without its address.
-	links, err := whole(h.LinkList)
+	links, err := machine.ListWhole(h.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list this machine's interfaces: %w", err)
 	}
@@ -181,12 +182,12 @@ func freePairs(used []netip.Prefix) func() (Management, bool) {
 }
 
 // manage makes the second interface of a host; here is a handle on this machine.
-func (s *state) manage(here *netlink.Handle, machine netns.NsHandle, host string) error {
+func (s *state) manage(here *netlink.Handle, outside netns.NsHandle, host string) error {
 	m := s.Manage[host]
-	err := withLinks(hostNetns(s.Name, host), func(h *netlink.Handle) error {
+	err := machine.WithLinks(machine.HostNetns(s.Name, host), func(h *netlink.Handle) error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = manageIface
-		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: m.Interface, PeerNamespace: netlink.NsFd(int(machine))}); err != nil {
+		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: m.Interface, PeerNamespace: netlink.NsFd(int(outside))}); err != nil {
 			return err
 		}
 		for _, v := range [][2]string{
@@ -195,7 +196,7 @@ func (s *state) manage(here *netlink.Handle, machine netns.NsHandle, host string
 			{"conf/all/arp_announce", "2"},
 			{"conf/" + manageIface + "/rp_filter", "1"}, // nothing comes from elsewhere
 		} {
-			if err := sysctl("net/ipv4/"+v[0], v[1]); err != nil {
+			if err := machine.Sysctl("net/ipv4/"+v[0], v[1]); err != nil {
 				return err
 			}
 		}
@@ -221,7 +222,7 @@ func address(h *netlink.Handle, iface string, a netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(a.AsSlice(), 31)}); err != nil {
+	if err := h.AddrReplace(l, &netlink.Addr{IPNet: machine.IPNet(a.AsSlice(), 31)}); err != nil {
 		return err
 	}
 	return h.LinkSetUp(l)
@@ -233,7 +234,7 @@ const noAddrGen = 1
 // detach removes what leads from a namespace of a lab to the machine: the tunnels of
 // switches, and the second interface of a host. A socket may keep the namespace for longer.
 func detach(ns string) error {
-	err := withLinks(ns, func(h *netlink.Handle) error {
+	err := machine.WithLinks(ns, func(h *netlink.Handle) error {
 		if !strings.Contains(ns, ".") { // that of the switches: only there are tunnels
 			if err := untunnel(h); err != nil {
 				return err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // TestManagedHosts looks at managed hosts on this machine as it is, and on one
@@ -51,11 +53,11 @@ func testManagedHosts(t *testing.T) {
 	// Both ends reach each other, through sockets that this process opened.
 	here := greet(t, func() (net.Listener, error) { return net.Listen("tcp", net.JoinHostPort(h1.Controller.String(), "0")) })
 	there := greet(t, func() (ln net.Listener, err error) {
-		err = inNetns(l.HostNetns("h1"), func() error { ln, err = net.Listen("tcp4", ":0"); return err })
+		err = machine.InNetns(l.HostNetns("h1"), func() error { ln, err = net.Listen("tcp4", ":0"); return err })
 		return ln, err
 	})
 	second := greet(t, func() (ln net.Listener, err error) {
-		err = inNetns(l.HostNetns("h2"), func() error { ln, err = net.Listen("tcp4", ":0"); return err })
+		err = machine.InNetns(l.HostNetns("h2"), func() error { ln, err = net.Listen("tcp4", ":0"); return err })
 		return ln, err
 	})
 	if !reaches(l, "h1", netip.AddrPortFrom(h1.Controller, here), 20) {

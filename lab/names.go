@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/ownthread"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
@@ -21,7 +22,7 @@ func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
 // it lies there already in the hosts whose programs run.
 func (s *state) writeNames() error {
 	if err := os.WriteFile(s.namesFile(), s.hostNames(), 0o644); err != nil {
-		return fmt.Errorf("write the names of the lab's hosts: %w", noRoom(s.namesFile(), err))
+		return fmt.Errorf("write the names of the lab's hosts: %w", machine.ExplainNoRoom(s.namesFile(), err))
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func (s *state) hostNames() []byte {
 // where a host or switch is: its network namespace, mounts with the lab's names, and
 // its CPUs.
 func (s *state) enterSpace(space, host string) error {
-	ns, err := netns.GetFromPath(netnsPath(space))
+	ns, err := netns.GetFromPath(machine.NetnsPath(space))
 	if err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)
 	}
@@ -75,7 +76,7 @@ func (s *state) enterSpace(space, host string) error {
 		return fmt.Errorf("enter host %s: %w", host, err)
 	}
 	if h, ok := s.Topology.HostByName(host); ok && len(h.CPUs) > 0 {
-		if err := confine(h.CPUs); err != nil {
+		if err := machine.Confine(h.CPUs); err != nil {
 			return fmt.Errorf("enter host %s: %w", host, err)
 		}
 	}
@@ -84,7 +85,7 @@ func (s *state) enterSpace(space, host string) error {
 
 // inHost runs fn, which starts a process, on a thread of its own in a host.
 func (s *state) inHost(host string, fn func() error) error {
-	return s.inSpace(hostNetns(s.Name, host), host, fn)
+	return s.inSpace(machine.HostNetns(s.Name, host), host, fn)
 }
 
 // inSpace is inHost for a host or switch in a namespace of that name.

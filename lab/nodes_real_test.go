@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -153,7 +154,7 @@ func cut(t *testing.T, l *Lab) {
 	awaitNodes(t, l, "connected", func(n NodeStatus) bool { return n.Control == "connected" })
 	session := func() string {
 		t.Helper()
-		out, err := exec.Command("ip", "netns", "exec", hostNetns(l.Name(), "pe2"), "ss", "-Htn", "dst", topology.ControlPrefix().Addr().Next().String()).Output()
+		out, err := exec.Command("ip", "netns", "exec", machine.HostNetns(l.Name(), "pe2"), "ss", "-Htn", "dst", topology.ControlPrefix().Addr().Next().String()).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

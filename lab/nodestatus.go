@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
@@ -67,7 +68,7 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
 	st := NodeStatus{
 		Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
-		Namespace: hostNetns(s.Name, n.Name), Routing: s.routingDir(n),
+		Namespace: machine.HostNetns(s.Name, n.Name), Routing: s.routingDir(n),
 	}
 	full := func(daemon, command string) int {
 		n, err := node.Adjacencies(ctx, filepath.Join(s.routingDir(n), daemon+".vty"), command)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // observed is what there is of a lab on the machine, asked of the kernel, Open
@@ -52,7 +54,7 @@ func observe(t *testing.T, name string) observed {
 	}
 	o := &observer{t: t, s: s, is: observed{}, known: map[string]string{}}
 	o.call()
-	spaces := labNetns(name)
+	spaces := machine.LabNetns(name)
 	o.is["namespaces"] = o.names.Replace(strings.Join(slices.Sorted(slices.Values(spaces)), " "))
 	for _, ns := range spaces {
 		o.space(ns)
@@ -103,7 +105,7 @@ func (o *observer) call() {
 		words = append(words, "/"+bridge+"/", "/"+sw+"/")
 	}
 	words = slices.Insert(words, 0, "invalid Prefix", "none")
-	o.names = strings.NewReplacer(append([]string{switchNetns(o.s.Name), "LAB", dirOf(o.s.Name), "LAB"}, words...)...)
+	o.names = strings.NewReplacer(append([]string{machine.SwitchNetns(o.s.Name), "LAB", machine.Dir(o.s.Name), "LAB"}, words...)...)
 }
 
 // space observes a network namespace: interfaces with addresses, routes, rates and loss.
@@ -115,8 +117,8 @@ func (o *observer) space(ns string) {
 		}
 		return iface
 	}
-	o.fatal(withLinks(ns, func(h *netlink.Handle) error {
-		links, err := whole(h.LinkList)
+	o.fatal(machine.WithLinks(ns, func(h *netlink.Handle) error {
+		links, err := machine.ListWhole(h.LinkList)
 		if err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (o *observer) space(ns string) {
 			if a.Name == hostIface {
 				text += " " + a.HardwareAddr.String()
 			}
-			addresses, err := whole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
+			addresses, err := machine.ListWhole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
 			if err != nil {
 				return err
 			}
@@ -147,7 +149,7 @@ func (o *observer) space(ns string) {
 				}
 			}
 			slices.Sort(list)
-			qdiscs, err := whole(func() ([]netlink.Qdisc, error) { return h.QdiscList(l) })
+			qdiscs, err := machine.ListWhole(func() ([]netlink.Qdisc, error) { return h.QdiscList(l) })
 			if err != nil {
 				return err
 			}
@@ -160,7 +162,7 @@ func (o *observer) space(ns string) {
 				o.is[at+" interface "+called(a.Name)] = text + " " + o.names.Replace(strings.Join(list, " "))
 			}
 		}
-		routes, err := whole(func() ([]netlink.Route, error) { return h.RouteList(nil, netlink.FAMILY_ALL) })
+		routes, err := machine.ListWhole(func() ([]netlink.Route, error) { return h.RouteList(nil, netlink.FAMILY_ALL) })
 		if err != nil {
 			return err
 		}
@@ -174,7 +176,7 @@ func (o *observer) space(ns string) {
 		o.is[at+" routes"] = strings.Join(list, ", ")
 		return nil
 	}))
-	o.fatal(inNetns(ns, func() error {
+	o.fatal(machine.InNetns(ns, func() error {
 		out, err := exec.Command("nft", "list", "ruleset").Output()
 		if err != nil {
 			return fmt.Errorf("nft in %s: %w", ns, err)
@@ -249,16 +251,16 @@ func (o *observer) openVSwitch(v ovs) {
 
 // processes observes what runs in the namespaces, and the programs of hosts.
 func (o *observer) processes() {
-	in := map[inode]string{}
-	for _, ns := range labNetns(o.s.Name) {
-		id, _ := inodeOf(netnsPath(ns))
+	in := map[machine.Inode]string{}
+	for _, ns := range machine.LabNetns(o.s.Name) {
+		id, _ := machine.InodeOf(machine.NetnsPath(ns))
 		in[id] = ns
 	}
-	pids, err := allProcesses()
+	pids, err := machine.AllProcesses()
 	o.fatal(err)
 	all := map[string][]string{}
 	for _, pid := range pids {
-		id, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/net", pid))
+		id, _ := machine.InodeOf(fmt.Sprintf("/proc/%d/ns/net", pid))
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		if ns := in[id]; ns != "" {
 			all[ns] = append(all[ns], strings.TrimSpace(string(comm)))
@@ -327,7 +329,7 @@ func (o *observer) files() {
 					}
 				}
 				names = append(names, name+"/")
-			} else if strings.HasPrefix(name, "ctl") && call(filepath.Join(o.s.dir(), name)) == nil {
+			} else if strings.HasPrefix(name, "ctl") && machine.CheckSocket(filepath.Join(o.s.dir(), name)) == nil {
 				names = append(names, name+" "+strconv.FormatBool(e.Type() == os.ModeSocket))
 			}
 		}

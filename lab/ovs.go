@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -29,7 +30,7 @@ type ovs struct {
 
 // ovs is that of all switches but hybrid nodes that have their own.
 func (s *state) ovs() ovs {
-	return ovs{lab: s.Name, dir: s.dir(), netns: switchNetns(s.Name), urgent: s.hasHybrid()}
+	return ovs{lab: s.Name, dir: s.dir(), netns: machine.SwitchNetns(s.Name), urgent: s.hasHybrid()}
 }
 
 // ovsOf is the Open vSwitch of a switch.
@@ -38,7 +39,7 @@ func (s *state) ovsOf(name string) ovs {
 		return s.ovs()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == topology.KindHybrid {
-		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: hostNetns(s.Name, name), node: name, urgent: true}
+		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: machine.HostNetns(s.Name, name), node: name, urgent: true}
 	}
 	return s.ovs()
 }
@@ -60,8 +61,8 @@ func (s *state) allOVS() []ovs {
 func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = "/"
-	cmd.WaitDelay = lastWords
-	cmd.Env = marked(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), o.lab)
+	cmd.WaitDelay = machine.OutputDelay
+	cmd.Env = machine.Mark(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), o.lab)
 	return cmd
 }
 
@@ -71,7 +72,7 @@ func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, erro
 	var out, errs bytes.Buffer
 	cmd := o.command(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := inNetns(o.netns, cmd.Start)
+	err := machine.InNetns(o.netns, cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}
@@ -103,7 +104,7 @@ func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
 	if o.urgent {
 		argv = append([]string{argv[0], "nice", "-n", "-10"}, argv[1:]...)
 	}
-	err := inNetns(o.netns, func() error {
+	err := machine.InNetns(o.netns, func() error {
 		return o.command(ctx, "prlimit", argv...).Run()
 	})
 	if err != nil {

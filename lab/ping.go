@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -109,7 +110,7 @@ func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingR
 		}
 	}
 	var e *echoer
-	err = inNetns(l.HostNetns(from), func() error {
+	err = machine.InNetns(l.HostNetns(from), func() error {
 		e, err = newEchoer(sa, da, opt.Size)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -46,16 +47,16 @@ func (l *Lab) Where(string) string { return "" }
 
 func (s *state) placeOf(node string) (Place, error) {
 	if _, ok := s.Topology.HostByName(node); ok {
-		return Place{hostNetns(s.Name, node), true}, nil
+		return Place{machine.HostNetns(s.Name, node), true}, nil
 	}
 	sw, ok := s.Topology.SwitchByName(node)
 	switch {
 	case !ok:
 		return Place{}, fmt.Errorf("lab %s has no host or switch %q; `weft lab graph` shows those there are", s.Name, node)
 	case sw.Routes():
-		return Place{hostNetns(s.Name, node), true}, nil
+		return Place{machine.HostNetns(s.Name, node), true}, nil
 	}
-	return Place{switchNetns(s.Name), false}, nil
+	return Place{machine.SwitchNetns(s.Name), false}, nil
 }
 
 // StartAt is StartCmd for a host or a switch.
@@ -208,7 +209,7 @@ func (s *state) keepText(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(path, text, 0o600); err != nil {
+	if err := machine.ReplaceFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
 	}
 	for _, old := range before {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -28,15 +29,15 @@ const claimTime = time.Minute
 // ended, temporary ones whose maker has ended, and processes and namespaces of
 // labs that have no directory any more.
 func Orphans() ([]Orphan, error) {
-	if err := needRoot(); err != nil {
+	if err := machine.NeedRoot(); err != nil {
 		return nil, err
 	}
-	spaces := allNetns()
+	spaces := machine.AllNetns()
 	processes, err := markedProcesses()
 	if err != nil {
 		return nil, err
 	}
-	names, err := Names()
+	names, err := machine.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func Orphans() ([]Orphan, error) {
 	orphans := []Orphan{}
 	for _, name := range slices.Compact(names) {
 		if why := orphaned(name, processes[name]); why != "" && topology.CheckName(name) == nil {
-			all, err := newBelongs(name).processes()
+			all, err := machine.MembersOf(name).Processes()
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +65,7 @@ func Orphans() ([]Orphan, error) {
 func orphaned(name string, marked []int) string {
 	s, err := loadState(name)
 	switch {
-	case err == nil && s.Maker.PID == 0, err == nil && s.Maker.runs():
+	case err == nil && s.Maker.PID == 0, err == nil && s.Maker.Runs():
 		return ""
 	case err == nil && !s.Ready:
 		return fmt.Sprintf("it is half made, and its maker, process %d, has ended", s.Maker.PID)
@@ -72,8 +73,8 @@ func orphaned(name string, marked []int) string {
 		return fmt.Sprintf("it was to last as long as process %d, which has ended", s.Maker.PID)
 	case err == nil:
 		return ""
-	case errors.Is(err, errNoLab):
-		if about, err := os.Stat(dirOf(name)); err == nil {
+	case errors.Is(err, machine.ErrNoLab):
+		if about, err := os.Stat(machine.Dir(name)); err == nil {
 			if time.Since(about.ModTime()) < claimTime {
 				return ""
 			}
@@ -81,7 +82,7 @@ func orphaned(name string, marked []int) string {
 		}
 		// A process that has another root directory may have its lab there.
 		for _, pid := range marked {
-			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "root", dirOf(name))); err == nil {
+			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "root", machine.Dir(name))); err == nil {
 				return ""
 			}
 		}
@@ -92,15 +93,15 @@ func orphaned(name string, marked []int) string {
 
 // markedProcesses lists the processes that bear the mark of a lab, by its name.
 func markedProcesses() (map[string][]int, error) {
-	pids, err := allProcesses()
+	pids, err := machine.AllProcesses()
 	if err != nil {
 		return nil, err
 	}
 	of := map[string][]int{}
 	for _, pid := range pids {
-		started, kept := marksOf(pid)
+		started, kept := machine.MarksOf(pid)
 		for _, dir := range []string{started, kept} {
-			if name := filepath.Base(dir); dir == dirOf(name) {
+			if name := filepath.Base(dir); dir == machine.Dir(name) {
 				of[name] = append(of[name], pid)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // orphanNamed returns what Orphans says of one lab.
@@ -46,12 +48,12 @@ func TestOrphans(t *testing.T) {
 	makeElsewhere(t, name("kept"), "")
 	makeElsewhere(t, name("temporary"), "no")
 	makeElsewhere(t, name("lost"), "")
-	lost := labNetns(name("lost"))
-	if err := os.RemoveAll(dirOf(name("lost"))); err != nil {
+	lost := machine.LabNetns(name("lost"))
+	if err := os.RemoveAll(machine.Dir(name("lost"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, ns := range lost { // as a user would, who tidies up by hand
-		if err := (home{}).deleteNetns(ns); err != nil {
+		if err := (machine.Home{}).DeleteNetns(ns); err != nil {
 			t.Fatal(err)
 		}
 	}

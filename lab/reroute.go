@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -68,7 +69,7 @@ func (s *state) routeBy(ctx context.Context, n *labNode, name string) error {
 			s.stopFRR(n, name)
 		}
 	}
-	if err := asowner.Do(path, func() error { return replaceFile(path, []byte(text), 0o640) }); err != nil || told {
+	if err := asowner.Do(path, func() error { return machine.ReplaceFile(path, []byte(text), 0o640) }); err != nil || told {
 		return err
 	}
 	return s.startFRR(ctx, n, name)
@@ -83,7 +84,7 @@ func (s *state) stopFRR(n *labNode, name string) {
 	defer d.close()
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		_ = unix.PidfdSendSignal(d.pidfd, sig, nil, 0)
-		if pollUntil(int32(d.pidfd), time.Now().Add(killAfter)) {
+		if machine.PollUntil(int32(d.pidfd), time.Now().Add(killAfter)) {
 			return
 		}
 	}

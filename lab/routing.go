@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // The routing of hybrid nodes and routers is FRR's: a process of each of its
@@ -63,7 +64,7 @@ func (s *state) startRouting(ctx context.Context) error {
 	for i := range s.Nodes {
 		list[i] = &s.Nodes[i]
 	}
-	return forEach(ctx, list, func(n *labNode, ctx context.Context) error {
+	return machine.ForEach(ctx, list, func(n *labNode, ctx context.Context) error {
 		if err := s.routeNode(ctx, n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
@@ -89,16 +90,16 @@ func (s *state) startFRR(ctx context.Context, n *labNode, daemon string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(frrDir, daemon), args...)
-	cmd.Dir, cmd.Env = "/", marked(os.Environ(), s.Name)
+	cmd.Dir, cmd.Env = "/", machine.Mark(os.Environ(), s.Name)
 	out, err := asowner.Create(file(daemon + ".out"))
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := inNetns(hostNetns(s.Name, n.Name), cmd.Run); err != nil {
+	if err := machine.InNetns(machine.HostNetns(s.Name, n.Name), cmd.Run); err != nil {
 		said, _ := asowner.ReadFile(out.Name())
-		return fmt.Errorf("start %s: %w; %s", daemon, err, lastLine(string(said)))
+		return fmt.Errorf("start %s: %w; %s", daemon, err, machine.LastLine(string(said)))
 	}
 	return nil
 }

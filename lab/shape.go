@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -84,7 +85,7 @@ func runNft(script string) error {
 // applyRates sets the rate at both ends of a wire.
 func applyRates(w *wire) error {
 	for _, e := range w.ends() {
-		if err := withLinks(e.Netns, func(h *netlink.Handle) error { return setRate(h, e, w.Shape.Rate) }); err != nil {
+		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return setRate(h, e, w.Shape.Rate) }); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,7 @@ func applyLoss(w *wire) error {
 		if i == 1 && e.Netns == w.A.Netns {
 			break
 		}
-		if err := inNetns(e.Netns, func() error { return runNft(lossRules(w, e.Netns)) }); err != nil {
+		if err := machine.InNetns(e.Netns, func() error { return runNft(lossRules(w, e.Netns)) }); err != nil {
 			return fmt.Errorf("set the loss of %s to %s: %w", &w.A, &w.B, err)
 		}
 	}

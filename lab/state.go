@@ -9,16 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/weft-sdn/weft/internal/wholefile"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
-
-// runDir is where every lab that is up, or half up, has its directory.
-const runDir = "/run/weft/lab"
-
-func dirOf(name string) string { return filepath.Join(runDir, name) }
 
 // state is what a lab's directory says of it: written before anything of the
 // lab exists, and again whenever a link changes.
@@ -26,7 +19,7 @@ type state struct {
 	Name      string                `json:"name"`
 	Created   time.Time             `json:"created"`
 	Ready     bool                  `json:"ready"` // Up has finished
-	Maker     processID             `json:"maker"`
+	Maker     machine.ProcessID     `json:"maker"`
 	Temporary bool                  `json:"temporary,omitempty"` // it is to last as long as its maker
 	Topology  *topology.Topology    `json:"topology"`
 	Bridges   map[string]string     `json:"bridges"` // switch name -> bridge name
@@ -49,7 +42,7 @@ func (s *state) did(node, what string) {
 	}
 }
 
-func (s *state) dir() string { return dirOf(s.Name) }
+func (s *state) dir() string { return machine.Dir(s.Name) }
 
 func (s *state) encode() ([]byte, error) {
 	b, err := json.MarshalIndent(s, "", " ")
@@ -67,7 +60,7 @@ func (s *state) saveIn(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(dir, "lab.json"), b, 0o600); err != nil {
+	if err := machine.ReplaceFile(filepath.Join(dir, "lab.json"), b, 0o600); err != nil {
 		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
 	}
 	return nil
@@ -82,49 +75,19 @@ func (s *state) room(more int) error {
 	}
 	path := filepath.Join(s.dir(), "room")
 	defer os.Remove(path)
-	if err := writeSynced(path, make([]byte, 2*len(b)+more+4096), 0o600); err != nil {
+	if err := machine.WriteSynced(path, make([]byte, 2*len(b)+more+4096), 0o600); err != nil {
 		return fmt.Errorf("the state of lab %s could not be written, so nothing was done: %w", s.Name, err)
 	}
 	return nil
 }
 
-// replaceFile writes a file that others read: they see the one that was, or the
-// whole new one. The one that was stays if it fails.
-func replaceFile(path string, b []byte, mode os.FileMode) error {
-	return noRoom(path, wholefile.Write(path, b, mode))
-}
-
-// writeSynced writes a file, and returns once it is stored.
-func writeSynced(path string, b []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return noRoom(path, err)
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return noRoom(path, errors.Join(err, f.Close()))
-}
-
-// noRoom says of an error that a file was not written by whether there is no room.
-func noRoom(path string, err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return fmt.Errorf("%w: make room where %s is", err, filepath.Dir(path))
-	}
-	return err
-}
-
-// errNoLab is wrapped by errors about a lab that is not up.
-var errNoLab = errors.New("no such lab is up; see `weft lab list`")
-
 func loadState(name string) (*state, error) {
 	if err := topology.CheckName(name); err != nil { // it becomes part of a path
-		return nil, fmt.Errorf("%w: %w", errNoLab, err)
+		return nil, fmt.Errorf("%w: %w", machine.ErrNoLab, err)
 	}
-	b, err := os.ReadFile(filepath.Join(dirOf(name), "lab.json"))
+	b, err := os.ReadFile(filepath.Join(machine.Dir(name), "lab.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("lab %s: %w", name, errNoLab)
+		return nil, fmt.Errorf("lab %s: %w", name, machine.ErrNoLab)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
@@ -135,26 +98,3 @@ func loadState(name string) (*state, error) {
 	}
 	return s, nil
 }
-
-// lockState takes the lock under which a lab's links are changed; closing the
-// file releases it.
-func lockState(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dirOf(name), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("lab %s: %w", name, errNoLab)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock lab %s: %w", name, err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock lab %s: %w", name, err)
-	}
-	return f, nil
-}
-
-// switchNetns is the namespace in which a lab's Open vSwitch runs. A lab's
-// name has no dot, so no two labs share a namespace's name.
-func switchNetns(lab string) string { return "weft-" + lab }
-
-func hostNetns(lab, host string) string { return "weft-" + lab + "." + host }

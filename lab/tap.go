@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // tap is an open TAP device; it is gone when closed.
@@ -22,7 +24,7 @@ func (t tap) close() {
 // openTap makes a TAP device in the end's namespace.
 func openTap(e *end) (tap, error) {
 	t := tap{fd: -1, name: e.Iface}
-	err := inNetns(e.Netns, func() error {
+	err := machine.InNetns(e.Netns, func() error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("open /dev/net/tun: %w", err)
@@ -37,7 +39,7 @@ func openTap(e *end) (tap, error) {
 			unix.Close(fd)
 			return fmt.Errorf("make TAP device %s: %w", e.Iface, err)
 		}
-		if t.socket, err = ethtoolSocket(); err != nil {
+		if t.socket, err = machine.EthtoolSocket(); err != nil {
 			unix.Close(fd)
 			return err
 		}
@@ -57,7 +59,7 @@ func (t tap) setCarrier(up bool) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.fd), unix.TUNSETCARRIER, uintptr(unsafe.Pointer(&on))); errno != 0 {
 		return fmt.Errorf("set the carrier of %s: %w", t.name, errno)
 	}
-	if err := ethtool(t.socket, t.name, unix.ETHTOOL_GLINK, 0); err != nil {
+	if err := machine.Ethtool(t.socket, t.name, unix.ETHTOOL_GLINK, 0); err != nil {
 		return fmt.Errorf("ask for the carrier of %s: %w", t.name, err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // TLS is what the switches of a lab show a controller, and know it by: files in
@@ -67,7 +67,7 @@ func (s *state) listenFor(controller int, socket string) (l net.Listener, err er
 	if !strings.HasPrefix(s.Topology.Controllers[controller], sslPrefix) {
 		return net.Listen("unix", socket)
 	}
-	err = inNetns(switchNetns(s.Name), func() error {
+	err = machine.InNetns(machine.SwitchNetns(s.Name), func() error {
 		l, err = net.Listen("tcp", relayAddress(controller))
 		return err
 	})
@@ -81,16 +81,4 @@ func (t *TLS) setSSL() []string {
 		fmt.Sprintf("private_key=%q", t.Key), fmt.Sprintf("certificate=%q", t.Certificate), fmt.Sprintf("ca_cert=%q", t.Authority),
 		"--", "set", "Open_vSwitch", ".", "ssl=@ssl",
 	}
-}
-
-// loopbackUp lets the switches' namespace speak to itself.
-func loopbackUp(h *netlink.Handle) error {
-	lo, err := h.LinkByName("lo")
-	if err == nil {
-		err = h.LinkSetUp(lo)
-	}
-	if err != nil {
-		return fmt.Errorf("set lo of the switches up: %w", err)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -53,7 +54,7 @@ func openSource(netns string, h topology.Host, to netip.Addr, o TrafficOptions) 
 	for i := leastTraffic; i < len(p); i++ {
 		p[i] = '.'
 	}
-	err := inNetns(netns, func() (err error) {
+	err := machine.InNetns(netns, func() (err error) {
 		if s.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *trafficSource) run(ctx context.Context, in *trafficSink) error {
 // onCPUs runs f with the CPUs of a host, any if it has none of its own.
 func onCPUs(cpus []int, f func() error) error {
 	if len(cpus) > 0 {
-		if err := confine(cpus); err != nil {
+		if err := machine.Confine(cpus); err != nil {
 			return err
 		}
 	}
@@ -245,7 +246,7 @@ type trafficSink struct {
 
 func openSink(netns string, cpus []int, o TrafficOptions) (*trafficSink, error) {
 	s := &trafficSink{cpus: cpus, at: make([]int64, o.Count), seen: make([]bool, o.Count), done: make(chan struct{})}
-	err := inNetns(netns, func() (err error) {
+	err := machine.InNetns(netns, func() (err error) {
 		if s.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -63,10 +64,10 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if len(opt.KeeperCommand) == 0 {
 		return nil, errors.New("lab.Options.KeeperCommand is empty: give the command that runs lab.Keeper")
 	}
-	if os.Getenv(keeperEnv) != "" {
+	if os.Getenv(machine.KeeperEnv) != "" {
 		return nil, errors.New("this process is a lab's keeper: its main or TestMain must begin with lab.RunKeeperIfAsked")
 	}
-	if err := needRoot(); err != nil {
+	if err := machine.NeedRoot(); err != nil {
 		return nil, err
 	}
 	s := newState(t)
@@ -82,12 +83,12 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if err := s.checkTLS(); err != nil {
 		return nil, err
 	}
-	s.Created, s.Maker, s.Temporary = time.Now(), self(), opt.Temporary
+	s.Created, s.Maker, s.Temporary = time.Now(), machine.Self(), opt.Temporary
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
 	if t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
 		tools = append(tools, "nft")
 	}
-	if err := needTools(tools...); err != nil {
+	if err := machine.NeedTools(tools...); err != nil {
 		return nil, err
 	}
 	if err := s.needRouting(); err != nil {
@@ -114,8 +115,8 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 func (s *state) claim() error {
 	err := fs.ErrNotExist
 	for try := 0; try < 10 && errors.Is(err, fs.ErrNotExist); try++ { // the last lab to go removes runDir
-		if err := os.MkdirAll(runDir, 0o755); err != nil {
-			return fmt.Errorf("make %s: %w", runDir, err)
+		if err := os.MkdirAll(machine.RunDir, 0o755); err != nil {
+			return fmt.Errorf("make %s: %w", machine.RunDir, err)
 		}
 		err = os.Mkdir(s.dir(), 0o755)
 	}
@@ -125,7 +126,7 @@ func (s *state) claim() error {
 	case err != nil:
 		return fmt.Errorf("make the directory of lab %s: %w", s.Name, err)
 	}
-	if left := labNetns(s.Name); len(left) > 0 { // of a lab whose directory was removed by hand
+	if left := machine.LabNetns(s.Name); len(left) > 0 { // of a lab whose directory was removed by hand
 		os.Remove(s.dir())
 		return fmt.Errorf("network namespace %s of an earlier lab %s is still there: remove it with `weft lab down %s`", left[0], s.Name, s.Name)
 	}
@@ -137,12 +138,12 @@ func (s *state) claim() error {
 }
 
 func (s *state) build(ctx context.Context, opt Options) error {
-	home, err := findHome()
+	home, err := machine.FindHome()
 	if err != nil {
 		return err
 	}
-	defer home.close()
-	if err := home.prepareNetnsDir(); err != nil {
+	defer home.Close()
+	if err := home.PrepareNetnsDir(); err != nil {
 		return err
 	}
 	if err := s.writeNames(); err != nil {
@@ -154,28 +155,28 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.keepText(s.Topology.Text()); err != nil {
 		return err
 	}
-	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
+	if err := machine.RaiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
 	opt.Progress(fmt.Sprintf("making %d hosts and %d links", len(s.Topology.Hosts), len(s.Wires)))
-	if err := home.createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
+	if err := home.CreateNetns(machine.SwitchNetns(s.Name), prepareSwitchNetns); err != nil {
 		return err
 	}
 	if err := s.buildNodes(ctx, home); err != nil {
 		return err
 	}
 	if s.secure() || s.inBand() {
-		if err := withLinks(switchNetns(s.Name), loopbackUp); err != nil {
+		if err := machine.WithLinks(machine.SwitchNetns(s.Name), machine.SetLoopbackUp); err != nil {
 			return err
 		}
 	}
 	if s.inBand() {
-		if err := withLinks(hostNetns(s.Name, s.Topology.Control.At), s.linkControllers); err != nil {
+		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), s.linkControllers); err != nil {
 			return err
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return forEach(gctx, s.allOVS(), ovs.startDatabase) })
+	g.Go(func() error { return machine.ForEach(gctx, s.allOVS(), ovs.startDatabase) })
 	g.Go(func() error { return s.buildHosts(gctx, home) })
 	g.Go(func() error { return s.buildSwitchLinks(gctx) })
 	if err := g.Wait(); err != nil {
@@ -199,7 +200,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	opt.Progress(fmt.Sprintf("starting %d switches", len(s.Topology.Switches)))
 	g, gctx = errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return forEach(gctx, s.allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
+		return machine.ForEach(gctx, s.allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
 	})
 	g.Go(func() error { return s.startRouting(gctx) })
 	if err := g.Wait(); err != nil {
@@ -227,7 +228,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 
 // buildHosts makes every host's namespace and, unless it hangs on a cable,
 // its link and addresses.
-func (s *state) buildHosts(ctx context.Context, home home) error {
+func (s *state) buildHosts(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Topology.Hosts {
@@ -235,8 +236,8 @@ func (s *state) buildHosts(ctx context.Context, home home) error {
 			break
 		}
 		g.Go(func() error {
-			err := home.createNetns(hostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
-				return withHandle(func(h *netlink.Handle) error {
+			err := home.CreateNetns(machine.HostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
+				return machine.WithHandle(func(h *netlink.Handle) error {
 					if err := prepareHostNetns(h); err != nil {
 						return err
 					}
@@ -262,7 +263,7 @@ func (s *state) attach(h *netlink.Handle, w *wire) error {
 	if w.Cable {
 		return nil
 	}
-	ns, err := os.Open(netnsPath(w.A.Netns))
+	ns, err := os.Open(machine.NetnsPath(w.A.Netns))
 	if err != nil {
 		return err
 	}
@@ -277,8 +278,8 @@ func (s *state) attach(h *netlink.Handle, w *wire) error {
 func (s *state) buildSwitchLinks(ctx context.Context) error {
 	hosts := len(s.Topology.Hosts)
 	spaces, of := s.bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *wire) []*end { return []*end{&w.A} })
-	return forEach(ctx, spaces, func(ns string, ctx context.Context) error {
-		return withLinks(ns, func(h *netlink.Handle) error {
+	return machine.ForEach(ctx, spaces, func(ns string, ctx context.Context) error {
+		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -299,7 +300,7 @@ func (w *wire) addVeth(h *netlink.Handle) error {
 	if w.A.Netns == w.B.Netns {
 		return addVeth(h, &w.A, &w.B, nil, w.mtu())
 	}
-	ns, err := os.Open(netnsPath(w.B.Netns))
+	ns, err := os.Open(machine.NetnsPath(w.B.Netns))
 	if err != nil {
 		return err
 	}
@@ -316,9 +317,9 @@ func (s *state) finishLinks(ctx context.Context) error {
 		}
 		return []*end{&w.A, &w.B}
 	})
-	err := forEach(ctx, spaces, func(ns string, ctx context.Context) error {
+	err := machine.ForEach(ctx, spaces, func(ns string, ctx context.Context) error {
 		var rules strings.Builder
-		return withLinks(ns, func(h *netlink.Handle) error {
+		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
 				if err := s.bringUp(h, at.wire, at.end); err != nil {
 					return err
@@ -350,7 +351,7 @@ func (s *state) finishLinks(ctx context.Context) error {
 
 // finishHost does at a host's end of a wire what must wait for the wire.
 func finishHost(w *wire, host *topology.Host) error {
-	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error {
 		if err := dressHost(h, w, host); err != nil {
 			return err
 		}
@@ -380,54 +381,4 @@ func (s *state) bySpace(wires []wire, pick func(*wire) []*end) (spaces []string,
 		}
 	}
 	return spaces, of
-}
-
-// forEach does something to each of a list, a few at a time, until one fails.
-func forEach[T any](ctx context.Context, list []T, do func(T, context.Context) error) error {
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(4)
-	for _, v := range list {
-		if inner.Err() != nil {
-			break
-		}
-		g.Go(func() error { return do(v, inner) })
-	}
-	return errors.Join(g.Wait(), ctx.Err())
-}
-
-// labNetns lists the existing namespaces of a lab, by their names.
-func labNetns(lab string) []string { return allNetns()[lab] }
-
-// allNetns lists the existing namespaces of each lab, by their names.
-func allNetns() map[string][]string {
-	entries, err := os.ReadDir(netnsDir)
-	if err != nil {
-		return nil
-	}
-	names := map[string][]string{}
-	for _, e := range entries {
-		if rest, ok := strings.CutPrefix(e.Name(), switchNetns("")); ok {
-			lab, _, _ := strings.Cut(rest, ".")
-			names[lab] = append(names[lab], e.Name())
-		}
-	}
-	return names
-}
-
-// Names lists the labs of this machine, half made and broken ones included.
-func Names() ([]string, error) {
-	entries, err := os.ReadDir(runDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", filepath.Clean(runDir), err)
-	}
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }

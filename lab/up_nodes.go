@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-sdn/weft/internal/resend"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // prepareNodeNetns sets up the namespace of a hybrid node or router, in this
@@ -36,7 +37,7 @@ func prepareNodeNetns(h *netlink.Handle) error {
 		{"ipv6/conf/all/forwarding", "1"},
 		{"ipv6/conf/default/disable_ipv6", "1"},
 	} {
-		if err := sysctl("net/"+s[0], s[1]); err != nil && !(errors.Is(err, fs.ErrNotExist) && (strings.HasPrefix(s[0], "ipv6") || strings.HasPrefix(s[0], "ipv4/tcp"))) {
+		if err := machine.Sysctl("net/"+s[0], s[1]); err != nil && !(errors.Is(err, fs.ErrNotExist) && (strings.HasPrefix(s[0], "ipv6") || strings.HasPrefix(s[0], "ipv4/tcp"))) {
 			return err
 		}
 	}
@@ -45,7 +46,7 @@ func prepareNodeNetns(h *netlink.Handle) error {
 
 // buildNodes makes the namespaces of the nodes, and that of the controllers'
 // machine, which must be there before the links are.
-func (s *state) buildNodes(ctx context.Context, home home) error {
+func (s *state) buildNodes(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Nodes {
@@ -53,7 +54,7 @@ func (s *state) buildNodes(ctx context.Context, home home) error {
 			break
 		}
 		g.Go(func() error {
-			err := home.createNetns(hostNetns(s.Name, s.Nodes[i].Name), func() error { return withHandle(prepareNodeNetns) })
+			err := home.CreateNetns(machine.HostNetns(s.Name, s.Nodes[i].Name), func() error { return machine.WithHandle(prepareNodeNetns) })
 			if err == nil {
 				s.did(s.Nodes[i].Name, "its namespace is there")
 			}
@@ -62,7 +63,7 @@ func (s *state) buildNodes(ctx context.Context, home home) error {
 	}
 	if s.inBand() {
 		g.Go(func() error {
-			return home.createNetns(controlNetns(s.Name), func() error { return withHandle(prepareHostNetns) })
+			return home.CreateNetns(controlNetns(s.Name), func() error { return machine.WithHandle(prepareHostNetns) })
 		})
 	}
 	return errors.Join(g.Wait(), ctx.Err())
@@ -88,13 +89,13 @@ func (s *state) dressNodes(ctx context.Context) error {
 }
 
 func (s *state) dressNode(n *labNode) error {
-	switches, err := os.Open(netnsPath(s.ovsOf(n.Name).netns))
+	switches, err := os.Open(machine.NetnsPath(s.ovsOf(n.Name).netns))
 	if err != nil {
 		return err
 	}
 	defer switches.Close()
-	err = withLinks(hostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
-		if err := setAddresses(h, "lo", netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)); err != nil {
+	err = machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
+		if err := machine.SetAddresses(h, "lo", netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)); err != nil {
 			return err
 		}
 		for _, p := range n.routed() {
@@ -109,7 +110,7 @@ func (s *state) dressNode(n *labNode) error {
 			if p.InternalInterface == "" {
 				continue // bringUp has
 			}
-			if err := route(h, p.Interface, p.IPv4, p.IPv6); err != nil {
+			if err := machine.SetRouted(h, p.Interface, p.IPv4, p.IPv6); err != nil {
 				return err
 			}
 		}
@@ -118,7 +119,7 @@ func (s *state) dressNode(n *labNode) error {
 	if err != nil {
 		return err
 	}
-	return withLinks(s.ovsOf(n.Name).netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(s.ovsOf(n.Name).netns, func(h *netlink.Handle) error {
 		for _, p := range n.routed() {
 			if p.InternalInterface == "" {
 				continue
@@ -156,43 +157,7 @@ func (s *state) bringUp(h *netlink.Handle, w *wire, e *end) error {
 			if err != nil {
 				return fmt.Errorf("set the MTU of %s: %w", e, err)
 			}
-			return route(h, p.Interface, p.IPv4, p.IPv6)
-		}
-	}
-	return nil
-}
-
-// route makes an interface of a node one that its routing uses.
-func route(h *netlink.Handle, iface string, addresses ...netip.Prefix) error {
-	if err := disableTxOffload(iface); err != nil {
-		return err
-	}
-	if err := sysctl("net/ipv6/conf/"+iface+"/disable_ipv6", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, family := range []string{"ipv4", "ipv6"} {
-		if err := sysctl("net/"+family+"/neigh/"+iface+"/mcast_solicit", neighbourTries); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return setAddresses(h, iface, addresses...)
-}
-
-// setAddresses sets an interface up with those addresses that are valid.
-func setAddresses(h *netlink.Handle, iface string, addresses ...netip.Prefix) error {
-	l, err := h.LinkByName(iface)
-	if err != nil {
-		return fmt.Errorf("find %s: %w", iface, err)
-	}
-	if err := h.LinkSetUp(l); err != nil {
-		return fmt.Errorf("set %s up: %w", iface, err)
-	}
-	for _, p := range addresses {
-		if !p.IsValid() {
-			continue
-		}
-		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(p.Addr().AsSlice(), p.Bits())}); err != nil {
-			return fmt.Errorf("set %s on %s: %w", p, iface, err)
+			return machine.SetRouted(h, p.Interface, p.IPv4, p.IPv6)
 		}
 	}
 	return nil

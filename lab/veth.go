@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -17,7 +18,7 @@ import (
 // no stations, so they speak no IPv6.
 func prepareSwitchNetns() error {
 	for _, s := range []string{"all", "default"} {
-		if err := sysctl("net/ipv6/conf/"+s+"/disable_ipv6", "1"); err != nil {
+		if err := machine.Sysctl("net/ipv6/conf/"+s+"/disable_ipv6", "1"); err != nil {
 			return err
 		}
 	}
@@ -37,7 +38,7 @@ func prepareHostNetns(h *netlink.Handle) error {
 		{"ipv6/conf/default/keep_addr_on_down", "1"},
 		{"ipv4/ping_group_range", "0 0"},
 	} {
-		if err := sysctl("net/"+s[0], s[1]); err != nil {
+		if err := machine.Sysctl("net/"+s[0], s[1]); err != nil {
 			return err
 		}
 	}
@@ -87,18 +88,13 @@ func bringUp(h *netlink.Handle, w *wire, e *end) error {
 	return nil
 }
 
-// neighbourTries is how many times, a second apart, a host asks for a neighbour
-// before it drops what waits for it. The kernel's three are too few where the
-// switches of a lab share few processors, and may all stand still for a while.
-const neighbourTries = "10"
-
 // dressHost sets a host's interface up with its addresses and routes, in this
 // thread's namespace; what is there already is kept.
 func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 	if !w.Cable {
 		// What the host sends reaches Open vSwitch through a packet socket,
 		// which wants checksums computed and segments cut.
-		if err := disableTxOffload(w.B.Iface); err != nil {
+		if err := machine.DisableTxOffload(w.B.Iface); err != nil {
 			return fmt.Errorf("host %s: %w", host.Name, err)
 		}
 	}
@@ -106,7 +102,7 @@ func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 		return err
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {
-		if err := sysctl("net/"+family+"/neigh/"+w.B.Iface+"/mcast_solicit", neighbourTries); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := machine.Sysctl("net/"+family+"/neigh/"+w.B.Iface+"/mcast_solicit", machine.NeighbourTries); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("host %s: %w", host.Name, err)
 		}
 	}
@@ -116,12 +112,12 @@ func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 	}
 	fail := func(what any, err error) error { return fmt.Errorf("host %s: set %v: %w", host.Name, what, err) }
 	if host.HasIPv4() {
-		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(host.IPv4.Addr().AsSlice(), host.IPv4.Bits())}); err != nil {
+		if err := h.AddrReplace(l, &netlink.Addr{IPNet: machine.IPNet(host.IPv4.Addr().AsSlice(), host.IPv4.Bits())}); err != nil {
 			return fail(host.IPv4, err)
 		}
 	}
 	if host.HasIPv6() {
-		a := &netlink.Addr{IPNet: ipNet(host.IPv6.Addr().AsSlice(), host.IPv6.Bits()), Flags: unix.IFA_F_NODAD}
+		a := &netlink.Addr{IPNet: machine.IPNet(host.IPv6.Addr().AsSlice(), host.IPv6.Bits()), Flags: unix.IFA_F_NODAD}
 		if err := h.AddrReplace(l, a); err != nil {
 			return fail(host.IPv6, err)
 		}
@@ -135,8 +131,4 @@ func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 		}
 	}
 	return nil
-}
-
-func ipNet(ip net.IP, bits int) *net.IPNet {
-	return &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, 8*len(ip))}
 }

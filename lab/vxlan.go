@@ -12,13 +12,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // far is the end of a wire that is in another lab. Its interface is in the namespace of
 // the switches, where frames pass between it and the VXLAN device.
 func (s *state) far(node string, port uint16, t *topology.Tunnel, name func(wanted, short string) string) end {
-	return end{Node: node, Port: port, Tunnel: t, Netns: switchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
+	return end{Node: node, Port: port, Tunnel: t, Netns: machine.SwitchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
 }
 
 // tunnel returns the end of the wire that is in another lab; nil if both are here.
@@ -54,12 +55,12 @@ func (s *state) makeTunnel(w *wire) error {
 	if e == nil {
 		return nil
 	}
-	ns, err := os.Open(netnsPath(e.Netns))
+	ns, err := os.Open(machine.NetnsPath(e.Netns))
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	if err := withHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
+	if err := machine.WithHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
 		return err
 	}
 	return s.joinTunnel(w)
@@ -71,7 +72,7 @@ func removeTunnel(w *wire) error {
 	if e == nil {
 		return nil
 	}
-	return withLinks(e.Netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 		table := tunnelTable(w)
 		if err := runNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
 			return err
@@ -127,9 +128,9 @@ func (s *state) joinTunnel(w *wire) error {
 	if e == nil {
 		return nil
 	}
-	return withLinks(e.Netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 		if !w.Cable {
-			if err := disableTxOffload(e.Iface); err != nil {
+			if err := machine.DisableTxOffload(e.Iface); err != nil {
 				return fmt.Errorf("the tunnel to %s: %w", e, err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -294,7 +295,7 @@ func (s *state) programEnvironment(h *topology.Host, p *topology.Program) []stri
 }
 
 func withoutKeeperMark(env []string) []string {
-	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, keeperEnv+"=") })
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, machine.KeeperEnv+"=") })
 }
 
 // programsDir is where the name weft stands for the program that brought the lab up.

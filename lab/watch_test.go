@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -114,7 +115,7 @@ func TestPrograms(t *testing.T) {
 // named lists the processes of a lab by the beginning of their command line.
 func named(t testing.TB, l *Lab, begin string) (pids []int) {
 	t.Helper()
-	all, err := newBelongs(l.Name()).processes()
+	all, err := machine.MembersOf(l.Name()).Processes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +155,12 @@ func TestDownEndsPrograms(t *testing.T) {
 
 func pidsOfKeeper(t testing.TB, l *Lab) (pids []int) {
 	t.Helper()
-	all, err := newBelongs(l.Name()).processes()
+	all, err := machine.MembersOf(l.Name()).Processes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range all {
-		if _, kept := marksOf(pid); kept == dirOf(l.Name()) {
+		if _, kept := machine.MarksOf(pid); kept == machine.Dir(l.Name()) {
 			pids = append(pids, pid)
 		}
 	}

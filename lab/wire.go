@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -118,12 +119,12 @@ func layOut(t *topology.Topology, was *state) *state {
 	}
 	switchEnd := func(sw string, port uint16) end {
 		i := index[sw]
-		e := end{Node: sw, Port: port, Netns: switchNetns(t.Name), MAC: portMAC()}
+		e := end{Node: sw, Port: port, Netns: machine.SwitchNetns(t.Name), MAC: portMAC()}
 		if t.Switches[i].Kind == topology.KindRouter {
-			e.Routed, e.Netns, e.Iface = true, hostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
+			e.Routed, e.Netns, e.Iface = true, machine.HostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
 		}
 		if t.Switches[i].Kind == topology.KindHybrid && t.OVS == topology.OVSOwn {
-			e.Netns = hostNetns(t.Name, sw)
+			e.Netns = machine.HostNetns(t.Name, sw)
 		}
 		if was, ok := kept[e.String()]; ok && was.Tunnel == nil && was.Routed == e.Routed && was.Netns == e.Netns {
 			return was
@@ -147,7 +148,7 @@ func layOut(t *topology.Topology, was *state) *state {
 	for _, h := range t.Hosts {
 		s.Wires = append(s.Wires, wire{
 			A:     near(h.Switch, h.Port, h.Tunnel),
-			B:     end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
+			B:     end{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
 			Cable: h.Shape.NeedsCable() || h.VLAN != 0,
 			VLAN:  h.VLAN, Shape: h.Shape,
 		})
@@ -162,7 +163,7 @@ func layOut(t *topology.Topology, was *state) *state {
 		if h.Eth1 != nil {
 			s.Wires = append(s.Wires, wire{
 				A: switchEnd(h.Eth1.Switch, h.Eth1.Port),
-				B: end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface1, MAC: portMAC()},
+				B: end{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: hostIface1, MAC: portMAC()},
 			})
 		}
 	}

@@ -59,9 +59,10 @@ var table = []row{
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab/topology", []string{"flow", "internal/document"}, []string{"gonum.org/"}},
-	{"lab", []string{"flow", "packet", "lab/topology", "node", "api", "internal/asowner", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
-	{"lab/testbed", []string{"lab", "lab/topology", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
-	{"lab/serve", []string{"api", "lab", "lab/topology", "lab/testbed", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
+	{"lab/machine", []string{"lab/topology", "internal/ownthread", "internal/wholefile"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
+	{"lab", []string{"flow", "packet", "lab/topology", "lab/machine", "node", "api", "internal/asowner", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
+	{"lab/testbed", []string{"lab", "lab/machine", "lab/topology", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
+	{"lab/serve", []string{"api", "lab", "lab/machine", "lab/topology", "lab/testbed", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"bench/sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"bench/sim/*", []string{"bench/sim", "flow", "packet", "openflow", "internal/cputime"}, []string{"*"}},
 	{"bench/nf/ids", nil, []string{"golang.org/x/sys/"}},
@@ -83,13 +84,13 @@ var table = []row{
 	{"bench/experiments", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"bench/experiments/*", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"test/measure", nil, []string{"golang.org/x/sys/"}},
-	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "lab/topology", "internal/companion", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
+	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "lab/machine", "lab/topology", "internal/companion", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
-	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/topology", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
+	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/machine", "lab/topology", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
 	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
-	{"bench/cmd/weft-bench", []string{"lab", "lab/topology", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},
+	{"bench/cmd/weft-bench", []string{"lab", "lab/machine", "lab/topology", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},
 	{"cmd/weft", []string{"cmd/weft/command"}, []string{"*"}},
 }
 
@@ -115,7 +116,7 @@ var keepers = []struct {
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
 	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
-	{"github.com/vishvananda/", []string{"lab", "node", "bench/cmd/weft-bench/bench"}, "let package lab touch links and namespaces"},
+	{"github.com/vishvananda/", []string{"lab", "lab/machine", "node", "bench/cmd/weft-bench/bench"}, "let package lab touch links and namespaces"},
 }
 
 // guarded are the variables of packages that are locks or counters nevertheless,

@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // scrollBack is how many octets of a terminal are remembered.
@@ -151,7 +151,7 @@ func (c *console) wait() {
 	close(c.exited)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if left := lab.EndMarked(ctx, consoleEnv, c.is.Console); left != nil {
+	if left := machine.EndMarked(ctx, consoleEnv, c.is.Console); left != nil {
 		err = errors.Join(err, left)
 	}
 	c.drain()

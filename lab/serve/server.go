@@ -18,6 +18,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -125,7 +127,7 @@ func (s *server) service() machineservice.Service {
 		Socket: s.o.Socket, Group: s.o.Group, Log: s.o.Log,
 		Begin: func(ctx context.Context) error {
 			s.o.Log.Info("labs are served", "socket", s.o.Socket, "allow", strings.Join(s.o.Allow, ","))
-			return lab.EndMarked(ctx, serviceEnv, s.o.Socket) // of a service that was killed
+			return machine.EndMarked(ctx, serviceEnv, s.o.Socket) // of a service that was killed
 		},
 		Methods: s.register,
 		Streams: map[machineservice.Route]streamHandler{

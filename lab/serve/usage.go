@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 const (
@@ -95,7 +96,7 @@ func usageBetween(was, is []lab.Sample, nodes []string) *api.LabUsage {
 		}
 		seconds := now.Taken.Sub(before.Taken).Seconds()
 		resp.Seconds = max(resp.Seconds, seconds)
-		add := func(to *api.LabNodeUsage, u, old lab.Usage) {
+		add := func(to *api.LabNodeUsage, u, old machine.Usage) {
 			to.Processes += uint32(u.Processes)
 			to.Memory += u.Memory
 			to.CpuSeconds += u.CPU.Seconds()

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 func labCaptureCommand() *cobra.Command {
@@ -55,7 +56,7 @@ dumpcap (Debian package tshark) on the machine of the node.`,
 				return err
 			}
 			defer hold.Close()
-			err = lab.Attend(ctx, capture, lab.Attended{Input: attended}, func() error { return start(capture) })
+			err = machine.Attend(ctx, capture, machine.Attended{Input: attended}, func() error { return start(capture) })
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -76,7 +77,7 @@ dumpcap (Debian package tshark) on the machine of the node.`,
 // labAttendCommand is weft lab exec for somebody on another machine.
 func labAttendCommand() *cobra.Command {
 	var name string
-	var a lab.Attended
+	var a machine.Attended
 	cmd := &cobra.Command{
 		Use:    "attend NODE -- COMMAND [ARG...]",
 		Short:  "Run a command at a node for somebody on another machine",

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -25,7 +27,7 @@ func labAnywhere(name string) (*lab.Lab, *testbed.Lab, error) {
 		return nil, nil, err
 	}
 	if name == "" && len(far) > 0 {
-		here, err := lab.Names()
+		here, err := machine.Names()
 		if err != nil {
 			return nil, nil, err
 		}

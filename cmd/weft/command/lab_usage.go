@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 func labUsageCommand() *cobra.Command {
@@ -43,7 +44,7 @@ network namespace of its own, and of what its OpenFlow switches share.`,
 			}
 			return labPrint(cmd.OutOrStdout(), output, all, func(w *labTable) {
 				w.row("NODE", "PROCESSES", "CPU s", "MEMORY MiB")
-				row := func(node string, u lab.Usage) {
+				row := func(node string, u machine.Usage) {
 					w.row(node, u.Processes, fmt.Sprintf("%.2f", u.CPU.Seconds()), fmt.Sprintf("%.1f", float64(u.Memory)/(1<<20)))
 				}
 				for _, node := range nodes {

@@ -10,42 +10,6 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// task is something that Apply does. It may be done again.
-type task struct {
-	topology.Item
-	Do   string   `json:"do"` // doAdd, doDelete or doChange
-	Work workKind `json:"work"`
-	Wire *wire    `json:"wire,omitempty"` // to be removed
-	ID   int      `json:"id,omitempty"`   // of the wire to be made or changed
-	Of   string   `json:"of,omitempty"`   // the bridge to be removed
-	Gone []string `json:"gone,omitempty"` // internal ports to be removed
-}
-
-const (
-	doAdd    = "added"
-	doDelete = "deleted"
-	doChange = "changed"
-)
-
-// workKind is what is done, in this order.
-type workKind int
-
-const (
-	workUnwire workKind = iota
-	workDeleteHost
-	workDeleteSwitch
-	workAddSwitch
-	workControl
-	workSetSwitch
-	workControllers
-	workAddHost
-	workWire
-	workShape
-	workNode
-	workAddresses
-	workManage
-)
-
 // change is the work of Apply. The lab's state becomes that of the changed lab
 // at once, with the tasks that lead there; each that is done is struck off.
 type change struct {
@@ -60,7 +24,7 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	todo := s.become(to)
 	slices.SortStableFunc(todo, func(a, b task) int { return int(a.Work) - int(b.Work) })
 	s.Todo = todo
-	if err := s.room(len(c.text) + len(s.hostNames())); err != nil {
+	if err := s.room(len(c.text) + len(s.Topology.HostsFile())); err != nil {
 		return err
 	}
 	if err := s.save(); err != nil {
@@ -244,29 +208,4 @@ func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
 		todo = append(todo, task{Item: item, Do: do, Work: workUnwire, Wire: w})
 	}
 	return todo
-}
-
-// key names a wire by its ends, whichever is first.
-func (w *wire) key() string {
-	a, b := w.A.String(), w.B.String()
-	if w.B.Host {
-		return a + "-" + w.B.Node + ":" + w.B.Iface
-	}
-	return min(a, b) + "-" + max(a, b)
-}
-
-// itemOf is the part of the lab that a wire belongs to.
-func (s *state) itemOf(w *wire) topology.Item {
-	if w.B.Host {
-		return topology.Item{Kind: topology.ItemHost, Name: w.B.Node}
-	}
-	return topology.Item{Kind: topology.ItemLink, Name: topology.OrderEnds([]topology.Link{{A: w.A.Node, B: w.B.Node, APort: w.A.Port, BPort: w.B.Port}})[0].String()}
-}
-
-func (s *state) wireByID(id int) *wire {
-	i := slices.IndexFunc(s.Wires, func(w wire) bool { return w.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return &s.Wires[i]
 }

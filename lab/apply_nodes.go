@@ -76,7 +76,7 @@ func (s *state) nodeText(n *labNode) string {
 
 // controlText is how the switches reach controllers, to see whether it is another.
 func (s *state) controlText() string {
-	text := fmt.Sprint(s.inBand(), s.Topology.Control, s.secure())
+	text := fmt.Sprint(s.Topology.InBand(), s.Topology.Control, s.Topology.Secure())
 	for _, p := range s.posts() {
 		text += "\n" + p.key
 	}
@@ -208,17 +208,17 @@ func (s *state) undressNode(n *labNode) error {
 func (s *state) tendControl(ctx context.Context, home machine.Home) error {
 	ctlSpace := controlNetns(s.Name)
 	_, none := os.Stat(machine.NetnsPath(ctlSpace))
-	if s.secure() || s.inBand() {
+	if s.Topology.Secure() || s.Topology.InBand() {
 		if err := machine.WithLinks(machine.SwitchNetns(s.Name), machine.SetLoopbackUp); err != nil {
 			return err
 		}
 	}
 	switch {
-	case !s.inBand() && none == nil:
+	case !s.Topology.InBand() && none == nil:
 		if err := errors.Join(machine.EmptyNetns(ctlSpace), home.DeleteNetns(ctlSpace)); err != nil {
 			return err
 		}
-	case s.inBand():
+	case s.Topology.InBand():
 		if none != nil {
 			if err := home.CreateNetns(ctlSpace, func() error { return machine.WithHandle(prepareHostNetns) }); err != nil {
 				return err

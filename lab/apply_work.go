@@ -100,7 +100,7 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 			return err
 		}
-	} else if err := machine.WithLinks(w.A.Netns, w.addVeth); err != nil {
+	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return addWire(h, w) }); err != nil {
 		return err
 	}
 	for _, e := range w.ends() {
@@ -115,11 +115,11 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 		}
 	}
 	if w.State == LinkIsDown && !w.Cable {
-		if err := setVeth(s, w, false); err != nil {
+		if err := setVeth(w, s.dressed(w), false); err != nil {
 			return err
 		}
 	}
-	if err := s.makeTunnel(w); err != nil {
+	if err := makeTunnel(w); err != nil {
 		return err
 	}
 	if err := s.changePorts(ctx, w, addPort); err != nil {

@@ -30,14 +30,6 @@ import (
 // machine, the link between them.
 const controlIface = "control"
 
-// controlNetns is the namespace of the controllers' machine. No node has that name.
-func controlNetns(lab string) string { return machine.HostNetns(lab, "_control") }
-
-// inBand reports whether hybrid nodes reach controllers by their own routing.
-func (s *state) inBand() bool {
-	return s.Topology.Control.Mode == topology.ControlInBand && !slices.Contains(s.Topology.Controllers, topology.ControllerNone)
-}
-
 // controllerAt is the address at which nodes reach a controller in band.
 func controllerAt(controller int) string {
 	return netip.AddrPortFrom(topology.ControlPrefix().Addr().Next(), controlPort(controller)).String()
@@ -114,7 +106,7 @@ func (s *state) posts() (all []post) {
 			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
 		}
 	}
-	if !s.inBand() {
+	if !s.Topology.InBand() {
 		return all
 	}
 	in := func(ns, at, to string, dial func(context.Context) (net.Conn, error)) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -189,7 +188,7 @@ func (s *state) writeNodes() error {
 func (s *state) entity(n *labNode) node.Node {
 	o := s.ovsOf(n.Name)
 	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
-	if s.inBand() {
+	if s.Topology.InBand() {
 		e.Protected = []netip.Prefix{topology.ControlPrefix()}
 	}
 	if sw, ok := s.Topology.SwitchByName(n.Name); ok {
@@ -218,32 +217,6 @@ func (s *state) entity(n *labNode) node.Node {
 		})
 	}
 	return e
-}
-
-// loopbacks is the prefixes of the nodes' loopback addresses.
-func (s *state) loopbacks() []netip.Prefix {
-	usual := netip.PrefixFrom(topology.Loopback4(0), 16)
-	var others []netip.Prefix
-	for i := range s.Nodes {
-		if a := s.Nodes[i].Loopback; !usual.Contains(a) {
-			others = append(others, netip.PrefixFrom(a, 32))
-		}
-	}
-	return append(others, usual)
-}
-
-// endOf is a node's end of the wire at its port.
-func (s *state) endOf(n *labNode, p *nodePort) *end {
-	w := &s.Wires[p.Wire]
-	if w.A.Node == n.Name && w.A.Port == p.Port {
-		return &w.A
-	}
-	return &w.B
-}
-
-// hasHybrid reports whether a node of the lab is hybrid.
-func (s *state) hasHybrid() bool {
-	return slices.ContainsFunc(s.Nodes, func(n labNode) bool { return n.Kind == topology.KindHybrid })
 }
 
 // keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.

@@ -61,9 +61,6 @@ func Down(ctx context.Context, name string) error {
 	return nil
 }
 
-// endingFile is there while a lab is taken down: an apply that is under way stops.
-func endingFile(name string) string { return filepath.Join(machine.Dir(name), "ending") }
-
 // patience is for how long Down waits for others to stop changing the lab: no part of
 // their work takes longer.
 const patience = 70 * time.Second
@@ -84,14 +81,6 @@ func hold(ctx context.Context, name string) (release func()) {
 		os.Remove(endingFile(name)) // of a lab that could not be taken down
 		f.Close()
 	}
-}
-
-// checkEnding returns an error if the lab is being taken down.
-func (s *state) checkEnding() error {
-	if _, err := os.Stat(endingFile(s.Name)); err != nil {
-		return nil
-	}
-	return fmt.Errorf("lab %s is being taken down; if nobody does that any more, finish it by `weft lab down %s`", s.Name, s.Name)
 }
 
 // DownAll takes every lab down and returns their names.

@@ -38,9 +38,9 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 	if !killed {
 		t.Fatal("found no keeper")
 	}
-	for end := time.Now().Add(testwait.Limit); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); health(l.state) != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("without its keeper the lab is %q", l.state.health())
+			t.Fatalf("without its keeper the lab is %q", health(l.state))
 		}
 	}
 	if err := l.Down(t.Context()); err != nil {

@@ -82,8 +82,3 @@ func (s *state) nodeOptions() string {
 	}
 	return ""
 }
-
-// pending reports whether an apply is at work on a switch.
-func (s *state) pending(name string) bool {
-	return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Item == topology.Item{Kind: topology.ItemSwitch, Name: name} })
-}

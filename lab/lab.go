@@ -67,7 +67,7 @@ func (l *Lab) Name() string { return l.state.Name }
 func (l *Lab) Created() time.Time { return l.state.Created }
 
 // State says whether the lab's processes run: "up", or "broken: " and which do not.
-func (l *Lab) State() string { return l.state.health() }
+func (l *Lab) State() string { return health(l.state) }
 
 // Topology is what the lab was brought up with, completed. It is the lab's
 // own: do not change it.
@@ -200,7 +200,7 @@ func List(ctx context.Context) ([]Status, error) {
 			st.Created, st.Controllers = s.Created, s.Topology.Controllers
 			st.Switches, st.Hosts, st.Links = len(s.Topology.Switches), len(s.Topology.Hosts), len(s.Topology.Links)
 			if s.Ready {
-				if st.State = s.health(); st.State == "up" && len(s.Todo) > 0 {
+				if st.State = health(s); st.State == "up" && len(s.Todo) > 0 {
 					st.State = "half applied: apply its file again"
 				}
 			}
@@ -217,7 +217,7 @@ func List(ctx context.Context) ([]Status, error) {
 }
 
 // health says whether the lab's processes still run.
-func (s *state) health() string {
+func health(s *state) string {
 	for _, p := range []struct{ socket, what string }{
 		{keeperSocket(s.Name), "keeper"},
 		{filepath.Join(s.dir(), "db.sock"), "ovsdb-server"},

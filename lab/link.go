@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -53,54 +51,8 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == LinkIsDown})
 			return err
 		}
-		return setVeth(s, w, to != LinkIsDown)
+		return setVeth(w, s.dressed(w), to != LinkIsDown)
 	})
-}
-
-// setVeth sets a veth pair up or down: between switches both ends, at the same
-// moment as a cable does (the peer of an end that is set down loses carrier
-// some time later, from a work queue of the kernel); a host's end alone, which
-// the switch's follows.
-func setVeth(s *state, w *wire, up bool) error {
-	if up && w.B.Host {
-		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, s.dressed(w)) })
-	}
-	return w.inEach(func(h *netlink.Handle, ends []*end) error {
-		var links []netlink.Link
-		for _, e := range ends {
-			if w.B.Host && !e.Host {
-				continue
-			}
-			link, err := h.LinkByName(e.Iface)
-			if err != nil {
-				return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
-			}
-			links = append(links, link)
-		}
-		set := h.LinkSetDown
-		if up {
-			set = h.LinkSetUp
-		}
-		for _, link := range links {
-			if err := set(link); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// inEach runs fn in each namespace in which the wire ends, with its ends there.
-func (w *wire) inEach(fn func(*netlink.Handle, []*end) error) error {
-	if w.A.Netns == w.B.Netns {
-		return machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
-	}
-	for _, e := range w.ends() {
-		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Change is what ShapeLink changes: nil leaves a value as it is.
@@ -200,7 +152,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 			return err
 		}
 	}
-	if err := s.joinTunnel(w); err != nil {
+	if err := joinTunnel(w); err != nil {
 		return err
 	}
 	return s.changePorts(ctx, w, addPort)
@@ -254,54 +206,6 @@ func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
 	return s.save()
 }
 
-// find returns the one wire between a and b.
-func (s *state) find(a, b string) (*wire, error) {
-	var found []*wire
-	var near []string
-	for i := range s.Wires {
-		w := &s.Wires[i]
-		switch {
-		case w.A.is(a) && w.B.is(b), w.A.is(b) && w.B.is(a):
-			found = append(found, w)
-		case w.A.is(a):
-			near = append(near, w.B.String())
-		case w.B.is(a):
-			near = append(near, w.A.String())
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		var names []string
-		for _, w := range found {
-			names = append(names, w.A.String()+" "+w.B.String())
-		}
-		return nil, fmt.Errorf("%d links join %s and %s: name one by its ports; allowed: %s", len(found), a, b, strings.Join(names, ", "))
-	case near != nil:
-		return nil, fmt.Errorf("no link joins %s and %s; %s is linked to %s", a, b, a, strings.Join(near, ", "))
-	}
-	return nil, fmt.Errorf("lab %s has no switch or host %q", s.Name, a)
-}
-
-// is reports whether ref, NODE or SWITCH:PORT, names this end.
-func (e *end) is(ref string) bool {
-	if e.Node == ref {
-		return true
-	}
-	node, port, ok := strings.Cut(ref, ":")
-	return ok && node == e.Node && (port == strconv.Itoa(int(e.Port)) && !e.Host || port == e.Iface && e.Host)
-}
-
-// LinkStatus is one link of a running lab.
-type LinkStatus struct {
-	A     string    `json:"a"` // SWITCH:PORT
-	B     string    `json:"b"` // SWITCH:PORT, HOST or HOST:eth1
-	State LinkState `json:"state"`
-	topology.Shape
-	Made string `json:"made"` // "veth" or "cable", and with a tunnel "vxlan"
-}
-
 // Links is every link as it is now, those of hosts first, of their eth1 last.
 func (l *Lab) Links() ([]LinkStatus, error) {
 	s, err := loadState(l.state.Name)
@@ -322,23 +226,4 @@ func (l *Lab) Link(a, b string) (LinkStatus, error) {
 		return LinkStatus{}, err
 	}
 	return w.status(), nil
-}
-
-func (s *state) links() []LinkStatus {
-	all := make([]LinkStatus, len(s.Wires))
-	for i := range s.Wires {
-		all[i] = s.Wires[i].status()
-	}
-	return all
-}
-
-func (w *wire) status() LinkStatus {
-	k := LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
-	if w.Cable {
-		k.Made = "cable"
-	}
-	if w.tunnel() != nil {
-		k.Made = "vxlan"
-	}
-	return k
 }

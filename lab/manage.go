@@ -26,13 +26,6 @@ import (
 // manageIface is the second interface of a managed host.
 const manageIface = "manage"
 
-// Management is the second interface of a managed host.
-type Management struct {
-	Address    netip.Addr `json:"address"`    // of the host
-	Controller netip.Addr `json:"controller"` // of the outside, at the other end
-	Interface  string     `json:"interface"`  // of the machine
-}
-
 // Management returns the second interface of a host; false if it has none.
 func (l *Lab) Management(host string) (Management, bool) {
 	m, ok := l.state.Manage[host]

@@ -1,10 +1,8 @@
 package lab
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -15,43 +13,6 @@ import (
 
 // What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
 // of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
-
-func (s *state) namesFile() string { return filepath.Join(s.dir(), "hosts") }
-
-// writeNames writes the file that is /etc/hosts in the lab's hosts: in place, because
-// it lies there already in the hosts whose programs run.
-func (s *state) writeNames() error {
-	if err := os.WriteFile(s.namesFile(), s.hostNames(), 0o644); err != nil {
-		return fmt.Errorf("write the names of the lab's hosts: %w", machine.ExplainNoRoom(s.namesFile(), err))
-	}
-	return nil
-}
-
-func (s *state) hostNames() []byte {
-	b := bytes.NewBufferString("127.0.0.1 localhost\n::1 localhost\n")
-	for i := range s.Topology.Hosts {
-		h := &s.Topology.Hosts[i]
-		if h.HasIPv4() {
-			fmt.Fprintln(b, h.IPv4.Addr(), h.Name)
-		}
-		if h.HasIPv6() {
-			fmt.Fprintln(b, h.IPv6.Addr(), h.Name)
-		}
-	}
-	for i := range s.Topology.Switches {
-		for _, a := range s.Topology.Switches[i].Loopbacks() {
-			if a.IsValid() {
-				fmt.Fprintln(b, a, s.Topology.Switches[i].Name)
-			}
-		}
-	}
-	for _, n := range s.Topology.Names {
-		for _, a := range n.Addresses {
-			fmt.Fprintln(b, a, n.Name)
-		}
-	}
-	return b.Bytes()
-}
 
 // enterSpace moves this thread, which must be locked and do nothing else any more, to
 // where a host or switch is: its network namespace, mounts with the lab's names, and

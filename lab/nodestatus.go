@@ -88,34 +88,3 @@ func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
 	}
 	return st
 }
-
-// expected is how many neighbours a node's OSPF has when all is well.
-func (s *state) expected(n *labNode) int {
-	count := 0
-	for _, p := range n.routed() {
-		if s.Wires[p.Wire].State == LinkIsDown {
-			continue
-		}
-		for _, name := range p.Neighbours {
-			if p.Role == roleLink || s.inSegment(name, p) {
-				count++
-			}
-		}
-	}
-	return count
-}
-
-// inSegment reports whether a node's link to the segment of another's port is not down.
-func (s *state) inSegment(name string, of *nodePort) bool {
-	for i := range s.Nodes {
-		if s.Nodes[i].Name != name {
-			continue
-		}
-		for _, p := range s.Nodes[i].routed() {
-			if p.Role == roleSegment && p.IPv4.Masked() == of.IPv4.Masked() {
-				return s.Wires[p.Wire].State != LinkIsDown
-			}
-		}
-	}
-	return false
-}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -255,7 +254,7 @@ func (s *state) targets(sw *topology.Switch) []string {
 	switch {
 	case !sw.Controlled():
 		return nil
-	case sw.Kind == topology.KindHybrid && s.inBand():
+	case sw.Kind == topology.KindHybrid && s.Topology.InBand():
 		return s.nodeTargets(sw.Name)
 	}
 	targets := s.controllerSockets()
@@ -269,23 +268,6 @@ func (s *state) targets(sw *topology.Switch) []string {
 func addPort(bridge string, e *end) []string {
 	return []string{"--", "add-port", bridge, e.Iface,
 		"--", "set", "interface", e.Iface, fmt.Sprintf("ofport_request=%d", e.Port)}
-}
-
-// controllerSockets is, for each controller of the lab, the socket in its
-// directory the switches connect to.
-func (s *state) controllerSockets() []string {
-	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
-		return nil
-	}
-	socks := make([]string, len(s.Topology.Controllers))
-	for i := range socks {
-		name := "ctl.sock"
-		if i > 0 {
-			name = fmt.Sprintf("ctl-%d.sock", i+1)
-		}
-		socks[i] = filepath.Join(s.dir(), name)
-	}
-	return socks
 }
 
 func (o ovs) checkPorts(ctx context.Context, s *state) error {

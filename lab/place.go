@@ -1,25 +1,14 @@
 package lab
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
-
-// Place is where a node of a lab runs.
-type Place struct {
-	Namespace string // its network namespace, for ip-netns(8)
-	Own       bool   // no other node is in it; Open vSwitch switches share one
-}
 
 // PlaceOf returns where a host or switch runs.
 func (l *Lab) PlaceOf(node string) (Place, error) { return l.state.placeOf(node) }
@@ -44,20 +33,6 @@ func (l *Lab) CheckNode(node string) error {
 
 // Where is empty: nodes are on this machine.
 func (l *Lab) Where(string) string { return "" }
-
-func (s *state) placeOf(node string) (Place, error) {
-	if _, ok := s.Topology.HostByName(node); ok {
-		return Place{machine.HostNetns(s.Name, node), true}, nil
-	}
-	sw, ok := s.Topology.SwitchByName(node)
-	switch {
-	case !ok:
-		return Place{}, fmt.Errorf("lab %s has no host or switch %q; `weft lab graph` shows those there are", s.Name, node)
-	case sw.Routes():
-		return Place{machine.HostNetns(s.Name, node), true}, nil
-	}
-	return Place{machine.SwitchNetns(s.Name), false}, nil
-}
 
 // StartAt is StartCmd for a host or a switch.
 func (l *Lab) StartAt(node string, cmd *exec.Cmd) error {
@@ -152,18 +127,6 @@ func (l *Lab) Revision() (string, error) {
 	return s.revision()
 }
 
-func (s *state) revision() (string, error) {
-	b, err := json.Marshal(struct {
-		Created int64
-		*topology.Topology
-	}{s.Created.UnixNano(), s.Topology})
-	if err != nil {
-		return "", fmt.Errorf("sum up lab %s: %w", s.Name, err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8]), nil
-}
-
 // CheckRevision is what Apply does about ApplyOptions.MadeFrom.
 func (l *Lab) CheckRevision(madeFrom string) error {
 	s, err := loadState(l.state.Name)
@@ -173,23 +136,6 @@ func (l *Lab) CheckRevision(madeFrom string) error {
 	return s.checkRevision(madeFrom)
 }
 
-// checkRevision returns an error if the lab has another revision than the one that a change
-// was made from; empty: any.
-func (s *state) checkRevision(madeFrom string) error {
-	is, err := s.revision()
-	if err != nil || madeFrom == "" || madeFrom == is {
-		return err
-	}
-	return fmt.Errorf("lab %s has been changed meanwhile, such as on the command line: it has revision %s, and the file was made from %s; read it again, and change that", s.Name, is, madeFrom)
-}
-
-// textFile is where the text is kept that a lab was made from: a lab that has been
-// changed otherwise has none.
-func (s *state) textFile() (string, error) {
-	r, err := s.revision()
-	return fmt.Sprintf("%s/file-%s.yaml", s.dir(), r), err
-}
-
 // KeepText keeps the text of the file that the lab is made from, for Text.
 func (l *Lab) KeepText(text []byte) error {
 	s, err := loadState(l.state.Name)
@@ -197,27 +143,6 @@ func (l *Lab) KeepText(text []byte) error {
 		return err
 	}
 	return s.keepText(text)
-}
-
-// keepText is KeepText; nil: the lab is made from none.
-func (s *state) keepText(text []byte) error {
-	path, err := s.textFile()
-	if err != nil || text == nil {
-		return err
-	}
-	before, err := filepath.Glob(filepath.Join(s.dir(), "file-*.yaml"))
-	if err != nil {
-		return err
-	}
-	if err := machine.ReplaceFile(path, text, 0o600); err != nil {
-		return fmt.Errorf("keep the file of lab %s: %w", s.Name, err)
-	}
-	for _, old := range before {
-		if old != path {
-			os.Remove(old)
-		}
-	}
-	return nil
 }
 
 // Text returns the text of the file that the lab is made from; if that is not

@@ -14,11 +14,6 @@ import (
 // all of it, in two files, of which the older ends in ".1".
 const mostLog = 1 << 20
 
-// logFile returns the path of the log of a program.
-func (s *state) logFile(host, program string) string {
-	return filepath.Join(s.dir(), "logs", host, program+".log")
-}
-
 // programLog is the log of a program. What cannot be written is dropped, so
 // that a full disk does not stop the program.
 type programLog struct {

@@ -140,7 +140,7 @@ func (s *state) frrConfig(n *labNode, daemon string) string {
 func (s *state) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area string) {
 	r := &s.Topology.Routing
 	passive := []string{"lo"}
-	if s.inBand() && s.Topology.Control.At == n.Name {
+	if s.Topology.InBand() && s.Topology.Control.At == n.Name {
 		passive = append(passive, controlIface)
 	}
 	for _, p := range n.routed() {

@@ -69,9 +69,6 @@ func lossRules(w *wire, ns string) string {
 	return b.String()
 }
 
-// lossy reports whether the wire needs lossRules.
-func (w *wire) lossy() bool { return w.State == LinkIsSilent || w.Shape.Loss > 0 }
-
 // runNft runs an nft script in this thread's namespace.
 func runNft(script string) error {
 	cmd := exec.Command("nft", "-f", "-")

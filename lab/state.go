@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -97,4 +98,19 @@ func loadState(name string) (*state, error) {
 		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// TLS is what the switches of a lab show a controller, and know it by: files in
+// PEM. They are one Open vSwitch, which has one certificate for all bridges.
+type TLS struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	Authority   string `json:"authority"`
+}
+
+// Management is the second interface of a managed host.
+type Management struct {
+	Address    netip.Addr `json:"address"`    // of the host
+	Controller netip.Addr `json:"controller"` // of the outside, at the other end
+	Interface  string     `json:"interface"`  // of the machine
 }

@@ -6,31 +6,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
-// TLS is what the switches of a lab show a controller, and know it by: files in
-// PEM. They are one Open vSwitch, which has one certificate for all bridges.
-type TLS struct {
-	Certificate string `json:"certificate"`
-	Key         string `json:"key"`
-	Authority   string `json:"authority"`
-}
-
 const sslPrefix = "ssl:"
-
-// secure reports whether switches speak TLS with a controller.
-func (s *state) secure() bool {
-	return slices.ContainsFunc(s.Topology.Controllers, func(c string) bool { return strings.HasPrefix(c, sslPrefix) })
-}
 
 // checkTLS says what is missing for TLS, and makes the files' paths absolute.
 func (s *state) checkTLS() error {
 	if s.TLS == nil {
-		if s.secure() {
+		if s.Topology.Secure() {
 			return errors.New("a controller is ssl:HOST:PORT, so the switches need a certificate, a key and an authority (weft certs switch, weft lab up --certs)")
 		}
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,32 +110,6 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	return &Lab{state: s}, nil
 }
 
-// claim takes the lab's name by making its directory.
-func (s *state) claim() error {
-	err := fs.ErrNotExist
-	for try := 0; try < 10 && errors.Is(err, fs.ErrNotExist); try++ { // the last lab to go removes runDir
-		if err := os.MkdirAll(machine.RunDir, 0o755); err != nil {
-			return fmt.Errorf("make %s: %w", machine.RunDir, err)
-		}
-		err = os.Mkdir(s.dir(), 0o755)
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("lab %s is up already: take it down with `weft lab down %s`, or give this one another name", s.Name, s.Name)
-	case err != nil:
-		return fmt.Errorf("make the directory of lab %s: %w", s.Name, err)
-	}
-	if left := machine.LabNetns(s.Name); len(left) > 0 { // of a lab whose directory was removed by hand
-		os.Remove(s.dir())
-		return fmt.Errorf("network namespace %s of an earlier lab %s is still there: remove it with `weft lab down %s`", left[0], s.Name, s.Name)
-	}
-	if err := s.save(); err != nil {
-		os.RemoveAll(s.dir())
-		return err
-	}
-	return nil
-}
-
 func (s *state) build(ctx context.Context, opt Options) error {
 	home, err := machine.FindHome()
 	if err != nil {
@@ -165,12 +138,12 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.buildNodes(ctx, home); err != nil {
 		return err
 	}
-	if s.secure() || s.inBand() {
+	if s.Topology.Secure() || s.Topology.InBand() {
 		if err := machine.WithLinks(machine.SwitchNetns(s.Name), machine.SetLoopbackUp); err != nil {
 			return err
 		}
 	}
-	if s.inBand() {
+	if s.Topology.InBand() {
 		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), s.linkControllers); err != nil {
 			return err
 		}
@@ -191,8 +164,10 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.finishLinks(ctx); err != nil {
 		return err
 	}
-	if err := s.buildTunnels(ctx); err != nil {
-		return err
+	for i := range s.Wires {
+		if err := errors.Join(ctx.Err(), makeTunnel(&s.Wires[i])); err != nil {
+			return err
+		}
 	}
 	if err := s.dressNodes(ctx); err != nil {
 		return err
@@ -219,7 +194,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		}
 	}
 	s.Ready = true
-	if err := s.save(); err != nil || !s.hasPrograms() {
+	if err := s.save(); err != nil || !s.Topology.HasPrograms() {
 		return err
 	}
 	opt.Progress("starting programs")
@@ -285,7 +260,7 @@ func (s *state) buildSwitchLinks(ctx context.Context) error {
 					return err
 				}
 				if w := at.wire; !w.Cable {
-					if err := w.addVeth(h); err != nil {
+					if err := addWire(h, w); err != nil {
 						return err
 					}
 				}
@@ -293,19 +268,6 @@ func (s *state) buildSwitchLinks(ctx context.Context) error {
 			return nil
 		})
 	})
-}
-
-// addVeth makes the veth pair of a wire between switches, from A's namespace.
-func (w *wire) addVeth(h *netlink.Handle) error {
-	if w.A.Netns == w.B.Netns {
-		return addVeth(h, &w.A, &w.B, nil, w.mtu())
-	}
-	ns, err := os.Open(machine.NetnsPath(w.B.Netns))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	return addVeth(h, &w.A, &w.B, ns, w.mtu())
 }
 
 // finishLinks sets the switches' ends up, dresses the hosts on cables, and

@@ -61,7 +61,7 @@ func (s *state) buildNodes(ctx context.Context, home machine.Home) error {
 			return err
 		})
 	}
-	if s.inBand() {
+	if s.Topology.InBand() {
 		g.Go(func() error {
 			return home.CreateNetns(controlNetns(s.Name), func() error { return machine.WithHandle(prepareHostNetns) })
 		})

@@ -132,3 +132,62 @@ func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 	}
 	return nil
 }
+
+// setVeth sets a veth pair up or down: between switches both ends, at the same
+// moment as a cable does (the peer of an end that is set down loses carrier
+// some time later, from a work queue of the kernel); a host's end alone, which
+// the switch's follows. host is what the end of a host is to have.
+func setVeth(w *wire, host *topology.Host, up bool) error {
+	if up && w.B.Host {
+		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, host) })
+	}
+	return inEach(w, func(h *netlink.Handle, ends []*end) error {
+		var links []netlink.Link
+		for _, e := range ends {
+			if w.B.Host && !e.Host {
+				continue
+			}
+			link, err := h.LinkByName(e.Iface)
+			if err != nil {
+				return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
+			}
+			links = append(links, link)
+		}
+		set := h.LinkSetDown
+		if up {
+			set = h.LinkSetUp
+		}
+		for _, link := range links {
+			if err := set(link); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inEach runs fn in each namespace in which the wire ends, with its ends there.
+func inEach(w *wire, fn func(*netlink.Handle, []*end) error) error {
+	if w.A.Netns == w.B.Netns {
+		return machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
+	}
+	for _, e := range w.ends() {
+		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addWire makes the veth pair of a wire between switches, from A's namespace.
+func addWire(h *netlink.Handle, w *wire) error {
+	if w.A.Netns == w.B.Netns {
+		return addVeth(h, &w.A, &w.B, nil, w.mtu())
+	}
+	ns, err := os.Open(machine.NetnsPath(w.B.Netns))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return addVeth(h, &w.A, &w.B, ns, w.mtu())
+}

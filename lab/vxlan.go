@@ -2,7 +2,6 @@ package lab
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,41 +15,10 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// far is the end of a wire that is in another lab. Its interface is in the namespace of
-// the switches, where frames pass between it and the VXLAN device.
-func (s *state) far(node string, port uint16, t *topology.Tunnel, name func(wanted, short string) string) end {
-	return end{Node: node, Port: port, Tunnel: t, Netns: machine.SwitchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
-}
-
-// tunnel returns the end of the wire that is in another lab; nil if both are here.
-func (w *wire) tunnel() *end {
-	for _, e := range w.ends() {
-		if e.Tunnel != nil {
-			return e
-		}
-	}
-	return nil
-}
-
-// vxlan is the name of the VXLAN device behind a far end.
-func (e *end) vxlan() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
-
-// buildTunnels makes the VXLAN devices, in the namespace of the switches: what they
-// carry goes by the network of this thread's namespace, that of Up's caller.
-func (s *state) buildTunnels(ctx context.Context) error {
-	if !s.Topology.Tunnels() {
-		return nil
-	}
-	for i := range s.Wires {
-		if err := errors.Join(ctx.Err(), s.makeTunnel(&s.Wires[i])); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeTunnel makes the VXLAN device of a wire that has a tunnel, and joins them.
-func (s *state) makeTunnel(w *wire) error {
+// makeTunnel makes the VXLAN device of a wire that has a tunnel, in the namespace of the
+// switches, and joins them. What it carries goes by the network of this thread's
+// namespace, that of Up's caller.
+func makeTunnel(w *wire) error {
 	e := w.tunnel()
 	if e == nil {
 		return nil
@@ -63,7 +31,7 @@ func (s *state) makeTunnel(w *wire) error {
 	if err := machine.WithHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
 		return err
 	}
-	return s.joinTunnel(w)
+	return joinTunnel(w)
 }
 
 // removeTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
@@ -92,15 +60,6 @@ func removeTunnel(w *wire) error {
 
 func tunnelTable(w *wire) string { return fmt.Sprintf("weft_tunnel_%d", w.ID) }
 
-// sameTunnel reports whether two wires between the same ends have the same tunnel, or none.
-func sameTunnel(a, b *wire) bool {
-	x, y := a.tunnel(), b.tunnel()
-	if x == nil || y == nil {
-		return x == y
-	}
-	return x.String() == y.String() && *x.Tunnel == *y.Tunnel
-}
-
 func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
 	t := e.Tunnel
 	attrs := netlink.NewLinkAttrs()
@@ -123,7 +82,7 @@ func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
 // joinTunnel has frames pass between a far end and its VXLAN device, which must be there.
 // What leaves by the far end is cut into packets and has its checksums: Open vSwitch, or
 // the host, is to see what a wire would carry.
-func (s *state) joinTunnel(w *wire) error {
+func joinTunnel(w *wire) error {
 	e := w.tunnel()
 	if e == nil {
 		return nil

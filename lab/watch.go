@@ -334,16 +334,11 @@ func (p ProgramStatus) Died() bool {
 	return p.State == ProgramFailed || p.State == ProgramWaiting || p.Starts > 1
 }
 
-// hasPrograms reports whether any host has a program.
-func (s *state) hasPrograms() bool {
-	return slices.ContainsFunc(s.Topology.Hosts, func(h topology.Host) bool { return len(h.Run) > 0 })
-}
-
 // Programs returns what became of the programs of the lab's hosts, in the
 // order of the topology. Their state is ProgramUnknown if the lab is half made
 // or broken, or if this process may not ask.
 func (l *Lab) Programs(ctx context.Context) []ProgramStatus {
-	if !l.state.hasPrograms() {
+	if !l.state.Topology.HasPrograms() {
 		return nil
 	}
 	if a, err := ask(ctx, l.state.Name, order{Programs: true}); err == nil && len(a.Programs) > 0 {

@@ -70,7 +70,7 @@ func (c *checker) node(s *Switch) {
 	if s.Kind == KindHybrid && !slices.Contains(s.Protocols, "OpenFlow13") {
 		c.add(s.line, "", "switch %s: a hybrid node needs protocol OpenFlow13, by which its own entries are written", s.Name)
 	}
-	for key, a := range s.Loopbacks() {
+	for key, a := range s.loopbacks() {
 		switch {
 		case !a.IsValid():
 		case !s.Routes():
@@ -85,8 +85,8 @@ func (c *checker) node(s *Switch) {
 	}
 }
 
-// Loopbacks returns the loopbacks by their keys.
-func (s *Switch) Loopbacks() iter.Seq2[string, netip.Addr] {
+// loopbacks returns the loopbacks by their keys.
+func (s *Switch) loopbacks() iter.Seq2[string, netip.Addr] {
 	return func(yield func(string, netip.Addr) bool) {
 		_ = yield("loopback", s.Loopback) && yield("loopback6", s.Loopback6)
 	}
@@ -224,7 +224,7 @@ func (c *checker) prefixes(networks []Network) {
 	gateways := 0
 	for i := range c.t.Switches {
 		s := &c.t.Switches[i]
-		for _, a := range s.Loopbacks() {
+		for _, a := range s.loopbacks() {
 			if a.IsValid() {
 				add(s.line, "the loopback of "+s.Name, netip.PrefixFrom(a, a.BitLen()))
 			}

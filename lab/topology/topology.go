@@ -1,10 +1,12 @@
 package topology
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Topology is a network: what a lab file says, with every default filled in
@@ -225,4 +227,46 @@ func (t *Topology) Clone() *Topology {
 		}
 	}
 	return &c
+}
+
+// InBand reports whether hybrid nodes reach controllers by their own routing.
+func (t *Topology) InBand() bool {
+	return t.Control.Mode == ControlInBand && !slices.Contains(t.Controllers, ControllerNone)
+}
+
+// Secure reports whether switches speak TLS with a controller.
+func (t *Topology) Secure() bool {
+	return slices.ContainsFunc(t.Controllers, func(c string) bool { return strings.HasPrefix(c, "ssl:") })
+}
+
+// HasPrograms reports whether any host has a program.
+func (t *Topology) HasPrograms() bool {
+	return slices.ContainsFunc(t.Hosts, func(h Host) bool { return len(h.Run) > 0 })
+}
+
+// HostsFile is the text of /etc/hosts in the hosts: the names of hosts and nodes, and Names.
+func (t *Topology) HostsFile() []byte {
+	b := bytes.NewBufferString("127.0.0.1 localhost\n::1 localhost\n")
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		if h.HasIPv4() {
+			fmt.Fprintln(b, h.IPv4.Addr(), h.Name)
+		}
+		if h.HasIPv6() {
+			fmt.Fprintln(b, h.IPv6.Addr(), h.Name)
+		}
+	}
+	for i := range t.Switches {
+		for _, a := range t.Switches[i].loopbacks() {
+			if a.IsValid() {
+				fmt.Fprintln(b, a, t.Switches[i].Name)
+			}
+		}
+	}
+	for _, n := range t.Names {
+		for _, a := range n.Addresses {
+			fmt.Fprintln(b, a, n.Name)
+		}
+	}
+	return b.Bytes()
 }

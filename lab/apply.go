@@ -68,8 +68,8 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*to
 		return nil, err
 	}
 	to.Name = s.Name
-	d := s.differs(to)
-	if err := s.refuse(to, d); err != nil {
+	d := changesOf(s).differs(to)
+	if err := changesOf(s).refuse(to, d); err != nil {
 		return nil, fmt.Errorf("apply %s to lab %s: %w", file, s.Name, err)
 	}
 	if opt.DryRun {
@@ -89,9 +89,14 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*to
 	return d, nil
 }
 
+// changes are what leads from a lab to another topology.
+type changes struct{ *state }
+
+func changesOf(s *state) changes { return changes{s} }
+
 // now is the topology of a lab with its links as they are, without what an
 // apply that was not finished has not made.
-func (s *state) now() *topology.Topology {
+func (s changes) now() *topology.Topology {
 	t := s.Topology.Clone()
 	for i := range t.Hosts {
 		t.Hosts[i].Shape = s.Wires[i].Shape
@@ -104,7 +109,7 @@ func (s *state) now() *topology.Topology {
 
 // differs is what leads from the lab to a topology, with what an apply that was
 // not finished has left to be done.
-func (s *state) differs(to *topology.Topology) *topology.Difference {
+func (s changes) differs(to *topology.Topology) *topology.Difference {
 	from := s.now()
 	unmade := func(kind, name string) bool {
 		return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Do == doAdd && t.Item == topology.Item{Kind: kind, Name: name} })
@@ -125,26 +130,26 @@ func (s *state) differs(to *topology.Topology) *topology.Difference {
 }
 
 // refuse says what of a changed lab this machine cannot make.
-func (s *state) refuse(to *topology.Topology, d *topology.Difference) error {
+func (s changes) refuse(to *topology.Topology, d *topology.Difference) error {
 	if d.None() {
 		return nil
 	}
-	laid := layOut(to, s)
+	laid := layOut(to, s.state)
 	laid.Weft, laid.TLS, laid.Directory = s.Weft, s.TLS, s.Directory
-	if err := laid.needRouting(); err != nil {
+	if err := routingOf(laid).needRouting(); err != nil {
 		return err
 	}
 	s.Weft = laid.Weft
 	if s.TLS == nil {
-		if err := laid.checkTLS(); err != nil {
+		if err := switchesOf(laid).checkTLS(); err != nil {
 			return err
 		}
 	}
-	return errors.Join(laid.checkPrograms(), laid.checkCPUs(), s.needLoss(to))
+	return errors.Join(hostsOf(laid).checkPrograms(), hostsOf(laid).checkCPUs(), s.needLoss(to))
 }
 
 // needLoss reports whether what makes links lose packets, and joins tunnels, is not installed and needed.
-func (s *state) needLoss(t *topology.Topology) error {
+func (s changes) needLoss(t *topology.Topology) error {
 	lossy := s.Topology.Tunnels() || t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
 		slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return h.Loss > 0 }) ||
 		slices.ContainsFunc(t.Links, func(l topology.Link) bool { return l.Loss > 0 })

@@ -21,10 +21,10 @@ type change struct {
 
 func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	s := c.state
-	todo := s.become(to)
+	todo := changesOf(s).become(to)
 	slices.SortStableFunc(todo, func(a, b task) int { return int(a.Work) - int(b.Work) })
 	s.Todo = todo
-	if err := s.room(len(c.text) + len(s.Topology.HostsFile())); err != nil {
+	if err := s.checkRoom(len(c.text) + len(s.Topology.HostsFile())); err != nil {
 		return err
 	}
 	if err := s.save(); err != nil {
@@ -55,7 +55,7 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 			return err
 		}
 		c.progress(Step{Item: t.Item, Do: t.Do})
-		if err := s.do(ctx, home, &t); err != nil {
+		if err := changesOf(s).do(ctx, home, &t); err != nil {
 			return fmt.Errorf("%s is not %s: %w", t.Item, t.Do, err)
 		}
 		s.Todo = s.Todo[1:]
@@ -67,12 +67,12 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 			c.progress(Step{Item: t.Item, Do: t.Do, Done: true})
 		}
 	}
-	for _, o := range s.allOVS() {
+	for _, o := range switchesOf(s).allOVS() {
 		if err := o.checkPorts(ctx, s); err != nil {
 			return err
 		}
 	}
-	if err := s.writeNodes(); err != nil {
+	if err := routersOf(s).writeNodes(); err != nil {
 		return err
 	}
 	if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {
@@ -83,9 +83,9 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 
 // become makes the state that of a changed lab and returns what has to be done,
 // with what was to be done before.
-func (s *state) become(to *topology.Topology) []task {
+func (s changes) become(to *topology.Topology) []task {
 	d := topology.Compare(s.now(), to)
-	was := *s
+	was := *s.state
 	laid := layOut(to, &was)
 	s.Topology, s.Bridges, s.Wires, s.Nodes = to, laid.Bridges, laid.Wires, laid.Nodes
 	todo := append(s.wireTasks(&was, d.Anew()), s.nodeTasks(&was, d)...)
@@ -137,7 +137,7 @@ func (s *state) become(to *topology.Topology) []task {
 }
 
 // still reports whether a task that was to be done before still is.
-func (s *state) still(t *task) bool {
+func (s changes) still(t *task) bool {
 	host, hasHost := s.Topology.HostByName(t.Name)
 	_, hasSwitch := s.Topology.SwitchByName(t.Name)
 	switch t.Work {
@@ -159,7 +159,7 @@ func (s *state) still(t *task) bool {
 
 // wireTasks takes over the wires that are there already, and returns what is to
 // be done to others, and to those at switches that are made anew.
-func (s *state) wireTasks(was *state, anew map[string]bool) (todo []task) {
+func (s changes) wireTasks(was *state, anew map[string]bool) (todo []task) {
 	old := map[string]*wire{}
 	for i := range was.Wires {
 		old[was.Wires[i].key()] = &was.Wires[i]

@@ -187,7 +187,7 @@ func identities(t *testing.T, name string) map[string]identity {
 		in, _ := machine.InodeOf(machine.NetnsPath(machine.HostNetns(name, h)))
 		all["host "+h] = identity{fmt.Sprint(in, all["host "+h].id), all["host "+h].at}
 	}
-	for _, o := range s.allOVS() {
+	for _, o := range switchesOf(s).allOVS() {
 		rows, err := o.table(t.Context(), "_uuid,name", "Bridge")
 		if err != nil {
 			t.Fatal(err)

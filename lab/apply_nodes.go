@@ -18,7 +18,7 @@ import (
 
 // nodeTasks returns what is to be done to switches that stay: to make them anew, to
 // have nodes be as they are laid out, and to have them connect elsewhere.
-func (s *state) nodeTasks(was *state, d *topology.Difference) (todo []task) {
+func (s changes) nodeTasks(was *state, d *topology.Difference) (todo []task) {
 	anew := d.Anew()
 	for _, sw := range s.Topology.Switches {
 		old, there := was.Topology.SwitchByName(sw.Name)
@@ -38,10 +38,10 @@ func (s *state) nodeTasks(was *state, d *topology.Difference) (todo []task) {
 			}
 			continue
 		}
-		if sw.Controlled() && !slices.Equal(was.targets(old), s.targets(&sw)) {
+		if sw.Controlled() && !slices.Equal(switchesOf(was).targets(old), switchesOf(s.state).targets(&sw)) {
 			add(workControllers)
 		}
-		if n := s.node(sw.Name); n != nil && s.nodeText(n) != was.nodeText(was.node(sw.Name)) {
+		if n := s.node(sw.Name); n != nil && s.nodeText(n) != changesOf(was).nodeText(was.node(sw.Name)) {
 			for _, p := range was.node(sw.Name).routed() {
 				if now := n.port(p.Port); now == nil || now.InternalInterface != p.InternalInterface {
 					t.Gone = append(t.Gone, p.InternalInterface)
@@ -50,14 +50,14 @@ func (s *state) nodeTasks(was *state, d *topology.Difference) (todo []task) {
 			add(workNode)
 		}
 	}
-	if at := s.Topology.Control.At; was.controlText() != s.controlText() || anew[at] {
+	if at := s.Topology.Control.At; changesOf(was).controlText() != s.controlText() || anew[at] {
 		todo = append(todo, task{Item: topology.Item{Kind: topology.ItemLab, Name: s.Name}, Do: doChange, Work: workControl})
 	}
 	return todo
 }
 
 // nodeText is all that a node has and does, to see whether it is another.
-func (s *state) nodeText(n *labNode) string {
+func (s changes) nodeText(n *labNode) string {
 	if n == nil {
 		return ""
 	}
@@ -68,23 +68,23 @@ func (s *state) nodeText(n *labNode) string {
 	}
 	b, _ := json.Marshal(&c)
 	text := string(b) + s.description(n.Name)
-	for _, d := range s.frrDaemons() {
-		text += s.frrConfig(n, d)
+	for _, d := range routingOf(s.state).frrDaemons() {
+		text += routingOf(s.state).frrConfig(n, d)
 	}
 	return text
 }
 
 // controlText is how the switches reach controllers, to see whether it is another.
-func (s *state) controlText() string {
+func (s changes) controlText() string {
 	text := fmt.Sprint(s.Topology.InBand(), s.Topology.Control, s.Topology.Secure())
-	for _, p := range s.posts() {
+	for _, p := range switchesOf(s.state).posts() {
 		text += "\n" + p.key
 	}
 	return text
 }
 
 // addSwitch makes a switch without its ports.
-func (s *state) addSwitch(ctx context.Context, home machine.Home, name string) error {
+func (s changes) addSwitch(ctx context.Context, home machine.Home, name string) error {
 	br := s.Bridges[name]
 	if err := s.deleteSwitch(ctx, home, name, br); err != nil {
 		return err
@@ -96,25 +96,25 @@ func (s *state) addSwitch(ctx context.Context, home machine.Home, name string) e
 			return err
 		}
 	}
-	o := s.ovsOf(name)
+	o := switchesOf(s.state).ovsOf(name)
 	if o.node != "" {
 		if err := o.startDatabase(ctx); err != nil {
 			return err
 		}
-		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.initOVS()...)...); err != nil {
+		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s.state).initOVS()...)...); err != nil {
 			return err
 		}
 		if err := o.startSwitching(ctx); err != nil {
 			return err
 		}
 	}
-	_, err := o.vsctl(ctx, s.addBridge(sw, "@c")...)
+	_, err := o.vsctl(ctx, switchesOf(s.state).addBridge(sw, "@c")...)
 	return err
 }
 
 // deleteSwitch removes a switch, of whatever kind it was.
-func (s *state) deleteSwitch(ctx context.Context, home machine.Home, name, bridge string) error {
-	if _, err := s.ovs().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
+func (s changes) deleteSwitch(ctx context.Context, home machine.Home, name, bridge string) error {
+	if _, err := switchesOf(s.state).shared().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
 		return err
 	}
 	ns := machine.HostNetns(s.Name, name)
@@ -140,7 +140,7 @@ func (s *state) deleteSwitch(ctx context.Context, home machine.Home, name, bridg
 
 // tendNode has a node's ports, addresses and routing be as it is laid out,
 // whatever they are.
-func (s *state) tendNode(ctx context.Context, name string, gone []string) error {
+func (s routers) tendNode(ctx context.Context, name string, gone []string) error {
 	n := s.node(name)
 	if n == nil {
 		return nil
@@ -160,15 +160,15 @@ func (s *state) tendNode(ctx context.Context, name string, gone []string) error 
 			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
 				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
 		}
-		if _, err := s.ovsOf(name).vsctl(ctx, args...); err != nil {
+		if _, err := switchesOf(s.state).ovsOf(name).vsctl(ctx, args...); err != nil {
 			return err
 		}
 	}
-	return s.routeNode(ctx, n)
+	return routingOf(s.state).routeNode(ctx, n)
 }
 
 // undressNode removes the internal ports and the addresses that a node is not to have.
-func (s *state) undressNode(n *labNode) error {
+func (s routers) undressNode(n *labNode) error {
 	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
 		links, err := machine.ListWhole(h.LinkList)
 		if err != nil {
@@ -205,7 +205,7 @@ func (s *state) undressNode(n *labNode) error {
 }
 
 // tendControl has the way from the switches to the controllers be as the file says.
-func (s *state) tendControl(ctx context.Context, home machine.Home) error {
+func (s changes) tendControl(ctx context.Context, home machine.Home) error {
 	ctlSpace := controlNetns(s.Name)
 	_, none := os.Stat(machine.NetnsPath(ctlSpace))
 	if s.Topology.Secure() || s.Topology.InBand() {
@@ -233,7 +233,7 @@ func (s *state) tendControl(ctx context.Context, home machine.Home) error {
 }
 
 // moveControllers links the controllers' machine to its node, and to no other.
-func (s *state) moveControllers(ctlSpace string) error {
+func (s changes) moveControllers(ctlSpace string) error {
 	linked := false
 	at := machine.HostNetns(s.Name, s.Topology.Control.At)
 	err := machine.WithLinks(at, func(h *netlink.Handle) error {
@@ -256,5 +256,5 @@ func (s *state) moveControllers(ctlSpace string) error {
 			return fmt.Errorf("unlink the controllers' machine: %w", err)
 		}
 	}
-	return machine.WithLinks(at, s.linkControllers)
+	return machine.WithLinks(at, switchesOf(s.state).linkControllers)
 }

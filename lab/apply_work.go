@@ -15,42 +15,42 @@ import (
 )
 
 // do does a task of Apply, whatever is there of it already.
-func (s *state) do(ctx context.Context, home machine.Home, t *task) error {
+func (s changes) do(ctx context.Context, home machine.Home, t *task) error {
 	switch t.Work {
 	case workUnwire:
-		return s.removeWire(ctx, t.Wire)
+		return wiringOf(s.state).removeWire(ctx, t.Wire)
 	case workDeleteHost:
-		return s.deleteHost(ctx, home, t.Name)
+		return hostsOf(s.state).deleteHost(ctx, home, t.Name)
 	case workDeleteSwitch:
 		return s.deleteSwitch(ctx, home, t.Name, t.Of)
 	case workAddSwitch:
 		return s.addSwitch(ctx, home, t.Name)
 	case workSetSwitch, workControllers:
-		return s.setSwitch(ctx, t.Name, t.Work == workControllers)
+		return switchesOf(s.state).setSwitch(ctx, t.Name, t.Work == workControllers)
 	case workControl:
 		return s.tendControl(ctx, home)
 	case workNode:
-		return s.tendNode(ctx, t.Name, t.Gone)
+		return routersOf(s.state).tendNode(ctx, t.Name, t.Gone)
 	case workAddHost:
-		return s.addHost(ctx, home, t.Name)
+		return hostsOf(s.state).addHost(ctx, home, t.Name)
 	case workWire:
 		w := s.wireByID(t.ID)
-		if err := s.removeWire(ctx, w); err != nil {
+		if err := wiringOf(s.state).removeWire(ctx, w); err != nil {
 			return err
 		}
-		return s.makeWire(ctx, w)
+		return wiringOf(s.state).makeWire(ctx, w)
 	case workShape:
-		return s.applyShape(ctx, s.wireByID(t.ID))
+		return wiringOf(s.state).applyShape(ctx, s.wireByID(t.ID))
 	case workAddresses:
-		return s.readdress(t.Name)
+		return hostsOf(s.state).readdress(t.Name)
 	}
-	return s.remanage(ctx, t.Name)
+	return hostsOf(s.state).remanage(ctx, t.Name)
 }
 
 // removeWire removes what there is of a wire.
-func (s *state) removeWire(ctx context.Context, w *wire) error {
-	err := s.changePorts(ctx, w, func(_ string, e *end) []string {
-		if _, err := os.Stat(filepath.Join(s.ovsOf(e.Node).dir, "db.sock")); err != nil {
+func (s wiring) removeWire(ctx context.Context, w *wire) error {
+	err := switchesOf(s.state).changePorts(ctx, w, func(_ string, e *end) []string {
+		if _, err := os.Stat(filepath.Join(switchesOf(s.state).ovsOf(e.Node).dir, "db.sock")); err != nil {
 			return nil // its Open vSwitch is not made yet
 		}
 		return []string{"--", "--if-exists", "del-port", e.Iface}
@@ -95,7 +95,7 @@ func (s *state) removeWire(ctx context.Context, w *wire) error {
 }
 
 // makeWire makes a wire of which there is nothing.
-func (s *state) makeWire(ctx context.Context, w *wire) error {
+func (s wiring) makeWire(ctx context.Context, w *wire) error {
 	if w.Cable {
 		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 			if e.Host {
 				return dressHost(h, w, s.dressed(w))
 			}
-			return s.bringUp(h, w, e)
+			return routersOf(s.state).bringUp(h, w, e)
 		})
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 	if err := makeTunnel(w); err != nil {
 		return err
 	}
-	if err := s.changePorts(ctx, w, addPort); err != nil {
+	if err := switchesOf(s.state).changePorts(ctx, w, addPort); err != nil {
 		return err
 	}
 	if w.Shape.Rate != 0 {
@@ -137,7 +137,7 @@ func (s *state) makeWire(ctx context.Context, w *wire) error {
 }
 
 // applyShape has a wire do to packets what its shape says.
-func (s *state) applyShape(ctx context.Context, w *wire) error {
+func (s wiring) applyShape(ctx context.Context, w *wire) error {
 	if w.Cable {
 		o := order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == LinkIsDown}
 		if _, err := ask(ctx, s.Name, o); err != nil {
@@ -155,7 +155,7 @@ func (s *state) applyShape(ctx context.Context, w *wire) error {
 
 // deleteHost ends what runs in a host and removes what there is of it; its
 // wires are gone.
-func (s *state) deleteHost(ctx context.Context, home machine.Home, name string) error {
+func (s hosts) deleteHost(ctx context.Context, home machine.Home, name string) error {
 	ns := machine.HostNetns(s.Name, name)
 	if err := machine.EndIn(ctx, ns); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *state) deleteHost(ctx context.Context, home machine.Home, name string) 
 }
 
 // addHost makes a host without its wires.
-func (s *state) addHost(ctx context.Context, home machine.Home, name string) error {
+func (s hosts) addHost(ctx context.Context, home machine.Home, name string) error {
 	if err := s.deleteHost(ctx, home, name); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *state) addHost(ctx context.Context, home machine.Home, name string) err
 }
 
 // remanage gives a host its second interface to this machine, or takes it.
-func (s *state) remanage(ctx context.Context, name string) error {
+func (s hosts) remanage(ctx context.Context, name string) error {
 	if err := detach(machine.HostNetns(s.Name, name)); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *state) remanage(ctx context.Context, name string) error {
 }
 
 // readdress gives a host the addresses and routes that it is to have, and no others.
-func (s *state) readdress(name string) error {
+func (s hosts) readdress(name string) error {
 	for i := range s.Topology.Hosts {
 		host, w := &s.Topology.Hosts[i], &s.Wires[i]
 		if host.Name != name {
@@ -238,7 +238,7 @@ func (s *state) readdress(name string) error {
 }
 
 // setSwitch has a switch be as the topology says, or connect to its controllers.
-func (s *state) setSwitch(ctx context.Context, name string, controllers bool) error {
+func (s switches) setSwitch(ctx context.Context, name string, controllers bool) error {
 	sw, _ := s.Topology.SwitchByName(name)
 	br := s.Bridges[name]
 	if !sw.Controlled() {

@@ -46,7 +46,7 @@ func sharedAt(n, controller int) string {
 
 // linkControllers links the controllers' machine to a node, whose namespace is
 // this thread's.
-func (s *state) linkControllers(h *netlink.Handle) error {
+func (s switches) linkControllers(h *netlink.Handle) error {
 	peer, err := netns.GetFromPath(machine.NetnsPath(controlNetns(s.Name)))
 	if err != nil {
 		return fmt.Errorf("open the namespace of the controllers' machine: %w", err)
@@ -74,7 +74,7 @@ func (s *state) linkControllers(h *netlink.Handle) error {
 }
 
 // nodeTargets is where the bridge of a hybrid node connects to, for each controller.
-func (s *state) nodeTargets(name string) []string {
+func (s switches) nodeTargets(name string) []string {
 	var targets []string
 	n := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == name })
 	for k, c := range s.Topology.Controllers {
@@ -100,7 +100,7 @@ type post struct {
 }
 
 // posts lists those of the lab.
-func (s *state) posts() (all []post) {
+func (s switches) posts() (all []post) {
 	for i, socket := range s.controllerSockets() {
 		if c := s.Topology.Controllers[i]; c != topology.ControllerDirect {
 			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
@@ -132,7 +132,7 @@ func (s *state) posts() (all []post) {
 
 // relay has the lab's relays, and no others, run.
 func (k *keeper) relay(ctx context.Context, s *state) error {
-	all := s.posts()
+	all := switchesOf(s).posts()
 	for key, r := range k.relays {
 		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
 			r.close()
@@ -153,7 +153,7 @@ func (k *keeper) relay(ctx context.Context, s *state) error {
 }
 
 // dialFrom returns what connects from a node's loopback.
-func (s *state) dialFrom(n *labNode, at string) func(context.Context) (net.Conn, error) {
+func (s switches) dialFrom(n *labNode, at string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
 	return func(ctx context.Context) (c net.Conn, err error) {
 		err = machine.InNetns(machine.HostNetns(s.Name, n.Name), func() error {

@@ -36,24 +36,24 @@ type daemon struct {
 }
 
 // daemons lists those of the lab's Open vSwitches and nodes.
-func (s *state) daemons() []*daemon {
+func (s routers) daemons() []*daemon {
 	var all []*daemon
-	for _, o := range s.allOVS() {
+	for _, o := range switchesOf(s.state).allOVS() {
 		if o.node != "" && s.pending(o.node) {
 			continue
 		}
 		all = append(all,
 			&daemon{name: "ovsdb-server", pidfile: filepath.Join(o.dir, "ovsdb-server.pid"), start: o.serveDatabase},
-			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return s.restoreRates(o) }})
+			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return switchesOf(s.state).restoreRates(o) }})
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if s.pending(n.Name) {
 			continue
 		}
-		for _, d := range s.frrDaemons() {
-			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(s.routingDir(n), d+".pid"),
-				start: func(ctx context.Context) error { return s.startFRR(ctx, n, d) }})
+		for _, d := range routingOf(s.state).frrDaemons() {
+			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(routingOf(s.state).routingDir(n), d+".pid"),
+				start: func(ctx context.Context) error { return routingOf(s.state).startFRR(ctx, n, d) }})
 		}
 	}
 	return all
@@ -61,7 +61,7 @@ func (s *state) daemons() []*daemon {
 
 // restoreRates sets the rates of an Open vSwitch's ports anew, which it removes
 // when it starts.
-func (s *state) restoreRates(o ovs) error {
+func (s switches) restoreRates(o ovs) error {
 	now, err := loadState(s.Name) // links may have changed
 	if err != nil {
 		return err
@@ -161,10 +161,10 @@ func (d *daemon) again(ctx context.Context) error {
 }
 
 // nodesFile is the configuration of `weft node run`.
-func (s *state) nodesFile() string { return filepath.Join(s.dir(), "nodes.json") }
+func (s routers) nodesFile() string { return filepath.Join(s.dir(), "nodes.json") }
 
 // writeNodes writes it.
-func (s *state) writeNodes() error {
+func (s routers) writeNodes() error {
 	c := node.Config{}
 	for i := range s.Nodes {
 		if s.Nodes[i].Kind == topology.KindHybrid {
@@ -185,8 +185,8 @@ func (s *state) writeNodes() error {
 }
 
 // entity is a hybrid node as its management entity knows it.
-func (s *state) entity(n *labNode) node.Node {
-	o := s.ovsOf(n.Name)
+func (s routers) entity(n *labNode) node.Node {
+	o := switchesOf(s.state).ovsOf(n.Name)
 	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
 	if s.Topology.InBand() {
 		e.Protected = []netip.Prefix{topology.ControlPrefix()}
@@ -195,7 +195,7 @@ func (s *state) entity(n *labNode) node.Node {
 		e.DPID = flow.DPID(sw.DPID)
 	}
 	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.dir, "db.sock"), filepath.Join(o.dir, "ovs-vswitchd.ctl")
-	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), s.routingDir(n)
+	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), routingOf(s.state).routingDir(n)
 	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.loopbacks(), s.expected(n)
 	if !s.Topology.Routing.IPv4Only {
 		e.Loopback6 = n.Loopback6
@@ -220,7 +220,7 @@ func (s *state) entity(n *labNode) node.Node {
 }
 
 // keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.
-func (s *state) keepNodes(ctx context.Context, out io.Writer) {
+func (s routers) keepNodes(ctx context.Context, out io.Writer) {
 	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
 		began := time.Now()
 		args := []string{"node", "run", s.nodesFile()}

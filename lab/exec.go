@@ -22,8 +22,8 @@ func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = l.state.environment(cmd.Environ(), &h)
-	if err := l.state.inHost(host, cmd.Start); err != nil {
+	cmd.Env = hostsOf(l.state).environment(cmd.Environ(), &h)
+	if err := hostsOf(l.state).inHost(host, cmd.Start); err != nil {
 		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, er
 
 // environment returns an environment with what a process in a host is told of
 // it, and with the mark of the lab.
-func (s *state) environment(env []string, h *topology.Host) []string {
+func (s hosts) environment(env []string, h *topology.Host) []string {
 	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
 	if h.HasIPv4() {
 		env = append(env, "WEFT_LAB_IPV4="+h.IPv4.Addr().String())
@@ -87,8 +87,8 @@ func (l *Lab) Become(node string, argv ...string) error {
 		return fmt.Errorf("%s: %w", node, err)
 	}
 	runtime.LockOSThread() // for good: execve makes this thread the process
-	if err := l.state.enterSpace(place.Namespace, node); err != nil {
+	if err := hostsOf(l.state).enterSpace(place.Namespace, node); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, l.state.environmentAt(os.Environ(), node)))
+	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, hostsOf(l.state).environmentAt(os.Environ(), node)))
 }

@@ -11,7 +11,7 @@ import (
 
 // checkCPUs reports the CPUs of hosts that this machine does not have, or that
 // this process may not use.
-func (s *state) checkCPUs() error {
+func (s hosts) checkCPUs() error {
 	if !slices.ContainsFunc(s.Topology.Hosts, func(h topology.Host) bool { return len(h.CPUs) > 0 }) {
 		return nil
 	}

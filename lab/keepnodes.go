@@ -46,13 +46,13 @@ func (k *keeper) keepNodes(ctx context.Context, s *state) error {
 		n.entity.end()
 		return nil
 	}
-	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, s.daemons()) })
-	config, err := os.ReadFile(s.nodesFile())
+	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, routersOf(s).daemons()) })
+	config, err := os.ReadFile(routersOf(s).nodesFile())
 	if err != nil || !s.hasHybrid() {
 		n.entity.end()
 		return nil // there is no hybrid node, or it is not made yet
 	}
-	config = append(config, s.nodeOptions()...)
+	config = append(config, routersOf(s).nodeOptions()...)
 	if n.entity.stop != nil && bytes.Equal(config, n.config) {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (k *keeper) keepNodes(ctx context.Context, s *state) error {
 		}
 	}
 	n.config = config
-	n.entity.begin(ctx, func(ctx context.Context) { s.keepNodes(ctx, n.log) })
+	n.entity.begin(ctx, func(ctx context.Context) { routersOf(s).keepNodes(ctx, n.log) })
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (n *nodeKeeping) close() {
 }
 
 // nodeOptions is that of `weft node run`.
-func (s *state) nodeOptions() string {
+func (s routers) nodeOptions() string {
 	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
 		return "--alone"
 	}

@@ -132,13 +132,13 @@ func (l *Lab) Bridge(name string) (string, error) {
 
 // VSCtl runs ovs-vsctl on the lab's database and returns what it printed.
 func (l *Lab) VSCtl(ctx context.Context, args ...string) (string, error) {
-	out, err := l.state.ovs().vsctl(ctx, args...)
+	out, err := switchesOf(l.state).shared().vsctl(ctx, args...)
 	return string(out), err
 }
 
 // AppCtl runs ovs-appctl on the lab's ovs-vswitchd.
 func (l *Lab) AppCtl(ctx context.Context, args ...string) (string, error) {
-	o := l.state.ovs()
+	o := switchesOf(l.state).shared()
 	out, err := o.run(ctx, "ovs-appctl", append([]string{"-t", filepath.Join(o.dir, "ovs-vswitchd.ctl")}, args...)...)
 	return string(out), err
 }
@@ -151,7 +151,7 @@ func (l *Lab) OfCtl(ctx context.Context, sw, command string, args ...string) (st
 	if !ok {
 		return "", l.noSwitch(sw)
 	}
-	o := l.state.ovsOf(sw)
+	o := switchesOf(l.state).ovsOf(sw)
 	argv := append([]string{"-O", strings.Join(s.Protocols, ","), "--timeout=20", command,
 		"unix:" + filepath.Join(o.dir, l.state.Bridges[sw]+".mgmt")}, args...)
 	if version := "OpenFlow13"; strings.Contains(argv[1], version) {

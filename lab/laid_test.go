@@ -71,7 +71,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"switches:", "controller: none\nswitches:", ""},
 	} {
 		to := parsed(t, strings.Replace(laidLab, test.old, test.new, 1), running)
-		if err := running.refuse(to, running.differs(to)); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if err := changesOf(running).refuse(to, changesOf(running).differs(to)); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}

@@ -81,12 +81,17 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 		if change.Loss != nil {
 			to.Loss = *change.Loss
 		}
-		return s.reshape(ctx, w, to)
+		return wiringOf(s).reshape(ctx, w, to)
 	})
 }
 
+// wiring is the wires of a lab, with the ports that they end at.
+type wiring struct{ *state }
+
+func wiringOf(s *state) wiring { return wiring{s} }
+
 // reshape changes what a link does to packets.
-func (s *state) reshape(ctx context.Context, w *wire, to topology.Shape) error {
+func (s wiring) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 	was := w.Shape
 	w.Shape = to
 	replaced := false
@@ -119,8 +124,8 @@ func (s *state) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 // replaceByCable removes a wire's veth pair and has the keeper lay a cable
 // whose ends have the same names. Open vSwitch is told to forget the ports
 // meanwhile: it would hold on to the removed devices.
-func (s *state) replaceByCable(ctx context.Context, w *wire) error {
-	if err := s.changePorts(ctx, w, func(br string, e *end) []string {
+func (s wiring) replaceByCable(ctx context.Context, w *wire) error {
+	if err := switchesOf(s.state).changePorts(ctx, w, func(br string, e *end) []string {
 		return []string{"--", "--if-exists", "del-port", br, e.Iface}
 	}); err != nil {
 		return err
@@ -146,7 +151,7 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 			if e.Host {
 				return dressHost(h, w, s.dressed(w))
 			}
-			return s.bringUp(h, w, e)
+			return routersOf(s.state).bringUp(h, w, e)
 		})
 		if err != nil {
 			return err
@@ -155,12 +160,12 @@ func (s *state) replaceByCable(ctx context.Context, w *wire) error {
 	if err := joinTunnel(w); err != nil {
 		return err
 	}
-	return s.changePorts(ctx, w, addPort)
+	return switchesOf(s.state).changePorts(ctx, w, addPort)
 }
 
 // changePorts runs ovs-vsctl with the arguments that args makes for each end of
 // w that is a port of Open vSwitch.
-func (s *state) changePorts(ctx context.Context, w *wire, args func(bridge string, e *end) []string) error {
+func (s switches) changePorts(ctx context.Context, w *wire, args func(bridge string, e *end) []string) error {
 	for _, o := range s.allOVS() {
 		var all []string
 		for _, e := range w.ends() {
@@ -194,7 +199,7 @@ func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
 	if err != nil {
 		return err
 	}
-	if err := s.room(0); err != nil {
+	if err := s.checkRoom(0); err != nil {
 		return err
 	}
 	if err := change(s, w); err != nil {

@@ -39,7 +39,7 @@ func manageRanges() []netip.Prefix {
 }
 
 // buildManagement makes the second interfaces of the managed hosts.
-func (s *state) buildManagement(ctx context.Context) error {
+func (s hosts) buildManagement(ctx context.Context) error {
 	var hosts []*topology.Host
 	for i := range s.Topology.Hosts {
 		if h := &s.Topology.Hosts[i]; h.Manage {
@@ -54,7 +54,7 @@ func (s *state) buildManagement(ctx context.Context) error {
 
 // manageHosts makes the second interfaces of hosts. Labs take their addresses one
 // after the other.
-func (s *state) manageHosts(ctx context.Context, hosts []*topology.Host) error {
+func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 	lock, err := os.Open(machine.RunDir)
 	if err == nil {
 		defer lock.Close()
@@ -100,7 +100,7 @@ func (s *state) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 }
 
 // usedPrefixes is where this machine or the lab's hosts have addresses or routes.
-func (s *state) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
+func (s hosts) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 	var used []netip.Prefix
 	add := func(dst interface{ String() string }) {
 		if p, err := netip.ParsePrefix(dst.String()); err == nil && p.Bits() >= 8 { // shorter ones are everywhere
@@ -175,7 +175,7 @@ func freePairs(used []netip.Prefix) func() (Management, bool) {
 }
 
 // manage makes the second interface of a host; here is a handle on this machine.
-func (s *state) manage(here *netlink.Handle, outside netns.NsHandle, host string) error {
+func (s hosts) manage(here *netlink.Handle, outside netns.NsHandle, host string) error {
 	m := s.Manage[host]
 	err := machine.WithLinks(machine.HostNetns(s.Name, host), func(h *netlink.Handle) error {
 		attrs := netlink.NewLinkAttrs()

@@ -14,10 +14,15 @@ import (
 // What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
 // of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
 
+// hosts are the hosts of a lab, and what runs in them.
+type hosts struct{ *state }
+
+func hostsOf(s *state) hosts { return hosts{s} }
+
 // enterSpace moves this thread, which must be locked and do nothing else any more, to
 // where a host or switch is: its network namespace, mounts with the lab's names, and
 // its CPUs.
-func (s *state) enterSpace(space, host string) error {
+func (s hosts) enterSpace(space, host string) error {
 	ns, err := netns.GetFromPath(machine.NetnsPath(space))
 	if err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)
@@ -45,12 +50,12 @@ func (s *state) enterSpace(space, host string) error {
 }
 
 // inHost runs fn, which starts a process, on a thread of its own in a host.
-func (s *state) inHost(host string, fn func() error) error {
+func (s hosts) inHost(host string, fn func() error) error {
 	return s.inSpace(machine.HostNetns(s.Name, host), host, fn)
 }
 
 // inSpace is inHost for a host or switch in a namespace of that name.
-func (s *state) inSpace(space, host string, fn func() error) error {
+func (s hosts) inSpace(space, host string, fn func() error) error {
 	return ownthread.Do(func() error {
 		if err := s.enterSpace(space, host); err != nil {
 			return err

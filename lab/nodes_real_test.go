@@ -129,8 +129,8 @@ func TestHybridNodes(t *testing.T) {
 				cut(t, l)
 			}
 			// Killed, with the entries gone: dark, were it not for weft node run.
-			killDaemon(t, filepath.Join(l.state.ovsOf("pe1").dir, "ovs-vswitchd.pid"))
-			killDaemon(t, filepath.Join(l.state.routingDir(&l.state.Nodes[0]), "ospfd.pid"))
+			killDaemon(t, filepath.Join(switchesOf(l.state).ovsOf("pe1").dir, "ovs-vswitchd.pid"))
+			killDaemon(t, filepath.Join(routingOf(l.state).routingDir(&l.state.Nodes[0]), "ospfd.pid"))
 			awaitNodes(t, l, "routed again", routed)
 			awaitPing(t, l, "ce1", "ce2", false)
 			if ovs == topology.OVSOwn {

@@ -42,7 +42,7 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	control, err := s.sessions(ctx)
+	control, err := switchesOf(s).sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 		g.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
-			all[i] = s.nodeStatus(ctx, &s.Nodes[i])
+			all[i] = routersOf(s).nodeStatus(ctx, &s.Nodes[i])
 			if c := control[all[i].Name]; len(c) > 0 {
 				all[i].Control = Connected(c)
 			}
@@ -65,13 +65,13 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 
 // nodeStatus is how a node does, but for its session; what does not answer in
 // time counts as not there.
-func (s *state) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
+func (s routers) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
 	st := NodeStatus{
 		Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
-		Namespace: machine.HostNetns(s.Name, n.Name), Routing: s.routingDir(n),
+		Namespace: machine.HostNetns(s.Name, n.Name), Routing: routingOf(s.state).routingDir(n),
 	}
 	full := func(daemon, command string) int {
-		n, err := node.Adjacencies(ctx, filepath.Join(s.routingDir(n), daemon+".vty"), command)
+		n, err := node.Adjacencies(ctx, filepath.Join(routingOf(s.state).routingDir(n), daemon+".vty"), command)
 		if err != nil {
 			return 0 // the daemon does not answer
 		}

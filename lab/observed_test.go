@@ -59,7 +59,7 @@ func observe(t *testing.T, name string) observed {
 	for _, ns := range spaces {
 		o.space(ns)
 	}
-	for _, v := range s.allOVS() {
+	for _, v := range switchesOf(s).allOVS() {
 		o.openVSwitch(v)
 	}
 	o.processes()
@@ -95,13 +95,13 @@ func (o *observer) call() {
 			}
 			if p.InternalInterface != "" {
 				inner := fmt.Sprintf("%s internal %d", n.Name, p.Port)
-				o.known[o.s.ovsOf(n.Name).netns+"/"+p.InternalInterface] = inner
+				o.known[switchesOf(o.s).ovsOf(n.Name).netns+"/"+p.InternalInterface] = inner
 				words = append(words, `"`+p.InternalInterface+`"`, `"`+inner+`"`)
 			}
 		}
 	}
 	for sw, bridge := range o.s.Bridges {
-		o.known[o.s.ovsOf(sw).netns+"/"+bridge] = "bridge " + sw
+		o.known[switchesOf(o.s).ovsOf(sw).netns+"/"+bridge] = "bridge " + sw
 		words = append(words, "/"+bridge+"/", "/"+sw+"/")
 	}
 	words = slices.Insert(words, 0, "invalid Prefix", "none")
@@ -305,10 +305,10 @@ func (o *observer) files() {
 	}
 	for i := range o.s.Nodes {
 		n := &o.s.Nodes[i]
-		for _, d := range o.s.frrDaemons() {
+		for _, d := range routingOf(o.s).frrDaemons() {
 			read(filepath.Join("frr", n.Short, d+".conf"))
 		}
-		out, err := exec.Command("vtysh", "--vty_socket", o.s.routingDir(n), "-c", "show running-config").Output()
+		out, err := exec.Command("vtysh", "--vty_socket", routingOf(o.s).routingDir(n), "-c", "show running-config").Output()
 		o.fatal(err)
 		lines := strings.Split(string(out), "\n")
 		slices.Sort(lines)

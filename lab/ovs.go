@@ -27,25 +27,30 @@ type ovs struct {
 	urgent bool   // before other processes: a node's neighbours give it up if it does not forward for seconds
 }
 
-// ovs is that of all switches but hybrid nodes that have their own.
-func (s *state) ovs() ovs {
+// switches are the Open vSwitches of a lab and the bridges in them.
+type switches struct{ *state }
+
+func switchesOf(s *state) switches { return switches{s} }
+
+// shared is that of all switches but hybrid nodes that have their own.
+func (s switches) shared() ovs {
 	return ovs{lab: s.Name, dir: s.dir(), netns: machine.SwitchNetns(s.Name), urgent: s.hasHybrid()}
 }
 
 // ovsOf is the Open vSwitch of a switch.
-func (s *state) ovsOf(name string) ovs {
+func (s switches) ovsOf(name string) ovs {
 	if s.Topology.OVS != topology.OVSOwn {
-		return s.ovs()
+		return s.shared()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == topology.KindHybrid {
 		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: machine.HostNetns(s.Name, name), node: name, urgent: true}
 	}
-	return s.ovs()
+	return s.shared()
 }
 
 // allOVS is every Open vSwitch of the lab, that of most switches first.
-func (s *state) allOVS() []ovs {
-	all := []ovs{s.ovs()}
+func (s switches) allOVS() []ovs {
+	all := []ovs{s.shared()}
 	if s.Topology.OVS == topology.OVSOwn {
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid {
@@ -147,7 +152,7 @@ func (o ovs) startSwitching(ctx context.Context) error {
 // startSwitches writes every bridge and port in one transaction, starts the
 // switch daemon on it, and checks that each port got its number.
 func (o ovs) startSwitches(ctx context.Context, s *state) error {
-	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.transaction(o)...)...); err != nil {
+	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s).transaction(o)...)...); err != nil {
 		return err
 	}
 	if err := o.startSwitching(ctx); err != nil {
@@ -161,8 +166,8 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 		return err
 	}
 	for _, sw := range s.Topology.Switches {
-		if sw.Kind != topology.KindRouter && s.ovsOf(sw.Name) == o {
-			s.did(sw.Name, "it has its ports")
+		if sw.Kind != topology.KindRouter && switchesOf(s).ovsOf(sw.Name) == o {
+			s.notifyNode(sw.Name, "it has its ports")
 		}
 	}
 	return nil
@@ -173,7 +178,7 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 // directory, whatever the controller's address: their namespace has no
 // addresses. Hybrid nodes may be in band (control.go). A bridge that is given a
 // controller later than its making loses its entries.
-func (s *state) transaction(o ovs) []string {
+func (s switches) transaction(o ovs) []string {
 	args := s.initOVS()
 	ports := map[string][]*end{}
 	for i := range s.Wires {
@@ -204,7 +209,7 @@ func (s *state) transaction(o ovs) []string {
 }
 
 // initOVS is the arguments of ovs-vsctl that come first in a database.
-func (s *state) initOVS() []string {
+func (s switches) initOVS() []string {
 	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
 	if s.TLS != nil {
 		args = append(args, s.TLS.setSSL()...)
@@ -214,7 +219,7 @@ func (s *state) initOVS() []string {
 
 // addBridge is the arguments of ovs-vsctl that make a switch without its ports;
 // id begins those of its controllers in the transaction.
-func (s *state) addBridge(sw *topology.Switch, id string) []string {
+func (s switches) addBridge(sw *topology.Switch, id string) []string {
 	br := s.Bridges[sw.Name]
 	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name))}
 	if sw.Controlled() {
@@ -250,7 +255,7 @@ func settings(s *topology.Switch) []string {
 }
 
 // targets is where a switch connects to, for each controller.
-func (s *state) targets(sw *topology.Switch) []string {
+func (s switches) targets(sw *topology.Switch) []string {
 	switch {
 	case !sw.Controlled():
 		return nil
@@ -290,7 +295,7 @@ func (o ovs) checkPorts(ctx context.Context, s *state) error {
 	}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].ends() {
-			if e.bridged() && s.ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
+			if e.bridged() && switchesOf(s).ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
 				return fmt.Errorf("open vSwitch made %s (%s) port %d: %s; %s", e, e.Iface, got[e.Iface], why[e.Iface], o.lastLog("ovs-vswitchd"))
 			}
 		}

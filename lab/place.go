@@ -45,15 +45,15 @@ func (l *Lab) StartAt(node string, cmd *exec.Cmd) error {
 
 // StartIn is StartAt in another namespace of the lab.
 func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
-	cmd.Env = l.state.environmentAt(cmd.Environ(), node)
-	if err := l.state.inSpace(namespace, node, cmd.Start); err != nil {
+	cmd.Env = hostsOf(l.state).environmentAt(cmd.Environ(), node)
+	if err := hostsOf(l.state).inSpace(namespace, node, cmd.Start); err != nil {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil
 }
 
 // environmentAt is environment for a host or a switch.
-func (s *state) environmentAt(env []string, node string) []string {
+func (s hosts) environmentAt(env []string, node string) []string {
 	h, ok := s.Topology.HostByName(node)
 	if !ok {
 		h = &topology.Host{Name: node}
@@ -63,13 +63,13 @@ func (s *state) environmentAt(env []string, node string) []string {
 
 // switchEnvironment is what a process at a switch is told of it: with it the tools of
 // Open vSwitch reach the lab's own, and vtysh the node's routing.
-func (s *state) switchEnvironment(name string) (env []string) {
+func (s hosts) switchEnvironment(name string) (env []string) {
 	if bridge, ok := s.Bridges[name]; ok {
-		o := s.ovsOf(name)
+		o := switchesOf(s.state).ovsOf(name)
 		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir)
 	}
 	if n := s.node(name); n != nil {
-		env = append(env, "WEFT_LAB_ROUTING="+s.routingDir(n))
+		env = append(env, "WEFT_LAB_ROUTING="+routingOf(s.state).routingDir(n))
 	}
 	return env
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // file returns the path of the file that a program of the lab is in, and its words.
-func (s *state) file(p *topology.Program) (string, []string, error) {
+func (s hosts) file(p *topology.Program) (string, []string, error) {
 	argv, err := topology.SplitWords(p.Command)
 	if err != nil {
 		return "", nil, err
@@ -45,7 +45,7 @@ func (s *state) file(p *topology.Program) (string, []string, error) {
 }
 
 // checkPrograms reports the programs of the lab that this machine does not have.
-func (s *state) checkPrograms() error {
+func (s hosts) checkPrograms() error {
 	var problems topology.Problems
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]

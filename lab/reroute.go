@@ -21,7 +21,7 @@ import (
 // routeNode has a node's daemons run with their configuration, and no others. What
 // has changed is said to one that runs; where that does not do, it alone is
 // started again.
-func (s *state) routeNode(ctx context.Context, n *labNode) error {
+func (s routing) routeNode(ctx context.Context, n *labNode) error {
 	frr, err := user.Lookup("frr")
 	if err != nil {
 		return fmt.Errorf("find the user that FRR runs as: %w", err)
@@ -51,7 +51,7 @@ func (s *state) routeNode(ctx context.Context, n *labNode) error {
 }
 
 // routeBy has one daemon of a node run with its configuration.
-func (s *state) routeBy(ctx context.Context, n *labNode, name string) error {
+func (s routing) routeBy(ctx context.Context, n *labNode, name string) error {
 	path := filepath.Join(s.routingDir(n), name+".conf")
 	text := s.frrConfig(n, name)
 	was, _ := asowner.ReadFile(path)
@@ -76,7 +76,7 @@ func (s *state) routeBy(ctx context.Context, n *labNode, name string) error {
 }
 
 // stopFRR ends a daemon of a node's routing.
-func (s *state) stopFRR(n *labNode, name string) {
+func (s routing) stopFRR(n *labNode, name string) {
 	d := daemon{pidfile: filepath.Join(s.routingDir(n), name+".pid")}
 	if !d.open() {
 		return

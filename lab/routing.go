@@ -19,8 +19,13 @@ import (
 // frrDir is where Debian has the daemons of FRR.
 const frrDir = "/usr/lib/frr"
 
+// routing is what the nodes of a lab run of FRR.
+type routing struct{ *state }
+
+func routingOf(s *state) routing { return routing{s} }
+
 // frrDaemons are the daemons of a node, in the order in which they start.
-func (s *state) frrDaemons() []string {
+func (s routing) frrDaemons() []string {
 	list := []string{"zebra"}
 	if s.Topology.Routing.BFD != 0 {
 		list = append(list, "bfdd")
@@ -33,7 +38,7 @@ func (s *state) frrDaemons() []string {
 }
 
 // needRouting reports the daemons that this machine does not have.
-func (s *state) needRouting() error {
+func (s routing) needRouting() error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
@@ -53,10 +58,10 @@ func (s *state) needRouting() error {
 }
 
 // routingDir is the directory of a node's routing.
-func (s *state) routingDir(n *labNode) string { return filepath.Join(s.dir(), "frr", n.Short) }
+func (s routing) routingDir(n *labNode) string { return filepath.Join(s.dir(), "frr", n.Short) }
 
 // startRouting writes the configuration of every node's routing, and starts it.
-func (s *state) startRouting(ctx context.Context) error {
+func (s routing) startRouting(ctx context.Context) error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
@@ -74,7 +79,7 @@ func (s *state) startRouting(ctx context.Context) error {
 
 // startFRR starts a daemon of a node's routing, and returns once it has detached.
 // What is in the kernel stays if the daemon ends, and for a while after its start.
-func (s *state) startFRR(ctx context.Context, n *labNode, daemon string) error {
+func (s routing) startFRR(ctx context.Context, n *labNode, daemon string) error {
 	dir := s.routingDir(n)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
@@ -105,7 +110,7 @@ func (s *state) startFRR(ctx context.Context, n *labNode, daemon string) error {
 }
 
 // frrConfig is the configuration of a daemon of a node's routing.
-func (s *state) frrConfig(n *labNode, daemon string) string {
+func (s routing) frrConfig(n *labNode, daemon string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	r := &s.Topology.Routing
@@ -137,7 +142,7 @@ func (s *state) frrConfig(n *labNode, daemon string) string {
 // area last: one that is told so begins with the timers that it has then. Those of
 // hosts and of the controllers' machine are passive: nothing that comes in there
 // is OSPF's.
-func (s *state) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area string) {
+func (s routing) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area string) {
 	r := &s.Topology.Routing
 	passive := []string{"lo"}
 	if s.Topology.InBand() && s.Topology.Control.At == n.Name {

@@ -31,10 +31,10 @@ func Connected(sessions []Session) string {
 // Sessions returns, by the names of those switches that have controllers, what they
 // have with each, in the order of Topology.Controllers.
 func (l *Lab) Sessions(ctx context.Context) (map[string][]Session, error) {
-	return l.state.sessions(ctx)
+	return switchesOf(l.state).sessions(ctx)
 }
 
-func (s *state) sessions(ctx context.Context) (map[string][]Session, error) {
+func (s switches) sessions(ctx context.Context) (map[string][]Session, error) {
 	by := map[string]*topology.Switch{} // by the name of its bridge
 	for i := range s.Topology.Switches {
 		sw := &s.Topology.Switches[i]

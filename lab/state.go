@@ -33,13 +33,13 @@ type state struct {
 	Given     bool                  `json:"given,omitempty"`  // who brought it up gave the controllers, not its file
 	Todo      []task                `json:"todo,omitempty"`   // what an apply has still to do, in that order
 
-	tell func(node, did string) // Options.Node; may be nil
+	notify func(node, did string) // Options.Node; may be nil
 }
 
-// did tells whoever follows what has been done to a node.
-func (s *state) did(node, what string) {
-	if s.tell != nil {
-		s.tell(node, what)
+// notifyNode tells whoever follows what has been done to a node.
+func (s *state) notifyNode(node, what string) {
+	if s.notify != nil {
+		s.notify(node, what)
 	}
 }
 
@@ -67,9 +67,9 @@ func (s *state) saveIn(dir string) error {
 	return nil
 }
 
-// room returns an error if there is no room to save the state, changed a little,
+// checkRoom returns an error if there is no room to save the state, changed a little,
 // and so many bytes more. It is asked before something is done that has to be remembered.
-func (s *state) room(more int) error {
+func (s *state) checkRoom(more int) error {
 	b, err := s.encode()
 	if err != nil {
 		return err

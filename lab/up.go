@@ -70,16 +70,16 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 		return nil, err
 	}
 	s := newState(t)
-	s.TLS, s.Weft, s.tell, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
+	s.TLS, s.Weft, s.notify, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
 	dir, err := filepath.Abs(filepath.Dir(t.File()))
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of %s: %w", t.File(), err)
 	}
 	s.Directory = dir
-	if err := errors.Join(s.checkPrograms(), s.checkCPUs()); err != nil {
+	if err := errors.Join(hostsOf(s).checkPrograms(), hostsOf(s).checkCPUs()); err != nil {
 		return nil, err
 	}
-	if err := s.checkTLS(); err != nil {
+	if err := switchesOf(s).checkTLS(); err != nil {
 		return nil, err
 	}
 	s.Created, s.Maker, s.Temporary = time.Now(), machine.Self(), opt.Temporary
@@ -90,7 +90,7 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if err := machine.NeedTools(tools...); err != nil {
 		return nil, err
 	}
-	if err := s.needRouting(); err != nil {
+	if err := routingOf(s).needRouting(); err != nil {
 		return nil, err
 	}
 	if err := s.claim(); err != nil {
@@ -122,7 +122,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := s.writeNames(); err != nil {
 		return err
 	}
-	if err := s.writeNodes(); err != nil {
+	if err := routersOf(s).writeNodes(); err != nil {
 		return err
 	}
 	if err := s.keepText(s.Topology.Text()); err != nil {
@@ -135,7 +135,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := home.CreateNetns(machine.SwitchNetns(s.Name), prepareSwitchNetns); err != nil {
 		return err
 	}
-	if err := s.buildNodes(ctx, home); err != nil {
+	if err := routersOf(s).buildNodes(ctx, home); err != nil {
 		return err
 	}
 	if s.Topology.Secure() || s.Topology.InBand() {
@@ -144,24 +144,24 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		}
 	}
 	if s.Topology.InBand() {
-		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), s.linkControllers); err != nil {
+		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), switchesOf(s).linkControllers); err != nil {
 			return err
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return machine.ForEach(gctx, s.allOVS(), ovs.startDatabase) })
-	g.Go(func() error { return s.buildHosts(gctx, home) })
-	g.Go(func() error { return s.buildSwitchLinks(gctx) })
+	g.Go(func() error { return machine.ForEach(gctx, switchesOf(s).allOVS(), ovs.startDatabase) })
+	g.Go(func() error { return hostsOf(s).buildHosts(gctx, home) })
+	g.Go(func() error { return wiringOf(s).buildSwitchLinks(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := s.buildManagement(ctx); err != nil {
+	if err := hostsOf(s).buildManagement(ctx); err != nil {
 		return err
 	}
 	if err := startKeeper(ctx, s, opt.KeeperCommand); err != nil {
 		return err
 	}
-	if err := s.finishLinks(ctx); err != nil {
+	if err := wiringOf(s).finishLinks(ctx); err != nil {
 		return err
 	}
 	for i := range s.Wires {
@@ -169,15 +169,15 @@ func (s *state) build(ctx context.Context, opt Options) error {
 			return err
 		}
 	}
-	if err := s.dressNodes(ctx); err != nil {
+	if err := routersOf(s).dressNodes(ctx); err != nil {
 		return err
 	}
 	opt.Progress(fmt.Sprintf("starting %d switches", len(s.Topology.Switches)))
 	g, gctx = errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return machine.ForEach(gctx, s.allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
+		return machine.ForEach(gctx, switchesOf(s).allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
 	})
-	g.Go(func() error { return s.startRouting(gctx) })
+	g.Go(func() error { return routingOf(s).startRouting(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 
 // buildHosts makes every host's namespace and, unless it hangs on a cable,
 // its link and addresses.
-func (s *state) buildHosts(ctx context.Context, home machine.Home) error {
+func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Topology.Hosts {
@@ -225,7 +225,7 @@ func (s *state) buildHosts(ctx context.Context, home machine.Home) error {
 				})
 			})
 			if err == nil {
-				s.did(s.Topology.Hosts[i].Name, "its namespace is there")
+				s.notifyNode(s.Topology.Hosts[i].Name, "its namespace is there")
 			}
 			return err
 		})
@@ -234,7 +234,7 @@ func (s *state) buildHosts(ctx context.Context, home machine.Home) error {
 }
 
 // attach makes a host's link, unless it is a cable, from the host's namespace.
-func (s *state) attach(h *netlink.Handle, w *wire) error {
+func (s hosts) attach(h *netlink.Handle, w *wire) error {
 	if w.Cable {
 		return nil
 	}
@@ -250,9 +250,9 @@ func (s *state) attach(h *netlink.Handle, w *wire) error {
 }
 
 // buildSwitchLinks makes the veth pairs between switches.
-func (s *state) buildSwitchLinks(ctx context.Context) error {
+func (s wiring) buildSwitchLinks(ctx context.Context) error {
 	hosts := len(s.Topology.Hosts)
-	spaces, of := s.bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *wire) []*end { return []*end{&w.A} })
+	spaces, of := bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *wire) []*end { return []*end{&w.A} })
 	return machine.ForEach(ctx, spaces, func(ns string, ctx context.Context) error {
 		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
@@ -272,8 +272,8 @@ func (s *state) buildSwitchLinks(ctx context.Context) error {
 
 // finishLinks sets the switches' ends up, dresses the hosts on cables, and
 // gives every link its loss.
-func (s *state) finishLinks(ctx context.Context) error {
-	spaces, of := s.bySpace(s.Wires, func(w *wire) []*end {
+func (s wiring) finishLinks(ctx context.Context) error {
+	spaces, of := bySpace(s.Wires, func(w *wire) []*end {
 		if w.B.Host {
 			return []*end{&w.A}
 		}
@@ -283,7 +283,7 @@ func (s *state) finishLinks(ctx context.Context) error {
 		var rules strings.Builder
 		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
-				if err := s.bringUp(h, at.wire, at.end); err != nil {
+				if err := routersOf(s.state).bringUp(h, at.wire, at.end); err != nil {
 					return err
 				}
 				if at.wire.lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {
@@ -332,7 +332,7 @@ type wireEnd struct {
 
 // bySpace returns the namespaces of the ends that pick picks of each wire, in
 // order, and those ends.
-func (s *state) bySpace(wires []wire, pick func(*wire) []*end) (spaces []string, of map[string][]wireEnd) {
+func bySpace(wires []wire, pick func(*wire) []*end) (spaces []string, of map[string][]wireEnd) {
 	of = map[string][]wireEnd{}
 	for i := range wires {
 		for _, e := range pick(&wires[i]) {

@@ -44,9 +44,14 @@ func prepareNodeNetns(h *netlink.Handle) error {
 	return nil
 }
 
+// routers are the hybrid nodes and routers of a lab.
+type routers struct{ *state }
+
+func routersOf(s *state) routers { return routers{s} }
+
 // buildNodes makes the namespaces of the nodes, and that of the controllers'
 // machine, which must be there before the links are.
-func (s *state) buildNodes(ctx context.Context, home machine.Home) error {
+func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Nodes {
@@ -56,7 +61,7 @@ func (s *state) buildNodes(ctx context.Context, home machine.Home) error {
 		g.Go(func() error {
 			err := home.CreateNetns(machine.HostNetns(s.Name, s.Nodes[i].Name), func() error { return machine.WithHandle(prepareNodeNetns) })
 			if err == nil {
-				s.did(s.Nodes[i].Name, "its namespace is there")
+				s.notifyNode(s.Nodes[i].Name, "its namespace is there")
 			}
 			return err
 		})
@@ -71,7 +76,7 @@ func (s *state) buildNodes(ctx context.Context, home machine.Home) error {
 
 // dressNodes makes the internal ports and the link of the controllers' machine,
 // and gives the nodes their addresses; the wires must be there.
-func (s *state) dressNodes(ctx context.Context) error {
+func (s routers) dressNodes(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Nodes {
@@ -88,8 +93,8 @@ func (s *state) dressNodes(ctx context.Context) error {
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
-func (s *state) dressNode(n *labNode) error {
-	switches, err := os.Open(machine.NetnsPath(s.ovsOf(n.Name).netns))
+func (s routers) dressNode(n *labNode) error {
+	switches, err := os.Open(machine.NetnsPath(switchesOf(s.state).ovsOf(n.Name).netns))
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (s *state) dressNode(n *labNode) error {
 	if err != nil {
 		return err
 	}
-	return machine.WithLinks(s.ovsOf(n.Name).netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(switchesOf(s.state).ovsOf(n.Name).netns, func(h *netlink.Handle) error {
 		for _, p := range n.routed() {
 			if p.InternalInterface == "" {
 				continue
@@ -141,7 +146,7 @@ func (s *state) dressNode(n *labNode) error {
 
 // bringUp sets a switch's end of a wire up, in this thread's namespace, with a
 // router's addresses.
-func (s *state) bringUp(h *netlink.Handle, w *wire, e *end) error {
+func (s routers) bringUp(h *netlink.Handle, w *wire, e *end) error {
 	if err := bringUp(h, w, e); err != nil || !e.Routed {
 		return err
 	}

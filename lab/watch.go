@@ -164,7 +164,7 @@ func (w *watched) open() (err error) {
 // the same, on the same CPUs.
 func (w *watched) identity() string {
 	p := w.program
-	return fmt.Sprintf("%s %q %q %v %q %v %q", w.host.Name, p.Name, p.Command, p.Env, p.Restart, w.host.CPUs, w.state.environment(nil, w.host))
+	return fmt.Sprintf("%s %q %q %v %q %v %q", w.host.Name, p.Name, p.Command, p.Env, p.Restart, w.host.CPUs, hostsOf(w.state).environment(nil, w.host))
 }
 
 // run starts the program, and starts it again, until ctx ends.
@@ -242,7 +242,7 @@ func (w *watched) set(is ProgramState, pid int, end string) {
 // once runs the program to its end, which comes soon once ctx ends. What it
 // has left behind in its process group ends with it.
 func (w *watched) once(ctx context.Context) error {
-	path, argv, err := w.state.file(w.program)
+	path, argv, err := hostsOf(w.state).file(w.program)
 	if err != nil {
 		return err
 	}
@@ -250,8 +250,8 @@ func (w *watched) once(ctx context.Context) error {
 	cmd.Args, cmd.Dir = argv, w.state.Directory
 	cmd.Stdout, cmd.Stderr = w.out, w.out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = w.state.programEnvironment(w.host, w.program)
-	if err := w.state.inHost(w.host.Name, cmd.Start); err != nil {
+	cmd.Env = hostsOf(w.state).programEnvironment(w.host, w.program)
+	if err := hostsOf(w.state).inHost(w.host.Name, cmd.Start); err != nil {
 		return err
 	}
 	w.set(ProgramRunning, cmd.Process.Pid, "")
@@ -279,7 +279,7 @@ func (w *watched) once(ctx context.Context) error {
 
 // programEnvironment is the environment of a program: that of who brought the
 // lab up, in which weft is the program that did so, and its own.
-func (s *state) programEnvironment(h *topology.Host, p *topology.Program) []string {
+func (s hosts) programEnvironment(h *topology.Host, p *topology.Program) []string {
 	env := withoutKeeperMark(os.Environ())
 	for name, value := range p.Env {
 		env = append(env, name+"="+value)
@@ -299,7 +299,7 @@ func withoutKeeperMark(env []string) []string {
 }
 
 // programsDir is where the name weft stands for the program that brought the lab up.
-func (s *state) programsDir() string { return filepath.Join(s.dir(), "bin") }
+func (s hosts) programsDir() string { return filepath.Join(s.dir(), "bin") }
 
 // settling is how long a program must run before it counts as started.
 const settling = time.Second
@@ -308,10 +308,10 @@ const settling = time.Second
 // while or has ended.
 func (s *state) startPrograms(ctx context.Context) error {
 	if s.Weft != "" {
-		if err := os.MkdirAll(s.programsDir(), 0o755); err != nil {
+		if err := os.MkdirAll(hostsOf(s).programsDir(), 0o755); err != nil {
 			return fmt.Errorf("start programs: %w", err)
 		}
-		if err := os.Symlink(s.Weft, filepath.Join(s.programsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(s.Weft, filepath.Join(hostsOf(s).programsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("start programs: %w", err)
 		}
 	}

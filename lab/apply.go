@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -60,7 +61,7 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*to
 		return nil, err
 	}
 	s := l.state
-	if err := errors.Join(s.checkEnding(), s.checkRevision(opt.MadeFrom)); err != nil {
+	if err := errors.Join(s.CheckEnding(), s.CheckRevision(opt.MadeFrom)); err != nil {
 		return nil, err
 	}
 	to, err := topology.ParseChanged(file, text, topology.Running{Topology: s.Topology, Given: s.Given})
@@ -90,9 +91,9 @@ func Apply(ctx context.Context, file string, text []byte, opt ApplyOptions) (*to
 }
 
 // changes are what leads from a lab to another topology.
-type changes struct{ *state }
+type changes struct{ *layout.Lab }
 
-func changesOf(s *state) changes { return changes{s} }
+func changesOf(s *layout.Lab) changes { return changes{s} }
 
 // now is the topology of a lab with its links as they are, without what an
 // apply that was not finished has not made.
@@ -112,7 +113,9 @@ func (s changes) now() *topology.Topology {
 func (s changes) differs(to *topology.Topology) *topology.Difference {
 	from := s.now()
 	unmade := func(kind, name string) bool {
-		return slices.ContainsFunc(s.Todo, func(t task) bool { return t.Do == doAdd && t.Item == topology.Item{Kind: kind, Name: name} })
+		return slices.ContainsFunc(s.Todo, func(t layout.Task) bool {
+			return t.Do == layout.Added && t.Item == topology.Item{Kind: kind, Name: name}
+		})
 	}
 	from.Links = slices.DeleteFunc(from.Links, func(l topology.Link) bool { return unmade(topology.ItemLink, l.String()) })
 	from.Hosts = slices.DeleteFunc(from.Hosts, func(h topology.Host) bool { return unmade(topology.ItemHost, h.Name) })
@@ -120,9 +123,9 @@ func (s changes) differs(to *topology.Topology) *topology.Difference {
 	d := topology.Compare(from, to)
 	for _, t := range s.Todo {
 		switch {
-		case t.Do == doDelete && !slices.Contains(d.Deleted, t.Item):
+		case t.Do == layout.Deleted && !slices.Contains(d.Deleted, t.Item):
 			d.Deleted = append(d.Deleted, t.Item)
-		case t.Do == doChange && !slices.ContainsFunc(d.Changed, func(e topology.Edit) bool { return e.Item == t.Item }):
+		case t.Do == layout.Changed && !slices.ContainsFunc(d.Changed, func(e topology.Edit) bool { return e.Item == t.Item }):
 			d.Changed = append(d.Changed, topology.Edit{Item: t.Item, What: "state", From: "half made", To: "up"})
 		}
 	}
@@ -134,7 +137,7 @@ func (s changes) refuse(to *topology.Topology, d *topology.Difference) error {
 	if d.None() {
 		return nil
 	}
-	laid := layOut(to, s.state)
+	laid := layout.LayAgain(to, s.Lab)
 	laid.Weft, laid.TLS, laid.Directory = s.Weft, s.TLS, s.Directory
 	if err := routingOf(laid).needRouting(); err != nil {
 		return err
@@ -150,7 +153,7 @@ func (s changes) refuse(to *topology.Topology, d *topology.Difference) error {
 
 // needLoss reports whether what makes links lose packets, and joins tunnels, is not installed and needed.
 func (s changes) needLoss(t *topology.Topology) error {
-	lossy := s.Topology.Tunnels() || t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) ||
+	lossy := s.Topology.Tunnels() || t.Tunnels() || slices.ContainsFunc(s.Wires, func(w layout.Wire) bool { return w.Lossy() }) ||
 		slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return h.Loss > 0 }) ||
 		slices.ContainsFunc(t.Links, func(l topology.Link) bool { return l.Loss > 0 })
 	if !lossy {

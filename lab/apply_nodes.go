@@ -12,52 +12,53 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // nodeTasks returns what is to be done to switches that stay: to make them anew, to
 // have nodes be as they are laid out, and to have them connect elsewhere.
-func (s changes) nodeTasks(was *state, d *topology.Difference) (todo []task) {
+func (s changes) nodeTasks(was *layout.Lab, d *topology.Difference) (todo []layout.Task) {
 	anew := d.Anew()
 	for _, sw := range s.Topology.Switches {
 		old, there := was.Topology.SwitchByName(sw.Name)
-		t := task{Item: topology.Item{Kind: topology.ItemSwitch, Name: sw.Name}, Do: doChange, Of: was.Bridges[sw.Name]}
-		add := func(work workKind) { t.Work = work; todo = append(todo, t) }
+		t := layout.Task{Item: topology.Item{Kind: topology.ItemSwitch, Name: sw.Name}, Do: layout.Changed, Of: was.Bridges[sw.Name]}
+		add := func(work layout.Work) { t.Work = work; todo = append(todo, t) }
 		if !there || slices.Contains(d.Added, t.Item) {
-			if t.Do = doAdd; sw.Routes() {
-				add(workNode)
+			if t.Do = layout.Added; sw.Routes() {
+				add(layout.SetNode)
 			}
 			continue
 		}
 		if anew[sw.Name] {
-			add(workDeleteSwitch)
-			add(workAddSwitch)
+			add(layout.DeleteSwitch)
+			add(layout.AddSwitch)
 			if sw.Routes() {
-				add(workNode)
+				add(layout.SetNode)
 			}
 			continue
 		}
-		if sw.Controlled() && !slices.Equal(switchesOf(was).targets(old), switchesOf(s.state).targets(&sw)) {
-			add(workControllers)
+		if sw.Controlled() && !slices.Equal(switchesOf(was).targets(old), switchesOf(s.Lab).targets(&sw)) {
+			add(layout.SetControllers)
 		}
-		if n := s.node(sw.Name); n != nil && s.nodeText(n) != changesOf(was).nodeText(was.node(sw.Name)) {
-			for _, p := range was.node(sw.Name).routed() {
-				if now := n.port(p.Port); now == nil || now.InternalInterface != p.InternalInterface {
+		if n := s.Node(sw.Name); n != nil && s.nodeText(n) != changesOf(was).nodeText(was.Node(sw.Name)) {
+			for _, p := range was.Node(sw.Name).Routed() {
+				if now := n.PortAt(p.Port); now == nil || now.InternalInterface != p.InternalInterface {
 					t.Gone = append(t.Gone, p.InternalInterface)
 				}
 			}
-			add(workNode)
+			add(layout.SetNode)
 		}
 	}
 	if at := s.Topology.Control.At; changesOf(was).controlText() != s.controlText() || anew[at] {
-		todo = append(todo, task{Item: topology.Item{Kind: topology.ItemLab, Name: s.Name}, Do: doChange, Work: workControl})
+		todo = append(todo, layout.Task{Item: topology.Item{Kind: topology.ItemLab, Name: s.Name}, Do: layout.Changed, Work: layout.SetControl})
 	}
 	return todo
 }
 
 // nodeText is all that a node has and does, to see whether it is another.
-func (s changes) nodeText(n *labNode) string {
+func (s changes) nodeText(n *layout.Node) string {
 	if n == nil {
 		return ""
 	}
@@ -67,9 +68,9 @@ func (s changes) nodeText(n *labNode) string {
 		c.Ports[i].Wire = 0
 	}
 	b, _ := json.Marshal(&c)
-	text := string(b) + s.description(n.Name)
-	for _, d := range routingOf(s.state).frrDaemons() {
-		text += routingOf(s.state).frrConfig(n, d)
+	text := string(b) + s.Description(n.Name)
+	for _, d := range routingOf(s.Lab).frrDaemons() {
+		text += routingOf(s.Lab).frrConfig(n, d)
 	}
 	return text
 }
@@ -77,7 +78,7 @@ func (s changes) nodeText(n *labNode) string {
 // controlText is how the switches reach controllers, to see whether it is another.
 func (s changes) controlText() string {
 	text := fmt.Sprint(s.Topology.InBand(), s.Topology.Control, s.Topology.Secure())
-	for _, p := range switchesOf(s.state).posts() {
+	for _, p := range switchesOf(s.Lab).posts() {
 		text += "\n" + p.key
 	}
 	return text
@@ -96,25 +97,25 @@ func (s changes) addSwitch(ctx context.Context, home machine.Home, name string) 
 			return err
 		}
 	}
-	o := switchesOf(s.state).ovsOf(name)
+	o := switchesOf(s.Lab).ovsOf(name)
 	if o.node != "" {
 		if err := o.startDatabase(ctx); err != nil {
 			return err
 		}
-		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s.state).initOVS()...)...); err != nil {
+		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s.Lab).initOVS()...)...); err != nil {
 			return err
 		}
 		if err := o.startSwitching(ctx); err != nil {
 			return err
 		}
 	}
-	_, err := o.vsctl(ctx, switchesOf(s.state).addBridge(sw, "@c")...)
+	_, err := o.vsctl(ctx, switchesOf(s.Lab).addBridge(sw, "@c")...)
 	return err
 }
 
 // deleteSwitch removes a switch, of whatever kind it was.
 func (s changes) deleteSwitch(ctx context.Context, home machine.Home, name, bridge string) error {
-	if _, err := switchesOf(s.state).shared().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
+	if _, err := switchesOf(s.Lab).shared().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
 		return err
 	}
 	ns := machine.HostNetns(s.Name, name)
@@ -129,19 +130,19 @@ func (s changes) deleteSwitch(ctx context.Context, home machine.Home, name, brid
 	if err := home.DeleteNetns(ns); err != nil {
 		return err
 	}
-	own := filepath.Join(s.dir(), bridge)
+	own := filepath.Join(s.Dir(), bridge)
 	if _, err := os.Stat(filepath.Join(own, "conf.db")); err == nil {
 		if err := os.RemoveAll(own); err != nil {
 			return err
 		}
 	}
-	return os.RemoveAll(filepath.Join(s.dir(), "frr", bridge))
+	return os.RemoveAll(filepath.Join(s.Dir(), "frr", bridge))
 }
 
 // tendNode has a node's ports, addresses and routing be as it is laid out,
 // whatever they are.
 func (s routers) tendNode(ctx context.Context, name string, gone []string) error {
-	n := s.node(name)
+	n := s.Node(name)
 	if n == nil {
 		return nil
 	}
@@ -152,23 +153,23 @@ func (s routers) tendNode(ctx context.Context, name string, gone []string) error
 		return err
 	}
 	if n.Kind == topology.KindHybrid {
-		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.description(name))}
+		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.Description(name))}
 		for _, iface := range gone {
 			args = append(args, "--", "--if-exists", "del-port", iface)
 		}
-		for _, p := range n.routed() {
+		for _, p := range n.Routed() {
 			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
 				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
 		}
-		if _, err := switchesOf(s.state).ovsOf(name).vsctl(ctx, args...); err != nil {
+		if _, err := switchesOf(s.Lab).ovsOf(name).vsctl(ctx, args...); err != nil {
 			return err
 		}
 	}
-	return routingOf(s.state).routeNode(ctx, n)
+	return routingOf(s.Lab).routeNode(ctx, n)
 }
 
 // undressNode removes the internal ports and the addresses that a node is not to have.
-func (s routers) undressNode(n *labNode) error {
+func (s routers) undressNode(n *layout.Node) error {
 	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
 		links, err := machine.ListWhole(h.LinkList)
 		if err != nil {
@@ -176,7 +177,7 @@ func (s routers) undressNode(n *labNode) error {
 		}
 		for _, l := range links {
 			name := l.Attrs().Name
-			i := slices.IndexFunc(n.Ports, func(p nodePort) bool { return p.Interface == name && p.Role != roleAccess })
+			i := slices.IndexFunc(n.Ports, func(p layout.Port) bool { return p.Interface == name && p.Role != layout.RoleAccess })
 			var wanted []netip.Prefix
 			switch {
 			case name == "lo":
@@ -188,7 +189,7 @@ func (s routers) undressNode(n *labNode) error {
 						return fmt.Errorf("set the MTU of %s: %w", name, err)
 					}
 				}
-			case n.Kind == topology.KindHybrid && nodeInterface.MatchString(name) && name != controlIface:
+			case n.Kind == topology.KindHybrid && layout.NodeInterface.MatchString(name) && name != controlIface:
 				if err := h.LinkDel(l); err != nil {
 					return fmt.Errorf("remove %s: %w", name, err)
 				}
@@ -206,7 +207,7 @@ func (s routers) undressNode(n *labNode) error {
 
 // tendControl has the way from the switches to the controllers be as the file says.
 func (s changes) tendControl(ctx context.Context, home machine.Home) error {
-	ctlSpace := controlNetns(s.Name)
+	ctlSpace := layout.ControlNetns(s.Name)
 	_, none := os.Stat(machine.NetnsPath(ctlSpace))
 	if s.Topology.Secure() || s.Topology.InBand() {
 		if err := machine.WithLinks(machine.SwitchNetns(s.Name), machine.SetLoopbackUp); err != nil {
@@ -256,5 +257,5 @@ func (s changes) moveControllers(ctlSpace string) error {
 			return fmt.Errorf("unlink the controllers' machine: %w", err)
 		}
 	}
-	return machine.WithLinks(at, switchesOf(s.state).linkControllers)
+	return machine.WithLinks(at, switchesOf(s.Lab).linkControllers)
 }

@@ -10,47 +10,48 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // do does a task of Apply, whatever is there of it already.
-func (s changes) do(ctx context.Context, home machine.Home, t *task) error {
+func (s changes) do(ctx context.Context, home machine.Home, t *layout.Task) error {
 	switch t.Work {
-	case workUnwire:
-		return wiringOf(s.state).removeWire(ctx, t.Wire)
-	case workDeleteHost:
-		return hostsOf(s.state).deleteHost(ctx, home, t.Name)
-	case workDeleteSwitch:
+	case layout.Unwire:
+		return wiringOf(s.Lab).removeWire(ctx, t.Wire)
+	case layout.DeleteHost:
+		return hostsOf(s.Lab).deleteHost(ctx, home, t.Name)
+	case layout.DeleteSwitch:
 		return s.deleteSwitch(ctx, home, t.Name, t.Of)
-	case workAddSwitch:
+	case layout.AddSwitch:
 		return s.addSwitch(ctx, home, t.Name)
-	case workSetSwitch, workControllers:
-		return switchesOf(s.state).setSwitch(ctx, t.Name, t.Work == workControllers)
-	case workControl:
+	case layout.SetSwitch, layout.SetControllers:
+		return switchesOf(s.Lab).setSwitch(ctx, t.Name, t.Work == layout.SetControllers)
+	case layout.SetControl:
 		return s.tendControl(ctx, home)
-	case workNode:
-		return routersOf(s.state).tendNode(ctx, t.Name, t.Gone)
-	case workAddHost:
-		return hostsOf(s.state).addHost(ctx, home, t.Name)
-	case workWire:
-		w := s.wireByID(t.ID)
-		if err := wiringOf(s.state).removeWire(ctx, w); err != nil {
+	case layout.SetNode:
+		return routersOf(s.Lab).tendNode(ctx, t.Name, t.Gone)
+	case layout.AddHost:
+		return hostsOf(s.Lab).addHost(ctx, home, t.Name)
+	case layout.AddWire:
+		w := s.WireByID(t.ID)
+		if err := wiringOf(s.Lab).removeWire(ctx, w); err != nil {
 			return err
 		}
-		return wiringOf(s.state).makeWire(ctx, w)
-	case workShape:
-		return wiringOf(s.state).applyShape(ctx, s.wireByID(t.ID))
-	case workAddresses:
-		return hostsOf(s.state).readdress(t.Name)
+		return wiringOf(s.Lab).makeWire(ctx, w)
+	case layout.SetShape:
+		return wiringOf(s.Lab).applyShape(ctx, s.WireByID(t.ID))
+	case layout.SetAddresses:
+		return hostsOf(s.Lab).readdress(t.Name)
 	}
-	return hostsOf(s.state).remanage(ctx, t.Name)
+	return hostsOf(s.Lab).remanage(ctx, t.Name)
 }
 
 // removeWire removes what there is of a wire.
-func (s wiring) removeWire(ctx context.Context, w *wire) error {
-	err := switchesOf(s.state).changePorts(ctx, w, func(_ string, e *end) []string {
-		if _, err := os.Stat(filepath.Join(switchesOf(s.state).ovsOf(e.Node).dir, "db.sock")); err != nil {
+func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
+	err := switchesOf(s.Lab).changePorts(ctx, w, func(_ string, e *layout.End) []string {
+		if _, err := os.Stat(filepath.Join(switchesOf(s.Lab).ovsOf(e.Node).dir, "db.sock")); err != nil {
 			return nil // its Open vSwitch is not made yet
 		}
 		return []string{"--", "--if-exists", "del-port", e.Iface}
@@ -64,14 +65,14 @@ func (s wiring) removeWire(ctx context.Context, w *wire) error {
 	if err := removeTunnel(w); err != nil {
 		return err
 	}
-	for _, e := range w.ends() {
+	for _, e := range w.Ends() {
 		if _, err := os.Stat(machine.NetnsPath(e.Netns)); err != nil {
 			continue
 		}
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
-			if w.lossy() {
+			if w.Lossy() {
 				calm := *w
-				calm.State, calm.Shape.Loss = LinkIsUp, 0
+				calm.State, calm.Shape.Loss = layout.LinkIsUp, 0
 				if err := runNft(lossRules(&calm, e.Netns)); err != nil {
 					return err
 				}
@@ -95,7 +96,7 @@ func (s wiring) removeWire(ctx context.Context, w *wire) error {
 }
 
 // makeWire makes a wire of which there is nothing.
-func (s wiring) makeWire(ctx context.Context, w *wire) error {
+func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 	if w.Cable {
 		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 			return err
@@ -103,26 +104,26 @@ func (s wiring) makeWire(ctx context.Context, w *wire) error {
 	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return addWire(h, w) }); err != nil {
 		return err
 	}
-	for _, e := range w.ends() {
+	for _, e := range w.Ends() {
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
-				return dressHost(h, w, s.dressed(w))
+				return dressHost(h, w, s.Dressed(w))
 			}
-			return routersOf(s.state).bringUp(h, w, e)
+			return routersOf(s.Lab).bringUp(h, w, e)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if w.State == LinkIsDown && !w.Cable {
-		if err := setVeth(w, s.dressed(w), false); err != nil {
+	if w.State == layout.LinkIsDown && !w.Cable {
+		if err := setVeth(w, s.Dressed(w), false); err != nil {
 			return err
 		}
 	}
 	if err := makeTunnel(w); err != nil {
 		return err
 	}
-	if err := switchesOf(s.state).changePorts(ctx, w, addPort); err != nil {
+	if err := switchesOf(s.Lab).changePorts(ctx, w, addPort); err != nil {
 		return err
 	}
 	if w.Shape.Rate != 0 {
@@ -130,16 +131,16 @@ func (s wiring) makeWire(ctx context.Context, w *wire) error {
 			return err
 		}
 	}
-	if w.lossy() {
+	if w.Lossy() {
 		return applyLoss(w)
 	}
 	return nil
 }
 
 // applyShape has a wire do to packets what its shape says.
-func (s wiring) applyShape(ctx context.Context, w *wire) error {
+func (s wiring) applyShape(ctx context.Context, w *layout.Wire) error {
 	if w.Cable {
-		o := order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == LinkIsDown}
+		o := order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == layout.LinkIsDown}
 		if _, err := ask(ctx, s.Name, o); err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (s hosts) deleteHost(ctx context.Context, home machine.Home, name string) e
 		return err
 	}
 	delete(s.Manage, name)
-	return os.RemoveAll(filepath.Join(s.dir(), "logs", name))
+	return os.RemoveAll(filepath.Join(s.Dir(), "logs", name))
 }
 
 // addHost makes a host without its wires.
@@ -228,7 +229,7 @@ func (s hosts) readdress(name string) error {
 					return fmt.Errorf("remove %v: %w", a.IPNet, err)
 				}
 			}
-			if w.State == LinkIsDown && !w.Cable {
+			if w.State == layout.LinkIsDown && !w.Cable {
 				return nil // it gets them when it is plugged in
 			}
 			return dressHost(h, w, host)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/layout"
 )
 
 // cables carries the frames of every link with delay, or with a host's VLAN
@@ -81,9 +83,9 @@ func (c *cables) watch(fd int, id int32) error {
 }
 
 // lay makes the two TAP devices of a wire and begins to carry frames.
-func (c *cables) lay(w *wire) error {
-	k := &cable{delay: time.Duration(w.Shape.Delay), jitter: time.Duration(w.Shape.Jitter), up: w.State != LinkIsDown, vlan: w.VLAN}
-	for i, e := range w.ends() {
+func (c *cables) lay(w *layout.Wire) error {
+	k := &cable{delay: time.Duration(w.Shape.Delay), jitter: time.Duration(w.Shape.Jitter), up: w.State != layout.LinkIsDown, vlan: w.VLAN}
+	for i, e := range w.Ends() {
 		t, err := openTap(e)
 		if err != nil {
 			if i == 1 {
@@ -98,7 +100,7 @@ func (c *cables) lay(w *wire) error {
 			return err
 		}
 	}
-	return c.carry(w.ID, k, w.mtu())
+	return c.carry(w.ID, k, w.MTU())
 }
 
 // carry begins to carry the frames of a cable whose devices are open.

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -47,7 +48,7 @@ func sharedAt(n, controller int) string {
 // linkControllers links the controllers' machine to a node, whose namespace is
 // this thread's.
 func (s switches) linkControllers(h *netlink.Handle) error {
-	peer, err := netns.GetFromPath(machine.NetnsPath(controlNetns(s.Name)))
+	peer, err := netns.GetFromPath(machine.NetnsPath(layout.ControlNetns(s.Name)))
 	if err != nil {
 		return fmt.Errorf("open the namespace of the controllers' machine: %w", err)
 	}
@@ -61,7 +62,7 @@ func (s switches) linkControllers(h *netlink.Handle) error {
 	if err := machine.SetRouted(h, controlIface, p); err != nil {
 		return err
 	}
-	return machine.WithLinks(controlNetns(s.Name), func(h *netlink.Handle) error {
+	return machine.WithLinks(layout.ControlNetns(s.Name), func(h *netlink.Handle) error {
 		if err := machine.SetAddresses(h, controlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func (s switches) linkControllers(h *netlink.Handle) error {
 // nodeTargets is where the bridge of a hybrid node connects to, for each controller.
 func (s switches) nodeTargets(name string) []string {
 	var targets []string
-	n := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == name })
+	n := slices.IndexFunc(s.Nodes, func(n layout.Node) bool { return n.Name == name })
 	for k, c := range s.Topology.Controllers {
 		scheme := "tcp:"
 		if strings.HasPrefix(c, sslPrefix) {
@@ -101,7 +102,7 @@ type post struct {
 
 // posts lists those of the lab.
 func (s switches) posts() (all []post) {
-	for i, socket := range s.controllerSockets() {
+	for i, socket := range s.ControllerSockets() {
 		if c := s.Topology.Controllers[i]; c != topology.ControllerDirect {
 			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
 		}
@@ -120,7 +121,7 @@ func (s switches) posts() (all []post) {
 		}, dial})
 	}
 	for c, controller := range s.Topology.Controllers {
-		in(controlNetns(s.Name), controllerAt(c), controller, dialController(controller))
+		in(layout.ControlNetns(s.Name), controllerAt(c), controller, dialController(controller))
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid && s.Topology.OVS != topology.OVSOwn {
 				in(machine.SwitchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
@@ -131,7 +132,7 @@ func (s switches) posts() (all []post) {
 }
 
 // relay has the lab's relays, and no others, run.
-func (k *keeper) relay(ctx context.Context, s *state) error {
+func (k *keeper) relay(ctx context.Context, s *layout.Lab) error {
 	all := switchesOf(s).posts()
 	for key, r := range k.relays {
 		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
@@ -153,7 +154,7 @@ func (k *keeper) relay(ctx context.Context, s *state) error {
 }
 
 // dialFrom returns what connects from a node's loopback.
-func (s switches) dialFrom(n *labNode, at string) func(context.Context) (net.Conn, error) {
+func (s switches) dialFrom(n *layout.Node, at string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
 	return func(ctx context.Context) (c net.Conn, err error) {
 		err = machine.InNetns(machine.HostNetns(s.Name, n.Name), func() error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
@@ -38,22 +39,22 @@ type daemon struct {
 // daemons lists those of the lab's Open vSwitches and nodes.
 func (s routers) daemons() []*daemon {
 	var all []*daemon
-	for _, o := range switchesOf(s.state).allOVS() {
-		if o.node != "" && s.pending(o.node) {
+	for _, o := range switchesOf(s.Lab).allOVS() {
+		if o.node != "" && s.Pending(o.node) {
 			continue
 		}
 		all = append(all,
 			&daemon{name: "ovsdb-server", pidfile: filepath.Join(o.dir, "ovsdb-server.pid"), start: o.serveDatabase},
-			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return switchesOf(s.state).restoreRates(o) }})
+			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return switchesOf(s.Lab).restoreRates(o) }})
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if s.pending(n.Name) {
+		if s.Pending(n.Name) {
 			continue
 		}
-		for _, d := range routingOf(s.state).frrDaemons() {
-			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(routingOf(s.state).routingDir(n), d+".pid"),
-				start: func(ctx context.Context) error { return routingOf(s.state).startFRR(ctx, n, d) }})
+		for _, d := range routingOf(s.Lab).frrDaemons() {
+			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(routingOf(s.Lab).routingDir(n), d+".pid"),
+				start: func(ctx context.Context) error { return routingOf(s.Lab).startFRR(ctx, n, d) }})
 		}
 	}
 	return all
@@ -62,7 +63,7 @@ func (s routers) daemons() []*daemon {
 // restoreRates sets the rates of an Open vSwitch's ports anew, which it removes
 // when it starts.
 func (s switches) restoreRates(o ovs) error {
-	now, err := loadState(s.Name) // links may have changed
+	now, err := layout.Load(s.Name) // links may have changed
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func (d *daemon) again(ctx context.Context) error {
 }
 
 // nodesFile is the configuration of `weft node run`.
-func (s routers) nodesFile() string { return filepath.Join(s.dir(), "nodes.json") }
+func (s routers) nodesFile() string { return filepath.Join(s.Dir(), "nodes.json") }
 
 // writeNodes writes it.
 func (s routers) writeNodes() error {
@@ -185,8 +186,8 @@ func (s routers) writeNodes() error {
 }
 
 // entity is a hybrid node as its management entity knows it.
-func (s routers) entity(n *labNode) node.Node {
-	o := switchesOf(s.state).ovsOf(n.Name)
+func (s routers) entity(n *layout.Node) node.Node {
+	o := switchesOf(s.Lab).ovsOf(n.Name)
 	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
 	if s.Topology.InBand() {
 		e.Protected = []netip.Prefix{topology.ControlPrefix()}
@@ -195,25 +196,25 @@ func (s routers) entity(n *labNode) node.Node {
 		e.DPID = flow.DPID(sw.DPID)
 	}
 	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.dir, "db.sock"), filepath.Join(o.dir, "ovs-vswitchd.ctl")
-	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), routingOf(s.state).routingDir(n)
-	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.loopbacks(), s.expected(n)
+	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), routingOf(s.Lab).routingDir(n)
+	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.Loopbacks(), s.Expected(n)
 	if !s.Topology.Routing.IPv4Only {
 		e.Loopback6 = n.Loopback6
 	}
 	for i := range n.Ports {
 		switch p := &n.Ports[i]; p.Role {
-		case roleAccess:
-			e.Access = append(e.Access, node.AccessPort{Port: p.Port, Interface: s.endOf(n, p).Iface})
-		case roleLink, roleSegment:
+		case layout.RoleAccess:
+			e.Access = append(e.Access, node.AccessPort{Port: p.Port, Interface: s.EndOf(n, p).Iface})
+		case layout.RoleLink, layout.RoleSegment:
 			if e.MTU == 0 || p.MTU < e.MTU {
 				e.MTU = p.MTU
 			}
 		}
 	}
-	for _, p := range n.routed() {
+	for _, p := range n.Routed() {
 		e.Ports = append(e.Ports, node.Port{
-			Port: p.Port, Interface: s.endOf(n, p).Iface,
-			Internal: p.Internal, InternalInterface: p.InternalInterface, Routed: p.Interface, Customer: p.Role == roleGateway,
+			Port: p.Port, Interface: s.EndOf(n, p).Iface,
+			Internal: p.Internal, InternalInterface: p.InternalInterface, Routed: p.Interface, Customer: p.Role == layout.RoleGateway,
 		})
 	}
 	return e

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -71,14 +72,14 @@ func hold(ctx context.Context, name string) (release func()) {
 	if err != nil {
 		return func() {} // there are no files of it
 	}
-	_ = os.WriteFile(endingFile(name), nil, 0o600) // without room for it, an apply ends by itself
+	_ = os.WriteFile(layout.EndingFile(name), nil, 0o600) // without room for it, an apply ends by itself
 	for end := time.Now().Add(patience); ctx.Err() == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			break
 		}
 	}
 	return func() {
-		os.Remove(endingFile(name)) // of a lab that could not be taken down
+		os.Remove(layout.EndingFile(name)) // of a lab that could not be taken down
 		f.Close()
 	}
 }

@@ -6,19 +6,20 @@ import (
 	"io"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Graph is a topology to draw, with the state its links are in.
 type Graph struct {
 	Topology *topology.Topology
-	Links    []LinkStatus // those of hosts first, as Topology has them
+	Links    []layout.LinkStatus // those of hosts first, as Topology has them
 }
 
 // GraphOf is the graph of a topology that is not up: every link is.
 func GraphOf(t *topology.Topology) Graph {
-	s := newState(t)
-	return Graph{Topology: t, Links: s.links()}
+	s := layout.Lay(t)
+	return Graph{Topology: t, Links: s.Links()}
 }
 
 // Graph is the lab's graph as its links are now.
@@ -35,7 +36,7 @@ func (g Graph) Text(w io.Writer) error {
 		add := func(here, there string) {
 			node, port, _ := strings.Cut(here, ":")
 			note := ""
-			if k.State != LinkIsUp {
+			if k.State != layout.LinkIsUp {
 				note = " (" + string(k.State) + ")"
 			}
 			ports[node] = append(ports[node], fmt.Sprintf("%s→%s%s", port, there, note))
@@ -86,7 +87,7 @@ func (g Graph) DOT(w io.Writer) error {
 		a, aPort, _ := strings.Cut(k.A, ":")
 		z, zPort, _ := strings.Cut(k.B, ":")
 		fmt.Fprintf(&b, "  %q -- %q [taillabel=%q, headlabel=%q, label=%q, fontsize=9, style=%s];\n",
-			a, z, aPort, zPort, k.label(), map[LinkState]string{LinkIsUp: "solid", LinkIsDown: "dashed", LinkIsSilent: "dotted"}[k.State])
+			a, z, aPort, zPort, label(k), map[layout.LinkState]string{layout.LinkIsUp: "solid", layout.LinkIsDown: "dashed", layout.LinkIsSilent: "dotted"}[k.State])
 	}
 	b.WriteString("}\n")
 	_, err := io.WriteString(w, b.String())
@@ -104,7 +105,7 @@ func hostAddress(h *topology.Host) string {
 }
 
 // label is what is special about a link, in a few words.
-func (k LinkStatus) label() string {
+func label(k layout.LinkStatus) string {
 	var parts []string
 	if k.Rate != 0 {
 		parts = append(parts, k.Rate.String())
@@ -115,7 +116,7 @@ func (k LinkStatus) label() string {
 	if k.Loss != 0 {
 		parts = append(parts, k.Loss.String())
 	}
-	if k.State != LinkIsUp {
+	if k.State != layout.LinkIsUp {
 		parts = append(parts, string(k.State))
 	}
 	return strings.Join(parts, " ")
@@ -138,15 +139,15 @@ func (g Graph) SVG(w io.Writer) error {
 		z, _, _ := strings.Cut(k.B, ":")
 		style := `stroke="#789" stroke-width="1.5"`
 		switch k.State {
-		case LinkIsDown:
+		case layout.LinkIsDown:
 			style = `stroke="#c22" stroke-width="2" stroke-dasharray="6 4"`
-		case LinkIsSilent:
+		case layout.LinkIsSilent:
 			style = `stroke="#e80" stroke-width="2" stroke-dasharray="2 3"`
 		}
 		p, q := at[a], at[z]
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" %s><title>%s to %s: %s</title></line>`+"\n",
 			p.x, p.y, q.x, q.y, style, k.A, k.B, k.State)
-		if text := k.label(); text != "" {
+		if text := label(k); text != "" {
 			fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" font-size="9" fill="#555">%s</text>`+"\n", (p.x+q.x)/2, (p.y+q.y)/2-3, text)
 		}
 	}

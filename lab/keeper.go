@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -62,8 +63,8 @@ func keeperSocket(lab string) string { return filepath.Join(machine.Dir(lab), "k
 
 // startKeeper starts a lab's keeper as a process of its own and returns once
 // its sockets are listening and its cables laid.
-func startKeeper(ctx context.Context, s *state, command []string) error {
-	log, err := os.Create(filepath.Join(s.dir(), "keeper.log"))
+func startKeeper(ctx context.Context, s *layout.Lab, command []string) error {
+	log, err := os.Create(filepath.Join(s.Dir(), "keeper.log"))
 	if err != nil {
 		return fmt.Errorf("start the keeper: %w", err)
 	}
@@ -75,7 +76,7 @@ func startKeeper(ctx context.Context, s *state, command []string) error {
 	defer r.Close()
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], s.Name)...)
 	cmd.Dir = "/"
-	cmd.Env = append(absolute(os.Environ()), machine.KeeperEnv+"="+s.dir())
+	cmd.Env = append(absolute(os.Environ()), machine.KeeperEnv+"="+s.Dir())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -111,7 +112,7 @@ type keeper struct {
 }
 
 func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if !o.Programs && !o.Lay && !o.Nodes && !o.Relays {
 		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
 	}
-	s, err := loadState(k.lab)
+	s, err := layout.Load(k.lab)
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if o.Nodes {
 		return k.keepNodes(ctx, s)
 	}
-	i := slices.IndexFunc(s.Wires, func(w wire) bool { return w.ID == o.Wire })
+	i := slices.IndexFunc(s.Wires, func(w layout.Wire) bool { return w.ID == o.Wire })
 	if i < 0 {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}

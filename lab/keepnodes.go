@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -39,7 +40,7 @@ func (u *under) end() {
 
 // keepNodes has the daemons of nodes started again when they end, from now on:
 // not of those that an apply is at work on.
-func (k *keeper) keepNodes(ctx context.Context, s *state) error {
+func (k *keeper) keepNodes(ctx context.Context, s *layout.Lab) error {
 	n := &k.nodes
 	n.daemons.end()
 	if len(s.Nodes) == 0 {
@@ -48,7 +49,7 @@ func (k *keeper) keepNodes(ctx context.Context, s *state) error {
 	}
 	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, routersOf(s).daemons()) })
 	config, err := os.ReadFile(routersOf(s).nodesFile())
-	if err != nil || !s.hasHybrid() {
+	if err != nil || !s.HasHybrid() {
 		n.entity.end()
 		return nil // there is no hybrid node, or it is not made yet
 	}
@@ -58,7 +59,7 @@ func (k *keeper) keepNodes(ctx context.Context, s *state) error {
 	}
 	n.entity.end()
 	if n.log == nil {
-		if n.log, err = openLog(filepath.Join(s.dir(), "node.log")); err != nil {
+		if n.log, err = openLog(filepath.Join(s.Dir(), "node.log")); err != nil {
 			return err
 		}
 	}

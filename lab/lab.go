@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -17,12 +18,12 @@ import (
 // Lab is a handle on a lab that is up. Any process may hold one; its methods
 // may be called from several goroutines.
 type Lab struct {
-	state *state // as it was when the handle was made; links change in the file
+	state *layout.Lab // as it was when the handle was made; links change in the file
 }
 
 // Open returns a handle on a lab that is up.
 func Open(name string) (*Lab, error) {
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +75,13 @@ func (l *Lab) State() string { return health(l.state) }
 func (l *Lab) Topology() *topology.Topology { return l.state.Topology }
 
 // Dir is the lab's directory: its sockets and its daemons' logs.
-func (l *Lab) Dir() string { return l.state.dir() }
+func (l *Lab) Dir() string { return l.state.Dir() }
 
 // ControllerSocket is the path of the Unix socket the switches connect to: that
 // of the ControllerDirect, who listens there itself, if the lab has one, else
 // that of the first controller's relay. Empty without a controller.
 func (l *Lab) ControllerSocket() string {
-	socks := l.state.controllerSockets()
+	socks := l.state.ControllerSockets()
 	if len(socks) == 0 {
 		return ""
 	}
@@ -196,7 +197,7 @@ func List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(names))
 	for _, name := range names {
 		st := Status{Name: name, State: "half made"}
-		if s, err := loadState(name); err == nil {
+		if s, err := layout.Load(name); err == nil {
 			st.Created, st.Controllers = s.Created, s.Topology.Controllers
 			st.Switches, st.Hosts, st.Links = len(s.Topology.Switches), len(s.Topology.Hosts), len(s.Topology.Links)
 			if s.Ready {
@@ -217,11 +218,11 @@ func List(ctx context.Context) ([]Status, error) {
 }
 
 // health says whether the lab's processes still run.
-func health(s *state) string {
+func health(s *layout.Lab) string {
 	for _, p := range []struct{ socket, what string }{
 		{keeperSocket(s.Name), "keeper"},
-		{filepath.Join(s.dir(), "db.sock"), "ovsdb-server"},
-		{filepath.Join(s.dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
+		{filepath.Join(s.Dir(), "db.sock"), "ovsdb-server"},
+		{filepath.Join(s.Dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
 	} {
 		if err := machine.CheckSocket(p.socket); errors.Is(err, os.ErrPermission) {
 			return "not known: only root may ask"

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -18,25 +19,25 @@ import (
 // between switches also show as PORT_DOWN (administratively down): a veth has
 // no other way to lose carrier.
 func (l *Lab) LinkDown(ctx context.Context, a, b string) error {
-	return l.setLinkState(ctx, a, b, LinkIsDown)
+	return l.setLinkState(ctx, a, b, layout.LinkIsDown)
 }
 
 // LinkUp undoes LinkDown and LinkSilent.
 func (l *Lab) LinkUp(ctx context.Context, a, b string) error {
-	return l.setLinkState(ctx, a, b, LinkIsUp)
+	return l.setLinkState(ctx, a, b, layout.LinkIsUp)
 }
 
 // LinkSilent makes the link lose every frame while both ends keep carrier: a
 // failure no port status tells of.
 func (l *Lab) LinkSilent(ctx context.Context, a, b string) error {
-	return l.setLinkState(ctx, a, b, LinkIsSilent)
+	return l.setLinkState(ctx, a, b, layout.LinkIsSilent)
 }
 
-func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error {
-	return l.changeLink(a, b, func(s *state, w *wire) error {
+func (l *Lab) setLinkState(ctx context.Context, a, b string, to layout.LinkState) error {
+	return l.changeLink(a, b, func(s *layout.Lab, w *layout.Wire) error {
 		was := w.State
 		w.State = to
-		if (was == LinkIsSilent) != (to == LinkIsSilent) {
+		if (was == layout.LinkIsSilent) != (to == layout.LinkIsSilent) {
 			if err := machine.NeedTools("nft"); err != nil {
 				return err
 			}
@@ -44,14 +45,14 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 				return err
 			}
 		}
-		if (was == LinkIsDown) == (to == LinkIsDown) {
+		if (was == layout.LinkIsDown) == (to == layout.LinkIsDown) {
 			return nil
 		}
 		if w.Cable {
-			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == LinkIsDown})
+			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == layout.LinkIsDown})
 			return err
 		}
-		return setVeth(w, s.dressed(w), to != LinkIsDown)
+		return setVeth(w, s.Dressed(w), to != layout.LinkIsDown)
 	})
 }
 
@@ -67,7 +68,7 @@ type Change struct {
 // that had none since the lab came up replaces its veth pair by a cable: its
 // ports are gone for a moment and come back under the same numbers.
 func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
-	return l.changeLink(a, b, func(s *state, w *wire) error {
+	return l.changeLink(a, b, func(s *layout.Lab, w *layout.Wire) error {
 		to := w.Shape
 		if change.Rate != nil {
 			to.Rate = *change.Rate
@@ -86,18 +87,18 @@ func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
 }
 
 // wiring is the wires of a lab, with the ports that they end at.
-type wiring struct{ *state }
+type wiring struct{ *layout.Lab }
 
-func wiringOf(s *state) wiring { return wiring{s} }
+func wiringOf(s *layout.Lab) wiring { return wiring{s} }
 
 // reshape changes what a link does to packets.
-func (s wiring) reshape(ctx context.Context, w *wire, to topology.Shape) error {
+func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) error {
 	was := w.Shape
 	w.Shape = to
 	replaced := false
 	switch {
 	case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
-		o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == LinkIsDown}
+		o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == layout.LinkIsDown}
 		if _, err := ask(ctx, s.Name, o); err != nil {
 			return err
 		}
@@ -112,7 +113,7 @@ func (s wiring) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 			return err
 		}
 	}
-	if to.Loss != was.Loss || (replaced && w.lossy()) {
+	if to.Loss != was.Loss || (replaced && w.Lossy()) {
 		if err := machine.NeedTools("nft"); err != nil {
 			return err
 		}
@@ -124,8 +125,8 @@ func (s wiring) reshape(ctx context.Context, w *wire, to topology.Shape) error {
 // replaceByCable removes a wire's veth pair and has the keeper lay a cable
 // whose ends have the same names. Open vSwitch is told to forget the ports
 // meanwhile: it would hold on to the removed devices.
-func (s wiring) replaceByCable(ctx context.Context, w *wire) error {
-	if err := switchesOf(s.state).changePorts(ctx, w, func(br string, e *end) []string {
+func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
+	if err := switchesOf(s.Lab).changePorts(ctx, w, func(br string, e *layout.End) []string {
 		return []string{"--", "--if-exists", "del-port", br, e.Iface}
 	}); err != nil {
 		return err
@@ -140,18 +141,18 @@ func (s wiring) replaceByCable(ctx context.Context, w *wire) error {
 	if err != nil {
 		return err
 	}
-	if err := s.save(); err != nil { // the keeper reads it there
+	if err := s.Save(); err != nil { // the keeper reads it there
 		return err
 	}
 	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 		return err
 	}
-	for _, e := range w.ends() {
+	for _, e := range w.Ends() {
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
-				return dressHost(h, w, s.dressed(w))
+				return dressHost(h, w, s.Dressed(w))
 			}
-			return routersOf(s.state).bringUp(h, w, e)
+			return routersOf(s.Lab).bringUp(h, w, e)
 		})
 		if err != nil {
 			return err
@@ -160,16 +161,16 @@ func (s wiring) replaceByCable(ctx context.Context, w *wire) error {
 	if err := joinTunnel(w); err != nil {
 		return err
 	}
-	return switchesOf(s.state).changePorts(ctx, w, addPort)
+	return switchesOf(s.Lab).changePorts(ctx, w, addPort)
 }
 
 // changePorts runs ovs-vsctl with the arguments that args makes for each end of
 // w that is a port of Open vSwitch.
-func (s switches) changePorts(ctx context.Context, w *wire, args func(bridge string, e *end) []string) error {
+func (s switches) changePorts(ctx context.Context, w *layout.Wire, args func(bridge string, e *layout.End) []string) error {
 	for _, o := range s.allOVS() {
 		var all []string
-		for _, e := range w.ends() {
-			if e.bridged() && s.ovsOf(e.Node) == o {
+		for _, e := range w.Ends() {
+			if e.Bridged() && s.ovsOf(e.Node) == o {
 				all = append(all, args(s.Bridges[e.Node], e)...)
 			}
 		}
@@ -185,21 +186,21 @@ func (s switches) changePorts(ctx context.Context, w *wire, args func(bridge str
 
 // changeLink runs change on the wire between a and b, under the lab's lock,
 // and saves the state.
-func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
+func (l *Lab) changeLink(a, b string, change func(*layout.Lab, *layout.Wire) error) error {
 	lock, err := machine.Lock(l.state.Name)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	s, err := loadState(l.state.Name)
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return err
 	}
-	w, err := s.find(a, b)
+	w, err := s.Find(a, b)
 	if err != nil {
 		return err
 	}
-	if err := s.checkRoom(0); err != nil {
+	if err := s.CheckRoom(0); err != nil {
 		return err
 	}
 	if err := change(s, w); err != nil {
@@ -208,27 +209,27 @@ func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
 		}
 		return fmt.Errorf("link %s to %s: %w", a, b, err)
 	}
-	return s.save()
+	return s.Save()
 }
 
 // Links is every link as it is now, those of hosts first, of their eth1 last.
-func (l *Lab) Links() ([]LinkStatus, error) {
-	s, err := loadState(l.state.Name)
+func (l *Lab) Links() ([]layout.LinkStatus, error) {
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return nil, err
 	}
-	return s.links(), nil
+	return s.Links(), nil
 }
 
 // Link is the link between a and b as it is now.
-func (l *Lab) Link(a, b string) (LinkStatus, error) {
-	s, err := loadState(l.state.Name)
+func (l *Lab) Link(a, b string) (layout.LinkStatus, error) {
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
-		return LinkStatus{}, err
+		return layout.LinkStatus{}, err
 	}
-	w, err := s.find(a, b)
+	w, err := s.Find(a, b)
 	if err != nil {
-		return LinkStatus{}, err
+		return layout.LinkStatus{}, err
 	}
-	return w.status(), nil
+	return w.Status(), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -27,7 +28,7 @@ import (
 const manageIface = "manage"
 
 // Management returns the second interface of a host; false if it has none.
-func (l *Lab) Management(host string) (Management, bool) {
+func (l *Lab) Management(host string) (layout.Management, bool) {
 	m, ok := l.state.Manage[host]
 	return m, ok
 }
@@ -75,7 +76,7 @@ func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 		}
 		free := freePairs(used)
 		if s.Manage == nil {
-			s.Manage = map[string]Management{}
+			s.Manage = map[string]layout.Management{}
 		}
 		for _, host := range hosts {
 			m, ok := free()
@@ -84,7 +85,7 @@ func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 			}
 			s.Manage[host.Name] = m
 		}
-		if err := s.save(); err != nil {
+		if err := s.Save(); err != nil {
 			return err
 		}
 		for _, host := range hosts {
@@ -146,20 +147,20 @@ func (s hosts) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 }
 
 // freePairs returns what gives two free neighbouring addresses at a time.
-func freePairs(used []netip.Prefix) func() (Management, bool) {
+func freePairs(used []netip.Prefix) func() (layout.Management, bool) {
 	ranges := manageRanges()
 	first := func() netip.Addr { return ranges[0].Addr().Next().Next() } // without the range's own address
 	next := first()
-	return func() (Management, bool) {
+	return func() (layout.Management, bool) {
 		for {
 			for !ranges[0].Contains(next) {
 				if ranges = ranges[1:]; len(ranges) == 0 {
-					return Management{}, false
+					return layout.Management{}, false
 				}
 				next = first()
 			}
 			pair := netip.PrefixFrom(next, 31)
-			m := Management{Controller: next, Address: next.Next()}
+			m := layout.Management{Controller: next, Address: next.Next()}
 			next = m.Address.Next()
 			clear := true
 			for _, p := range used {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/ownthread"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -15,9 +16,9 @@ import (
 // of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
 
 // hosts are the hosts of a lab, and what runs in them.
-type hosts struct{ *state }
+type hosts struct{ *layout.Lab }
 
-func hostsOf(s *state) hosts { return hosts{s} }
+func hostsOf(s *layout.Lab) hosts { return hosts{s} }
 
 // enterSpace moves this thread, which must be locked and do nothing else any more, to
 // where a host or switch is: its network namespace, mounts with the lab's names, and
@@ -33,10 +34,10 @@ func (s hosts) enterSpace(space, host string) error {
 		err = unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
 	}
 	if _, none := os.Stat("/etc/hosts"); err == nil && none == nil {
-		err = unix.Mount(s.namesFile(), "/etc/hosts", "", unix.MS_BIND, "")
+		err = unix.Mount(s.NamesFile(), "/etc/hosts", "", unix.MS_BIND, "")
 	}
 	if err != nil {
-		return fmt.Errorf("enter host %s: mount %s at /etc/hosts: %w", host, s.namesFile(), err)
+		return fmt.Errorf("enter host %s: mount %s at /etc/hosts: %w", host, s.NamesFile(), err)
 	}
 	if err := netns.Set(ns); err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
@@ -38,7 +39,7 @@ type NodeStatus struct {
 
 // Nodes returns how the hybrid nodes and routers do, in the order of the topology.
 func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
-	s, err := loadState(l.state.Name) // links may have changed
+	s, err := layout.Load(l.state.Name) // links may have changed
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +66,13 @@ func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
 
 // nodeStatus is how a node does, but for its session; what does not answer in
 // time counts as not there.
-func (s routers) nodeStatus(ctx context.Context, n *labNode) NodeStatus {
+func (s routers) nodeStatus(ctx context.Context, n *layout.Node) NodeStatus {
 	st := NodeStatus{
-		Name: n.Name, Kind: n.Kind, OSPFExpected: s.expected(n), Control: "none", Loopback: n.Loopback.String(),
-		Namespace: machine.HostNetns(s.Name, n.Name), Routing: routingOf(s.state).routingDir(n),
+		Name: n.Name, Kind: n.Kind, OSPFExpected: s.Expected(n), Control: "none", Loopback: n.Loopback.String(),
+		Namespace: machine.HostNetns(s.Name, n.Name), Routing: routingOf(s.Lab).routingDir(n),
 	}
 	full := func(daemon, command string) int {
-		n, err := node.Adjacencies(ctx, filepath.Join(routingOf(s.state).routingDir(n), daemon+".vty"), command)
+		n, err := node.Adjacencies(ctx, filepath.Join(routingOf(s.Lab).routingDir(n), daemon+".vty"), command)
 		if err != nil {
 			return 0 // the daemon does not answer
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -28,13 +29,13 @@ type ovs struct {
 }
 
 // switches are the Open vSwitches of a lab and the bridges in them.
-type switches struct{ *state }
+type switches struct{ *layout.Lab }
 
-func switchesOf(s *state) switches { return switches{s} }
+func switchesOf(s *layout.Lab) switches { return switches{s} }
 
 // shared is that of all switches but hybrid nodes that have their own.
 func (s switches) shared() ovs {
-	return ovs{lab: s.Name, dir: s.dir(), netns: machine.SwitchNetns(s.Name), urgent: s.hasHybrid()}
+	return ovs{lab: s.Name, dir: s.Dir(), netns: machine.SwitchNetns(s.Name), urgent: s.HasHybrid()}
 }
 
 // ovsOf is the Open vSwitch of a switch.
@@ -43,7 +44,7 @@ func (s switches) ovsOf(name string) ovs {
 		return s.shared()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == topology.KindHybrid {
-		return ovs{lab: s.Name, dir: filepath.Join(s.dir(), s.Bridges[name]), netns: machine.HostNetns(s.Name, name), node: name, urgent: true}
+		return ovs{lab: s.Name, dir: filepath.Join(s.Dir(), s.Bridges[name]), netns: machine.HostNetns(s.Name, name), node: name, urgent: true}
 	}
 	return s.shared()
 }
@@ -151,7 +152,7 @@ func (o ovs) startSwitching(ctx context.Context) error {
 
 // startSwitches writes every bridge and port in one transaction, starts the
 // switch daemon on it, and checks that each port got its number.
-func (o ovs) startSwitches(ctx context.Context, s *state) error {
+func (o ovs) startSwitches(ctx context.Context, s *layout.Lab) error {
 	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s).transaction(o)...)...); err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 	}
 	for _, sw := range s.Topology.Switches {
 		if sw.Kind != topology.KindRouter && switchesOf(s).ovsOf(sw.Name) == o {
-			s.notifyNode(sw.Name, "it has its ports")
+			s.NotifyNode(sw.Name, "it has its ports")
 		}
 	}
 	return nil
@@ -180,18 +181,18 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 // controller later than its making loses its entries.
 func (s switches) transaction(o ovs) []string {
 	args := s.initOVS()
-	ports := map[string][]*end{}
+	ports := map[string][]*layout.End{}
 	for i := range s.Wires {
-		for _, e := range s.Wires[i].ends() {
-			if e.bridged() {
+		for _, e := range s.Wires[i].Ends() {
+			if e.Bridged() {
 				ports[e.Node] = append(ports[e.Node], e)
 			}
 		}
 	}
 	for i := range s.Nodes {
-		for _, p := range s.Nodes[i].routed() {
+		for _, p := range s.Nodes[i].Routed() {
 			if p.InternalInterface != "" {
-				ports[s.Nodes[i].Name] = append(ports[s.Nodes[i].Name], &end{Iface: p.InternalInterface, Port: p.Internal})
+				ports[s.Nodes[i].Name] = append(ports[s.Nodes[i].Name], &layout.End{Iface: p.InternalInterface, Port: p.Internal})
 			}
 		}
 	}
@@ -212,7 +213,7 @@ func (s switches) transaction(o ovs) []string {
 func (s switches) initOVS() []string {
 	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
 	if s.TLS != nil {
-		args = append(args, s.TLS.setSSL()...)
+		args = append(args, setSSL(s.TLS)...)
 	}
 	return args
 }
@@ -221,7 +222,7 @@ func (s switches) initOVS() []string {
 // id begins those of its controllers in the transaction.
 func (s switches) addBridge(sw *topology.Switch, id string) []string {
 	br := s.Bridges[sw.Name]
-	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.description(sw.Name))}
+	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.Description(sw.Name))}
 	if sw.Controlled() {
 		args = append(args, settings(sw)...)
 		args = append(args, "other_config:disable-in-band=true")
@@ -262,7 +263,7 @@ func (s switches) targets(sw *topology.Switch) []string {
 	case sw.Kind == topology.KindHybrid && s.Topology.InBand():
 		return s.nodeTargets(sw.Name)
 	}
-	targets := s.controllerSockets()
+	targets := s.ControllerSockets()
 	for k, socket := range targets {
 		targets[k] = s.target(k, socket)
 	}
@@ -270,12 +271,12 @@ func (s switches) targets(sw *topology.Switch) []string {
 }
 
 // addPort is the arguments of ovs-vsctl that make an interface a port.
-func addPort(bridge string, e *end) []string {
+func addPort(bridge string, e *layout.End) []string {
 	return []string{"--", "add-port", bridge, e.Iface,
 		"--", "set", "interface", e.Iface, fmt.Sprintf("ofport_request=%d", e.Port)}
 }
 
-func (o ovs) checkPorts(ctx context.Context, s *state) error {
+func (o ovs) checkPorts(ctx context.Context, s *layout.Lab) error {
 	out, err := o.vsctl(ctx, "--format=json", "--columns=name,ofport,error", "list", "Interface")
 	if err != nil {
 		return err
@@ -294,8 +295,8 @@ func (o ovs) checkPorts(ctx context.Context, s *state) error {
 		why[name], _ = row[2].(string)
 	}
 	for i := range s.Wires {
-		for _, e := range s.Wires[i].ends() {
-			if e.bridged() && switchesOf(s).ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
+		for _, e := range s.Wires[i].Ends() {
+			if e.Bridged() && switchesOf(s).ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
 				return fmt.Errorf("open vSwitch made %s (%s) port %d: %s; %s", e, e.Iface, got[e.Iface], why[e.Iface], o.lastLog("ovs-vswitchd"))
 			}
 		}

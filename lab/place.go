@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // PlaceOf returns where a host or switch runs.
-func (l *Lab) PlaceOf(node string) (Place, error) { return l.state.placeOf(node) }
+func (l *Lab) PlaceOf(node string) (layout.Place, error) { return l.state.PlaceOf(node) }
 
 // NodeNames returns the names of the nodes: switches first, each in the order of the lab file.
 func (l *Lab) NodeNames() []string {
@@ -65,11 +66,11 @@ func (s hosts) environmentAt(env []string, node string) []string {
 // Open vSwitch reach the lab's own, and vtysh the node's routing.
 func (s hosts) switchEnvironment(name string) (env []string) {
 	if bridge, ok := s.Bridges[name]; ok {
-		o := switchesOf(s.state).ovsOf(name)
+		o := switchesOf(s.Lab).ovsOf(name)
 		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir)
 	}
-	if n := s.node(name); n != nil {
-		env = append(env, "WEFT_LAB_ROUTING="+routingOf(s.state).routingDir(n))
+	if n := s.Node(name); n != nil {
+		env = append(env, "WEFT_LAB_ROUTING="+routingOf(s.Lab).routingDir(n))
 	}
 	return env
 }
@@ -85,16 +86,16 @@ func (l *Lab) InterfacesOf(node string, port uint16) (namespace string, ifaces [
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := loadState(l.state.Name) // cables replace interfaces, and nodes come and go
+	s, err := layout.Load(l.state.Name) // cables replace interfaces, and nodes come and go
 	if err != nil {
 		return "", nil, err
 	}
 	var ports, all []string
 	for i := range s.Wires {
-		for _, e := range s.Wires[i].ends() {
+		for _, e := range s.Wires[i].Ends() {
 			switch {
 			case e.Node != node:
-			case e.Host && port == 0 && e.Iface == hostIface, !e.Host && port != 0 && e.Port == port:
+			case e.Host && port == 0 && e.Iface == layout.HostIface, !e.Host && port != 0 && e.Port == port:
 				return e.Netns, []string{e.Iface}, nil
 			case !e.Host:
 				ports, all, namespace = append(ports, fmt.Sprint(e.Port)), append(all, e.Iface), e.Netns
@@ -107,7 +108,7 @@ func (l *Lab) InterfacesOf(node string, port uint16) (namespace string, ifaces [
 	case port != 0:
 		slices.Sort(ports)
 		return "", nil, fmt.Errorf("switch %s has no port %d; allowed: %s", node, port, strings.Join(ports, ", "))
-	case host || s.node(node) != nil:
+	case host || s.Node(node) != nil:
 		return place.Namespace, []string{"any"}, nil
 	case len(all) == 0:
 		return "", nil, fmt.Errorf("switch %s has no ports", node)
@@ -120,39 +121,39 @@ func (l *Lab) InterfacesOf(node string, port uint16) (namespace string, ifaces [
 // Revision changes with every change of what the lab is made of, not with the
 // state of its links.
 func (l *Lab) Revision() (string, error) {
-	s, err := loadState(l.state.Name)
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return "", err
 	}
-	return s.revision()
+	return s.Revision()
 }
 
 // CheckRevision is what Apply does about ApplyOptions.MadeFrom.
 func (l *Lab) CheckRevision(madeFrom string) error {
-	s, err := loadState(l.state.Name)
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return err
 	}
-	return s.checkRevision(madeFrom)
+	return s.CheckRevision(madeFrom)
 }
 
 // KeepText keeps the text of the file that the lab is made from, for Text.
 func (l *Lab) KeepText(text []byte) error {
-	s, err := loadState(l.state.Name)
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return err
 	}
-	return s.keepText(text)
+	return s.KeepText(text)
 }
 
 // Text returns the text of the file that the lab is made from; if that is not
 // kept, of one that makes the same.
 func (l *Lab) Text() ([]byte, error) {
-	s, err := loadState(l.state.Name)
+	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return nil, err
 	}
-	path, err := s.textFile()
+	path, err := s.TextFile()
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ type LogReader struct {
 
 // Log returns a reader of what is kept of what a program wrote.
 func (l *Lab) Log(host, program string) *LogReader {
-	return &LogReader{path: l.state.logFile(host, program)}
+	return &LogReader{path: l.state.LogFile(host, program)}
 }
 
 // Read reads on. It returns io.EOF at the end of what is there now.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -63,7 +64,7 @@ func Orphans() ([]Orphan, error) {
 
 // orphaned returns why nobody owns a lab; empty if somebody does.
 func orphaned(name string, marked []int) string {
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	switch {
 	case err == nil && s.Maker.PID == 0, err == nil && s.Maker.Runs():
 		return ""

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/node"
 )
@@ -21,7 +22,7 @@ import (
 // routeNode has a node's daemons run with their configuration, and no others. What
 // has changed is said to one that runs; where that does not do, it alone is
 // started again.
-func (s routing) routeNode(ctx context.Context, n *labNode) error {
+func (s routing) routeNode(ctx context.Context, n *layout.Node) error {
 	frr, err := user.Lookup("frr")
 	if err != nil {
 		return fmt.Errorf("find the user that FRR runs as: %w", err)
@@ -51,7 +52,7 @@ func (s routing) routeNode(ctx context.Context, n *labNode) error {
 }
 
 // routeBy has one daemon of a node run with its configuration.
-func (s routing) routeBy(ctx context.Context, n *labNode, name string) error {
+func (s routing) routeBy(ctx context.Context, n *layout.Node, name string) error {
 	path := filepath.Join(s.routingDir(n), name+".conf")
 	text := s.frrConfig(n, name)
 	was, _ := asowner.ReadFile(path)
@@ -76,7 +77,7 @@ func (s routing) routeBy(ctx context.Context, n *labNode, name string) error {
 }
 
 // stopFRR ends a daemon of a node's routing.
-func (s routing) stopFRR(n *labNode, name string) {
+func (s routing) stopFRR(n *layout.Node, name string) {
 	d := daemon{pidfile: filepath.Join(s.routingDir(n), name+".pid")}
 	if !d.open() {
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -20,9 +21,9 @@ import (
 const frrDir = "/usr/lib/frr"
 
 // routing is what the nodes of a lab run of FRR.
-type routing struct{ *state }
+type routing struct{ *layout.Lab }
 
-func routingOf(s *state) routing { return routing{s} }
+func routingOf(s *layout.Lab) routing { return routing{s} }
 
 // frrDaemons are the daemons of a node, in the order in which they start.
 func (s routing) frrDaemons() []string {
@@ -42,7 +43,7 @@ func (s routing) needRouting() error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
-	if s.hasHybrid() && s.Weft == "" {
+	if s.HasHybrid() && s.Weft == "" {
 		weft, err := exec.LookPath("weft")
 		if err != nil {
 			return fmt.Errorf("hybrid nodes need the program weft, which lab.Options.Weft does not name: %w", err)
@@ -58,18 +59,18 @@ func (s routing) needRouting() error {
 }
 
 // routingDir is the directory of a node's routing.
-func (s routing) routingDir(n *labNode) string { return filepath.Join(s.dir(), "frr", n.Short) }
+func (s routing) routingDir(n *layout.Node) string { return filepath.Join(s.Dir(), "frr", n.Short) }
 
 // startRouting writes the configuration of every node's routing, and starts it.
 func (s routing) startRouting(ctx context.Context) error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
-	list := make([]*labNode, len(s.Nodes))
+	list := make([]*layout.Node, len(s.Nodes))
 	for i := range s.Nodes {
 		list[i] = &s.Nodes[i]
 	}
-	return machine.ForEach(ctx, list, func(n *labNode, ctx context.Context) error {
+	return machine.ForEach(ctx, list, func(n *layout.Node, ctx context.Context) error {
 		if err := s.routeNode(ctx, n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
@@ -79,7 +80,7 @@ func (s routing) startRouting(ctx context.Context) error {
 
 // startFRR starts a daemon of a node's routing, and returns once it has detached.
 // What is in the kernel stays if the daemon ends, and for a while after its start.
-func (s routing) startFRR(ctx context.Context, n *labNode, daemon string) error {
+func (s routing) startFRR(ctx context.Context, n *layout.Node, daemon string) error {
 	dir := s.routingDir(n)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
@@ -110,7 +111,7 @@ func (s routing) startFRR(ctx context.Context, n *labNode, daemon string) error 
 }
 
 // frrConfig is the configuration of a daemon of a node's routing.
-func (s routing) frrConfig(n *labNode, daemon string) string {
+func (s routing) frrConfig(n *layout.Node, daemon string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	r := &s.Topology.Routing
@@ -142,21 +143,21 @@ func (s routing) frrConfig(n *labNode, daemon string) string {
 // area last: one that is told so begins with the timers that it has then. Those of
 // hosts and of the controllers' machine are passive: nothing that comes in there
 // is OSPF's.
-func (s routing) ospfInterfaces(n *labNode, line func(string, ...any), ospf, area string) {
+func (s routing) ospfInterfaces(n *layout.Node, line func(string, ...any), ospf, area string) {
 	r := &s.Topology.Routing
 	passive := []string{"lo"}
 	if s.Topology.InBand() && s.Topology.Control.At == n.Name {
 		passive = append(passive, controlIface)
 	}
-	for _, p := range n.routed() {
-		if p.Role == roleGateway {
+	for _, p := range n.Routed() {
+		if p.Role == layout.RoleGateway {
 			passive = append(passive, p.Interface)
 			continue
 		}
 		line("interface %s", p.Interface)
 		line(" %s hello-interval %d\n %[1]s dead-interval %[3]d\n %[1]s retransmit-interval 1", ospf,
 			int(time.Duration(r.Hello).Seconds()), int(time.Duration(r.Dead).Seconds()))
-		if p.Role == roleLink {
+		if p.Role == layout.RoleLink {
 			line(" %s network point-to-point", ospf)
 		}
 		if r.BFD != 0 {

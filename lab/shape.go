@@ -9,13 +9,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // setRate limits what e sends to rate, 0 for no limit, by a token bucket, in
 // this thread's namespace.
-func setRate(h *netlink.Handle, e *end, rate topology.Rate) error {
+func setRate(h *netlink.Handle, e *layout.End, rate topology.Rate) error {
 	l, err := h.LinkByName(e.Iface)
 	if err != nil {
 		return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
@@ -47,20 +48,20 @@ func setRate(h *netlink.Handle, e *end, rate topology.Rate) error {
 // replaces what it did before. Frames are taken off the egress hook by
 // forwarding them to lo, which ignores them: the verdict drop would be
 // reported to the sender, and Open vSwitch gives up the rest of a batch then.
-func lossRules(w *wire, ns string) string {
+func lossRules(w *layout.Wire, ns string) string {
 	var b strings.Builder
 	table := fmt.Sprintf("weft_%d", w.ID)
 	fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\n", table, table)
 	match := ""
 	switch {
-	case w.State == LinkIsSilent || w.Shape.Loss >= 100:
+	case w.State == layout.LinkIsSilent || w.Shape.Loss >= 100:
 	case w.Shape.Loss > 0:
 		match = fmt.Sprintf("numgen random mod 1000000 < %d ", int(float64(w.Shape.Loss)*10_000))
 	default:
 		return b.String()
 	}
 	fmt.Fprintf(&b, "table netdev %s {\n", table)
-	for i, e := range w.ends() {
+	for i, e := range w.Ends() {
 		if e.Netns == ns {
 			fmt.Fprintf(&b, "chain c%d {\ntype filter hook egress device \"%s\" priority 0; policy accept;\n%sfwd to \"lo\"\n}\n", i, e.Iface, match)
 		}
@@ -80,8 +81,8 @@ func runNft(script string) error {
 }
 
 // applyRates sets the rate at both ends of a wire.
-func applyRates(w *wire) error {
-	for _, e := range w.ends() {
+func applyRates(w *layout.Wire) error {
+	for _, e := range w.Ends() {
 		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return setRate(h, e, w.Shape.Rate) }); err != nil {
 			return err
 		}
@@ -90,8 +91,8 @@ func applyRates(w *wire) error {
 }
 
 // applyLoss installs or removes the loss of a wire at both its ends.
-func applyLoss(w *wire) error {
-	for i, e := range w.ends() {
+func applyLoss(w *layout.Wire) error {
+	for i, e := range w.Ends() {
 		if i == 1 && e.Netns == w.A.Netns {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -22,7 +23,7 @@ func (t tap) close() {
 }
 
 // openTap makes a TAP device in the end's namespace.
-func openTap(e *end) (tap, error) {
+func openTap(e *layout.End) (tap, error) {
 	t := tap{fd: -1, name: e.Iface}
 	err := machine.InNetns(e.Netns, func() error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

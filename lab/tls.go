@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -61,7 +62,7 @@ func (s switches) listenFor(controller int, socket string) (l net.Listener, err 
 }
 
 // setSSL is the arguments of ovs-vsctl that give Open vSwitch its certificate.
-func (t *TLS) setSSL() []string {
+func setSSL(t *layout.TLS) []string {
 	return []string{
 		"--", "--id=@ssl", "create", "SSL",
 		fmt.Sprintf("private_key=%q", t.Key), fmt.Sprintf("certificate=%q", t.Certificate), fmt.Sprintf("ca_cert=%q", t.Authority),

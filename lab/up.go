@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -27,7 +28,7 @@ type Options struct {
 	// expects the controller to listen on Lab.ControllerSocket, ControllerNone is none.
 	Controllers []string
 	// TLS is what the switches show a controller that is ssl:HOST:PORT.
-	TLS *TLS
+	TLS *layout.TLS
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
@@ -69,8 +70,8 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if err := machine.NeedRoot(); err != nil {
 		return nil, err
 	}
-	s := newState(t)
-	s.TLS, s.Weft, s.notify, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
+	s := layout.Lay(t)
+	s.TLS, s.Weft, s.Notify, s.Given = opt.TLS, opt.Weft, opt.Node, len(opt.Controllers) > 0
 	dir, err := filepath.Abs(filepath.Dir(t.File()))
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of %s: %w", t.File(), err)
@@ -84,7 +85,7 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	}
 	s.Created, s.Maker, s.Temporary = time.Now(), machine.Self(), opt.Temporary
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
-	if t.Tunnels() || slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
+	if t.Tunnels() || slices.ContainsFunc(s.Wires, func(w layout.Wire) bool { return w.Lossy() }) {
 		tools = append(tools, "nft")
 	}
 	if err := machine.NeedTools(tools...); err != nil {
@@ -93,13 +94,13 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if err := routingOf(s).needRouting(); err != nil {
 		return nil, err
 	}
-	if err := s.claim(); err != nil {
+	if err := s.Claim(); err != nil {
 		return nil, err
 	}
 	if opt.Progress == nil {
 		opt.Progress = func(string) {}
 	}
-	if err := s.build(ctx, opt); err != nil {
+	if err := build(ctx, s, opt); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		if ctx.Err() != nil {
@@ -110,7 +111,7 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	return &Lab{state: s}, nil
 }
 
-func (s *state) build(ctx context.Context, opt Options) error {
+func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	home, err := machine.FindHome()
 	if err != nil {
 		return err
@@ -119,13 +120,13 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	if err := home.PrepareNetnsDir(); err != nil {
 		return err
 	}
-	if err := s.writeNames(); err != nil {
+	if err := s.WriteNames(); err != nil {
 		return err
 	}
 	if err := routersOf(s).writeNodes(); err != nil {
 		return err
 	}
-	if err := s.keepText(s.Topology.Text()); err != nil {
+	if err := s.KeepText(s.Topology.Text()); err != nil {
 		return err
 	}
 	if err := machine.RaiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
@@ -194,11 +195,11 @@ func (s *state) build(ctx context.Context, opt Options) error {
 		}
 	}
 	s.Ready = true
-	if err := s.save(); err != nil || !s.Topology.HasPrograms() {
+	if err := s.Save(); err != nil || !s.Topology.HasPrograms() {
 		return err
 	}
 	opt.Progress("starting programs")
-	return s.startPrograms(ctx)
+	return startPrograms(ctx, s)
 }
 
 // buildHosts makes every host's namespace and, unless it hangs on a cable,
@@ -216,7 +217,7 @@ func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
 					if err := prepareHostNetns(h); err != nil {
 						return err
 					}
-					for _, w := range s.wiresOf(i) {
+					for _, w := range s.WiresOf(i) {
 						if err := s.attach(h, w); err != nil {
 							return err
 						}
@@ -225,7 +226,7 @@ func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
 				})
 			})
 			if err == nil {
-				s.notifyNode(s.Topology.Hosts[i].Name, "its namespace is there")
+				s.NotifyNode(s.Topology.Hosts[i].Name, "its namespace is there")
 			}
 			return err
 		})
@@ -234,7 +235,7 @@ func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
 }
 
 // attach makes a host's link, unless it is a cable, from the host's namespace.
-func (s hosts) attach(h *netlink.Handle, w *wire) error {
+func (s hosts) attach(h *netlink.Handle, w *layout.Wire) error {
 	if w.Cable {
 		return nil
 	}
@@ -243,16 +244,16 @@ func (s hosts) attach(h *netlink.Handle, w *wire) error {
 		return err
 	}
 	defer ns.Close()
-	if err := addVeth(h, &w.B, &w.A, ns, w.mtu()); err != nil {
+	if err := addVeth(h, &w.B, &w.A, ns, w.MTU()); err != nil {
 		return err
 	}
-	return dressHost(h, w, s.dressed(w))
+	return dressHost(h, w, s.Dressed(w))
 }
 
 // buildSwitchLinks makes the veth pairs between switches.
 func (s wiring) buildSwitchLinks(ctx context.Context) error {
 	hosts := len(s.Topology.Hosts)
-	spaces, of := bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *wire) []*end { return []*end{&w.A} })
+	spaces, of := bySpace(s.Wires[hosts:hosts+len(s.Topology.Links)], func(w *layout.Wire) []*layout.End { return []*layout.End{&w.A} })
 	return machine.ForEach(ctx, spaces, func(ns string, ctx context.Context) error {
 		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
@@ -273,20 +274,20 @@ func (s wiring) buildSwitchLinks(ctx context.Context) error {
 // finishLinks sets the switches' ends up, dresses the hosts on cables, and
 // gives every link its loss.
 func (s wiring) finishLinks(ctx context.Context) error {
-	spaces, of := bySpace(s.Wires, func(w *wire) []*end {
+	spaces, of := bySpace(s.Wires, func(w *layout.Wire) []*layout.End {
 		if w.B.Host {
-			return []*end{&w.A}
+			return []*layout.End{&w.A}
 		}
-		return []*end{&w.A, &w.B}
+		return []*layout.End{&w.A, &w.B}
 	})
 	err := machine.ForEach(ctx, spaces, func(ns string, ctx context.Context) error {
 		var rules strings.Builder
 		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
-				if err := routersOf(s.state).bringUp(h, at.wire, at.end); err != nil {
+				if err := routersOf(s.Lab).bringUp(h, at.wire, at.end); err != nil {
 					return err
 				}
-				if at.wire.lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {
+				if at.wire.Lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {
 					rules.WriteString(lossRules(at.wire, ns))
 				}
 			}
@@ -312,12 +313,12 @@ func (s wiring) finishLinks(ctx context.Context) error {
 }
 
 // finishHost does at a host's end of a wire what must wait for the wire.
-func finishHost(w *wire, host *topology.Host) error {
+func finishHost(w *layout.Wire, host *topology.Host) error {
 	return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error {
 		if err := dressHost(h, w, host); err != nil {
 			return err
 		}
-		if w.lossy() {
+		if w.Lossy() {
 			return runNft(lossRules(w, w.B.Netns))
 		}
 		return nil
@@ -326,13 +327,13 @@ func finishHost(w *wire, host *topology.Host) error {
 
 // wireEnd is an end of a wire.
 type wireEnd struct {
-	wire *wire
-	end  *end
+	wire *layout.Wire
+	end  *layout.End
 }
 
 // bySpace returns the namespaces of the ends that pick picks of each wire, in
 // order, and those ends.
-func bySpace(wires []wire, pick func(*wire) []*end) (spaces []string, of map[string][]wireEnd) {
+func bySpace(wires []layout.Wire, pick func(*layout.Wire) []*layout.End) (spaces []string, of map[string][]wireEnd) {
 	of = map[string][]wireEnd{}
 	for i := range wires {
 		for _, e := range pick(&wires[i]) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-sdn/weft/internal/resend"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -45,9 +46,9 @@ func prepareNodeNetns(h *netlink.Handle) error {
 }
 
 // routers are the hybrid nodes and routers of a lab.
-type routers struct{ *state }
+type routers struct{ *layout.Lab }
 
-func routersOf(s *state) routers { return routers{s} }
+func routersOf(s *layout.Lab) routers { return routers{s} }
 
 // buildNodes makes the namespaces of the nodes, and that of the controllers'
 // machine, which must be there before the links are.
@@ -61,14 +62,14 @@ func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
 		g.Go(func() error {
 			err := home.CreateNetns(machine.HostNetns(s.Name, s.Nodes[i].Name), func() error { return machine.WithHandle(prepareNodeNetns) })
 			if err == nil {
-				s.notifyNode(s.Nodes[i].Name, "its namespace is there")
+				s.NotifyNode(s.Nodes[i].Name, "its namespace is there")
 			}
 			return err
 		})
 	}
 	if s.Topology.InBand() {
 		g.Go(func() error {
-			return home.CreateNetns(controlNetns(s.Name), func() error { return machine.WithHandle(prepareHostNetns) })
+			return home.CreateNetns(layout.ControlNetns(s.Name), func() error { return machine.WithHandle(prepareHostNetns) })
 		})
 	}
 	return errors.Join(g.Wait(), ctx.Err())
@@ -93,8 +94,8 @@ func (s routers) dressNodes(ctx context.Context) error {
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
-func (s routers) dressNode(n *labNode) error {
-	switches, err := os.Open(machine.NetnsPath(switchesOf(s.state).ovsOf(n.Name).netns))
+func (s routers) dressNode(n *layout.Node) error {
+	switches, err := os.Open(machine.NetnsPath(switchesOf(s.Lab).ovsOf(n.Name).netns))
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s routers) dressNode(n *labNode) error {
 		if err := machine.SetAddresses(h, "lo", netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)); err != nil {
 			return err
 		}
-		for _, p := range n.routed() {
+		for _, p := range n.Routed() {
 			if _, err := h.LinkByName(p.Interface); p.InternalInterface != "" && err != nil {
 				attrs := netlink.NewLinkAttrs()
 				attrs.Name, attrs.MTU, attrs.HardwareAddr = p.Interface, p.MTU, net.HardwareAddr(p.MAC[:])
@@ -124,8 +125,8 @@ func (s routers) dressNode(n *labNode) error {
 	if err != nil {
 		return err
 	}
-	return machine.WithLinks(switchesOf(s.state).ovsOf(n.Name).netns, func(h *netlink.Handle) error {
-		for _, p := range n.routed() {
+	return machine.WithLinks(switchesOf(s.Lab).ovsOf(n.Name).netns, func(h *netlink.Handle) error {
+		for _, p := range n.Routed() {
 			if p.InternalInterface == "" {
 				continue
 			}
@@ -146,12 +147,12 @@ func (s routers) dressNode(n *labNode) error {
 
 // bringUp sets a switch's end of a wire up, in this thread's namespace, with a
 // router's addresses.
-func (s routers) bringUp(h *netlink.Handle, w *wire, e *end) error {
+func (s routers) bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
 	if err := bringUp(h, w, e); err != nil || !e.Routed {
 		return err
 	}
 	for i := range s.Nodes {
-		for _, p := range s.Nodes[i].routed() {
+		for _, p := range s.Nodes[i].Routed() {
 			if s.Nodes[i].Name != e.Node || p.Interface != e.Iface {
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -51,7 +52,7 @@ func prepareHostNetns(h *netlink.Handle) error {
 
 // addVeth makes a veth pair with end e in this thread's namespace and the
 // other end in the namespace peerNS.
-func addVeth(h *netlink.Handle, e, peer *end, peerNS *os.File, mtu int) error {
+func addVeth(h *netlink.Handle, e, peer *layout.End, peerNS *os.File, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = e.Iface, mtu, net.HardwareAddr(e.MAC[:])
 	v := &netlink.Veth{LinkAttrs: attrs, PeerName: peer.Iface, PeerHardwareAddr: net.HardwareAddr(peer.MAC[:])}
@@ -66,7 +67,7 @@ func addVeth(h *netlink.Handle, e, peer *end, peerNS *os.File, mtu int) error {
 
 // bringUp sets a switch's end of a wire up, in this thread's namespace. A TAP
 // end also gets its address, MTU and a queue long enough for bursts.
-func bringUp(h *netlink.Handle, w *wire, e *end) error {
+func bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
 	l, err := h.LinkByName(e.Iface)
 	if err != nil {
 		return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
@@ -75,7 +76,7 @@ func bringUp(h *netlink.Handle, w *wire, e *end) error {
 		if err := h.LinkSetHardwareAddr(l, net.HardwareAddr(e.MAC[:])); err != nil {
 			return fmt.Errorf("set the address of %s: %w", e, err)
 		}
-		if err := h.LinkSetMTU(l, w.mtu()); err != nil {
+		if err := h.LinkSetMTU(l, w.MTU()); err != nil {
 			return fmt.Errorf("set the MTU of %s: %w", e, err)
 		}
 		if err := h.LinkSetTxQLen(l, 5000); err != nil {
@@ -90,7 +91,7 @@ func bringUp(h *netlink.Handle, w *wire, e *end) error {
 
 // dressHost sets a host's interface up with its addresses and routes, in this
 // thread's namespace; what is there already is kept.
-func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
+func dressHost(h *netlink.Handle, w *layout.Wire, host *topology.Host) error {
 	if !w.Cable {
 		// What the host sends reaches Open vSwitch through a packet socket,
 		// which wants checksums computed and segments cut.
@@ -137,11 +138,11 @@ func dressHost(h *netlink.Handle, w *wire, host *topology.Host) error {
 // moment as a cable does (the peer of an end that is set down loses carrier
 // some time later, from a work queue of the kernel); a host's end alone, which
 // the switch's follows. host is what the end of a host is to have.
-func setVeth(w *wire, host *topology.Host, up bool) error {
+func setVeth(w *layout.Wire, host *topology.Host, up bool) error {
 	if up && w.B.Host {
 		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, host) })
 	}
-	return inEach(w, func(h *netlink.Handle, ends []*end) error {
+	return inEach(w, func(h *netlink.Handle, ends []*layout.End) error {
 		var links []netlink.Link
 		for _, e := range ends {
 			if w.B.Host && !e.Host {
@@ -167,12 +168,12 @@ func setVeth(w *wire, host *topology.Host, up bool) error {
 }
 
 // inEach runs fn in each namespace in which the wire ends, with its ends there.
-func inEach(w *wire, fn func(*netlink.Handle, []*end) error) error {
+func inEach(w *layout.Wire, fn func(*netlink.Handle, []*layout.End) error) error {
 	if w.A.Netns == w.B.Netns {
-		return machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*end{&w.A, &w.B}) })
+		return machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return fn(h, []*layout.End{&w.A, &w.B}) })
 	}
-	for _, e := range w.ends() {
-		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*end{e}) }); err != nil {
+	for _, e := range w.Ends() {
+		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return fn(h, []*layout.End{e}) }); err != nil {
 			return err
 		}
 	}
@@ -180,14 +181,14 @@ func inEach(w *wire, fn func(*netlink.Handle, []*end) error) error {
 }
 
 // addWire makes the veth pair of a wire between switches, from A's namespace.
-func addWire(h *netlink.Handle, w *wire) error {
+func addWire(h *netlink.Handle, w *layout.Wire) error {
 	if w.A.Netns == w.B.Netns {
-		return addVeth(h, &w.A, &w.B, nil, w.mtu())
+		return addVeth(h, &w.A, &w.B, nil, w.MTU())
 	}
 	ns, err := os.Open(machine.NetnsPath(w.B.Netns))
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	return addVeth(h, &w.A, &w.B, ns, w.mtu())
+	return addVeth(h, &w.A, &w.B, ns, w.MTU())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -18,8 +19,8 @@ import (
 // makeTunnel makes the VXLAN device of a wire that has a tunnel, in the namespace of the
 // switches, and joins them. What it carries goes by the network of this thread's
 // namespace, that of Up's caller.
-func makeTunnel(w *wire) error {
-	e := w.tunnel()
+func makeTunnel(w *layout.Wire) error {
+	e := w.FarEnd()
 	if e == nil {
 		return nil
 	}
@@ -28,15 +29,15 @@ func makeTunnel(w *wire) error {
 		return err
 	}
 	defer ns.Close()
-	if err := machine.WithHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.mtu()) }); err != nil {
+	if err := machine.WithHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.MTU()) }); err != nil {
 		return err
 	}
 	return joinTunnel(w)
 }
 
 // removeTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
-func removeTunnel(w *wire) error {
-	e := w.tunnel()
+func removeTunnel(w *layout.Wire) error {
+	e := w.FarEnd()
 	if e == nil {
 		return nil
 	}
@@ -45,25 +46,25 @@ func removeTunnel(w *wire) error {
 		if err := runNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
 			return err
 		}
-		l, err := h.LinkByName(e.vxlan())
+		l, err := h.LinkByName(e.VXLAN())
 		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
 			return nil
 		} else if err == nil {
 			err = h.LinkDel(l)
 		}
 		if err != nil && !errors.Is(err, unix.ENODEV) {
-			return fmt.Errorf("remove %s of the tunnel to %s: %w", e.vxlan(), e, err)
+			return fmt.Errorf("remove %s of the tunnel to %s: %w", e.VXLAN(), e, err)
 		}
 		return nil
 	})
 }
 
-func tunnelTable(w *wire) string { return fmt.Sprintf("weft_tunnel_%d", w.ID) }
+func tunnelTable(w *layout.Wire) string { return fmt.Sprintf("weft_tunnel_%d", w.ID) }
 
-func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
+func addVXLAN(h *netlink.Handle, e *layout.End, ns *os.File, mtu int) error {
 	t := e.Tunnel
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.Namespace = e.vxlan(), mtu, netlink.NsFd(int(ns.Fd()))
+	attrs.Name, attrs.MTU, attrs.Namespace = e.VXLAN(), mtu, netlink.NsFd(int(ns.Fd()))
 	port := cmp.Or(t.Port, topology.DefaultTunnelPort)
 	err := h.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(t.VNI), Group: net.IP(t.Remote.AsSlice()), SrcAddr: net.IP(t.Local.AsSlice()), Port: int(port)})
 	switch {
@@ -82,8 +83,8 @@ func addVXLAN(h *netlink.Handle, e *end, ns *os.File, mtu int) error {
 // joinTunnel has frames pass between a far end and its VXLAN device, which must be there.
 // What leaves by the far end is cut into packets and has its checksums: Open vSwitch, or
 // the host, is to see what a wire would carry.
-func joinTunnel(w *wire) error {
-	e := w.tunnel()
+func joinTunnel(w *layout.Wire) error {
+	e := w.FarEnd()
 	if e == nil {
 		return nil
 	}
@@ -93,17 +94,17 @@ func joinTunnel(w *wire) error {
 				return fmt.Errorf("the tunnel to %s: %w", e, err)
 			}
 		}
-		l, err := h.LinkByName(e.vxlan())
+		l, err := h.LinkByName(e.VXLAN())
 		if err != nil {
-			return fmt.Errorf("find %s of the tunnel to %s: %w", e.vxlan(), e, err)
+			return fmt.Errorf("find %s of the tunnel to %s: %w", e.VXLAN(), e, err)
 		}
 		if err := h.LinkSetUp(l); err != nil {
-			return fmt.Errorf("set %s up: %w", e.vxlan(), err)
+			return fmt.Errorf("set %s up: %w", e.VXLAN(), err)
 		}
 		var b strings.Builder
 		table := tunnelTable(w)
 		fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\ntable netdev %s {\n", table, table, table)
-		for i, pair := range [][2]string{{e.Iface, e.vxlan()}, {e.vxlan(), e.Iface}} {
+		for i, pair := range [][2]string{{e.Iface, e.VXLAN()}, {e.VXLAN(), e.Iface}} {
 			fmt.Fprintf(&b, "chain c%d {\ntype filter hook ingress device \"%s\" priority 0; policy accept;\nfwd to \"%s\"\n}\n", i, pair[0], pair[1])
 		}
 		b.WriteString("}\n")

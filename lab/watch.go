@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -61,7 +62,7 @@ type programs struct {
 
 // start has the programs of a lab run, lets those that do already go on, and
 // ends others. All are ended when ctx ends.
-func (p *programs) start(ctx context.Context, s *state) error {
+func (p *programs) start(ctx context.Context, s *layout.Lab) error {
 	p.end(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *programs) start(ctx context.Context, s *state) error {
 		running[w.identity()] = w
 	}
 	p.all = nil
-	for _, w := range s.watched() {
+	for _, w := range watchedOf(s) {
 		if r := running[w.identity()]; r != nil {
 			p.all = append(p.all, r)
 			continue
@@ -91,11 +92,11 @@ func (p *programs) start(ctx context.Context, s *state) error {
 }
 
 // end ends the programs that are not those of a lab.
-func (p *programs) end(s *state) {
+func (p *programs) end(s *layout.Lab) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wanted := map[string]bool{}
-	for _, w := range s.watched() {
+	for _, w := range watchedOf(s) {
 		wanted[w.identity()] = true
 	}
 	var ending []*watched
@@ -112,8 +113,8 @@ func (p *programs) end(s *state) {
 	}
 }
 
-// watched is every program of the lab, not running yet.
-func (s *state) watched() (all []*watched) {
+// watchedOf returns every program of the lab, not running yet.
+func watchedOf(s *layout.Lab) (all []*watched) {
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
 		for j := range h.Run {
@@ -137,7 +138,7 @@ func (p *programs) status() []ProgramStatus {
 
 // watched is a program that is watched.
 type watched struct {
-	state   *state
+	state   *layout.Lab
 	host    *topology.Host
 	program *topology.Program
 	log     *programLog
@@ -149,13 +150,13 @@ type watched struct {
 	status ProgramStatus
 }
 
-func newStatus(s *state, host string, p *topology.Program, is ProgramState) ProgramStatus {
-	return ProgramStatus{Host: host, Name: p.Name, Command: p.Command, Restart: p.Restart, State: is, Log: s.logFile(host, p.Name)}
+func newStatus(s *layout.Lab, host string, p *topology.Program, is ProgramState) ProgramStatus {
+	return ProgramStatus{Host: host, Name: p.Name, Command: p.Command, Restart: p.Restart, State: is, Log: s.LogFile(host, p.Name)}
 }
 
 // open makes what the program's log and status are kept in.
 func (w *watched) open() (err error) {
-	w.log, err = openLog(w.state.logFile(w.host.Name, w.program.Name))
+	w.log, err = openLog(w.state.LogFile(w.host.Name, w.program.Name))
 	w.status = newStatus(w.state, w.host.Name, w.program, ProgramStarting)
 	return err
 }
@@ -299,14 +300,14 @@ func withoutKeeperMark(env []string) []string {
 }
 
 // programsDir is where the name weft stands for the program that brought the lab up.
-func (s hosts) programsDir() string { return filepath.Join(s.dir(), "bin") }
+func (s hosts) programsDir() string { return filepath.Join(s.Dir(), "bin") }
 
 // settling is how long a program must run before it counts as started.
 const settling = time.Second
 
 // startPrograms starts the lab's programs, and returns once each has run for a
 // while or has ended.
-func (s *state) startPrograms(ctx context.Context) error {
+func startPrograms(ctx context.Context, s *layout.Lab) error {
 	if s.Weft != "" {
 		if err := os.MkdirAll(hostsOf(s).programsDir(), 0o755); err != nil {
 			return fmt.Errorf("start programs: %w", err)

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -33,7 +35,7 @@ type far struct {
 	asked    time.Time
 	asking   bool
 	broken   string // why, in one line
-	links    []lab.LinkStatus
+	links    []layout.LinkStatus
 }
 
 // far returns the lab on several machines of a name; nil if there is none.
@@ -50,7 +52,7 @@ func (s *server) far(name string) *testbed.Lab {
 
 // look returns the state and links of a lab on several machines as they were last known,
 // and has them asked if that was a while ago.
-func (s *server) look(l *testbed.Lab) (string, []lab.LinkStatus) {
+func (s *server) look(l *testbed.Lab) (string, []layout.LinkStatus) {
 	s.fars.mu.Lock()
 	defer s.fars.mu.Unlock()
 	for name := range s.fars.of {

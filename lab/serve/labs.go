@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -217,9 +219,9 @@ func graphOf(g lab.Graph) *api.LabGraph {
 }
 
 // linkName is what the service calls a link.
-func linkName(k lab.LinkStatus) string { return k.A + "-" + k.B }
+func linkName(k layout.LinkStatus) string { return k.A + "-" + k.B }
 
-func linkOf(k lab.LinkStatus) *api.LabLink {
+func linkOf(k layout.LinkStatus) *api.LabLink {
 	l := &api.LabLink{
 		Link: linkName(k), State: string(k.State), Made: k.Made,
 		RateMbit: float64(k.Rate) / 1e6, DelayMs: ms(k.Delay), JitterMs: ms(k.Jitter), LossPercent: float64(k.Loss),

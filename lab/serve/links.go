@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -51,8 +53,8 @@ func (s *server) SetLabLink(ctx context.Context, req *api.SetLabLinkRequest) (*a
 		}
 	}
 	if set && to != k.State {
-		do := map[lab.LinkState]func(context.Context, string, string) error{
-			lab.LinkIsUp: l.LinkUp, lab.LinkIsDown: l.LinkDown, lab.LinkIsSilent: l.LinkSilent,
+		do := map[layout.LinkState]func(context.Context, string, string) error{
+			layout.LinkIsUp: l.LinkUp, layout.LinkIsDown: l.LinkDown, layout.LinkIsSilent: l.LinkSilent,
 		}[to]
 		if err := do(ctx, k.A, k.B); err != nil {
 			return nil, err
@@ -65,7 +67,7 @@ func (s *server) SetLabLink(ctx context.Context, req *api.SetLabLinkRequest) (*a
 }
 
 // findLink returns the link that the service calls so.
-func findLink(of string, links []lab.LinkStatus, name string) (lab.LinkStatus, error) {
+func findLink(of string, links []layout.LinkStatus, name string) (layout.LinkStatus, error) {
 	for _, k := range links {
 		if linkName(k) == name {
 			return k, nil
@@ -75,12 +77,12 @@ func findLink(of string, links []lab.LinkStatus, name string) (lab.LinkStatus, e
 	if len(links) > 0 {
 		such = ", such as " + linkName(links[0])
 	}
-	return lab.LinkStatus{}, fmt.Errorf("lab %s has no link %q; links are called as its graph does%s, or by their two ends, such as \"s1 s2\"", of, name, such)
+	return layout.LinkStatus{}, fmt.Errorf("lab %s has no link %q; links are called as its graph does%s, or by their two ends, such as \"s1 s2\"", of, name, such)
 }
 
 // stateOf returns the state that a link is to have, and whether one is asked for.
-func stateOf(req *api.SetLabLinkRequest, is lab.LinkState) (to lab.LinkState, set bool) {
-	down, silent := is == lab.LinkIsDown, is == lab.LinkIsSilent
+func stateOf(req *api.SetLabLinkRequest, is layout.LinkState) (to layout.LinkState, set bool) {
+	down, silent := is == layout.LinkIsDown, is == layout.LinkIsSilent
 	if req.Down != nil {
 		down = req.GetDown()
 	}
@@ -89,11 +91,11 @@ func stateOf(req *api.SetLabLinkRequest, is lab.LinkState) (to lab.LinkState, se
 	}
 	switch {
 	case down:
-		to = lab.LinkIsDown
+		to = layout.LinkIsDown
 	case silent:
-		to = lab.LinkIsSilent
+		to = layout.LinkIsSilent
 	default:
-		to = lab.LinkIsUp
+		to = layout.LinkIsUp
 	}
 	return to, req.Down != nil || req.Silent != nil
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -72,17 +74,17 @@ func (l *Lab) Controllers() []string {
 }
 
 // Links is every link as it is now, those of hosts first, of their eth1 last.
-func (l *Lab) Links(ctx context.Context) ([]lab.LinkStatus, error) {
+func (l *Lab) Links(ctx context.Context) ([]layout.LinkStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
-	found := make([][]lab.LinkStatus, len(l.Machines.List))
+	found := make([][]layout.LinkStatus, len(l.Machines.List))
 	err := l.each(func(at int, k *Machine) error {
 		return l.ask(ctx, k, &found[at], nil, "link", "--name", PartName(l.Name, k.Name))
 	})
 	if err != nil {
 		return nil, err
 	}
-	now := map[string]lab.LinkStatus{}
+	now := map[string]layout.LinkStatus{}
 	for at, links := range found {
 		for _, is := range links {
 			if was, ok := now[is.A+" "+is.B]; ok { // cut: the other part's end of it
@@ -106,8 +108,8 @@ func (l *Lab) Links(ctx context.Context) ([]lab.LinkStatus, error) {
 }
 
 // joined is one link of what its two ends in different parts are.
-func joined(a, b lab.LinkStatus) lab.LinkStatus {
-	if a.State == lab.LinkIsUp {
+func joined(a, b layout.LinkStatus) layout.LinkStatus {
+	if a.State == layout.LinkIsUp {
 		a.State = b.State
 	}
 	if a.Rate == 0 && a.Delay == 0 && a.Jitter == 0 && a.Loss == 0 {
@@ -117,20 +119,20 @@ func joined(a, b lab.LinkStatus) lab.LinkStatus {
 }
 
 // Link is the link between a and b as it is now; see lab.Lab.LinkDown for what a and b are.
-func (l *Lab) Link(ctx context.Context, a, b string) (lab.LinkStatus, error) {
+func (l *Lab) Link(ctx context.Context, a, b string) (layout.LinkStatus, error) {
 	links, err := l.Links(ctx)
 	if err != nil {
-		return lab.LinkStatus{}, err
+		return layout.LinkStatus{}, err
 	}
 	i, err := find(links, a, b)
 	if err != nil {
-		return lab.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
+		return layout.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
 	}
 	return links[i], nil
 }
 
 // find returns the index of the one link between a and b.
-func find(links []lab.LinkStatus, a, b string) (int, error) {
+func find(links []layout.LinkStatus, a, b string) (int, error) {
 	is := func(end, ref string) bool {
 		node, _, _ := strings.Cut(end, ":")
 		return end == ref || node == ref
@@ -153,11 +155,11 @@ func find(links []lab.LinkStatus, a, b string) (int, error) {
 
 // SetLink does to a link what `weft lab link A B` does with the action and flags: at both
 // ends if its carrier is concerned, else where its rate, delay and loss are.
-func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string) (lab.LinkStatus, error) {
+func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string) (layout.LinkStatus, error) {
 	links := lab.GraphOf(l.Topology).Links
 	i, err := find(links, a, b)
 	if err != nil {
-		return lab.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
+		return layout.LinkStatus{}, fmt.Errorf("lab %s: %w", l.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
@@ -170,21 +172,21 @@ func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string)
 		node, _, _ := strings.Cut(end, ":")
 		k, err := l.machine(node)
 		if err != nil {
-			return lab.LinkStatus{}, err
+			return layout.LinkStatus{}, err
 		}
 		if len(at) == 0 || at[0].Name != k.Name {
 			at = append(at, k)
 		}
 	}
-	is := make([]lab.LinkStatus, len(at))
+	is := make([]layout.LinkStatus, len(at))
 	errs := make([]error, len(at))
 	var wg sync.WaitGroup
 	for i, k := range at {
 		wg.Go(func() {
 			if i > 0 && action == "set" { // the first end's machine has the link's shape
-				var all []lab.LinkStatus
+				var all []layout.LinkStatus
 				errs[i] = l.ask(ctx, k, &all, nil, "link", "--name", PartName(l.Name, k.Name))
-				if at := slices.IndexFunc(all, func(s lab.LinkStatus) bool { return s.A == second && s.B == first }); at >= 0 {
+				if at := slices.IndexFunc(all, func(s layout.LinkStatus) bool { return s.A == second && s.B == first }); at >= 0 {
 					is[i] = all[at]
 				}
 				return
@@ -196,7 +198,7 @@ func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string)
 	wg.Wait()
 	now := links[i]
 	now.State, now.Shape, now.Made = is[0].State, is[0].Shape, is[0].Made
-	if len(is) > 1 && now.State == lab.LinkIsUp && is[1].State != "" {
+	if len(is) > 1 && now.State == layout.LinkIsUp && is[1].State != "" {
 		now.State = is[1].State
 	}
 	return now, errors.Join(errs...)

@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// state is what a lab's directory says of it: written before anything of the
+// Lab is what a lab's directory says of it: written before anything of the
 // lab exists, and again whenever a link changes.
-type state struct {
+type Lab struct {
 	Name      string                `json:"name"`
 	Created   time.Time             `json:"created"`
 	Ready     bool                  `json:"ready"` // Up has finished
@@ -28,24 +28,24 @@ type state struct {
 	Weft      string                `json:"weft,omitempty"`   // what weft is in the hosts' programs
 	Directory string                `json:"directory"`        // that the hosts' programs run in
 	Manage    map[string]Management `json:"manage,omitempty"` // of managed hosts, by their names
-	Wires     []wire                `json:"wires"`            // those of hosts first, in the order of the topology; of eth1 last
-	Nodes     []labNode             `json:"nodes,omitempty"`  // hybrid nodes and routers
+	Wires     []Wire                `json:"wires"`            // those of hosts first, in the order of the topology; of eth1 last
+	Nodes     []Node                `json:"nodes,omitempty"`  // hybrid nodes and routers
 	Given     bool                  `json:"given,omitempty"`  // who brought it up gave the controllers, not its file
-	Todo      []task                `json:"todo,omitempty"`   // what an apply has still to do, in that order
+	Todo      []Task                `json:"todo,omitempty"`   // what an apply has still to do, in that order
 
-	notify func(node, did string) // Options.Node; may be nil
+	Notify func(node, did string) `json:"-"` // Options.Node; may be nil
 }
 
-// notifyNode tells whoever follows what has been done to a node.
-func (s *state) notifyNode(node, what string) {
-	if s.notify != nil {
-		s.notify(node, what)
+// NotifyNode tells whoever follows what has been done to a node.
+func (s *Lab) NotifyNode(node, what string) {
+	if s.Notify != nil {
+		s.Notify(node, what)
 	}
 }
 
-func (s *state) dir() string { return machine.Dir(s.Name) }
+func (s *Lab) Dir() string { return machine.Dir(s.Name) }
 
-func (s *state) encode() ([]byte, error) {
+func (s *Lab) encode() ([]byte, error) {
 	b, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the state of lab %s: %w", s.Name, err)
@@ -53,10 +53,10 @@ func (s *state) encode() ([]byte, error) {
 	return b, nil
 }
 
-// save stores the state, which has secrets of programs in it: for its user alone.
-func (s *state) save() error { return s.saveIn(s.dir()) }
+// Save stores the state, which has secrets of programs in it: for its user alone.
+func (s *Lab) Save() error { return s.SaveIn(s.Dir()) }
 
-func (s *state) saveIn(dir string) error {
+func (s *Lab) SaveIn(dir string) error {
 	b, err := s.encode()
 	if err != nil {
 		return err
@@ -67,14 +67,14 @@ func (s *state) saveIn(dir string) error {
 	return nil
 }
 
-// checkRoom returns an error if there is no room to save the state, changed a little,
+// CheckRoom returns an error if there is no room to save the state, changed a little,
 // and so many bytes more. It is asked before something is done that has to be remembered.
-func (s *state) checkRoom(more int) error {
+func (s *Lab) CheckRoom(more int) error {
 	b, err := s.encode()
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir(), "room")
+	path := filepath.Join(s.Dir(), "room")
 	defer os.Remove(path)
 	if err := machine.WriteSynced(path, make([]byte, 2*len(b)+more+4096), 0o600); err != nil {
 		return fmt.Errorf("the state of lab %s could not be written, so nothing was done: %w", s.Name, err)
@@ -82,7 +82,7 @@ func (s *state) checkRoom(more int) error {
 	return nil
 }
 
-func loadState(name string) (*state, error) {
+func Load(name string) (*Lab, error) {
 	if err := topology.CheckName(name); err != nil { // it becomes part of a path
 		return nil, fmt.Errorf("%w: %w", machine.ErrNoLab, err)
 	}
@@ -93,7 +93,7 @@ func loadState(name string) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
 	}
-	s := &state{}
+	s := &Lab{}
 	if err := json.Unmarshal(b, s); err != nil {
 		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 
 // far is the end of a wire that is in another lab. Its interface is in the namespace of
 // the switches, where frames pass between it and the VXLAN device.
-func (s *state) far(node string, port uint16, t *topology.Tunnel, name func(wanted, short string) string) end {
-	return end{Node: node, Port: port, Tunnel: t, Netns: machine.SwitchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
+func (s *Lab) far(node string, port uint16, t *topology.Tunnel, name func(wanted, short string) string) End {
+	return End{Node: node, Port: port, Tunnel: t, Netns: machine.SwitchNetns(s.Name), Iface: name(fmt.Sprintf("tun%d", t.VNI), "tun"), MAC: portMAC()}
 }
 
-// tunnel returns the end of the wire that is in another lab; nil if both are here.
-func (w *wire) tunnel() *end {
-	for _, e := range w.ends() {
+// FarEnd returns the end of the wire that is in another lab; nil if both are here.
+func (w *Wire) FarEnd() *End {
+	for _, e := range w.Ends() {
 		if e.Tunnel != nil {
 			return e
 		}
@@ -26,21 +26,21 @@ func (w *wire) tunnel() *end {
 	return nil
 }
 
-// vxlan is the name of the VXLAN device behind a far end.
-func (e *end) vxlan() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
+// VXLAN is the name of the VXLAN device behind a far end.
+func (e *End) VXLAN() string { return fmt.Sprintf("vxlan%d", e.Tunnel.VNI) }
 
-// sameTunnel reports whether two wires between the same ends have the same tunnel, or none.
-func sameTunnel(a, b *wire) bool {
-	x, y := a.tunnel(), b.tunnel()
+// SameTunnel reports whether two wires between the same ends have the same tunnel, or none.
+func SameTunnel(a, b *Wire) bool {
+	x, y := a.FarEnd(), b.FarEnd()
 	if x == nil || y == nil {
 		return x == y
 	}
 	return x.String() == y.String() && *x.Tunnel == *y.Tunnel
 }
 
-// find returns the one wire between a and b.
-func (s *state) find(a, b string) (*wire, error) {
-	var found []*wire
+// Find returns the one wire between a and b.
+func (s *Lab) Find(a, b string) (*Wire, error) {
+	var found []*Wire
 	var near []string
 	for i := range s.Wires {
 		w := &s.Wires[i]
@@ -69,7 +69,7 @@ func (s *state) find(a, b string) (*wire, error) {
 }
 
 // is reports whether ref, NODE or SWITCH:PORT, names this end.
-func (e *end) is(ref string) bool {
+func (e *End) is(ref string) bool {
 	if e.Node == ref {
 		return true
 	}
@@ -86,27 +86,27 @@ type LinkStatus struct {
 	Made string `json:"made"` // "veth" or "cable", and with a tunnel "vxlan"
 }
 
-func (s *state) links() []LinkStatus {
+func (s *Lab) Links() []LinkStatus {
 	all := make([]LinkStatus, len(s.Wires))
 	for i := range s.Wires {
-		all[i] = s.Wires[i].status()
+		all[i] = s.Wires[i].Status()
 	}
 	return all
 }
 
-func (w *wire) status() LinkStatus {
+func (w *Wire) Status() LinkStatus {
 	k := LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
 	if w.Cable {
 		k.Made = "cable"
 	}
-	if w.tunnel() != nil {
+	if w.FarEnd() != nil {
 		k.Made = "vxlan"
 	}
 	return k
 }
 
-// key names a wire by its ends, whichever is first.
-func (w *wire) key() string {
+// Key names a wire by its ends, whichever is first.
+func (w *Wire) Key() string {
 	a, b := w.A.String(), w.B.String()
 	if w.B.Host {
 		return a + "-" + w.B.Node + ":" + w.B.Iface
@@ -114,21 +114,21 @@ func (w *wire) key() string {
 	return min(a, b) + "-" + max(a, b)
 }
 
-// itemOf is the part of the lab that a wire belongs to.
-func (s *state) itemOf(w *wire) topology.Item {
+// ItemOf is the part of the lab that a wire belongs to.
+func (s *Lab) ItemOf(w *Wire) topology.Item {
 	if w.B.Host {
 		return topology.Item{Kind: topology.ItemHost, Name: w.B.Node}
 	}
 	return topology.Item{Kind: topology.ItemLink, Name: topology.OrderEnds([]topology.Link{{A: w.A.Node, B: w.B.Node, APort: w.A.Port, BPort: w.B.Port}})[0].String()}
 }
 
-func (s *state) wireByID(id int) *wire {
-	i := slices.IndexFunc(s.Wires, func(w wire) bool { return w.ID == id })
+func (s *Lab) WireByID(id int) *Wire {
+	i := slices.IndexFunc(s.Wires, func(w Wire) bool { return w.ID == id })
 	if i < 0 {
 		return nil
 	}
 	return &s.Wires[i]
 }
 
-// lossy reports whether the wire needs lossRules.
-func (w *wire) lossy() bool { return w.State == LinkIsSilent || w.Shape.Loss > 0 }
+// Lossy reports whether the wire needs lossRules.
+func (w *Wire) Lossy() bool { return w.State == LinkIsSilent || w.Shape.Loss > 0 }

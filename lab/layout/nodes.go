@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"fmt"
@@ -9,22 +9,22 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// labNode is a hybrid node or router as it is made on this machine.
-type labNode struct {
+// Node is a hybrid node or router as it is made on this machine.
+type Node struct {
 	Name      string        `json:"name"`
 	Number    int           `json:"number"` // for good, and of no other
 	Short     string        `json:"short"`  // of its bridge, and of its files
 	Kind      topology.Kind `json:"kind"`
 	Loopback  netip.Addr    `json:"loopback"`
 	Loopback6 netip.Addr    `json:"loopback6,omitzero"`
-	Ports     []nodePort    `json:"ports"`
+	Ports     []Port        `json:"ports"`
 }
 
-// nodePort is a port of a node that is routed, or a hybrid node's that is not.
-type nodePort struct {
+// Port is a port of a node that is routed, or a hybrid node's that is not.
+type Port struct {
 	Wire int      `json:"wire"` // index in state.Wires
 	Port uint16   `json:"port"`
-	Role portRole `json:"role"`
+	Role PortRole `json:"role"`
 	// Interface is that in the node's namespace with the addresses: of a router
 	// the port itself, of a hybrid node the routing's end of the internal port.
 	Interface string       `json:"interface,omitempty"`
@@ -39,14 +39,14 @@ type nodePort struct {
 	Neighbours []string `json:"neighbours,omitempty"`
 }
 
-// portRole is what is on the other side of a node's port.
-type portRole string
+// PortRole is what is on the other side of a node's port.
+type PortRole string
 
 const (
-	roleLink    portRole = "link"    // one node
-	roleSegment portRole = "segment" // nodes behind bridges
-	roleGateway portRole = "gateway" // a host that the node routes for
-	roleAccess  portRole = "access"  // a customer of services: not routed
+	RoleLink    PortRole = "link"    // one node
+	RoleSegment PortRole = "segment" // nodes behind bridges
+	RoleGateway PortRole = "gateway" // a host that the node routes for
+	RoleAccess  PortRole = "access"  // a customer of services: not routed
 )
 
 // nodeMTU is the most that a node sends as an IP packet by a link: there is room
@@ -55,16 +55,16 @@ const nodeMTU = 1900
 
 // layNodes lays the hybrid nodes and routers out, once the wires are. Those that
 // there are keep what they have.
-func (s *state) layNodes(there []labNode, name func(wanted, short string) string) {
+func (s *Lab) layNodes(there []Node, name func(wanted, short string) string) {
 	t := s.Topology
-	at, was := map[string]*labNode{}, map[string]*labNode{}
+	at, was := map[string]*Node{}, map[string]*Node{}
 	for i := range there {
 		was[there[i].Name] = &there[i]
 	}
-	s.Nodes = make([]labNode, 0, len(t.Switches))
+	s.Nodes = make([]Node, 0, len(t.Switches))
 	for i := range t.Switches {
 		if sw := &t.Switches[i]; sw.Routes() {
-			s.Nodes = append(s.Nodes, labNode{
+			s.Nodes = append(s.Nodes, Node{
 				Name: sw.Name, Short: s.Bridges[sw.Name], Kind: sw.Kind, Loopback: sw.Loopback, Loopback6: sw.Loopback6,
 			})
 			at[sw.Name] = &s.Nodes[len(s.Nodes)-1]
@@ -79,20 +79,20 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 	for i := range s.Nodes {
 		s.Nodes[i].Number = numbers.give(i, 0)
 	}
-	add := func(n *labNode, wire int, p nodePort) {
+	add := func(n *Node, wire int, p Port) {
 		w := &s.Wires[wire]
 		e := &w.A
 		if w.A.Node != n.Name {
 			e = &w.B
 		}
 		p.Wire, p.Port = wire, e.Port
-		old := was[n.Name].port(p.Port)
+		old := was[n.Name].PortAt(p.Port)
 		switch {
 		case n.Kind == topology.KindRouter:
 			p.Interface, p.MAC = e.Iface, e.MAC
-		case p.Role != roleAccess && old != nil && old.InternalInterface != "":
+		case p.Role != RoleAccess && old != nil && old.InternalInterface != "":
 			p.Interface, p.MAC, p.Internal, p.InternalInterface = old.Interface, old.MAC, old.Internal, old.InternalInterface
-		case p.Role != roleAccess:
+		case p.Role != RoleAccess:
 			p.Interface, p.MAC = fmt.Sprintf("vi%d", p.Port), portMAC()
 			p.Internal = topology.InternalPorts + p.Port
 			p.InternalInterface = name(fmt.Sprintf("%s-in%d", n.Name, p.Port), fmt.Sprintf("%s-in%d", n.Short, p.Port))
@@ -108,9 +108,9 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 		if n == nil {
 			continue
 		}
-		p := nodePort{Role: roleAccess}
+		p := Port{Role: RoleAccess}
 		if h.Gateway {
-			p = nodePort{Role: roleGateway, MTU: s.Wires[i].mtu()}
+			p = Port{Role: RoleGateway, MTU: s.Wires[i].MTU()}
 			if h.GW4.IsValid() {
 				p.IPv4 = netip.PrefixFrom(h.GW4, h.IPv4.Bits())
 			}
@@ -129,13 +129,13 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 			continue
 		}
 		v4, v6 := topology.LinkPrefixes(links.of[i])
-		mtu := min(nodeMTU, s.Wires[wireOf(i)].mtu())
+		mtu := min(nodeMTU, s.Wires[wireOf(i)].MTU())
 		first, second := a, b
 		if turned[i] {
 			first, second = b, a
 		}
-		add(first, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{second.Name}})
-		add(second, wireOf(i), nodePort{Role: roleLink, MTU: mtu, IPv4: nth(v4, 1), IPv6: nth(v6, 1), Neighbours: []string{first.Name}})
+		add(first, wireOf(i), Port{Role: RoleLink, MTU: mtu, IPv4: v4, IPv6: v6, Neighbours: []string{second.Name}})
+		add(second, wireOf(i), Port{Role: RoleLink, MTU: mtu, IPv4: nth(v4, 1), IPv6: nth(v6, 1), Neighbours: []string{first.Name}})
 	}
 	all := t.Segments()
 	segments := segmentNumbers(t, all, was)
@@ -145,12 +145,12 @@ func (s *state) layNodes(there []labNode, name func(wanted, short string) string
 }
 
 // laySegment gives the nodes of the segment with a number their ports into it.
-func (s *state) laySegment(number int, g *topology.Segment, at, was map[string]*labNode, add func(*labNode, int, nodePort)) {
+func (s *Lab) laySegment(number int, g *topology.Segment, at, was map[string]*Node, add func(*Node, int, Port)) {
 	v4, v6 := topology.SegmentPrefixes(number)
 	mtu := nodeMTU
 	for i := len(s.Topology.Hosts); i < len(s.Wires); i++ {
 		if w := &s.Wires[i]; g.Has[w.A.Node] || g.Has[w.B.Node] {
-			mtu = min(mtu, w.mtu())
+			mtu = min(mtu, w.MTU())
 		}
 	}
 	numbers := newNumbered()
@@ -166,7 +166,7 @@ func (s *state) laySegment(number int, g *topology.Segment, at, was map[string]*
 			continue
 		}
 		h := numbers.give(i, 1)
-		p := nodePort{Role: roleSegment, MTU: mtu, IPv4: nth(v4, h), IPv6: nth(v6, h)}
+		p := Port{Role: RoleSegment, MTU: mtu, IPv4: nth(v4, h), IPv6: nth(v6, h)}
 		for _, j := range g.Links {
 			if o := g.Other(&s.Topology.Links[j]); j != i && at[o] != nil {
 				p.Neighbours = append(p.Neighbours, o)
@@ -180,11 +180,11 @@ func (s *state) laySegment(number int, g *topology.Segment, at, was map[string]*
 // §7.3.5.1).
 const mostDescription = 255
 
-// description returns what a switch says of itself: its name, and of a hybrid
+// Description returns what a switch says of itself: its name, and of a hybrid
 // node, which ports are no links. Those of customers are left out where they are
 // too many to be named; a controller then finds out by its probes.
-func (s *state) description(sw string) string {
-	i := slices.IndexFunc(s.Nodes, func(n labNode) bool { return n.Name == sw && n.Kind == topology.KindHybrid })
+func (s *Lab) Description(sw string) string {
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == sw && n.Kind == topology.KindHybrid })
 	if i < 0 {
 		return sw
 	}
@@ -192,7 +192,7 @@ func (s *state) description(sw string) string {
 		Tunnel: flow.PortList{{flow.TunnelPorts, flow.TunnelPortsLast}}}
 	var access []uint16
 	for _, p := range s.Nodes[i].Ports {
-		if p.Role == roleAccess || p.Role == roleGateway {
+		if p.Role == RoleAccess || p.Role == RoleGateway {
 			access = append(access, p.Port)
 		}
 	}
@@ -210,11 +210,11 @@ func (s *state) description(sw string) string {
 	return h.String()
 }
 
-// routed returns the node's ports that have addresses.
-func (n *labNode) routed() []*nodePort {
-	var list []*nodePort
+// Routed returns the node's ports that have addresses.
+func (n *Node) Routed() []*Port {
+	var list []*Port
 	for i := range n.Ports {
-		if n.Ports[i].Role != roleAccess {
+		if n.Ports[i].Role != RoleAccess {
 			list = append(list, &n.Ports[i])
 		}
 	}

@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ type Place struct {
 	Own       bool   // no other node is in it; Open vSwitch switches share one
 }
 
-func (s *state) placeOf(node string) (Place, error) {
+func (s *Lab) PlaceOf(node string) (Place, error) {
 	if _, ok := s.Topology.HostByName(node); ok {
 		return Place{machine.HostNetns(s.Name, node), true}, nil
 	}

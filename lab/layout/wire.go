@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"crypto/rand"
@@ -9,19 +9,19 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// wire is one link as it is made on this machine.
-type wire struct {
+// Wire is one link as it is made on this machine.
+type Wire struct {
 	ID    int            `json:"id"` // for good, and of no other
-	A     end            `json:"a"`  // always a switch, which may be in another lab
-	B     end            `json:"b"`
+	A     End            `json:"a"`  // always a switch, which may be in another lab
+	B     End            `json:"b"`
 	Cable bool           `json:"cable"` // two TAP devices and the keeper; else a veth pair
 	VLAN  uint16         `json:"vlan,omitempty"`
 	Shape topology.Shape `json:"shape"`
 	State LinkState      `json:"state"`
 }
 
-// end is one end of a wire.
-type end struct {
+// End is one end of a wire.
+type End struct {
 	Node string `json:"node"`
 	Host bool   `json:"host,omitempty"`
 	// Routed says that it is a router's: no port of Open vSwitch.
@@ -51,9 +51,9 @@ const (
 	LinkIsSilent LinkState = "silent" // carrier stays, every frame is lost
 )
 
-func (w *wire) ends() [2]*end { return [2]*end{&w.A, &w.B} }
+func (w *Wire) Ends() [2]*End { return [2]*End{&w.A, &w.B} }
 
-func (w *wire) mtu() int {
+func (w *Wire) MTU() int {
 	switch {
 	case w.Shape.MTU != 0:
 		return w.Shape.MTU
@@ -63,10 +63,10 @@ func (w *wire) mtu() int {
 	return topology.DefaultCoreMTU
 }
 
-// bridged reports whether the end is a port of Open vSwitch.
-func (e *end) bridged() bool { return !e.Host && !e.Routed && e.Tunnel == nil }
+// Bridged reports whether the end is a port of Open vSwitch.
+func (e *End) Bridged() bool { return !e.Host && !e.Routed && e.Tunnel == nil }
 
-func (e *end) String() string {
+func (e *End) String() string {
 	if e.Host && e.Iface == hostIface1 {
 		return e.Node + ":" + e.Iface
 	}
@@ -76,24 +76,24 @@ func (e *end) String() string {
 	return fmt.Sprintf("%s:%d", e.Node, e.Port)
 }
 
-// nodeInterface is the names of interfaces in a node's namespace, in which its
+// NodeInterface is the names of interfaces in a node's namespace, in which its
 // bridge may be, too.
-var nodeInterface = regexp.MustCompile(`^(vi[0-9]+|control)$`)
+var NodeInterface = regexp.MustCompile(`^(vi[0-9]+|control)$`)
 
-const maxIface = 15 // IFNAMSIZ less the terminating zero
+const MaxIface = 15 // IFNAMSIZ less the terminating zero
 
-// newState lays a completed topology out on this machine: names of bridges,
+// Lay lays a completed topology out on this machine: names of bridges,
 // namespaces and interfaces, the way each link is made.
-func newState(t *topology.Topology) *state { return layOut(t, &state{}) }
+func Lay(t *topology.Topology) *Lab { return LayAgain(t, &Lab{}) }
 
-// layOut is newState where was is there already: what is in both keeps its
+// LayAgain is newState where was is there already: what is in both keeps its
 // names.
-func layOut(t *topology.Topology, was *state) *state {
-	s := &state{Name: t.Name, Topology: t, Bridges: map[string]string{}}
+func LayAgain(t *topology.Topology, was *Lab) *Lab {
+	s := &Lab{Name: t.Name, Topology: t, Bridges: map[string]string{}}
 	used := map[string]bool{"lo": true, "all": true, "default": true, "ovs-netdev": true, "ovs-system": true}
 	kept, next := was.names(used)
 	name := func(wanted, short string) string {
-		for n := 0; len(wanted) > maxIface || used[wanted]; n++ {
+		for n := 0; len(wanted) > MaxIface || used[wanted]; n++ {
 			wanted = short
 			if n > 0 {
 				wanted = fmt.Sprintf("%s-%d", short, n)
@@ -103,12 +103,12 @@ func layOut(t *topology.Topology, was *state) *state {
 		return wanted
 	}
 	for i, sw := range t.Switches {
-		if bridge, ok := was.Bridges[sw.Name]; ok && !(sw.Kind == topology.KindHybrid && nodeInterface.MatchString(bridge)) {
+		if bridge, ok := was.Bridges[sw.Name]; ok && !(sw.Kind == topology.KindHybrid && NodeInterface.MatchString(bridge)) {
 			s.Bridges[sw.Name] = bridge
 			continue
 		}
 		wanted := sw.Name
-		if sw.Kind == topology.KindHybrid && nodeInterface.MatchString(wanted) {
+		if sw.Kind == topology.KindHybrid && NodeInterface.MatchString(wanted) {
 			wanted = fmt.Sprintf("sw%d", i+1)
 		}
 		s.Bridges[sw.Name] = name(wanted, fmt.Sprintf("sw%d", i+1))
@@ -117,9 +117,9 @@ func layOut(t *topology.Topology, was *state) *state {
 	for i, sw := range t.Switches {
 		index[sw.Name] = i
 	}
-	switchEnd := func(sw string, port uint16) end {
+	switchEnd := func(sw string, port uint16) End {
 		i := index[sw]
-		e := end{Node: sw, Port: port, Netns: machine.SwitchNetns(t.Name), MAC: portMAC()}
+		e := End{Node: sw, Port: port, Netns: machine.SwitchNetns(t.Name), MAC: portMAC()}
 		if t.Switches[i].Kind == topology.KindRouter {
 			e.Routed, e.Netns, e.Iface = true, machine.HostNetns(t.Name, sw), fmt.Sprintf("eth%d", port)
 		}
@@ -135,9 +135,9 @@ func layOut(t *topology.Topology, was *state) *state {
 		e.Iface = name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i+1, port))
 		return e
 	}
-	near := func(sw string, port uint16, tunnel *topology.Tunnel) end {
+	near := func(sw string, port uint16, tunnel *topology.Tunnel) End {
 		if tunnel != nil {
-			far := end{Node: sw, Port: port}
+			far := End{Node: sw, Port: port}
 			if was, ok := kept[far.String()]; ok && was.Tunnel != nil && *was.Tunnel == *tunnel {
 				return was
 			}
@@ -146,24 +146,24 @@ func layOut(t *topology.Topology, was *state) *state {
 		return switchEnd(sw, port)
 	}
 	for _, h := range t.Hosts {
-		s.Wires = append(s.Wires, wire{
+		s.Wires = append(s.Wires, Wire{
 			A:     near(h.Switch, h.Port, h.Tunnel),
-			B:     end{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
+			B:     End{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: HostIface, MAC: h.MAC},
 			Cable: h.Shape.NeedsCable() || h.VLAN != 0,
 			VLAN:  h.VLAN, Shape: h.Shape,
 		})
 	}
 	for _, l := range t.Links {
-		s.Wires = append(s.Wires, wire{
+		s.Wires = append(s.Wires, Wire{
 			A: switchEnd(l.A, l.APort), B: near(l.B, l.BPort, l.Tunnel),
 			Cable: l.Shape.NeedsCable(), Shape: l.Shape,
 		})
 	}
 	for _, h := range t.Hosts {
 		if h.Eth1 != nil {
-			s.Wires = append(s.Wires, wire{
+			s.Wires = append(s.Wires, Wire{
 				A: switchEnd(h.Eth1.Switch, h.Eth1.Port),
-				B: end{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: hostIface1, MAC: portMAC()},
+				B: End{Node: h.Name, Host: true, Netns: machine.HostNetns(t.Name, h.Name), Iface: hostIface1, MAC: portMAC()},
 			})
 		}
 	}
@@ -180,16 +180,16 @@ func layOut(t *topology.Topology, was *state) *state {
 
 // names marks the names of bridges and interfaces that are in use, and returns
 // the ends at switches, and the least number that no wire has.
-func (s *state) names(used map[string]bool) (ends map[string]end, next int) {
-	ends = map[string]end{}
+func (s *Lab) names(used map[string]bool) (ends map[string]End, next int) {
+	ends = map[string]End{}
 	for _, bridge := range s.Bridges {
 		used[bridge] = true
 	}
 	for i := range s.Wires {
 		w := &s.Wires[i]
 		next = max(next, w.ID+1)
-		for _, e := range w.ends() {
-			if e.bridged() || e.Tunnel != nil {
+		for _, e := range w.Ends() {
+			if e.Bridged() || e.Tunnel != nil {
 				used[e.Iface] = true
 			}
 			if !e.Host {
@@ -205,15 +205,15 @@ func (s *state) names(used map[string]bool) (ends map[string]end, next int) {
 	return ends, next
 }
 
-// hostIface is the interface of every host, hostIface1 that of those with Host.Eth1.
+// HostIface is the interface of every host, hostIface1 that of those with Host.Eth1.
 const (
-	hostIface  = "eth0"
+	HostIface  = "eth0"
 	hostIface1 = "eth1"
 )
 
-// wiresOf returns the wires of the ith host, that of eth0 first.
-func (s *state) wiresOf(i int) []*wire {
-	own := []*wire{&s.Wires[i]}
+// WiresOf returns the wires of the ith host, that of eth0 first.
+func (s *Lab) WiresOf(i int) []*Wire {
+	own := []*Wire{&s.Wires[i]}
 	for j := len(s.Topology.Hosts) + len(s.Topology.Links); j < len(s.Wires); j++ {
 		if w := &s.Wires[j]; w.B.Node == s.Topology.Hosts[i].Name {
 			own = append(own, w)
@@ -222,9 +222,9 @@ func (s *state) wiresOf(i int) []*wire {
 	return own
 }
 
-// dressed returns the host at the end of a wire with what its interface there is
+// Dressed returns the host at the end of a wire with what its interface there is
 // to have: eth1 has no addresses.
-func (s *state) dressed(w *wire) *topology.Host {
+func (s *Lab) Dressed(w *Wire) *topology.Host {
 	if w.B.Iface == hostIface1 {
 		return &topology.Host{Name: w.B.Node}
 	}

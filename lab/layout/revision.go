@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,7 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-func (s *state) revision() (string, error) {
+func (s *Lab) Revision() (string, error) {
 	b, err := json.Marshal(struct {
 		Created int64
 		*topology.Topology
@@ -24,30 +24,30 @@ func (s *state) revision() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// checkRevision returns an error if the lab has another revision than the one that a change
+// CheckRevision returns an error if the lab has another revision than the one that a change
 // was made from; empty: any.
-func (s *state) checkRevision(madeFrom string) error {
-	is, err := s.revision()
+func (s *Lab) CheckRevision(madeFrom string) error {
+	is, err := s.Revision()
 	if err != nil || madeFrom == "" || madeFrom == is {
 		return err
 	}
 	return fmt.Errorf("lab %s has been changed meanwhile, such as on the command line: it has revision %s, and the file was made from %s; read it again, and change that", s.Name, is, madeFrom)
 }
 
-// textFile is where the text is kept that a lab was made from: a lab that has been
+// TextFile is where the text is kept that a lab was made from: a lab that has been
 // changed otherwise has none.
-func (s *state) textFile() (string, error) {
-	r, err := s.revision()
-	return fmt.Sprintf("%s/file-%s.yaml", s.dir(), r), err
+func (s *Lab) TextFile() (string, error) {
+	r, err := s.Revision()
+	return fmt.Sprintf("%s/file-%s.yaml", s.Dir(), r), err
 }
 
-// keepText is KeepText; nil: the lab is made from none.
-func (s *state) keepText(text []byte) error {
-	path, err := s.textFile()
+// KeepText is KeepText; nil: the lab is made from none.
+func (s *Lab) KeepText(text []byte) error {
+	path, err := s.TextFile()
 	if err != nil || text == nil {
 		return err
 	}
-	before, err := filepath.Glob(filepath.Join(s.dir(), "file-*.yaml"))
+	before, err := filepath.Glob(filepath.Join(s.Dir(), "file-*.yaml"))
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"fmt"
@@ -36,8 +36,8 @@ func (n *numbered) give(i, from int) int {
 	return n.of[i]
 }
 
-// node finds a hybrid node or router.
-func (s *state) node(name string) *labNode {
+// Node finds a hybrid node or router.
+func (s *Lab) Node(name string) *Node {
 	for i := range s.Nodes {
 		if s.Nodes[i].Name == name {
 			return &s.Nodes[i]
@@ -46,8 +46,8 @@ func (s *state) node(name string) *labNode {
 	return nil
 }
 
-// port finds a port of a node, if there is the node.
-func (n *labNode) port(number uint16) *nodePort {
+// PortAt finds a port of a node, if there is the node.
+func (n *Node) PortAt(number uint16) *Port {
 	if n == nil {
 		return nil
 	}
@@ -61,12 +61,12 @@ func (n *labNode) port(number uint16) *nodePort {
 
 // linkNumbers returns the numbers of the links between nodes, and those of which
 // end B has the first address. In was are the nodes that are there.
-func linkNumbers(t *topology.Topology, at, was map[string]*labNode) (numbers *numbered, turned map[int]bool) {
+func linkNumbers(t *topology.Topology, at, was map[string]*Node) (numbers *numbered, turned map[int]bool) {
 	numbers, turned = newNumbered(), map[int]bool{}
 	for i := range t.Links {
 		l := &t.Links[i]
-		a, b := was[l.A].port(l.APort), was[l.B].port(l.BPort)
-		if a == nil || b == nil || a.Role != roleLink || b.Role != roleLink || a.IPv4.Masked() != b.IPv4.Masked() || at[l.A] == nil || at[l.B] == nil {
+		a, b := was[l.A].PortAt(l.APort), was[l.B].PortAt(l.BPort)
+		if a == nil || b == nil || a.Role != RoleLink || b.Role != RoleLink || a.IPv4.Masked() != b.IPv4.Masked() || at[l.A] == nil || at[l.B] == nil {
 			continue
 		}
 		octets := a.IPv4.Addr().As4()
@@ -83,7 +83,7 @@ func linkNumbers(t *topology.Topology, at, was map[string]*labNode) (numbers *nu
 }
 
 // segmentNumbers returns the numbers of the segments of bridges.
-func segmentNumbers(t *topology.Topology, all []topology.Segment, was map[string]*labNode) *numbered {
+func segmentNumbers(t *topology.Topology, all []topology.Segment, was map[string]*Node) *numbered {
 	numbers := newNumbered()
 	for k := range all {
 		for _, i := range all[k].Links {
@@ -99,27 +99,27 @@ func segmentNumbers(t *topology.Topology, all []topology.Segment, was map[string
 }
 
 // portAt is the port into the segment by a link of a node that is there.
-func portAt(g *topology.Segment, l *topology.Link, was map[string]*labNode) *nodePort {
+func portAt(g *topology.Segment, l *topology.Link, was map[string]*Node) *Port {
 	number := l.BPort
 	if g.Other(l) == l.A {
 		number = l.APort
 	}
-	if p := was[g.Other(l)].port(number); p != nil && p.Role == roleSegment {
+	if p := was[g.Other(l)].PortAt(number); p != nil && p.Role == RoleSegment {
 		return p
 	}
 	return nil
 }
 
 // overlap returns what is wrong with the addresses of nodes that kept theirs.
-func (s *state) overlap() error {
+func (s *Lab) overlap() error {
 	var networks []topology.Network
 	segments := map[netip.Prefix]bool{}
 	for i := range s.Nodes {
-		for _, p := range s.Nodes[i].routed() {
+		for _, p := range s.Nodes[i].Routed() {
 			switch w := &s.Wires[p.Wire]; {
-			case p.Role == roleLink && w.A.Node == s.Nodes[i].Name:
+			case p.Role == RoleLink && w.A.Node == s.Nodes[i].Name:
 				networks = append(networks, topology.Network{Of: fmt.Sprintf("the link %s to %s", &w.A, &w.B), IPv4: p.IPv4, IPv6: p.IPv6})
-			case p.Role == roleSegment && !segments[p.IPv4.Masked()]:
+			case p.Role == RoleSegment && !segments[p.IPv4.Masked()]:
 				segments[p.IPv4.Masked()] = true
 				networks = append(networks, topology.Network{Of: topology.BridgesNetwork, IPv4: p.IPv4, IPv6: p.IPv6})
 			}

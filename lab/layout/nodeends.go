@@ -1,4 +1,4 @@
-package lab
+package layout
 
 import (
 	"net/netip"
@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// loopbacks is the prefixes of the nodes' loopback addresses.
-func (s *state) loopbacks() []netip.Prefix {
+// Loopbacks is the prefixes of the nodes' loopback addresses.
+func (s *Lab) Loopbacks() []netip.Prefix {
 	usual := netip.PrefixFrom(topology.Loopback4(0), 16)
 	var others []netip.Prefix
 	for i := range s.Nodes {
@@ -19,8 +19,8 @@ func (s *state) loopbacks() []netip.Prefix {
 	return append(others, usual)
 }
 
-// endOf is a node's end of the wire at its port.
-func (s *state) endOf(n *labNode, p *nodePort) *end {
+// EndOf is a node's end of the wire at its port.
+func (s *Lab) EndOf(n *Node, p *Port) *End {
 	w := &s.Wires[p.Wire]
 	if w.A.Node == n.Name && w.A.Port == p.Port {
 		return &w.A
@@ -28,20 +28,20 @@ func (s *state) endOf(n *labNode, p *nodePort) *end {
 	return &w.B
 }
 
-// hasHybrid reports whether a node of the lab is hybrid.
-func (s *state) hasHybrid() bool {
-	return slices.ContainsFunc(s.Nodes, func(n labNode) bool { return n.Kind == topology.KindHybrid })
+// HasHybrid reports whether a node of the lab is hybrid.
+func (s *Lab) HasHybrid() bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Kind == topology.KindHybrid })
 }
 
-// expected is how many neighbours a node's OSPF has when all is well.
-func (s *state) expected(n *labNode) int {
+// Expected is how many neighbours a node's OSPF has when all is well.
+func (s *Lab) Expected(n *Node) int {
 	count := 0
-	for _, p := range n.routed() {
+	for _, p := range n.Routed() {
 		if s.Wires[p.Wire].State == LinkIsDown {
 			continue
 		}
 		for _, name := range p.Neighbours {
-			if p.Role == roleLink || s.inSegment(name, p) {
+			if p.Role == RoleLink || s.inSegment(name, p) {
 				count++
 			}
 		}
@@ -50,13 +50,13 @@ func (s *state) expected(n *labNode) int {
 }
 
 // inSegment reports whether a node's link to the segment of another's port is not down.
-func (s *state) inSegment(name string, of *nodePort) bool {
+func (s *Lab) inSegment(name string, of *Port) bool {
 	for i := range s.Nodes {
 		if s.Nodes[i].Name != name {
 			continue
 		}
-		for _, p := range s.Nodes[i].routed() {
-			if p.Role == roleSegment && p.IPv4.Masked() == of.IPv4.Masked() {
+		for _, p := range s.Nodes[i].Routed() {
+			if p.Role == RoleSegment && p.IPv4.Masked() == of.IPv4.Masked() {
 				return s.Wires[p.Wire].State != LinkIsDown
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -46,7 +47,7 @@ func applyDrawn(t *testing.T, rng *rand.Rand, routed bool) {
 	opt := Options{Weft: testprogram.Weft(t)}
 	l := upForTest(t, parsed(t, d.String(), nil), opt)
 	for range drawnSteps {
-		s, err := loadState(l.Name())
+		s, err := layout.Load(l.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ type identity struct {
 // identities returns those of a lab's hosts, switches, links and programs.
 func identities(t *testing.T, name string) map[string]identity {
 	t.Helper()
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func identities(t *testing.T, name string) map[string]identity {
 	for i := range s.Wires {
 		w := &s.Wires[i]
 		id := ""
-		for _, e := range w.ends() {
+		for _, e := range w.Ends() {
 			if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 				l, err := h.LinkByName(e.Iface)
 				id += fmt.Sprint(" ", e.Iface, l.Attrs().Index)
@@ -179,7 +180,7 @@ func identities(t *testing.T, name string) map[string]identity {
 				t.Error(err)
 			}
 		}
-		item := s.itemOf(w).String()
+		item := s.ItemOf(w).String()
 		all[item] = identity{all[item].id + id, append(all[item].at, w.A.Node, w.B.Node)}
 	}
 	for i := range s.Topology.Hosts {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -231,7 +232,7 @@ func TestApplyDown(t *testing.T) {
 		}
 		go func() { down <- Down(t.Context(), l.Name()) }()
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(endingFile(l.Name())); err == nil {
+			if _, err := os.Stat(layout.EndingFile(l.Name())); err == nil {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -200,7 +201,7 @@ func drawFile(rng *rand.Rand, routed bool) *drawn {
 }
 
 // redraw returns a file with parts of it drawn anew that the lab can become.
-func (d *drawn) redraw(running *state) *drawn {
+func (d *drawn) redraw(running *layout.Lab) *drawn {
 	for {
 		c := d.clone()
 		lists := []struct {
@@ -246,7 +247,7 @@ func (d *drawn) redraw(running *state) *drawn {
 
 // possible reports whether a file can be brought up or applied, and no frame goes
 // round in it for ever.
-func (d *drawn) possible(running *state) bool {
+func (d *drawn) possible(running *layout.Lab) bool {
 	t, err := topology.ParseChanged("drawn.yaml", []byte(d.String()), runningOf(running))
 	if err != nil {
 		return false
@@ -265,10 +266,10 @@ func (d *drawn) possible(running *state) bool {
 func TestDrawn(t *testing.T) {
 	for seed := range uint64(20) {
 		d := drawFile(rand.New(rand.NewPCG(seed, 0)), seed%2 == 0)
-		s := newState(parsed(t, d.String(), nil))
+		s := layout.Lay(parsed(t, d.String(), nil))
 		for range 5 {
 			d = d.redraw(s)
-			s = layOut(parsed(t, d.String(), s), s)
+			s = layout.LayAgain(parsed(t, d.String(), s), s)
 			if again := topology.Compare(s.Topology, parsed(t, d.String(), s)); !again.None() {
 				t.Fatalf("seed %d: the same file differs: %+v\n%s", seed, again, d)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -90,15 +91,15 @@ func TestNoRoomInside(t *testing.T) {
 // A state that there is no room for leaves the one that was.
 func wantStateKept(t *testing.T, name string) {
 	t.Helper()
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Directory = strings.Repeat("x", 1<<20)
-	if err := s.save(); !errors.Is(err, unix.ENOSPC) {
+	if err := s.Save(); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("save: %v", err)
 	}
-	if s, err := loadState(name); err != nil || len(s.Directory) == 1<<20 {
+	if s, err := layout.Load(name); err != nil || len(s.Directory) == 1<<20 {
 		t.Errorf("the state that was is gone: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -17,7 +18,7 @@ func TestGraphOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := GraphOf(topo)
-		g.Links[len(g.Links)-1].State = LinkIsDown
+		g.Links[len(g.Links)-1].State = layout.LinkIsDown
 		var svg, dot, text strings.Builder
 		for _, err := range []error{g.SVG(&svg), g.DOT(&dot), g.Text(&text)} {
 			if err != nil {

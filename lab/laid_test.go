@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -45,7 +46,7 @@ control: {mode: in-band, at: cr1}
 ovs: own
 `
 
-func parsed(t *testing.T, text string, running *state) *topology.Topology {
+func parsed(t *testing.T, text string, running *layout.Lab) *topology.Topology {
 	t.Helper()
 	topo, err := topology.ParseChanged("f.yaml", []byte(text), runningOf(running))
 	if err != nil {
@@ -55,7 +56,7 @@ func parsed(t *testing.T, text string, running *state) *topology.Topology {
 }
 
 // runningOf is what a file is read for; of nil, for none.
-func runningOf(s *state) topology.Running {
+func runningOf(s *layout.Lab) topology.Running {
 	if s == nil {
 		return topology.Running{}
 	}
@@ -64,7 +65,7 @@ func runningOf(s *state) topology.Running {
 
 // What this machine cannot make is refused before anything is touched, and nothing else.
 func TestApplyRefuses(t *testing.T) {
-	running := newState(parsed(t, laidLab, nil))
+	running := layout.Lay(parsed(t, laidLab, nil))
 	for _, test := range []struct{ old, new, want string }{
 		{"switches:", "controller: ssl:127.0.0.1:6653\nswitches:", "the switches need a certificate"},
 		{"sleep 9", "no-such-program", "there is no program no-such-program"},
@@ -79,20 +80,20 @@ func TestApplyRefuses(t *testing.T) {
 
 // Nodes keep their addresses and numbers when others come and go.
 func TestNodesKeep(t *testing.T) {
-	running := newState(parsed(t, laidNodes, nil))
+	running := layout.Lay(parsed(t, laidNodes, nil))
 	text := strings.Replace(laidNodes, "switches:\n", "switches:\n  - {name: r0, kind: router}\n", 1)
 	text = strings.Replace(text, "links:\n", "links:\n  - {a: r0, b: b1}\n  - {a: r0, b: cr1}\n", 1)
 	text = strings.Replace(text, "  - {a: pe1, b: b1}\n", "", 1)
-	laid := layOut(parsed(t, text, running), running)
+	laid := layout.LayAgain(parsed(t, text, running), running)
 	for _, n := range running.Nodes {
-		now := laid.node(n.Name)
+		now := laid.Node(n.Name)
 		if now == nil || now.Number != n.Number || now.Loopback != n.Loopback {
 			t.Fatalf("%s was %+v, and is %+v", n.Name, n, now)
 		}
 		for _, p := range n.Ports {
-			q := now.port(p.Port)
+			q := now.PortAt(p.Port)
 			switch {
-			case n.Name == "pe1" && p.Role == roleSegment:
+			case n.Name == "pe1" && p.Role == layout.RoleSegment:
 				if q != nil {
 					t.Errorf("pe1 has %+v", q)
 				}
@@ -101,7 +102,7 @@ func TestNodesKeep(t *testing.T) {
 			}
 		}
 	}
-	if r0 := laid.node("r0"); r0.Number != 3 || r0.port(1).IPv4.String() != "10.253.0.1/24" || r0.port(2).IPv4.String() != "10.254.0.2/31" {
+	if r0 := laid.Node("r0"); r0.Number != 3 || r0.PortAt(1).IPv4.String() != "10.253.0.1/24" || r0.PortAt(2).IPv4.String() != "10.254.0.2/31" {
 		t.Errorf("r0 is %+v", r0)
 	}
 }
@@ -133,7 +134,7 @@ func TestLayNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newState(topo)
+	s := layout.Lay(topo)
 	var lines []string
 	for _, n := range s.Nodes {
 		for _, p := range n.Ports {
@@ -172,7 +173,7 @@ func TestInterfaceNames(t *testing.T) {
 	if err := topology.Check(topo); err != nil {
 		t.Fatal(err)
 	}
-	s := newState(topo)
+	s := layout.Lay(topo)
 	used := map[string]bool{"lo": true, "all": true, "default": true}
 	take := func(name string) {
 		if len(name) > 15 || used[name] {
@@ -184,7 +185,7 @@ func TestInterfaceNames(t *testing.T) {
 		take(b)
 	}
 	for _, w := range s.Wires {
-		for _, e := range w.ends() {
+		for _, e := range w.Ends() {
 			if !e.Host {
 				take(e.Iface)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -98,7 +99,7 @@ func testManagedHosts(t *testing.T) {
 	if err := l.Down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Management{h1, h2} {
+	for _, m := range []layout.Management{h1, h2} {
 		if i, err := net.InterfaceByName(m.Interface); err == nil {
 			t.Errorf("left is %+v", i)
 		}
@@ -162,7 +163,7 @@ func TestFreePairs(t *testing.T) {
 		{used("198.0.0.0/8", "169.254.0.0/16"), ""},
 	} {
 		m, ok := freePairs(c.used)()
-		if ok != (c.want != "") || ok && (m.Address.String() != c.want || m.Controller.Next() != m.Address || len(m.Interface) > maxIface) {
+		if ok != (c.want != "") || ok && (m.Address.String() != c.want || m.Controller.Next() != m.Address || len(m.Interface) > layout.MaxIface) {
 			t.Errorf("with %v: %+v, %v; want %s", c.used, m, ok, c.want)
 		}
 	}

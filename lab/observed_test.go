@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 )
 
@@ -40,7 +41,7 @@ func (o observed) differences(other observed) (all []string) {
 // observer observes a lab.
 type observer struct {
 	t     *testing.T
-	s     *state
+	s     *layout.Lab
 	is    observed
 	names *strings.Replacer // what is called otherwise in every lab
 	known map[string]string // namespace/interface -> what it is
@@ -48,7 +49,7 @@ type observer struct {
 
 func observe(t *testing.T, name string) observed {
 	t.Helper()
-	s, err := loadState(name)
+	s, err := layout.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (o *observer) fatal(err error) {
 func (o *observer) call() {
 	var words []string
 	for i := range o.s.Wires {
-		for _, e := range o.s.Wires[i].ends() {
+		for _, e := range o.s.Wires[i].Ends() {
 			o.known[e.Netns+"/"+e.Iface] = e.String()
 			if !e.Host {
 				words = append(words, `"`+e.Iface+`"`, `"`+e.String()+`"`)
@@ -89,8 +90,8 @@ func (o *observer) call() {
 		n := &o.s.Nodes[i]
 		words = append(words, "frr/"+n.Short, "frr/"+n.Name, `"`+n.Short+`"`, `"`+n.Name+`"`, n.Short+".mgmt", n.Name+".mgmt",
 			sharedAt(n.Number, 0), "port of "+n.Name, sharedAt(n.Number, 1), "second port of "+n.Name)
-		for _, p := range n.routed() {
-			if p.Role != roleGateway { // numbers are kept
+		for _, p := range n.Routed() {
+			if p.Role != layout.RoleGateway { // numbers are kept
 				words = append(words, p.IPv4.String(), fmt.Sprintf("address of %s:%d", n.Name, p.Port), p.IPv6.String(), fmt.Sprintf("IPv6 address of %s:%d", n.Name, p.Port))
 			}
 			if p.InternalInterface != "" {
@@ -133,7 +134,7 @@ func (o *observer) space(ns string) {
 			if a.Flags&unix.IFF_UP != 0 {
 				text += " up"
 			}
-			if a.Name == hostIface {
+			if a.Name == layout.HostIface {
 				text += " " + a.HardwareAddr.String()
 			}
 			addresses, err := machine.ListWhole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
@@ -295,12 +296,12 @@ func (o *observer) processes() {
 // files observes what the lab's directory has for others, and the routing.
 func (o *observer) files() {
 	read := func(path string) {
-		text, err := os.ReadFile(filepath.Join(o.s.dir(), path))
+		text, err := os.ReadFile(filepath.Join(o.s.Dir(), path))
 		o.fatal(err)
 		o.is["file "+o.names.Replace(path)] = o.names.Replace(string(text))
 	}
 	read("hosts")
-	if len(o.s.Nodes) > 0 && o.s.hasHybrid() {
+	if len(o.s.Nodes) > 0 && o.s.HasHybrid() {
 		read("nodes.json")
 	}
 	for i := range o.s.Nodes {
@@ -315,7 +316,7 @@ func (o *observer) files() {
 		o.is["routing of "+n.Name] = strings.Join(slices.Compact(lines), "\n")
 	}
 	for _, dir := range []string{".", "frr", "logs"} {
-		entries, _ := os.ReadDir(filepath.Join(o.s.dir(), dir))
+		entries, _ := os.ReadDir(filepath.Join(o.s.Dir(), dir))
 		var names []string
 		for _, e := range entries {
 			name := e.Name()
@@ -329,7 +330,7 @@ func (o *observer) files() {
 					}
 				}
 				names = append(names, name+"/")
-			} else if strings.HasPrefix(name, "ctl") && machine.CheckSocket(filepath.Join(o.s.dir(), name)) == nil {
+			} else if strings.HasPrefix(name, "ctl") && machine.CheckSocket(filepath.Join(o.s.Dir(), name)) == nil {
 				names = append(names, name+" "+strconv.FormatBool(e.Type() == os.ModeSocket))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -27,7 +28,7 @@ func TestReadersGetNoSecrets(t *testing.T) {
 // What is kept of a lab is for its user alone: programs' environments are in it.
 func TestStateIsForItsUserAlone(t *testing.T) {
 	dir := t.TempDir()
-	if err := (&state{Name: "x", Topology: &topology.Topology{Name: "x"}}).saveIn(dir); err != nil {
+	if err := (&layout.Lab{Name: "x", Topology: &topology.Topology{Name: "x"}}).SaveIn(dir); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "lab.json")); err != nil || info.Mode().Perm() != 0o600 {

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -41,10 +43,10 @@ func (p pki) issue(r certs.Request) {
 func (p pki) file(name string) string { return filepath.Join(p.dir, name) }
 
 // ofSwitches issues a certificate for switches and returns its files.
-func (p pki) ofSwitches(name string, list ...flow.DPID) *lab.TLS {
+func (p pki) ofSwitches(name string, list ...flow.DPID) *layout.TLS {
 	p.t.Helper()
 	p.issue(certs.Request{Name: name, Kind: certs.Switch, Switches: list})
-	return &lab.TLS{Certificate: p.file(name + ".crt"), Key: p.file(name + ".key"), Authority: p.file("ca.crt")}
+	return &layout.TLS{Certificate: p.file(name + ".crt"), Key: p.file(name + ".key"), Authority: p.file("ca.crt")}
 }
 
 // startTLS starts a controller that receives switches by TLS only.
@@ -59,7 +61,7 @@ func startTLS(t *testing.T, p pki) *controller {
 }
 
 // upTLS brings a lab up whose switches speak TLS.
-func upTLS(t *testing.T, spec string, c *controller, files *lab.TLS) *lab.Lab {
+func upTLS(t *testing.T, spec string, c *controller, files *layout.TLS) *lab.Lab {
 	t.Helper()
 	topo, err := topology.Resolve(spec)
 	if err != nil {
@@ -108,7 +110,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 	stranger.Authority = ring.Authority // it knows us, and we do not know it
 	for _, x := range []struct {
 		reason string
-		files  *lab.TLS
+		files  *layout.TLS
 	}{
 		{"wrong_switch", p.ofSwitches("two", 2)}, // it says that it is switch 1
 		{"unknown_authority", stranger},

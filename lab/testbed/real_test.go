@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
 )
 
 const spreadNet = `name: %s
@@ -79,14 +80,14 @@ func TestMachines(t *testing.T) {
 	s.lab(0, "setup", "h1")
 
 	// The link between the machines.
-	var links []lab.LinkStatus
-	var link lab.LinkStatus
-	if s.labJSON(&link, "link", "s1", "s2", "down"); link.State != lab.LinkIsDown {
+	var links []layout.LinkStatus
+	var link layout.LinkStatus
+	if s.labJSON(&link, "link", "s1", "s2", "down"); link.State != layout.LinkIsDown {
 		t.Errorf("%+v", link)
 	}
 	s.in(s.servers["m2"].Process.Pid, "sh", "-c", `"$1" lab link --name "$2" | grep -q "s2:.*s1:.*down"`, "sh", s.weft, name+"-m2")
 	s.lab(1, "ping", "h1", "h2", "-i", "10ms", "-W", "100ms")
-	if s.labJSON(&link, "link", "s2", "s1", "up"); link.State != lab.LinkIsUp {
+	if s.labJSON(&link, "link", "s2", "s1", "up"); link.State != layout.LinkIsUp {
 		t.Errorf("%+v", link)
 	}
 	s.lab(0, "ping", "h1", "h2", "-i", "10ms", "-W", "10s")

@@ -14,6 +14,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -187,12 +189,12 @@ func labForms(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellC
 }
 
 // labTLS returns the files of a certificate in a directory; nil without one.
-func labTLS(dir, name string) *lab.TLS {
+func labTLS(dir, name string) *layout.TLS {
 	if dir == "" {
 		return nil
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
-	return &lab.TLS{Certificate: file(name + ".crt"), Key: file(name + ".key"), Authority: file("ca.crt")}
+	return &layout.TLS{Certificate: file(name + ".crt"), Key: file(name + ".key"), Authority: file("ca.crt")}
 }
 
 type labUpResult struct {

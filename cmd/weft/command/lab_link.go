@@ -9,6 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -82,13 +84,13 @@ host, or SWITCH:PORT where two switches have several links):
 		if err != nil {
 			return err
 		}
-		return labPrintLinks(cmd.OutOrStdout(), output, link, []lab.LinkStatus{link})
+		return labPrintLinks(cmd.OutOrStdout(), output, link, []layout.LinkStatus{link})
 	}
 	return cmd
 }
 
 // labPrintLinks prints v as JSON or YAML, or links as a table.
-func labPrintLinks(w io.Writer, output string, v any, links []lab.LinkStatus) error {
+func labPrintLinks(w io.Writer, output string, v any, links []layout.LinkStatus) error {
 	return labPrint(w, output, v, func(t *labTable) {
 		t.row("A", "B", "STATE", "RATE", "DELAY", "JITTER", "LOSS", "MADE OF")
 		for _, k := range links {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -84,7 +86,7 @@ type labShowHost struct {
 	IPv4      netip.Prefix        `json:"ipv4"`
 	IPv6      netip.Prefix        `json:"ipv6"`
 	Namespace string              `json:"namespace"`
-	Manage    *lab.Management     `json:"manage,omitempty"`
+	Manage    *layout.Management  `json:"manage,omitempty"`
 	Programs  []lab.ProgramStatus `json:"programs"`
 	Machine   string              `json:"machine,omitempty"` // of a lab on several
 }

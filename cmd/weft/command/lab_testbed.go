@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/machine"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -113,7 +115,7 @@ func labFarLink(cmd *cobra.Command, far *testbed.Lab, args []string, output stri
 	if err != nil {
 		return err
 	}
-	return labPrintLinks(cmd.OutOrStdout(), output, link, []lab.LinkStatus{link})
+	return labPrintLinks(cmd.OutOrStdout(), output, link, []layout.LinkStatus{link})
 }
 
 // labDownAny takes down a lab of this machine, or one on several.

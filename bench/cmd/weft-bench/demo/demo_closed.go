@@ -29,6 +29,8 @@ import (
 
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/layout"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -100,7 +102,7 @@ func (d *Demo) closed(ctx context.Context) (*closedDemo, error) {
 	c.Lab, err = lab.Up(ctx, topo, lab.Options{
 		Temporary: true,
 		Name:      demoClosedLab, Controllers: []string{"ssl:" + c.listen}, KeeperCommand: []string{exe, "lab", "keeper"},
-		TLS: &lab.TLS{Certificate: filepath.Join(c.pki, "ring.crt"), Key: filepath.Join(c.pki, "ring.key"), Authority: authority},
+		TLS: &layout.TLS{Certificate: filepath.Join(c.pki, "ring.crt"), Key: filepath.Join(c.pki, "ring.key"), Authority: authority},
 	})
 	if err != nil {
 		return nil, err

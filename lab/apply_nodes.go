@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -139,72 +139,6 @@ func (s changes) deleteSwitch(ctx context.Context, home machine.Home, name, brid
 	return os.RemoveAll(filepath.Join(s.Dir(), "frr", bridge))
 }
 
-// tendNode has a node's ports, addresses and routing be as it is laid out,
-// whatever they are.
-func (s routers) tendNode(ctx context.Context, name string, gone []string) error {
-	n := s.Node(name)
-	if n == nil {
-		return nil
-	}
-	if err := s.undressNode(n); err != nil {
-		return err
-	}
-	if err := s.dressNode(n); err != nil {
-		return err
-	}
-	if n.Kind == topology.KindHybrid {
-		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.Description(name))}
-		for _, iface := range gone {
-			args = append(args, "--", "--if-exists", "del-port", iface)
-		}
-		for _, p := range n.Routed() {
-			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
-				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
-		}
-		if _, err := switchesOf(s.Lab).ovsOf(name).vsctl(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return routingOf(s.Lab).routeNode(ctx, n)
-}
-
-// undressNode removes the internal ports and the addresses that a node is not to have.
-func (s routers) undressNode(n *layout.Node) error {
-	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
-		links, err := machine.ListWhole(h.LinkList)
-		if err != nil {
-			return fmt.Errorf("list the interfaces: %w", err)
-		}
-		for _, l := range links {
-			name := l.Attrs().Name
-			i := slices.IndexFunc(n.Ports, func(p layout.Port) bool { return p.Interface == name && p.Role != layout.RoleAccess })
-			var wanted []netip.Prefix
-			switch {
-			case name == "lo":
-				wanted = []netip.Prefix{netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)}
-			case i >= 0:
-				p := &n.Ports[i]
-				if wanted = []netip.Prefix{p.IPv4, p.IPv6}; l.Attrs().MTU != p.MTU {
-					if err := h.LinkSetMTU(l, p.MTU); err != nil {
-						return fmt.Errorf("set the MTU of %s: %w", name, err)
-					}
-				}
-			case n.Kind == topology.KindHybrid && layout.NodeInterface.MatchString(name) && name != controlIface:
-				if err := h.LinkDel(l); err != nil {
-					return fmt.Errorf("remove %s: %w", name, err)
-				}
-				continue
-			default:
-				continue
-			}
-			if err := machine.HaveAddresses(h, l, wanted); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // tendControl has the way from the switches to the controllers be as the file says.
 func (s changes) tendControl(ctx context.Context, home machine.Home) error {
 	ctlSpace := layout.ControlNetns(s.Name)
@@ -221,7 +155,7 @@ func (s changes) tendControl(ctx context.Context, home machine.Home) error {
 		}
 	case s.Topology.InBand():
 		if none != nil {
-			if err := home.CreateNetns(ctlSpace, func() error { return machine.WithHandle(prepareHostNetns) }); err != nil {
+			if err := home.CreateNetns(ctlSpace, func() error { return machine.WithHandle(links.PrepareHostNetns) }); err != nil {
 				return err
 			}
 		}

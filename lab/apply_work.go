@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
-	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // do does a task of Apply, whatever is there of it already.
@@ -62,7 +62,7 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Remove: true}); err != nil {
 		return err
 	}
-	if err := removeTunnel(w); err != nil {
+	if err := links.RemoveTunnel(w); err != nil {
 		return err
 	}
 	for _, e := range w.Ends() {
@@ -73,7 +73,7 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 			if w.Lossy() {
 				calm := *w
 				calm.State, calm.Shape.Loss = layout.LinkIsUp, 0
-				if err := runNft(lossRules(&calm, e.Netns)); err != nil {
+				if err := links.RunNft(links.LossRules(&calm, e.Netns)); err != nil {
 					return err
 				}
 			}
@@ -101,13 +101,13 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
 			return err
 		}
-	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return addWire(h, w) }); err != nil {
+	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return links.AddWire(h, w) }); err != nil {
 		return err
 	}
 	for _, e := range w.Ends() {
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
-				return dressHost(h, w, s.Dressed(w))
+				return links.DressHost(h, w, s.Dressed(w))
 			}
 			return routersOf(s.Lab).bringUp(h, w, e)
 		})
@@ -116,23 +116,23 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 		}
 	}
 	if w.State == layout.LinkIsDown && !w.Cable {
-		if err := setVeth(w, s.Dressed(w), false); err != nil {
+		if err := links.SetVeth(w, s.Dressed(w), false); err != nil {
 			return err
 		}
 	}
-	if err := makeTunnel(w); err != nil {
+	if err := links.MakeTunnel(w); err != nil {
 		return err
 	}
 	if err := switchesOf(s.Lab).changePorts(ctx, w, addPort); err != nil {
 		return err
 	}
 	if w.Shape.Rate != 0 {
-		if err := applyRates(w); err != nil {
+		if err := links.ApplyRates(w); err != nil {
 			return err
 		}
 	}
 	if w.Lossy() {
-		return applyLoss(w)
+		return links.ApplyLoss(w)
 	}
 	return nil
 }
@@ -145,110 +145,11 @@ func (s wiring) applyShape(ctx context.Context, w *layout.Wire) error {
 			return err
 		}
 	}
-	if err := applyRates(w); err != nil {
+	if err := links.ApplyRates(w); err != nil {
 		return err
 	}
 	if machine.NeedTools("nft") != nil { // then it has no loss, and had none
 		return nil
 	}
-	return applyLoss(w)
-}
-
-// deleteHost ends what runs in a host and removes what there is of it; its
-// wires are gone.
-func (s hosts) deleteHost(ctx context.Context, home machine.Home, name string) error {
-	ns := machine.HostNetns(s.Name, name)
-	if err := machine.EndIn(ctx, ns); err != nil {
-		return err
-	}
-	if err := errors.Join(detach(ns), home.DeleteNetns(ns)); err != nil {
-		return err
-	}
-	delete(s.Manage, name)
-	return os.RemoveAll(filepath.Join(s.Dir(), "logs", name))
-}
-
-// addHost makes a host without its wires.
-func (s hosts) addHost(ctx context.Context, home machine.Home, name string) error {
-	if err := s.deleteHost(ctx, home, name); err != nil {
-		return err
-	}
-	err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(prepareHostNetns) })
-	if err != nil {
-		return err
-	}
-	return s.remanage(ctx, name)
-}
-
-// remanage gives a host its second interface to this machine, or takes it.
-func (s hosts) remanage(ctx context.Context, name string) error {
-	if err := detach(machine.HostNetns(s.Name, name)); err != nil {
-		return err
-	}
-	delete(s.Manage, name)
-	h, _ := s.Topology.HostByName(name)
-	if !h.Manage {
-		return nil
-	}
-	return s.manageHosts(ctx, []*topology.Host{h})
-}
-
-// readdress gives a host the addresses and routes that it is to have, and no others.
-func (s hosts) readdress(name string) error {
-	for i := range s.Topology.Hosts {
-		host, w := &s.Topology.Hosts[i], &s.Wires[i]
-		if host.Name != name {
-			continue
-		}
-		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error {
-			l, err := h.LinkByName(w.B.Iface)
-			if err != nil {
-				return err
-			}
-			routes, err := machine.ListWhole(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_ALL) })
-			if err != nil {
-				return fmt.Errorf("list the routes: %w", err)
-			}
-			for _, r := range routes {
-				if r.Gw == nil {
-					continue
-				}
-				if err := h.RouteDel(&r); err != nil {
-					return fmt.Errorf("remove the route by %v: %w", r.Gw, err)
-				}
-			}
-			addresses, err := machine.ListWhole(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_ALL) })
-			if err != nil {
-				return fmt.Errorf("list the addresses: %w", err)
-			}
-			for _, a := range addresses {
-				if a.IP.IsLinkLocalUnicast() {
-					continue
-				}
-				if err := h.AddrDel(l, &a); err != nil {
-					return fmt.Errorf("remove %v: %w", a.IPNet, err)
-				}
-			}
-			if w.State == layout.LinkIsDown && !w.Cable {
-				return nil // it gets them when it is plugged in
-			}
-			return dressHost(h, w, host)
-		})
-	}
-	return nil
-}
-
-// setSwitch has a switch be as the topology says, or connect to its controllers.
-func (s switches) setSwitch(ctx context.Context, name string, controllers bool) error {
-	sw, _ := s.Topology.SwitchByName(name)
-	br := s.Bridges[name]
-	if !sw.Controlled() {
-		return nil
-	}
-	args := append([]string{"set", "bridge", br}, settings(sw)...)
-	if controllers {
-		args = setControllers(br, "@c", s.targets(sw))
-	}
-	_, err := s.ovsOf(name).vsctl(ctx, args...)
-	return err
+	return links.ApplyLoss(w)
 }

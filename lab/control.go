@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -131,28 +132,6 @@ func (s switches) posts() (all []post) {
 	return all
 }
 
-// relay has the lab's relays, and no others, run.
-func (k *keeper) relay(ctx context.Context, s *layout.Lab) error {
-	all := switchesOf(s).posts()
-	for key, r := range k.relays {
-		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
-			r.close()
-			delete(k.relays, key)
-		}
-	}
-	for _, p := range all {
-		if k.relays[p.key] != nil {
-			continue
-		}
-		l, err := p.listen()
-		if err != nil {
-			return fmt.Errorf("listen for switches: %w", err)
-		}
-		k.relays[p.key] = newRelay(ctx, l, p.to)
-	}
-	return nil
-}
-
 // dialFrom returns what connects from a node's loopback.
 func (s switches) dialFrom(n *layout.Node, at string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
@@ -163,4 +142,17 @@ func (s switches) dialFrom(n *layout.Node, at string) func(context.Context) (net
 		})
 		return c, err
 	}
+}
+
+// dialTimeout is how long a switch waits for the controller to be reached.
+const dialTimeout = 2 * time.Second
+
+// dialController returns what connects to a controller.
+func dialController(controller string) func(context.Context) (net.Conn, error) {
+	network, address, _ := strings.Cut(controller, ":")
+	if network+":" == sslPrefix {
+		network = "tcp" // the relay passes on what it cannot read
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) }
 }

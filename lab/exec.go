@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/weft-sdn/weft/lab/machine"
-	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // StartCmd starts a prepared command in a host, where it finds the lab's hosts
@@ -57,22 +56,6 @@ func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, er
 		return out.String(), fmt.Errorf("%s: %s: %w: %s", node, strings.Join(argv, " "), err, machine.LastLine(out.String()))
 	}
 	return out.String(), nil
-}
-
-// environment returns an environment with what a process in a host is told of
-// it, and with the mark of the lab.
-func (s hosts) environment(env []string, h *topology.Host) []string {
-	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
-	if h.HasIPv4() {
-		env = append(env, "WEFT_LAB_IPV4="+h.IPv4.Addr().String())
-	}
-	if h.HasIPv6() {
-		env = append(env, "WEFT_LAB_IPV6="+h.IPv6.Addr().String())
-	}
-	if m, ok := s.Manage[h.Name]; ok {
-		env = append(env, "WEFT_MANAGE_ADDRESS="+m.Address.String(), "WEFT_CONTROLLER_ADDRESS="+m.Controller.String())
-	}
-	return machine.Mark(env, s.Name)
 }
 
 // Become replaces this process by a command in a host or at a switch, terminal and

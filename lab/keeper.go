@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -104,7 +105,7 @@ func startKeeper(ctx context.Context, s *layout.Lab, command []string) error {
 type keeper struct {
 	lab      string
 	relays   map[string]*relay
-	cables   *cables
+	cables   *links.Cables
 	programs programs
 	orders   net.Listener
 	nodes    nodeKeeping
@@ -122,12 +123,12 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 			k.close()
 		}
 	}()
-	if k.cables, err = newCables(); err != nil {
+	if k.cables, err = links.NewCables(); err != nil {
 		return nil, err
 	}
 	for i := range s.Wires {
 		if w := &s.Wires[i]; w.Cable {
-			if err := k.cables.lay(w); err != nil {
+			if err := k.cables.Lay(w); err != nil {
 				return nil, err
 			}
 		}
@@ -150,7 +151,7 @@ func (k *keeper) close() {
 		k.orders.Close()
 	}
 	if k.cables != nil {
-		k.cables.close()
+		k.cables.Close()
 	}
 	k.wg.Wait()
 	k.nodes.close()
@@ -207,11 +208,11 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 		return nil
 	}
 	if o.Remove {
-		k.cables.remove(o.Wire)
+		k.cables.Remove(o.Wire)
 		return nil
 	}
 	if !o.Programs && !o.Lay && !o.Nodes && !o.Relays {
-		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
+		return k.cables.Set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
 	}
 	s, err := layout.Load(k.lab)
 	if err != nil {
@@ -234,7 +235,7 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	if i < 0 {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}
-	return k.cables.lay(&s.Wires[i])
+	return k.cables.Lay(&s.Wires[i])
 }
 
 // ask sends an order to a lab's keeper.

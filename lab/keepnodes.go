@@ -5,11 +5,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/weft-sdn/weft/lab/layout"
-	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // nodeKeeping is what the keeper does for nodes now.
@@ -74,12 +72,4 @@ func (n *nodeKeeping) close() {
 	if n.log != nil {
 		n.log.Close()
 	}
-}
-
-// nodeOptions is that of `weft node run`.
-func (s routers) nodeOptions() string {
-	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
-		return "--alone"
-	}
-	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -41,7 +42,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to layout.LinkState
 			if err := machine.NeedTools("nft"); err != nil {
 				return err
 			}
-			if err := applyLoss(w); err != nil {
+			if err := links.ApplyLoss(w); err != nil {
 				return err
 			}
 		}
@@ -52,7 +53,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to layout.LinkState
 			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == layout.LinkIsDown})
 			return err
 		}
-		return setVeth(w, s.Dressed(w), to != layout.LinkIsDown)
+		return links.SetVeth(w, s.Dressed(w), to != layout.LinkIsDown)
 	})
 }
 
@@ -109,7 +110,7 @@ func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) 
 		}
 	}
 	if to.Rate != was.Rate || (replaced && to.Rate != 0) {
-		if err := applyRates(w); err != nil {
+		if err := links.ApplyRates(w); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) 
 		if err := machine.NeedTools("nft"); err != nil {
 			return err
 		}
-		return applyLoss(w)
+		return links.ApplyLoss(w)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 	for _, e := range w.Ends() {
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 			if e.Host {
-				return dressHost(h, w, s.Dressed(w))
+				return links.DressHost(h, w, s.Dressed(w))
 			}
 			return routersOf(s.Lab).bringUp(h, w, e)
 		})
@@ -158,30 +159,10 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 			return err
 		}
 	}
-	if err := joinTunnel(w); err != nil {
+	if err := links.JoinTunnel(w); err != nil {
 		return err
 	}
 	return switchesOf(s.Lab).changePorts(ctx, w, addPort)
-}
-
-// changePorts runs ovs-vsctl with the arguments that args makes for each end of
-// w that is a port of Open vSwitch.
-func (s switches) changePorts(ctx context.Context, w *layout.Wire, args func(bridge string, e *layout.End) []string) error {
-	for _, o := range s.allOVS() {
-		var all []string
-		for _, e := range w.Ends() {
-			if e.Bridged() && s.ovsOf(e.Node) == o {
-				all = append(all, args(s.Bridges[e.Node], e)...)
-			}
-		}
-		if all == nil {
-			continue
-		}
-		if _, err := o.vsctl(ctx, all...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // changeLink runs change on the wire between a and b, under the lab's lock,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -26,12 +27,6 @@ import (
 
 // manageIface is the second interface of a managed host.
 const manageIface = "manage"
-
-// Management returns the second interface of a host; false if it has none.
-func (l *Lab) Management(host string) (layout.Management, bool) {
-	m, ok := l.state.Manage[host]
-	return m, ok
-}
 
 // manageRanges is where the addresses are taken from: those for benchmarks (RFC
 // 2544) and link-local ones (RFC 3927), except those that are reserved.
@@ -230,7 +225,7 @@ const noAddrGen = 1
 func detach(ns string) error {
 	err := machine.WithLinks(ns, func(h *netlink.Handle) error {
 		if !strings.Contains(ns, ".") { // that of the switches: only there are tunnels
-			if err := untunnel(h); err != nil {
+			if err := links.Untunnel(h); err != nil {
 				return err
 			}
 		}

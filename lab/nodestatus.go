@@ -2,11 +2,7 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
@@ -35,33 +31,6 @@ type NodeStatus struct {
 	Namespace string `json:"namespace"`
 	// Routing is the directory by which vtysh reaches it: vtysh --vty_socket.
 	Routing string `json:"routing"`
-}
-
-// Nodes returns how the hybrid nodes and routers do, in the order of the topology.
-func (l *Lab) Nodes(ctx context.Context) ([]NodeStatus, error) {
-	s, err := layout.Load(l.state.Name) // links may have changed
-	if err != nil {
-		return nil, err
-	}
-	control, err := switchesOf(s).sessions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]NodeStatus, len(s.Nodes))
-	var g errgroup.Group
-	g.SetLimit(64) // most of the time is waiting for a busy Open vSwitch
-	for i := range s.Nodes {
-		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-			defer cancel()
-			all[i] = routersOf(s).nodeStatus(ctx, &s.Nodes[i])
-			if c := control[all[i].Name]; len(c) > 0 {
-				all[i].Control = Connected(c)
-			}
-			return nil
-		})
-	}
-	return all, errors.Join(g.Wait(), ctx.Err())
 }
 
 // nodeStatus is how a node does, but for its session; what does not answer in

@@ -303,3 +303,38 @@ func (o ovs) checkPorts(ctx context.Context, s *layout.Lab) error {
 	}
 	return nil
 }
+
+// changePorts runs ovs-vsctl with the arguments that args makes for each end of
+// w that is a port of Open vSwitch.
+func (s switches) changePorts(ctx context.Context, w *layout.Wire, args func(bridge string, e *layout.End) []string) error {
+	for _, o := range s.allOVS() {
+		var all []string
+		for _, e := range w.Ends() {
+			if e.Bridged() && s.ovsOf(e.Node) == o {
+				all = append(all, args(s.Bridges[e.Node], e)...)
+			}
+		}
+		if all == nil {
+			continue
+		}
+		if _, err := o.vsctl(ctx, all...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setSwitch has a switch be as the topology says, or connect to its controllers.
+func (s switches) setSwitch(ctx context.Context, name string, controllers bool) error {
+	sw, _ := s.Topology.SwitchByName(name)
+	br := s.Bridges[name]
+	if !sw.Controlled() {
+		return nil
+	}
+	args := append([]string{"set", "bridge", br}, settings(sw)...)
+	if controllers {
+		args = setControllers(br, "@c", s.targets(sw))
+	}
+	_, err := s.ovsOf(name).vsctl(ctx, args...)
+	return err
+}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/lab/layout"
-	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // PlaceOf returns where a host or switch runs.
@@ -51,28 +50,6 @@ func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil
-}
-
-// environmentAt is environment for a host or a switch.
-func (s hosts) environmentAt(env []string, node string) []string {
-	h, ok := s.Topology.HostByName(node)
-	if !ok {
-		h = &topology.Host{Name: node}
-	}
-	return append(s.environment(env, h), s.switchEnvironment(node)...)
-}
-
-// switchEnvironment is what a process at a switch is told of it: with it the tools of
-// Open vSwitch reach the lab's own, and vtysh the node's routing.
-func (s hosts) switchEnvironment(name string) (env []string) {
-	if bridge, ok := s.Bridges[name]; ok {
-		o := switchesOf(s.Lab).ovsOf(name)
-		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir)
-	}
-	if n := s.Node(name); n != nil {
-		env = append(env, "WEFT_LAB_ROUTING="+routingOf(s.Lab).routingDir(n))
-	}
-	return env
 }
 
 // mostInterfaces is how many interfaces are followed at once.

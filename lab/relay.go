@@ -2,13 +2,15 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/internal/resend"
+	"github.com/weft-sdn/weft/lab/layout"
 )
 
 // relay accepts switches on a socket and joins each to a connection of its own
@@ -20,19 +22,6 @@ type relay struct {
 	dial     func(context.Context) (net.Conn, error) // the controller
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
-}
-
-// dialTimeout is how long a switch waits for the controller to be reached.
-const dialTimeout = 2 * time.Second
-
-// dialController returns what connects to a controller.
-func dialController(controller string) func(context.Context) (net.Conn, error) {
-	network, address, _ := strings.Cut(controller, ":")
-	if network+":" == sslPrefix {
-		network = "tcp" // the relay passes on what it cannot read
-	}
-	d := net.Dialer{Timeout: dialTimeout}
-	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) }
 }
 
 func newRelay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error)) *relay {
@@ -85,4 +74,26 @@ func (r *relay) join(ctx context.Context, sw net.Conn) {
 	sw.Close()
 	ctl.Close()
 	<-done
+}
+
+// relay has the lab's relays, and no others, run.
+func (k *keeper) relay(ctx context.Context, s *layout.Lab) error {
+	all := switchesOf(s).posts()
+	for key, r := range k.relays {
+		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
+			r.close()
+			delete(k.relays, key)
+		}
+	}
+	for _, p := range all {
+		if k.relays[p.key] != nil {
+			continue
+		}
+		l, err := p.listen()
+		if err != nil {
+			return fmt.Errorf("listen for switches: %w", err)
+		}
+		k.relays[p.key] = newRelay(ctx, l, p.to)
+	}
+	return nil
 }

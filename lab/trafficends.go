@@ -144,16 +144,16 @@ func (s *trafficSource) pour(ctx context.Context) error {
 		return err
 	}
 	before := threadTime()
-	began := monotonic()
+	began := machine.Monotonic()
 	for s.sent < len(s.at) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		due := began + s.plan.due
-		if wait := due - monotonic(); wait > 0 {
-			at := unix.NsecToTimespec(int64(min(due, monotonic()+100*time.Millisecond))) // ctx may end
+		if wait := due - machine.Monotonic(); wait > 0 {
+			at := unix.NsecToTimespec(int64(min(due, machine.Monotonic()+100*time.Millisecond))) // ctx may end
 			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &at, nil)
-			if due > monotonic() {
+			if due > machine.Monotonic() {
 				continue
 			}
 		}

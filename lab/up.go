@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -133,7 +134,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 		return err
 	}
 	opt.Progress(fmt.Sprintf("making %d hosts and %d links", len(s.Topology.Hosts), len(s.Wires)))
-	if err := home.CreateNetns(machine.SwitchNetns(s.Name), prepareSwitchNetns); err != nil {
+	if err := home.CreateNetns(machine.SwitchNetns(s.Name), links.PrepareSwitchNetns); err != nil {
 		return err
 	}
 	if err := routersOf(s).buildNodes(ctx, home); err != nil {
@@ -166,7 +167,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 		return err
 	}
 	for i := range s.Wires {
-		if err := errors.Join(ctx.Err(), makeTunnel(&s.Wires[i])); err != nil {
+		if err := errors.Join(ctx.Err(), links.MakeTunnel(&s.Wires[i])); err != nil {
 			return err
 		}
 	}
@@ -184,7 +185,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	}
 	for i := range s.Wires { // now: Open vSwitch removes what it finds on a new port
 		if w := &s.Wires[i]; w.Shape.Rate != 0 {
-			if err := applyRates(w); err != nil {
+			if err := links.ApplyRates(w); err != nil {
 				return err
 			}
 		}
@@ -202,54 +203,6 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	return startPrograms(ctx, s)
 }
 
-// buildHosts makes every host's namespace and, unless it hangs on a cable,
-// its link and addresses.
-func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
-	var g errgroup.Group
-	g.SetLimit(4)
-	for i := range s.Topology.Hosts {
-		if ctx.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			err := home.CreateNetns(machine.HostNetns(s.Name, s.Topology.Hosts[i].Name), func() error {
-				return machine.WithHandle(func(h *netlink.Handle) error {
-					if err := prepareHostNetns(h); err != nil {
-						return err
-					}
-					for _, w := range s.WiresOf(i) {
-						if err := s.attach(h, w); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			})
-			if err == nil {
-				s.NotifyNode(s.Topology.Hosts[i].Name, "its namespace is there")
-			}
-			return err
-		})
-	}
-	return errors.Join(g.Wait(), ctx.Err())
-}
-
-// attach makes a host's link, unless it is a cable, from the host's namespace.
-func (s hosts) attach(h *netlink.Handle, w *layout.Wire) error {
-	if w.Cable {
-		return nil
-	}
-	ns, err := os.Open(machine.NetnsPath(w.A.Netns))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	if err := addVeth(h, &w.B, &w.A, ns, w.MTU()); err != nil {
-		return err
-	}
-	return dressHost(h, w, s.Dressed(w))
-}
-
 // buildSwitchLinks makes the veth pairs between switches.
 func (s wiring) buildSwitchLinks(ctx context.Context) error {
 	hosts := len(s.Topology.Hosts)
@@ -261,7 +214,7 @@ func (s wiring) buildSwitchLinks(ctx context.Context) error {
 					return err
 				}
 				if w := at.wire; !w.Cable {
-					if err := addWire(h, w); err != nil {
+					if err := links.AddWire(h, w); err != nil {
 						return err
 					}
 				}
@@ -288,11 +241,11 @@ func (s wiring) finishLinks(ctx context.Context) error {
 					return err
 				}
 				if at.wire.Lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {
-					rules.WriteString(lossRules(at.wire, ns))
+					rules.WriteString(links.LossRules(at.wire, ns))
 				}
 			}
 			if rules.Len() > 0 {
-				return runNft(rules.String())
+				return links.RunNft(rules.String())
 			}
 			return ctx.Err()
 		})
@@ -315,11 +268,11 @@ func (s wiring) finishLinks(ctx context.Context) error {
 // finishHost does at a host's end of a wire what must wait for the wire.
 func finishHost(w *layout.Wire, host *topology.Host) error {
 	return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error {
-		if err := dressHost(h, w, host); err != nil {
+		if err := links.DressHost(h, w, host); err != nil {
 			return err
 		}
 		if w.Lossy() {
-			return runNft(lossRules(w, w.B.Netns))
+			return links.RunNft(links.LossRules(w, w.B.Netns))
 		}
 		return nil
 	})

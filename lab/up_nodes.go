@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -15,14 +16,16 @@ import (
 
 	"github.com/weft-sdn/weft/internal/resend"
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // prepareNodeNetns sets up the namespace of a hybrid node or router, in this
 // thread's: it forwards, and answers for an address only where it has it. IPv6
 // is off except where dressNode sets it on: Open vSwitch may have ports there.
 func prepareNodeNetns(h *netlink.Handle) error {
-	if err := prepareHostNetns(h); err != nil {
+	if err := links.PrepareHostNetns(h); err != nil {
 		return err
 	}
 	for _, s := range [][2]string{
@@ -69,7 +72,7 @@ func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
 	}
 	if s.Topology.InBand() {
 		g.Go(func() error {
-			return home.CreateNetns(layout.ControlNetns(s.Name), func() error { return machine.WithHandle(prepareHostNetns) })
+			return home.CreateNetns(layout.ControlNetns(s.Name), func() error { return machine.WithHandle(links.PrepareHostNetns) })
 		})
 	}
 	return errors.Join(g.Wait(), ctx.Err())
@@ -148,7 +151,7 @@ func (s routers) dressNode(n *layout.Node) error {
 // bringUp sets a switch's end of a wire up, in this thread's namespace, with a
 // router's addresses.
 func (s routers) bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
-	if err := bringUp(h, w, e); err != nil || !e.Routed {
+	if err := links.BringUp(h, w, e); err != nil || !e.Routed {
 		return err
 	}
 	for i := range s.Nodes {
@@ -167,4 +170,70 @@ func (s routers) bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error
 		}
 	}
 	return nil
+}
+
+// tendNode has a node's ports, addresses and routing be as it is laid out,
+// whatever they are.
+func (s routers) tendNode(ctx context.Context, name string, gone []string) error {
+	n := s.Node(name)
+	if n == nil {
+		return nil
+	}
+	if err := s.undressNode(n); err != nil {
+		return err
+	}
+	if err := s.dressNode(n); err != nil {
+		return err
+	}
+	if n.Kind == topology.KindHybrid {
+		args := []string{"--", "set", "bridge", n.Short, fmt.Sprintf("other_config:dp-desc=%q", s.Description(name))}
+		for _, iface := range gone {
+			args = append(args, "--", "--if-exists", "del-port", iface)
+		}
+		for _, p := range n.Routed() {
+			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
+				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
+		}
+		if _, err := switchesOf(s.Lab).ovsOf(name).vsctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return routingOf(s.Lab).routeNode(ctx, n)
+}
+
+// undressNode removes the internal ports and the addresses that a node is not to have.
+func (s routers) undressNode(n *layout.Node) error {
+	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
+		links, err := machine.ListWhole(h.LinkList)
+		if err != nil {
+			return fmt.Errorf("list the interfaces: %w", err)
+		}
+		for _, l := range links {
+			name := l.Attrs().Name
+			i := slices.IndexFunc(n.Ports, func(p layout.Port) bool { return p.Interface == name && p.Role != layout.RoleAccess })
+			var wanted []netip.Prefix
+			switch {
+			case name == "lo":
+				wanted = []netip.Prefix{netip.PrefixFrom(n.Loopback, 32), netip.PrefixFrom(n.Loopback6, 128)}
+			case i >= 0:
+				p := &n.Ports[i]
+				if wanted = []netip.Prefix{p.IPv4, p.IPv6}; l.Attrs().MTU != p.MTU {
+					if err := h.LinkSetMTU(l, p.MTU); err != nil {
+						return fmt.Errorf("set the MTU of %s: %w", name, err)
+					}
+				}
+			case n.Kind == topology.KindHybrid && layout.NodeInterface.MatchString(name) && name != controlIface:
+				if err := h.LinkDel(l); err != nil {
+					return fmt.Errorf("remove %s: %w", name, err)
+				}
+				continue
+			default:
+				continue
+			}
+			if err := machine.HaveAddresses(h, l, wanted); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -10,13 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/weft-sdn/weft/lab/layout"
-	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -49,7 +47,6 @@ const (
 const (
 	firstBackOff = 100 * time.Millisecond // before a program is started again, then twice that, …
 	mostBackOff  = 10 * time.Second       // up to this; a program that ran for so long begins anew
-	killAfter    = time.Second            // from SIGTERM to SIGKILL
 )
 
 // programs is all that a keeper watches.
@@ -277,30 +274,6 @@ func (w *watched) once(ctx context.Context) error {
 	_ = syscall.Kill(group, syscall.SIGKILL)
 	return <-ended
 }
-
-// programEnvironment is the environment of a program: that of who brought the
-// lab up, in which weft is the program that did so, and its own.
-func (s hosts) programEnvironment(h *topology.Host, p *topology.Program) []string {
-	env := withoutKeeperMark(os.Environ())
-	for name, value := range p.Env {
-		env = append(env, name+"="+value)
-	}
-	path := os.Getenv("PATH")
-	if own, ok := p.Env["PATH"]; ok {
-		path = own
-	}
-	if s.Weft != "" {
-		path = s.programsDir() + ":" + path
-	}
-	return s.environment(append(env, "PATH="+path), h)
-}
-
-func withoutKeeperMark(env []string) []string {
-	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, machine.KeeperEnv+"=") })
-}
-
-// programsDir is where the name weft stands for the program that brought the lab up.
-func (s hosts) programsDir() string { return filepath.Join(s.Dir(), "bin") }
 
 // settling is how long a program must run before it counts as started.
 const settling = time.Second

@@ -1,4 +1,4 @@
-package lab
+package links
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 
 // socketCable is a cable between two socket pairs instead of TAP devices; it
 // returns the outer ends.
-func socketCable(t *testing.T, k *cable) (c *cables, a, b int) {
+func socketCable(t *testing.T, k *cable) (c *Cables, a, b int) {
 	t.Helper()
-	c, err := newCables()
+	c, err := NewCables()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func socketCable(t *testing.T, k *cable) (c *cables, a, b int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		c.close()
+		c.Close()
 		unix.Close(outer[0])
 		unix.Close(outer[1])
 	})

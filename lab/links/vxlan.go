@@ -1,4 +1,4 @@
-package lab
+package links
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// makeTunnel makes the VXLAN device of a wire that has a tunnel, in the namespace of the
+// MakeTunnel makes the VXLAN device of a wire that has a tunnel, in the namespace of the
 // switches, and joins them. What it carries goes by the network of this thread's
 // namespace, that of Up's caller.
-func makeTunnel(w *layout.Wire) error {
+func MakeTunnel(w *layout.Wire) error {
 	e := w.FarEnd()
 	if e == nil {
 		return nil
@@ -32,18 +32,18 @@ func makeTunnel(w *layout.Wire) error {
 	if err := machine.WithHandle(func(h *netlink.Handle) error { return addVXLAN(h, e, ns, w.MTU()) }); err != nil {
 		return err
 	}
-	return joinTunnel(w)
+	return JoinTunnel(w)
 }
 
-// removeTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
-func removeTunnel(w *layout.Wire) error {
+// RemoveTunnel removes the VXLAN device of a wire that has a tunnel, if it is there.
+func RemoveTunnel(w *layout.Wire) error {
 	e := w.FarEnd()
 	if e == nil {
 		return nil
 	}
 	return machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
 		table := tunnelTable(w)
-		if err := runNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
+		if err := RunNft(fmt.Sprintf("add table netdev %s\ndelete table netdev %s\n", table, table)); err != nil {
 			return err
 		}
 		l, err := h.LinkByName(e.VXLAN())
@@ -80,10 +80,10 @@ func addVXLAN(h *netlink.Handle, e *layout.End, ns *os.File, mtu int) error {
 	return nil
 }
 
-// joinTunnel has frames pass between a far end and its VXLAN device, which must be there.
+// JoinTunnel has frames pass between a far end and its VXLAN device, which must be there.
 // What leaves by the far end is cut into packets and has its checksums: Open vSwitch, or
 // the host, is to see what a wire would carry.
-func joinTunnel(w *layout.Wire) error {
+func JoinTunnel(w *layout.Wire) error {
 	e := w.FarEnd()
 	if e == nil {
 		return nil
@@ -108,15 +108,15 @@ func joinTunnel(w *layout.Wire) error {
 			fmt.Fprintf(&b, "chain c%d {\ntype filter hook ingress device \"%s\" priority 0; policy accept;\nfwd to \"%s\"\n}\n", i, pair[0], pair[1])
 		}
 		b.WriteString("}\n")
-		return runNft(b.String())
+		return RunNft(b.String())
 	})
 }
 
-// untunnel removes the VXLAN devices from a namespace, if there are any: their network
+// Untunnel removes the VXLAN devices from a namespace, if there are any: their network
 // identifiers are free when it returns, and not when the kernel is done with the namespace.
 // A list that other changes interrupt is asked for again; what it still lacks then, goes
 // with the namespace.
-func untunnel(h *netlink.Handle) error {
+func Untunnel(h *netlink.Handle) error {
 	for range 20 {
 		links, err := h.LinkList()
 		again := errors.Is(err, netlink.ErrDumpInterrupted)

@@ -1,4 +1,4 @@
-package lab
+package links
 
 import (
 	"errors"
@@ -43,12 +43,12 @@ func setRate(h *netlink.Handle, e *layout.End, rate topology.Rate) error {
 	return nil
 }
 
-// lossRules is the nft script that makes a wire lose packets, or all of them
+// LossRules is the nft script that makes a wire lose packets, or all of them
 // if it is silent, on those of its ends that are in namespace ns; run again it
 // replaces what it did before. Frames are taken off the egress hook by
 // forwarding them to lo, which ignores them: the verdict drop would be
 // reported to the sender, and Open vSwitch gives up the rest of a batch then.
-func lossRules(w *layout.Wire, ns string) string {
+func LossRules(w *layout.Wire, ns string) string {
 	var b strings.Builder
 	table := fmt.Sprintf("weft_%d", w.ID)
 	fmt.Fprintf(&b, "add table netdev %s\ndelete table netdev %s\n", table, table)
@@ -70,8 +70,8 @@ func lossRules(w *layout.Wire, ns string) string {
 	return b.String()
 }
 
-// runNft runs an nft script in this thread's namespace.
-func runNft(script string) error {
+// RunNft runs an nft script in this thread's namespace.
+func RunNft(script string) error {
 	cmd := exec.Command("nft", "-f", "-")
 	cmd.Stdin = strings.NewReader(script)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -80,8 +80,8 @@ func runNft(script string) error {
 	return nil
 }
 
-// applyRates sets the rate at both ends of a wire.
-func applyRates(w *layout.Wire) error {
+// ApplyRates sets the rate at both ends of a wire.
+func ApplyRates(w *layout.Wire) error {
 	for _, e := range w.Ends() {
 		if err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error { return setRate(h, e, w.Shape.Rate) }); err != nil {
 			return err
@@ -90,13 +90,13 @@ func applyRates(w *layout.Wire) error {
 	return nil
 }
 
-// applyLoss installs or removes the loss of a wire at both its ends.
-func applyLoss(w *layout.Wire) error {
+// ApplyLoss installs or removes the loss of a wire at both its ends.
+func ApplyLoss(w *layout.Wire) error {
 	for i, e := range w.Ends() {
 		if i == 1 && e.Netns == w.A.Netns {
 			break
 		}
-		if err := machine.InNetns(e.Netns, func() error { return runNft(lossRules(w, e.Netns)) }); err != nil {
+		if err := machine.InNetns(e.Netns, func() error { return RunNft(LossRules(w, e.Netns)) }); err != nil {
 			return fmt.Errorf("set the loss of %s to %s: %w", &w.A, &w.B, err)
 		}
 	}

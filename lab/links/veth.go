@@ -1,4 +1,4 @@
-package lab
+package links
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// prepareSwitchNetns sets up the namespace Open vSwitch runs in: its ports are
+// PrepareSwitchNetns sets up the namespace Open vSwitch runs in: its ports are
 // no stations, so they speak no IPv6.
-func prepareSwitchNetns() error {
+func PrepareSwitchNetns() error {
 	for _, s := range []string{"all", "default"} {
 		if err := machine.Sysctl("net/ipv6/conf/"+s+"/disable_ipv6", "1"); err != nil {
 			return err
@@ -26,9 +26,9 @@ func prepareSwitchNetns() error {
 	return nil
 }
 
-// prepareHostNetns sets up a host's namespace: IPv6 usable at once and silent
+// PrepareHostNetns sets up a host's namespace: IPv6 usable at once and silent
 // unless spoken to, loopback up, ICMP sockets allowed.
-func prepareHostNetns(h *netlink.Handle) error {
+func PrepareHostNetns(h *netlink.Handle) error {
 	for _, s := range [][2]string{
 		{"ipv6/conf/all/accept_dad", "0"},
 		{"ipv6/conf/default/accept_dad", "0"},
@@ -50,9 +50,9 @@ func prepareHostNetns(h *netlink.Handle) error {
 	return h.LinkSetUp(lo)
 }
 
-// addVeth makes a veth pair with end e in this thread's namespace and the
+// AddVeth makes a veth pair with end e in this thread's namespace and the
 // other end in the namespace peerNS.
-func addVeth(h *netlink.Handle, e, peer *layout.End, peerNS *os.File, mtu int) error {
+func AddVeth(h *netlink.Handle, e, peer *layout.End, peerNS *os.File, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = e.Iface, mtu, net.HardwareAddr(e.MAC[:])
 	v := &netlink.Veth{LinkAttrs: attrs, PeerName: peer.Iface, PeerHardwareAddr: net.HardwareAddr(peer.MAC[:])}
@@ -65,9 +65,9 @@ func addVeth(h *netlink.Handle, e, peer *layout.End, peerNS *os.File, mtu int) e
 	return nil
 }
 
-// bringUp sets a switch's end of a wire up, in this thread's namespace. A TAP
+// BringUp sets a switch's end of a wire up, in this thread's namespace. A TAP
 // end also gets its address, MTU and a queue long enough for bursts.
-func bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
+func BringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
 	l, err := h.LinkByName(e.Iface)
 	if err != nil {
 		return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
@@ -89,9 +89,9 @@ func bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
 	return nil
 }
 
-// dressHost sets a host's interface up with its addresses and routes, in this
+// DressHost sets a host's interface up with its addresses and routes, in this
 // thread's namespace; what is there already is kept.
-func dressHost(h *netlink.Handle, w *layout.Wire, host *topology.Host) error {
+func DressHost(h *netlink.Handle, w *layout.Wire, host *topology.Host) error {
 	if !w.Cable {
 		// What the host sends reaches Open vSwitch through a packet socket,
 		// which wants checksums computed and segments cut.
@@ -99,7 +99,7 @@ func dressHost(h *netlink.Handle, w *layout.Wire, host *topology.Host) error {
 			return fmt.Errorf("host %s: %w", host.Name, err)
 		}
 	}
-	if err := bringUp(h, w, &w.B); err != nil {
+	if err := BringUp(h, w, &w.B); err != nil {
 		return err
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {
@@ -134,13 +134,13 @@ func dressHost(h *netlink.Handle, w *layout.Wire, host *topology.Host) error {
 	return nil
 }
 
-// setVeth sets a veth pair up or down: between switches both ends, at the same
+// SetVeth sets a veth pair up or down: between switches both ends, at the same
 // moment as a cable does (the peer of an end that is set down loses carrier
 // some time later, from a work queue of the kernel); a host's end alone, which
 // the switch's follows. host is what the end of a host is to have.
-func setVeth(w *layout.Wire, host *topology.Host, up bool) error {
+func SetVeth(w *layout.Wire, host *topology.Host, up bool) error {
 	if up && w.B.Host {
-		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return dressHost(h, w, host) })
+		return machine.WithLinks(w.B.Netns, func(h *netlink.Handle) error { return DressHost(h, w, host) })
 	}
 	return inEach(w, func(h *netlink.Handle, ends []*layout.End) error {
 		var links []netlink.Link
@@ -180,15 +180,15 @@ func inEach(w *layout.Wire, fn func(*netlink.Handle, []*layout.End) error) error
 	return nil
 }
 
-// addWire makes the veth pair of a wire between switches, from A's namespace.
-func addWire(h *netlink.Handle, w *layout.Wire) error {
+// AddWire makes the veth pair of a wire between switches, from A's namespace.
+func AddWire(h *netlink.Handle, w *layout.Wire) error {
 	if w.A.Netns == w.B.Netns {
-		return addVeth(h, &w.A, &w.B, nil, w.MTU())
+		return AddVeth(h, &w.A, &w.B, nil, w.MTU())
 	}
 	ns, err := os.Open(machine.NetnsPath(w.B.Netns))
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	return addVeth(h, &w.A, &w.B, ns, w.MTU())
+	return AddVeth(h, &w.A, &w.B, ns, w.MTU())
 }

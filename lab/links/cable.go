@@ -1,4 +1,4 @@
-package lab
+package links
 
 import (
 	"encoding/binary"
@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
-// cables carries the frames of every link with delay, or with a host's VLAN
+// Cables carries the frames of every link with delay, or with a host's VLAN
 // tag, between its two TAP devices, each after its delay and in order. One
 // thread does it all, woken by frames and by a timer good to microseconds; the
 // Go runtime's own timers are good to a millisecond.
-type cables struct {
+type Cables struct {
 	epoll, timer, wake int
 	done               chan struct{}
 
@@ -60,8 +61,8 @@ const (
 	wakeID    = -2
 )
 
-func newCables() (*cables, error) {
-	c := &cables{byWire: map[int]*cable{}, done: make(chan struct{}), epoll: -1, timer: -1, wake: -1}
+func NewCables() (*Cables, error) {
+	c := &Cables{byWire: map[int]*cable{}, done: make(chan struct{}), epoll: -1, timer: -1, wake: -1}
 	var err error
 	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
 		if c.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err == nil {
@@ -78,12 +79,12 @@ func newCables() (*cables, error) {
 	return c, nil
 }
 
-func (c *cables) watch(fd int, id int32) error {
+func (c *Cables) watch(fd int, id int32) error {
 	return unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: id})
 }
 
-// lay makes the two TAP devices of a wire and begins to carry frames.
-func (c *cables) lay(w *layout.Wire) error {
+// Lay makes the two TAP devices of a wire and begins to carry frames.
+func (c *Cables) Lay(w *layout.Wire) error {
 	k := &cable{delay: time.Duration(w.Shape.Delay), jitter: time.Duration(w.Shape.Jitter), up: w.State != layout.LinkIsDown, vlan: w.VLAN}
 	for i, e := range w.Ends() {
 		t, err := openTap(e)
@@ -104,7 +105,7 @@ func (c *cables) lay(w *layout.Wire) error {
 }
 
 // carry begins to carry the frames of a cable whose devices are open.
-func (c *cables) carry(wire int, k *cable, mtu int) error {
+func (c *Cables) carry(wire int, k *cable, mtu int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byWire[wire] != nil {
@@ -128,9 +129,9 @@ func (c *cables) carry(wire int, k *cable, mtu int) error {
 	return nil
 }
 
-// set changes a cable; frames under way keep the time they are due at, and
+// Set changes a cable; frames under way keep the time they are due at, and
 // are lost if the cable is unplugged.
-func (c *cables) set(wire int, delay, jitter time.Duration, up bool) error {
+func (c *Cables) Set(wire int, delay, jitter time.Duration, up bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.byWire[wire]
@@ -145,8 +146,8 @@ func (c *cables) set(wire int, delay, jitter time.Duration, up bool) error {
 	return errors.Join(k.taps[0].setCarrier(up), k.taps[1].setCarrier(up))
 }
 
-// remove removes a cable, if there is one, with the frames under way.
-func (c *cables) remove(wire int) {
+// Remove removes a cable, if there is one, with the frames under way.
+func (c *Cables) Remove(wire int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.byWire[wire]
@@ -164,8 +165,8 @@ func (c *cables) remove(wire int) {
 	k.taps[1].close()
 }
 
-// close ends the thread and removes every TAP device.
-func (c *cables) close() {
+// Close ends the thread and removes every TAP device.
+func (c *Cables) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -180,14 +181,7 @@ func (c *cables) close() {
 	unix.Close(c.wake)
 }
 
-// monotonic reads the clock the timer runs on.
-func monotonic() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	return time.Duration(t.Nano())
-}
-
-func (c *cables) run() {
+func (c *Cables) run() {
 	runtime.LockOSThread()
 	defer close(c.done)
 	var events [64]unix.EpollEvent
@@ -220,7 +214,7 @@ func (c *cables) run() {
 }
 
 // read takes in the frames waiting at a lane's device.
-func (c *cables) read(l *lane) {
+func (c *Cables) read(l *lane) {
 	k := l.cable
 	for range readBatch {
 		buf := c.buffer()
@@ -234,7 +228,7 @@ func (c *cables) read(l *lane) {
 			c.free = append(c.free, buf)
 			continue
 		}
-		due := monotonic() + k.delay
+		due := machine.Monotonic() + k.delay
 		if k.jitter > 0 {
 			due += rand.N(k.jitter)
 		}
@@ -248,7 +242,7 @@ func (c *cables) read(l *lane) {
 }
 
 // buffer is a frame's room, used again once the frame is delivered.
-func (c *cables) buffer() []byte {
+func (c *Cables) buffer() []byte {
 	if n := len(c.free); n > 0 {
 		b := c.free[n-1]
 		c.free = c.free[:n-1]
@@ -292,9 +286,9 @@ func (k *cable) start(from int) int {
 }
 
 // deliver writes every frame that is due and sets the timer to the next.
-func (c *cables) deliver() {
+func (c *Cables) deliver() {
 	next := time.Duration(-1)
-	now := monotonic()
+	now := machine.Monotonic()
 	busy := c.busy[:0]
 	for _, l := range c.busy {
 		k := l.cable

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/lab/machine"
+)
+
+// keepDaemons starts daemons again that end, until ctx ends.
+func keepDaemons(ctx context.Context, all []*daemon) {
+	defer func() {
+		for _, d := range all {
+			d.close()
+		}
+	}()
+	for _, d := range all {
+		d.open()
+	}
+	fds := make([]unix.PollFd, len(all))
+	for ctx.Err() == nil {
+		for i, d := range all {
+			fds[i] = unix.PollFd{Fd: int32(d.pidfd), Events: unix.POLLIN} // poll passes over -1
+		}
+		if _, err := unix.Poll(fds, int(pollDaemons.Milliseconds())); err != nil {
+			continue
+		}
+		for i, d := range all {
+			if d.pidfd >= 0 && fds[i].Revents == 0 {
+				continue
+			}
+			d.close()
+			select {
+			case <-ctx.Done(): // the lab is being taken down
+				return
+			case <-time.After(firstBackOff):
+			}
+			fmt.Fprintf(os.Stderr, "%s has ended: starting it again\n", d.name)
+			if err := d.again(ctx); err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", d.name, err)
+			}
+		}
+	}
+}
+
+// pollDaemons is how often the keeper looks whether it is to end itself.
+const pollDaemons = 200 * time.Millisecond
+
+func (d *daemon) again(ctx context.Context) error {
+	if d.open() { // somebody else has
+		return nil
+	}
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Second); !d.open() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if d.then != nil {
+		return d.then()
+	}
+	return nil
+}
+
+// keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.
+func (s routers) keepNodes(ctx context.Context, out io.Writer) {
+	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
+		began := time.Now()
+		args := []string{"node", "run", s.nodesFile()}
+		if o := s.nodeOptions(); o != "" {
+			args = append(args, o)
+		}
+		cmd := exec.CommandContext(ctx, s.Weft, args...)
+		cmd.Dir, cmd.Env = "/", machine.Mark(withoutKeeperMark(os.Environ()), s.Name)
+		cmd.Stdout, cmd.Stderr = out, out
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = killAfter
+		err := cmd.Run()
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) >= mostBackOff {
+			wait = firstBackOff
+		}
+		fmt.Fprintf(out, noteMark+"weft node run has ended (%v): starting it again\n", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -139,16 +140,16 @@ func (s changes) refuse(to *topology.Topology, d *topology.Difference) error {
 	}
 	laid := layout.LayAgain(to, s.Lab)
 	laid.Weft, laid.TLS, laid.Directory = s.Weft, s.TLS, s.Directory
-	if err := routingOf(laid).needRouting(); err != nil {
+	if err := nodes.RoutingOf(laid).NeedRouting(); err != nil {
 		return err
 	}
 	s.Weft = laid.Weft
 	if s.TLS == nil {
-		if err := switchesOf(laid).checkTLS(); err != nil {
+		if err := nodes.SwitchesOf(laid).CheckTLS(); err != nil {
 			return err
 		}
 	}
-	return errors.Join(hostsOf(laid).checkPrograms(), hostsOf(laid).checkCPUs(), s.needLoss(to))
+	return errors.Join(nodes.HostsOf(laid).CheckPrograms(), nodes.HostsOf(laid).CheckCPUs(), s.needLoss(to))
 }
 
 // needLoss reports whether what makes links lose packets, and joins tunnels, is not installed and needed.

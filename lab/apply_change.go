@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -68,12 +69,12 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 			c.progress(Step{Item: t.Item, Do: t.Do, Done: true})
 		}
 	}
-	for _, o := range switchesOf(s).allOVS() {
-		if err := o.checkPorts(ctx, s); err != nil {
+	for _, o := range nodes.SwitchesOf(s).AllOVS() {
+		if err := o.CheckPorts(ctx, s); err != nil {
 			return err
 		}
 	}
-	if err := routersOf(s).writeNodes(); err != nil {
+	if err := nodes.RoutersOf(s).WriteNodes(); err != nil {
 		return err
 	}
 	if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // TestApplyDrawn applies files that are drawn at random to a running lab. Each time the lab
@@ -188,12 +189,12 @@ func identities(t *testing.T, name string) map[string]identity {
 		in, _ := machine.InodeOf(machine.NetnsPath(machine.HostNetns(name, h)))
 		all["host "+h] = identity{fmt.Sprint(in, all["host "+h].id), all["host "+h].at}
 	}
-	for _, o := range switchesOf(s).allOVS() {
-		rows, err := o.table(t.Context(), "_uuid,name", "Bridge")
+	for _, o := range nodes.SwitchesOf(s).AllOVS() {
+		rows, err := o.Table(t.Context(), "_uuid,name", "Bridge")
 		if err != nil {
 			t.Fatal(err)
 		}
-		daemon, err := os.ReadFile(o.dir + "/ovs-vswitchd.pid")
+		daemon, err := os.ReadFile(o.Dir + "/ovs-vswitchd.pid")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -39,7 +40,7 @@ func (s changes) nodeTasks(was *layout.Lab, d *topology.Difference) (todo []layo
 			}
 			continue
 		}
-		if sw.Controlled() && !slices.Equal(switchesOf(was).targets(old), switchesOf(s.Lab).targets(&sw)) {
+		if sw.Controlled() && !slices.Equal(nodes.SwitchesOf(was).Targets(old), nodes.SwitchesOf(s.Lab).Targets(&sw)) {
 			add(layout.SetControllers)
 		}
 		if n := s.Node(sw.Name); n != nil && s.nodeText(n) != changesOf(was).nodeText(was.Node(sw.Name)) {
@@ -69,8 +70,8 @@ func (s changes) nodeText(n *layout.Node) string {
 	}
 	b, _ := json.Marshal(&c)
 	text := string(b) + s.Description(n.Name)
-	for _, d := range routingOf(s.Lab).frrDaemons() {
-		text += routingOf(s.Lab).frrConfig(n, d)
+	for _, d := range nodes.RoutingOf(s.Lab).FRRDaemons() {
+		text += nodes.RoutingOf(s.Lab).FRRConfig(n, d)
 	}
 	return text
 }
@@ -78,8 +79,8 @@ func (s changes) nodeText(n *layout.Node) string {
 // controlText is how the switches reach controllers, to see whether it is another.
 func (s changes) controlText() string {
 	text := fmt.Sprint(s.Topology.InBand(), s.Topology.Control, s.Topology.Secure())
-	for _, p := range switchesOf(s.Lab).posts() {
-		text += "\n" + p.key
+	for _, p := range nodes.SwitchesOf(s.Lab).Posts() {
+		text += "\n" + p.Key
 	}
 	return text
 }
@@ -92,30 +93,30 @@ func (s changes) addSwitch(ctx context.Context, home machine.Home, name string) 
 	}
 	sw, _ := s.Topology.SwitchByName(name)
 	if sw.Routes() {
-		err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(prepareNodeNetns) })
+		err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(nodes.PrepareNodeNetns) })
 		if err != nil || sw.Kind == topology.KindRouter {
 			return err
 		}
 	}
-	o := switchesOf(s.Lab).ovsOf(name)
-	if o.node != "" {
-		if err := o.startDatabase(ctx); err != nil {
+	o := nodes.SwitchesOf(s.Lab).OVSOf(name)
+	if o.Node != "" {
+		if err := o.StartDatabase(ctx); err != nil {
 			return err
 		}
-		if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s.Lab).initOVS()...)...); err != nil {
+		if _, err := o.VSCtl(ctx, append([]string{"--no-wait"}, nodes.SwitchesOf(s.Lab).InitOVS()...)...); err != nil {
 			return err
 		}
-		if err := o.startSwitching(ctx); err != nil {
+		if err := o.StartSwitching(ctx); err != nil {
 			return err
 		}
 	}
-	_, err := o.vsctl(ctx, switchesOf(s.Lab).addBridge(sw, "@c")...)
+	_, err := o.VSCtl(ctx, nodes.SwitchesOf(s.Lab).AddBridge(sw, "@c")...)
 	return err
 }
 
 // deleteSwitch removes a switch, of whatever kind it was.
 func (s changes) deleteSwitch(ctx context.Context, home machine.Home, name, bridge string) error {
-	if _, err := switchesOf(s.Lab).shared().vsctl(ctx, "--if-exists", "del-br", bridge); err != nil {
+	if _, err := nodes.SwitchesOf(s.Lab).Shared().VSCtl(ctx, "--if-exists", "del-br", bridge); err != nil {
 		return err
 	}
 	ns := machine.HostNetns(s.Name, name)
@@ -172,7 +173,7 @@ func (s changes) moveControllers(ctlSpace string) error {
 	linked := false
 	at := machine.HostNetns(s.Name, s.Topology.Control.At)
 	err := machine.WithLinks(at, func(h *netlink.Handle) error {
-		l, err := h.LinkByName(controlIface)
+		l, err := h.LinkByName(nodes.ControlIface)
 		linked = err == nil && l.Attrs().OperState == netlink.OperUp
 		return nil
 	})
@@ -181,7 +182,7 @@ func (s changes) moveControllers(ctlSpace string) error {
 	}
 	for _, ns := range []string{ctlSpace, at} {
 		err := machine.WithLinks(ns, func(h *netlink.Handle) error {
-			l, err := h.LinkByName(controlIface)
+			l, err := h.LinkByName(nodes.ControlIface)
 			if err != nil {
 				return nil // it is gone
 			}
@@ -191,5 +192,5 @@ func (s changes) moveControllers(ctlSpace string) error {
 			return fmt.Errorf("unlink the controllers' machine: %w", err)
 		}
 	}
-	return machine.WithLinks(at, switchesOf(s.Lab).linkControllers)
+	return machine.WithLinks(at, nodes.SwitchesOf(s.Lab).LinkControllers)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 const appliedNodes = `
@@ -56,7 +57,7 @@ func TestApplyNodes(t *testing.T) {
 	l := upForTest(t, parsed(t, appliedNodes, nil), Options{Weft: testprogram.Weft(t)})
 	port := freePort(t)
 	startTestController(t, "ptcp:"+port+":127.0.0.1")
-	settled := func(n NodeStatus) bool { return routed(n) && n.Control != "disconnected" }
+	settled := func(n nodes.NodeStatus) bool { return routed(n) && n.Control != "disconnected" }
 	awaitNodes(t, l, "routed", settled)
 	awaitPing(t, l, "ce1", "ce2", false)
 	router := strings.Replace(moreNodes, "name: pe3, kind: hybrid", "name: pe3, kind: router", 1)

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // do does a task of Apply, whatever is there of it already.
@@ -21,19 +22,19 @@ func (s changes) do(ctx context.Context, home machine.Home, t *layout.Task) erro
 	case layout.Unwire:
 		return wiringOf(s.Lab).removeWire(ctx, t.Wire)
 	case layout.DeleteHost:
-		return hostsOf(s.Lab).deleteHost(ctx, home, t.Name)
+		return nodes.HostsOf(s.Lab).DeleteHost(ctx, home, t.Name)
 	case layout.DeleteSwitch:
 		return s.deleteSwitch(ctx, home, t.Name, t.Of)
 	case layout.AddSwitch:
 		return s.addSwitch(ctx, home, t.Name)
 	case layout.SetSwitch, layout.SetControllers:
-		return switchesOf(s.Lab).setSwitch(ctx, t.Name, t.Work == layout.SetControllers)
+		return nodes.SwitchesOf(s.Lab).SetSwitch(ctx, t.Name, t.Work == layout.SetControllers)
 	case layout.SetControl:
 		return s.tendControl(ctx, home)
 	case layout.SetNode:
-		return routersOf(s.Lab).tendNode(ctx, t.Name, t.Gone)
+		return nodes.RoutersOf(s.Lab).SetNode(ctx, t.Name, t.Gone)
 	case layout.AddHost:
-		return hostsOf(s.Lab).addHost(ctx, home, t.Name)
+		return nodes.HostsOf(s.Lab).AddHost(ctx, home, t.Name)
 	case layout.AddWire:
 		w := s.WireByID(t.ID)
 		if err := wiringOf(s.Lab).removeWire(ctx, w); err != nil {
@@ -43,15 +44,15 @@ func (s changes) do(ctx context.Context, home machine.Home, t *layout.Task) erro
 	case layout.SetShape:
 		return wiringOf(s.Lab).applyShape(ctx, s.WireByID(t.ID))
 	case layout.SetAddresses:
-		return hostsOf(s.Lab).readdress(t.Name)
+		return nodes.HostsOf(s.Lab).SetAddresses(t.Name)
 	}
-	return hostsOf(s.Lab).remanage(ctx, t.Name)
+	return nodes.HostsOf(s.Lab).SetManagement(ctx, t.Name)
 }
 
 // removeWire removes what there is of a wire.
 func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
-	err := switchesOf(s.Lab).changePorts(ctx, w, func(_ string, e *layout.End) []string {
-		if _, err := os.Stat(filepath.Join(switchesOf(s.Lab).ovsOf(e.Node).dir, "db.sock")); err != nil {
+	err := nodes.SwitchesOf(s.Lab).ChangePorts(ctx, w, func(_ string, e *layout.End) []string {
+		if _, err := os.Stat(filepath.Join(nodes.SwitchesOf(s.Lab).OVSOf(e.Node).Dir, "db.sock")); err != nil {
 			return nil // its Open vSwitch is not made yet
 		}
 		return []string{"--", "--if-exists", "del-port", e.Iface}
@@ -109,7 +110,7 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 			if e.Host {
 				return links.DressHost(h, w, s.Dressed(w))
 			}
-			return routersOf(s.Lab).bringUp(h, w, e)
+			return nodes.RoutersOf(s.Lab).BringUp(h, w, e)
 		})
 		if err != nil {
 			return err
@@ -123,7 +124,7 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 	if err := links.MakeTunnel(w); err != nil {
 		return err
 	}
-	if err := switchesOf(s.Lab).changePorts(ctx, w, addPort); err != nil {
+	if err := nodes.SwitchesOf(s.Lab).ChangePorts(ctx, w, nodes.AddPort); err != nil {
 		return err
 	}
 	if w.Shape.Rate != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -57,25 +58,25 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	port := freePort(t)
 	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
 	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
-	want := func(is Session) {
+	want := func(is nodes.Session) {
 		t.Helper()
 		is.Controller = "tcp:127.0.0.1:" + port
-		var got map[string][]Session
+		var got map[string][]nodes.Session
 		for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // Open vSwitch tells every 5 s
 			var err error
 			if got, err = l.Sessions(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if len(got) == 3 && slices.Equal(got["s1"], []Session{is}) {
+			if len(got) == 3 && slices.Equal(got["s1"], []nodes.Session{is}) {
 				return
 			}
 		}
 		t.Errorf("sessions are %v, want %v of s1", got, is)
 	}
-	want(Session{})
+	want(nodes.Session{})
 	c := startTestController(t, "ptcp:"+port+":127.0.0.1")
 	wantAllPing(t, l, 30*time.Second)
-	want(Session{Connected: true, Role: "equal"})
+	want(nodes.Session{Connected: true, Role: "equal"})
 	c.Process.Kill()
 	c.Wait()
 	startTestController(t, "ptcp:"+port+":127.0.0.1")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -39,7 +40,7 @@ func Down(ctx context.Context, name string) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for _, ns := range machine.LabNetns(name) {
-		g.Go(func() error { return errors.Join(detach(ns), home.DeleteNetns(ns)) })
+		g.Go(func() error { return errors.Join(nodes.Detach(ns), home.DeleteNetns(ns)) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)

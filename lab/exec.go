@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // StartCmd starts a prepared command in a host, where it finds the lab's hosts
@@ -21,8 +22,8 @@ func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = hostsOf(l.state).environment(cmd.Environ(), &h)
-	if err := hostsOf(l.state).inHost(host, cmd.Start); err != nil {
+	cmd.Env = nodes.HostsOf(l.state).Environment(cmd.Environ(), &h)
+	if err := nodes.HostsOf(l.state).InHost(host, cmd.Start); err != nil {
 		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
 	}
 	return nil
@@ -70,8 +71,8 @@ func (l *Lab) Become(node string, argv ...string) error {
 		return fmt.Errorf("%s: %w", node, err)
 	}
 	runtime.LockOSThread() // for good: execve makes this thread the process
-	if err := hostsOf(l.state).enterSpace(place.Namespace, node); err != nil {
+	if err := nodes.HostsOf(l.state).EnterSpace(place.Namespace, node); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, hostsOf(l.state).environmentAt(os.Environ(), node)))
+	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, nodes.HostsOf(l.state).EnvironmentAt(os.Environ(), node)))
 }

@@ -12,39 +12,40 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // keepDaemons starts daemons again that end, until ctx ends.
-func keepDaemons(ctx context.Context, all []*daemon) {
+func keepDaemons(ctx context.Context, all []*nodes.Daemon) {
 	defer func() {
 		for _, d := range all {
-			d.close()
+			d.Close()
 		}
 	}()
 	for _, d := range all {
-		d.open()
+		d.Open()
 	}
 	fds := make([]unix.PollFd, len(all))
 	for ctx.Err() == nil {
 		for i, d := range all {
-			fds[i] = unix.PollFd{Fd: int32(d.pidfd), Events: unix.POLLIN} // poll passes over -1
+			fds[i] = unix.PollFd{Fd: int32(d.Pidfd), Events: unix.POLLIN} // poll passes over -1
 		}
 		if _, err := unix.Poll(fds, int(pollDaemons.Milliseconds())); err != nil {
 			continue
 		}
 		for i, d := range all {
-			if d.pidfd >= 0 && fds[i].Revents == 0 {
+			if d.Pidfd >= 0 && fds[i].Revents == 0 {
 				continue
 			}
-			d.close()
+			d.Close()
 			select {
 			case <-ctx.Done(): // the lab is being taken down
 				return
 			case <-time.After(firstBackOff):
 			}
-			fmt.Fprintf(os.Stderr, "%s has ended: starting it again\n", d.name)
-			if err := d.again(ctx); err != nil {
-				fmt.Fprintf(os.Stderr, "%s: %v\n", d.name, err)
+			fmt.Fprintf(os.Stderr, "%s has ended: starting it again\n", d.Name)
+			if err := startAgain(ctx, d); err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", d.Name, err)
 			}
 		}
 	}
@@ -53,35 +54,35 @@ func keepDaemons(ctx context.Context, all []*daemon) {
 // pollDaemons is how often the keeper looks whether it is to end itself.
 const pollDaemons = 200 * time.Millisecond
 
-func (d *daemon) again(ctx context.Context) error {
-	if d.open() { // somebody else has
+func startAgain(ctx context.Context, d *nodes.Daemon) error {
+	if d.Open() { // somebody else has
 		return nil
 	}
-	if err := d.start(ctx); err != nil {
+	if err := d.Start(ctx); err != nil {
 		return err
 	}
-	for end := time.Now().Add(time.Second); !d.open() && time.Now().Before(end); {
+	for end := time.Now().Add(time.Second); !d.Open() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if d.then != nil {
-		return d.then()
+	if d.Then != nil {
+		return d.Then()
 	}
 	return nil
 }
 
-// keepNodes runs `weft node run`, and runs it again when it ends, until ctx ends.
-func (s routers) keepNodes(ctx context.Context, out io.Writer) {
+// keepEntity runs `weft node run`, and runs it again when it ends, until ctx ends.
+func keepEntity(ctx context.Context, s nodes.Routers, out io.Writer) {
 	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
 		began := time.Now()
-		args := []string{"node", "run", s.nodesFile()}
-		if o := s.nodeOptions(); o != "" {
+		args := []string{"node", "run", s.NodesFile()}
+		if o := s.NodeOptions(); o != "" {
 			args = append(args, o)
 		}
 		cmd := exec.CommandContext(ctx, s.Weft, args...)
-		cmd.Dir, cmd.Env = "/", machine.Mark(withoutKeeperMark(os.Environ()), s.Name)
+		cmd.Dir, cmd.Env = "/", machine.Mark(nodes.WithoutKeeperMark(os.Environ()), s.Name)
 		cmd.Stdout, cmd.Stderr = out, out
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = killAfter
+		cmd.WaitDelay = nodes.KillAfter
 		err := cmd.Run()
 		if ctx.Err() != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // nodeKeeping is what the keeper does for nodes now.
@@ -45,13 +46,13 @@ func (k *keeper) keepNodes(ctx context.Context, s *layout.Lab) error {
 		n.entity.end()
 		return nil
 	}
-	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, routersOf(s).daemons()) })
-	config, err := os.ReadFile(routersOf(s).nodesFile())
+	n.daemons.begin(ctx, func(ctx context.Context) { keepDaemons(ctx, nodes.RoutersOf(s).Daemons()) })
+	config, err := os.ReadFile(nodes.RoutersOf(s).NodesFile())
 	if err != nil || !s.HasHybrid() {
 		n.entity.end()
 		return nil // there is no hybrid node, or it is not made yet
 	}
-	config = append(config, routersOf(s).nodeOptions()...)
+	config = append(config, nodes.RoutersOf(s).NodeOptions()...)
 	if n.entity.stop != nil && bytes.Equal(config, n.config) {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (k *keeper) keepNodes(ctx context.Context, s *layout.Lab) error {
 		}
 	}
 	n.config = config
-	n.entity.begin(ctx, func(ctx context.Context) { routersOf(s).keepNodes(ctx, n.log) })
+	n.entity.begin(ctx, func(ctx context.Context) { keepEntity(ctx, nodes.RoutersOf(s), n.log) })
 	return nil
 }
 

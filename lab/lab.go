@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -133,14 +134,14 @@ func (l *Lab) Bridge(name string) (string, error) {
 
 // VSCtl runs ovs-vsctl on the lab's database and returns what it printed.
 func (l *Lab) VSCtl(ctx context.Context, args ...string) (string, error) {
-	out, err := switchesOf(l.state).shared().vsctl(ctx, args...)
+	out, err := nodes.SwitchesOf(l.state).Shared().VSCtl(ctx, args...)
 	return string(out), err
 }
 
 // AppCtl runs ovs-appctl on the lab's ovs-vswitchd.
 func (l *Lab) AppCtl(ctx context.Context, args ...string) (string, error) {
-	o := switchesOf(l.state).shared()
-	out, err := o.run(ctx, "ovs-appctl", append([]string{"-t", filepath.Join(o.dir, "ovs-vswitchd.ctl")}, args...)...)
+	o := nodes.SwitchesOf(l.state).Shared()
+	out, err := o.Run(ctx, "ovs-appctl", append([]string{"-t", filepath.Join(o.Dir, "ovs-vswitchd.ctl")}, args...)...)
 	return string(out), err
 }
 
@@ -152,13 +153,13 @@ func (l *Lab) OfCtl(ctx context.Context, sw, command string, args ...string) (st
 	if !ok {
 		return "", l.noSwitch(sw)
 	}
-	o := switchesOf(l.state).ovsOf(sw)
+	o := nodes.SwitchesOf(l.state).OVSOf(sw)
 	argv := append([]string{"-O", strings.Join(s.Protocols, ","), "--timeout=20", command,
-		"unix:" + filepath.Join(o.dir, l.state.Bridges[sw]+".mgmt")}, args...)
+		"unix:" + filepath.Join(o.Dir, l.state.Bridges[sw]+".mgmt")}, args...)
 	if version := "OpenFlow13"; strings.Contains(argv[1], version) {
 		argv[1] = version
 	}
-	out, err := o.run(ctx, "ovs-ofctl", argv...)
+	out, err := o.Run(ctx, "ovs-ofctl", argv...)
 	return string(out), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -121,7 +122,7 @@ func TestFRRChange(t *testing.T) {
 		{strings.Replace(was, "interface e2\n", "interface e3\n", 1), "interface e2|no ip ospf area 0|exit|interface e3|ip ospf area 0|exit", true},
 		{strings.Replace(was, "1.1.1.1", "1.1.1.2", 1), "", false},
 	} {
-		got, ok := frrChange("ospfd", was, test.is)
+		got, ok := nodes.FRRChange("ospfd", was, test.is)
 		if strings.Join(got, "|") != test.want || ok != test.ok {
 			t.Errorf("to\n%s: %v, %q", test.is, ok, got)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -127,7 +128,7 @@ func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) 
 // whose ends have the same names. Open vSwitch is told to forget the ports
 // meanwhile: it would hold on to the removed devices.
 func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
-	if err := switchesOf(s.Lab).changePorts(ctx, w, func(br string, e *layout.End) []string {
+	if err := nodes.SwitchesOf(s.Lab).ChangePorts(ctx, w, func(br string, e *layout.End) []string {
 		return []string{"--", "--if-exists", "del-port", br, e.Iface}
 	}); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 			if e.Host {
 				return links.DressHost(h, w, s.Dressed(w))
 			}
-			return routersOf(s.Lab).bringUp(h, w, e)
+			return nodes.RoutersOf(s.Lab).BringUp(h, w, e)
 		})
 		if err != nil {
 			return err
@@ -162,7 +163,7 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 	if err := links.JoinTunnel(w); err != nil {
 		return err
 	}
-	return switchesOf(s.Lab).changePorts(ctx, w, addPort)
+	return nodes.SwitchesOf(s.Lab).ChangePorts(ctx, w, nodes.AddPort)
 }
 
 // changeLink runs change on the wire between a and b, under the lab's lock,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // TestManagedHosts looks at managed hosts on this machine as it is, and on one
@@ -162,12 +163,12 @@ func TestFreePairs(t *testing.T) {
 		{used("198.18.0.0/15"), "169.254.64.3"},
 		{used("198.0.0.0/8", "169.254.0.0/16"), ""},
 	} {
-		m, ok := freePairs(c.used)()
+		m, ok := nodes.FreePairs(c.used)()
 		if ok != (c.want != "") || ok && (m.Address.String() != c.want || m.Controller.Next() != m.Address || len(m.Interface) > layout.MaxIface) {
 			t.Errorf("with %v: %+v, %v; want %s", c.used, m, ok, c.want)
 		}
 	}
-	free, seen := freePairs(nil), map[netip.Addr]bool{}
+	free, seen := nodes.FreePairs(nil), map[netip.Addr]bool{}
 	for m, ok := free(); ok; m, ok = free() {
 		if seen[m.Address] {
 			t.Fatalf("%v was given twice", m.Address)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -53,23 +54,23 @@ control: {mode: in-band, at: cr3}
 }
 
 // awaitNodes waits until the nodes are as they should be.
-func awaitNodes(t *testing.T, l *Lab, what string, each func(NodeStatus) bool) {
+func awaitNodes(t *testing.T, l *Lab, what string, each func(nodes.NodeStatus) bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		nodes, err := l.Nodes(t.Context())
+		all, err := l.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(nodes, func(n NodeStatus) bool { return !each(n) }) {
+		if !slices.ContainsFunc(all, func(n nodes.NodeStatus) bool { return !each(n) }) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not %s: %+v", what, nodes)
+			t.Fatalf("not %s: %+v", what, all)
 		}
 	}
 }
 
-func routed(n NodeStatus) bool {
+func routed(n nodes.NodeStatus) bool {
 	return !n.Dark && n.OSPFFull == n.OSPFExpected && n.OSPF6Full == n.OSPFExpected && n.OSPFExpected > 0
 }
 
@@ -129,14 +130,14 @@ func TestHybridNodes(t *testing.T) {
 				cut(t, l)
 			}
 			// Killed, with the entries gone: dark, were it not for weft node run.
-			killDaemon(t, filepath.Join(switchesOf(l.state).ovsOf("pe1").dir, "ovs-vswitchd.pid"))
-			killDaemon(t, filepath.Join(routingOf(l.state).routingDir(&l.state.Nodes[0]), "ospfd.pid"))
+			killDaemon(t, filepath.Join(nodes.SwitchesOf(l.state).OVSOf("pe1").Dir, "ovs-vswitchd.pid"))
+			killDaemon(t, filepath.Join(nodes.RoutingOf(l.state).RoutingDir(&l.state.Nodes[0]), "ospfd.pid"))
 			awaitNodes(t, l, "routed again", routed)
 			awaitPing(t, l, "ce1", "ce2", false)
 			if ovs == topology.OVSOwn {
 				return
 			}
-			awaitNodes(t, l, "connected again", func(n NodeStatus) bool { return n.Control == "connected" })
+			awaitNodes(t, l, "connected again", func(n nodes.NodeStatus) bool { return n.Control == "connected" })
 			// Up a second time is refused; the names of the nodes are known in hosts.
 			if _, err := Up(t.Context(), carrierLab(t, ""), Options{Name: l.Name(), KeeperCommand: keeperOfTest(t), Weft: testprogram.Weft(t)}); err == nil || !strings.Contains(err.Error(), "is up already") {
 				t.Errorf("a second time: %v", err)
@@ -151,7 +152,7 @@ func TestHybridNodes(t *testing.T) {
 // cut checks what a link that goes down does: the internal ports follow, and the
 // session of a node takes another way without being made anew.
 func cut(t *testing.T, l *Lab) {
-	awaitNodes(t, l, "connected", func(n NodeStatus) bool { return n.Control == "connected" })
+	awaitNodes(t, l, "connected", func(n nodes.NodeStatus) bool { return n.Control == "connected" })
 	session := func() string {
 		t.Helper()
 		out, err := exec.Command("ip", "netns", "exec", machine.HostNetns(l.Name(), "pe2"), "ss", "-Htn", "dst", topology.ControlPrefix().Addr().Next().String()).Output()
@@ -203,7 +204,7 @@ routing: {ipv4_only: true}
 		t.Fatal(err)
 	}
 	l := upForTest(t, topo, Options{Weft: testprogram.Weft(t)})
-	awaitNodes(t, l, "routed", func(n NodeStatus) bool { return n.OSPFFull == n.OSPFExpected && !n.Dark && n.Control == "none" })
+	awaitNodes(t, l, "routed", func(n nodes.NodeStatus) bool { return n.OSPFFull == n.OSPFExpected && !n.Dark && n.Control == "none" })
 	awaitPing(t, l, "ce1", "ce2", false)
 	if err := l.LinkDown(context.Background(), "r1", "r2"); err != nil {
 		t.Fatal(err)

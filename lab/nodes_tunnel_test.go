@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/node"
 )
@@ -70,7 +71,7 @@ func TestTunnelPorts(t *testing.T) {
 			l := upForTest(t, topo, Options{Controllers: []string{topology.ControllerNone}, Weft: testprogram.Weft(t)})
 			awaitNodes(t, l, "routed", routed)
 			s := l.state
-			config, err := node.ReadConfig(routersOf(s).nodesFile())
+			config, err := node.ReadConfig(nodes.RoutersOf(s).NodesFile())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,9 +118,9 @@ func TestTunnelPorts(t *testing.T) {
 				wanted(uint64(10+i), kind)
 				await(kind+" is up", up(20001))
 				for _, n := range []*node.Node{one, two} {
-					o, access := switchesOf(s).ovsOf(n.Name), n.Access[0].Port
+					o, access := nodes.SwitchesOf(s).OVSOf(n.Name), n.Access[0].Port
 					for _, f := range []string{fmt.Sprintf("priority=1000,in_port=%d,actions=output:20001", access), fmt.Sprintf("priority=1000,in_port=20001,actions=output:%d", access)} {
-						if _, err := o.run(t.Context(), "ovs-ofctl", "-O", "OpenFlow13", "add-flow", "unix:"+n.Management, f); err != nil {
+						if _, err := o.Run(t.Context(), "ovs-ofctl", "-O", "OpenFlow13", "add-flow", "unix:"+n.Management, f); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -129,7 +130,7 @@ func TestTunnelPorts(t *testing.T) {
 					return err == nil && r.Received > 0
 				})
 			}
-			killDaemon(t, switchesOf(s).ovsOf("pe1").dir+"/ovs-vswitchd.pid")
+			killDaemon(t, nodes.SwitchesOf(s).OVSOf("pe1").Dir+"/ovs-vswitchd.pid")
 			await("down", func() bool { return !up(20001)() })
 			await("up again", up(20001))
 			wanted(20)

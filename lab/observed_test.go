@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // observed is what there is of a lab on the machine, asked of the kernel, Open
@@ -60,7 +61,7 @@ func observe(t *testing.T, name string) observed {
 	for _, ns := range spaces {
 		o.space(ns)
 	}
-	for _, v := range switchesOf(s).allOVS() {
+	for _, v := range nodes.SwitchesOf(s).AllOVS() {
 		o.openVSwitch(v)
 	}
 	o.processes()
@@ -89,20 +90,20 @@ func (o *observer) call() {
 	for i := range o.s.Nodes {
 		n := &o.s.Nodes[i]
 		words = append(words, "frr/"+n.Short, "frr/"+n.Name, `"`+n.Short+`"`, `"`+n.Name+`"`, n.Short+".mgmt", n.Name+".mgmt",
-			sharedAt(n.Number, 0), "port of "+n.Name, sharedAt(n.Number, 1), "second port of "+n.Name)
+			nodes.SharedAt(n.Number, 0), "port of "+n.Name, nodes.SharedAt(n.Number, 1), "second port of "+n.Name)
 		for _, p := range n.Routed() {
 			if p.Role != layout.RoleGateway { // numbers are kept
 				words = append(words, p.IPv4.String(), fmt.Sprintf("address of %s:%d", n.Name, p.Port), p.IPv6.String(), fmt.Sprintf("IPv6 address of %s:%d", n.Name, p.Port))
 			}
 			if p.InternalInterface != "" {
 				inner := fmt.Sprintf("%s internal %d", n.Name, p.Port)
-				o.known[switchesOf(o.s).ovsOf(n.Name).netns+"/"+p.InternalInterface] = inner
+				o.known[nodes.SwitchesOf(o.s).OVSOf(n.Name).Netns+"/"+p.InternalInterface] = inner
 				words = append(words, `"`+p.InternalInterface+`"`, `"`+inner+`"`)
 			}
 		}
 	}
 	for sw, bridge := range o.s.Bridges {
-		o.known[switchesOf(o.s).ovsOf(sw).netns+"/"+bridge] = "bridge " + sw
+		o.known[nodes.SwitchesOf(o.s).OVSOf(sw).Netns+"/"+bridge] = "bridge " + sw
 		words = append(words, "/"+bridge+"/", "/"+sw+"/")
 	}
 	words = slices.Insert(words, 0, "invalid Prefix", "none")
@@ -143,7 +144,7 @@ func (o *observer) space(ns string) {
 			}
 			var list []string
 			for _, a := range addresses {
-				if l.Attrs().Name == manageIface {
+				if l.Attrs().Name == nodes.ManageIface {
 					list = append(list, "an address of its own")
 				} else if !a.IP.IsLinkLocalUnicast() {
 					list = append(list, a.IPNet.String())
@@ -209,34 +210,34 @@ func listeners(ss string) (all []string) {
 }
 
 // openVSwitch observes the bridges of an instance.
-func (o *observer) openVSwitch(v ovs) {
+func (o *observer) openVSwitch(v nodes.OVS) {
 	by := func(columns, table string) map[string][]any {
-		rows, err := v.table(o.t.Context(), "_uuid,"+columns, table)
+		rows, err := v.Table(o.t.Context(), "_uuid,"+columns, table)
 		o.fatal(err)
 		all := map[string][]any{}
 		for _, row := range rows {
-			all[uuids(row[0])[0]] = row[1:]
+			all[nodes.UUIDs(row[0])[0]] = row[1:]
 		}
 		return all
 	}
 	ports, ifaces, controllers := by("name,interfaces", "Port"), by("name,ofport", "Interface"), by("target,max_backoff,inactivity_probe,connection_mode", "Controller")
-	at := o.names.Replace(v.netns)
+	at := o.names.Replace(v.Netns)
 	for _, row := range by("name,fail_mode,protocols,datapath_type,other_config,controller,ports", "Bridge") {
 		bridge := fmt.Sprint(row[0])
-		name := o.known[v.netns+"/"+bridge]
+		name := o.known[v.Netns+"/"+bridge]
 		if name == "" {
 			name = bridge
 		}
 		var has []string
-		for _, id := range uuids(row[5]) {
+		for _, id := range nodes.UUIDs(row[5]) {
 			has = append(has, fmt.Sprint(controllers[id]))
 		}
-		for _, id := range uuids(row[6]) {
+		for _, id := range nodes.UUIDs(row[6]) {
 			if fmt.Sprint(ports[id][0]) == bridge {
 				continue
 			}
-			iface := ifaces[uuids(ports[id][1])[0]]
-			called := o.known[v.netns+"/"+fmt.Sprint(iface[0])]
+			iface := ifaces[nodes.UUIDs(ports[id][1])[0]]
+			called := o.known[v.Netns+"/"+fmt.Sprint(iface[0])]
 			if called == "" {
 				called = fmt.Sprint(iface[0])
 			}
@@ -245,7 +246,7 @@ func (o *observer) openVSwitch(v ovs) {
 		slices.Sort(has)
 		o.is[at+" "+name] = o.names.Replace(fmt.Sprint(row[1:5], has))
 	}
-	rows, err := v.table(o.t.Context(), "other_config", "Open_vSwitch")
+	rows, err := v.Table(o.t.Context(), "other_config", "Open_vSwitch")
 	o.fatal(err)
 	o.is[at+" Open vSwitch"] = fmt.Sprint(rows)
 }
@@ -306,10 +307,10 @@ func (o *observer) files() {
 	}
 	for i := range o.s.Nodes {
 		n := &o.s.Nodes[i]
-		for _, d := range routingOf(o.s).frrDaemons() {
+		for _, d := range nodes.RoutingOf(o.s).FRRDaemons() {
 			read(filepath.Join("frr", n.Short, d+".conf"))
 		}
-		out, err := exec.Command("vtysh", "--vty_socket", routingOf(o.s).routingDir(n), "-c", "show running-config").Output()
+		out, err := exec.Command("vtysh", "--vty_socket", nodes.RoutingOf(o.s).RoutingDir(n), "-c", "show running-config").Output()
 		o.fatal(err)
 		lines := strings.Split(string(out), "\n")
 		slices.Sort(lines)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // PlaceOf returns where a host or switch runs.
@@ -45,8 +46,8 @@ func (l *Lab) StartAt(node string, cmd *exec.Cmd) error {
 
 // StartIn is StartAt in another namespace of the lab.
 func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
-	cmd.Env = hostsOf(l.state).environmentAt(cmd.Environ(), node)
-	if err := hostsOf(l.state).inSpace(namespace, node, cmd.Start); err != nil {
+	cmd.Env = nodes.HostsOf(l.state).EnvironmentAt(cmd.Environ(), node)
+	if err := nodes.HostsOf(l.state).InSpace(namespace, node, cmd.Start); err != nil {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil

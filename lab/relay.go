@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/resend"
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // relay accepts switches on a socket and joins each to a connection of its own
@@ -78,22 +79,22 @@ func (r *relay) join(ctx context.Context, sw net.Conn) {
 
 // relay has the lab's relays, and no others, run.
 func (k *keeper) relay(ctx context.Context, s *layout.Lab) error {
-	all := switchesOf(s).posts()
+	all := nodes.SwitchesOf(s).Posts()
 	for key, r := range k.relays {
-		if !slices.ContainsFunc(all, func(p post) bool { return p.key == key }) {
+		if !slices.ContainsFunc(all, func(p nodes.Post) bool { return p.Key == key }) {
 			r.close()
 			delete(k.relays, key)
 		}
 	}
 	for _, p := range all {
-		if k.relays[p.key] != nil {
+		if k.relays[p.Key] != nil {
 			continue
 		}
-		l, err := p.listen()
+		l, err := p.Listen()
 		if err != nil {
 			return fmt.Errorf("listen for switches: %w", err)
 		}
-		k.relays[p.key] = newRelay(ctx, l, p.to)
+		k.relays[p.Key] = newRelay(ctx, l, p.To)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -78,10 +79,10 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 		return nil, fmt.Errorf("find the directory of %s: %w", t.File(), err)
 	}
 	s.Directory = dir
-	if err := errors.Join(hostsOf(s).checkPrograms(), hostsOf(s).checkCPUs()); err != nil {
+	if err := errors.Join(nodes.HostsOf(s).CheckPrograms(), nodes.HostsOf(s).CheckCPUs()); err != nil {
 		return nil, err
 	}
-	if err := switchesOf(s).checkTLS(); err != nil {
+	if err := nodes.SwitchesOf(s).CheckTLS(); err != nil {
 		return nil, err
 	}
 	s.Created, s.Maker, s.Temporary = time.Now(), machine.Self(), opt.Temporary
@@ -92,7 +93,7 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 	if err := machine.NeedTools(tools...); err != nil {
 		return nil, err
 	}
-	if err := routingOf(s).needRouting(); err != nil {
+	if err := nodes.RoutingOf(s).NeedRouting(); err != nil {
 		return nil, err
 	}
 	if err := s.Claim(); err != nil {
@@ -124,7 +125,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	if err := s.WriteNames(); err != nil {
 		return err
 	}
-	if err := routersOf(s).writeNodes(); err != nil {
+	if err := nodes.RoutersOf(s).WriteNodes(); err != nil {
 		return err
 	}
 	if err := s.KeepText(s.Topology.Text()); err != nil {
@@ -137,7 +138,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	if err := home.CreateNetns(machine.SwitchNetns(s.Name), links.PrepareSwitchNetns); err != nil {
 		return err
 	}
-	if err := routersOf(s).buildNodes(ctx, home); err != nil {
+	if err := nodes.RoutersOf(s).BuildNodes(ctx, home); err != nil {
 		return err
 	}
 	if s.Topology.Secure() || s.Topology.InBand() {
@@ -146,18 +147,18 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 		}
 	}
 	if s.Topology.InBand() {
-		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), switchesOf(s).linkControllers); err != nil {
+		if err := machine.WithLinks(machine.HostNetns(s.Name, s.Topology.Control.At), nodes.SwitchesOf(s).LinkControllers); err != nil {
 			return err
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return machine.ForEach(gctx, switchesOf(s).allOVS(), ovs.startDatabase) })
-	g.Go(func() error { return hostsOf(s).buildHosts(gctx, home) })
+	g.Go(func() error { return machine.ForEach(gctx, nodes.SwitchesOf(s).AllOVS(), nodes.OVS.StartDatabase) })
+	g.Go(func() error { return nodes.HostsOf(s).BuildHosts(gctx, home) })
 	g.Go(func() error { return wiringOf(s).buildSwitchLinks(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := hostsOf(s).buildManagement(ctx); err != nil {
+	if err := nodes.HostsOf(s).BuildManagement(ctx); err != nil {
 		return err
 	}
 	if err := startKeeper(ctx, s, opt.KeeperCommand); err != nil {
@@ -171,15 +172,15 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 			return err
 		}
 	}
-	if err := routersOf(s).dressNodes(ctx); err != nil {
+	if err := nodes.RoutersOf(s).DressNodes(ctx); err != nil {
 		return err
 	}
 	opt.Progress(fmt.Sprintf("starting %d switches", len(s.Topology.Switches)))
 	g, gctx = errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return machine.ForEach(gctx, switchesOf(s).allOVS(), func(o ovs, ctx context.Context) error { return o.startSwitches(ctx, s) })
+		return machine.ForEach(gctx, nodes.SwitchesOf(s).AllOVS(), func(o nodes.OVS, ctx context.Context) error { return o.StartSwitches(ctx, s) })
 	})
-	g.Go(func() error { return routingOf(s).startRouting(gctx) })
+	g.Go(func() error { return nodes.RoutingOf(s).StartRouting(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (s wiring) finishLinks(ctx context.Context) error {
 		var rules strings.Builder
 		return machine.WithLinks(ns, func(h *netlink.Handle) error {
 			for _, at := range of[ns] {
-				if err := routersOf(s.Lab).bringUp(h, at.wire, at.end); err != nil {
+				if err := nodes.RoutersOf(s.Lab).BringUp(h, at.wire, at.end); err != nil {
 					return err
 				}
 				if at.wire.Lossy() && (at.end == &at.wire.A || at.wire.A.Netns != ns) {

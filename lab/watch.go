@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -162,7 +163,7 @@ func (w *watched) open() (err error) {
 // the same, on the same CPUs.
 func (w *watched) identity() string {
 	p := w.program
-	return fmt.Sprintf("%s %q %q %v %q %v %q", w.host.Name, p.Name, p.Command, p.Env, p.Restart, w.host.CPUs, hostsOf(w.state).environment(nil, w.host))
+	return fmt.Sprintf("%s %q %q %v %q %v %q", w.host.Name, p.Name, p.Command, p.Env, p.Restart, w.host.CPUs, nodes.HostsOf(w.state).Environment(nil, w.host))
 }
 
 // run starts the program, and starts it again, until ctx ends.
@@ -180,7 +181,7 @@ func (w *watched) run(ctx context.Context) {
 		out.Close()
 		select {
 		case <-copied:
-		case <-time.After(killAfter): // somebody else has it, too
+		case <-time.After(nodes.KillAfter): // somebody else has it, too
 		}
 		r.Close()
 		<-copied
@@ -240,7 +241,7 @@ func (w *watched) set(is ProgramState, pid int, end string) {
 // once runs the program to its end, which comes soon once ctx ends. What it
 // has left behind in its process group ends with it.
 func (w *watched) once(ctx context.Context) error {
-	path, argv, err := hostsOf(w.state).file(w.program)
+	path, argv, err := nodes.HostsOf(w.state).ProgramFile(w.program)
 	if err != nil {
 		return err
 	}
@@ -248,8 +249,8 @@ func (w *watched) once(ctx context.Context) error {
 	cmd.Args, cmd.Dir = argv, w.state.Directory
 	cmd.Stdout, cmd.Stderr = w.out, w.out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = hostsOf(w.state).programEnvironment(w.host, w.program)
-	if err := hostsOf(w.state).inHost(w.host.Name, cmd.Start); err != nil {
+	cmd.Env = nodes.HostsOf(w.state).ProgramEnvironment(w.host, w.program)
+	if err := nodes.HostsOf(w.state).InHost(w.host.Name, cmd.Start); err != nil {
 		return err
 	}
 	w.set(ProgramRunning, cmd.Process.Pid, "")
@@ -269,7 +270,7 @@ func (w *watched) once(ctx context.Context) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(killAfter):
+	case <-time.After(nodes.KillAfter):
 	}
 	_ = syscall.Kill(group, syscall.SIGKILL)
 	return <-ended
@@ -282,10 +283,10 @@ const settling = time.Second
 // while or has ended.
 func startPrograms(ctx context.Context, s *layout.Lab) error {
 	if s.Weft != "" {
-		if err := os.MkdirAll(hostsOf(s).programsDir(), 0o755); err != nil {
+		if err := os.MkdirAll(nodes.HostsOf(s).ProgramsDir(), 0o755); err != nil {
 			return fmt.Errorf("start programs: %w", err)
 		}
-		if err := os.Symlink(s.Weft, filepath.Join(hostsOf(s).programsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(s.Weft, filepath.Join(nodes.HostsOf(s).ProgramsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("start programs: %w", err)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/nodes"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -223,8 +225,8 @@ func (f *carrierFaults) circuitsUp(n int) {
 func (f *carrierFaults) routed() {
 	f.t.Helper()
 	f.eventually("nodes routed and connected", func() bool {
-		nodes, err := f.l.Nodes(f.t.Context())
-		return err == nil && !slices.ContainsFunc(nodes, func(n lab.NodeStatus) bool {
+		all, err := f.l.Nodes(f.t.Context())
+		return err == nil && !slices.ContainsFunc(all, func(n nodes.NodeStatus) bool {
 			return n.Dark || n.OSPFFull != n.OSPFExpected || n.OSPFExpected == 0 || n.Control != "connected"
 		})
 	})

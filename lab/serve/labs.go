@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/nodes"
+
 	"github.com/weft-sdn/weft/lab/layout"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -159,7 +161,7 @@ func (s *server) GetLab(ctx context.Context, req *api.GetLabRequest) (*api.LabDe
 		if err != nil {
 			return nil, err
 		}
-		n.Namespace, n.Own, n.Control = place.Namespace, place.Own, lab.Connected(sessions[n.Name])
+		n.Namespace, n.Own, n.Control = place.Namespace, place.Own, nodes.Connected(sessions[n.Name])
 		for _, c := range sessions[n.Name] {
 			n.Sessions = append(n.Sessions, &api.LabSession{Controller: c.Controller, Connected: c.Connected, Role: c.Role})
 		}

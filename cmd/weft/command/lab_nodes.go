@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 func labNodesCommand() *cobra.Command {
@@ -53,5 +53,5 @@ its routing is reached.
 }
 
 type labNodes struct {
-	Nodes []lab.NodeStatus `json:"nodes"`
+	Nodes []nodes.NodeStatus `json:"nodes"`
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/nodes"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -80,8 +82,10 @@ func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
 // awaitCarrier waits until the nodes route and the controller knows them.
 func (d *Demo) awaitCarrier(ctx context.Context, c *lab.Lab) error {
 	return until(ctx, 60*time.Second, "all nodes routing, and known", func() (bool, error) {
-		nodes, err := c.Nodes(ctx)
-		if err != nil || slices.ContainsFunc(nodes, func(n lab.NodeStatus) bool { return n.OSPFFull != n.OSPFExpected || n.Dark || n.Control != "connected" }) {
+		all, err := c.Nodes(ctx)
+		if err != nil || slices.ContainsFunc(all, func(n nodes.NodeStatus) bool {
+			return n.OSPFFull != n.OSPFExpected || n.Dark || n.Control != "connected"
+		}) {
 			return false, err
 		}
 		known := 0

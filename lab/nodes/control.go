@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -28,9 +28,9 @@ import (
 // is in none of their namespaces: it connects to an address for each node in its
 // own namespace, where the keeper goes on from that node's loopback.
 
-// controlIface is, in the node's namespace and in that of the controllers'
+// ControlIface is, in the node's namespace and in that of the controllers'
 // machine, the link between them.
-const controlIface = "control"
+const ControlIface = "control"
 
 // controllerAt is the address at which nodes reach a controller in band.
 func controllerAt(controller int) string {
@@ -39,35 +39,35 @@ func controllerAt(controller int) string {
 
 func controlPort(controller int) uint16 { return uint16(6653 + controller) }
 
-// sharedAt is where the Open vSwitch that nodes share connects to for a
+// SharedAt is where the Open vSwitch that nodes share connects to for a
 // controller of the nth node.
-func sharedAt(n, controller int) string {
+func SharedAt(n, controller int) string {
 	a := netip.AddrFrom4([4]byte{127, 1, byte(n >> 8), byte(n)})
 	return netip.AddrPortFrom(a, controlPort(controller)).String()
 }
 
-// linkControllers links the controllers' machine to a node, whose namespace is
+// LinkControllers links the controllers' machine to a node, whose namespace is
 // this thread's.
-func (s switches) linkControllers(h *netlink.Handle) error {
+func (s Switches) LinkControllers(h *netlink.Handle) error {
 	peer, err := netns.GetFromPath(machine.NetnsPath(layout.ControlNetns(s.Name)))
 	if err != nil {
 		return fmt.Errorf("open the namespace of the controllers' machine: %w", err)
 	}
 	defer peer.Close()
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = controlIface
-	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: controlIface, PeerNamespace: netlink.NsFd(int(peer))}); err != nil {
+	attrs.Name = ControlIface
+	if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: ControlIface, PeerNamespace: netlink.NsFd(int(peer))}); err != nil {
 		return fmt.Errorf("link the controllers' machine: %w", err)
 	}
 	p := topology.ControlPrefix()
-	if err := machine.SetRouted(h, controlIface, p); err != nil {
+	if err := machine.SetRouted(h, ControlIface, p); err != nil {
 		return err
 	}
 	return machine.WithLinks(layout.ControlNetns(s.Name), func(h *netlink.Handle) error {
-		if err := machine.SetAddresses(h, controlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
+		if err := machine.SetAddresses(h, ControlIface, netip.PrefixFrom(p.Addr().Next(), p.Bits())); err != nil {
 			return err
 		}
-		l, err := h.LinkByName(controlIface)
+		l, err := h.LinkByName(ControlIface)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s switches) linkControllers(h *netlink.Handle) error {
 }
 
 // nodeTargets is where the bridge of a hybrid node connects to, for each controller.
-func (s switches) nodeTargets(name string) []string {
+func (s Switches) nodeTargets(name string) []string {
 	var targets []string
 	n := slices.IndexFunc(s.Nodes, func(n layout.Node) bool { return n.Name == name })
 	for k, c := range s.Topology.Controllers {
@@ -86,26 +86,26 @@ func (s switches) nodeTargets(name string) []string {
 		}
 		at := controllerAt(k)
 		if s.Topology.OVS != topology.OVSOwn {
-			at = sharedAt(s.Nodes[n].Number, k)
+			at = SharedAt(s.Nodes[n].Number, k)
 		}
 		targets = append(targets, scheme+at)
 	}
 	return targets
 }
 
-// post is where the keeper waits for switches, or for nodes in band, and where to
+// Post is where the keeper waits for switches, or for nodes in band, and where to
 // it goes on.
-type post struct {
-	key    string // one with the same is the same
-	listen func() (net.Listener, error)
-	to     func(context.Context) (net.Conn, error)
+type Post struct {
+	Key    string // one with the same is the same
+	Listen func() (net.Listener, error)
+	To     func(context.Context) (net.Conn, error)
 }
 
-// posts lists those of the lab.
-func (s switches) posts() (all []post) {
+// Posts lists those of the lab.
+func (s Switches) Posts() (all []Post) {
 	for i, socket := range s.ControllerSockets() {
 		if c := s.Topology.Controllers[i]; c != topology.ControllerDirect {
-			all = append(all, post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
+			all = append(all, Post{fmt.Sprint(socket, " ", c), func() (net.Listener, error) { return s.listenFor(i, socket) }, dialController(c)})
 		}
 	}
 	if !s.Topology.InBand() {
@@ -113,7 +113,7 @@ func (s switches) posts() (all []post) {
 	}
 	in := func(ns, at, to string, dial func(context.Context) (net.Conn, error)) {
 		is, _ := machine.InodeOf(machine.NetnsPath(ns))
-		all = append(all, post{fmt.Sprint(ns, is, " ", at, " ", to), func() (l net.Listener, err error) {
+		all = append(all, Post{fmt.Sprint(ns, is, " ", at, " ", to), func() (l net.Listener, err error) {
 			err = machine.InNetns(ns, func() error {
 				l, err = net.Listen("tcp", at)
 				return err
@@ -125,7 +125,7 @@ func (s switches) posts() (all []post) {
 		in(layout.ControlNetns(s.Name), controllerAt(c), controller, dialController(controller))
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid && s.Topology.OVS != topology.OVSOwn {
-				in(machine.SwitchNetns(s.Name), sharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
+				in(machine.SwitchNetns(s.Name), SharedAt(n.Number, c), n.Name+" "+n.Loopback.String(), s.dialFrom(n, controllerAt(c)))
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (s switches) posts() (all []post) {
 }
 
 // dialFrom returns what connects from a node's loopback.
-func (s switches) dialFrom(n *layout.Node, at string) func(context.Context) (net.Conn, error) {
+func (s Switches) dialFrom(n *layout.Node, at string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(n.Loopback, 0))}
 	return func(ctx context.Context) (c net.Conn, err error) {
 		err = machine.InNetns(machine.HostNetns(s.Name, n.Name), func() error {

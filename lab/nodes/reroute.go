@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -22,21 +22,21 @@ import (
 // routeNode has a node's daemons run with their configuration, and no others. What
 // has changed is said to one that runs; where that does not do, it alone is
 // started again.
-func (s routing) routeNode(ctx context.Context, n *layout.Node) error {
+func (s Routing) routeNode(ctx context.Context, n *layout.Node) error {
 	frr, err := user.Lookup("frr")
 	if err != nil {
 		return fmt.Errorf("find the user that FRR runs as: %w", err)
 	}
 	uid, _ := strconv.Atoi(frr.Uid)
 	gid, _ := strconv.Atoi(frr.Gid)
-	dir := s.routingDir(n)
+	dir := s.RoutingDir(n)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if err := os.Chown(dir, uid, gid); err != nil {
 		return err
 	}
-	wanted := s.frrDaemons()
+	wanted := s.FRRDaemons()
 	for _, d := range wanted {
 		if err := s.routeBy(ctx, n, d); err != nil {
 			return err
@@ -52,20 +52,20 @@ func (s routing) routeNode(ctx context.Context, n *layout.Node) error {
 }
 
 // routeBy has one daemon of a node run with its configuration.
-func (s routing) routeBy(ctx context.Context, n *layout.Node, name string) error {
-	path := filepath.Join(s.routingDir(n), name+".conf")
-	text := s.frrConfig(n, name)
+func (s Routing) routeBy(ctx context.Context, n *layout.Node, name string) error {
+	path := filepath.Join(s.RoutingDir(n), name+".conf")
+	text := s.FRRConfig(n, name)
 	was, _ := asowner.ReadFile(path)
-	d := daemon{pidfile: filepath.Join(s.routingDir(n), name+".pid")}
-	runs := d.open()
-	d.close()
+	d := Daemon{pidfile: filepath.Join(s.RoutingDir(n), name+".pid")}
+	runs := d.Open()
+	d.Close()
 	if runs && string(was) == text {
 		return nil
 	}
 	told := false
 	if runs {
-		commands, ok := frrChange(name, string(was), text)
-		told = ok && node.Configure(ctx, filepath.Join(s.routingDir(n), name+".vty"), commands...) == nil
+		commands, ok := FRRChange(name, string(was), text)
+		told = ok && node.Configure(ctx, filepath.Join(s.RoutingDir(n), name+".vty"), commands...) == nil
 		if !told {
 			s.stopFRR(n, name)
 		}
@@ -77,15 +77,15 @@ func (s routing) routeBy(ctx context.Context, n *layout.Node, name string) error
 }
 
 // stopFRR ends a daemon of a node's routing.
-func (s routing) stopFRR(n *layout.Node, name string) {
-	d := daemon{pidfile: filepath.Join(s.routingDir(n), name+".pid")}
-	if !d.open() {
+func (s Routing) stopFRR(n *layout.Node, name string) {
+	d := Daemon{pidfile: filepath.Join(s.RoutingDir(n), name+".pid")}
+	if !d.Open() {
 		return
 	}
-	defer d.close()
+	defer d.Close()
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
-		_ = unix.PidfdSendSignal(d.pidfd, sig, nil, 0)
-		if machine.PollUntil(int32(d.pidfd), time.Now().Add(killAfter)) {
+		_ = unix.PidfdSendSignal(d.Pidfd, sig, nil, 0)
+		if machine.PollUntil(int32(d.Pidfd), time.Now().Add(KillAfter)) {
 			return
 		}
 	}
@@ -109,9 +109,9 @@ func frrParts(text string) (all []frrPart) {
 	return all
 }
 
-// frrChange returns the commands that lead a daemon from one configuration to
+// FRRChange returns the commands that lead a daemon from one configuration to
 // another; false if it has to be started again.
-func frrChange(daemon, from, to string) (commands []string, ok bool) {
+func FRRChange(daemon, from, to string) (commands []string, ok bool) {
 	if daemon == "bfdd" { // a profile, whose values are set anew
 		for line := range strings.Lines(to) {
 			commands = append(commands, strings.TrimSpace(line))

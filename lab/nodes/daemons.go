@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -26,34 +26,34 @@ import (
 // The keeper of a lab with hybrid nodes or routers is to their daemons what the
 // machine's init is to those of a real one: it starts again what has ended.
 
-// daemon is a process that detaches itself and names itself in a file.
-type daemon struct {
-	name    string
+// Daemon is a process that detaches itself and names itself in a file.
+type Daemon struct {
+	Name    string
 	pidfile string
-	start   func(context.Context) error
-	then    func() error // once it has been started again
-	pidfd   int          // -1 if it is not known to run
+	Start   func(context.Context) error
+	Then    func() error // once it has been started again
+	Pidfd   int          // -1 if it is not known to run
 }
 
-// daemons lists those of the lab's Open vSwitches and nodes.
-func (s routers) daemons() []*daemon {
-	var all []*daemon
-	for _, o := range switchesOf(s.Lab).allOVS() {
-		if o.node != "" && s.Pending(o.node) {
+// Daemons lists those of the lab's Open vSwitches and nodes.
+func (s Routers) Daemons() []*Daemon {
+	var all []*Daemon
+	for _, o := range SwitchesOf(s.Lab).AllOVS() {
+		if o.Node != "" && s.Pending(o.Node) {
 			continue
 		}
 		all = append(all,
-			&daemon{name: "ovsdb-server", pidfile: filepath.Join(o.dir, "ovsdb-server.pid"), start: o.serveDatabase},
-			&daemon{name: "ovs-vswitchd", pidfile: filepath.Join(o.dir, "ovs-vswitchd.pid"), start: o.startSwitching, then: func() error { return switchesOf(s.Lab).restoreRates(o) }})
+			&Daemon{Name: "ovsdb-server", pidfile: filepath.Join(o.Dir, "ovsdb-server.pid"), Start: o.serveDatabase},
+			&Daemon{Name: "ovs-vswitchd", pidfile: filepath.Join(o.Dir, "ovs-vswitchd.pid"), Start: o.StartSwitching, Then: func() error { return SwitchesOf(s.Lab).restoreRates(o) }})
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if s.Pending(n.Name) {
 			continue
 		}
-		for _, d := range routingOf(s.Lab).frrDaemons() {
-			all = append(all, &daemon{name: d + " of " + n.Name, pidfile: filepath.Join(routingOf(s.Lab).routingDir(n), d+".pid"),
-				start: func(ctx context.Context) error { return routingOf(s.Lab).startFRR(ctx, n, d) }})
+		for _, d := range RoutingOf(s.Lab).FRRDaemons() {
+			all = append(all, &Daemon{Name: d + " of " + n.Name, pidfile: filepath.Join(RoutingOf(s.Lab).RoutingDir(n), d+".pid"),
+				Start: func(ctx context.Context) error { return RoutingOf(s.Lab).startFRR(ctx, n, d) }})
 		}
 	}
 	return all
@@ -61,13 +61,13 @@ func (s routers) daemons() []*daemon {
 
 // restoreRates sets the rates of an Open vSwitch's ports anew, which it removes
 // when it starts.
-func (s switches) restoreRates(o ovs) error {
+func (s Switches) restoreRates(o OVS) error {
 	now, err := layout.Load(s.Name) // links may have changed
 	if err != nil {
 		return err
 	}
 	for i := range now.Wires {
-		if w := &now.Wires[i]; w.Shape.Rate != 0 && (w.A.Netns == o.netns || w.B.Netns == o.netns) {
+		if w := &now.Wires[i]; w.Shape.Rate != 0 && (w.A.Netns == o.Netns || w.B.Netns == o.Netns) {
 			if err := links.ApplyRates(w); err != nil {
 				return err
 			}
@@ -76,9 +76,9 @@ func (s switches) restoreRates(o ovs) error {
 	return nil
 }
 
-// open finds the process; false if it does not run.
-func (d *daemon) open() bool {
-	d.pidfd = -1
+// Open finds the process; false if it does not run.
+func (d *Daemon) Open() bool {
+	d.Pidfd = -1
 	text, err := asowner.ReadFile(d.pidfile)
 	if err != nil {
 		return false
@@ -87,41 +87,41 @@ func (d *daemon) open() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	if d.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
-		d.pidfd = -1
+	if d.Pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		d.Pidfd = -1
 		return false
 	}
-	if machine.PollUntil(int32(d.pidfd), time.Now()) { // it has ended, and nobody has asked how
-		d.close()
+	if machine.PollUntil(int32(d.Pidfd), time.Now()) { // it has ended, and nobody has asked how
+		d.Close()
 		return false
 	}
 	return true
 }
 
-func (d *daemon) close() {
-	if d.pidfd >= 0 {
-		unix.Close(d.pidfd)
-		d.pidfd = -1
+func (d *Daemon) Close() {
+	if d.Pidfd >= 0 {
+		unix.Close(d.Pidfd)
+		d.Pidfd = -1
 	}
 }
 
-// nodesFile is the configuration of `weft node run`.
-func (s routers) nodesFile() string { return filepath.Join(s.Dir(), "nodes.json") }
+// NodesFile is the configuration of `weft node run`.
+func (s Routers) NodesFile() string { return filepath.Join(s.Dir(), "nodes.json") }
 
-// writeNodes writes it.
-func (s routers) writeNodes() error {
+// WriteNodes writes it.
+func (s Routers) WriteNodes() error {
 	c := node.Config{}
 	for i := range s.Nodes {
 		if s.Nodes[i].Kind == topology.KindHybrid {
-			c.Nodes = append(c.Nodes, s.entity(&s.Nodes[i]))
+			c.Nodes = append(c.Nodes, s.Entity(&s.Nodes[i]))
 		}
 	}
 	if c.Nodes == nil {
-		return os.RemoveAll(s.nodesFile())
+		return os.RemoveAll(s.NodesFile())
 	}
 	b, err := json.MarshalIndent(&c, "", " ")
 	if err == nil {
-		err = machine.ReplaceFile(s.nodesFile(), b, 0o644)
+		err = machine.ReplaceFile(s.NodesFile(), b, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write the nodes: %w", err)
@@ -129,18 +129,18 @@ func (s routers) writeNodes() error {
 	return nil
 }
 
-// entity is a hybrid node as its management entity knows it.
-func (s routers) entity(n *layout.Node) node.Node {
-	o := switchesOf(s.Lab).ovsOf(n.Name)
-	e := node.Node{Name: n.Name, Management: filepath.Join(o.dir, n.Short+".mgmt"), Namespace: o.netns, Ports: []node.Port{}}
+// Entity is a hybrid node as its management entity knows it.
+func (s Routers) Entity(n *layout.Node) node.Node {
+	o := SwitchesOf(s.Lab).OVSOf(n.Name)
+	e := node.Node{Name: n.Name, Management: filepath.Join(o.Dir, n.Short+".mgmt"), Namespace: o.Netns, Ports: []node.Port{}}
 	if s.Topology.InBand() {
 		e.Protected = []netip.Prefix{topology.ControlPrefix()}
 	}
 	if sw, ok := s.Topology.SwitchByName(n.Name); ok {
 		e.DPID = flow.DPID(sw.DPID)
 	}
-	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.dir, "db.sock"), filepath.Join(o.dir, "ovs-vswitchd.ctl")
-	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), routingOf(s.Lab).routingDir(n)
+	e.Bridge, e.Database, e.Switchd = n.Short, filepath.Join(o.Dir, "db.sock"), filepath.Join(o.Dir, "ovs-vswitchd.ctl")
+	e.RoutingNamespace, e.Routing = machine.HostNetns(s.Name, n.Name), RoutingOf(s.Lab).RoutingDir(n)
 	e.Loopback, e.Loopbacks, e.Neighbours = n.Loopback, s.Loopbacks(), s.Expected(n)
 	if !s.Topology.Routing.IPv4Only {
 		e.Loopback6 = n.Loopback6
@@ -164,13 +164,13 @@ func (s routers) entity(n *layout.Node) node.Node {
 	return e
 }
 
-// nodeOptions is that of `weft node run`.
-func (s routers) nodeOptions() string {
+// NodeOptions is that of `weft node run`.
+func (s Routers) NodeOptions() string {
 	if slices.Contains(s.Topology.Controllers, topology.ControllerNone) {
 		return "--alone"
 	}
 	return ""
 }
 
-// killAfter is the time from SIGTERM to SIGKILL.
-const killAfter = time.Second
+// KillAfter is the time from SIGTERM to SIGKILL.
+const KillAfter = time.Second

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 // frrDir is where Debian has the daemons of FRR.
 const frrDir = "/usr/lib/frr"
 
-// routing is what the nodes of a lab run of FRR.
-type routing struct{ *layout.Lab }
+// Routing is what the nodes of a lab run of FRR.
+type Routing struct{ *layout.Lab }
 
-func routingOf(s *layout.Lab) routing { return routing{s} }
+func RoutingOf(s *layout.Lab) Routing { return Routing{s} }
 
-// frrDaemons are the daemons of a node, in the order in which they start.
-func (s routing) frrDaemons() []string {
+// FRRDaemons are the daemons of a node, in the order in which they start.
+func (s Routing) FRRDaemons() []string {
 	list := []string{"zebra"}
 	if s.Topology.Routing.BFD != 0 {
 		list = append(list, "bfdd")
@@ -38,8 +38,8 @@ func (s routing) frrDaemons() []string {
 	return list
 }
 
-// needRouting reports the daemons that this machine does not have.
-func (s routing) needRouting() error {
+// NeedRouting reports the daemons that this machine does not have.
+func (s Routing) NeedRouting() error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (s routing) needRouting() error {
 		}
 		s.Weft = weft
 	}
-	for _, d := range s.frrDaemons() {
+	for _, d := range s.FRRDaemons() {
 		if _, err := os.Stat(filepath.Join(frrDir, d)); err != nil {
 			return fmt.Errorf("%s not found: hybrid nodes and routers need FRR: install it with `apt-get install --no-install-recommends frr`", filepath.Join(frrDir, d))
 		}
@@ -58,11 +58,11 @@ func (s routing) needRouting() error {
 	return nil
 }
 
-// routingDir is the directory of a node's routing.
-func (s routing) routingDir(n *layout.Node) string { return filepath.Join(s.Dir(), "frr", n.Short) }
+// RoutingDir is the directory of a node's routing.
+func (s Routing) RoutingDir(n *layout.Node) string { return filepath.Join(s.Dir(), "frr", n.Short) }
 
-// startRouting writes the configuration of every node's routing, and starts it.
-func (s routing) startRouting(ctx context.Context) error {
+// StartRouting writes the configuration of every node's routing, and starts it.
+func (s Routing) StartRouting(ctx context.Context) error {
 	if len(s.Nodes) == 0 {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (s routing) startRouting(ctx context.Context) error {
 
 // startFRR starts a daemon of a node's routing, and returns once it has detached.
 // What is in the kernel stays if the daemon ends, and for a while after its start.
-func (s routing) startFRR(ctx context.Context, n *layout.Node, daemon string) error {
-	dir := s.routingDir(n)
+func (s Routing) startFRR(ctx context.Context, n *layout.Node, daemon string) error {
+	dir := s.RoutingDir(n)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{
 		"-d", "-f", file(daemon + ".conf"), "-i", file(daemon + ".pid"), "-z", file("zserv.api"),
@@ -110,8 +110,8 @@ func (s routing) startFRR(ctx context.Context, n *layout.Node, daemon string) er
 	return nil
 }
 
-// frrConfig is the configuration of a daemon of a node's routing.
-func (s routing) frrConfig(n *layout.Node, daemon string) string {
+// FRRConfig is the configuration of a daemon of a node's routing.
+func (s Routing) FRRConfig(n *layout.Node, daemon string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	r := &s.Topology.Routing
@@ -143,11 +143,11 @@ func (s routing) frrConfig(n *layout.Node, daemon string) string {
 // area last: one that is told so begins with the timers that it has then. Those of
 // hosts and of the controllers' machine are passive: nothing that comes in there
 // is OSPF's.
-func (s routing) ospfInterfaces(n *layout.Node, line func(string, ...any), ospf, area string) {
+func (s Routing) ospfInterfaces(n *layout.Node, line func(string, ...any), ospf, area string) {
 	r := &s.Topology.Routing
 	passive := []string{"lo"}
 	if s.Topology.InBand() && s.Topology.Control.At == n.Name {
-		passive = append(passive, controlIface)
+		passive = append(passive, ControlIface)
 	}
 	for _, p := range n.Routed() {
 		if p.Role == layout.RoleGateway {

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"bytes"
@@ -19,43 +19,43 @@ import (
 
 const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
-// ovs is one private Open vSwitch: its own database, directory and namespace.
-type ovs struct {
+// OVS is one private Open vSwitch: its own database, directory and namespace.
+type OVS struct {
 	lab    string
-	dir    string
-	netns  string
-	node   string // whose own it is
+	Dir    string
+	Netns  string
+	Node   string // whose own it is
 	urgent bool   // before other processes: a node's neighbours give it up if it does not forward for seconds
 }
 
-// switches are the Open vSwitches of a lab and the bridges in them.
-type switches struct{ *layout.Lab }
+// Switches are the Open vSwitches of a lab and the bridges in them.
+type Switches struct{ *layout.Lab }
 
-func switchesOf(s *layout.Lab) switches { return switches{s} }
+func SwitchesOf(s *layout.Lab) Switches { return Switches{s} }
 
-// shared is that of all switches but hybrid nodes that have their own.
-func (s switches) shared() ovs {
-	return ovs{lab: s.Name, dir: s.Dir(), netns: machine.SwitchNetns(s.Name), urgent: s.HasHybrid()}
+// Shared is that of all switches but hybrid nodes that have their own.
+func (s Switches) Shared() OVS {
+	return OVS{lab: s.Name, Dir: s.Dir(), Netns: machine.SwitchNetns(s.Name), urgent: s.HasHybrid()}
 }
 
-// ovsOf is the Open vSwitch of a switch.
-func (s switches) ovsOf(name string) ovs {
+// OVSOf is the Open vSwitch of a switch.
+func (s Switches) OVSOf(name string) OVS {
 	if s.Topology.OVS != topology.OVSOwn {
-		return s.shared()
+		return s.Shared()
 	}
 	if sw, ok := s.Topology.SwitchByName(name); ok && sw.Kind == topology.KindHybrid {
-		return ovs{lab: s.Name, dir: filepath.Join(s.Dir(), s.Bridges[name]), netns: machine.HostNetns(s.Name, name), node: name, urgent: true}
+		return OVS{lab: s.Name, Dir: filepath.Join(s.Dir(), s.Bridges[name]), Netns: machine.HostNetns(s.Name, name), Node: name, urgent: true}
 	}
-	return s.shared()
+	return s.Shared()
 }
 
-// allOVS is every Open vSwitch of the lab, that of most switches first.
-func (s switches) allOVS() []ovs {
-	all := []ovs{s.shared()}
+// AllOVS is every Open vSwitch of the lab, that of most switches first.
+func (s Switches) AllOVS() []OVS {
+	all := []OVS{s.Shared()}
 	if s.Topology.OVS == topology.OVSOwn {
 		for i := range s.Nodes {
 			if n := &s.Nodes[i]; n.Kind == topology.KindHybrid {
-				all = append(all, s.ovsOf(n.Name))
+				all = append(all, s.OVSOf(n.Name))
 			}
 		}
 	}
@@ -63,21 +63,21 @@ func (s switches) allOVS() []ovs {
 }
 
 // command is an Open vSwitch tool with the paths of this instance.
-func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+func (o OVS) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = machine.OutputDelay
-	cmd.Env = machine.Mark(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), o.lab)
+	cmd.Env = machine.Mark(append(os.Environ(), "OVS_RUNDIR="+o.Dir, "OVS_DBDIR="+o.Dir, "OVS_LOGDIR="+o.Dir, "OVS_SYSCONFDIR="+o.Dir), o.lab)
 	return cmd
 }
 
-// run runs a tool to its end and returns its standard output. It runs in the
+// Run runs a tool to its end and returns its standard output. It runs in the
 // instance's namespace, where Down finds it if its starter is killed.
-func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, error) {
+func (o OVS) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd := o.command(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := machine.InNetns(o.netns, cmd.Start)
+	err := machine.InNetns(o.Netns, cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}
@@ -90,16 +90,16 @@ func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, erro
 	return out.Bytes(), nil
 }
 
-func (o ovs) vsctl(ctx context.Context, args ...string) ([]byte, error) {
-	return o.run(ctx, "ovs-vsctl", append([]string{"--db=unix:" + filepath.Join(o.dir, "db.sock"), "--timeout=60"}, args...)...)
+func (o OVS) VSCtl(ctx context.Context, args ...string) ([]byte, error) {
+	return o.Run(ctx, "ovs-vsctl", append([]string{"--db=unix:" + filepath.Join(o.Dir, "db.sock"), "--timeout=60"}, args...)...)
 }
 
 // daemon starts a daemon in the instance's namespace and returns once it is
 // ready and has detached.
-func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
+func (o OVS) daemon(ctx context.Context, name string, args ...string) error {
 	args = append(args,
-		"--unixctl="+filepath.Join(o.dir, name+".ctl"), "--pidfile="+filepath.Join(o.dir, name+".pid"),
-		"--log-file="+filepath.Join(o.dir, name+".log"), "-vconsole:off", "-vsyslog:off", "--no-chdir", "--detach")
+		"--unixctl="+filepath.Join(o.Dir, name+".ctl"), "--pidfile="+filepath.Join(o.Dir, name+".pid"),
+		"--log-file="+filepath.Join(o.Dir, name+".log"), "-vconsole:off", "-vsyslog:off", "--no-chdir", "--detach")
 	// Each port takes descriptors: allow as many as this process may have.
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -109,7 +109,7 @@ func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
 	if o.urgent {
 		argv = append([]string{argv[0], "nice", "-n", "-10"}, argv[1:]...)
 	}
-	err := machine.InNetns(o.netns, func() error {
+	err := machine.InNetns(o.Netns, func() error {
 		return o.command(ctx, "prlimit", argv...).Run()
 	})
 	if err != nil {
@@ -119,8 +119,8 @@ func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
 }
 
 // lastLog is the end of a daemon's log, for error messages.
-func (o ovs) lastLog(name string) string {
-	b, err := os.ReadFile(filepath.Join(o.dir, name+".log"))
+func (o OVS) lastLog(name string) string {
+	b, err := os.ReadFile(filepath.Join(o.Dir, name+".log"))
 	if err != nil {
 		return "it wrote no log"
 	}
@@ -130,44 +130,44 @@ func (o ovs) lastLog(name string) string {
 	return "its log ends with: " + strings.TrimSpace(string(b))
 }
 
-// startDatabase creates and serves the database.
-func (o ovs) startDatabase(ctx context.Context) error {
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+// StartDatabase creates and serves the database.
+func (o OVS) StartDatabase(ctx context.Context) error {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of Open vSwitch: %w", err)
 	}
-	db := filepath.Join(o.dir, "conf.db")
-	if _, err := o.run(ctx, "ovsdb-tool", "create", db, ovsSchema); err != nil {
+	db := filepath.Join(o.Dir, "conf.db")
+	if _, err := o.Run(ctx, "ovsdb-tool", "create", db, ovsSchema); err != nil {
 		return err
 	}
 	return o.serveDatabase(ctx)
 }
 
-func (o ovs) serveDatabase(ctx context.Context) error {
-	return o.daemon(ctx, "ovsdb-server", filepath.Join(o.dir, "conf.db"), "--remote=punix:"+filepath.Join(o.dir, "db.sock"))
+func (o OVS) serveDatabase(ctx context.Context) error {
+	return o.daemon(ctx, "ovsdb-server", filepath.Join(o.Dir, "conf.db"), "--remote=punix:"+filepath.Join(o.Dir, "db.sock"))
 }
 
-func (o ovs) startSwitching(ctx context.Context) error {
-	return o.daemon(ctx, "ovs-vswitchd", "unix:"+filepath.Join(o.dir, "db.sock"))
+func (o OVS) StartSwitching(ctx context.Context) error {
+	return o.daemon(ctx, "ovs-vswitchd", "unix:"+filepath.Join(o.Dir, "db.sock"))
 }
 
-// startSwitches writes every bridge and port in one transaction, starts the
+// StartSwitches writes every bridge and port in one transaction, starts the
 // switch daemon on it, and checks that each port got its number.
-func (o ovs) startSwitches(ctx context.Context, s *layout.Lab) error {
-	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, switchesOf(s).transaction(o)...)...); err != nil {
+func (o OVS) StartSwitches(ctx context.Context, s *layout.Lab) error {
+	if _, err := o.VSCtl(ctx, append([]string{"--no-wait"}, SwitchesOf(s).transaction(o)...)...); err != nil {
 		return err
 	}
-	if err := o.startSwitching(ctx); err != nil {
+	if err := o.StartSwitching(ctx); err != nil {
 		return err
 	}
 	// Without --no-wait this returns once the daemon has done all of the above.
-	if _, err := o.vsctl(ctx, "set", "Open_vSwitch", ".", "external-ids:lab="+s.Name); err != nil {
+	if _, err := o.VSCtl(ctx, "set", "Open_vSwitch", ".", "external-ids:lab="+s.Name); err != nil {
 		return fmt.Errorf("%w; %s", err, o.lastLog("ovs-vswitchd"))
 	}
-	if err := o.checkPorts(ctx, s); err != nil {
+	if err := o.CheckPorts(ctx, s); err != nil {
 		return err
 	}
 	for _, sw := range s.Topology.Switches {
-		if sw.Kind != topology.KindRouter && switchesOf(s).ovsOf(sw.Name) == o {
+		if sw.Kind != topology.KindRouter && SwitchesOf(s).OVSOf(sw.Name) == o {
 			s.NotifyNode(sw.Name, "it has its ports")
 		}
 	}
@@ -179,8 +179,8 @@ func (o ovs) startSwitches(ctx context.Context, s *layout.Lab) error {
 // directory, whatever the controller's address: their namespace has no
 // addresses. Hybrid nodes may be in band (control.go). A bridge that is given a
 // controller later than its making loses its entries.
-func (s switches) transaction(o ovs) []string {
-	args := s.initOVS()
+func (s Switches) transaction(o OVS) []string {
+	args := s.InitOVS()
 	ports := map[string][]*layout.End{}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].Ends() {
@@ -198,19 +198,19 @@ func (s switches) transaction(o ovs) []string {
 	}
 	for i := range s.Topology.Switches {
 		sw := &s.Topology.Switches[i]
-		if sw.Kind == topology.KindRouter || s.ovsOf(sw.Name) != o {
+		if sw.Kind == topology.KindRouter || s.OVSOf(sw.Name) != o {
 			continue
 		}
-		args = append(args, s.addBridge(sw, fmt.Sprintf("@c%d", i))...)
+		args = append(args, s.AddBridge(sw, fmt.Sprintf("@c%d", i))...)
 		for _, e := range ports[sw.Name] {
-			args = append(args, addPort(s.Bridges[sw.Name], e)...)
+			args = append(args, AddPort(s.Bridges[sw.Name], e)...)
 		}
 	}
 	return args
 }
 
-// initOVS is the arguments of ovs-vsctl that come first in a database.
-func (s switches) initOVS() []string {
+// InitOVS is the arguments of ovs-vsctl that come first in a database.
+func (s Switches) InitOVS() []string {
 	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
 	if s.TLS != nil {
 		args = append(args, setSSL(s.TLS)...)
@@ -218,9 +218,9 @@ func (s switches) initOVS() []string {
 	return args
 }
 
-// addBridge is the arguments of ovs-vsctl that make a switch without its ports;
+// AddBridge is the arguments of ovs-vsctl that make a switch without its ports;
 // id begins those of its controllers in the transaction.
-func (s switches) addBridge(sw *topology.Switch, id string) []string {
+func (s Switches) AddBridge(sw *topology.Switch, id string) []string {
 	br := s.Bridges[sw.Name]
 	args := []string{"--", "add-br", br, "--", "set", "bridge", br, "datapath_type=netdev", fmt.Sprintf("other_config:dp-desc=%q", s.Description(sw.Name))}
 	if sw.Controlled() {
@@ -229,7 +229,7 @@ func (s switches) addBridge(sw *topology.Switch, id string) []string {
 	} else {
 		args = append(args, "fail_mode="+topology.FailStandalone)
 	}
-	if targets := s.targets(sw); targets != nil {
+	if targets := s.Targets(sw); targets != nil {
 		args = append(args, setControllers(br, id, targets)...)
 	}
 	return args
@@ -255,8 +255,8 @@ func settings(s *topology.Switch) []string {
 	return []string{"fail_mode=" + s.FailMode, "protocols=" + strings.Join(s.Protocols, ","), "other_config:datapath-id=" + s.DPID.String()}
 }
 
-// targets is where a switch connects to, for each controller.
-func (s switches) targets(sw *topology.Switch) []string {
+// Targets is where a switch connects to, for each controller.
+func (s Switches) Targets(sw *topology.Switch) []string {
 	switch {
 	case !sw.Controlled():
 		return nil
@@ -270,14 +270,14 @@ func (s switches) targets(sw *topology.Switch) []string {
 	return targets
 }
 
-// addPort is the arguments of ovs-vsctl that make an interface a port.
-func addPort(bridge string, e *layout.End) []string {
+// AddPort is the arguments of ovs-vsctl that make an interface a port.
+func AddPort(bridge string, e *layout.End) []string {
 	return []string{"--", "add-port", bridge, e.Iface,
 		"--", "set", "interface", e.Iface, fmt.Sprintf("ofport_request=%d", e.Port)}
 }
 
-func (o ovs) checkPorts(ctx context.Context, s *layout.Lab) error {
-	out, err := o.vsctl(ctx, "--format=json", "--columns=name,ofport,error", "list", "Interface")
+func (o OVS) CheckPorts(ctx context.Context, s *layout.Lab) error {
+	out, err := o.VSCtl(ctx, "--format=json", "--columns=name,ofport,error", "list", "Interface")
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (o ovs) checkPorts(ctx context.Context, s *layout.Lab) error {
 	}
 	for i := range s.Wires {
 		for _, e := range s.Wires[i].Ends() {
-			if e.Bridged() && switchesOf(s).ovsOf(e.Node) == o && got[e.Iface] != int(e.Port) {
+			if e.Bridged() && SwitchesOf(s).OVSOf(e.Node) == o && got[e.Iface] != int(e.Port) {
 				return fmt.Errorf("open vSwitch made %s (%s) port %d: %s; %s", e, e.Iface, got[e.Iface], why[e.Iface], o.lastLog("ovs-vswitchd"))
 			}
 		}
@@ -304,28 +304,28 @@ func (o ovs) checkPorts(ctx context.Context, s *layout.Lab) error {
 	return nil
 }
 
-// changePorts runs ovs-vsctl with the arguments that args makes for each end of
+// ChangePorts runs ovs-vsctl with the arguments that args makes for each end of
 // w that is a port of Open vSwitch.
-func (s switches) changePorts(ctx context.Context, w *layout.Wire, args func(bridge string, e *layout.End) []string) error {
-	for _, o := range s.allOVS() {
+func (s Switches) ChangePorts(ctx context.Context, w *layout.Wire, args func(bridge string, e *layout.End) []string) error {
+	for _, o := range s.AllOVS() {
 		var all []string
 		for _, e := range w.Ends() {
-			if e.Bridged() && s.ovsOf(e.Node) == o {
+			if e.Bridged() && s.OVSOf(e.Node) == o {
 				all = append(all, args(s.Bridges[e.Node], e)...)
 			}
 		}
 		if all == nil {
 			continue
 		}
-		if _, err := o.vsctl(ctx, all...); err != nil {
+		if _, err := o.VSCtl(ctx, all...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setSwitch has a switch be as the topology says, or connect to its controllers.
-func (s switches) setSwitch(ctx context.Context, name string, controllers bool) error {
+// SetSwitch has a switch be as the topology says, or connect to its controllers.
+func (s Switches) SetSwitch(ctx context.Context, name string, controllers bool) error {
 	sw, _ := s.Topology.SwitchByName(name)
 	br := s.Bridges[name]
 	if !sw.Controlled() {
@@ -333,8 +333,8 @@ func (s switches) setSwitch(ctx context.Context, name string, controllers bool) 
 	}
 	args := append([]string{"set", "bridge", br}, settings(sw)...)
 	if controllers {
-		args = setControllers(br, "@c", s.targets(sw))
+		args = setControllers(br, "@c", s.Targets(sw))
 	}
-	_, err := s.ovsOf(name).vsctl(ctx, args...)
+	_, err := s.OVSOf(name).VSCtl(ctx, args...)
 	return err
 }

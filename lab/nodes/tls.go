@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 
 const sslPrefix = "ssl:"
 
-// checkTLS says what is missing for TLS, and makes the files' paths absolute.
-func (s switches) checkTLS() error {
+// CheckTLS says what is missing for TLS, and makes the files' paths absolute.
+func (s Switches) CheckTLS() error {
 	if s.TLS == nil {
 		if s.Topology.Secure() {
 			return errors.New("a controller is ssl:HOST:PORT, so the switches need a certificate, a key and an authority (weft certs switch, weft lab up --certs)")
@@ -40,7 +40,7 @@ func (s switches) checkTLS() error {
 // target is where a switch connects to for a controller: Open vSwitch speaks
 // TLS over TCP only, so there the relay listens on a port of the switches' own
 // namespace.
-func (s switches) target(controller int, socket string) string {
+func (s Switches) target(controller int, socket string) string {
 	if strings.HasPrefix(s.Topology.Controllers[controller], sslPrefix) {
 		return sslPrefix + relayAddress(controller)
 	}
@@ -50,7 +50,7 @@ func (s switches) target(controller int, socket string) string {
 func relayAddress(controller int) string { return fmt.Sprintf("127.0.0.1:%d", 6653+controller) }
 
 // listenFor listens for the switches that connect to a controller.
-func (s switches) listenFor(controller int, socket string) (l net.Listener, err error) {
+func (s Switches) listenFor(controller int, socket string) (l net.Listener, err error) {
 	if !strings.HasPrefix(s.Topology.Controllers[controller], sslPrefix) {
 		return net.Listen("unix", socket)
 	}

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// prepareNodeNetns sets up the namespace of a hybrid node or router, in this
+// PrepareNodeNetns sets up the namespace of a hybrid node or router, in this
 // thread's: it forwards, and answers for an address only where it has it. IPv6
 // is off except where dressNode sets it on: Open vSwitch may have ports there.
-func prepareNodeNetns(h *netlink.Handle) error {
+func PrepareNodeNetns(h *netlink.Handle) error {
 	if err := links.PrepareHostNetns(h); err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func prepareNodeNetns(h *netlink.Handle) error {
 	return nil
 }
 
-// routers are the hybrid nodes and routers of a lab.
-type routers struct{ *layout.Lab }
+// Routers are the hybrid nodes and routers of a lab.
+type Routers struct{ *layout.Lab }
 
-func routersOf(s *layout.Lab) routers { return routers{s} }
+func RoutersOf(s *layout.Lab) Routers { return Routers{s} }
 
-// buildNodes makes the namespaces of the nodes, and that of the controllers'
+// BuildNodes makes the namespaces of the nodes, and that of the controllers'
 // machine, which must be there before the links are.
-func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
+func (s Routers) BuildNodes(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Nodes {
@@ -63,7 +63,7 @@ func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
 			break
 		}
 		g.Go(func() error {
-			err := home.CreateNetns(machine.HostNetns(s.Name, s.Nodes[i].Name), func() error { return machine.WithHandle(prepareNodeNetns) })
+			err := home.CreateNetns(machine.HostNetns(s.Name, s.Nodes[i].Name), func() error { return machine.WithHandle(PrepareNodeNetns) })
 			if err == nil {
 				s.NotifyNode(s.Nodes[i].Name, "its namespace is there")
 			}
@@ -78,9 +78,9 @@ func (s routers) buildNodes(ctx context.Context, home machine.Home) error {
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
-// dressNodes makes the internal ports and the link of the controllers' machine,
+// DressNodes makes the internal ports and the link of the controllers' machine,
 // and gives the nodes their addresses; the wires must be there.
-func (s routers) dressNodes(ctx context.Context) error {
+func (s Routers) DressNodes(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Nodes {
@@ -97,8 +97,8 @@ func (s routers) dressNodes(ctx context.Context) error {
 	return errors.Join(g.Wait(), ctx.Err())
 }
 
-func (s routers) dressNode(n *layout.Node) error {
-	switches, err := os.Open(machine.NetnsPath(switchesOf(s.Lab).ovsOf(n.Name).netns))
+func (s Routers) dressNode(n *layout.Node) error {
+	switches, err := os.Open(machine.NetnsPath(SwitchesOf(s.Lab).OVSOf(n.Name).Netns))
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s routers) dressNode(n *layout.Node) error {
 	if err != nil {
 		return err
 	}
-	return machine.WithLinks(switchesOf(s.Lab).ovsOf(n.Name).netns, func(h *netlink.Handle) error {
+	return machine.WithLinks(SwitchesOf(s.Lab).OVSOf(n.Name).Netns, func(h *netlink.Handle) error {
 		for _, p := range n.Routed() {
 			if p.InternalInterface == "" {
 				continue
@@ -148,9 +148,9 @@ func (s routers) dressNode(n *layout.Node) error {
 	})
 }
 
-// bringUp sets a switch's end of a wire up, in this thread's namespace, with a
+// BringUp sets a switch's end of a wire up, in this thread's namespace, with a
 // router's addresses.
-func (s routers) bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
+func (s Routers) BringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error {
 	if err := links.BringUp(h, w, e); err != nil || !e.Routed {
 		return err
 	}
@@ -172,9 +172,9 @@ func (s routers) bringUp(h *netlink.Handle, w *layout.Wire, e *layout.End) error
 	return nil
 }
 
-// tendNode has a node's ports, addresses and routing be as it is laid out,
+// SetNode has a node's ports, addresses and routing be as it is laid out,
 // whatever they are.
-func (s routers) tendNode(ctx context.Context, name string, gone []string) error {
+func (s Routers) SetNode(ctx context.Context, name string, gone []string) error {
 	n := s.Node(name)
 	if n == nil {
 		return nil
@@ -194,15 +194,15 @@ func (s routers) tendNode(ctx context.Context, name string, gone []string) error
 			args = append(args, "--", "--may-exist", "add-port", n.Short, p.InternalInterface,
 				"--", "set", "interface", p.InternalInterface, fmt.Sprintf("ofport_request=%d", p.Internal))
 		}
-		if _, err := switchesOf(s.Lab).ovsOf(name).vsctl(ctx, args...); err != nil {
+		if _, err := SwitchesOf(s.Lab).OVSOf(name).VSCtl(ctx, args...); err != nil {
 			return err
 		}
 	}
-	return routingOf(s.Lab).routeNode(ctx, n)
+	return RoutingOf(s.Lab).routeNode(ctx, n)
 }
 
 // undressNode removes the internal ports and the addresses that a node is not to have.
-func (s routers) undressNode(n *layout.Node) error {
+func (s Routers) undressNode(n *layout.Node) error {
 	return machine.WithLinks(machine.HostNetns(s.Name, n.Name), func(h *netlink.Handle) error {
 		links, err := machine.ListWhole(h.LinkList)
 		if err != nil {
@@ -222,7 +222,7 @@ func (s routers) undressNode(n *layout.Node) error {
 						return fmt.Errorf("set the MTU of %s: %w", name, err)
 					}
 				}
-			case n.Kind == topology.KindHybrid && layout.NodeInterface.MatchString(name) && name != controlIface:
+			case n.Kind == topology.KindHybrid && layout.NodeInterface.MatchString(name) && name != ControlIface:
 				if err := h.LinkDel(l); err != nil {
 					return fmt.Errorf("remove %s: %w", name, err)
 				}

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -16,35 +16,35 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// deleteHost ends what runs in a host and removes what there is of it; its
+// DeleteHost ends what runs in a host and removes what there is of it; its
 // wires are gone.
-func (s hosts) deleteHost(ctx context.Context, home machine.Home, name string) error {
+func (s Hosts) DeleteHost(ctx context.Context, home machine.Home, name string) error {
 	ns := machine.HostNetns(s.Name, name)
 	if err := machine.EndIn(ctx, ns); err != nil {
 		return err
 	}
-	if err := errors.Join(detach(ns), home.DeleteNetns(ns)); err != nil {
+	if err := errors.Join(Detach(ns), home.DeleteNetns(ns)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)
 	return os.RemoveAll(filepath.Join(s.Dir(), "logs", name))
 }
 
-// addHost makes a host without its wires.
-func (s hosts) addHost(ctx context.Context, home machine.Home, name string) error {
-	if err := s.deleteHost(ctx, home, name); err != nil {
+// AddHost makes a host without its wires.
+func (s Hosts) AddHost(ctx context.Context, home machine.Home, name string) error {
+	if err := s.DeleteHost(ctx, home, name); err != nil {
 		return err
 	}
 	err := home.CreateNetns(machine.HostNetns(s.Name, name), func() error { return machine.WithHandle(links.PrepareHostNetns) })
 	if err != nil {
 		return err
 	}
-	return s.remanage(ctx, name)
+	return s.SetManagement(ctx, name)
 }
 
-// remanage gives a host its second interface to this machine, or takes it.
-func (s hosts) remanage(ctx context.Context, name string) error {
-	if err := detach(machine.HostNetns(s.Name, name)); err != nil {
+// SetManagement gives a host its second interface to this machine, or takes it.
+func (s Hosts) SetManagement(ctx context.Context, name string) error {
+	if err := Detach(machine.HostNetns(s.Name, name)); err != nil {
 		return err
 	}
 	delete(s.Manage, name)
@@ -52,11 +52,11 @@ func (s hosts) remanage(ctx context.Context, name string) error {
 	if !h.Manage {
 		return nil
 	}
-	return s.manageHosts(ctx, []*topology.Host{h})
+	return s.ManageHosts(ctx, []*topology.Host{h})
 }
 
-// readdress gives a host the addresses and routes that it is to have, and no others.
-func (s hosts) readdress(name string) error {
+// SetAddresses gives a host the addresses and routes that it is to have, and no others.
+func (s Hosts) SetAddresses(name string) error {
 	for i := range s.Topology.Hosts {
 		host, w := &s.Topology.Hosts[i], &s.Wires[i]
 		if host.Name != name {
@@ -100,9 +100,9 @@ func (s hosts) readdress(name string) error {
 	return nil
 }
 
-// buildHosts makes every host's namespace and, unless it hangs on a cable,
+// BuildHosts makes every host's namespace and, unless it hangs on a cable,
 // its link and addresses.
-func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
+func (s Hosts) BuildHosts(ctx context.Context, home machine.Home) error {
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range s.Topology.Hosts {
@@ -133,7 +133,7 @@ func (s hosts) buildHosts(ctx context.Context, home machine.Home) error {
 }
 
 // attach makes a host's link, unless it is a cable, from the host's namespace.
-func (s hosts) attach(h *netlink.Handle, w *layout.Wire) error {
+func (s Hosts) attach(h *netlink.Handle, w *layout.Wire) error {
 	if w.Cable {
 		return nil
 	}

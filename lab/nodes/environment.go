@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// environment returns an environment with what a process in a host is told of
+// Environment returns an environment with what a process in a host is told of
 // it, and with the mark of the lab.
-func (s hosts) environment(env []string, h *topology.Host) []string {
+func (s Hosts) Environment(env []string, h *topology.Host) []string {
 	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
 	if h.HasIPv4() {
 		env = append(env, "WEFT_LAB_IPV4="+h.IPv4.Addr().String())
@@ -26,32 +26,32 @@ func (s hosts) environment(env []string, h *topology.Host) []string {
 	return machine.Mark(env, s.Name)
 }
 
-// environmentAt is environment for a host or a switch.
-func (s hosts) environmentAt(env []string, node string) []string {
+// EnvironmentAt is environment for a host or a switch.
+func (s Hosts) EnvironmentAt(env []string, node string) []string {
 	h, ok := s.Topology.HostByName(node)
 	if !ok {
 		h = &topology.Host{Name: node}
 	}
-	return append(s.environment(env, h), s.switchEnvironment(node)...)
+	return append(s.Environment(env, h), s.switchEnvironment(node)...)
 }
 
 // switchEnvironment is what a process at a switch is told of it: with it the tools of
 // Open vSwitch reach the lab's own, and vtysh the node's routing.
-func (s hosts) switchEnvironment(name string) (env []string) {
+func (s Hosts) switchEnvironment(name string) (env []string) {
 	if bridge, ok := s.Bridges[name]; ok {
-		o := switchesOf(s.Lab).ovsOf(name)
-		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir)
+		o := SwitchesOf(s.Lab).OVSOf(name)
+		env = append(env, "WEFT_LAB_BRIDGE="+bridge, "OVS_RUNDIR="+o.Dir, "OVS_DBDIR="+o.Dir)
 	}
 	if n := s.Node(name); n != nil {
-		env = append(env, "WEFT_LAB_ROUTING="+routingOf(s.Lab).routingDir(n))
+		env = append(env, "WEFT_LAB_ROUTING="+RoutingOf(s.Lab).RoutingDir(n))
 	}
 	return env
 }
 
-// programEnvironment is the environment of a program: that of who brought the
+// ProgramEnvironment is the environment of a program: that of who brought the
 // lab up, in which weft is the program that did so, and its own.
-func (s hosts) programEnvironment(h *topology.Host, p *topology.Program) []string {
-	env := withoutKeeperMark(os.Environ())
+func (s Hosts) ProgramEnvironment(h *topology.Host, p *topology.Program) []string {
+	env := WithoutKeeperMark(os.Environ())
 	for name, value := range p.Env {
 		env = append(env, name+"="+value)
 	}
@@ -60,14 +60,14 @@ func (s hosts) programEnvironment(h *topology.Host, p *topology.Program) []strin
 		path = own
 	}
 	if s.Weft != "" {
-		path = s.programsDir() + ":" + path
+		path = s.ProgramsDir() + ":" + path
 	}
-	return s.environment(append(env, "PATH="+path), h)
+	return s.Environment(append(env, "PATH="+path), h)
 }
 
-func withoutKeeperMark(env []string) []string {
+func WithoutKeeperMark(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, machine.KeeperEnv+"=") })
 }
 
-// programsDir is where the name weft stands for the program that brought the lab up.
-func (s hosts) programsDir() string { return filepath.Join(s.Dir(), "bin") }
+// ProgramsDir is where the name weft stands for the program that brought the lab up.
+func (s Hosts) ProgramsDir() string { return filepath.Join(s.Dir(), "bin") }

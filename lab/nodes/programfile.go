@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// file returns the path of the file that a program of the lab is in, and its words.
-func (s hosts) file(p *topology.Program) (string, []string, error) {
+// ProgramFile returns the path of the file that a program of the lab is in, and its words.
+func (s Hosts) ProgramFile(p *topology.Program) (string, []string, error) {
 	argv, err := topology.SplitWords(p.Command)
 	if err != nil {
 		return "", nil, err
@@ -44,13 +44,13 @@ func (s hosts) file(p *topology.Program) (string, []string, error) {
 	return "", nil, fmt.Errorf("there is no program %s in PATH", name)
 }
 
-// checkPrograms reports the programs of the lab that this machine does not have.
-func (s hosts) checkPrograms() error {
+// CheckPrograms reports the programs of the lab that this machine does not have.
+func (s Hosts) CheckPrograms() error {
 	var problems topology.Problems
 	for i := range s.Topology.Hosts {
 		h := &s.Topology.Hosts[i]
 		for j := range h.Run {
-			if _, _, err := s.file(&h.Run[j]); err != nil {
+			if _, _, err := s.ProgramFile(&h.Run[j]); err != nil {
 				problems = append(problems, s.Topology.ProblemOfProgram(h, &h.Run[j], err))
 			}
 		}

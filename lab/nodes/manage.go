@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 // the other end, takes no packet from it but from there, and forwards none.
 // The machine's own settings stay as they are.
 
-// manageIface is the second interface of a managed host.
-const manageIface = "manage"
+// ManageIface is the second interface of a managed host.
+const ManageIface = "manage"
 
 // manageRanges is where the addresses are taken from: those for benchmarks (RFC
 // 2544) and link-local ones (RFC 3927), except those that are reserved.
@@ -34,8 +34,8 @@ func manageRanges() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("169.254.64.0/18")}
 }
 
-// buildManagement makes the second interfaces of the managed hosts.
-func (s hosts) buildManagement(ctx context.Context) error {
+// BuildManagement makes the second interfaces of the managed hosts.
+func (s Hosts) BuildManagement(ctx context.Context) error {
 	var hosts []*topology.Host
 	for i := range s.Topology.Hosts {
 		if h := &s.Topology.Hosts[i]; h.Manage {
@@ -45,12 +45,12 @@ func (s hosts) buildManagement(ctx context.Context) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	return s.manageHosts(ctx, hosts)
+	return s.ManageHosts(ctx, hosts)
 }
 
-// manageHosts makes the second interfaces of hosts. Labs take their addresses one
+// ManageHosts makes the second interfaces of hosts. Labs take their addresses one
 // after the other.
-func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
+func (s Hosts) ManageHosts(ctx context.Context, hosts []*topology.Host) error {
 	lock, err := os.Open(machine.RunDir)
 	if err == nil {
 		defer lock.Close()
@@ -69,7 +69,7 @@ func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 		if err != nil {
 			return err
 		}
-		free := freePairs(used)
+		free := FreePairs(used)
 		if s.Manage == nil {
 			s.Manage = map[string]layout.Management{}
 		}
@@ -96,7 +96,7 @@ func (s hosts) manageHosts(ctx context.Context, hosts []*topology.Host) error {
 }
 
 // usedPrefixes is where this machine or the lab's hosts have addresses or routes.
-func (s hosts) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
+func (s Hosts) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 	var used []netip.Prefix
 	add := func(dst interface{ String() string }) {
 		if p, err := netip.ParsePrefix(dst.String()); err == nil && p.Bits() >= 8 { // shorter ones are everywhere
@@ -141,8 +141,8 @@ func (s hosts) usedPrefixes(h *netlink.Handle) ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// freePairs returns what gives two free neighbouring addresses at a time.
-func freePairs(used []netip.Prefix) func() (layout.Management, bool) {
+// FreePairs returns what gives two free neighbouring addresses at a time.
+func FreePairs(used []netip.Prefix) func() (layout.Management, bool) {
 	ranges := manageRanges()
 	first := func() netip.Addr { return ranges[0].Addr().Next().Next() } // without the range's own address
 	next := first()
@@ -171,11 +171,11 @@ func freePairs(used []netip.Prefix) func() (layout.Management, bool) {
 }
 
 // manage makes the second interface of a host; here is a handle on this machine.
-func (s hosts) manage(here *netlink.Handle, outside netns.NsHandle, host string) error {
+func (s Hosts) manage(here *netlink.Handle, outside netns.NsHandle, host string) error {
 	m := s.Manage[host]
 	err := machine.WithLinks(machine.HostNetns(s.Name, host), func(h *netlink.Handle) error {
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name = manageIface
+		attrs.Name = ManageIface
 		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: m.Interface, PeerNamespace: netlink.NsFd(int(outside))}); err != nil {
 			return err
 		}
@@ -183,13 +183,13 @@ func (s hosts) manage(here *netlink.Handle, outside netns.NsHandle, host string)
 			{"ip_forward", "0"},
 			{"conf/all/arp_ignore", "1"}, // its address is this interface's alone
 			{"conf/all/arp_announce", "2"},
-			{"conf/" + manageIface + "/rp_filter", "1"}, // nothing comes from elsewhere
+			{"conf/" + ManageIface + "/rp_filter", "1"}, // nothing comes from elsewhere
 		} {
 			if err := machine.Sysctl("net/ipv4/"+v[0], v[1]); err != nil {
 				return err
 			}
 		}
-		return address(h, manageIface, m.Address)
+		return address(h, ManageIface, m.Address)
 	})
 	if err != nil {
 		return err
@@ -220,16 +220,16 @@ func address(h *netlink.Handle, iface string, a netip.Addr) error {
 // noAddrGen is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const noAddrGen = 1
 
-// detach removes what leads from a namespace of a lab to the machine: the tunnels of
+// Detach removes what leads from a namespace of a lab to the machine: the tunnels of
 // switches, and the second interface of a host. A socket may keep the namespace for longer.
-func detach(ns string) error {
+func Detach(ns string) error {
 	err := machine.WithLinks(ns, func(h *netlink.Handle) error {
 		if !strings.Contains(ns, ".") { // that of the switches: only there are tunnels
 			if err := links.Untunnel(h); err != nil {
 				return err
 			}
 		}
-		l, err := h.LinkByName(manageIface)
+		l, err := h.LinkByName(ManageIface)
 		if gone := (netlink.LinkNotFoundError{}); errors.As(err, &gone) {
 			return nil
 		} else if err != nil {

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// checkCPUs reports the CPUs of hosts that this machine does not have, or that
+// CheckCPUs reports the CPUs of hosts that this machine does not have, or that
 // this process may not use.
-func (s hosts) checkCPUs() error {
+func (s Hosts) CheckCPUs() error {
 	if !slices.ContainsFunc(s.Topology.Hosts, func(h topology.Host) bool { return len(h.CPUs) > 0 }) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"fmt"
@@ -15,15 +15,15 @@ import (
 // What runs in a host finds the lab's hosts and nodes by name: it has a mount namespace
 // of its own, in which a file of the lab lies on /etc/hosts, if there is such a file.
 
-// hosts are the hosts of a lab, and what runs in them.
-type hosts struct{ *layout.Lab }
+// Hosts are the hosts of a lab, and what runs in them.
+type Hosts struct{ *layout.Lab }
 
-func hostsOf(s *layout.Lab) hosts { return hosts{s} }
+func HostsOf(s *layout.Lab) Hosts { return Hosts{s} }
 
-// enterSpace moves this thread, which must be locked and do nothing else any more, to
+// EnterSpace moves this thread, which must be locked and do nothing else any more, to
 // where a host or switch is: its network namespace, mounts with the lab's names, and
 // its CPUs.
-func (s hosts) enterSpace(space, host string) error {
+func (s Hosts) EnterSpace(space, host string) error {
 	ns, err := netns.GetFromPath(machine.NetnsPath(space))
 	if err != nil {
 		return fmt.Errorf("enter host %s: %w", host, err)
@@ -50,15 +50,15 @@ func (s hosts) enterSpace(space, host string) error {
 	return nil
 }
 
-// inHost runs fn, which starts a process, on a thread of its own in a host.
-func (s hosts) inHost(host string, fn func() error) error {
-	return s.inSpace(machine.HostNetns(s.Name, host), host, fn)
+// InHost runs fn, which starts a process, on a thread of its own in a host.
+func (s Hosts) InHost(host string, fn func() error) error {
+	return s.InSpace(machine.HostNetns(s.Name, host), host, fn)
 }
 
-// inSpace is inHost for a host or switch in a namespace of that name.
-func (s hosts) inSpace(space, host string, fn func() error) error {
+// InSpace is inHost for a host or switch in a namespace of that name.
+func (s Hosts) InSpace(space, host string, fn func() error) error {
 	return ownthread.Do(func() error {
-		if err := s.enterSpace(space, host); err != nil {
+		if err := s.EnterSpace(space, host); err != nil {
 			return err
 		}
 		return fn()

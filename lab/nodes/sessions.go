@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -28,13 +28,7 @@ func Connected(sessions []Session) string {
 	return "disconnected"
 }
 
-// Sessions returns, by the names of those switches that have controllers, what they
-// have with each, in the order of Topology.Controllers.
-func (l *Lab) Sessions(ctx context.Context) (map[string][]Session, error) {
-	return switchesOf(l.state).sessions(ctx)
-}
-
-func (s switches) sessions(ctx context.Context) (map[string][]Session, error) {
+func (s Switches) Sessions(ctx context.Context) (map[string][]Session, error) {
 	by := map[string]*topology.Switch{} // by the name of its bridge
 	for i := range s.Topology.Switches {
 		sw := &s.Topology.Switches[i]
@@ -48,24 +42,24 @@ func (s switches) sessions(ctx context.Context) (map[string][]Session, error) {
 		}
 	}
 	is := map[string][]Session{}
-	for _, o := range s.allOVS() {
-		controllers, err := o.table(ctx, "_uuid,target,is_connected,role", "Controller")
+	for _, o := range s.AllOVS() {
+		controllers, err := o.Table(ctx, "_uuid,target,is_connected,role", "Controller")
 		if err != nil {
 			return nil, err
 		}
 		has := map[string][]any{}
 		for _, row := range controllers {
-			for _, id := range uuids(row[0]) {
+			for _, id := range UUIDs(row[0]) {
 				has[id] = row
 			}
 		}
-		bridges, err := o.table(ctx, "name,controller", "Bridge")
+		bridges, err := o.Table(ctx, "name,controller", "Bridge")
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range bridges {
 			bridge, _ := row[0].(string)
-			sw, ids := by[bridge], uuids(row[1])
+			sw, ids := by[bridge], UUIDs(row[1])
 			if sw == nil || len(ids) == 0 {
 				continue
 			}
@@ -73,7 +67,7 @@ func (s switches) sessions(ctx context.Context) (map[string][]Session, error) {
 			for k, c := range s.Topology.Controllers {
 				sessions[k].Controller = c
 			}
-			targets := s.targets(sw)
+			targets := s.Targets(sw)
 			for _, id := range ids {
 				if c := has[id]; c != nil {
 					if k := slices.Index(targets, fmt.Sprint(c[1])); k >= 0 && k < len(sessions) {
@@ -100,9 +94,9 @@ func roleOf(v any, connected bool) string {
 	}
 }
 
-// table returns the rows of a table of OVSDB, as JSON.
-func (o ovs) table(ctx context.Context, columns, table string) ([][]any, error) {
-	out, err := o.vsctl(ctx, "--format=json", "--columns="+columns, "list", table)
+// Table returns the rows of a table of OVSDB, as JSON.
+func (o OVS) Table(ctx context.Context, columns, table string) ([][]any, error) {
+	out, err := o.VSCtl(ctx, "--format=json", "--columns="+columns, "list", table)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +107,8 @@ func (o ovs) table(ctx context.Context, columns, table string) ([][]any, error) 
 	return rows.Data, nil
 }
 
-// uuids returns the identifiers in a value of OVSDB (RFC 7047, section 5.1): one, or a set.
-func uuids(v any) (ids []string) {
+// UUIDs returns the identifiers in a value of OVSDB (RFC 7047, section 5.1): one, or a set.
+func UUIDs(v any) (ids []string) {
 	pair, _ := v.([]any)
 	if len(pair) != 2 {
 		return nil
@@ -124,7 +118,7 @@ func uuids(v any) (ids []string) {
 	}
 	set, _ := pair[1].([]any)
 	for _, x := range set {
-		ids = append(ids, uuids(x)...)
+		ids = append(ids, UUIDs(x)...)
 	}
 	return ids
 }

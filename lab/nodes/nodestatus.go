@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"context"
@@ -33,15 +33,15 @@ type NodeStatus struct {
 	Routing string `json:"routing"`
 }
 
-// nodeStatus is how a node does, but for its session; what does not answer in
+// NodeStatus is how a node does, but for its session; what does not answer in
 // time counts as not there.
-func (s routers) nodeStatus(ctx context.Context, n *layout.Node) NodeStatus {
+func (s Routers) NodeStatus(ctx context.Context, n *layout.Node) NodeStatus {
 	st := NodeStatus{
 		Name: n.Name, Kind: n.Kind, OSPFExpected: s.Expected(n), Control: "none", Loopback: n.Loopback.String(),
-		Namespace: machine.HostNetns(s.Name, n.Name), Routing: routingOf(s.Lab).routingDir(n),
+		Namespace: machine.HostNetns(s.Name, n.Name), Routing: RoutingOf(s.Lab).RoutingDir(n),
 	}
 	full := func(daemon, command string) int {
-		n, err := node.Adjacencies(ctx, filepath.Join(routingOf(s.Lab).routingDir(n), daemon+".vty"), command)
+		n, err := node.Adjacencies(ctx, filepath.Join(RoutingOf(s.Lab).RoutingDir(n), daemon+".vty"), command)
 		if err != nil {
 			return 0 // the daemon does not answer
 		}
@@ -53,7 +53,7 @@ func (s routers) nodeStatus(ctx context.Context, n *layout.Node) NodeStatus {
 		st.OSPF6Full = full("ospf6d", node.OSPF6Neighbours)
 	}
 	if n.Kind == topology.KindHybrid {
-		e := s.entity(n)
+		e := s.Entity(n)
 		st.Dark = e.Dark(ctx)
 	}
 	return st

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
@@ -41,8 +42,8 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	if err := machine.RaiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
-	for _, o := range []order{{Programs: true, End: true}, {Nodes: true}} {
-		if _, err := ask(ctx, s.Name, o); err != nil {
+	for _, o := range []keeper.Order{{Programs: true, End: true}, {Nodes: true}} {
+		if _, err := keeper.Ask(ctx, s.Name, o); err != nil {
 			return err
 		}
 	}
@@ -77,10 +78,10 @@ func (c *change) run(ctx context.Context, to *topology.Topology) error {
 	if err := nodes.RoutersOf(s).WriteNodes(); err != nil {
 		return err
 	}
-	if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {
+	if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Nodes: true}); err != nil {
 		return err
 	}
-	return startPrograms(ctx, s)
+	return keeper.StartPrograms(ctx, s)
 }
 
 // become makes the state that of a changed lab and returns what has to be done,

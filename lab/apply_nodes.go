@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
@@ -164,7 +165,7 @@ func (s changes) tendControl(ctx context.Context, home machine.Home) error {
 			return err
 		}
 	}
-	_, err := ask(ctx, s.Name, order{Relays: true})
+	_, err := keeper.Ask(ctx, s.Name, keeper.Order{Relays: true})
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -107,7 +108,7 @@ func TestApply(t *testing.T) {
 	if bridges, err := l.VSCtl(t.Context(), "list-br"); err != nil || strings.Contains(bridges, "s3") {
 		t.Errorf("switches %q, %v", bridges, err)
 	}
-	if p := l.Programs(t.Context()); len(p) != 1 || p[0].State != ProgramRunning {
+	if p := l.Programs(t.Context()); len(p) != 1 || p[0].State != keeper.ProgramRunning {
 		t.Errorf("programs %+v", p)
 	}
 	if _, ok := l.Management("h0"); !ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
@@ -60,7 +61,7 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 	if err != nil {
 		return err
 	}
-	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Remove: true}); err != nil {
+	if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Wire: w.ID, Remove: true}); err != nil {
 		return err
 	}
 	if err := links.RemoveTunnel(w); err != nil {
@@ -99,7 +100,7 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 // makeWire makes a wire of which there is nothing.
 func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 	if w.Cable {
-		if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
+		if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Wire: w.ID, Lay: true}); err != nil {
 			return err
 		}
 	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return links.AddWire(h, w) }); err != nil {
@@ -141,8 +142,8 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 // applyShape has a wire do to packets what its shape says.
 func (s wiring) applyShape(ctx context.Context, w *layout.Wire) error {
 	if w.Cable {
-		o := order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == layout.LinkIsDown}
-		if _, err := ask(ctx, s.Name, o); err != nil {
+		o := keeper.Order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: w.State == layout.LinkIsDown}
+		if _, err := keeper.Ask(ctx, s.Name, o); err != nil {
 			return err
 		}
 	}

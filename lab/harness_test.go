@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -23,7 +24,7 @@ import (
 // nftables, iperf3 and ovs-testcontroller, and fail without them.
 
 func TestMain(m *testing.M) {
-	RunKeeperIfAsked()
+	keeper.RunIfAsked()
 	code := m.Run()
 	testprogram.Remove()
 	os.Exit(code)

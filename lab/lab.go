@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
@@ -208,7 +209,7 @@ func List(ctx context.Context) ([]Status, error) {
 			}
 			for _, p := range (&Lab{state: s}).Programs(ctx) {
 				st.Programs++
-				if p.State == ProgramRunning {
+				if p.State == keeper.ProgramRunning {
 					st.Running++
 				}
 			}
@@ -221,7 +222,7 @@ func List(ctx context.Context) ([]Status, error) {
 // health says whether the lab's processes still run.
 func health(s *layout.Lab) string {
 	for _, p := range []struct{ socket, what string }{
-		{keeperSocket(s.Name), "keeper"},
+		{keeper.Socket(s.Name), "keeper"},
 		{filepath.Join(s.Dir(), "db.sock"), "ovsdb-server"},
 		{filepath.Join(s.Dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
@@ -51,7 +52,7 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to layout.LinkState
 			return nil
 		}
 		if w.Cable {
-			_, err := ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == layout.LinkIsDown})
+			_, err := keeper.Ask(ctx, s.Name, keeper.Order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == layout.LinkIsDown})
 			return err
 		}
 		return links.SetVeth(w, s.Dressed(w), to != layout.LinkIsDown)
@@ -100,8 +101,8 @@ func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) 
 	replaced := false
 	switch {
 	case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
-		o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == layout.LinkIsDown}
-		if _, err := ask(ctx, s.Name, o); err != nil {
+		o := keeper.Order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == layout.LinkIsDown}
+		if _, err := keeper.Ask(ctx, s.Name, o); err != nil {
 			return err
 		}
 	case !w.Cable && to.NeedsCable():
@@ -146,7 +147,7 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 	if err := s.Save(); err != nil { // the keeper reads it there
 		return err
 	}
-	if _, err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
+	if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Wire: w.ID, Lay: true}); err != nil {
 		return err
 	}
 	for _, e := range w.Ends() {

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
@@ -161,7 +162,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 	if err := nodes.HostsOf(s).BuildManagement(ctx); err != nil {
 		return err
 	}
-	if err := startKeeper(ctx, s, opt.KeeperCommand); err != nil {
+	if err := keeper.Start(ctx, s, opt.KeeperCommand); err != nil {
 		return err
 	}
 	if err := wiringOf(s).finishLinks(ctx); err != nil {
@@ -192,7 +193,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 		}
 	}
 	if len(s.Nodes) > 0 {
-		if _, err := ask(ctx, s.Name, order{Nodes: true}); err != nil {
+		if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Nodes: true}); err != nil {
 			return err
 		}
 	}
@@ -201,7 +202,7 @@ func build(ctx context.Context, s *layout.Lab, opt Options) error {
 		return err
 	}
 	opt.Progress("starting programs")
-	return startPrograms(ctx, s)
+	return keeper.StartPrograms(ctx, s)
 }
 
 // buildSwitchLinks makes the veth pairs between switches.

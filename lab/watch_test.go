@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -26,11 +27,11 @@ func withPrograms(t testing.TB, programs ...topology.Program) *topology.Topology
 }
 
 // wantProgram waits until a program of h1 is as it is to be.
-func wantProgram(t testing.TB, l *Lab, name, want string, is func(ProgramStatus) bool) ProgramStatus {
+func wantProgram(t testing.TB, l *Lab, name, want string, is func(keeper.ProgramStatus) bool) keeper.ProgramStatus {
 	t.Helper()
 	for end := time.Now().Add(testwait.Limit); ; time.Sleep(10 * time.Millisecond) {
 		all := l.Programs(t.Context())
-		i := slices.IndexFunc(all, func(p ProgramStatus) bool { return p.Name == name })
+		i := slices.IndexFunc(all, func(p keeper.ProgramStatus) bool { return p.Name == name })
 		if i >= 0 && is(all[i]) {
 			return all[i]
 		}
@@ -75,8 +76,8 @@ func TestPrograms(t *testing.T) {
 		topology.Program{Name: "children", Command: "sh -c 'sleep 1001 & exit 1'", Restart: topology.RestartNever},
 	)
 	l := upForTest(t, topo, Options{Weft: weft})
-	running := func(p ProgramStatus) bool {
-		return p.State == ProgramRunning && p.PID != 0 && p.Starts == 1 && !p.Died()
+	running := func(p keeper.ProgramStatus) bool {
+		return p.State == keeper.ProgramRunning && p.PID != 0 && p.Starts == 1 && !p.Died()
 	}
 	for _, name := range []string{"weft", "sh", "killed"} {
 		wantProgram(t, l, name, "runs", running)
@@ -85,15 +86,15 @@ func TestPrograms(t *testing.T) {
 	wantLog(t, l, "sh", "weft in a shell\n")
 	wantLog(t, l, "hostile", hostile)
 	wantLog(t, l, "env", "h1 10.0.0.1 x y none 10.0.0.2")
-	wantProgram(t, l, "hostile", "has ended well", func(p ProgramStatus) bool {
-		return p.State == ProgramFinished && p.End == "exit status 0" && !p.Died()
+	wantProgram(t, l, "hostile", "has ended well", func(p keeper.ProgramStatus) bool {
+		return p.State == keeper.ProgramFinished && p.End == "exit status 0" && !p.Died()
 	})
-	wantLog(t, l, "false", "no such luck\n"+noteMark+"exit status 3 after ")
-	wantProgram(t, l, "false", "has failed", func(p ProgramStatus) bool {
-		return p.State == ProgramFailed && p.End == "exit status 3" && p.Starts == 1 && p.PID == 0 && p.Died()
+	wantLog(t, l, "false", "no such luck\n[weft lab] exit status 3 after ")
+	wantProgram(t, l, "false", "has failed", func(p keeper.ProgramStatus) bool {
+		return p.State == keeper.ProgramFailed && p.End == "exit status 3" && p.Starts == 1 && p.PID == 0 && p.Died()
 	})
-	wantProgram(t, l, "again", "was started again", func(p ProgramStatus) bool { return p.Starts > 2 && p.Died() })
-	wantProgram(t, l, "children", "has failed", func(p ProgramStatus) bool { return p.State == ProgramFailed })
+	wantProgram(t, l, "again", "was started again", func(p keeper.ProgramStatus) bool { return p.Starts > 2 && p.Died() })
+	wantProgram(t, l, "children", "has failed", func(p keeper.ProgramStatus) bool { return p.State == keeper.ProgramFailed })
 	if pids := named(t, l, "sleep\x001001\x00"); len(pids) > 0 {
 		t.Errorf("children of a program that has ended go on: %v", pids)
 	}
@@ -102,8 +103,8 @@ func TestPrograms(t *testing.T) {
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	wantProgram(t, l, "killed", "was started again", func(q ProgramStatus) bool {
-		return q.State == ProgramRunning && q.PID != p.PID && q.Starts == 2 && q.End == "signal: killed"
+	wantProgram(t, l, "killed", "was started again", func(q keeper.ProgramStatus) bool {
+		return q.State == keeper.ProgramRunning && q.PID != p.PID && q.Starts == 2 && q.End == "signal: killed"
 	})
 	labs, err := List(t.Context())
 	i := slices.IndexFunc(labs, func(s Status) bool { return s.Name == l.Name() })
@@ -133,14 +134,14 @@ func TestDownEndsPrograms(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("killed=", kill), func(t *testing.T) {
 			l := upForTest(t, withPrograms(t, topology.Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
-			wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
+			wantProgram(t, l, "deaf", "runs", func(p keeper.ProgramStatus) bool { return p.State == keeper.ProgramRunning })
 			if kill {
 				for _, pid := range pidsOfKeeper(t, l) {
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
 				}
-				wantProgram(t, l, "deaf", "nobody watches", func(p ProgramStatus) bool { return p.State == ProgramUnknown })
+				wantProgram(t, l, "deaf", "nobody watches", func(p keeper.ProgramStatus) bool { return p.State == keeper.ProgramUnknown })
 			}
 			if err := l.Down(t.Context()); err != nil {
 				t.Fatal(err)
@@ -171,7 +172,7 @@ func pidsOfKeeper(t testing.TB, l *Lab) (pids []int) {
 func TestProgramsEndWithTheirKeeper(t *testing.T) {
 	t.Parallel()
 	l := upForTest(t, withPrograms(t, topology.Program{Name: "deaf", Command: `sh -c 'trap "" TERM; while :; do sleep 1; done'`}), Options{})
-	p := wantProgram(t, l, "deaf", "runs", func(p ProgramStatus) bool { return p.State == ProgramRunning })
+	p := wantProgram(t, l, "deaf", "runs", func(p keeper.ProgramStatus) bool { return p.State == keeper.ProgramRunning })
 	for _, pid := range pidsOfKeeper(t, l) {
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -226,45 +227,6 @@ func TestProgramBesideTheFile(t *testing.T) {
 	}
 	l := upForTest(t, topo, Options{})
 	wantLog(t, l, "say-sh", dir+"\n")
-}
-
-// What a program writes is kept up to a bound, the last of it, and can be
-// followed without a gap.
-func TestProgramLogIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "h1", "p.log")
-	log, err := openLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	r := &LogReader{path: path}
-	defer r.Close()
-	var followed strings.Builder
-	const lines = 300_000
-	last := ""
-	for i := range lines {
-		last = fmt.Sprintf("line %d\n", i)
-		if _, err := log.Write([]byte(last)); err != nil {
-			t.Fatal(err)
-		}
-		if i%10_000 == 0 {
-			if _, err := io.Copy(&followed, r); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if _, err := io.Copy(&followed, r); err != nil || strings.Count(followed.String(), "\n") != lines {
-		t.Errorf("followed %d lines, %v; want %d", strings.Count(followed.String(), "\n"), err, lines)
-	}
-	late := &LogReader{path: path}
-	defer late.Close()
-	kept, err := io.ReadAll(late)
-	if err != nil || len(kept) > mostLog || len(kept) < mostLog/2 || !strings.HasSuffix(string(kept), last) || !strings.HasPrefix(string(kept), "line ") {
-		t.Errorf("kept are %d bytes, %v, that end in %q", len(kept), err, kept[max(0, len(kept)-20):])
-	}
-	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("at the end of the log: %d, %v", n, err)
-	}
 }
 
 // Up that is interrupted while programs start ends them.

@@ -16,6 +16,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -237,7 +239,7 @@ func (g *core) authorised() {
 // signal sends a signal to the program of a host.
 func (g *core) signal(host string, s syscall.Signal) {
 	g.t.Helper()
-	i := slices.IndexFunc(g.Programs(context.Background()), func(p lab.ProgramStatus) bool { return p.Host == host })
+	i := slices.IndexFunc(g.Programs(context.Background()), func(p keeper.ProgramStatus) bool { return p.Host == host })
 	if i < 0 {
 		g.t.Fatalf("nothing runs in %s", host)
 	}

@@ -26,6 +26,8 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/services/balancer"
@@ -49,7 +51,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lab.RunKeeperIfAsked()
+	keeper.RunIfAsked()
 	status := m.Run()
 	testprogram.Remove()
 	os.Exit(status)

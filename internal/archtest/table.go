@@ -61,7 +61,10 @@ var table = []row{
 	{"lab/topology", []string{"flow", "internal/document"}, []string{"gonum.org/"}},
 	{"lab/machine", []string{"lab/topology", "internal/ownthread", "internal/wholefile"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab/layout", []string{"flow", "lab/topology", "lab/machine"}, nil},
-	{"lab", []string{"flow", "packet", "lab/*", "node", "api", "internal/asowner", "internal/document", "internal/freeport", "internal/ownthread", "internal/resend", "internal/wholefile"}, []string{"*"}},
+	{"lab/links", []string{"lab/topology", "lab/machine", "lab/layout"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},
+	{"lab/nodes", []string{"flow", "lab/topology", "lab/machine", "lab/layout", "lab/links", "node", "internal/asowner", "internal/ownthread", "internal/resend"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
+	{"lab/keeper", []string{"lab/topology", "lab/machine", "lab/layout", "lab/links", "lab/nodes", "internal/resend"}, []string{"golang.org/x/sys/"}},
+	{"lab", []string{"flow", "packet", "lab/topology", "lab/machine", "lab/layout", "lab/links", "lab/nodes", "lab/keeper", "lab/traffic", "node", "api", "internal/freeport"}, []string{"*"}},
 	{"lab/testbed", []string{"lab", "lab/*", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
 	{"lab/serve", []string{"api", "lab", "lab/*", "lab/testbed", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"bench/sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
@@ -117,7 +120,7 @@ var keepers = []struct {
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
 	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
-	{"github.com/vishvananda/", []string{"lab", "lab/machine", "node", "bench/cmd/weft-bench/bench"}, "let package lab touch links and namespaces"},
+	{"github.com/vishvananda/", []string{"lab", "lab/machine", "lab/links", "lab/nodes", "node", "bench/cmd/weft-bench/bench"}, "let package lab touch links and namespaces"},
 }
 
 // guarded are the variables of packages that are locks or counters nevertheless,

@@ -22,13 +22,14 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
 )
 
 // socketEnv turns the test's program into a service at a socket, which tests kill.
 const socketEnv = "WEFT_SERVE_TEST_SOCKET"
 
 func TestMain(m *testing.M) {
-	lab.RunKeeperIfAsked()
+	keeper.RunIfAsked()
 	if socket := os.Getenv(socketEnv); socket != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()

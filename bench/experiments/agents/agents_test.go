@@ -19,11 +19,13 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 func TestMain(m *testing.M) {
-	lab.RunKeeperIfAsked()
+	keeper.RunIfAsked()
 	status := m.Run()
 	testprogram.Remove()
 	os.Exit(status)

@@ -44,14 +44,14 @@ func openBed(ctx context.Context, label string, topo *topology.Topology, control
 	if err != nil {
 		return nil, err
 	}
-	controller, keeper := topology.ControllerNone, []string{weft, "lab", "keeper"}
+	controller, keep := topology.ControllerNone, []string{weft, "lab", "keeper"}
 	if control != nil {
 		controller = "tcp:" + control.OpenFlow[0]
-		keeper = append([]string{"env", "WEFT_SERVER=http://" + control.North[0]}, keeper...) // to whom nodes are reported
+		keep = append([]string{"env", "WEFT_SERVER=http://" + control.North[0]}, keep...) // to whom nodes are reported
 	}
 	l, err := lab.Up(ctx, topo, lab.Options{
 		Temporary: true, Name: fmt.Sprintf("exp-%d-%s", os.Getpid(), label), Weft: weft,
-		Controllers: []string{controller}, KeeperCommand: keeper,
+		Controllers: []string{controller}, KeeperCommand: keep,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", label, err)

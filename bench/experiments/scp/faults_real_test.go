@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
 )
 
 func TestMain(m *testing.M) {
-	lab.RunKeeperIfAsked()
+	keeper.RunIfAsked()
 	status := m.Run()
 	testprogram.Remove()
 	os.Exit(status)

@@ -14,6 +14,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
+
 	"github.com/weft-sdn/weft/lab/layout"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -326,7 +328,7 @@ func labKeeperCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			return lab.Keeper(ctx, args[0])
+			return keeper.Run(ctx, args[0])
 		},
 	}
 }

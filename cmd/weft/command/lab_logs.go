@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
 )
 
 func labLogsCommand() *cobra.Command {
@@ -75,7 +76,7 @@ last megabyte is kept. Lines that begin with [weft lab] say how a program ended.
 // labLog is the log of one program.
 type labLog struct {
 	prefix string // of its lines; empty if it is the only one
-	reader *lab.LogReader
+	reader *keeper.LogReader
 	rest   []byte // of a line that is not complete yet
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
 )
 
 // TestLabPrograms runs programs in hosts by the commands of the real binary.
@@ -60,7 +61,7 @@ func TestLabPrograms(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Hosts) != 2 || len(shown.Hosts[0].Programs) != 3 {
 		t.Fatalf("show: %s, %v", out, err)
 	}
-	if p := shown.Hosts[0].Programs[2]; p.Name != "talk" || p.State != lab.ProgramRunning || p.PID == 0 {
+	if p := shown.Hosts[0].Programs[2]; p.Name != "talk" || p.State != keeper.ProgramRunning || p.PID == 0 {
 		t.Errorf("show: %+v", p)
 	}
 	if out, _ := run(0, "show", "--name", name); !strings.Contains(out, "talk") || !strings.Contains(out, "running") {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/keeper"
+
 	"github.com/weft-sdn/weft/lab/layout"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -80,15 +82,15 @@ type labShow struct {
 }
 
 type labShowHost struct {
-	Name      string              `json:"name"`
-	Switch    string              `json:"switch"`
-	MAC       topology.MAC        `json:"mac"`
-	IPv4      netip.Prefix        `json:"ipv4"`
-	IPv6      netip.Prefix        `json:"ipv6"`
-	Namespace string              `json:"namespace"`
-	Manage    *layout.Management  `json:"manage,omitempty"`
-	Programs  []lab.ProgramStatus `json:"programs"`
-	Machine   string              `json:"machine,omitempty"` // of a lab on several
+	Name      string                 `json:"name"`
+	Switch    string                 `json:"switch"`
+	MAC       topology.MAC           `json:"mac"`
+	IPv4      netip.Prefix           `json:"ipv4"`
+	IPv6      netip.Prefix           `json:"ipv6"`
+	Namespace string                 `json:"namespace"`
+	Manage    *layout.Management     `json:"manage,omitempty"`
+	Programs  []keeper.ProgramStatus `json:"programs"`
+	Machine   string                 `json:"machine,omitempty"` // of a lab on several
 }
 
 // labShownFar is what the machines of a lab say of their parts.
@@ -115,7 +117,7 @@ func labShownFar(ctx context.Context, far *testbed.Lab) (labShow, error) {
 }
 
 func labShown(ctx context.Context, l *lab.Lab) labShow {
-	programs := map[string][]lab.ProgramStatus{}
+	programs := map[string][]keeper.ProgramStatus{}
 	for _, p := range l.Programs(ctx) {
 		programs[p.Host] = append(programs[p.Host], p)
 	}
@@ -123,7 +125,7 @@ func labShown(ctx context.Context, l *lab.Lab) labShow {
 	for _, h := range l.Topology().Hosts {
 		host := labShowHost{
 			Name: h.Name, Switch: h.Switch, MAC: h.MAC, IPv4: h.IPv4, IPv6: h.IPv6, Namespace: l.HostNetns(h.Name),
-			Programs: append([]lab.ProgramStatus{}, programs[h.Name]...),
+			Programs: append([]keeper.ProgramStatus{}, programs[h.Name]...),
 		}
 		if m, ok := l.Management(h.Name); ok {
 			host.Manage = &m

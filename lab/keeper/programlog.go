@@ -1,4 +1,4 @@
-package lab
+package keeper
 
 import (
 	"fmt"
@@ -70,11 +70,6 @@ type LogReader struct {
 	file *os.File // nil: nothing was read yet
 }
 
-// Log returns a reader of what is kept of what a program wrote.
-func (l *Lab) Log(host, program string) *LogReader {
-	return &LogReader{path: l.state.LogFile(host, program)}
-}
-
 // Read reads on. It returns io.EOF at the end of what is there now.
 func (r *LogReader) Read(b []byte) (int, error) {
 	for {
@@ -139,10 +134,11 @@ func (r *LogReader) Close() error {
 	return r.file.Close()
 }
 
-// LastWords returns the last line that a program has written; empty if there is none.
-func (l *Lab) LastWords(host, program string) string {
-	r := l.Log(host, program)
-	defer r.Close()
+// NewLogReader returns a reader of the log at a path.
+func NewLogReader(path string) *LogReader { return &LogReader{path: path} }
+
+// LastWords returns the last line that the program has written; empty if there is none.
+func (r *LogReader) LastWords() string {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return ""

@@ -1,4 +1,4 @@
-package lab
+package keeper
 
 import (
 	"context"
@@ -279,9 +279,9 @@ func (w *watched) once(ctx context.Context) error {
 // settling is how long a program must run before it counts as started.
 const settling = time.Second
 
-// startPrograms starts the lab's programs, and returns once each has run for a
+// StartPrograms starts the lab's programs, and returns once each has run for a
 // while or has ended.
-func startPrograms(ctx context.Context, s *layout.Lab) error {
+func StartPrograms(ctx context.Context, s *layout.Lab) error {
 	if s.Weft != "" {
 		if err := os.MkdirAll(nodes.HostsOf(s).ProgramsDir(), 0o755); err != nil {
 			return fmt.Errorf("start programs: %w", err)
@@ -290,7 +290,7 @@ func startPrograms(ctx context.Context, s *layout.Lab) error {
 			return fmt.Errorf("start programs: %w", err)
 		}
 	}
-	a, err := ask(ctx, s.Name, order{Programs: true, Start: true})
+	a, err := Ask(ctx, s.Name, Order{Programs: true, Start: true})
 	for err == nil && slices.ContainsFunc(a.Programs, func(p ProgramStatus) bool {
 		return p.State == ProgramStarting || p.State == ProgramRunning && p.Starts == 1 && time.Since(p.Since) < settling
 	}) {
@@ -299,7 +299,7 @@ func startPrograms(ctx context.Context, s *layout.Lab) error {
 			return ctx.Err()
 		case <-time.After(settling / 20):
 		}
-		a, err = ask(ctx, s.Name, order{Programs: true})
+		a, err = Ask(ctx, s.Name, Order{Programs: true})
 	}
 	return err
 }
@@ -309,20 +309,19 @@ func (p ProgramStatus) Died() bool {
 	return p.State == ProgramFailed || p.State == ProgramWaiting || p.Starts > 1
 }
 
-// Programs returns what became of the programs of the lab's hosts, in the
-// order of the topology. Their state is ProgramUnknown if the lab is half made
-// or broken, or if this process may not ask.
-func (l *Lab) Programs(ctx context.Context) []ProgramStatus {
-	if !l.state.Topology.HasPrograms() {
+// Programs returns what became of the programs of a lab; Unknown is their state if its
+// keeper does not answer.
+func Programs(ctx context.Context, s *layout.Lab) []ProgramStatus {
+	if !s.Topology.HasPrograms() {
 		return nil
 	}
-	if a, err := ask(ctx, l.state.Name, order{Programs: true}); err == nil && len(a.Programs) > 0 {
+	if a, err := Ask(ctx, s.Name, Order{Programs: true}); err == nil && len(a.Programs) > 0 {
 		return a.Programs
 	}
 	var all []ProgramStatus
-	for _, h := range l.state.Topology.Hosts {
+	for _, h := range s.Topology.Hosts {
 		for j := range h.Run {
-			all = append(all, newStatus(l.state, h.Name, &h.Run[j], ProgramUnknown))
+			all = append(all, newStatus(s, h.Name, &h.Run[j], ProgramUnknown))
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-package lab
+package keeper
 
 import (
 	"bufio"
@@ -23,11 +23,11 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// Keeper is the life of a lab's keeper, the process that relays the switches'
+// Run is the life of a lab's keeper, the process that relays the switches'
 // connections to their controllers, carries the frames of links with delay, and
 // watches the programs of the hosts.
 // It returns when ctx ends. Up starts it; nobody else does.
-func Keeper(ctx context.Context, name string) error {
+func Run(ctx context.Context, name string) error {
 	report := os.NewFile(3, "report") // the pipe startKeeper waits on
 	k, err := openKeeper(ctx, name)
 	if err != nil {
@@ -41,17 +41,17 @@ func Keeper(ctx context.Context, name string) error {
 	return nil
 }
 
-// RunKeeperIfAsked turns this process into a lab's keeper, and never returns,
+// RunIfAsked turns this process into a lab's keeper, and never returns,
 // if it was started as one; else it does nothing. It stands first in the main
 // or TestMain of a program whose own path is Options.KeeperCommand.
-func RunKeeperIfAsked() {
+func RunIfAsked() {
 	dir := os.Getenv(machine.KeeperEnv)
 	if dir == "" {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := Keeper(ctx, filepath.Base(dir)); err != nil {
+	if err := Run(ctx, filepath.Base(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -60,11 +60,11 @@ func RunKeeperIfAsked() {
 
 const keeperReady = "ready"
 
-func keeperSocket(lab string) string { return filepath.Join(machine.Dir(lab), "keeper.sock") }
+func Socket(lab string) string { return filepath.Join(machine.Dir(lab), "keeper.sock") }
 
-// startKeeper starts a lab's keeper as a process of its own and returns once
+// Start starts a lab's keeper as a process of its own and returns once
 // its sockets are listening and its cables laid.
-func startKeeper(ctx context.Context, s *layout.Lab, command []string) error {
+func Start(ctx context.Context, s *layout.Lab, command []string) error {
 	log, err := os.Create(filepath.Join(s.Dir(), "keeper.log"))
 	if err != nil {
 		return fmt.Errorf("start the keeper: %w", err)
@@ -136,7 +136,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 	if err := k.relay(ctx, s); err != nil {
 		return nil, err
 	}
-	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {
+	if k.orders, err = net.Listen("unix", Socket(name)); err != nil {
 		return nil, fmt.Errorf("listen for orders: %w", err)
 	}
 	k.wg.Go(func() { k.serve(ctx) })
@@ -158,9 +158,9 @@ func (k *keeper) close() {
 	k.programs.wg.Wait()
 }
 
-// order is what another process asks of the keeper, about the programs or about
+// Order is what another process asks of the keeper, about the programs or about
 // one wire.
-type order struct {
+type Order struct {
 	Programs bool           `json:"programs,omitempty"` // what became of them
 	Start    bool           `json:"start,omitempty"`    // having started those that the state names, and ended others
 	End      bool           `json:"end,omitempty"`      // having ended those that the state does not name
@@ -185,11 +185,11 @@ func (k *keeper) serve(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		var o order
+		var o Order
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 		err = json.NewDecoder(c).Decode(&o)
 		if err == nil {
-			err = k.obey(ctx, o)
+			err = k.apply(ctx, o)
 		}
 		a := answer{}
 		if o.Programs {
@@ -203,7 +203,8 @@ func (k *keeper) serve(ctx context.Context) {
 	}
 }
 
-func (k *keeper) obey(ctx context.Context, o order) error {
+// apply does what an order asks.
+func (k *keeper) apply(ctx context.Context, o Order) error {
 	if o.Programs && !o.Start && !o.End {
 		return nil
 	}
@@ -238,10 +239,10 @@ func (k *keeper) obey(ctx context.Context, o order) error {
 	return k.cables.Lay(&s.Wires[i])
 }
 
-// ask sends an order to a lab's keeper.
-func ask(ctx context.Context, lab string, o order) (a answer, err error) {
+// Ask sends an order to a lab's keeper.
+func Ask(ctx context.Context, lab string, o Order) (a answer, err error) {
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", keeperSocket(lab))
+	c, err := d.DialContext(ctx, "unix", Socket(lab))
 	if err != nil {
 		return a, fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
 	}

@@ -212,7 +212,7 @@ func identities(t *testing.T, name string) map[string]identity {
 		id := all["switch "+n.Name]
 		all["switch "+n.Name] = identity{fmt.Sprint(in, id.id), []string{n.Name}}
 	}
-	for _, p := range (&Lab{state: s}).Programs(t.Context()) {
+	for _, p := range handleOf(s).Programs(t.Context()) {
 		what := "programs of " + p.Host
 		all[what] = identity{fmt.Sprint(all[what].id, " ", p.Name, " ", p.PID), nil}
 	}

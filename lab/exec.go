@@ -11,14 +11,21 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
 )
 
+// Commands runs commands in the nodes of a lab.
+type Commands struct{ state *layout.Lab }
+
+// CommandsOf returns what runs commands in the nodes of a lab.
+func CommandsOf(s *layout.Lab) Commands { return Commands{s} }
+
 // StartCmd starts a prepared command in a host, where it finds the lab's hosts
 // by name. It must not have a Pdeathsig: the thread that starts it ends.
-func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
-	h, err := l.Host(host)
+func (l Commands) StartCmd(host string, cmd *exec.Cmd) error {
+	h, err := l.state.FindHost(host)
 	if err != nil {
 		return err
 	}
@@ -32,7 +39,7 @@ func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
 // Start starts a command in a host and returns without waiting for its end,
 // which the caller awaits with Wait; when ctx ends it is killed. Its output is
 // discarded: use StartCmd to have it.
-func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd, error) {
+func (l Commands) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no command given")
 	}
@@ -42,7 +49,7 @@ func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd
 
 // Exec runs a command in a host or at a switch to its end and returns what it wrote
 // to stdout and stderr.
-func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, error) {
+func (l Commands) Exec(ctx context.Context, node string, argv ...string) (string, error) {
 	if len(argv) == 0 {
 		return "", errors.New("no command given")
 	}
@@ -61,8 +68,8 @@ func (l *Lab) Exec(ctx context.Context, node string, argv ...string) (string, er
 
 // Become replaces this process by a command in a host or at a switch, terminal and
 // all; it returns only if that fails.
-func (l *Lab) Become(node string, argv ...string) error {
-	place, err := l.PlaceOf(node)
+func (l Commands) Become(node string, argv ...string) error {
+	place, err := l.state.PlaceOf(node)
 	if err != nil {
 		return err
 	}
@@ -75,4 +82,27 @@ func (l *Lab) Become(node string, argv ...string) error {
 		return err
 	}
 	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, nodes.HostsOf(l.state).EnvironmentAt(os.Environ(), node)))
+}
+
+// StartAt is StartCmd for a host or a switch.
+func (l Commands) StartAt(node string, cmd *exec.Cmd) error {
+	place, err := l.state.PlaceOf(node)
+	if err != nil {
+		return err
+	}
+	return l.StartIn(place.Namespace, node, cmd)
+}
+
+// StartIn is StartAt in another namespace of the lab.
+func (l Commands) StartIn(namespace, node string, cmd *exec.Cmd) error {
+	cmd.Env = nodes.HostsOf(l.state).EnvironmentAt(cmd.Environ(), node)
+	if err := nodes.HostsOf(l.state).InSpace(namespace, node, cmd.Start); err != nil {
+		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
+	}
+	return nil
+}
+
+// AttendAt runs a command in a node as Attend does.
+func (l Commands) AttendAt(ctx context.Context, node string, cmd *exec.Cmd, a machine.Attended) error {
+	return machine.Attend(ctx, cmd, a, func() error { return l.StartAt(node, cmd) })
 }

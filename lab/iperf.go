@@ -41,14 +41,6 @@ type Hosts interface {
 	StartAt(node string, cmd *exec.Cmd) error
 }
 
-// Iperf measures the throughput from one host to another with iperf3.
-func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (IperfResult, error) {
-	if err := machine.NeedTools("iperf3"); err != nil {
-		return IperfResult{}, err
-	}
-	return Iperf(ctx, l, from, to, opt)
-}
-
 // Iperf measures the throughput from one host to another with iperf3, which their machines must have.
 func Iperf(ctx context.Context, l Hosts, from, to string, opt IperfOptions) (IperfResult, error) {
 	r := IperfResult{From: from, To: to, Protocol: "TCP"}

@@ -21,7 +21,12 @@ import (
 // may be called from several goroutines.
 type Lab struct {
 	state *layout.Lab // as it was when the handle was made; links change in the file
+	Commands
+	Meter
+	linkChanges
 }
+
+func handleOf(s *layout.Lab) *Lab { return &Lab{s, CommandsOf(s), MeterOf(s), linkChanges{s}} }
 
 // Open returns a handle on a lab that is up.
 func Open(name string) (*Lab, error) {
@@ -32,7 +37,7 @@ func Open(name string) (*Lab, error) {
 	if !s.Ready {
 		return nil, fmt.Errorf("lab %s is half made: wait for `weft lab up`, or remove it with `weft lab down %s`", name, name)
 	}
-	return &Lab{state: s}, nil
+	return handleOf(s), nil
 }
 
 // Exists reports whether anything of a lab is there to take down: files or
@@ -91,20 +96,7 @@ func (l *Lab) ControllerSocket() string {
 }
 
 // Host returns a host by name; the error lists those there are.
-func (l *Lab) Host(name string) (topology.Host, error) {
-	if h, ok := l.state.Topology.HostByName(name); ok {
-		return *h, nil
-	}
-	var names []string
-	for i, h := range l.state.Topology.Hosts {
-		if i == 10 {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, h.Name)
-	}
-	return topology.Host{}, fmt.Errorf("lab %s has no host %q; allowed: %s", l.state.Name, name, strings.Join(names, ", "))
-}
+func (l *Lab) Host(name string) (topology.Host, error) { return l.state.FindHost(name) }
 
 // HostNetns is the name of a host's network namespace, for ip-netns(8).
 func (l *Lab) HostNetns(host string) string { return machine.HostNetns(l.state.Name, host) }
@@ -207,7 +199,7 @@ func List(ctx context.Context) ([]Status, error) {
 					st.State = "half applied: apply its file again"
 				}
 			}
-			for _, p := range (&Lab{state: s}).Programs(ctx) {
+			for _, p := range handleOf(s).Programs(ctx) {
 				st.Programs++
 				if p.State == keeper.ProgramRunning {
 					st.Running++

@@ -16,27 +16,30 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
+// linkChanges changes the links of a lab that is up.
+type linkChanges struct{ state *layout.Lab }
+
 // LinkDown unplugs the link between a and b: both ends lose carrier, and the
 // switches report port status LINK_DOWN. An end is a switch, a host, or
 // SWITCH:PORT where two switches have several links. The ends of a veth pair
 // between switches also show as PORT_DOWN (administratively down): a veth has
 // no other way to lose carrier.
-func (l *Lab) LinkDown(ctx context.Context, a, b string) error {
+func (l linkChanges) LinkDown(ctx context.Context, a, b string) error {
 	return l.setLinkState(ctx, a, b, layout.LinkIsDown)
 }
 
 // LinkUp undoes LinkDown and LinkSilent.
-func (l *Lab) LinkUp(ctx context.Context, a, b string) error {
+func (l linkChanges) LinkUp(ctx context.Context, a, b string) error {
 	return l.setLinkState(ctx, a, b, layout.LinkIsUp)
 }
 
 // LinkSilent makes the link lose every frame while both ends keep carrier: a
 // failure no port status tells of.
-func (l *Lab) LinkSilent(ctx context.Context, a, b string) error {
+func (l linkChanges) LinkSilent(ctx context.Context, a, b string) error {
 	return l.setLinkState(ctx, a, b, layout.LinkIsSilent)
 }
 
-func (l *Lab) setLinkState(ctx context.Context, a, b string, to layout.LinkState) error {
+func (l linkChanges) setLinkState(ctx context.Context, a, b string, to layout.LinkState) error {
 	return l.changeLink(a, b, func(s *layout.Lab, w *layout.Wire) error {
 		was := w.State
 		w.State = to
@@ -70,7 +73,7 @@ type Change struct {
 // ShapeLink changes what a link does to packets, from now on. Delay on a link
 // that had none since the lab came up replaces its veth pair by a cable: its
 // ports are gone for a moment and come back under the same numbers.
-func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
+func (l linkChanges) ShapeLink(ctx context.Context, a, b string, change Change) error {
 	return l.changeLink(a, b, func(s *layout.Lab, w *layout.Wire) error {
 		to := w.Shape
 		if change.Rate != nil {
@@ -169,7 +172,7 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 
 // changeLink runs change on the wire between a and b, under the lab's lock,
 // and saves the state.
-func (l *Lab) changeLink(a, b string, change func(*layout.Lab, *layout.Wire) error) error {
+func (l linkChanges) changeLink(a, b string, change func(*layout.Lab, *layout.Wire) error) error {
 	lock, err := machine.Lock(l.state.Name)
 	if err != nil {
 		return err
@@ -196,7 +199,7 @@ func (l *Lab) changeLink(a, b string, change func(*layout.Lab, *layout.Wire) err
 }
 
 // Links is every link as it is now, those of hosts first, of their eth1 last.
-func (l *Lab) Links() ([]layout.LinkStatus, error) {
+func (l linkChanges) Links() ([]layout.LinkStatus, error) {
 	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return nil, err
@@ -205,7 +208,7 @@ func (l *Lab) Links() ([]layout.LinkStatus, error) {
 }
 
 // Link is the link between a and b as it is now.
-func (l *Lab) Link(a, b string) (layout.LinkStatus, error) {
+func (l linkChanges) Link(a, b string) (layout.LinkStatus, error) {
 	s, err := layout.Load(l.state.Name)
 	if err != nil {
 		return layout.LinkStatus{}, err

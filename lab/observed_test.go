@@ -272,7 +272,7 @@ func (o *observer) processes() {
 		slices.Sort(names)
 		o.is[o.names.Replace(ns)+" processes"] = strings.Join(names, " ")
 	}
-	for _, p := range (&Lab{state: o.s}).Programs(o.t.Context()) {
+	for _, p := range handleOf(o.s).Programs(o.t.Context()) {
 		text := fmt.Sprint(p.Command, " ", p.Restart, " ", p.State)
 		if p.PID > 0 {
 			var cpus unix.CPUSet

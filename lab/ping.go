@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -48,12 +49,18 @@ type PingResult struct {
 // Lost is the number of packets without an answer.
 func (r PingResult) Lost() int { return r.Sent - r.Received }
 
+// Meter sends between the hosts of a lab, and measures what arrives.
+type Meter struct{ state *layout.Lab }
+
+// MeterOf returns the meter of a lab.
+func MeterOf(s *layout.Lab) Meter { return Meter{s} }
+
 // AllPairs is Topology.AllPairs of the lab.
-func (l *Lab) AllPairs(ipv6 bool) []topology.Pair { return l.state.Topology.AllPairs(ipv6) }
+func (l Meter) AllPairs(ipv6 bool) []topology.Pair { return l.state.Topology.AllPairs(ipv6) }
 
 // target returns the address to ping of a host, or of one of the topology's Names; zero if it
 // has none of the family.
-func (l *Lab) target(name string, ipv6 bool) (netip.Addr, error) {
+func (l Meter) target(name string, ipv6 bool) (netip.Addr, error) {
 	for _, n := range l.state.Topology.Names {
 		if n.Name != name {
 			continue
@@ -65,7 +72,7 @@ func (l *Lab) target(name string, ipv6 bool) (netip.Addr, error) {
 		}
 		return netip.Addr{}, nil
 	}
-	h, err := l.Host(name)
+	h, err := l.state.FindHost(name)
 	if ipv6 {
 		return h.IPv6.Addr(), err
 	}
@@ -74,9 +81,9 @@ func (l *Lab) target(name string, ipv6 bool) (netip.Addr, error) {
 
 // Ping pings one host from another, or one that the topology's Names have. Lost packets
 // are no error.
-func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingResult, error) {
+func (l Meter) Ping(ctx context.Context, from, to string, opt PingOptions) (PingResult, error) {
 	r := PingResult{From: from, To: to, IPv6: opt.IPv6}
-	src, err := l.Host(from)
+	src, err := l.state.FindHost(from)
 	if err != nil {
 		return r, err
 	}
@@ -110,7 +117,7 @@ func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingR
 		}
 	}
 	var e *echoer
-	err = machine.InNetns(l.HostNetns(from), func() error {
+	err = machine.InNetns(machine.HostNetns(l.state.Name, from), func() error {
 		e, err = newEchoer(sa, da, opt.Size)
 		return err
 	})
@@ -124,7 +131,7 @@ func (l *Lab) Ping(ctx context.Context, from, to string, opt PingOptions) (PingR
 
 // PingAll pings every pair, several at a time, and returns a result for each,
 // in the same order.
-func (l *Lab) PingAll(ctx context.Context, pairs []topology.Pair, opt PingOptions) ([]PingResult, error) {
+func (l Meter) PingAll(ctx context.Context, pairs []topology.Pair, opt PingOptions) ([]PingResult, error) {
 	if opt.Parallel <= 0 {
 		opt.Parallel = 16
 	}

@@ -3,12 +3,10 @@ package lab
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/weft-sdn/weft/lab/layout"
-	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // PlaceOf returns where a host or switch runs.
@@ -34,24 +32,6 @@ func (l *Lab) CheckNode(node string) error {
 
 // Where is empty: nodes are on this machine.
 func (l *Lab) Where(string) string { return "" }
-
-// StartAt is StartCmd for a host or a switch.
-func (l *Lab) StartAt(node string, cmd *exec.Cmd) error {
-	place, err := l.PlaceOf(node)
-	if err != nil {
-		return err
-	}
-	return l.StartIn(place.Namespace, node, cmd)
-}
-
-// StartIn is StartAt in another namespace of the lab.
-func (l *Lab) StartIn(namespace, node string, cmd *exec.Cmd) error {
-	cmd.Env = nodes.HostsOf(l.state).EnvironmentAt(cmd.Environ(), node)
-	if err := nodes.HostsOf(l.state).InSpace(namespace, node, cmd.Start); err != nil {
-		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
-	}
-	return nil
-}
 
 // mostInterfaces is how many interfaces are followed at once.
 const mostInterfaces = 64

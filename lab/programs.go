@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weft-sdn/weft/lab/keeper"
+	"github.com/weft-sdn/weft/lab/machine"
 )
 
 // Programs returns what became of the programs of the lab's hosts, in the
@@ -23,4 +24,12 @@ func (l *Lab) LastWords(host, program string) string {
 	r := l.Log(host, program)
 	defer r.Close()
 	return r.LastWords()
+}
+
+// Iperf measures the throughput from one host to another with iperf3.
+func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (IperfResult, error) {
+	if err := machine.NeedTools("iperf3"); err != nil {
+		return IperfResult{}, err
+	}
+	return Iperf(ctx, l, from, to, opt)
 }

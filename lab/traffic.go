@@ -5,22 +5,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Traffic sends packets from one host to another and measures how long each took,
 // by the kernel's clock. Lost packets are no error. The threads of source and sink
 // use the CPUs of their hosts.
-func (l *Lab) Traffic(ctx context.Context, from, to string, o TrafficOptions) (TrafficResult, error) {
+func (l Meter) Traffic(ctx context.Context, from, to string, o TrafficOptions) (TrafficResult, error) {
 	r := TrafficResult{From: from, To: to}
 	if err := o.check(); err != nil {
 		return r, err
 	}
-	a, err := l.Host(from)
+	a, err := l.state.FindHost(from)
 	if err != nil {
 		return r, err
 	}
-	z, err := l.Host(to)
+	z, err := l.state.FindHost(to)
 	if err != nil {
 		return r, err
 	}
@@ -29,12 +30,12 @@ func (l *Lab) Traffic(ctx context.Context, from, to string, o TrafficOptions) (T
 			return r, fmt.Errorf("host %s has no IPv4 address", h.Name)
 		}
 	}
-	in, err := openSink(l.HostNetns(to), z.CPUs, o)
+	in, err := openSink(machine.HostNetns(l.state.Name, to), z.CPUs, o)
 	if err != nil {
 		return r, fmt.Errorf("take packets in at host %s: %w", to, err)
 	}
 	go in.run()
-	out, err := openSource(l.HostNetns(from), a, z.IPv4.Addr(), o)
+	out, err := openSource(machine.HostNetns(l.state.Name, from), a, z.IPv4.Addr(), o)
 	if err != nil {
 		in.close()
 		return r, fmt.Errorf("send from host %s: %w", from, err)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -27,7 +28,7 @@ type FlowResult struct {
 }
 
 // TrafficAll is Traffic of several flows at once.
-func (l *Lab) TrafficAll(ctx context.Context, flows []Flow) []FlowResult {
+func (l Meter) TrafficAll(ctx context.Context, flows []Flow) []FlowResult {
 	all := make([]FlowResult, len(flows))
 	var wg sync.WaitGroup
 	for i, f := range flows {
@@ -91,7 +92,7 @@ func (k *trafficLink) say(w trafficWord) error {
 
 // TrafficEnds serves the ends of flows at hosts of this machine for another, which speaks by r
 // and w, until that has gone.
-func (l *Lab) TrafficEnds(ctx context.Context, r io.Reader, w io.Writer) error {
+func (l Meter) TrafficEnds(ctx context.Context, r io.Reader, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	k := newTrafficLink(r, w)
 	var ends []trafficEnd
@@ -105,12 +106,12 @@ func (l *Lab) TrafficEnds(ctx context.Context, r io.Reader, w io.Writer) error {
 	sources, sinks := map[int]*trafficSource{}, map[int]*trafficSink{}
 	greeted := map[int]*trafficSink{} // of sources: by what they see that a first packet has arrived
 	for _, e := range ends {
-		h, err := l.Host(e.Host)
+		h, err := l.state.FindHost(e.Host)
 		switch {
 		case err != nil:
 		case e.Sink:
 			var s *trafficSink
-			if s, err = openSink(l.HostNetns(e.Host), h.CPUs, e.Options); err == nil {
+			if s, err = openSink(machine.HostNetns(l.state.Name, e.Host), h.CPUs, e.Options); err == nil {
 				sinks[e.Flow] = s
 				wg.Go(s.run)
 				defer s.ending.Store(true)
@@ -118,7 +119,7 @@ func (l *Lab) TrafficEnds(ctx context.Context, r io.Reader, w io.Writer) error {
 			}
 		default:
 			var s *trafficSource
-			if s, err = openSource(l.HostNetns(e.Host), h, e.To, e.Options); err == nil {
+			if s, err = openSource(machine.HostNetns(l.state.Name, e.Host), h, e.To, e.Options); err == nil {
 				sources[e.Flow], greeted[e.Flow] = s, &trafficSink{}
 			}
 		}

@@ -111,7 +111,7 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 		}
 		return nil, errors.Join(fmt.Errorf("bring lab %s up: %w", s.Name, err), Down(clean, s.Name))
 	}
-	return &Lab{state: s}, nil
+	return handleOf(s), nil
 }
 
 func build(ctx context.Context, s *layout.Lab, opt Options) error {

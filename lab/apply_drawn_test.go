@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TestApplyDrawn applies files that are drawn at random to a running lab. Each time the lab
@@ -113,10 +114,10 @@ func wantUntouched(t *testing.T, l *Lab, text string) (said string) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	before := identities(t, l.Name())
-	pinged := make(chan PingResult, 1)
+	pinged := make(chan traffic.PingResult, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		r, _ := l.Ping(ctx, "u1", "u2", PingOptions{Count: -1, Interval: 5 * time.Millisecond, Timeout: 20 * time.Second})
+		r, _ := l.Ping(ctx, "u1", "u2", traffic.PingOptions{Count: -1, Interval: 5 * time.Millisecond, Timeout: 20 * time.Second})
 		pinged <- r
 	}()
 	time.Sleep(50 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab/nodes"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 const appliedNodes = `
@@ -74,11 +75,11 @@ func TestApplyNodes(t *testing.T) {
 		{"an Open vSwitch each", inBand + "ovs: own\n", false, "switch pe1: ovs from shared to own: made anew, for it gets another Open vSwitch"},
 		{"as at first", appliedNodes, false, ""},
 	} {
-		pinged := make(chan PingResult, 1)
+		pinged := make(chan traffic.PingResult, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		if step.others {
 			go func() {
-				r, _ := l.Ping(ctx, "ce1", "ce2", PingOptions{Count: 300, Interval: 10 * time.Millisecond})
+				r, _ := l.Ping(ctx, "ce1", "ce2", traffic.PingOptions{Count: 300, Interval: 10 * time.Millisecond})
 				pinged <- r
 			}()
 			time.Sleep(100 * time.Millisecond)
@@ -154,7 +155,7 @@ func TestApplyNodesCompletes(t *testing.T) {
 		awaitNodes(t, now, "routed", routed)
 		awaitPing(t, now, "ce1", "ce2", true)
 		if step.text != router { // no port has the smaller MTU
-			wantPing(t, now, "ce1", "ce2", PingOptions{Count: 1, Size: 1472}, 1, 1)
+			wantPing(t, now, "ce1", "ce2", traffic.PingOptions{Count: 1, Size: 1472}, 1, 1)
 		}
 		if step.three {
 			awaitPing(t, now, "ce3", "ce2", false)

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 const appliedLab = `
@@ -59,8 +60,8 @@ func TestApply(t *testing.T) {
 	if text, err := l.Text(); err != nil || string(text) != appliedLab {
 		t.Errorf("the lab's file is %q, %v", text, err)
 	}
-	wantPing(t, l, "h1", "h2", PingOptions{Count: 1}, 1, 1)
-	wantPing(t, l, "h1", "h3", PingOptions{Count: 1}, 1, 1)
+	wantPing(t, l, "h1", "h2", traffic.PingOptions{Count: 1}, 1, 1)
+	wantPing(t, l, "h1", "h3", traffic.PingOptions{Count: 1}, 1, 1)
 	apply := func(text string, opt ApplyOptions) *topology.Difference {
 		t.Helper()
 		opt.Name = l.Name()
@@ -76,11 +77,11 @@ func TestApply(t *testing.T) {
 	if d := apply(appliedLab, ApplyOptions{}); !d.None() {
 		t.Errorf("the same file differs: %+v", d)
 	}
-	pinged := make(chan PingResult, 1)
+	pinged := make(chan traffic.PingResult, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
-		r, err := l.Ping(ctx, "h1", "h2", PingOptions{Count: 400, Interval: 10 * time.Millisecond})
+		r, err := l.Ping(ctx, "h1", "h2", traffic.PingOptions{Count: 400, Interval: 10 * time.Millisecond})
 		if err != nil {
 			t.Error(err)
 		}
@@ -101,10 +102,10 @@ func TestApply(t *testing.T) {
 	if d := apply(changedLab, ApplyOptions{}); !d.None() {
 		t.Errorf("applied again, it differs: %+v", d)
 	}
-	if r := wantPing(t, l, "h1", "h3", PingOptions{Count: 3}, 3, 3); r.Min < 10 {
+	if r := wantPing(t, l, "h1", "h3", traffic.PingOptions{Count: 3}, 3, 3); r.Min < 10 {
 		t.Errorf("over a link of 5 ms and back it took %v ms", r.Min)
 	}
-	wantPing(t, l, "h0", "h3", PingOptions{Count: 1}, 1, 1)
+	wantPing(t, l, "h0", "h3", traffic.PingOptions{Count: 1}, 1, 1)
 	if bridges, err := l.VSCtl(t.Context(), "list-br"); err != nil || strings.Contains(bridges, "s3") {
 		t.Errorf("switches %q, %v", bridges, err)
 	}
@@ -118,7 +119,7 @@ func TestApply(t *testing.T) {
 	if l, err = Open(l.Name()); err != nil {
 		t.Fatal(err)
 	}
-	wantPing(t, l, "h1", "h3", PingOptions{Count: 1}, 1, 1)
+	wantPing(t, l, "h1", "h3", traffic.PingOptions{Count: 1}, 1, 1)
 	if p := l.Programs(t.Context()); len(p) != 0 {
 		t.Errorf("programs %+v", p)
 	}
@@ -148,8 +149,8 @@ func TestApplyCompletes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantPing(t, now, "h1", "h3", PingOptions{Count: 1}, 1, 1)
-		wantPing(t, now, "h3", "h2", PingOptions{Count: 1}, 1, 1)
+		wantPing(t, now, "h1", "h3", traffic.PingOptions{Count: 1}, 1, 1)
+		wantPing(t, now, "h3", "h2", traffic.PingOptions{Count: 1}, 1, 1)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // startTestController runs the controller that comes with Open vSwitch.
@@ -39,14 +40,14 @@ func freePort(t testing.TB) string {
 // hear of its switches.
 func wantAllPing(t testing.TB, l *Lab, within time.Duration) {
 	t.Helper()
-	var results []PingResult
+	var results []traffic.PingResult
 	for end := time.Now().Add(within); time.Now().Before(end); {
 		var err error
-		results, err = l.PingAll(t.Context(), l.AllPairs(false), PingOptions{Interval: 10 * time.Millisecond, Timeout: 200 * time.Millisecond})
+		results, err = l.PingAll(t.Context(), l.AllPairs(false), traffic.PingOptions{Interval: 10 * time.Millisecond, Timeout: 200 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !AnyLost(results) {
+		if !traffic.AnyLost(results) {
 			return
 		}
 	}
@@ -57,7 +58,7 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
-	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
+	wantPing(t, l, "h1", "h3", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
 	want := func(is nodes.Session) {
 		t.Helper()
 		is.Controller = "tcp:127.0.0.1:" + port

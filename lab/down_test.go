@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 func TestDownAfterTheKeeperWasKilled(t *testing.T) {
@@ -160,7 +161,7 @@ func TestLargeLab(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := strings.TrimPrefix(sw, "s")
-		wantPing(t, l, "h"+n, "x"+n, PingOptions{}, 3, 3)
+		wantPing(t, l, "h"+n, "x"+n, traffic.PingOptions{}, 3, 3)
 	}
 	start = time.Now()
 	if err := l.Down(t.Context()); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // fullEnv has the test's program be one for which /run/weft has so much room, in KiB.
@@ -65,7 +66,7 @@ func TestNoRoomInside(t *testing.T) {
 		if err := do(); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "make room") {
 			t.Errorf("%s: %v", what, err)
 		}
-		wantPing(t, l, "h1", "h3", PingOptions{Count: 1}, 1, 1)
+		wantPing(t, l, "h1", "h3", traffic.PingOptions{Count: 1}, 1, 1)
 		if d, err := Apply(t.Context(), "f.yaml", []byte(appliedLab), ApplyOptions{Name: l.Name(), DryRun: true}); err != nil || !d.None() {
 			t.Errorf("after %s the lab differs: %+v, %v", what, d, err)
 		}
@@ -80,7 +81,7 @@ func TestNoRoomInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantPing(t, l, "h1", "h2", PingOptions{Count: 1}, 1, 1)
+	wantPing(t, l, "h1", "h2", traffic.PingOptions{Count: 1}, 1, 1)
 	fill(t)
 	if err := l.Down(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // Tests that bring real labs up need root, Open vSwitch,
@@ -148,7 +149,7 @@ func linear(t testing.TB, n, hosts int) *topology.Topology {
 const neighbourPatience = 5 * time.Second
 
 // wantPing pings and checks how many answers come.
-func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, most int) PingResult {
+func wantPing(t testing.TB, l *Lab, from, to string, opt traffic.PingOptions, least, most int) traffic.PingResult {
 	t.Helper()
 	if opt.Interval == 0 {
 		opt.Interval = 10 * time.Millisecond
@@ -170,10 +171,10 @@ func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, mos
 // machine any one may take long; it must never be less.
 func wantRTT(t testing.TB, l *Lab, from, to string, least, most float64) {
 	t.Helper()
-	var r PingResult
+	var r traffic.PingResult
 	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); {
 		var err error
-		r, err = l.Ping(t.Context(), from, to, PingOptions{Count: 20, Interval: 10 * time.Millisecond})
+		r, err = l.Ping(t.Context(), from, to, traffic.PingOptions{Count: 20, Interval: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

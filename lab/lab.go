@@ -15,18 +15,21 @@ import (
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // Lab is a handle on a lab that is up. Any process may hold one; its methods
 // may be called from several goroutines.
 type Lab struct {
 	state *layout.Lab // as it was when the handle was made; links change in the file
-	Commands
-	Meter
+	nodes.Commands
+	traffic.Meter
 	linkChanges
 }
 
-func handleOf(s *layout.Lab) *Lab { return &Lab{s, CommandsOf(s), MeterOf(s), linkChanges{s}} }
+func handleOf(s *layout.Lab) *Lab {
+	return &Lab{s, nodes.CommandsOf(s), traffic.MeterOf(s), linkChanges{s}}
+}
 
 // Open returns a handle on a lab that is up.
 func Open(name string) (*Lab, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // carrierLab is six hybrid nodes, three customers with a gateway and two without.
@@ -78,7 +79,7 @@ func routed(n nodes.NodeStatus) bool {
 func awaitPing(t *testing.T, l *Lab, from, to string, six bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
-		r, err := l.Ping(t.Context(), from, to, PingOptions{Count: 1, Interval: time.Millisecond, Timeout: 300 * time.Millisecond, IPv6: six})
+		r, err := l.Ping(t.Context(), from, to, traffic.PingOptions{Count: 1, Interval: time.Millisecond, Timeout: 300 * time.Millisecond, IPv6: six})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestHybridNodes(t *testing.T) {
 				awaitPing(t, l, "ce3", "ce1", six)
 			}
 			// A customer without gateway reaches nobody, nor do customers the controller.
-			wantPing(t, l, "cx1", "cx2", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
+			wantPing(t, l, "cx1", "cx2", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
 			if out, err := l.Exec(t.Context(), "ce1", "ping", "-c", "1", "-W", "0.2", topology.ControlPrefix().Addr().Next().String()); err == nil {
 				t.Errorf("a customer reaches the controllers' machine: %s", out)
 			}

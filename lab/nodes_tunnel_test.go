@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 	"github.com/weft-sdn/weft/node"
 )
 
@@ -126,7 +127,7 @@ func TestTunnelPorts(t *testing.T) {
 					}
 				}
 				await(kind+" carries frames", func() bool { // at once, it may still be the port before that is up
-					r, err := l.Ping(t.Context(), "cx1", "cx2", PingOptions{Count: 5, Interval: 20 * time.Millisecond, Timeout: time.Second})
+					r, err := l.Ping(t.Context(), "cx1", "cx2", traffic.PingOptions{Count: 5, Interval: 20 * time.Millisecond, Timeout: time.Second})
 					return err == nil && r.Received > 0
 				})
 			}

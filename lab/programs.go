@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/machine"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // Programs returns what became of the programs of the lab's hosts, in the
@@ -27,9 +28,9 @@ func (l *Lab) LastWords(host, program string) string {
 }
 
 // Iperf measures the throughput from one host to another with iperf3.
-func (l *Lab) Iperf(ctx context.Context, from, to string, opt IperfOptions) (IperfResult, error) {
+func (l *Lab) Iperf(ctx context.Context, from, to string, opt traffic.IperfOptions) (traffic.IperfResult, error) {
 	if err := machine.NeedTools("iperf3"); err != nil {
-		return IperfResult{}, err
+		return traffic.IperfResult{}, err
 	}
-	return Iperf(ctx, l, from, to, opt)
+	return traffic.Iperf(ctx, l, from, to, opt)
 }

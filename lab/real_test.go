@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 func TestLabsSideBySide(t *testing.T) {
@@ -15,11 +16,11 @@ func TestLabsSideBySide(t *testing.T) {
 			t.Parallel()
 			l := upForTest(t, standalone(linear(t, 3, 1)), Options{})
 			for _, v6 := range []bool{false, true} {
-				results, err := l.PingAll(t.Context(), l.AllPairs(v6), PingOptions{IPv6: v6, Interval: 10 * time.Millisecond, Timeout: neighbourPatience})
+				results, err := l.PingAll(t.Context(), l.AllPairs(v6), traffic.PingOptions{IPv6: v6, Interval: 10 * time.Millisecond, Timeout: neighbourPatience})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(results) != 6 || AnyLost(results) {
+				if len(results) != 6 || traffic.AnyLost(results) {
 					t.Errorf("%+v", results)
 				}
 			}
@@ -48,7 +49,7 @@ func TestUpRefusesANameInUse(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is up already") {
 		t.Fatalf("got %v", err)
 	}
-	wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
+	wantPing(t, l, "h1", "h2", traffic.PingOptions{}, 3, 3)
 }
 
 func TestSwitchesAreWhatTheTopologySays(t *testing.T) {
@@ -131,21 +132,21 @@ func TestLinkStates(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
-		wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
+		wantPing(t, l, "h1", "h2", traffic.PingOptions{}, 3, 3)
 
 		must(l.LinkDown(t.Context(), a, b))
 		state("s1", true)
 		state("s2", true)
-		wantPing(t, l, "h1", "h2", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
+		wantPing(t, l, "h1", "h2", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
 		must(l.LinkDown(t.Context(), a, b)) // again: no change
 
 		must(l.LinkUp(t.Context(), b, a))
 		state("s1", false)
 		state("s2", false)
-		wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
+		wantPing(t, l, "h1", "h2", traffic.PingOptions{}, 3, 3)
 
 		must(l.LinkSilent(t.Context(), a, b))
-		wantPing(t, l, "h1", "h2", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
+		wantPing(t, l, "h1", "h2", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
 		state("s1", false)
 		state("s2", false)
 
@@ -155,18 +156,18 @@ func TestLinkStates(t *testing.T) {
 		must(l.LinkUp(t.Context(), a, b))
 		state("s1", false)
 		state("s2", false)
-		wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
+		wantPing(t, l, "h1", "h2", traffic.PingOptions{}, 3, 3)
 	}
 	// A host's link: the switch sees it, and the host keeps its addresses.
 	if err := l.LinkDown(t.Context(), "h1", "s1"); err != nil {
 		t.Fatal(err)
 	}
-	wantPing(t, l, "h2", "h1", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
+	wantPing(t, l, "h2", "h1", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
 	if err := l.LinkUp(t.Context(), "s1", "h1"); err != nil {
 		t.Fatal(err)
 	}
-	wantPing(t, l, "h2", "h1", PingOptions{IPv6: true}, 3, 3)
-	wantPing(t, l, "h2", "h1", PingOptions{}, 3, 3)
+	wantPing(t, l, "h2", "h1", traffic.PingOptions{IPv6: true}, 3, 3)
+	wantPing(t, l, "h2", "h1", traffic.PingOptions{}, 3, 3)
 
 	for _, c := range [][3]string{
 		{"s1", "s2", "2 links join s1 and s2: name one by its ports; allowed: s1:2 s2:2, s1:3 s2:3"},
@@ -189,11 +190,11 @@ func TestShapes(t *testing.T) {
 	wantRTT(t, l, "h1", "h2", 20, 23)
 	wantRTT(t, l, "h2", "h3", 0, 20) // so that neither need ask for the other's address below
 	// Lost one way or the other: 36 %.
-	r := wantPing(t, l, "h2", "h3", PingOptions{Count: 500, Interval: 2 * time.Millisecond, Timeout: 5 * time.Second}, 250, 390)
+	r := wantPing(t, l, "h2", "h3", traffic.PingOptions{Count: 500, Interval: 2 * time.Millisecond, Timeout: 5 * time.Second}, 250, 390)
 	if r.Error != "" {
 		t.Errorf("loss shows as an error of the sender: %s", r.Error)
 	}
-	p, err := l.Iperf(t.Context(), "h1", "h2", IperfOptions{Duration: 2 * time.Second})
+	p, err := l.Iperf(t.Context(), "h1", "h2", traffic.IperfOptions{Duration: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func TestShapes(t *testing.T) {
 	}
 	wantRTT(t, l, "h1", "h3", 28, 33)
 	testwait.Until(t, "UDP of 50 Mbit/s faster than the rate of 20 Mbit/s that was lifted", func() bool {
-		if p, err = l.Iperf(t.Context(), "h1", "h2", IperfOptions{Duration: time.Second, UDP: 50e6}); err != nil {
+		if p, err = l.Iperf(t.Context(), "h1", "h2", traffic.IperfOptions{Duration: time.Second, UDP: 50e6}); err != nil {
 			t.Fatal(err)
 		}
 		return p.Mbit > 22
@@ -234,9 +235,9 @@ func TestVLANHosts(t *testing.T) {
 	if _, err := l.OfCtl(t.Context(), "s1", "add-flow", "dl_vlan=7,actions=flood"); err != nil {
 		t.Fatal(err)
 	}
-	wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
-	wantPing(t, l, "h1", "h2", PingOptions{IPv6: true}, 3, 3)
-	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
+	wantPing(t, l, "h1", "h2", traffic.PingOptions{}, 3, 3)
+	wantPing(t, l, "h1", "h2", traffic.PingOptions{IPv6: true}, 3, 3)
+	wantPing(t, l, "h1", "h3", traffic.PingOptions{Timeout: 50 * time.Millisecond}, 0, 0)
 	flows, err := l.OfctlDumpFlows(t.Context(), "s1")
 	if err != nil || len(flows) != 1 || strings.Contains(flows[0], "n_packets=0") {
 		t.Errorf("no frame was tagged: %q, %v", flows, err)

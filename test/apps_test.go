@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TestApps: a stage and an observer in Python, over every transport, attached
@@ -306,10 +307,10 @@ func (a *appsTest) connect(l *lab.Lab, port int, within time.Duration) string {
 }
 
 // pinging has h1 ping h2 once.
-func (a *appsTest) pinging(l *lab.Lab, timeout time.Duration) <-chan lab.PingResult {
-	result := make(chan lab.PingResult, 1)
+func (a *appsTest) pinging(l *lab.Lab, timeout time.Duration) <-chan traffic.PingResult {
+	result := make(chan traffic.PingResult, 1)
 	go func() {
-		r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 1, Timeout: timeout})
+		r, err := l.Ping(context.Background(), "h1", "h2", traffic.PingOptions{Count: 1, Timeout: timeout})
 		if err != nil {
 			a.t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TestSwitchAway has a switch lose its controller, or its entries with it, and
@@ -64,7 +65,7 @@ func TestSwitchAway(t *testing.T) {
 			if v.flushed {
 				around(c, l, "h1", "h3", s2)
 			}
-			r, err := l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
+			r, err := l.Ping(context.Background(), "h1", "h3", traffic.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
 			if err != nil || r.Lost() > 0 {
 				t.Errorf("while s2 was away h1 -> h3 lost %d of %d: %v", r.Lost(), r.Sent, err)
 			}
@@ -108,7 +109,7 @@ func around(c *controller, l *lab.Lab, a, b, sw string) {
 				return false
 			}
 		}
-		r, err := l.Ping(context.Background(), a, b, lab.PingOptions{Count: 1})
+		r, err := l.Ping(context.Background(), a, b, traffic.PingOptions{Count: 1})
 		return err == nil && r.Lost() == 0
 	})
 }

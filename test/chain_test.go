@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -62,7 +64,7 @@ func (n *chained) through(when, from, to string, functions ...string) {
 func (n *chained) astray(sent int, wait time.Duration, from, to string, functions []string) (why string) {
 	n.t.Helper()
 	before := map[string]int{"f1": n.passed("f1"), "f2": n.passed("f2")}
-	r, err := n.l.Ping(context.Background(), from, to, lab.PingOptions{Count: sent, Interval: 10 * time.Millisecond, Timeout: wait})
+	r, err := n.l.Ping(context.Background(), from, to, traffic.PingOptions{Count: sent, Interval: 10 * time.Millisecond, Timeout: wait})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -204,7 +206,7 @@ func TestChain(t *testing.T) {
 	m.OnFailure = "block"
 	call(n.c, api.SetChain, &api.SetChainRequest{Chain: m})
 	n.link("f2", "down", "blocked")
-	if r, err := n.l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 5, Interval: 10 * time.Millisecond, Timeout: time.Second}); err != nil || r.Lost() < r.Sent {
+	if r, err := n.l.Ping(context.Background(), "h1", "h3", traffic.PingOptions{Count: 5, Interval: 10 * time.Millisecond, Timeout: time.Second}); err != nil || r.Lost() < r.Sent {
 		t.Errorf("a dead function blocks: %d of %d lost (%v)", r.Lost(), r.Sent, err)
 	}
 	n.link("f2", "up", "up")

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // carrierLine is two provider edges with a core between them, and a customer's
@@ -39,11 +39,11 @@ func TestIPCircuit(t *testing.T) {
 		t.Helper()
 		for _, v6 := range families {
 			f.eventually(fmt.Sprint("a ping ", when, ", IPv6: ", v6), func() bool {
-				r, err := f.l.Ping(t.Context(), "vll1", "vll2", lab.PingOptions{IPv6: v6})
+				r, err := f.l.Ping(t.Context(), "vll1", "vll2", traffic.PingOptions{IPv6: v6})
 				return err == nil && r.Received > 0
 			})
 			f.eventually(fmt.Sprint("TCP ", when, ", IPv6: ", v6), func() bool {
-				r, err := f.l.Iperf(t.Context(), "vll1", "vll2", lab.IperfOptions{IPv6: v6, Duration: time.Second})
+				r, err := f.l.Iperf(t.Context(), "vll1", "vll2", traffic.IperfOptions{IPv6: v6, Duration: time.Second})
 				return err == nil && r.Mbit > 0
 			})
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
 	"github.com/weft-sdn/weft/services/firewall"
@@ -183,9 +183,9 @@ func TestConfigChangesUnderTraffic(t *testing.T) {
 	pinging, stopPinging := context.WithCancel(context.Background())
 	defer stopPinging()
 	var answered atomic.Int64
-	pinged := make(chan lab.PingResult, 1)
+	pinged := make(chan traffic.PingResult, 1)
 	go func() {
-		r, err := l.Ping(pinging, "h1", "h3", lab.PingOptions{Count: -1, Interval: 10 * time.Millisecond, Timeout: patience,
+		r, err := l.Ping(pinging, "h1", "h3", traffic.PingOptions{Count: -1, Interval: 10 * time.Millisecond, Timeout: patience,
 			Reply: func(string, string, int, time.Duration) { answered.Add(1) }})
 		if err != nil {
 			r.Error = err.Error()
@@ -269,8 +269,8 @@ func TestConfigChangesUnderTraffic(t *testing.T) {
 		t.Fatalf("rolled back: %v, %v", back, err)
 	}
 	eventually(t, "all pairs reach each other", func() bool {
-		r, err := l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 1})
-		return err == nil && !slices.ContainsFunc(r, func(p lab.PingResult) bool { return p.Lost() > 0 })
+		r, err := l.PingAll(context.Background(), l.AllPairs(false), traffic.PingOptions{Count: 1})
+		return err == nil && !slices.ContainsFunc(r, func(p traffic.PingResult) bool { return p.Lost() > 0 })
 	})
 
 	// Another file counts more than what was applied over the former one.
@@ -314,7 +314,7 @@ func TestFirewallRulesOfTheConfig(t *testing.T) {
 	reach := func(want bool) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("h1 reaches h2: %v", want), func() bool {
-			r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 2, Timeout: 300 * time.Millisecond})
+			r, err := l.Ping(context.Background(), "h1", "h2", traffic.PingOptions{Count: 2, Timeout: 300 * time.Millisecond})
 			return err == nil && (r.Received == r.Sent) == want && (r.Received > 0) == want
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // path returns the switches of the route between two hosts, in order.
@@ -53,17 +54,17 @@ func distant(c *controller, l *lab.Lab) (from, to string, names []string) {
 
 // stream pings in the background; the last answers are waited for as long as Ping
 // does by itself, for some may never come.
-func stream(l *lab.Lab, from, to string, packets int, interval time.Duration) <-chan lab.PingResult {
-	return streamed(l, from, to, lab.PingOptions{Count: packets, Interval: interval})
+func stream(l *lab.Lab, from, to string, packets int, interval time.Duration) <-chan traffic.PingResult {
+	return streamed(l, from, to, traffic.PingOptions{Count: packets, Interval: interval})
 }
 
 // steady is stream where nothing is to be lost: late answers count.
-func steady(l *lab.Lab, from, to string, packets int, interval time.Duration) <-chan lab.PingResult {
-	return streamed(l, from, to, lab.PingOptions{Count: packets, Interval: interval, Timeout: patience})
+func steady(l *lab.Lab, from, to string, packets int, interval time.Duration) <-chan traffic.PingResult {
+	return streamed(l, from, to, traffic.PingOptions{Count: packets, Interval: interval, Timeout: patience})
 }
 
-func streamed(l *lab.Lab, from, to string, opt lab.PingOptions) <-chan lab.PingResult {
-	result := make(chan lab.PingResult, 1)
+func streamed(l *lab.Lab, from, to string, opt traffic.PingOptions) <-chan traffic.PingResult {
+	result := make(chan traffic.PingResult, 1)
 	go func() {
 		r, err := l.Ping(context.Background(), from, to, opt)
 		if err != nil {
@@ -79,22 +80,22 @@ type streaming struct {
 	t       *testing.T
 	cancel  context.CancelFunc
 	answers atomic.Int64
-	result  chan lab.PingResult
+	result  chan traffic.PingResult
 }
 
 // endless begins to ping, where some may be lost.
 func endless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) *streaming {
-	return unending(t, l, from, to, lab.PingOptions{Interval: interval})
+	return unending(t, l, from, to, traffic.PingOptions{Interval: interval})
 }
 
 // lossless is endless where nothing is to be lost: late answers count.
 func lossless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) *streaming {
-	return unending(t, l, from, to, lab.PingOptions{Interval: interval, Timeout: patience})
+	return unending(t, l, from, to, traffic.PingOptions{Interval: interval, Timeout: patience})
 }
 
-func unending(t *testing.T, l *lab.Lab, from, to string, opt lab.PingOptions) *streaming {
+func unending(t *testing.T, l *lab.Lab, from, to string, opt traffic.PingOptions) *streaming {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &streaming{t: t, cancel: cancel, result: make(chan lab.PingResult, 1)}
+	s := &streaming{t: t, cancel: cancel, result: make(chan traffic.PingResult, 1)}
 	t.Cleanup(cancel)
 	go func() {
 		opt.Count, opt.Reply = -1, func(string, string, int, time.Duration) { s.answers.Add(1) }
@@ -115,7 +116,7 @@ func (s *streaming) flows(more int64) {
 }
 
 // end ends it.
-func (s *streaming) end() lab.PingResult {
+func (s *streaming) end() traffic.PingResult {
 	s.cancel()
 	return <-s.result
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -181,7 +183,7 @@ type established struct {
 	d      *deployment
 	lab    *lab.Lab
 	cancel context.CancelFunc
-	result chan lab.PingResult
+	result chan traffic.PingResult
 	before map[string]float64
 	began  time.Time
 }
@@ -192,14 +194,14 @@ func (d *deployment) establish(l *lab.Lab) *established {
 	d.whole(l) // a controller that got no time may have lost links meanwhile, and found them again
 	pingAll(d.t, l, false)
 	time.Sleep(time.Second) // so that the age of an entry tells
-	e := &established{d: d, lab: l, result: make(chan lab.PingResult, 1), before: entries(d.t, l), began: time.Now()}
+	e := &established{d: d, lab: l, result: make(chan traffic.PingResult, 1), before: entries(d.t, l), began: time.Now()}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
 	d.t.Cleanup(cancel)
 	go func() { // streams of a second, one after the other
-		var sum lab.PingResult
+		var sum traffic.PingResult
 		for ctx.Err() == nil {
-			r, err := l.Ping(context.WithoutCancel(ctx), "h1", "h3", lab.PingOptions{Count: 200, Interval: 5 * time.Millisecond, Timeout: patience})
+			r, err := l.Ping(context.WithoutCancel(ctx), "h1", "h3", traffic.PingOptions{Count: 200, Interval: 5 * time.Millisecond, Timeout: patience})
 			if err != nil {
 				r.Error = err.Error()
 			}

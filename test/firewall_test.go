@@ -10,13 +10,15 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // pings reports whether a ping comes back, of the next few.
 func pings(t *testing.T, l *lab.Lab, from, to string, v6 bool) bool {
 	t.Helper()
-	r, err := l.Ping(context.Background(), from, to, lab.PingOptions{IPv6: v6, Count: 3, Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond})
+	r, err := l.Ping(context.Background(), from, to, traffic.PingOptions{IPv6: v6, Count: 3, Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +40,11 @@ func passes(t *testing.T, l *lab.Lab, from, to string, v6 bool) bool {
 }
 
 // whileRunning has one host ping another every 20 ms until end is called.
-func whileRunning(l *lab.Lab, from, to string) (result <-chan lab.PingResult, end func()) {
+func whileRunning(l *lab.Lab, from, to string) (result <-chan traffic.PingResult, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan lab.PingResult, 1)
+	done := make(chan traffic.PingResult, 1)
 	go func() {
-		r, err := l.Ping(ctx, from, to, lab.PingOptions{Count: -1, Interval: 20 * time.Millisecond})
+		r, err := l.Ping(ctx, from, to, traffic.PingOptions{Count: -1, Interval: 20 * time.Millisecond})
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -71,7 +73,7 @@ func stopped(t *testing.T, l *lab.Lab, from, to string, v6 bool) {
 func passing(t *testing.T, l *lab.Lab, v6 bool) {
 	t.Helper()
 	eventually(t, "all pairs reach each other", func() bool {
-		results, err := l.PingAll(context.Background(), l.AllPairs(v6), lab.PingOptions{IPv6: v6, Count: 2})
+		results, err := l.PingAll(context.Background(), l.AllPairs(v6), traffic.PingOptions{IPv6: v6, Count: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -281,7 +283,7 @@ func TestPacketInFlood(t *testing.T) { // alone: it measures the memory of the p
 		}
 	}
 	// While it lasts, and has not been worked off: hosts that have not talked yet.
-	fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
+	fresh, err := l.Ping(context.Background(), "h4", "h2", traffic.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

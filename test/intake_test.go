@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // intakeKilled has real switches send the packets of their entries to an intake
@@ -120,7 +121,7 @@ func (d *deployment) directed(intake bool) {
 // route, is answered.
 func (d *deployment) firstPacket(l *lab.Lab, from, to string) {
 	d.t.Helper()
-	r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 1, Timeout: patience})
+	r, err := l.Ping(context.Background(), from, to, traffic.PingOptions{Count: 1, Timeout: patience})
 	if err != nil || r.Received != 1 {
 		d.t.Errorf("the first packet from %s to %s is not answered: %+v, %v", from, to, r, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/packet"
@@ -68,7 +70,7 @@ func TestOldSwitches(t *testing.T) {
 // unreachable checks that nothing of a host comes to another.
 func unreachable(t *testing.T, l *lab.Lab, from, to string) {
 	t.Helper()
-	r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 3, Interval: 50 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	r, err := l.Ping(context.Background(), from, to, traffic.PingOptions{Count: 3, Interval: 50 * time.Millisecond, Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +182,7 @@ func TestSubnets(t *testing.T) {
 					if a.Name == b.Name {
 						continue
 					}
-					r, err := l.Ping(context.Background(), a.Name, b.Name, lab.PingOptions{IPv6: v6, Count: 1, Timeout: patience})
+					r, err := l.Ping(context.Background(), a.Name, b.Name, traffic.PingOptions{IPv6: v6, Count: 1, Timeout: patience})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -209,7 +211,7 @@ func TestSubnets(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the routed path leads another way", func() bool {
-		r, err := l.Ping(context.Background(), "n1-1", "n2-1", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+		r, err := l.Ping(context.Background(), "n1-1", "n2-1", traffic.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
 		return err == nil && r.Lost() == 0
 	})
 	s.flows(50)

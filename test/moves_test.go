@@ -14,6 +14,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/packet"
@@ -34,7 +36,7 @@ func TestHostMoves(t *testing.T) {
 			settled(c, l)
 			h2 := lookup(t, l, "h2")
 			// h4 has not spoken yet: it lends its place.
-			r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 2, Timeout: patience})
+			r, err := l.Ping(context.Background(), "h1", "h2", traffic.PingOptions{Count: 2, Timeout: patience})
 			if err != nil || r.Lost() > 0 {
 				t.Fatalf("%v %v", r, err)
 			}
@@ -66,7 +68,7 @@ func TestHostMoves(t *testing.T) {
 			t.Logf("known at its new place %v after it came up there", time.Since(began))
 			// The routes follow when forwarding has heard of it.
 			eventually(t, "no ping lost at the new place", func() bool {
-				again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+				again, err := l.Ping(context.Background(), "h1", "h2", traffic.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +119,7 @@ func TestProactive(t *testing.T) {
 		speak = append(speak, topology.Pair{From: h.Name, To: "h1"})
 	}
 	for _, v6 := range []bool{false, true} {
-		if _, err := l.PingAll(context.Background(), speak, lab.PingOptions{IPv6: v6, Count: 1, Timeout: patience}); err != nil {
+		if _, err := l.PingAll(context.Background(), speak, traffic.PingOptions{IPv6: v6, Count: 1, Timeout: patience}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +174,7 @@ func TestFailoverAlone(t *testing.T) {
 		t.Helper()
 		var lost []string
 		for end := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) { // a busy machine's switches take a while to notice
-			results, err := l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 3, Interval: 10 * time.Millisecond, Timeout: 500 * time.Millisecond, Parallel: 8})
+			results, err := l.PingAll(context.Background(), l.AllPairs(false), traffic.PingOptions{Count: 3, Interval: 10 * time.Millisecond, Timeout: 500 * time.Millisecond, Parallel: 8})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +224,7 @@ func TestFortySwitches(t *testing.T) {
 	}
 	for _, v6 := range []bool{false, true} {
 		began := time.Now()
-		results, err := l.PingAll(context.Background(), pairs, lab.PingOptions{IPv6: v6, Count: 2, Timeout: patience})
+		results, err := l.PingAll(context.Background(), pairs, traffic.PingOptions{IPv6: v6, Count: 2, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 var countedPackets = regexp.MustCompile(`n_packets=(\d+)`)
@@ -57,7 +58,7 @@ func TestNeighboursAlone(t *testing.T) {
 	pingAll(t, l, false)
 	pingAll(t, l, true)
 	ping := func(v6 bool) *streaming {
-		return unending(t, l, "h1", "h3", lab.PingOptions{IPv6: v6, Interval: 20 * time.Millisecond, Timeout: patience})
+		return unending(t, l, "h1", "h3", traffic.PingOptions{IPv6: v6, Interval: 20 * time.Millisecond, Timeout: patience})
 	}
 	v4, v6 := ping(false), ping(true)
 	eventually(t, "the addresses from which hosts ask are known", func() bool {

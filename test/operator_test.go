@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // ofctl runs ovs-ofctl on a switch.
@@ -312,7 +313,7 @@ func TestTableFull(t *testing.T) {
 	// Hosts elsewhere notice nothing, and hosts on the full switch are served
 	// by way of the controller.
 	for _, p := range [][2]string{{"h2", "h3"}, {"h3", "h4"}, {"h4", "h2"}, {"h1", "h2"}, {"h1", "h4"}, {"h3", "h1"}} {
-		r, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
+		r, err := l.Ping(context.Background(), p[0], p[1], traffic.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +339,7 @@ func TestTableFull(t *testing.T) {
 		t.Errorf("%d deleted, want 20", n)
 	}
 	syncIs(c, s1, "in_sync without them", func(s *api.Sync) bool { return s.State == "in_sync" })
-	r, err := l.Ping(context.Background(), "h1", "h4", lab.PingOptions{Count: 50, Interval: 5 * time.Millisecond, Timeout: patience})
+	r, err := l.Ping(context.Background(), "h1", "h4", traffic.PingOptions{Count: 50, Interval: 5 * time.Millisecond, Timeout: patience})
 	if err != nil || r.Lost() > 0 {
 		t.Errorf("h1 -> h4 after that: %d of %d lost %v", r.Lost(), r.Sent, err)
 	}

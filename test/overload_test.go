@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -89,7 +91,7 @@ func TestOverload(t *testing.T) {
 					t.Errorf("class %s, want %s", limit.Class, want)
 				}
 				// Hosts that have not talked yet: asking for each other, and answered.
-				fresh, err := l.Ping(context.Background(), "h7", "h3", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
+				fresh, err := l.Ping(context.Background(), "h7", "h3", traffic.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,7 +152,7 @@ func TestIdenticalPackets(t *testing.T) {
 			l := up(t, "ring:4", c)
 			settled(c, l)
 			for _, p := range [][2]string{{"h1", "h3"}, {"h2", "h4"}} { // so that all are known
-				if _, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 1, Timeout: patience}); err != nil {
+				if _, err := l.Ping(context.Background(), p[0], p[1], traffic.PingOptions{Count: 1, Timeout: patience}); err != nil {
 					t.Fatal(err)
 				}
 			}

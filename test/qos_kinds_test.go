@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TestQoSKinds has traffic limited by host, by port and by class, of IPv4 and of
@@ -27,7 +27,7 @@ func TestQoSKinds(t *testing.T) {
 	rate := func(from, to string, v6, udp bool) float64 {
 		t.Helper()
 		for try := 0; ; try++ {
-			opt := lab.IperfOptions{Duration: time.Second, IPv6: v6}
+			opt := traffic.IperfOptions{Duration: time.Second, IPv6: v6}
 			if udp {
 				opt.UDP = 50_000_000
 			}

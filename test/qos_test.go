@@ -11,6 +11,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/packet"
@@ -22,7 +24,7 @@ import (
 func throughput(t *testing.T, l *lab.Lab, from, to string) float64 {
 	t.Helper()
 	for try := 0; ; try++ {
-		r, err := l.Iperf(context.Background(), from, to, lab.IperfOptions{Duration: 3 * time.Second})
+		r, err := l.Iperf(context.Background(), from, to, traffic.IperfOptions{Duration: 3 * time.Second})
 		if err == nil {
 			return r.Mbit
 		}
@@ -135,7 +137,7 @@ func TestQoSLimit(t *testing.T) {
 		return st.State == "enforced" && len(st.Switches) == 1 && st.Switches[0].Dpid == s2
 	})
 	eventually(t, "the host reachable at its new place", func() bool {
-		r, err := l.Ping(context.Background(), "h3", "h1", lab.PingOptions{Count: 2})
+		r, err := l.Ping(context.Background(), "h3", "h1", traffic.PingOptions{Count: 2})
 		return err == nil && r.Lost() == 0
 	})
 	slow := between(limit*0.1, limit*1.5, func() float64 { return throughput(t, l, "h2", "h3") })
@@ -182,7 +184,7 @@ func TestQoSMark(t *testing.T) {
 	eventually(t, "all echo requests arrive with the mark", func() bool {
 		marked.Store(0)
 		plain.Store(0)
-		r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 3})
+		r, err := l.Ping(context.Background(), "h1", "h2", traffic.PingOptions{Count: 3})
 		return err == nil && r.Lost() == 0 && marked.Load() >= 3 && plain.Load() == 0
 	})
 }

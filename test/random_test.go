@@ -13,6 +13,8 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -334,7 +336,7 @@ func (x *chaos) agrees(within time.Duration) (wrong []string) {
 	part := x.component()
 	pairs := slices.DeleteFunc(x.l.AllPairs(false), func(p topology.Pair) bool { return part[p.From] == "" })
 	for end := time.Now().Add(within); ; {
-		results, err := x.l.PingAll(context.Background(), pairs, lab.PingOptions{Count: 1, Timeout: 300 * time.Millisecond, Parallel: 64})
+		results, err := x.l.PingAll(context.Background(), pairs, traffic.PingOptions{Count: 1, Timeout: 300 * time.Millisecond, Parallel: 64})
 		if err != nil {
 			x.t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // rpcEvent is what ws_topology calls at its client.
@@ -107,7 +108,7 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 		if count("links") != 2 {
 			return false
 		}
-		l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 1, Timeout: 200 * time.Millisecond})
+		l.PingAll(context.Background(), l.AllPairs(false), traffic.PingOptions{Count: 1, Timeout: 200 * time.Millisecond})
 		a, _ := (&ryuRequest{method: "GET", path: "/v1.0/topology/hosts"}).ask(t, address)
 		hosts, _ := a.Body.([]any)
 		return len(hosts) == 2 && !slices.ContainsFunc(hosts, func(h any) bool { // one that has spoken IPv6 only

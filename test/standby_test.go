@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // mostTakeover is how long a takeover may take here. The goal is a second; a
@@ -186,7 +187,7 @@ config:
 			if out, err := l.Exec(context.Background(), "h2", "ip", "neigh", "flush", "all"); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
-			if r, err := l.Ping(context.Background(), "h2", "h4", lab.PingOptions{Count: 1, Timeout: patience}); err != nil || r.Lost() > 0 {
+			if r, err := l.Ping(context.Background(), "h2", "h4", traffic.PingOptions{Count: 1, Timeout: patience}); err != nil || r.Lost() > 0 {
 				missed++ // a message that is under way for longer than the new owner waits is too late
 			}
 			if missed > 1 {

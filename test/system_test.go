@@ -26,6 +26,8 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/keeper"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -295,7 +297,7 @@ const patientLinks = "discovery.timeout=2m"
 // pingAll pings all pairs and fails if anything is lost.
 func pingAll(t *testing.T, l *lab.Lab, v6 bool) {
 	t.Helper()
-	results, err := l.PingAll(context.Background(), l.AllPairs(v6), lab.PingOptions{IPv6: v6, Count: 2, Interval: 50 * time.Millisecond, Timeout: patience})
+	results, err := l.PingAll(context.Background(), l.AllPairs(v6), traffic.PingOptions{IPv6: v6, Count: 2, Interval: 50 * time.Millisecond, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,8 +314,8 @@ func pingAll(t *testing.T, l *lab.Lab, v6 bool) {
 func mended(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	eventually(t, "all hosts reach each other another way", func() bool {
-		results, err := l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 1})
-		return err == nil && !slices.ContainsFunc(results, func(r lab.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
+		results, err := l.PingAll(context.Background(), l.AllPairs(false), traffic.PingOptions{Count: 1})
+		return err == nil && !slices.ContainsFunc(results, func(r traffic.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
 	})
 	pingAll(t, l, false)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/packet"
@@ -381,7 +383,7 @@ func TestTenantLimits(t *testing.T) {
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red", RateKbps: 5000}})
 	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: members}})
 	pings := func(from, to string) bool {
-		r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 1})
+		r, err := l.Ping(context.Background(), from, to, traffic.PingOptions{Count: 1})
 		return err == nil && r.Lost() == 0
 	}
 	inForce(c, 3)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -115,7 +117,7 @@ func (p *portalTest) reach(from, to string, want bool) {
 	if !want {
 		within = 1500 * time.Millisecond
 	}
-	r, err := p.l.Ping(context.Background(), from, to, lab.PingOptions{Count: 2, Interval: 50 * time.Millisecond, Timeout: within})
+	r, err := p.l.Ping(context.Background(), from, to, traffic.PingOptions{Count: 2, Interval: 50 * time.Millisecond, Timeout: within})
 	if err != nil {
 		p.t.Fatal(err)
 	}

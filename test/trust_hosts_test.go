@@ -11,7 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -37,7 +37,7 @@ func trustHosts(t *testing.T, f *faults) {
 	}
 	speak := func(from, to string) { // whether there is an answer does not matter
 		t.Helper()
-		if _, err := l.Ping(ctx, from, to, lab.PingOptions{Count: 1, Timeout: 300 * time.Millisecond}); err != nil {
+		if _, err := l.Ping(ctx, from, to, traffic.PingOptions{Count: 1, Timeout: 300 * time.Millisecond}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func trustHosts(t *testing.T, f *faults) {
 
 	// The switch of h4 keeps it from using the address of h3 along its own route.
 	h1 := lookup(t, l, "h1")
-	if r, err := l.Ping(ctx, "h4", "h1", lab.PingOptions{Count: 2, Timeout: patience}); err != nil || r.Lost() > 0 {
+	if r, err := l.Ping(ctx, "h4", "h1", traffic.PingOptions{Count: 2, Timeout: patience}); err != nil || r.Lost() > 0 {
 		t.Fatalf("h4 -> h1: %v %v", r, err)
 	}
 	dropped := func() (packets uint64, there bool) {
@@ -127,13 +127,13 @@ func trustHosts(t *testing.T, f *faults) {
 	if len(came) > 0 {
 		t.Error("a packet with a bound source has come through")
 	}
-	if r, err := l.Ping(ctx, "h3", "h1", lab.PingOptions{Count: 3, Timeout: patience}); err != nil || r.Lost() > 0 {
+	if r, err := l.Ping(ctx, "h3", "h1", traffic.PingOptions{Count: 3, Timeout: patience}); err != nil || r.Lost() > 0 {
 		t.Errorf("h3, which is bound, to h1: %v %v", r, err)
 	}
 
 	// h4 gets another Ethernet address, and h1 hears of it from the controller.
 	h4 := lookup(t, l, "h4")
-	if r, err := l.Ping(ctx, "h1", "h4", lab.PingOptions{Count: 2, Timeout: patience}); err != nil || r.Lost() > 0 {
+	if r, err := l.Ping(ctx, "h1", "h4", traffic.PingOptions{Count: 2, Timeout: patience}); err != nil || r.Lost() > 0 {
 		t.Fatalf("h1 -> h4: %v %v", r, err)
 	}
 	in("h4", "ip", "link", "set", "eth0", "down")

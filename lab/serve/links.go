@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/layout"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -150,8 +152,8 @@ func (s *server) PingLab(ctx context.Context, req *api.PingLabRequest) (*api.Pin
 	}, nil
 }
 
-func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r lab.PingResult, err error) {
-	pair, o := topology.Pair{From: req.GetFrom(), To: req.GetTo()}, lab.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
+func (s *server) ping(ctx context.Context, req *api.PingLabRequest) (r traffic.PingResult, err error) {
+	pair, o := topology.Pair{From: req.GetFrom(), To: req.GetTo()}, traffic.PingOptions{IPv6: req.GetIpv6(), Count: int(req.GetCount())}
 	far, l := s.far(req.GetLab()), (*lab.Lab)(nil)
 	if far == nil {
 		if l, err = open(req.GetLab()); err != nil {
@@ -196,7 +198,7 @@ func (s *server) IperfLab(ctx context.Context, req *api.IperfLabRequest) (_ *api
 		return nil, err
 	}
 	defer func() { err = leave(err) }()
-	r, err := l.Iperf(ctx, req.GetFrom(), req.GetTo(), lab.IperfOptions{
+	r, err := l.Iperf(ctx, req.GetFrom(), req.GetTo(), traffic.IperfOptions{
 		IPv6: req.GetIpv6(), Duration: time.Duration(req.GetSeconds()) * time.Second, UDP: topology.Rate(req.GetUdpMbit() * 1e6),
 	})
 	if err != nil {
@@ -236,18 +238,18 @@ func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficReques
 		return nil, err
 	}
 	defer func() { err = leave(err) }()
-	var flows []lab.Flow
+	var flows []traffic.Flow
 	for i, f := range req.GetFlows() {
-		o := lab.TrafficOptions{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: time.Duration(seconds) * time.Second, Seed: uint64(i + 1), Arrivals: lab.PoissonArrivals}
+		o := traffic.Options{Rate: f.GetRate(), Size: int(f.GetSize()), Duration: time.Duration(seconds) * time.Second, Seed: uint64(i + 1), Arrivals: traffic.PoissonArrivals}
 		o.Port = firstPort + sinks[f.GetTo()]
 		sinks[f.GetTo()]++
 		if o.Rate == 0 {
 			o.Rate = 100
 		}
 		if f.GetConstant() {
-			o.Arrivals = lab.ConstantArrivals
+			o.Arrivals = traffic.ConstantArrivals
 		}
-		flows = append(flows, lab.Flow{From: f.GetFrom(), To: f.GetTo(), Options: o})
+		flows = append(flows, traffic.Flow{From: f.GetFrom(), To: f.GetTo(), Options: o})
 	}
 	resp := &api.RunLabTrafficResponse{}
 	for _, r := range l.TrafficAll(ctx, flows) {
@@ -256,7 +258,7 @@ func (s *server) RunLabTraffic(ctx context.Context, req *api.RunLabTrafficReques
 	return resp, nil
 }
 
-func flowOf(r lab.FlowResult) *api.LabFlowResult {
+func flowOf(r traffic.FlowResult) *api.LabFlowResult {
 	out := &api.LabFlowResult{From: r.From, To: r.To}
 	if r.Err != nil {
 		out.Error = r.Err.Error()
@@ -265,7 +267,7 @@ func flowOf(r lab.FlowResult) *api.LabFlowResult {
 	out.Sent, out.Received = uint32(r.Sent), uint32(r.Received)
 	for _, v := range []struct {
 		to   *float64
-		from lab.Figure
+		from traffic.Figure
 	}{{&out.MeanMs, r.Mean}, {&out.P50Ms, r.P50}, {&out.P99Ms, r.P99}, {&out.MaxMs, r.Max}} {
 		if !math.IsNaN(float64(v.from)) {
 			*v.to = float64(v.from)

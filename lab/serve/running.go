@@ -5,6 +5,8 @@ import (
 	"os/exec"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/testbed"
 )
 
@@ -19,8 +21,8 @@ type running interface {
 	NodeNames() []string
 	// Samples returns what the nodes use of each machine.
 	Samples(ctx context.Context) ([]lab.Sample, error)
-	TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult
-	Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error)
+	TrafficAll(ctx context.Context, flows []traffic.Flow) []traffic.FlowResult
+	Iperf(ctx context.Context, from, to string, opt traffic.IperfOptions) (traffic.IperfResult, error)
 	// Where says on which machine a node is; empty: this one.
 	Where(node string) string
 	// Text is the text of the lab's file.

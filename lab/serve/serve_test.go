@@ -18,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TestLab brings a lab up by the service, looks at it, measures, and changes its links.
@@ -235,7 +236,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := l.Ping(t.Context(), "h1", "h2", lab.PingOptions{}); err != nil || r.Received != 3 {
+	if r, err := l.Ping(t.Context(), "h1", "h2", traffic.PingOptions{}); err != nil || r.Received != 3 {
 		t.Errorf("ping without the service: %v, %v", r, err)
 	}
 	if err := l.LinkDown(t.Context(), "s1", "s2"); err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/layout"
 )
 
@@ -63,7 +65,7 @@ func TestMachines(t *testing.T) {
 	if out, _ := s.lab(0, "ping", "--all", "-4", "-6", "-i", "20ms", "-W", "10s"); !strings.Contains(out, "8 pairs, 24 packets sent, 24 received, 0 lost") {
 		t.Error(out)
 	}
-	var pings []lab.PingResult
+	var pings []traffic.PingResult
 	for _, args := range [][]string{{"h1", "h2", "--size", "1472"}, {"v1", "v2", "--size", "1472"}, {"h2", "h1", "-6", "--size", "1452"}} {
 		if s.labJSON(&pings, append(append([]string{"ping"}, args...), "-i", "10ms", "-c", "10", "-W", "10s")...); pings[0].Received != 10 {
 			t.Errorf("%v", pings)
@@ -103,7 +105,7 @@ func TestMachines(t *testing.T) {
 		t.Error(out)
 	}
 	s.lab(0, "link", "s1", "s2", "set", "--loss", "0%")
-	var iperf lab.IperfResult
+	var iperf traffic.IperfResult
 	if s.labJSON(&iperf, "iperf", "h2", "h1", "-t", "1s"); iperf.Mbit <= 0 {
 		t.Errorf("%+v", iperf)
 	}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -63,8 +65,8 @@ func (l *Lab) Show(ctx context.Context, to func(machine string) any) error {
 }
 
 // Iperf measures the throughput from one host to another with iperf3, which their machines must have.
-func (l *Lab) Iperf(ctx context.Context, from, to string, opt lab.IperfOptions) (lab.IperfResult, error) {
-	return lab.Iperf(ctx, l, from, to, opt)
+func (l *Lab) Iperf(ctx context.Context, from, to string, opt traffic.IperfOptions) (traffic.IperfResult, error) {
+	return traffic.Iperf(ctx, l, from, to, opt)
 }
 
 // Where says on which machine a node is, such as "machine m2".

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // TrafficAll sends packets of several flows at once and measures how long each took, by the clocks
 // of the machines, which are compared over ssh.
-func (l *Lab) TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult {
+func (l *Lab) TrafficAll(ctx context.Context, flows []traffic.Flow) []traffic.FlowResult {
 	var longest time.Duration
 	for _, f := range flows {
 		longest = max(longest, f.Options.Duration)
@@ -21,7 +21,7 @@ func (l *Lab) TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult
 	defer cancel()
 	ends := map[string]*trafficEnds{}
 	var failed error
-	results := lab.TrafficBetween(ctx, flows, l.Host, func(host string) *lab.TrafficMachine {
+	results := traffic.Between(ctx, flows, l.Host, func(host string) *traffic.Machine {
 		name := l.Mapping.MachineOf(host)
 		if ends[name] == nil {
 			e, err := l.startTrafficEnds(ctx, host)
@@ -31,7 +31,7 @@ func (l *Lab) TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult
 			e.Name = "machine " + name
 			ends[name] = e
 		}
-		return &ends[name].TrafficMachine
+		return &ends[name].Machine
 	})
 	cancel()
 	for _, e := range ends {
@@ -58,7 +58,7 @@ func (l *Lab) TrafficAll(ctx context.Context, flows []lab.Flow) []lab.FlowResult
 
 // trafficEnds is weft lab traffic-ends on a machine.
 type trafficEnds struct {
-	lab.TrafficMachine
+	traffic.Machine
 	cmd  *exec.Cmd // nil if it does not run
 	said bounded
 }

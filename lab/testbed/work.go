@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/layout"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -206,7 +208,7 @@ func (l *Lab) SetLink(ctx context.Context, a, b, action string, flags ...string)
 
 // Ping pings pairs of hosts from the machines that have the first of each. Lost packets are no
 // error.
-func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt lab.PingOptions) ([]lab.PingResult, error) {
+func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt traffic.PingOptions) ([]traffic.PingResult, error) {
 	if opt.Count < 0 {
 		return nil, errors.New("pinging until interrupted does not go over several machines: give a number by -c")
 	}
@@ -222,8 +224,8 @@ func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt lab.PingOptio
 	rounds := time.Duration(len(pairs)/max(1, opt.Parallel) + 1)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*rounds*(time.Duration(opt.Count)*opt.Interval+opt.Timeout))
 	defer cancel()
-	found := map[topology.Pair]lab.PingResult{}
-	answers := make([][]lab.PingResult, len(l.Machines.List))
+	found := map[topology.Pair]traffic.PingResult{}
+	answers := make([][]traffic.PingResult, len(l.Machines.List))
 	err := l.each(func(at int, k *Machine) error {
 		var lines strings.Builder
 		for _, p := range pairs {
@@ -242,7 +244,7 @@ func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt lab.PingOptio
 			args = append(args, "-6")
 		}
 		err := l.ask(ctx, k, &answers[at], []byte(lines.String()), args...)
-		if lab.AnyLost(answers[at]) {
+		if traffic.AnyLost(answers[at]) {
 			return nil
 		}
 		return err
@@ -255,7 +257,7 @@ func (l *Lab) Ping(ctx context.Context, pairs []topology.Pair, opt lab.PingOptio
 			found[topology.Pair{From: r.From, To: r.To}] = r
 		}
 	}
-	results := make([]lab.PingResult, len(pairs))
+	results := make([]traffic.PingResult, len(pairs))
 	for i, p := range pairs {
 		r, ok := found[p]
 		if !ok {

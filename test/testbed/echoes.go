@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // Echo is one ping of a flow: when it was sent, and its round trip, 0 if it was
@@ -23,7 +24,7 @@ func Echoes(ctx context.Context, l *lab.Lab, from, to string, every, duration ti
 	for i := range list {
 		list[i].Sent = began.Add(time.Duration(i) * every)
 	}
-	_, err := l.Ping(ctx, from, to, lab.PingOptions{
+	_, err := l.Ping(ctx, from, to, traffic.PingOptions{
 		Count: len(list), Interval: every, Timeout: 5 * time.Second,
 		Reply: func(_, _ string, seq int, rtt time.Duration) {
 			if seq >= 0 && seq < len(list) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -165,7 +165,7 @@ func introduce(ctx context.Context, s *site, source *testbed.Source) error {
 	if err := source.Announce(ctx, 150); err != nil {
 		return err
 	}
-	if _, err := s.lab.Ping(ctx, "h1", "h10", lab.PingOptions{Count: 20, Interval: 50 * time.Millisecond}); err != nil {
+	if _, err := s.lab.Ping(ctx, "h1", "h10", traffic.PingOptions{Count: 20, Interval: 50 * time.Millisecond}); err != nil {
 		return err
 	}
 	if err := source.Send(ctx, rate, rate); err != nil {

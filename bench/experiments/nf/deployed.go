@@ -119,7 +119,7 @@ func (s *subject) Close() (err error) {
 
 // Sample measures all numbers of instances with the same packets.
 func (s *subject) Sample(ctx context.Context, round int) (rows [][]string, err error) {
-	t := traffic{rate: s.rig.rate, time: 10 * time.Second, seed: s.seed + uint64(round)}
+	t := stream{rate: s.rig.rate, time: 10 * time.Second, seed: s.seed + uint64(round)}
 	if s.quick {
 		t.time = 3 * time.Second
 	}

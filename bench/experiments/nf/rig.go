@@ -23,6 +23,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/plan/size"
@@ -167,7 +169,7 @@ func onFirstCPU(pid int) error {
 
 // calibrate sets how many words packets have and how many packets come.
 func (b *rig) calibrate(ctx context.Context) error {
-	_, r, err := b.run(ctx, deployed{as: copies}, 1, traffic{rate: paperRate / 4, time: 2 * time.Second, seed: 1})
+	_, r, err := b.run(ctx, deployed{as: copies}, 1, stream{rate: paperRate / 4, time: 2 * time.Second, seed: 1})
 	if err != nil {
 		return fmt.Errorf("calibrate: %w", err)
 	}
@@ -223,8 +225,8 @@ func steer(ctx context.Context, l *lab.Lab, d deployed, n int) error {
 	return nil
 }
 
-// traffic is what a sample is taken with.
-type traffic struct {
+// stream is what a sample is taken with.
+type stream struct {
 	rate float64
 	time time.Duration
 	seed uint64
@@ -241,7 +243,7 @@ type parts struct {
 }
 
 // run sends packets through n functions.
-func (b *rig) run(ctx context.Context, d deployed, n int, t traffic) (r lab.TrafficResult, p parts, err error) {
+func (b *rig) run(ctx context.Context, d deployed, n int, t stream) (r traffic.Result, p parts, err error) {
 	l, switchd, err := b.up(ctx, d, n)
 	if err != nil {
 		return r, p, err
@@ -252,7 +254,7 @@ func (b *rig) run(ctx context.Context, d deployed, n int, t traffic) (r lab.Traf
 		if err != nil {
 			return err
 		}
-		r, err = l.Traffic(ctx, "in", "out", lab.TrafficOptions{Rate: t.rate, Duration: t.time, Seed: t.seed, Flows: flows, Words: b.texts, MeanWords: b.words})
+		r, err = l.Traffic(ctx, "in", "out", traffic.Options{Rate: t.rate, Duration: t.time, Seed: t.seed, Flows: flows, Words: b.texts, MeanWords: b.words})
 		if err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func (b *bed) cached(ctx context.Context, of caching) ([][]string, error) {
 			return nil, err
 		}
 	}
-	t := traffic{from: "h1", to: "h2", size: packetSize, rate: cacheRate, flows: of.flows}
+	t := stream{from: "h1", to: "h2", size: packetSize, rate: cacheRate, flows: of.flows}
 	if err := b.fillCaches(ctx, t, of); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (b *bed) cached(ctx context.Context, of caching) ([][]string, error) {
 }
 
 // fillCaches sends flows until they are cached, as far as they are to be.
-func (b *bed) fillCaches(ctx context.Context, t traffic, of caching) error {
+func (b *bed) fillCaches(ctx context.Context, t stream, of caching) error {
 	t.count = max(of.flows, 200)
 	for range 20 {
 		before, err := b.lookups(ctx)

@@ -84,7 +84,7 @@ type meter func() (time.Duration, error)
 // cost takes a sample at every rate, of the nodes at ingress, core and egress.
 func (b *bed) cost(ctx context.Context, from, to string, nodes [3]meter, quick bool) (rows [][]string, err error) {
 	for _, rate := range packetRates(quick) {
-		t := traffic{from: from, to: to, size: packetSize, rate: rate, count: rate / 20, flows: 1}
+		t := stream{from: from, to: to, size: packetSize, rate: rate, count: rate / 20, flows: 1}
 		if _, err := t.send(ctx, b.Lab); err != nil { // addresses and megaflows are known after it
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -155,7 +155,7 @@ const settleTime = 60 * time.Second
 func (b *bed) carries(ctx context.Context, by string) error {
 	a, z := restored(by)
 	return until(ctx, settleTime, func() (string, error) {
-		r, err := b.Ping(ctx, a, z, lab.PingOptions{Count: 20, Interval: pingEvery, Timeout: 200 * time.Millisecond})
+		r, err := b.Ping(ctx, a, z, traffic.PingOptions{Count: 20, Interval: pingEvery, Timeout: 200 * time.Millisecond})
 		if err != nil || r.Lost() == 0 {
 			return "", err
 		}
@@ -198,7 +198,7 @@ func (b *bed) restorations(ctx context.Context, by string) (rows [][]string, err
 				failed <- b.LinkSilent(ctx, near, next)
 			}
 		}()
-		r, err := b.Ping(ctx, a, z, lab.PingOptions{Count: int((pingFirst + f.after) / pingEvery), Interval: pingEvery})
+		r, err := b.Ping(ctx, a, z, traffic.PingOptions{Count: int((pingFirst + f.after) / pingEvery), Interval: pingEvery})
 		if down := <-failed; err == nil {
 			err = down
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/weft-sdn/weft/lab"
 )
 
-// traffic is UDP packets over IPv4 from one host of a lab to another.
-type traffic struct {
+// stream is UDP packets over IPv4 from one host of a lab to another.
+type stream struct {
 	from, to string
 	size     int // of the UDP payload, in bytes
 	rate     int // packets a second
@@ -26,13 +26,13 @@ type traffic struct {
 	flows    int // source ports, which take turns
 }
 
-// The ports of traffic: discard, which nobody answers, and the first source.
+// The ports of stream: discard, which nobody answers, and the first source.
 const (
 	sinkPort   = 9
 	sourcePort = 10000
 )
 
-// carried is what became of traffic.
+// carried is what became of stream.
 type carried struct {
 	sent, received int
 	source         time.Duration // processor time of the source, and of the kernel on its behalf
@@ -40,7 +40,7 @@ type carried struct {
 
 // send sends the packets. They are taken in, and dropped, by a socket that nobody
 // reads, so that the destination costs next to nothing.
-func (t traffic) send(ctx context.Context, l *lab.Lab) (c carried, err error) {
+func (t stream) send(ctx context.Context, l *lab.Lab) (c carried, err error) {
 	from, err := l.Host(t.from)
 	if err != nil {
 		return c, err
@@ -104,7 +104,7 @@ const (
 
 // whole sends the packets, again if too many are lost. Before and after are called
 // before and after each attempt.
-func (t traffic) whole(ctx context.Context, l *lab.Lab, before, after func() error) (c carried, err error) {
+func (t stream) whole(ctx context.Context, l *lab.Lab, before, after func() error) (c carried, err error) {
 	for range attempts {
 		if err := before(); err != nil {
 			return c, err
@@ -125,7 +125,7 @@ func (t traffic) whole(ctx context.Context, l *lab.Lab, before, after func() err
 const udpHeader, ipHeader = 8, 20
 
 // packet returns one of the packets; the kernel fills in the checksum of its header.
-func (t traffic) packet(from, to [4]byte) []byte {
+func (t stream) packet(from, to [4]byte) []byte {
 	p := make([]byte, ipHeader+udpHeader+t.size)
 	p[0], p[8], p[9] = 0x45, 64, unix.IPPROTO_UDP
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
@@ -137,7 +137,7 @@ func (t traffic) packet(from, to [4]byte) []byte {
 }
 
 // pour sends what is due, about every millisecond.
-func (t traffic) pour(ctx context.Context, fd int, packet []byte, to unix.Sockaddr, sent *int) error {
+func (t stream) pour(ctx context.Context, fd int, packet []byte, to unix.Sockaddr, sent *int) error {
 	for began := time.Now(); *sent < t.count; {
 		due := min(t.count, int(time.Since(began).Seconds()*float64(t.rate)))
 		for ; *sent < due; *sent++ {

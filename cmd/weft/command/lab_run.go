@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 func labExecCommand() *cobra.Command {
@@ -51,7 +51,7 @@ var errLabLoss = errors.New("packets were lost")
 func labPingCommand() *cobra.Command {
 	var name, output string
 	var all, six, four, given bool
-	var opt lab.PingOptions
+	var opt traffic.PingOptions
 	cmd := &cobra.Command{
 		Use:   "ping [A B]",
 		Short: "Ping one host from another, or every pair",
@@ -77,12 +77,12 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			if err != nil {
 				return err
 			}
-			ping := func(ctx context.Context, pairs []topology.Pair) ([]lab.PingResult, error) {
+			ping := func(ctx context.Context, pairs []topology.Pair) ([]traffic.PingResult, error) {
 				return l.PingAll(ctx, pairs, opt)
 			}
 			allPairs := func(six bool) []topology.Pair { return l.AllPairs(six) }
 			if far != nil {
-				ping = func(ctx context.Context, pairs []topology.Pair) ([]lab.PingResult, error) {
+				ping = func(ctx context.Context, pairs []topology.Pair) ([]traffic.PingResult, error) {
 					return far.Ping(ctx, pairs, opt)
 				}
 				allPairs = far.Topology.AllPairs
@@ -91,7 +91,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			defer stop()
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
-			var results []lab.PingResult
+			var results []traffic.PingResult
 			for _, v6 := range []bool{false, true} {
 				if (v6 && !six) || (!v6 && six && !four) {
 					continue
@@ -117,7 +117,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			}
 			progress.Stop()
 			err = labPrint(cmd.OutOrStdout(), output, results, func(w *labTable) { labPingTable(w, results) })
-			if err == nil && lab.AnyLost(results) {
+			if err == nil && traffic.AnyLost(results) {
 				err = errLabLoss
 			}
 			return err
@@ -158,7 +158,7 @@ func labPairs(r io.Reader) ([]topology.Pair, error) {
 	return pairs, lines.Err()
 }
 
-func labPingTable(w *labTable, results []lab.PingResult) {
+func labPingTable(w *labTable, results []traffic.PingResult) {
 	w.row("FROM", "TO", "IP", "SENT", "RECEIVED", "MIN ms", "AVG ms", "MAX ms", "OUTAGE ms", "NOTE")
 	sent, received := 0, 0
 	for _, r := range results {
@@ -179,7 +179,7 @@ func labPingTable(w *labTable, results []lab.PingResult) {
 
 func labIperfCommand() *cobra.Command {
 	var name, output, udp string
-	var opt lab.IperfOptions
+	var opt traffic.IperfOptions
 	cmd := &cobra.Command{
 		Use:   "iperf A B",
 		Short: "Measure the throughput from one host to another",

@@ -15,6 +15,8 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -173,7 +175,7 @@ func TestLabCommands(t *testing.T) {
 	if out := run(0, "link", "s1", "s2", "set", "--delay", "5ms", "--loss", "0%", "--name", name); !strings.Contains(out, "5ms") {
 		t.Errorf("link set:\n%s", out)
 	}
-	var pings []lab.PingResult
+	var pings []traffic.PingResult
 	if err := json.Unmarshal([]byte(run(0, "ping", "h1", "h2", "-W", "10s", "-o", "json", "--name", name)), &pings); err != nil || pings[0].Min < 10 {
 		t.Errorf("ping over 5 ms: %+v, %v", pings, err)
 	}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/asowner"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 func labTrafficCommand() *cobra.Command {
 	var name, output, arrivals, words string
-	opt := lab.DefaultTraffic()
+	opt := traffic.DefaultOptions()
 	cmd := &cobra.Command{
 		Use:   "traffic A B",
 		Short: "Send packets from one host to another and measure their delay",
@@ -37,7 +37,7 @@ clock_error_ms by how much the times may be wrong for that.`,
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			opt.Arrivals = lab.Arrivals(arrivals)
+			opt.Arrivals = traffic.Arrivals(arrivals)
 			if words != "" {
 				text, err := asowner.ReadFile(words)
 				if err != nil {
@@ -58,12 +58,12 @@ clock_error_ms by how much the times may be wrong for that.`,
 			progress := cli.NewProgress(cmd.ErrOrStderr())
 			defer progress.Stop()
 			progress.Doing("sending")
-			r := all(ctx, []lab.Flow{{From: args[0], To: args[1], Options: opt}})[0]
+			r := all(ctx, []traffic.Flow{{From: args[0], To: args[1], Options: opt}})[0]
 			if r.Err != nil {
 				return r.Err
 			}
 			progress.Stop()
-			return labPrint(cmd.OutOrStdout(), output, r.TrafficResult, func(w *labTable) { labTrafficTable(w, r.TrafficResult) })
+			return labPrint(cmd.OutOrStdout(), output, r.Result, func(w *labTable) { labTrafficTable(w, r.Result) })
 		},
 	}
 	labNameFlag(cmd, &name)
@@ -102,9 +102,9 @@ func labTrafficEndsCommand() *cobra.Command {
 	return cmd
 }
 
-func labTrafficTable(w *labTable, r lab.TrafficResult) {
+func labTrafficTable(w *labTable, r traffic.Result) {
 	w.row("FROM", "TO", "SENT", "RECEIVED", "RATE", "MEAN ms", "+-", "P50", "P90", "P99", "P99.9", "MAX", "SOURCE us", "SINK us")
-	ms := func(v lab.Figure) string { return fmt.Sprintf("%.3f", float64(v)) }
+	ms := func(v traffic.Figure) string { return fmt.Sprintf("%.3f", float64(v)) }
 	w.row(r.From, r.To, r.Sent, r.Received, fmt.Sprintf("%.1f", r.Rate), ms(r.Mean), ms(r.CI95), ms(r.P50), ms(r.P90), ms(r.P99), ms(r.P999), ms(r.Max),
 		fmt.Sprintf("%.1f", float64(r.SourceCPU)), fmt.Sprintf("%.1f", float64(r.SinkCPU)))
 }

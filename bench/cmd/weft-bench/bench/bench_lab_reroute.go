@@ -14,8 +14,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/measure"
@@ -207,7 +207,7 @@ func (b *benchRerouter) run(ctx context.Context, n int, alone bool) (*benchRerou
 	hosts := b.lab.Topology().Hosts
 	i := n % len(hosts)
 	from, to := hosts[i], hosts[(i+len(hosts)/2)%len(hosts)]
-	if _, err := b.lab.Ping(ctx, from.Name, to.Name, lab.PingOptions{Count: 5, Interval: 20 * time.Millisecond}); err != nil {
+	if _, err := b.lab.Ping(ctx, from.Name, to.Name, traffic.PingOptions{Count: 5, Interval: 20 * time.Millisecond}); err != nil {
 		return nil, err
 	}
 	route, err := b.route(ctx, from, to)
@@ -227,13 +227,13 @@ func (b *benchRerouter) run(ctx context.Context, n int, alone bool) (*benchRerou
 	}
 	replies := &benchReplies{}
 	type pinged struct {
-		r   lab.PingResult
+		r   traffic.PingResult
 		err error
 	}
 	stream := make(chan pinged, 1)
 	go func() {
 		count := int((benchStreamBefore + benchStreamAfter) / benchStreamInterval)
-		r, err := b.lab.Ping(ctx, from.Name, to.Name, lab.PingOptions{Count: count, Interval: benchStreamInterval, Timeout: 200 * time.Millisecond, Reply: replies.add})
+		r, err := b.lab.Ping(ctx, from.Name, to.Name, traffic.PingOptions{Count: count, Interval: benchStreamInterval, Timeout: 200 * time.Millisecond, Reply: replies.add})
 		stream <- pinged{r, err}
 	}()
 	time.Sleep(benchStreamBefore)

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/nodes"
 
 	"github.com/weft-sdn/weft/lab/topology"
@@ -124,7 +126,7 @@ func (d *Demo) carried(ctx context.Context, c *lab.Lab, from, to string, ready t
 		if of, err = d.circuitNow(ctx, "red"); err != nil || of.State != "up" || len(of.Path) < 2 {
 			return false, err
 		}
-		r, err := c.Ping(ctx, from, to, lab.PingOptions{Count: 3, Interval: 50 * time.Millisecond})
+		r, err := c.Ping(ctx, from, to, traffic.PingOptions{Count: 3, Interval: 50 * time.Millisecond})
 		return r.Lost() == 0, err
 	}); err != nil {
 		return "", fmt.Errorf("%w: it is %s: %s", err, of.State, of.Reason)
@@ -142,9 +144,9 @@ func (d *Demo) carried(ctx context.Context, c *lab.Lab, from, to string, ready t
 		}
 		return dpid
 	}
-	result := make(chan lab.PingResult, 1)
+	result := make(chan traffic.PingResult, 1)
 	go func() {
-		r, err := c.Ping(ctx, from, to, lab.PingOptions{Count: 600, Interval: 5 * time.Millisecond})
+		r, err := c.Ping(ctx, from, to, traffic.PingOptions{Count: 600, Interval: 5 * time.Millisecond})
 		if err != nil {
 			r.Error = err.Error()
 		}

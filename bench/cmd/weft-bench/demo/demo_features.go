@@ -12,8 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // demoFeature is a part of the controller that --features shows.
@@ -158,7 +158,7 @@ func (d *Demo) hosts(n int) ([]topology.Host, error) {
 
 // answered pings n times and returns how many were answered.
 func (d *Demo) answered(ctx context.Context, from, to string, n int) (int, error) {
-	r, err := d.Lab.Ping(ctx, from, to, lab.PingOptions{Count: n, Interval: 50 * time.Millisecond})
+	r, err := d.Lab.Ping(ctx, from, to, traffic.PingOptions{Count: n, Interval: 50 * time.Millisecond})
 	return r.Received, err
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -182,13 +182,13 @@ func (d *Demo) underTraffic(ctx context.Context, do func() error) (string, error
 	if len(others) < 2 {
 		return "", errors.New("the network has fewer than four hosts")
 	}
-	traffic, end := context.WithCancel(ctx)
+	ends, end := context.WithCancel(ctx)
 	defer end()
-	send := func(one func() lab.PingResult) <-chan lab.PingResult {
-		result := make(chan lab.PingResult, 1)
+	send := func(one func() traffic.PingResult) <-chan traffic.PingResult {
+		result := make(chan traffic.PingResult, 1)
 		go func() {
-			var sum lab.PingResult
-			for traffic.Err() == nil {
+			var sum traffic.PingResult
+			for ends.Err() == nil {
 				r := one()
 				sum.Sent, sum.Received, sum.Max = sum.Sent+r.Sent, sum.Received+r.Received, max(sum.Max, r.Max)
 				if r.Error != "" {
@@ -199,12 +199,12 @@ func (d *Demo) underTraffic(ctx context.Context, do func() error) (string, error
 		}()
 		return result
 	}
-	steady := send(func() lab.PingResult { return <-d.stream(ctx, from, to, 250, 2*time.Millisecond) })
-	anew := send(func() lab.PingResult {
+	steady := send(func() traffic.PingResult { return <-d.stream(ctx, from, to, 250, 2*time.Millisecond) })
+	anew := send(func() traffic.PingResult {
 		_, err := d.Lab.Exec(ctx, others[0], "ip", "neigh", "flush", "dev", "eth0")
-		var r lab.PingResult
+		var r traffic.PingResult
 		if err == nil {
-			r, err = d.Lab.Ping(ctx, others[0], others[1], lab.PingOptions{Count: 1, Timeout: 5 * time.Second})
+			r, err = d.Lab.Ping(ctx, others[0], others[1], traffic.PingOptions{Count: 1, Timeout: 5 * time.Second})
 		}
 		if err != nil {
 			r.Error = err.Error()

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/companion"
-	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // showFirewall denies what one host sends to another, and allows it again.
@@ -166,7 +166,7 @@ func (d *Demo) showQoS(ctx context.Context) (string, error) {
 		return "", err
 	}
 	measure := func() (float64, error) {
-		r, err := d.Lab.Iperf(ctx, h[0].Name, h[1].Name, lab.IperfOptions{Duration: 3 * time.Second})
+		r, err := d.Lab.Iperf(ctx, h[0].Name, h[1].Name, traffic.IperfOptions{Duration: 3 * time.Second})
 		return r.Mbit, err
 	}
 	before, err := measure()

@@ -18,7 +18,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/internal/companion"
-	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // showHeartbeats waits for beats of all switches.
@@ -105,12 +105,12 @@ func (d *Demo) showOverload(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var anew lab.PingResult
+	var anew traffic.PingResult
 	for range 5 {
 		if _, err := d.Lab.Exec(ctx, h[4].Name, "ip", "neigh", "flush", "dev", "eth0"); err != nil {
 			return "", err
 		}
-		r, err := d.Lab.Ping(ctx, h[4].Name, h[5].Name, lab.PingOptions{Count: 1, Timeout: 5 * time.Second})
+		r, err := d.Lab.Ping(ctx, h[4].Name, h[5].Name, traffic.PingOptions{Count: 1, Timeout: 5 * time.Second})
 		if err != nil {
 			return "", err
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/lab/traffic"
+
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -98,7 +100,7 @@ func count[T any](list []T, is func(T) bool) (n int) {
 }
 
 func (d *Demo) pingAll(ctx context.Context, v6 bool) (string, error) {
-	results, err := d.Lab.PingAll(ctx, d.Lab.AllPairs(v6), lab.PingOptions{IPv6: v6, Count: 2})
+	results, err := d.Lab.PingAll(ctx, d.Lab.AllPairs(v6), traffic.PingOptions{IPv6: v6, Count: 2})
 	if err != nil {
 		return "", err
 	}
@@ -234,10 +236,10 @@ func (d *Demo) routeNow(ctx context.Context) (from, to, a, b string, err error) 
 }
 
 // stream pings on in the background; the result comes when it is through.
-func (d *Demo) stream(ctx context.Context, from, to string, n int, interval time.Duration) <-chan lab.PingResult {
-	result := make(chan lab.PingResult, 1)
+func (d *Demo) stream(ctx context.Context, from, to string, n int, interval time.Duration) <-chan traffic.PingResult {
+	result := make(chan traffic.PingResult, 1)
 	go func() {
-		r, err := d.Lab.Ping(ctx, from, to, lab.PingOptions{Count: n, Interval: interval})
+		r, err := d.Lab.Ping(ctx, from, to, traffic.PingOptions{Count: n, Interval: interval})
 		if err != nil {
 			r.Error = err.Error()
 		}

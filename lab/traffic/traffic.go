@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // Traffic sends packets from one host to another and measures how long each took,
 // by the kernel's clock. Lost packets are no error. The threads of source and sink
 // use the CPUs of their hosts.
-func (l Meter) Traffic(ctx context.Context, from, to string, o TrafficOptions) (TrafficResult, error) {
-	r := TrafficResult{From: from, To: to}
+func (l Meter) Traffic(ctx context.Context, from, to string, o Options) (Result, error) {
+	r := Result{From: from, To: to}
 	if err := o.check(); err != nil {
 		return r, err
 	}

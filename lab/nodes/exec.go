@@ -1,4 +1,4 @@
-package lab
+package nodes
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
-	"github.com/weft-sdn/weft/lab/nodes"
 )
 
 // Commands runs commands in the nodes of a lab.
@@ -29,8 +28,8 @@ func (l Commands) StartCmd(host string, cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = nodes.HostsOf(l.state).Environment(cmd.Environ(), &h)
-	if err := nodes.HostsOf(l.state).InHost(host, cmd.Start); err != nil {
+	cmd.Env = HostsOf(l.state).Environment(cmd.Environ(), &h)
+	if err := HostsOf(l.state).InHost(host, cmd.Start); err != nil {
 		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
 	}
 	return nil
@@ -78,10 +77,10 @@ func (l Commands) Become(node string, argv ...string) error {
 		return fmt.Errorf("%s: %w", node, err)
 	}
 	runtime.LockOSThread() // for good: execve makes this thread the process
-	if err := nodes.HostsOf(l.state).EnterSpace(place.Namespace, node); err != nil {
+	if err := HostsOf(l.state).EnterSpace(place.Namespace, node); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, nodes.HostsOf(l.state).EnvironmentAt(os.Environ(), node)))
+	return fmt.Errorf("%s: run %s: %w", node, path, syscall.Exec(path, argv, HostsOf(l.state).EnvironmentAt(os.Environ(), node)))
 }
 
 // StartAt is StartCmd for a host or a switch.
@@ -95,8 +94,8 @@ func (l Commands) StartAt(node string, cmd *exec.Cmd) error {
 
 // StartIn is StartAt in another namespace of the lab.
 func (l Commands) StartIn(namespace, node string, cmd *exec.Cmd) error {
-	cmd.Env = nodes.HostsOf(l.state).EnvironmentAt(cmd.Environ(), node)
-	if err := nodes.HostsOf(l.state).InSpace(namespace, node, cmd.Start); err != nil {
+	cmd.Env = HostsOf(l.state).EnvironmentAt(cmd.Environ(), node)
+	if err := HostsOf(l.state).InSpace(namespace, node, cmd.Start); err != nil {
 		return fmt.Errorf("%s: start %s: %w", node, cmd.Args[0], err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"encoding/json"
@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// TrafficResult is what came of Traffic. Times are in milliseconds, between when
+// Result is what came of Traffic. Times are in milliseconds, between when
 // the kernel handed a packet to the source's interface and when it took it from
 // the sink's.
-type TrafficResult struct {
+type Result struct {
 	From     string  `json:"from"`
 	To       string  `json:"to"`
 	Sent     int     `json:"sent"`
@@ -58,7 +58,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 
 // sum computes the figures from the times, 0 if there is none, at which each
 // packet was sent and received, in nanoseconds.
-func (r *TrafficResult) sum(sent, received []int64) {
+func (r *Result) sum(sent, received []int64) {
 	var delays, gaps []float64
 	r.Unstamped = r.Received
 	last := int64(0)

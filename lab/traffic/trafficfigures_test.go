@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 // Figures of delays of 1 to 100 ms, one packet lost, one without a time.
 func TestTrafficFigures(t *testing.T) {
-	r := TrafficResult{Sent: 102, Received: 101}
+	r := Result{Sent: 102, Received: 101}
 	var sent, received []int64
 	for i := range int64(102) {
 		at := 1e9 + i*2e6
@@ -21,7 +21,7 @@ func TestTrafficFigures(t *testing.T) {
 		math.Abs(r.Loss-1.0/102) > 1e-9 || math.Abs(r.Rate-500) > 1e-6 || r.CI95 < 13 || r.CI95 > 15 {
 		t.Errorf("%+v", r)
 	}
-	none := TrafficResult{Sent: 1}
+	none := Result{Sent: 1}
 	none.sum([]int64{1}, []int64{0})
 	if b, err := json.Marshal(none); err != nil || !strings.Contains(string(b), `"mean_ms":null`) {
 		t.Errorf("%s, %v", b, err)

@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"context"
@@ -41,7 +41,7 @@ type trafficSource struct {
 const stampSent = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE |
 	unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY | unix.SOF_TIMESTAMPING_OPT_CMSG
 
-func openSource(netns string, h topology.Host, to netip.Addr, o TrafficOptions) (*trafficSource, error) {
+func openSource(netns string, h topology.Host, to netip.Addr, o Options) (*trafficSource, error) {
 	s := &trafficSource{netns: netns, host: h, to: to.As4(), plan: newSchedule(o), at: make([]int64, o.Count), frame: make([]byte, o.Size)}
 	from, p := h.IPv4.Addr().As4(), s.frame
 	p[0], p[6], p[8], p[9] = 0x45, 0x40, 64, unix.IPPROTO_UDP // may not be fragmented; the kernel adds the checksum
@@ -244,7 +244,7 @@ type trafficSink struct {
 	err      error
 }
 
-func openSink(netns string, cpus []int, o TrafficOptions) (*trafficSink, error) {
+func openSink(netns string, cpus []int, o Options) (*trafficSink, error) {
 	s := &trafficSink{cpus: cpus, at: make([]int64, o.Count), seen: make([]bool, o.Count), done: make(chan struct{})}
 	err := machine.InNetns(netns, func() (err error) {
 		if s.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {

@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 // Flow is packets from one host to another.
 type Flow struct {
 	From, To string
-	Options  TrafficOptions
+	Options  Options
 }
 
 // FlowResult is what came of a flow, or why nothing did.
 type FlowResult struct {
-	TrafficResult
+	Result
 	Err error
 }
 
@@ -32,7 +32,7 @@ func (l Meter) TrafficAll(ctx context.Context, flows []Flow) []FlowResult {
 	all := make([]FlowResult, len(flows))
 	var wg sync.WaitGroup
 	for i, f := range flows {
-		wg.Go(func() { all[i].TrafficResult, all[i].Err = l.Traffic(ctx, f.From, f.To, f.Options) })
+		wg.Go(func() { all[i].Result, all[i].Err = l.Traffic(ctx, f.From, f.To, f.Options) })
 	}
 	wg.Wait()
 	return all
@@ -44,7 +44,7 @@ type trafficEnd struct {
 	Sink    bool
 	Host    string
 	To      netip.Addr // of a source
-	Options TrafficOptions
+	Options Options
 }
 
 // trafficWord is what is said between a machine that has ends of flows and who asked for them.
@@ -182,8 +182,8 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// TrafficMachine is a machine that has ends of flows: what TrafficEnds there reads and writes.
-type TrafficMachine struct {
+// Machine is a machine that has ends of flows: what TrafficEnds there reads and writes.
+type Machine struct {
 	Name string
 	io.Reader
 	io.Writer
@@ -193,11 +193,11 @@ type TrafficMachine struct {
 	doubt time.Duration // about that
 }
 
-// TrafficBetween is TrafficAll for hosts on several machines; at names that of a host. Clocks are
+// Between is TrafficAll for hosts on several machines; at names that of a host. Clocks are
 // compared over the connections to the machines.
-func TrafficBetween(ctx context.Context, flows []Flow, host func(string) (topology.Host, error), at func(string) *TrafficMachine) []FlowResult {
+func Between(ctx context.Context, flows []Flow, host func(string) (topology.Host, error), at func(string) *Machine) []FlowResult {
 	all := make([]FlowResult, len(flows))
-	b := between{flows: flows, all: all, at: at, ends: map[*TrafficMachine][]trafficEnd{}}
+	b := between{flows: flows, all: all, at: at, ends: map[*Machine][]trafficEnd{}}
 	for i, f := range flows {
 		all[i].From, all[i].To = f.From, f.To
 		if all[i].Err = b.add(i, f, host); all[i].Err == nil {
@@ -220,8 +220,8 @@ func TrafficBetween(ctx context.Context, flows []Flow, host func(string) (topolo
 type between struct {
 	flows []Flow
 	all   []FlowResult
-	at    func(string) *TrafficMachine
-	ends  map[*TrafficMachine][]trafficEnd
+	at    func(string) *Machine
+	ends  map[*Machine][]trafficEnd
 	left  int // flows that are not done
 	done  map[int]bool
 	sent  map[int]trafficHalf
@@ -327,7 +327,7 @@ func (b *between) run(ctx context.Context) error {
 }
 
 type saidBy struct {
-	by *TrafficMachine
+	by *Machine
 	trafficWord
 }
 
@@ -339,7 +339,7 @@ func (b *between) fail(flow int, err error) {
 }
 
 // compare finds out how far a machine's clock is ahead.
-func (b *between) compare(m *TrafficMachine, next func() (saidBy, error)) error {
+func (b *between) compare(m *Machine, next func() (saidBy, error)) error {
 	for range clockRounds {
 		asked := time.Now()
 		if err := m.link.say(trafficWord{Say: wordClock}); err != nil {
@@ -383,8 +383,8 @@ func (b *between) take(w saidBy) error {
 }
 
 // finish sums a flow up.
-func (b *between) finish(flow int, in trafficHalf, source, sink *TrafficMachine) {
-	r, out := &b.all[flow].TrafficResult, b.sent[flow]
+func (b *between) finish(flow int, in trafficHalf, source, sink *Machine) {
+	r, out := &b.all[flow].Result, b.sent[flow]
 	if len(in.At) != len(out.At) {
 		b.fail(flow, fmt.Errorf("%s and %s do not agree about %d packets", source.Name, sink.Name, len(out.At)))
 		return

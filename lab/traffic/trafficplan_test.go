@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"math"
@@ -11,11 +11,11 @@ import (
 // Times and contents follow from the seed; Poisson packets come at random
 // times, and words in the numbers wanted.
 func TestTrafficSchedule(t *testing.T) {
-	o := TrafficOptions{Rate: 1000, Seed: 3, Count: 20000, Words: []string{"attack-1", "attack-2"}, MeanWords: 2.5}
+	o := Options{Rate: 1000, Seed: 3, Count: 20000, Words: []string{"attack-1", "attack-2"}, MeanWords: 2.5}
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	draw := func(o TrafficOptions) (times []float64, words float64, last string) {
+	draw := func(o Options) (times []float64, words float64, last string) {
 		s := newSchedule(o)
 		payload := make([]byte, 900)
 		for range o.Count {
@@ -53,16 +53,16 @@ func TestTrafficSchedule(t *testing.T) {
 
 func TestTrafficOptionsAreChecked(t *testing.T) {
 	for _, c := range []struct {
-		o    TrafficOptions
+		o    Options
 		want string
 	}{
-		{TrafficOptions{Rate: -1}, "rate -1: want 0.1 to 1000000"},
-		{TrafficOptions{Arrivals: "bursts"}, `arrivals "bursts": want poisson or constant`},
-		{TrafficOptions{Size: 20}, "size 20: want 44 to"},
-		{TrafficOptions{Flows: 60000}, "flows 60000: want 1 to 50000"},
-		{TrafficOptions{Duration: 100 * time.Hour}, "packets: want 1 to 10000000"},
-		{TrafficOptions{MeanWords: 1}, "1 words in a packet, of 0 words"},
-		{TrafficOptions{Words: []string{strings.Repeat("x", 1000)}}, "words of up to 1000 bytes: packets have room for 956"},
+		{Options{Rate: -1}, "rate -1: want 0.1 to 1000000"},
+		{Options{Arrivals: "bursts"}, `arrivals "bursts": want poisson or constant`},
+		{Options{Size: 20}, "size 20: want 44 to"},
+		{Options{Flows: 60000}, "flows 60000: want 1 to 50000"},
+		{Options{Duration: 100 * time.Hour}, "packets: want 1 to 10000000"},
+		{Options{MeanWords: 1}, "1 words in a packet, of 0 words"},
+		{Options{Words: []string{strings.Repeat("x", 1000)}}, "words of up to 1000 bytes: packets have room for 956"},
 	} {
 		if err := c.o.check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.o, err, c.want)

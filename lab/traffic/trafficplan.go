@@ -1,4 +1,4 @@
-package lab
+package traffic
 
 import (
 	"cmp"
@@ -19,9 +19,9 @@ const (
 	ConstantArrivals Arrivals = "constant"
 )
 
-// TrafficOptions is UDP over IPv4 from one host to another. What is zero is as
+// Options is UDP over IPv4 from one host to another. What is zero is as
 // DefaultTraffic has it, but for Seed and Count.
-type TrafficOptions struct {
+type Options struct {
 	Rate     float64 // packets a second
 	Arrivals Arrivals
 	Size     int // of a packet with its IP header, in bytes
@@ -36,9 +36,9 @@ type TrafficOptions struct {
 	MeanWords float64
 }
 
-// DefaultTraffic returns the traffic of the paper on network functions for a second.
-func DefaultTraffic() TrafficOptions {
-	return TrafficOptions{Rate: 970, Arrivals: PoissonArrivals, Size: 1000, Flows: 1000, Seed: 1, Duration: time.Second}
+// DefaultOptions returns the traffic of the paper on network functions for a second.
+func DefaultOptions() Options {
+	return Options{Rate: 970, Arrivals: PoissonArrivals, Size: 1000, Flows: 1000, Seed: 1, Duration: time.Second}
 }
 
 const (
@@ -51,8 +51,8 @@ const (
 )
 
 // check fills in what was left out and says what is wrong.
-func (o *TrafficOptions) check() error {
-	d := DefaultTraffic()
+func (o *Options) check() error {
+	d := DefaultOptions()
 	o.Rate, o.Arrivals, o.Size = cmp.Or(o.Rate, d.Rate), cmp.Or(o.Arrivals, d.Arrivals), cmp.Or(o.Size, d.Size)
 	o.Flows, o.Duration, o.Port = cmp.Or(o.Flows, d.Flows), cmp.Or(o.Duration, d.Duration), cmp.Or(o.Port, trafficPort)
 	if o.Count == 0 && o.Rate > 0 {
@@ -84,7 +84,7 @@ func (o *TrafficOptions) check() error {
 // schedule is what a source sends: when each packet is due after the first, and
 // what is in it. A seed determines it.
 type schedule struct {
-	o        TrafficOptions
+	o        Options
 	gaps     *rand.Rand
 	contents *rand.Rand
 	flows    []int // an order of them
@@ -93,7 +93,7 @@ type schedule struct {
 	exact    float64       // the same in seconds
 }
 
-func newSchedule(o TrafficOptions) *schedule {
+func newSchedule(o Options) *schedule {
 	s := &schedule{o: o, gaps: rand.New(rand.NewPCG(o.Seed, 1)), contents: rand.New(rand.NewPCG(o.Seed, 2)), flows: make([]int, o.Flows)}
 	for i := range s.flows {
 		s.flows[i] = i

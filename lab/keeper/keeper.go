@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/links"
 	"github.com/weft-sdn/weft/lab/machine"
-	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Run is the life of a lab's keeper, the process that relays the switches'
@@ -59,8 +57,6 @@ func RunIfAsked() {
 }
 
 const keeperReady = "ready"
-
-func Socket(lab string) string { return filepath.Join(machine.Dir(lab), "keeper.sock") }
 
 // Start starts a lab's keeper as a process of its own and returns once
 // its sockets are listening and its cables laid.
@@ -104,7 +100,7 @@ func Start(ctx context.Context, s *layout.Lab, command []string) error {
 // keeper is the inside of the keeper process.
 type keeper struct {
 	lab      string
-	relays   map[string]*relay
+	relays   relays
 	cables   *links.Cables
 	programs programs
 	orders   net.Listener
@@ -117,7 +113,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{lab: name, relays: map[string]*relay{}}
+	k := &keeper{lab: name, relays: relays{}}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -133,7 +129,7 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 			}
 		}
 	}
-	if err := k.relay(ctx, s); err != nil {
+	if err := k.relays.keep(ctx, s); err != nil {
 		return nil, err
 	}
 	if k.orders, err = net.Listen("unix", Socket(name)); err != nil {
@@ -156,27 +152,6 @@ func (k *keeper) close() {
 	k.wg.Wait()
 	k.nodes.close()
 	k.programs.wg.Wait()
-}
-
-// Order is what another process asks of the keeper, about the programs or about
-// one wire.
-type Order struct {
-	Programs bool           `json:"programs,omitempty"` // what became of them
-	Start    bool           `json:"start,omitempty"`    // having started those that the state names, and ended others
-	End      bool           `json:"end,omitempty"`      // having ended those that the state does not name
-	Nodes    bool           `json:"nodes,omitempty"`    // keep the daemons of those nodes that the state names
-	Relays   bool           `json:"relays,omitempty"`   // to the controllers that the state names
-	Wire     int            `json:"wire"`
-	Lay      bool           `json:"lay,omitempty"`    // make the cable the state describes
-	Remove   bool           `json:"remove,omitempty"` // the cable, if there is one
-	Delay    topology.Delay `json:"delay,omitempty"`  // else set its delay, jitter and carrier
-	Jitter   topology.Delay `json:"jitter,omitempty"`
-	Down     bool           `json:"down,omitempty"`
-}
-
-type answer struct {
-	Error    string          `json:"error,omitempty"`
-	Programs []ProgramStatus `json:"programs,omitempty"`
 }
 
 func (k *keeper) serve(ctx context.Context) {
@@ -227,37 +202,16 @@ func (k *keeper) apply(ctx context.Context, o Order) error {
 		return k.programs.start(ctx, s)
 	}
 	if o.Relays {
-		return k.relay(ctx, s)
+		return k.relays.keep(ctx, s)
 	}
 	if o.Nodes {
-		return k.keepNodes(ctx, s)
+		return k.nodes.keep(ctx, s)
 	}
 	i := slices.IndexFunc(s.Wires, func(w layout.Wire) bool { return w.ID == o.Wire })
 	if i < 0 {
 		return fmt.Errorf("there is no wire %d", o.Wire)
 	}
 	return k.cables.Lay(&s.Wires[i])
-}
-
-// Ask sends an order to a lab's keeper.
-func Ask(ctx context.Context, lab string, o Order) (a answer, err error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", Socket(lab))
-	if err != nil {
-		return a, fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if err := json.NewEncoder(c).Encode(o); err != nil {
-		return a, fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
-	}
-	if err := json.NewDecoder(c).Decode(&a); err != nil {
-		return a, fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
-	}
-	if a.Error != "" {
-		return a, errors.New(a.Error)
-	}
-	return a, nil
 }
 
 // absolute returns an environment in which the files that `weft node run` reads, which

@@ -37,10 +37,9 @@ func (u *under) end() {
 	}
 }
 
-// keepNodes has the daemons of nodes started again when they end, from now on:
+// keep has the daemons of nodes started again when they end, from now on:
 // not of those that an apply is at work on.
-func (k *keeper) keepNodes(ctx context.Context, s *layout.Lab) error {
-	n := &k.nodes
+func (n *nodeKeeping) keep(ctx context.Context, s *layout.Lab) error {
 	n.daemons.end()
 	if len(s.Nodes) == 0 {
 		n.entity.end()

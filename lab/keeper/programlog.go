@@ -151,3 +151,6 @@ func (r *LogReader) LastWords() string {
 	}
 	return ""
 }
+
+// noteMark begins the lines of a log that the program did not write.
+const noteMark = "[weft lab] "

@@ -77,24 +77,27 @@ func (r *relay) join(ctx context.Context, sw net.Conn) {
 	<-done
 }
 
-// relay has the lab's relays, and no others, run.
-func (k *keeper) relay(ctx context.Context, s *layout.Lab) error {
+// relays are the relays that run, by the keys of their posts.
+type relays map[string]*relay
+
+// keep has the lab's relays, and no others, run.
+func (k relays) keep(ctx context.Context, s *layout.Lab) error {
 	all := nodes.SwitchesOf(s).Posts()
-	for key, r := range k.relays {
+	for key, r := range k {
 		if !slices.ContainsFunc(all, func(p nodes.Post) bool { return p.Key == key }) {
 			r.close()
-			delete(k.relays, key)
+			delete(k, key)
 		}
 	}
 	for _, p := range all {
-		if k.relays[p.Key] != nil {
+		if k[p.Key] != nil {
 			continue
 		}
 		l, err := p.Listen()
 		if err != nil {
 			return fmt.Errorf("listen for switches: %w", err)
 		}
-		k.relays[p.Key] = newRelay(ctx, l, p.To)
+		k[p.Key] = newRelay(ctx, l, p.To)
 	}
 	return nil
 }

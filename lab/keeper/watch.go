@@ -2,13 +2,10 @@ package keeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -220,9 +217,6 @@ func (w *watched) run(ctx context.Context) {
 	}
 }
 
-// noteMark begins the lines of a log that the program did not write.
-const noteMark = "[weft lab] "
-
 func (w *watched) note(format string, args ...any) {
 	fmt.Fprintf(w.out, noteMark+format+"\n", args...)
 }
@@ -276,53 +270,7 @@ func (w *watched) once(ctx context.Context) error {
 	return <-ended
 }
 
-// settling is how long a program must run before it counts as started.
-const settling = time.Second
-
-// StartPrograms starts the lab's programs, and returns once each has run for a
-// while or has ended.
-func StartPrograms(ctx context.Context, s *layout.Lab) error {
-	if s.Weft != "" {
-		if err := os.MkdirAll(nodes.HostsOf(s).ProgramsDir(), 0o755); err != nil {
-			return fmt.Errorf("start programs: %w", err)
-		}
-		if err := os.Symlink(s.Weft, filepath.Join(nodes.HostsOf(s).ProgramsDir(), "weft")); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("start programs: %w", err)
-		}
-	}
-	a, err := Ask(ctx, s.Name, Order{Programs: true, Start: true})
-	for err == nil && slices.ContainsFunc(a.Programs, func(p ProgramStatus) bool {
-		return p.State == ProgramStarting || p.State == ProgramRunning && p.Starts == 1 && time.Since(p.Since) < settling
-	}) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(settling / 20):
-		}
-		a, err = Ask(ctx, s.Name, Order{Programs: true})
-	}
-	return err
-}
-
 // Died reports whether a program that was started has failed or was started again.
 func (p ProgramStatus) Died() bool {
 	return p.State == ProgramFailed || p.State == ProgramWaiting || p.Starts > 1
-}
-
-// Programs returns what became of the programs of a lab; Unknown is their state if its
-// keeper does not answer.
-func Programs(ctx context.Context, s *layout.Lab) []ProgramStatus {
-	if !s.Topology.HasPrograms() {
-		return nil
-	}
-	if a, err := Ask(ctx, s.Name, Order{Programs: true}); err == nil && len(a.Programs) > 0 {
-		return a.Programs
-	}
-	var all []ProgramStatus
-	for _, h := range s.Topology.Hosts {
-		for j := range h.Run {
-			all = append(all, newStatus(s, h.Name, &h.Run[j], ProgramUnknown))
-		}
-	}
-	return all
 }

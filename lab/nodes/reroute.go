@@ -176,3 +176,20 @@ func setting(line string) string {
 	}
 	return line
 }
+
+// StartRouting writes the configuration of every node's routing, and starts it.
+func (s Routing) StartRouting(ctx context.Context) error {
+	if len(s.Nodes) == 0 {
+		return nil
+	}
+	list := make([]*layout.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		list[i] = &s.Nodes[i]
+	}
+	return machine.ForEach(ctx, list, func(n *layout.Node, ctx context.Context) error {
+		if err := s.routeNode(ctx, n); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		return nil
+	})
+}

@@ -61,23 +61,6 @@ func (s Routing) NeedRouting() error {
 // RoutingDir is the directory of a node's routing.
 func (s Routing) RoutingDir(n *layout.Node) string { return filepath.Join(s.Dir(), "frr", n.Short) }
 
-// StartRouting writes the configuration of every node's routing, and starts it.
-func (s Routing) StartRouting(ctx context.Context) error {
-	if len(s.Nodes) == 0 {
-		return nil
-	}
-	list := make([]*layout.Node, len(s.Nodes))
-	for i := range s.Nodes {
-		list[i] = &s.Nodes[i]
-	}
-	return machine.ForEach(ctx, list, func(n *layout.Node, ctx context.Context) error {
-		if err := s.routeNode(ctx, n); err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
-		}
-		return nil
-	})
-}
-
 // startFRR starts a daemon of a node's routing, and returns once it has detached.
 // What is in the kernel stays if the daemon ends, and for a while after its start.
 func (s Routing) startFRR(ctx context.Context, n *layout.Node, daemon string) error {

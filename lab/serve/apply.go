@@ -9,19 +9,18 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/topology"
-
 	"github.com/weft-sdn/weft/lab/testbed"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // ApplyLab makes a running lab what a changed file says, or says what differs (api.LabServer).
 func (s *server) ApplyLab(ctx context.Context, req *api.ApplyLabRequest) (*api.ApplyLabResponse, error) {
 	if !req.GetDryRun() {
-		if err := s.allowed(AllowUp); err != nil {
+		if err := s.o.allow(AllowUp); err != nil {
 			return nil, err
 		}
 	}
-	leave, err := s.await(ctx)
+	leave, err := s.places.await(ctx)
 	if err != nil {
 		return nil, err
 	}

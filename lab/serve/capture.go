@@ -82,7 +82,7 @@ func (s *server) capture(w http.ResponseWriter, r *http.Request, fields map[stri
 
 // doCapture returns an error if it has not answered.
 func (s *server) doCapture(w http.ResponseWriter, r *http.Request, fields map[string]string) (err error) {
-	if err := s.allowed(AllowCapture); err != nil {
+	if err := s.o.allow(AllowCapture); err != nil {
 		return err
 	}
 	req, err := captureRequest(r, fields)
@@ -157,7 +157,7 @@ type capturing struct {
 
 func (s *server) startCapture(ctx context.Context, l running, what lab.Capture) (*capturing, error) {
 	c := &capturing{cmd: exec.CommandContext(ctx, lab.CaptureProgram)}
-	c.cmd.Env = append(os.Environ(), s.mark())
+	c.cmd.Env = append(os.Environ(), s.o.mark())
 	c.cmd.Stderr = &c.said
 	c.cmd.WaitDelay = time.Second
 	out, err := c.cmd.StdoutPipe()

@@ -56,7 +56,7 @@ func (s *server) openConsole(l running, is *api.LabConsole) (*console, error) {
 	}
 	c.cmd = exec.Command(is.Command[0], is.Command[1:]...) //nolint:gosec // this is what it is for
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
-	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", s.mark(), consoleEnv+"="+is.Console)
+	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", s.o.mark(), consoleEnv+"="+is.Console)
 	c.cmd.Env = append(c.cmd.Env, prompt(is.Node, is.Lab)...)
 	c.cmd.Dir = "/"
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -152,7 +152,7 @@ func (cs *consoles) close() {
 
 // OpenLabConsole starts a command at a terminal in a node (api.LabServer).
 func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequest) (*api.LabConsole, error) {
-	if err := s.allowed(AllowExec); err != nil {
+	if err := s.o.allow(AllowExec); err != nil {
 		return nil, err
 	}
 	l, err := s.running(req.GetLab())
@@ -211,7 +211,7 @@ func (s *server) ListLabConsoles(_ context.Context, req *api.ListLabConsolesRequ
 
 // CloseLabConsole ends a console (api.LabServer).
 func (s *server) CloseLabConsole(_ context.Context, req *api.CloseLabConsoleRequest) (*api.CloseLabConsoleResponse, error) {
-	if err := s.allowed(AllowExec); err != nil {
+	if err := s.o.allow(AllowExec); err != nil {
 		return nil, err
 	}
 	c := s.consoles.remove(req.GetConsole())
@@ -228,7 +228,7 @@ const (
 
 // attach attaches a client to a console by a WebSocket.
 func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[string]string) {
-	if err := s.allowed(AllowExec); err != nil {
+	if err := s.o.allow(AllowExec); err != nil {
 		machineservice.Refuse(w, err)
 		return
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/layout"
-
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -91,12 +90,12 @@ func (s *server) look(l *testbed.Lab) (string, []layout.LinkStatus) {
 	return "up", f.links
 }
 
-// stale says that the links of a lab on several machines are to be asked again.
-func (s *server) stale(name string) {
-	s.fars.mu.Lock()
-	defer s.fars.mu.Unlock()
-	if f := s.fars.of[name]; f != nil {
-		f.asked = time.Time{}
+// forget says that the links of a lab on several machines are to be asked again.
+func (f *fars) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one := f.of[name]; one != nil {
+		one.asked = time.Time{}
 	}
 }
 
@@ -141,11 +140,11 @@ func (s *server) getFar(l *testbed.Lab) *api.LabDetails {
 	return d
 }
 
-// reached reads the resource file of a request that is to be carried out. Neither files of this
+// reach reads the resource file of a request that is to be carried out. Neither files of this
 // machine nor programs of others are for clients to name: the identity is the service's, and
 // what machines there are is said by the keys that it knows.
-func (s *server) reached(text string) (*testbed.Machines, error) {
-	if s.o.SSHIdentity == "" {
+func (o Options) reach(text string) (*testbed.Machines, error) {
+	if o.SSHIdentity == "" {
 		return nil, api.Errorf(codes.PermissionDenied,
 			"the lab service of this machine reaches no others: start it with `weft lab serve --ssh-identity FILE --ssh-known-hosts FILE`, whose machines it may then use")
 	}
@@ -161,13 +160,13 @@ func (s *server) reached(text string) (*testbed.Machines, error) {
 			return nil, api.Errorf(codes.InvalidArgument, "machine %s: a resource file that a client sends names no program: leave weft out, and it is copied there", k.Name)
 		}
 	}
-	m.Identity, m.KnownHosts, m.Alone = s.o.SSHIdentity, s.o.SSHKnownHosts, true
+	m.Identity, m.KnownHosts, m.Alone = o.SSHIdentity, o.SSHKnownHosts, true
 	return m, nil
 }
 
 // upFar begins to bring a lab up on several machines.
 func (s *server) upFar(ctx context.Context, req *api.UpLabRequest, t *topology.Topology) (*api.UpLabResponse, error) {
-	m, err := s.reached(req.GetMachines())
+	m, err := s.o.reach(req.GetMachines())
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +223,7 @@ func (j *job) at(nodes []string, machine, doing string) {
 }
 
 // downFar takes a lab on several machines down.
-func (s *server) downFar(ctx context.Context, l *testbed.Lab) (*api.DownLabResponse, error) {
+func downFar(ctx context.Context, l *testbed.Lab) (*api.DownLabResponse, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
 	defer cancel()
 	if err := l.Down(ctx, false); err != nil {
@@ -250,7 +249,7 @@ func (s *server) setFarLink(ctx context.Context, l *testbed.Lab, req *api.SetLab
 	to, set := stateOf(req, k.State)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	defer s.stale(l.Name)
+	defer s.fars.forget(l.Name)
 	var flags []string
 	if change.Rate != nil && *change.Rate == 0 {
 		flags = append(flags, "--rate=none")

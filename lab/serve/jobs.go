@@ -15,9 +15,8 @@ import (
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/topology"
-
 	"github.com/weft-sdn/weft/lab/testbed"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 const (
@@ -185,10 +184,10 @@ func (s *server) ListLabJobs(context.Context, *api.ListLabJobsRequest) (*api.Lis
 
 // UpLab begins to bring a lab up (api.LabServer).
 func (s *server) UpLab(ctx context.Context, req *api.UpLabRequest) (*api.UpLabResponse, error) {
-	if err := s.allowed(AllowUp); err != nil {
+	if err := s.o.allow(AllowUp); err != nil {
 		return nil, err
 	}
-	leave, err := s.await(ctx)
+	leave, err := s.places.await(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/nodes"
-
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/nodes"
 
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -56,7 +55,7 @@ func parse(text string, b topology.Bounds) (*topology.Topology, error) {
 
 // CheckLab says what is wrong with a lab file (api.LabServer).
 func (s *server) CheckLab(ctx context.Context, req *api.CheckLabRequest) (*api.CheckLabResponse, error) {
-	leave, err := s.await(ctx)
+	leave, err := s.places.await(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (s *server) made(text string) (*topology.Topology, error) {
 	}
 	runs := slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return len(h.Run) > 0 })
 	if runs {
-		if err := s.allowed(AllowRun); err != nil {
+		if err := s.o.allow(AllowRun); err != nil {
 			return nil, fmt.Errorf("hosts of the file run programs: %w", err)
 		}
 	}
@@ -93,14 +92,14 @@ func (s *server) made(text string) (*topology.Topology, error) {
 
 // DownLab takes a lab down (api.LabServer).
 func (s *server) DownLab(ctx context.Context, req *api.DownLabRequest) (*api.DownLabResponse, error) {
-	if err := s.allowed(AllowDown); err != nil {
+	if err := s.o.allow(AllowDown); err != nil {
 		return nil, err
 	}
 	if err := s.jobs.idle(req.GetLab()); err != nil {
 		return nil, err
 	}
 	if far := s.far(req.GetLab()); far != nil {
-		return s.downFar(ctx, far)
+		return downFar(ctx, far)
 	}
 	was := lab.Exists(req.GetLab())
 	// Half a lab is worse than one that is taken down after its caller has gone.

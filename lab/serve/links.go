@@ -11,9 +11,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/traffic"
-
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/traffic"
 
 	"github.com/weft-sdn/weft/lab/topology"
 )

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"google.golang.org/grpc/codes"
 
@@ -25,10 +26,10 @@ const (
 // places bound what clients do at once.
 type places struct{ reading, measures, captures, consoles, attached, jobs *shares.Places }
 
-func (s *server) newPlaces() places {
+func newPlaces(log *slog.Logger) places {
 	limited := func(l shares.Limits) *shares.Places {
 		l.Evicted = shares.Sparsely(func(n uint64) {
-			s.o.Log.Warn("ended for other clients", "what", l.What, "times", n, "limit", l.Places)
+			log.Warn("ended for other clients", "what", l.What, "times", n, "limit", l.Places)
 		})
 		return shares.New(l)
 	}
@@ -46,8 +47,8 @@ func (s *server) newPlaces() places {
 func clientIn(ctx context.Context) shares.Client { return machineservice.CallerOf(ctx).Client() }
 
 // await waits for the client's turn to have a file read, until leave.
-func (s *server) await(ctx context.Context) (leave func(), err error) {
-	place, err := s.places.reading.Acquire(ctx, clientIn(ctx), nil)
+func (p places) await(ctx context.Context) (leave func(), err error) {
+	place, err := p.reading.Acquire(ctx, clientIn(ctx), nil)
 	if err != nil {
 		return nil, fullError(err)
 	}

@@ -5,9 +5,8 @@ import (
 	"os/exec"
 
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/traffic"
-
 	"github.com/weft-sdn/weft/lab/testbed"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // running is a lab that is up, wherever its nodes are: *lab.Lab is one on this machine,

@@ -19,7 +19,6 @@ import (
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/machine"
-
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -105,7 +104,7 @@ type server struct {
 
 func newServer(ctx context.Context, o Options) *server {
 	s := &server{o: o, ctx: ctx, fars: fars{of: map[string]*far{}}}
-	s.places = s.newPlaces()
+	s.places = newPlaces(s.o.Log)
 	s.jobs.places, s.consoles.places = s.places.jobs, s.places.consoles
 	return s
 }
@@ -120,7 +119,7 @@ func (s *server) close() {
 // as the service's; its value is the socket.
 const serviceEnv = "WEFT_LAB_SERVICE"
 
-func (s *server) mark() string { return serviceEnv + "=" + s.o.Socket }
+func (o Options) mark() string { return serviceEnv + "=" + o.Socket }
 
 func (s *server) service() machineservice.Service {
 	return machineservice.Service{
@@ -137,14 +136,14 @@ func (s *server) service() machineservice.Service {
 	}
 }
 
-// allowed returns an error unless the service allows something.
-func (s *server) allowed(what string) error {
-	if slices.Contains(s.o.Allow, what) {
+// allow returns an error unless the service allows something.
+func (o Options) allow(what string) error {
+	if slices.Contains(o.Allow, what) {
 		return nil
 	}
 	return api.Errorf(codes.PermissionDenied,
 		"the lab service of this machine does not allow %s, which is to be root on it: start it with `weft lab serve --allow %s`",
-		what, strings.Join(append(slices.Clone(s.o.Allow), what), ","))
+		what, strings.Join(append(slices.Clone(o.Allow), what), ","))
 }
 
 // open returns the lab of a name.

@@ -19,7 +19,7 @@ const mostOutput = 16 << 10
 
 // SetUpLab begins to set nodes of a lab up (api.LabServer).
 func (s *server) SetUpLab(ctx context.Context, req *api.SetUpLabRequest) (*api.SetUpLabResponse, error) {
-	if err := s.allowed(AllowExec); err != nil {
+	if err := s.o.allow(AllowExec); err != nil {
 		return nil, err
 	}
 	l, err := s.running(req.GetLab())

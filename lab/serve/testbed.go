@@ -31,7 +31,7 @@ func mapBounds(c shares.Client) topology.Bounds {
 
 // MapLabTestbed says on which machine each node of a lab would run (api.LabServer).
 func (s *server) MapLabTestbed(ctx context.Context, req *api.MapLabTestbedRequest) (*api.MapLabTestbedResponse, error) {
-	leave, err := s.await(ctx)
+	leave, err := s.places.await(ctx)
 	if err != nil {
 		return nil, err
 	}

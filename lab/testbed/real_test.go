@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/traffic"
-
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 const spreadNet = `name: %s

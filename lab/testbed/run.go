@@ -13,9 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/traffic"
-
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // CheckNode returns an error unless the lab has a node of that name.
@@ -159,7 +158,4 @@ func (l *Lab) Become(node string, args func(part string) []string) error {
 	return k.failed(syscall.Exec(ssh, argv, os.Environ()))
 }
 
-var (
-	errNoSSH   = errors.New("ssh is not installed: apt install openssh-client")
-	errNothing = errors.New("nothing was made there")
-)
+var errNothing = errors.New("nothing was made there")

@@ -179,3 +179,5 @@ func (b *bounded) Write(p []byte) (int, error) {
 	}
 	return b.text.Write(p)
 }
+
+var errNoSSH = errors.New("ssh is not installed: apt install openssh-client")

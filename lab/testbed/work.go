@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/lab"
-	"github.com/weft-sdn/weft/lab/traffic"
-
 	"github.com/weft-sdn/weft/lab/layout"
+	"github.com/weft-sdn/weft/lab/traffic"
 
 	"github.com/weft-sdn/weft/lab/topology"
 )

@@ -2,9 +2,12 @@ package topology
 
 import (
 	"fmt"
+	"maps"
+	"net"
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/internal/document"
@@ -328,4 +331,89 @@ func (c *checker) ports() {
 			take(l.line, l.B, l.BPort, "the link to "+l.A)
 		}
 	}
+}
+
+// tunnel checks one that stands in a file, by what it belongs to.
+func (c *checker) tunnel(line int, what string, t *Tunnel) {
+	switch {
+	case !t.Remote.IsValid() || !t.Remote.IsGlobalUnicast():
+		c.add(line, "such as remote: 192.0.2.2", "%s: a tunnel leads to the address of a machine", what)
+	case t.Local.IsValid() && (!t.Local.IsGlobalUnicast() || t.Local.Is4() != t.Remote.Is4()):
+		c.add(line, "", "%s: the tunnel cannot go from %s to %s", what, t.Local, t.Remote)
+	case t.VNI == 0 || t.VNI > mostVNI:
+		c.add(line, fmt.Sprintf("1 to %d", mostVNI), "%s: vni %d", what, t.VNI)
+	case c.vnis[t.VNI] != "":
+		c.add(line, "", "%s: vni %d is already that of %s", what, t.VNI, c.vnis[t.VNI])
+	default:
+		c.vnis[t.VNI] = what
+	}
+}
+
+// tunnelEnds checks a link with a tunnel: its end b is elsewhere.
+func (c *checker) tunnelEnds(l *Link) {
+	if c.nodes[l.A] != "switch" {
+		c.unknownSwitch(l.line, "the link "+l.A+" to "+l.B+" begins at", l.A)
+	} else if s := c.switchOf[l.A]; s.Routes() {
+		c.add(l.line, "", "the link %s to %s has a tunnel, and %s is %s, which has its links on its machine", l.A, l.B, l.A, s.Kind)
+	}
+	switch {
+	case !nodeName.MatchString(l.B):
+		c.add(l.line, nameRule, "the link from %s: %q is not a name for a node", l.A, l.B)
+	case c.nodes[l.B] != "":
+		c.add(l.line, "", "the link %s to %s has a tunnel, and %s is in this lab: remove one of them", l.A, l.B, l.B)
+	}
+	c.tunnel(l.line, "the link "+l.A+" to "+l.B, l.Tunnel)
+}
+
+func (c *checker) programs(h *Host) {
+	seen := map[string]bool{}
+	for _, p := range h.Run {
+		if _, err := SplitWords(p.Command); err != nil {
+			c.add(p.line, "", "host %s: the command %q cannot be run: %v", h.Name, p.Command, err)
+			continue
+		}
+		switch what := "host " + h.Name + ", program " + p.Name; {
+		case !nodeName.MatchString(p.Name):
+			c.add(p.line, nameRule, "host %s: %q is not a name for a program", h.Name, p.Name)
+		case seen[p.Name]:
+			c.add(p.line, "", "host %s has two programs %s: give one another name", h.Name, p.Name)
+		case p.Restart != RestartAlways && p.Restart != RestartFailure && p.Restart != RestartNever:
+			c.add(p.line, restartRule, "%s: restart %q", what, p.Restart)
+		default:
+			for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+				if !envName.MatchString(name) || strings.HasPrefix(name, "WEFT_LAB") {
+					c.add(p.line, envRule, "%s: %q is not a name for a variable", what, name)
+				} else if strings.IndexByte(p.Env[name], 0) >= 0 {
+					c.add(p.line, "", "%s: the variable %s has a zero byte", what, name)
+				}
+			}
+		}
+		seen[p.Name] = true
+	}
+}
+
+// MostCPU is the highest number of a CPU that can be named.
+const MostCPU = 1023
+
+func (c *checker) cpus(h *Host) {
+	for i, n := range h.CPUs {
+		switch {
+		case n < 0 || n > MostCPU:
+			c.add(h.line, fmt.Sprintf("0 to %d", MostCPU), "host %s: CPU %d", h.Name, n)
+		case slices.Contains(h.CPUs[:i], n):
+			c.add(h.line, "", "host %s: CPU %d is named twice", h.Name, n)
+		}
+	}
+}
+
+func splitHostPort(addr string) (string, uint16, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, fmt.Errorf("%q is not HOST:PORT", addr)
+	}
+	return host, uint16(n), nil
 }

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -82,13 +81,6 @@ func (c *checker) node(s *Switch) {
 		case key == "loopback6" && c.t.Routing.IPv4Only:
 			c.add(s.line, "", "switch %s has a loopback6, and routing is ipv4_only: remove one of them", s.Name)
 		}
-	}
-}
-
-// loopbacks returns the loopbacks by their keys.
-func (s *Switch) loopbacks() iter.Seq2[string, netip.Addr] {
-	return func(yield func(string, netip.Addr) bool) {
-		_ = yield("loopback", s.Loopback) && yield("loopback6", s.Loopback6)
 	}
 }
 
@@ -261,4 +253,12 @@ func (c *checker) prefixes(networks []Network) {
 		}
 		widest = i
 	}
+}
+
+// CheckNetworks returns what is wrong with the addresses of a topology whose networks are
+// numbered so.
+func CheckNetworks(t *Topology, networks []Network) error {
+	c := checker{t: t}
+	c.prefixes(networks)
+	return c.problems.err()
 }

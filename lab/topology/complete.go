@@ -2,9 +2,8 @@ package topology
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
+	"path/filepath"
 )
 
 // Complete fills in what was left open, the same way every time: the
@@ -152,14 +151,27 @@ func (t *Topology) completePorts() {
 	}
 }
 
-func splitHostPort(addr string) (string, uint16, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", 0, err
+// completePrograms names the programs of a host that have no name.
+func (h *Host) completePrograms() {
+	used, next := map[string]bool{}, map[string]int{}
+	for _, p := range h.Run {
+		used[p.Name] = true
 	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 || host == "" {
-		return "", 0, fmt.Errorf("%q is not HOST:PORT", addr)
+	for i := range h.Run {
+		p := &h.Run[i]
+		if p.Restart == "" {
+			p.Restart = RestartAlways
+		}
+		argv, err := SplitWords(p.Command)
+		if p.Name != "" || err != nil {
+			continue
+		}
+		base := LabName(filepath.Base(argv[0]))
+		p.Name = base
+		for n := max(2, next[base]); used[p.Name]; n++ {
+			p.Name = fmt.Sprintf("%s-%d", base, n)
+			next[base] = n + 1
+		}
+		used[p.Name] = true
 	}
-	return host, uint16(n), nil
 }

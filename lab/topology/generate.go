@@ -37,10 +37,6 @@ func atLeast(what string, n, least int) error {
 	return nil
 }
 
-// mostNodes is how many switches, and hosts, a topology may have: as many as
-// there are addresses for hosts in 10.0.0.0/16.
-const mostNodes = 65534
-
 func atMost(what string, n int) error {
 	if n > mostNodes {
 		return fmt.Errorf("it would have more than %d %s", mostNodes, what)

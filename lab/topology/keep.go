@@ -159,3 +159,9 @@ func (l *Link) ports() (n int) {
 func (l *Link) agrees(old *Link) bool {
 	return (l.APort == 0 || l.APort == old.APort) && (l.BPort == 0 || l.BPort == old.BPort)
 }
+
+// Running is a lab that is up, of which a file says what it is to become.
+type Running struct {
+	Topology *Topology
+	Given    bool // its controllers are of who brought it up, not of its file
+}

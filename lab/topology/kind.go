@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -35,17 +34,6 @@ func (k Kind) String() string {
 		return "a hybrid node"
 	}
 	return "a " + string(k)
-}
-
-// Routes reports whether a switch has IP routing.
-func (s *Switch) Routes() bool { return s.Kind == KindHybrid || s.Kind == KindRouter }
-
-// Controlled reports whether a switch connects to controllers.
-func (s *Switch) Controlled() bool { return s.Kind == KindOpenFlow || s.Kind == KindHybrid }
-
-// hasNodes reports whether a switch of the topology has IP routing.
-func (t *Topology) hasNodes() bool {
-	return slices.ContainsFunc(t.Switches, func(s Switch) bool { return s.Routes() })
 }
 
 // Routing is the routing protocol of the hybrid nodes and routers: OSPF for IPv4

@@ -63,12 +63,6 @@ func (b Bounds) check(t *Topology) error {
 	return nil
 }
 
-// Running is a lab that is up, of which a file says what it is to become.
-type Running struct {
-	Topology *Topology
-	Given    bool // its controllers are of who brought it up, not of its file
-}
-
 // ParseChanged is Parse for the changed file of a lab that is up: what is in both keeps its
 // numbers and addresses, unless the text gives it others.
 func ParseChanged(file string, text []byte, was Running) (*Topology, error) {

@@ -3,10 +3,7 @@ package topology
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -110,56 +107,4 @@ func Quote(words ...string) string {
 		}
 	}
 	return strings.Join(quoted, " ")
-}
-
-// completePrograms names the programs of a host that have no name.
-func (h *Host) completePrograms() {
-	used, next := map[string]bool{}, map[string]int{}
-	for _, p := range h.Run {
-		used[p.Name] = true
-	}
-	for i := range h.Run {
-		p := &h.Run[i]
-		if p.Restart == "" {
-			p.Restart = RestartAlways
-		}
-		argv, err := SplitWords(p.Command)
-		if p.Name != "" || err != nil {
-			continue
-		}
-		base := LabName(filepath.Base(argv[0]))
-		p.Name = base
-		for n := max(2, next[base]); used[p.Name]; n++ {
-			p.Name = fmt.Sprintf("%s-%d", base, n)
-			next[base] = n + 1
-		}
-		used[p.Name] = true
-	}
-}
-
-func (c *checker) programs(h *Host) {
-	seen := map[string]bool{}
-	for _, p := range h.Run {
-		if _, err := SplitWords(p.Command); err != nil {
-			c.add(p.line, "", "host %s: the command %q cannot be run: %v", h.Name, p.Command, err)
-			continue
-		}
-		switch what := "host " + h.Name + ", program " + p.Name; {
-		case !nodeName.MatchString(p.Name):
-			c.add(p.line, nameRule, "host %s: %q is not a name for a program", h.Name, p.Name)
-		case seen[p.Name]:
-			c.add(p.line, "", "host %s has two programs %s: give one another name", h.Name, p.Name)
-		case p.Restart != RestartAlways && p.Restart != RestartFailure && p.Restart != RestartNever:
-			c.add(p.line, restartRule, "%s: restart %q", what, p.Restart)
-		default:
-			for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-				if !envName.MatchString(name) || strings.HasPrefix(name, "WEFT_LAB") {
-					c.add(p.line, envRule, "%s: %q is not a name for a variable", what, name)
-				} else if strings.IndexByte(p.Env[name], 0) >= 0 {
-					c.add(p.line, "", "%s: the variable %s has a zero byte", what, name)
-				}
-			}
-		}
-		seen[p.Name] = true
-	}
 }

@@ -112,11 +112,3 @@ func (t *Topology) networks() (all []Network) {
 
 // BridgesNetwork is Network.Of of a segment of bridges.
 const BridgesNetwork = "a network of bridges"
-
-// CheckNetworks returns what is wrong with the addresses of a topology whose networks are
-// numbered so.
-func CheckNetworks(t *Topology, networks []Network) error {
-	c := checker{t: t}
-	c.prefixes(networks)
-	return c.problems.err()
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,18 +143,4 @@ func formOf(spec string) string {
 		}
 	}
 	return SpecForms
-}
-
-var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-
-// LabName makes a lab's name of any text.
-func LabName(s string) string {
-	s = strings.Trim(notInName.ReplaceAllString(s, "-"), "-_")
-	if len(s) > 32 {
-		s = s[:32]
-	}
-	if s == "" {
-		s = "lab"
-	}
-	return s
 }

@@ -3,8 +3,10 @@ package topology
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -139,6 +141,10 @@ const (
 	FailStandalone = "standalone"
 )
 
+// mostNodes is how many switches, and hosts, a topology may have: as many as
+// there are addresses for hosts in 10.0.0.0/16.
+const mostNodes = 65534
+
 // MAC is an Ethernet address that reads and writes as text.
 type MAC [6]byte
 
@@ -269,4 +275,51 @@ func (t *Topology) HostsFile() []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// Routes reports whether a switch has IP routing.
+func (s *Switch) Routes() bool { return s.Kind == KindHybrid || s.Kind == KindRouter }
+
+// Controlled reports whether a switch connects to controllers.
+func (s *Switch) Controlled() bool { return s.Kind == KindOpenFlow || s.Kind == KindHybrid }
+
+// hasNodes reports whether a switch of the topology has IP routing.
+func (t *Topology) hasNodes() bool {
+	return slices.ContainsFunc(t.Switches, func(s Switch) bool { return s.Routes() })
+}
+
+// Tunnels reports whether the topology has any.
+func (t *Topology) Tunnels() bool {
+	for i := range t.Links {
+		if t.Links[i].Tunnel != nil {
+			return true
+		}
+	}
+	for i := range t.Hosts {
+		if t.Hosts[i].Tunnel != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// loopbacks returns the loopbacks by their keys.
+func (s *Switch) loopbacks() iter.Seq2[string, netip.Addr] {
+	return func(yield func(string, netip.Addr) bool) {
+		_ = yield("loopback", s.Loopback) && yield("loopback6", s.Loopback6)
+	}
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// LabName makes a lab's name of any text.
+func LabName(s string) string {
+	s = strings.Trim(notInName.ReplaceAllString(s, "-"), "-_")
+	if len(s) > 32 {
+		s = s[:32]
+	}
+	if s == "" {
+		s = "lab"
+	}
+	return s
 }

@@ -12,7 +12,7 @@
 //
 // A test brings a network up, uses it and takes it down by
 //
-//	func TestMain(m *testing.M) { lab.RunKeeperIfAsked(); os.Exit(m.Run()) }
+//	func TestMain(m *testing.M) { keeper.RunIfAsked(); os.Exit(m.Run()) }
 //
 //	topo, err := topology.Resolve("ring:4")
 //	l, err := lab.Up(ctx, topo, lab.Options{Name: "mine", Controllers: []string{"tcp:127.0.0.1:6653"}, KeeperCommand: []string{exe}})

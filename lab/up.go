@@ -32,8 +32,8 @@ type Options struct {
 	Controllers []string
 	// TLS is what the switches show a controller that is ssl:HOST:PORT.
 	TLS *layout.TLS
-	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
-	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
+	// KeeperCommand runs keeper.Run; the lab's name is appended. In a test it is
+	// os.Args[0], and TestMain begins with keeper.RunIfAsked.
 	KeeperCommand []string
 	// Weft is the absolute path of the program that is weft in the hosts' commands,
 	// and that is run for hybrid nodes; empty: the one in PATH.
@@ -65,10 +65,10 @@ func Up(ctx context.Context, topo *topology.Topology, opt Options) (*Lab, error)
 		return nil, err
 	}
 	if len(opt.KeeperCommand) == 0 {
-		return nil, errors.New("lab.Options.KeeperCommand is empty: give the command that runs lab.Keeper")
+		return nil, errors.New("lab.Options.KeeperCommand is empty: give the command that runs keeper.Run")
 	}
 	if os.Getenv(machine.KeeperEnv) != "" {
-		return nil, errors.New("this process is a lab's keeper: its main or TestMain must begin with lab.RunKeeperIfAsked")
+		return nil, errors.New("this process is a lab's keeper: its main or TestMain must begin with keeper.RunIfAsked")
 	}
 	if err := machine.NeedRoot(); err != nil {
 		return nil, err

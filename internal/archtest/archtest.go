@@ -1,5 +1,5 @@
 // Package archtest enforces the rules of the architecture: who may import
-// whom, and how packages and services look.
+// whom, how packages and services look, and how large their parts may grow.
 //
 // Tests import it, nothing else does. It imports only the standard library.
 package archtest
@@ -68,6 +68,7 @@ func (c *check) fail(f *file, at ast.Node, format string, args ...any) {
 // load parses all Go files, except those in testdata and in folders that
 // begin with a dot or an underscore.
 func load(root fs.FS) (files []file, err error) {
+	positions := token.NewFileSet()
 	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -88,7 +89,7 @@ func load(root fs.FS) (files []file, err error) {
 		}
 		f := file{
 			path: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
-			lines: bytes.Count(src, []byte("\n")), positions: token.NewFileSet(),
+			lines: bytes.Count(src, []byte("\n")), positions: positions,
 		}
 		f.syntax, err = parser.ParseFile(f.positions, name, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {

@@ -64,7 +64,7 @@ var table = []row{
 	{"lab/links", []string{"lab/topology", "lab/machine", "lab/layout"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},
 	{"lab/nodes", []string{"flow", "lab/topology", "lab/machine", "lab/layout", "lab/links", "node", "internal/asowner", "internal/ownthread", "internal/resend"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab/keeper", []string{"lab/topology", "lab/machine", "lab/layout", "lab/links", "lab/nodes", "internal/resend"}, []string{"golang.org/x/sys/"}},
-	{"lab/traffic", []string{"lab/topology", "lab/machine", "lab/layout"}, []string{"golang.org/x/net/", "golang.org/x/sync/", "golang.org/x/sys/"}},
+	{"lab/traffic", []string{"lab/topology", "lab/machine", "lab/layout", "internal/cputime"}, []string{"golang.org/x/net/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab", []string{"flow", "packet", "lab/topology", "lab/machine", "lab/layout", "lab/links", "lab/nodes", "lab/keeper", "lab/traffic", "node", "api", "internal/freeport"}, []string{"*"}},
 	{"lab/testbed", []string{"lab", "lab/*", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
 	{"lab/serve", []string{"api", "lab", "lab/*", "lab/testbed", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},

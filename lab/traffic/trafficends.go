@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -143,7 +144,7 @@ func (s *trafficSource) pour(ctx context.Context) error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	before := threadTime()
+	before := cputime.Thread()
 	began := machine.Monotonic()
 	for s.sent < len(s.at) {
 		if err := ctx.Err(); err != nil {
@@ -170,7 +171,7 @@ func (s *trafficSource) pour(ctx context.Context) error {
 			}
 		}
 	}
-	s.used = threadTime() - before
+	s.used = cputime.Thread() - before
 	for end := time.Now().Add(trafficPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if n, err := s.stamps(s.at); err != nil || n == 0 && s.at[len(s.at)-1] != 0 {
 			return err
@@ -217,13 +218,6 @@ func stampOf(oob []byte) (at int64, number int) {
 		}
 	}
 	return at, number
-}
-
-// threadTime is the processor time that this thread has used.
-func threadTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_THREAD, &u) // fails for bad arguments alone
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // trafficSink receives packets and keeps when the kernel took each from the
@@ -317,7 +311,7 @@ func (s *trafficSink) receive() error {
 		number := binary.BigEndian.Uint64(buf[8:])
 		if number == noPacket {
 			s.greeted.Add(1)
-			before = threadTime()
+			before = cputime.Thread()
 			continue
 		}
 		if number >= uint64(len(s.at)) {
@@ -331,7 +325,7 @@ func (s *trafficSink) receive() error {
 		s.at[number], _ = stampOf(oob[:oobn])
 		s.received++
 		s.count.Add(1)
-		s.used = threadTime() - before
+		s.used = cputime.Thread() - before
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -49,9 +50,11 @@ clock_error_ms by how much the times may be wrong for that.`,
 			if err != nil {
 				return err
 			}
-			all := l.TrafficAll
+			var all func(context.Context, []traffic.Flow) []traffic.FlowResult
 			if far != nil {
 				all = far.TrafficAll
+			} else {
+				all = l.TrafficAll
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()

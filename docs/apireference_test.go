@@ -203,7 +203,7 @@ func protoComments(t *testing.T) map[string]string {
 				comments[inside[len(inside)-1]+"."+key] = strings.TrimSpace(above + strings.TrimSpace(behind))
 			}
 			above = ""
-			if strings.HasPrefix(line, "rpc ") && strings.HasSuffix(line, "{") { // its options
+			if strings.HasSuffix(line, "{") && (strings.HasPrefix(line, "rpc ") || strings.HasPrefix(line, "option (")) { // its options
 				inside = append(inside, inside[len(inside)-1])
 			}
 		}

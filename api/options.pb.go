@@ -90,7 +90,10 @@ type ServiceRules struct {
 	Optional bool `protobuf:"varint,1,opt,name=optional,proto3" json:"optional,omitempty"`
 	// Whether a process of a machine answers it, at a Unix socket there, and no service of the
 	// controller: its methods are HTTP only, and the gateway passes calls on.
-	Machine       bool `protobuf:"varint,2,opt,name=machine,proto3" json:"machine,omitempty"`
+	Machine bool `protobuf:"varint,2,opt,name=machine,proto3" json:"machine,omitempty"`
+	// Groups of commands for its objects; the first has the others below it. Without one, the
+	// commands of its methods have the comments of the .proto file as help.
+	Groups        []*CommandGroup `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,6 +142,439 @@ func (x *ServiceRules) GetMachine() bool {
 	return false
 }
 
+func (x *ServiceRules) GetGroups() []*CommandGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// A group of commands. Examples are without indentation.
+type CommandGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its words, without weft: "balancer member".
+	Command string `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
+	// Another word for the same commands, which is not shown.
+	Alias string `protobuf:"bytes,2,opt,name=alias,proto3" json:"alias,omitempty"`
+	// Help in one line, help at length, and examples.
+	Short string `protobuf:"bytes,3,opt,name=short,proto3" json:"short,omitempty"`
+	// Help at length.
+	Long string `protobuf:"bytes,4,opt,name=long,proto3" json:"long,omitempty"`
+	// Examples.
+	Example string `protobuf:"bytes,5,opt,name=example,proto3" json:"example,omitempty"`
+	// What its command apply says that a file has: "tenants and networks"; empty: it has none.
+	Apply         string `protobuf:"bytes,6,opt,name=apply,proto3" json:"apply,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandGroup) Reset() {
+	*x = CommandGroup{}
+	mi := &file_options_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandGroup) ProtoMessage() {}
+
+func (x *CommandGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandGroup.ProtoReflect.Descriptor instead.
+func (*CommandGroup) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CommandGroup) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *CommandGroup) GetAlias() string {
+	if x != nil {
+		return x.Alias
+	}
+	return ""
+}
+
+func (x *CommandGroup) GetShort() string {
+	if x != nil {
+		return x.Short
+	}
+	return ""
+}
+
+func (x *CommandGroup) GetLong() string {
+	if x != nil {
+		return x.Long
+	}
+	return ""
+}
+
+func (x *CommandGroup) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *CommandGroup) GetApply() string {
+	if x != nil {
+		return x.Apply
+	}
+	return ""
+}
+
+// How the command of a method looks. Templates are as those of Table.
+type CommandHelp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Help in one line.
+	Short string `protobuf:"bytes,1,opt,name=short,proto3" json:"short,omitempty"`
+	// Help at length.
+	Long string `protobuf:"bytes,2,opt,name=long,proto3" json:"long,omitempty"`
+	// Examples, without indentation.
+	Example string `protobuf:"bytes,3,opt,name=example,proto3" json:"example,omitempty"`
+	// Its arguments, "VIP ADDRESS[:PORT]": each sets the field of the request that its first word
+	// names, or the one behind "=". The only argument of a list, "[NAME]", chooses from it.
+	Args string `protobuf:"bytes,4,opt,name=args,proto3" json:"args,omitempty"`
+	// What a deletion deletes, a template over the request: "route to {destination}". Without it,
+	// the object of the method.
+	Deletes string `protobuf:"bytes,5,opt,name=deletes,proto3" json:"deletes,omitempty"`
+	// The command that lists what can be deleted, without weft: "router list".
+	List string `protobuf:"bytes,6,opt,name=list,proto3" json:"list,omitempty"`
+	// A template over the request that a deletion of nothing prints. Without it, it is an error.
+	None string `protobuf:"bytes,7,opt,name=none,proto3" json:"none,omitempty"`
+	// A template over the answer that is printed instead of its tables.
+	Done string `protobuf:"bytes,8,opt,name=done,proto3" json:"done,omitempty"`
+	// A template over the answer that is printed if the request has dry_run.
+	Dry           string `protobuf:"bytes,9,opt,name=dry,proto3" json:"dry,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandHelp) Reset() {
+	*x = CommandHelp{}
+	mi := &file_options_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandHelp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandHelp) ProtoMessage() {}
+
+func (x *CommandHelp) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandHelp.ProtoReflect.Descriptor instead.
+func (*CommandHelp) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CommandHelp) GetShort() string {
+	if x != nil {
+		return x.Short
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetLong() string {
+	if x != nil {
+		return x.Long
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetArgs() string {
+	if x != nil {
+		return x.Args
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetDeletes() string {
+	if x != nil {
+		return x.Deletes
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetList() string {
+	if x != nil {
+		return x.List
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetNone() string {
+	if x != nil {
+		return x.None
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetDone() string {
+	if x != nil {
+		return x.Done
+	}
+	return ""
+}
+
+func (x *CommandHelp) GetDry() string {
+	if x != nil {
+		return x.Dry
+	}
+	return ""
+}
+
+// How the command writes and calls a message. In a template, {a.b} is the field b of the field
+// a, or of each of its elements; {a|f} writes it in the form f; {#a} counts a list; {@f} is what
+// the command's own function f writes; and what stands in brackets is left out if a field in it
+// is empty: "{state}[: {reason}]".
+type Table struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What one is called: "gateway". Messages that have it are objects, listed by a method,
+	// and set and deleted by others.
+	One string `protobuf:"bytes,1,opt,name=one,proto3" json:"one,omitempty"`
+	// A template of what it is known by; without it, "{name}".
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// An example of the command that shows one; without it, there is none.
+	Get string `protobuf:"bytes,3,opt,name=get,proto3" json:"get,omitempty"`
+	// The columns: "HEADER={template}", or a header that is the name of its field.
+	Columns []string `protobuf:"bytes,4,rep,name=columns,proto3" json:"columns,omitempty"`
+	// A list of messages that has a row for each element; without one, there is a row for each
+	// message. {list.field} is that of the element then.
+	Rows string `protobuf:"bytes,5,opt,name=rows,proto3" json:"rows,omitempty"`
+	// A list of messages that stands as a table below the row of each message.
+	Below string `protobuf:"bytes,6,opt,name=below,proto3" json:"below,omitempty"`
+	// A template that stands above or below the tables of an answer.
+	Head string `protobuf:"bytes,7,opt,name=head,proto3" json:"head,omitempty"`
+	// Below the tables.
+	Foot          string `protobuf:"bytes,8,opt,name=foot,proto3" json:"foot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Table) Reset() {
+	*x = Table{}
+	mi := &file_options_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Table) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Table) ProtoMessage() {}
+
+func (x *Table) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Table.ProtoReflect.Descriptor instead.
+func (*Table) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Table) GetOne() string {
+	if x != nil {
+		return x.One
+	}
+	return ""
+}
+
+func (x *Table) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Table) GetGet() string {
+	if x != nil {
+		return x.Get
+	}
+	return ""
+}
+
+func (x *Table) GetColumns() []string {
+	if x != nil {
+		return x.Columns
+	}
+	return nil
+}
+
+func (x *Table) GetRows() string {
+	if x != nil {
+		return x.Rows
+	}
+	return ""
+}
+
+func (x *Table) GetBelow() string {
+	if x != nil {
+		return x.Below
+	}
+	return ""
+}
+
+func (x *Table) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+func (x *Table) GetFoot() string {
+	if x != nil {
+		return x.Foot
+	}
+	return ""
+}
+
+// How the command sets a field by a flag or argument.
+type Flag struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it sets; it has no flag without this.
+	Help string `protobuf:"bytes,1,opt,name=help,proto3" json:"help,omitempty"`
+	// Its name, and one letter behind a comma: "switch,s". Without it, the name of the field.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Its default.
+	Default string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
+	// Whether it must be given.
+	Required bool `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`
+	// How it is written, of what the command knows: dpid, rate, us (a duration), s, uint16, list
+	// (separated by commas), match, or a form of its own.
+	Form string `protobuf:"bytes,5,opt,name=form,proto3" json:"form,omitempty"`
+	// The service says it: a file with objects need not, and it is not compared.
+	Found bool `protobuf:"varint,6,opt,name=found,proto3" json:"found,omitempty"`
+	// The service sets it if it is left out.
+	Given         bool `protobuf:"varint,7,opt,name=given,proto3" json:"given,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flag) Reset() {
+	*x = Flag{}
+	mi := &file_options_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flag) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flag) ProtoMessage() {}
+
+func (x *Flag) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flag.ProtoReflect.Descriptor instead.
+func (*Flag) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Flag) GetHelp() string {
+	if x != nil {
+		return x.Help
+	}
+	return ""
+}
+
+func (x *Flag) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Flag) GetDefault() string {
+	if x != nil {
+		return x.Default
+	}
+	return ""
+}
+
+func (x *Flag) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
+func (x *Flag) GetForm() string {
+	if x != nil {
+		return x.Form
+	}
+	return ""
+}
+
+func (x *Flag) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *Flag) GetGiven() bool {
+	if x != nil {
+		return x.Given
+	}
+	return false
+}
+
 // An event: a message that one service publishes.
 type EventRules struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -155,7 +591,7 @@ type EventRules struct {
 
 func (x *EventRules) Reset() {
 	*x = EventRules{}
-	mi := &file_options_proto_msgTypes[1]
+	mi := &file_options_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -167,7 +603,7 @@ func (x *EventRules) String() string {
 func (*EventRules) ProtoMessage() {}
 
 func (x *EventRules) ProtoReflect() protoreflect.Message {
-	mi := &file_options_proto_msgTypes[1]
+	mi := &file_options_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -180,7 +616,7 @@ func (x *EventRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventRules.ProtoReflect.Descriptor instead.
 func (*EventRules) Descriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{1}
+	return file_options_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EventRules) GetPublisher() string {
@@ -239,7 +675,7 @@ type MethodRules struct {
 
 func (x *MethodRules) Reset() {
 	*x = MethodRules{}
-	mi := &file_options_proto_msgTypes[2]
+	mi := &file_options_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +687,7 @@ func (x *MethodRules) String() string {
 func (*MethodRules) ProtoMessage() {}
 
 func (x *MethodRules) ProtoReflect() protoreflect.Message {
-	mi := &file_options_proto_msgTypes[2]
+	mi := &file_options_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +700,7 @@ func (x *MethodRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MethodRules.ProtoReflect.Descriptor instead.
 func (*MethodRules) Descriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{2}
+	return file_options_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MethodRules) GetRole() Role {
@@ -364,7 +800,7 @@ type Routing struct {
 
 func (x *Routing) Reset() {
 	*x = Routing{}
-	mi := &file_options_proto_msgTypes[3]
+	mi := &file_options_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -376,7 +812,7 @@ func (x *Routing) String() string {
 func (*Routing) ProtoMessage() {}
 
 func (x *Routing) ProtoReflect() protoreflect.Message {
-	mi := &file_options_proto_msgTypes[3]
+	mi := &file_options_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -389,7 +825,7 @@ func (x *Routing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routing.ProtoReflect.Descriptor instead.
 func (*Routing) Descriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{3}
+	return file_options_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Routing) GetSwitch() string {
@@ -473,6 +909,30 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "options.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
+		ExtensionType: (*CommandHelp)(nil),
+		Field:         50704,
+		Name:          "weft.v1.help",
+		Tag:           "bytes,50704,opt,name=help",
+		Filename:      "options.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*Table)(nil),
+		Field:         50705,
+		Name:          "weft.v1.table",
+		Tag:           "bytes,50705,opt,name=table",
+		Filename:      "options.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*Flag)(nil),
+		Field:         50706,
+		Name:          "weft.v1.flag",
+		Tag:           "bytes,50706,opt,name=flag",
+		Filename:      "options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
 		ExtensionType: (*EventRules)(nil),
 		Field:         50703,
@@ -488,6 +948,10 @@ var (
 	//
 	// optional weft.v1.MethodRules method = 50701;
 	E_Method = &file_options_proto_extTypes[0]
+	// How the command of a method looks.
+	//
+	// optional weft.v1.CommandHelp help = 50704;
+	E_Help = &file_options_proto_extTypes[2]
 )
 
 // Extension fields to descriptorpb.ServiceOptions.
@@ -500,20 +964,67 @@ var (
 
 // Extension fields to descriptorpb.MessageOptions.
 var (
+	// How the command writes and calls a message.
+	//
+	// optional weft.v1.Table table = 50705;
+	E_Table = &file_options_proto_extTypes[3]
 	// What a message is that a service publishes.
 	//
 	// optional weft.v1.EventRules event = 50703;
-	E_Event = &file_options_proto_extTypes[2]
+	E_Event = &file_options_proto_extTypes[5]
+)
+
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// How the command sets a field by a flag.
+	//
+	// optional weft.v1.Flag flag = 50706;
+	E_Flag = &file_options_proto_extTypes[4]
 )
 
 var File_options_proto protoreflect.FileDescriptor
 
 const file_options_proto_rawDesc = "" +
 	"\n" +
-	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"D\n" +
+	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"s\n" +
 	"\fServiceRules\x12\x1a\n" +
 	"\boptional\x18\x01 \x01(\bR\boptional\x12\x18\n" +
-	"\amachine\x18\x02 \x01(\bR\amachine\"\\\n" +
+	"\amachine\x18\x02 \x01(\bR\amachine\x12-\n" +
+	"\x06groups\x18\x03 \x03(\v2\x15.weft.v1.CommandGroupR\x06groups\"\x98\x01\n" +
+	"\fCommandGroup\x12\x18\n" +
+	"\acommand\x18\x01 \x01(\tR\acommand\x12\x14\n" +
+	"\x05alias\x18\x02 \x01(\tR\x05alias\x12\x14\n" +
+	"\x05short\x18\x03 \x01(\tR\x05short\x12\x12\n" +
+	"\x04long\x18\x04 \x01(\tR\x04long\x12\x18\n" +
+	"\aexample\x18\x05 \x01(\tR\aexample\x12\x14\n" +
+	"\x05apply\x18\x06 \x01(\tR\x05apply\"\xcd\x01\n" +
+	"\vCommandHelp\x12\x14\n" +
+	"\x05short\x18\x01 \x01(\tR\x05short\x12\x12\n" +
+	"\x04long\x18\x02 \x01(\tR\x04long\x12\x18\n" +
+	"\aexample\x18\x03 \x01(\tR\aexample\x12\x12\n" +
+	"\x04args\x18\x04 \x01(\tR\x04args\x12\x18\n" +
+	"\adeletes\x18\x05 \x01(\tR\adeletes\x12\x12\n" +
+	"\x04list\x18\x06 \x01(\tR\x04list\x12\x12\n" +
+	"\x04none\x18\a \x01(\tR\x04none\x12\x12\n" +
+	"\x04done\x18\b \x01(\tR\x04done\x12\x10\n" +
+	"\x03dry\x18\t \x01(\tR\x03dry\"\xab\x01\n" +
+	"\x05Table\x12\x10\n" +
+	"\x03one\x18\x01 \x01(\tR\x03one\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03get\x18\x03 \x01(\tR\x03get\x12\x18\n" +
+	"\acolumns\x18\x04 \x03(\tR\acolumns\x12\x12\n" +
+	"\x04rows\x18\x05 \x01(\tR\x04rows\x12\x14\n" +
+	"\x05below\x18\x06 \x01(\tR\x05below\x12\x12\n" +
+	"\x04head\x18\a \x01(\tR\x04head\x12\x12\n" +
+	"\x04foot\x18\b \x01(\tR\x04foot\"\xa4\x01\n" +
+	"\x04Flag\x12\x12\n" +
+	"\x04help\x18\x01 \x01(\tR\x04help\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\adefault\x18\x03 \x01(\tR\adefault\x12\x1a\n" +
+	"\brequired\x18\x04 \x01(\bR\brequired\x12\x12\n" +
+	"\x04form\x18\x05 \x01(\tR\x04form\x12\x14\n" +
+	"\x05found\x18\x06 \x01(\bR\x05found\x12\x14\n" +
+	"\x05given\x18\a \x01(\bR\x05given\"\\\n" +
 	"\n" +
 	"EventRules\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +
@@ -548,7 +1059,10 @@ const file_options_proto_rawDesc = "" +
 	"ROLE_ADMIN\x10\x03\x12\r\n" +
 	"\tROLE_NODE\x10\x04:N\n" +
 	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06method:R\n" +
-	"\aservice\x12\x1f.google.protobuf.ServiceOptions\x18\x8e\x8c\x03 \x01(\v2\x15.weft.v1.ServiceRulesR\aservice:L\n" +
+	"\aservice\x12\x1f.google.protobuf.ServiceOptions\x18\x8e\x8c\x03 \x01(\v2\x15.weft.v1.ServiceRulesR\aservice:J\n" +
+	"\x04help\x12\x1e.google.protobuf.MethodOptions\x18\x90\x8c\x03 \x01(\v2\x14.weft.v1.CommandHelpR\x04help:G\n" +
+	"\x05table\x12\x1f.google.protobuf.MessageOptions\x18\x91\x8c\x03 \x01(\v2\x0e.weft.v1.TableR\x05table:B\n" +
+	"\x04flag\x12\x1d.google.protobuf.FieldOptions\x18\x92\x8c\x03 \x01(\v2\r.weft.v1.FlagR\x04flag:L\n" +
 	"\x05event\x12\x1f.google.protobuf.MessageOptions\x18\x8f\x8c\x03 \x01(\v2\x13.weft.v1.EventRulesR\x05eventB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
@@ -564,31 +1078,43 @@ func file_options_proto_rawDescGZIP() []byte {
 }
 
 var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_options_proto_goTypes = []any{
 	(Role)(0),                           // 0: weft.v1.Role
 	(*ServiceRules)(nil),                // 1: weft.v1.ServiceRules
-	(*EventRules)(nil),                  // 2: weft.v1.EventRules
-	(*MethodRules)(nil),                 // 3: weft.v1.MethodRules
-	(*Routing)(nil),                     // 4: weft.v1.Routing
-	(*descriptorpb.MethodOptions)(nil),  // 5: google.protobuf.MethodOptions
-	(*descriptorpb.ServiceOptions)(nil), // 6: google.protobuf.ServiceOptions
-	(*descriptorpb.MessageOptions)(nil), // 7: google.protobuf.MessageOptions
+	(*CommandGroup)(nil),                // 2: weft.v1.CommandGroup
+	(*CommandHelp)(nil),                 // 3: weft.v1.CommandHelp
+	(*Table)(nil),                       // 4: weft.v1.Table
+	(*Flag)(nil),                        // 5: weft.v1.Flag
+	(*EventRules)(nil),                  // 6: weft.v1.EventRules
+	(*MethodRules)(nil),                 // 7: weft.v1.MethodRules
+	(*Routing)(nil),                     // 8: weft.v1.Routing
+	(*descriptorpb.MethodOptions)(nil),  // 9: google.protobuf.MethodOptions
+	(*descriptorpb.ServiceOptions)(nil), // 10: google.protobuf.ServiceOptions
+	(*descriptorpb.MessageOptions)(nil), // 11: google.protobuf.MessageOptions
+	(*descriptorpb.FieldOptions)(nil),   // 12: google.protobuf.FieldOptions
 }
 var file_options_proto_depIdxs = []int32{
-	0, // 0: weft.v1.MethodRules.role:type_name -> weft.v1.Role
-	4, // 1: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
-	5, // 2: weft.v1.method:extendee -> google.protobuf.MethodOptions
-	6, // 3: weft.v1.service:extendee -> google.protobuf.ServiceOptions
-	7, // 4: weft.v1.event:extendee -> google.protobuf.MessageOptions
-	3, // 5: weft.v1.method:type_name -> weft.v1.MethodRules
-	1, // 6: weft.v1.service:type_name -> weft.v1.ServiceRules
-	2, // 7: weft.v1.event:type_name -> weft.v1.EventRules
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	5, // [5:8] is the sub-list for extension type_name
-	2, // [2:5] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2,  // 0: weft.v1.ServiceRules.groups:type_name -> weft.v1.CommandGroup
+	0,  // 1: weft.v1.MethodRules.role:type_name -> weft.v1.Role
+	8,  // 2: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
+	9,  // 3: weft.v1.method:extendee -> google.protobuf.MethodOptions
+	10, // 4: weft.v1.service:extendee -> google.protobuf.ServiceOptions
+	9,  // 5: weft.v1.help:extendee -> google.protobuf.MethodOptions
+	11, // 6: weft.v1.table:extendee -> google.protobuf.MessageOptions
+	12, // 7: weft.v1.flag:extendee -> google.protobuf.FieldOptions
+	11, // 8: weft.v1.event:extendee -> google.protobuf.MessageOptions
+	7,  // 9: weft.v1.method:type_name -> weft.v1.MethodRules
+	1,  // 10: weft.v1.service:type_name -> weft.v1.ServiceRules
+	3,  // 11: weft.v1.help:type_name -> weft.v1.CommandHelp
+	4,  // 12: weft.v1.table:type_name -> weft.v1.Table
+	5,  // 13: weft.v1.flag:type_name -> weft.v1.Flag
+	6,  // 14: weft.v1.event:type_name -> weft.v1.EventRules
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	9,  // [9:15] is the sub-list for extension type_name
+	3,  // [3:9] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_options_proto_init() }
@@ -602,8 +1128,8 @@ func file_options_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
-			NumExtensions: 3,
+			NumMessages:   8,
+			NumExtensions: 6,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,

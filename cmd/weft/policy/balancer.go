@@ -30,7 +30,7 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
 	r.Flags(cmd)
 	cmd.AddCommand(balancerAddCommand(&r), balancerListCommand(&r), balancerDeleteCommand(&r),
 		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r), balancerPairsCommand(&r),
-		vips().get(&r, "weft balancer get web"), applyObjects(&r, "weft balancer", "virtual IPs", func() []declared { return []declared{&desired[*api.Vip]{kind: vips()}} }))
+		vips().get(&r, "weft balancer get web"), applyTyped(&r, "weft balancer", "virtual IPs", func() []declared { return []declared{&typedDesired[*api.Vip]{typedKind: vips()}} }))
 	return cmd
 }
 
@@ -38,8 +38,8 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
 const operator = "operator"
 
 // vips is the virtual IPs.
-func vips() *kind[*api.Vip] {
-	return &kind[*api.Vip]{
+func vips() *typedKind[*api.Vip] {
+	return &typedKind[*api.Vip]{
 		known: "weft balancer list", one: "virtual IP", key: "vips",
 		name: (*api.Vip).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) { return c.ListVips(c.Ctx, &api.ListVipsRequest{}) },

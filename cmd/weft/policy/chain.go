@@ -39,13 +39,13 @@ the chain pass their ports.`,
 		Short:   "Delete a chain; its ports are ordinary ones again, so stop its functions before",
 		Example: "  weft chain delete inspect",
 	}, func(args []string) *api.ServiceChain { return &api.ServiceChain{Name: args[0]} }),
-		chains().get(&r, "weft chain get inspect"), applyObjects(&r, "weft chain", "chains", func() []declared { return []declared{&desired[*api.ServiceChain]{kind: chains()}} }))
+		chains().get(&r, "weft chain get inspect"), applyTyped(&r, "weft chain", "chains", func() []declared { return []declared{&typedDesired[*api.ServiceChain]{typedKind: chains()}} }))
 	return cmd
 }
 
 // chains is the chains.
-func chains() *kind[*api.ServiceChain] {
-	return &kind[*api.ServiceChain]{
+func chains() *typedKind[*api.ServiceChain] {
+	return &typedKind[*api.ServiceChain]{
 		known: "weft chain list", one: "chain", key: "chains",
 		name: (*api.ServiceChain).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) { return c.ListChains(c.Ctx, &api.ListChainsRequest{}) },

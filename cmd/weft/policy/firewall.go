@@ -34,13 +34,13 @@ rules or a default of its own judges everything that passes it, by all rules.`,
 	r.Flags(cmd)
 	cmd.AddCommand(firewallAddCommand(&r), firewallDeleteCommand(&r), firewallListCommand(&r), firewallDefaultCommand(&r),
 		firewallStatusCommand(&r), firewallCheckCommand(&r), firewallRules().get(&r, "weft firewall get ssh"),
-		applyObjects(&r, "weft firewall", "rules", func() []declared { return []declared{&desired[*api.FirewallRule]{kind: firewallRules()}} }))
+		applyTyped(&r, "weft firewall", "rules", func() []declared { return []declared{&typedDesired[*api.FirewallRule]{typedKind: firewallRules()}} }))
 	return cmd
 }
 
 // firewallRules is the rules; those of the configuration are changed there.
-func firewallRules() *kind[*api.FirewallRule] {
-	return &kind[*api.FirewallRule]{
+func firewallRules() *typedKind[*api.FirewallRule] {
+	return &typedKind[*api.FirewallRule]{
 		known: "weft firewall list", one: "rule", key: "rules",
 		name: (*api.FirewallRule).GetId,
 		list: func(c *cli.Controller) (proto.Message, error) {

@@ -48,8 +48,8 @@ ends change, and over restarts.`,
 }
 
 // circuits is the circuits.
-func circuits() *kind[*api.Circuit] {
-	return &kind[*api.Circuit]{
+func circuits() *typedKind[*api.Circuit] {
+	return &typedKind[*api.Circuit]{
 		known: "weft l2vpn list", one: "circuit", key: "circuits",
 		name: (*api.Circuit).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) {
@@ -275,8 +275,8 @@ weft l2vpn list -o yaml prints it; - is standard input.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		want := &desired[*api.Circuit]{kind: circuits()}
-		if err := readObjects(args[0], cmd, []declared{want}); err != nil {
+		want := &typedDesired[*api.Circuit]{typedKind: circuits()}
+		if err := readTyped(args[0], cmd, []declared{want}); err != nil {
 			return cli.View{}, err
 		}
 		a, err := c.SetCircuits(c.Ctx, &api.SetCircuitsRequest{Circuits: want.want, Exactly: true, DryRun: dry})

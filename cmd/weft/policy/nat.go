@@ -31,13 +31,13 @@ restarts, and connections go on while it is away.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(natAddCommand(&r), natDeleteCommand(&r), natListCommand(&r),
-		nats().get(&r, "weft nat get internet"), applyObjects(&r, "weft nat", "gateways", func() []declared { return []declared{&desired[*api.NatGateway]{kind: nats()}} }))
+		nats().get(&r, "weft nat get internet"), applyTyped(&r, "weft nat", "gateways", func() []declared { return []declared{&typedDesired[*api.NatGateway]{typedKind: nats()}} }))
 	return cmd
 }
 
 // nats is the gateways.
-func nats() *kind[*api.NatGateway] {
-	return &kind[*api.NatGateway]{
+func nats() *typedKind[*api.NatGateway] {
+	return &typedKind[*api.NatGateway]{
 		known: "weft nat list", one: "gateway", key: "gateways",
 		name: (*api.NatGateway).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) { return c.ListNats(c.Ctx, &api.ListNatsRequest{}) },

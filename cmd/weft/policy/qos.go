@@ -29,13 +29,13 @@ a queue queues it. The controller keeps policies over restarts.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(qosAddCommand(&r), qosDeleteCommand(&r), qosListCommand(&r), qosStatusCommand(&r), qosQueuesCommand(&r),
-		policies().get(&r, "weft qos get slow-h1"), applyObjects(&r, "weft qos", "policies", func() []declared { return []declared{&desired[*api.QosPolicy]{kind: policies()}} }))
+		policies().get(&r, "weft qos get slow-h1"), applyTyped(&r, "weft qos", "policies", func() []declared { return []declared{&typedDesired[*api.QosPolicy]{typedKind: policies()}} }))
 	return cmd
 }
 
 // policies is the policies.
-func policies() *kind[*api.QosPolicy] {
-	return &kind[*api.QosPolicy]{
+func policies() *typedKind[*api.QosPolicy] {
+	return &typedKind[*api.QosPolicy]{
 		known: "weft qos list", one: "policy", key: "policies",
 		name: (*api.QosPolicy).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) {

@@ -32,13 +32,13 @@ shortest way in the network. The controller keeps routers over restarts.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(routerAddCommand(&r), routerDeleteCommand(&r), routerRouteCommand(&r), routerUnrouteCommand(&r), routerListCommand(&r),
-		routers().get(&r, "weft router get 0000000000000001"), applyObjects(&r, "weft router", "routers", func() []declared { return []declared{&desired[*api.VirtualRouter]{kind: routers()}} }))
+		routers().get(&r, "weft router get 0000000000000001"), applyTyped(&r, "weft router", "routers", func() []declared { return []declared{&typedDesired[*api.VirtualRouter]{typedKind: routers()}} }))
 	return cmd
 }
 
 // routers is the routers: their addresses and routes make one.
-func routers() *kind[*api.VirtualRouter] {
-	return &kind[*api.VirtualRouter]{
+func routers() *typedKind[*api.VirtualRouter] {
+	return &typedKind[*api.VirtualRouter]{
 		known: "weft router list", one: "router", key: "routers",
 		name: routerName,
 		list: func(c *cli.Controller) (proto.Message, error) { return c.ListRouters(c.Ctx, &api.ListRoutersRequest{}) },

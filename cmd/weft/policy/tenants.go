@@ -35,15 +35,15 @@ networks over restarts.`,
 	r.Flags(cmd)
 	cmd.AddCommand(tenantAddCommand(&r), tenantDeleteCommand(&r), tenantListCommand(&r), tenantNetworkCommand(&r),
 		tenantDeleteNetworkCommand(&r), tenantNetworksCommand(&r), tenantStatusCommand(&r),
-		tenantKind().get(&r, "weft tenants get red"), applyObjects(&r, "weft tenants", "tenants and networks", func() []declared {
-			return []declared{&desired[*api.Tenant]{kind: tenantKind()}, &desired[*api.TenantNetwork]{kind: networkKind()}}
+		tenantKind().get(&r, "weft tenants get red"), applyTyped(&r, "weft tenants", "tenants and networks", func() []declared {
+			return []declared{&typedDesired[*api.Tenant]{typedKind: tenantKind()}, &typedDesired[*api.TenantNetwork]{typedKind: networkKind()}}
 		}))
 	return cmd
 }
 
 // tenantKind is the tenants, networkKind their virtual networks.
-func tenantKind() *kind[*api.Tenant] {
-	return &kind[*api.Tenant]{
+func tenantKind() *typedKind[*api.Tenant] {
+	return &typedKind[*api.Tenant]{
 		known: "weft tenants list", one: "tenant", key: "tenants",
 		name: (*api.Tenant).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) { return c.ListTenants(c.Ctx, &api.ListTenantsRequest{}) },
@@ -58,8 +58,8 @@ func tenantKind() *kind[*api.Tenant] {
 	}
 }
 
-func networkKind() *kind[*api.TenantNetwork] {
-	return &kind[*api.TenantNetwork]{
+func networkKind() *typedKind[*api.TenantNetwork] {
+	return &typedKind[*api.TenantNetwork]{
 		known: "weft tenants networks", one: "network", key: "networks",
 		name: func(m *api.TenantNetwork) string { return m.GetTenant() + "/" + m.GetName() },
 		list: func(c *cli.Controller) (proto.Message, error) {

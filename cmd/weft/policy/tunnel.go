@@ -36,13 +36,13 @@ all the time. A tunnel keeps its group and its labels over restarts.`,
 		Example: "  weft tunnel delete pe1-pe2",
 		Args:    cobra.ExactArgs(1),
 	}, func(args []string) *api.Tunnel { return &api.Tunnel{Name: args[0]} }),
-		tunnels().get(&r, "weft tunnel get pe1-pe2"), applyObjects(&r, "weft tunnel", "tunnels", func() []declared { return []declared{&desired[*api.Tunnel]{kind: tunnels()}} }))
+		tunnels().get(&r, "weft tunnel get pe1-pe2"), applyTyped(&r, "weft tunnel", "tunnels", func() []declared { return []declared{&typedDesired[*api.Tunnel]{typedKind: tunnels()}} }))
 	return cmd
 }
 
 // tunnels is the tunnels.
-func tunnels() *kind[*api.Tunnel] {
-	return &kind[*api.Tunnel]{
+func tunnels() *typedKind[*api.Tunnel] {
+	return &typedKind[*api.Tunnel]{
 		known: "weft tunnel list", one: "tunnel", key: "tunnels",
 		name: (*api.Tunnel).GetName,
 		list: func(c *cli.Controller) (proto.Message, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// applied is what a file changes, by the names of objects.
-type applied struct {
+// typedApplied is what a file changes, by the names of objects.
+type typedApplied struct {
 	Added     []string `json:"added"`
 	Changed   []string `json:"changed"`
 	Deleted   []string `json:"deleted"`
@@ -38,13 +38,13 @@ type declared interface {
 	look(c *cli.Controller) error
 	// remove deletes those that the file does not name, and put makes the others
 	// as the file says; both only say so if it is a dry run.
-	remove(c *cli.Controller, to *applied, dry bool) error
-	put(c *cli.Controller, to *applied, dry bool) error
+	remove(c *cli.Controller, to *typedApplied, dry bool) error
+	put(c *cli.Controller, to *typedApplied, dry bool) error
 }
 
 // applyObjects makes the command that has a controller have the objects that a
 // file says, and no others.
-func applyObjects(r *cli.Remote, words, what string, kinds func() []declared) *cobra.Command {
+func applyTyped(r *cli.Remote, words, what string, kinds func() []declared) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
@@ -58,10 +58,10 @@ list -o yaml prints it; - is standard input.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		list := kinds()
-		if err := readObjects(args[0], cmd, list); err != nil {
+		if err := readTyped(args[0], cmd, list); err != nil {
 			return cli.View{}, err
 		}
-		to := &applied{[]string{}, []string{}, []string{}, []string{}, nil}
+		to := &typedApplied{[]string{}, []string{}, []string{}, []string{}, nil}
 		err := to.apply(c, list, dry)
 		return cli.View{Value: to, Text: func(t *cli.Table) {
 			for _, line := range to.lines {
@@ -74,7 +74,7 @@ list -o yaml prints it; - is standard input.`,
 
 // apply deletes what is no more wanted, the last kind first, and then makes what
 // is.
-func (a *applied) apply(c *cli.Controller, kinds []declared, dry bool) error {
+func (a *typedApplied) apply(c *cli.Controller, kinds []declared, dry bool) error {
 	for _, k := range kinds {
 		if err := k.look(c); err != nil {
 			return err
@@ -93,9 +93,9 @@ func (a *applied) apply(c *cli.Controller, kinds []declared, dry bool) error {
 	return nil
 }
 
-// readObjects reads a file: lists under the keys of kinds, or, if there is one
+// readTyped reads a file: lists under the keys of kinds, or, if there is one
 // kind, its list alone.
-func readObjects(path string, cmd *cobra.Command, kinds []declared) error {
+func readTyped(path string, cmd *cobra.Command, kinds []declared) error {
 	name, docs, errs, err := readDocuments(path, cmd.InOrStdin(), "file of objects")
 	if err != nil {
 		return err
@@ -135,15 +135,15 @@ func readObjects(path string, cmd *cobra.Command, kinds []declared) error {
 }
 
 // desired is what a file says of a kind, beside what the controller has.
-type desired[M proto.Message] struct {
-	*kind[M]
+type typedDesired[M proto.Message] struct {
+	*typedKind[M]
 	want []M
 	have map[string]M
 }
 
-func (d *desired[M]) named() string { return d.key }
+func (d *typedDesired[M]) named() string { return d.key }
 
-func (d *desired[M]) take(r *fileReader, v document.Value) {
+func (d *typedDesired[M]) take(r *fileReader, v document.Value) {
 	if v.Kind != document.List {
 		if v.Kind != document.Broken && v.Kind != document.Null {
 			r.wrong(v.Line, "%s: want a list", d.key)
@@ -176,7 +176,7 @@ func (d *desired[M]) take(r *fileReader, v document.Value) {
 }
 
 // tidied brings an object into the form in which objects are compared.
-func (d *desired[M]) tidied(m M) M {
+func (d *typedDesired[M]) tidied(m M) M {
 	if f := m.ProtoReflect().Descriptor().Fields().ByName("dpid"); f != nil {
 		if sw, err := flow.ParseDPID(m.ProtoReflect().Get(f).String()); err == nil {
 			m.ProtoReflect().Set(f, protoreflect.ValueOfString(sw.String()))
@@ -186,7 +186,7 @@ func (d *desired[M]) tidied(m M) M {
 	return m
 }
 
-func (d *desired[M]) look(c *cli.Controller) error {
+func (d *typedDesired[M]) look(c *cli.Controller) error {
 	m, err := d.list(c)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (d *desired[M]) look(c *cli.Controller) error {
 	return nil
 }
 
-func (d *desired[M]) remove(c *cli.Controller, to *applied, dry bool) error {
+func (d *typedDesired[M]) remove(c *cli.Controller, to *typedApplied, dry bool) error {
 	left := maps.Clone(d.have)
 	for _, m := range d.want {
 		delete(left, d.name(m))
@@ -217,7 +217,7 @@ func (d *desired[M]) remove(c *cli.Controller, to *applied, dry bool) error {
 	}
 	for _, m := range list {
 		if !dry && d.removeAll == nil {
-			if _, err := d.kind.remove(c, m); err != nil {
+			if _, err := d.typedKind.remove(c, m); err != nil {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (d *desired[M]) remove(c *cli.Controller, to *applied, dry bool) error {
 	return nil
 }
 
-func (d *desired[M]) put(c *cli.Controller, to *applied, dry bool) error {
+func (d *typedDesired[M]) put(c *cli.Controller, to *typedApplied, dry bool) error {
 	var due []M
 	for _, m := range d.want {
 		if old, there := d.have[d.name(m)]; there && proto.Equal(old, d.completed(m, old)) {
@@ -261,7 +261,7 @@ func (d *desired[M]) put(c *cli.Controller, to *applied, dry bool) error {
 			to.Unchanged = append(to.Unchanged, name)
 		default:
 			to.Changed = append(to.Changed, name)
-			to.lines = append(to.lines, fmt.Sprintf("~ %s %s: %s", d.one, name, difference(old, m)))
+			to.lines = append(to.lines, fmt.Sprintf("~ %s %s: %s", d.one, name, typedDifference(old, m)))
 		}
 	}
 	return nil
@@ -269,7 +269,7 @@ func (d *desired[M]) put(c *cli.Controller, to *applied, dry bool) error {
 
 // completed returns an object with what the controller has given it before where
 // nothing is said.
-func (d *desired[M]) completed(m, old M) M {
+func (d *typedDesired[M]) completed(m, old M) M {
 	full := proto.CloneOf(m).ProtoReflect()
 	for _, name := range d.given {
 		f := full.Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -286,12 +286,12 @@ func (d *desired[M]) completed(m, old M) M {
 }
 
 // difference says which fields of two messages differ.
-func difference(old, now proto.Message) string {
+func typedDifference(old, now proto.Message) string {
 	var parts []string
 	fields := old.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if a, b := only(old, f), only(now, f); a != b {
+		if a, b := typedOnly(old, f), typedOnly(now, f); a != b {
 			parts = append(parts, fmt.Sprintf("%s %s → %s", f.Name(), a, b))
 		}
 	}
@@ -299,7 +299,7 @@ func difference(old, now proto.Message) string {
 }
 
 // only returns one field of a message as JSON.
-func only(m proto.Message, f protoreflect.FieldDescriptor) string {
+func typedOnly(m proto.Message, f protoreflect.FieldDescriptor) string {
 	if !m.ProtoReflect().Has(f) {
 		return "none"
 	}

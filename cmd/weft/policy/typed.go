@@ -15,7 +15,7 @@ import (
 // kind is how the command handles the objects of one kind that people make. All
 // kinds have the same verbs: list, get, delete and apply here, and add, whose
 // flags are those of the kind.
-type kind[M proto.Message] struct {
+type typedKind[M proto.Message] struct {
 	known string // the command that lists them: "weft qos list"
 	one   string // what one is called: "policy"
 	key   string // of the list of them in an answer, and in a file: "policies"
@@ -38,7 +38,7 @@ type kind[M proto.Message] struct {
 }
 
 // of returns the objects of an answer.
-func (k *kind[M]) of(m proto.Message) (list []M) {
+func (k *typedKind[M]) of(m proto.Message) (list []M) {
 	objects := m.ProtoReflect().Get(k.field(m)).List()
 	for i := range objects.Len() {
 		list = append(list, objects.Get(i).Message().Interface().(M))
@@ -46,12 +46,12 @@ func (k *kind[M]) of(m proto.Message) (list []M) {
 	return list
 }
 
-func (k *kind[M]) field(m proto.Message) protoreflect.FieldDescriptor {
+func (k *typedKind[M]) field(m proto.Message) protoreflect.FieldDescriptor {
 	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(k.key))
 }
 
 // add makes the command that adds an object, which build makes of its flags.
-func (k *kind[M]) add(r *cli.Remote, cmd *cobra.Command, build func(cmd *cobra.Command, args []string) (M, error)) *cobra.Command {
+func (k *typedKind[M]) add(r *cli.Remote, cmd *cobra.Command, build func(cmd *cobra.Command, args []string) (M, error)) *cobra.Command {
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := build(cmd, args)
 		if err == nil {
@@ -62,7 +62,7 @@ func (k *kind[M]) add(r *cli.Remote, cmd *cobra.Command, build func(cmd *cobra.C
 }
 
 // delete makes the command that deletes an object, which its arguments name.
-func (k *kind[M]) delete(r *cli.Remote, cmd *cobra.Command, named func(args []string) M) *cobra.Command {
+func (k *typedKind[M]) delete(r *cli.Remote, cmd *cobra.Command, named func(args []string) M) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(strings.Count(cmd.Use, " "))
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m := named(args)
@@ -73,7 +73,7 @@ func (k *kind[M]) delete(r *cli.Remote, cmd *cobra.Command, named func(args []st
 
 // lists makes the command that lists all objects, or those of the name that is
 // its argument.
-func (k *kind[M]) lists(r *cli.Remote, cmd *cobra.Command) *cobra.Command {
+func (k *typedKind[M]) lists(r *cli.Remote, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(strings.Count(cmd.Use, " "))
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := k.list(c)
@@ -96,7 +96,7 @@ func (k *kind[M]) lists(r *cli.Remote, cmd *cobra.Command) *cobra.Command {
 }
 
 // get makes the command that shows one object.
-func (k *kind[M]) get(r *cli.Remote, example string) *cobra.Command {
+func (k *typedKind[M]) get(r *cli.Remote, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: "get NAME", Short: "Show one " + k.one, Example: "  " + example, Args: cobra.ExactArgs(1)}
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := k.list(c)
@@ -112,7 +112,7 @@ func (k *kind[M]) get(r *cli.Remote, example string) *cobra.Command {
 }
 
 // named returns the objects of a name, or says that there is none.
-func (k *kind[M]) named(list []M, name string) ([]M, error) {
+func (k *typedKind[M]) named(list []M, name string) ([]M, error) {
 	list = slices.DeleteFunc(slices.Clone(list), func(o M) bool { return k.name(o) != name })
 	if len(list) == 0 {
 		return nil, fmt.Errorf("there is no %s %s; %s shows those that are", k.one, name, k.known)

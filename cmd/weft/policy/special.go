@@ -3,9 +3,29 @@ package policy
 import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // What the .proto files cannot say of commands and objects is found here, by name.
+
+// object is what is special in the objects of one kind.
+type object struct {
+	set    func(c *cli.Controller, m proto.Message) (proto.Message, error)
+	remove func(c *cli.Controller, m proto.Message) error
+	// setAll and removeAll set and remove many objects in one call; nil: one by one.
+	setAll, removeAll func(c *cli.Controller, list []proto.Message) error
+	fresh             func(m proto.Message)      // sets defaults
+	foreign           func(m proto.Message) bool // it is shown, and not changed here
+	tidy              func(m proto.Message)      // brings it into the form in which it is compared
+}
+
+// objectOf returns what is special in the objects of a type.
+func objectOf(message protoreflect.Name) object {
+	switch message {
+	}
+	return object{}
+}
 
 // ownText writes what templates call {@name}.
 func ownText(name string, m proto.Message) string {

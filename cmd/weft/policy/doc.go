@@ -1,11 +1,11 @@
 // Package policy is the commands for the objects that people make: flow entries, firewall
 // rules, virtual IPs, routers, gateways, limits, virtual networks, chains, tunnels and circuits. All have
-// the same verbs, and get, delete and apply are written once (object.go).
+// the same verbs, and get, delete and apply are written once (object.go, typed.go).
 package policy
 
 import "github.com/spf13/cobra"
 
-// Commands returns the commands of all kinds of objects.
-func Commands() []*cobra.Command {
+// typedCommands returns the commands of the kinds of objects that are not derived yet.
+func typedCommands() []*cobra.Command {
 	return []*cobra.Command{flowCommand(), firewallCommand(), balancerCommand(), scpCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant"), tunnelCommand(), chainCommand(), l2vpnCommand()}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -8,6 +9,31 @@ import (
 )
 
 // What the .proto files cannot say of commands and objects is found here, by name.
+
+// special is what is special in the command of one method.
+type special struct {
+	flags func(cmd *cobra.Command) // adds flags that are no fields
+	// check completes and judges a request.
+	check func(cmd *cobra.Command, args []string, request proto.Message) error
+	// text writes the answer.
+	text func(t *cli.Table, request, answer proto.Message)
+	// after judges the answer: failed is shown beside it, err instead.
+	after func(c *cli.Controller, request, answer proto.Message) (failed, err error)
+}
+
+// specialOf returns what is special in the command of a method.
+func specialOf(method protoreflect.FullName) special {
+	switch method {
+	}
+	return special{}
+}
+
+// specialCommands returns the commands of a service that are no single method.
+func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command {
+	switch service {
+	}
+	return nil
+}
 
 // object is what is special in the objects of one kind.
 type object struct {

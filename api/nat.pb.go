@@ -572,34 +572,43 @@ var File_nat_proto protoreflect.FileDescriptor
 
 const file_nat_proto_rawDesc = "" +
 	"\n" +
-	"\tnat.proto\x12\aweft.v1\x1a\roptions.proto\"\xb7\x04\n" +
+	"\tnat.proto\x12\aweft.v1\x1a\roptions.proto\"\x90\v\n" +
 	"\n" +
 	"NatGateway\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\x12\x12\n" +
-	"\x04pool\x18\x04 \x01(\tR\x04pool\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12M\n" +
+	"\x04dpid\x18\x02 \x01(\tB9\x92\xe1\x185\n" +
+	"!the switch that the outside is at\x12\bswitch,s \x01*\x04dpidR\x04dpid\x123\n" +
+	"\x04port\x18\x03 \x01(\rB\x1f\x92\xe1\x18\x1b\n" +
+	"\x17its port to the outside \x01R\x04port\x12a\n" +
+	"\x04pool\x18\x04 \x01(\tBM\x92\xe1\x18I\n" +
+	"Eoutside addresses that connections get: ADDRESS, FIRST-LAST or PREFIX \x01R\x04pool\x12|\n" +
 	"\n" +
-	"first_port\x18\x05 \x01(\rR\tfirstPort\x12\x1b\n" +
-	"\tlast_port\x18\x06 \x01(\rR\blastPort\x12\x19\n" +
-	"\bnext_hop\x18\a \x01(\tR\anextHop\x12\x18\n" +
-	"\agateway\x18\b \x01(\tR\agateway\x12\x16\n" +
-	"\x06inside\x18\t \x03(\tR\x06inside\x12/\n" +
+	"first_port\x18\x05 \x01(\rB]\x92\xe1\x18Y\n" +
+	"Gports that TCP and UDP connections get, FIRST-LAST (default 1024-65535)\x12\x05ports*\x05ports8\x01R\tfirstPort\x12#\n" +
+	"\tlast_port\x18\x06 \x01(\rB\x06\x92\xe1\x18\x028\x01R\blastPort\x12B\n" +
+	"\bnext_hop\x18\a \x01(\tB'\x92\xe1\x18#\n" +
+	"\x1fthe router outside, or the host \x01R\anextHop\x12P\n" +
+	"\agateway\x18\b \x01(\tB6\x92\xe1\x182\n" +
+	".address inside that hosts have as their router \x01R\agateway\x12?\n" +
+	"\x06inside\x18\t \x03(\tB'\x92\xe1\x18#\n" +
+	"\x1fnetwork inside; may be repeated \x01R\x06inside\x12\xa3\x01\n" +
 	"\bforwards\x18\n" +
-	" \x03(\v2\x13.weft.v1.NatForwardR\bforwards\x12\x14\n" +
-	"\x05state\x18\x10 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\x11 \x01(\tR\x06reason\x12 \n" +
-	"\fnext_hop_mac\x18\x12 \x01(\tR\n" +
-	"nextHopMac\x12+\n" +
-	"\x11exhausted_packets\x18\x13 \x01(\x04R\x10exhaustedPackets\x12&\n" +
-	"\x0fexhausted_at_ms\x18\x14 \x01(\x03R\rexhaustedAtMs\x12\x1f\n" +
-	"\vpackets_out\x18\x15 \x01(\x04R\n" +
-	"packetsOut\x12\x1d\n" +
+	" \x03(\v2\x13.weft.v1.NatForwardBr\x92\xe1\x18n\n" +
+	"Zlet in: PROTOCOL:[ADDRESS:]PORT=HOST[:PORT], such as tcp:80=10.0.0.3:8080; may be repeated\x12\aforward*\aforwardR\bforwards\x12\x1c\n" +
+	"\x05state\x18\x10 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\x11 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason\x12(\n" +
+	"\fnext_hop_mac\x18\x12 \x01(\tB\x06\x92\xe1\x18\x020\x01R\n" +
+	"nextHopMac\x123\n" +
+	"\x11exhausted_packets\x18\x13 \x01(\x04B\x06\x92\xe1\x18\x020\x01R\x10exhaustedPackets\x12.\n" +
+	"\x0fexhausted_at_ms\x18\x14 \x01(\x03B\x06\x92\xe1\x18\x020\x01R\rexhaustedAtMs\x12'\n" +
+	"\vpackets_out\x18\x15 \x01(\x04B\x06\x92\xe1\x18\x020\x01R\n" +
+	"packetsOut\x12%\n" +
 	"\n" +
-	"packets_in\x18\x16 \x01(\x04R\tpacketsIn\x12\x14\n" +
-	"\x05hosts\x18\x17 \x01(\rR\x05hosts\x12\x12\n" +
-	"\x04zone\x18\x18 \x01(\rR\x04zone\x12\x10\n" +
-	"\x03mac\x18\x19 \x01(\tR\x03mac\"\x7f\n" +
+	"packets_in\x18\x16 \x01(\x04B\x06\x92\xe1\x18\x020\x01R\tpacketsIn\x12\x1c\n" +
+	"\x05hosts\x18\x17 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05hosts\x12\x1a\n" +
+	"\x04zone\x18\x18 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x04zone\x12\x18\n" +
+	"\x03mac\x18\x19 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x03mac:\xf5\x01\x8a\xe1\x18\xf0\x01\n" +
+	"\agateway\x1a\x15weft nat get internet\"\x04NAME\"\x15OUTSIDE={dpid}/{port}\"\x04POOL\"\x1ePORTS={first_port}-{last_port}\"\bNEXT HOP\"\aGATEWAY\"\x06INSIDE\"\x14FORWARDS={#forwards}\"\x11OUT={packets_out}\"\x0fIN={packets_in}\"\x1bREFUSED={exhausted_packets}\"\x19STATE={state}[: {reason}]\"\x7f\n" +
 	"\n" +
 	"NatForward\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x18\n" +
@@ -616,12 +625,26 @@ const file_nat_proto_rawDesc = "" +
 	"\x0fListNatsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"C\n" +
 	"\x10ListNatsResponse\x12/\n" +
-	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xd9\x02\n" +
-	"\x03Nat\x12g\n" +
-	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"0\xea\xe0\x18,\b\x02\x10\x01\"\anat add*\x1dPOST /v1/nat/gateways gateway\x12x\n" +
-	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"4\xea\xe0\x180\b\x02\x10\x01\"\n" +
-	"nat delete*\x1eDELETE /v1/nat/gateways/{name}\x12g\n" +
-	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"&\xea\xe0\x18\"\b\x01\"\bnat list*\x14GET /v1/nat/gateways\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xea\x0e\n" +
+	"\x03Nat\x12\xca\x06\n" +
+	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"\x92\x06\xea\xe0\x18,\b\x02\x10\x01\"\anat add*\x1dPOST /v1/nat/gateways gateway\x82\xe1\x18\xdd\x05\n" +
+	".Add a gateway, or replace the one of that name\x12\xc2\x01Add a gateway, or replace the one of that name. Connections that there are stay\n" +
+	"as they were translated. A gateway translates IPv4 or IPv6, as its pool is; for\n" +
+	"both there may be two at one port.\x1a\xdf\x03weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24\n" +
+	"weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --ports 20000-29999 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080\n" +
+	"weft nat add internet6 --switch 3 --port 2 --pool 2001:db8::1:0/112 --next-hop fe80::9 --gateway fd00::fe --inside fd00::/64 --forward tcp:[2001:db8::1:1]:80=[fd00::3]:8080\"\x04NAME\x12\xc3\x01\n" +
+	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"\x7f\xea\xe0\x180\b\x02\x10\x01\"\n" +
+	"nat delete*\x1eDELETE /v1/nat/gateways/{name}\x82\xe1\x18G\n" +
+	"%Delete a gateway; its connections end\x1a\x18weft nat delete internet\"\x04NAME\x12\xc7\x01\n" +
+	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"\x85\x01\xea\xe0\x18\"\b\x01\"\bnat list*\x14GET /v1/nat/gateways\x82\xe1\x18[\n" +
+	":List gateways, how they are, and what they have translated\x1a\x15weft nat list -o json\"\x06[NAME]\x1a\x85\x05\xf2\xe0\x18\x80\x05\b\x01\x1a\xfb\x04\n" +
+	"\x03nat\x1a.Translate addresses between inside and outside\"\xe4\x02Translate addresses between networks inside and the outside, at a port of a\n" +
+	"switch. The connection tracking of that switch does it, so it must be an Open\n" +
+	"vSwitch. Hosts inside have the gateway's address as their router; outside, they\n" +
+	"are seen with an address of the pool. The controller keeps gateways over\n" +
+	"restarts, and connections go on while it is away.*\xd2\x01weft nat add internet --switch 3 --port 2 --pool 198.51.100.1-198.51.100.2 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080\n" +
+	"weft nat list\n" +
+	"weft nat delete internet2\bgatewaysB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_nat_proto_rawDescOnce sync.Once

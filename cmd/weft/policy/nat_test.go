@@ -35,7 +35,7 @@ func TestReadForward(t *testing.T) {
 func TestNatTable(t *testing.T) {
 	var b bytes.Buffer
 	list := &cli.Table{Writer: tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
-	natTable(list, []*api.NatGateway{{Name: "internet", State: "exhausted", Reason: "no free address and port for a new connection: pool 198.51.100.1, ports 1 to 2; widen them", ExhaustedPackets: 7}})
+	writeAnswer(list, (&api.NatGateway{Name: "internet", State: "exhausted", Reason: "no free address and port for a new connection: pool 198.51.100.1, ports 1 to 2; widen them", ExhaustedPackets: 7}).ProtoReflect())
 	list.Flush()
 	for _, want := range []string{"REFUSED", "internet", "7", "exhausted: no free address and port", "pool 198.51.100.1"} {
 		if !strings.Contains(b.String(), want) {

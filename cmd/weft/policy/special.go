@@ -49,6 +49,8 @@ type object struct {
 // objectOf returns what is special in the objects of a type.
 func objectOf(message protoreflect.Name) object {
 	switch message {
+	case "NatGateway":
+		return object{tidy: tidyGateway}
 	}
 	return object{}
 }
@@ -71,6 +73,10 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readFields(flag, to, f, texts)
 	case "switches":
 		return readSwitches(flag, to, f, texts)
+	case "forward":
+		return readEach(flag, to, f, texts, readForward)
+	case "ports":
+		return readPorts(flag, to, texts[0])
 	}
 	return setTexts(to, f, texts)
 }

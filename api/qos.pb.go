@@ -1315,39 +1315,56 @@ var File_qos_proto protoreflect.FileDescriptor
 
 const file_qos_proto_rawDesc = "" +
 	"\n" +
-	"\tqos.proto\x12\aweft.v1\x1a\roptions.proto\"\xb6\x03\n" +
+	"\tqos.proto\x12\aweft.v1\x1a\roptions.proto\"\xd8\a\n" +
 	"\tQosPolicy\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05order\x18\x02 \x01(\rR\x05order\x123\n" +
-	"\x05match\x18\x03 \x03(\v2\x1d.weft.v1.QosPolicy.MatchEntryR\x05match\x12'\n" +
-	"\x05class\x18\x04 \x01(\v2\x11.weft.v1.QosClassR\x05class\x12\x12\n" +
-	"\x04host\x18\x05 \x01(\tR\x04host\x12\x17\n" +
-	"\ato_host\x18\x06 \x01(\bR\x06toHost\x12\x12\n" +
-	"\x04dpid\x18\a \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\b \x01(\rR\x04port\x12'\n" +
-	"\x05limit\x18\t \x01(\v2\x11.weft.v1.QosLimitR\x05limit\x12 \n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
+	"\x05order\x18\x02 \x01(\rB+\x92\xe1\x18'\n" +
+	"%policies count by order, lowest firstR\x05order\x12\x84\x01\n" +
+	"\x05match\x18\x03 \x03(\v2\x1d.weft.v1.QosPolicy.MatchEntryBO\x92\xe1\x18K\n" +
+	"9fields of the packet, as field=value,...; may be repeated\x12\amatch,m*\x05matchR\x05match\x12'\n" +
+	"\x05class\x18\x04 \x01(\v2\x11.weft.v1.QosClassR\x05class\x12]\n" +
+	"\x04host\x18\x05 \x01(\tBI\x92\xe1\x18E\n" +
+	"Cpackets that this host sends, by its Ethernet, IPv4 or IPv6 addressR\x04host\x128\n" +
+	"\ato_host\x18\x06 \x01(\bB\x1f\x92\xe1\x18\x1b\n" +
+	"\x19packets to --host insteadR\x06toHost\x12=\n" +
+	"\x04dpid\x18\a \x01(\tB)\x92\xe1\x18%\n" +
+	"\x13on this switch only\x12\bswitch,s*\x04dpidR\x04dpid\x12G\n" +
+	"\x04port\x18\b \x01(\rB3\x92\xe1\x18/\n" +
+	"-packets that come in by this port of --switchR\x04port\x12'\n" +
+	"\x05limit\x18\t \x01(\v2\x11.weft.v1.QosLimitR\x05limit\x12M\n" +
 	"\tmark_dscp\x18\n" +
-	" \x01(\rH\x00R\bmarkDscp\x88\x01\x01\x12\x19\n" +
-	"\x05queue\x18\v \x01(\rH\x01R\x05queue\x88\x01\x01\x12\x14\n" +
-	"\x05meter\x18\f \x01(\rR\x05meter\x1a8\n" +
+	" \x01(\rB+\x92\xe1\x18'\n" +
+	"\x1fgive packets this DSCP, 0 to 63\x12\x04markH\x00R\bmarkDscp\x88\x01\x01\x12[\n" +
+	"\x05queue\x18\v \x01(\rB@\x92\xe1\x18<\n" +
+	":put packets into this queue of the port that they leave byH\x01R\x05queue\x88\x01\x01\x12\x1c\n" +
+	"\x05meter\x18\f \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05meter\x1a8\n" +
 	"\n" +
 	"MatchEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:^\x8a\xe1\x18Z\n" +
+	"\x06policy\x1a\x14weft qos get slow-h1\"\rPOLICY={name}\"\x05ORDER\"\x12PACKETS={@packets}\"\x10ACTION={@action}B\f\n" +
 	"\n" +
 	"_mark_dscpB\b\n" +
-	"\x06_queue\"~\n" +
-	"\bQosClass\x12\x17\n" +
-	"\x04dscp\x18\x01 \x01(\rH\x00R\x04dscp\x88\x01\x01\x12\x1a\n" +
-	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12\x19\n" +
-	"\bsrc_port\x18\x03 \x01(\rR\asrcPort\x12\x19\n" +
-	"\bdst_port\x18\x04 \x01(\rR\adstPortB\a\n" +
-	"\x05_dscp\"p\n" +
-	"\bQosLimit\x12\x1b\n" +
-	"\trate_kbps\x18\x01 \x01(\rR\brateKbps\x12\x19\n" +
-	"\brate_pps\x18\x02 \x01(\rR\aratePps\x12\x14\n" +
-	"\x05burst\x18\x03 \x01(\rR\x05burst\x12\x16\n" +
-	"\x06remark\x18\x04 \x01(\rR\x06remark\"A\n" +
+	"\x06_queue\"\xd2\x02\n" +
+	"\bQosClass\x12>\n" +
+	"\x04dscp\x18\x01 \x01(\rB%\x92\xe1\x18!\n" +
+	"\x1fpackets with this DSCP, 0 to 63H\x00R\x04dscp\x88\x01\x01\x12a\n" +
+	"\bprotocol\x18\x02 \x01(\tBE\x92\xe1\x18A\n" +
+	"?packets of tcp, udp, sctp, icmp or a number, over IPv4 and IPv6R\bprotocol\x12M\n" +
+	"\bsrc_port\x18\x03 \x01(\rB2\x92\xe1\x18.\n" +
+	"$packets from this port of --protocol*\x06uint16R\asrcPort\x12K\n" +
+	"\bdst_port\x18\x04 \x01(\rB0\x92\xe1\x18,\n" +
+	"\"packets to this port of --protocol*\x06uint16R\adstPortB\a\n" +
+	"\x05_dscp\"\xe9\x02\n" +
+	"\bQosLimit\x12C\n" +
+	"\trate_kbps\x18\x01 \x01(\rB&\x92\xe1\x18\"\n" +
+	"\x1alimit, kilobits per second\x12\x04rateR\brateKbps\x12C\n" +
+	"\brate_pps\x18\x02 \x01(\rB(\x92\xe1\x18$\n" +
+	"\x19limit, packets per second\x12\apacketsR\aratePps\x12[\n" +
+	"\x05burst\x18\x03 \x01(\rBE\x92\xe1\x18A\n" +
+	"?how much at once, kilobits or packets; 0 lets the switch chooseR\x05burst\x12v\n" +
+	"\x06remark\x18\x04 \x01(\rB^\x92\xe1\x18Z\n" +
+	"Xpackets beyond the limit get a drop precedence higher by 1 or 2 instead of being droppedR\x06remark\"A\n" +
 	"\x13QosSetPolicyRequest\x12*\n" +
 	"\x06policy\x18\x01 \x01(\v2\x12.weft.v1.QosPolicyR\x06policy\",\n" +
 	"\x16QosDeletePolicyRequest\x12\x12\n" +
@@ -1388,40 +1405,75 @@ const file_qos_proto_rawDesc = "" +
 	"\bmax_kbps\x18\x03 \x01(\rR\amaxKbps\x12\x1f\n" +
 	"\vburst_bytes\x18\x04 \x01(\rR\n" +
 	"burstBytes\x12\x1a\n" +
-	"\bpriority\x18\x05 \x01(\rR\bpriority\"\xa7\x01\n" +
-	"\tQosQueues\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\x12\x19\n" +
-	"\bmax_kbps\x18\x03 \x01(\rR\amaxKbps\x12)\n" +
-	"\x06queues\x18\x04 \x03(\v2\x11.weft.v1.QosQueueR\x06queues\x12\x14\n" +
+	"\bpriority\x18\x05 \x01(\rR\bpriority\"\xa2\x04\n" +
+	"\tQosQueues\x126\n" +
+	"\x04dpid\x18\x01 \x01(\tB\"\x92\xe1\x18\x1e\n" +
+	"\n" +
+	"the switch\x12\bswitch,s \x01*\x04dpidR\x04dpid\x12$\n" +
+	"\x04port\x18\x02 \x01(\rB\x10\x92\xe1\x18\f\n" +
+	"\bthe port \x01R\x04port\x12h\n" +
+	"\bmax_kbps\x18\x03 \x01(\rBM\x92\xe1\x18I\n" +
+	"=highest rate of the port, kilobits per second; 0 is its speed\x12\bmax-rateR\amaxKbps\x12\x9d\x01\n" +
+	"\x06queues\x18\x04 \x03(\v2\x11.weft.v1.QosQueueBr\x92\xe1\x18n\n" +
+	"\\a queue: its number, then :MIN and :MAX in kilobits per second where wanted; may be repeated\x12\x05queue \x01*\x05queueR\x06queues\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"A\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason:\x7f\x8a\xe1\x18{\"\rSWITCH={dpid}\"\x04PORT\"\x11QUEUE={queues.id}\"\x1cMIN kbit/s={queues.min_kbps}\"\x1cMAX kbit/s={queues.max_kbps}\"\x05STATE\"\x06REASON*\x06queues\"A\n" +
 	"\x13QosSetQueuesRequest\x12*\n" +
-	"\x06queues\x18\x01 \x01(\v2\x12.weft.v1.QosQueuesR\x06queues\"@\n" +
-	"\x16QosDeleteQueuesRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\"3\n" +
+	"\x06queues\x18\x01 \x01(\v2\x12.weft.v1.QosQueuesR\x06queues\"v\n" +
+	"\x16QosDeleteQueuesRequest\x126\n" +
+	"\x04dpid\x18\x01 \x01(\tB\"\x92\xe1\x18\x1e\n" +
+	"\n" +
+	"the switch\x12\bswitch,s \x01*\x04dpidR\x04dpid\x12$\n" +
+	"\x04port\x18\x02 \x01(\rB\x10\x92\xe1\x18\f\n" +
+	"\bthe port \x01R\x04port\"3\n" +
 	"\x17QosDeleteQueuesResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x16\n" +
 	"\x14QosListQueuesRequest\"A\n" +
 	"\x15QosListQueuesResponse\x12(\n" +
-	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xd4\a\n" +
-	"\x03Qos\x12p\n" +
-	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\aqos add*\x1cPOST /v1/qos/policies policy\x12\x89\x01\n" +
-	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"6\xea\xe0\x182\b\x02\x10\x01\x1a\x00\"\n" +
-	"qos delete*\x1eDELETE /v1/qos/policies/{name}\x12\x81\x01\n" +
-	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\".\xea\xe0\x18*\b\x01\x1a\x06:\x04name\"\bqos list*\x14GET /v1/qos/policies\x12\xa0\x01\n" +
-	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"a\xea\xe0\x18]\b\x01\x1a9:\x06policyJ\arefusedJ\afailingJ\apendingJ\benforcedJ\x04awayJ\x04idle\"\n" +
-	"qos status*\x12GET /v1/qos/status\x12\x8b\x01\n" +
-	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"L\xea\xe0\x18H\b\x02\x10\x01\x1a\r\n" +
-	"\vqueues.dpid\"\n" +
-	"qos queues*\x1aPOST /v1/qos/queues queues:\vqueues.dpid\x12\x9a\x01\n" +
-	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"G\xea\xe0\x18C\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\n" +
-	"qos queues*#DELETE /v1/qos/queues/{dpid}/{port}:\x04dpid\x12u\n" +
+	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xde\x1b\n" +
+	"\x03Qos\x12\xb0\x06\n" +
+	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\xf0\x05\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\aqos add*\x1cPOST /v1/qos/policies policy\x82\xe1\x18\xba\x05\n" +
+	"-Add a policy, or replace the one of that name\x12\x8f\x03Add a policy, or replace the one of that name. Which packets it is about is said\n" +
+	"by the flags up to --dst-port, all of which must hold; without any, all packets.\n" +
+	"A limit counts for all packets of the policy together, on each switch alone; one\n" +
+	"with --host is enforced where that host comes into the network only, and follows\n" +
+	"it. Switches without meters, or with OpenFlow 1.0, refuse: weft qos status.\x1a\xf0\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5000 --burst 500\n" +
+	"weft qos add port-3 --switch 1 --port 3 --packets 1000\n" +
+	"weft qos add web --protocol tcp --dst-port 443 --match ipv4_dst=10.0.0.0/24 --queue 1\n" +
+	"weft qos add voice --dscp 46 --queue 2\"\x04NAME\x12\xbd\x01\n" +
+	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"j\xea\xe0\x182\b\x02\x10\x01\x1a\x00\"\n" +
+	"qos delete*\x1eDELETE /v1/qos/policies/{name}\x82\xe1\x180\n" +
+	"\x0fDelete a policy\x1a\x17weft qos delete slow-h1\"\x04NAME\x12\xda\x01\n" +
+	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\"\x86\x01\xea\xe0\x18*\b\x01\x1a\x06:\x04name\"\bqos list*\x14GET /v1/qos/policies\x82\xe1\x18T\n" +
+	"3List the policies, in the order in which they count\x1a\x15weft qos list -o json\"\x06[NAME]\x12\xee\x03\n" +
+	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"\xae\x03\xea\xe0\x18]\b\x01\x1a9:\x06policyJ\arefusedJ\afailingJ\apendingJ\benforcedJ\x04awayJ\x04idle\"\n" +
+	"qos status*\x12GET /v1/qos/status\x82\xe1\x18\xc8\x02\n" +
+	"<Say how far each switch enforces the policies, with counters\x12\xc7\x01Say how far each switch enforces the policies, or one of them, with counters\n" +
+	"read from the switches now: PACKETS met the policy; BEYOND were more than its\n" +
+	"limit, and dropped, or marked if it says so.\x1a/weft qos status\n" +
+	"weft qos status slow-h1 -o json\"\r[NAME]=policy\x12\x9c\x02\n" +
+	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"\xdc\x01\xea\xe0\x18L\b\x02\x10\x01\x1a\r\n" +
+	"\vqueues.dpid\"\x0eqos queues set*\x1aPOST /v1/qos/queues queues:\vqueues.dpid\x82\xe1\x18\x87\x01\n" +
+	"*Make the queues of a port, or replace them\x1aYweft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000\x12\x9c\x02\n" +
+	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"\xc8\x01\xea\xe0\x18J\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\x11qos queues delete*#DELETE /v1/qos/queues/{dpid}/{port}:\x04dpid\x82\xe1\x18v\n" +
+	"\x1eTake away the queues of a port\x1a*weft qos queues delete --switch 1 --port 3*\x17queues of {dpid}/{port}2\x0fqos queues list\x12\xd9\x01\n" +
 	"\n" +
-	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"(\xea\xe0\x18$\b\x01\x1a\x00\"\n" +
-	"qos queues*\x12GET /v1/qos/queues\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x8b\x01\xea\xe0\x18)\b\x01\x1a\x00\"\x0fqos queues list*\x12GET /v1/qos/queues\x82\xe1\x18Z\n" +
+	":List the queues wanted, and whether the switches have them\x1a\x1cweft qos queues list -o json\x1a\xfb\a\xf2\xe0\x18\xf6\a\b\x01\x1a\xb3\x04\n" +
+	"\x03qos\x1a\x1dLimit, mark and queue traffic\"\xf9\x02Limit, mark and queue traffic by policies, which become flow entries and meters\n" +
+	"of the switches. A policy says which packets it is about and what is done to\n" +
+	"them. Of the policies that a packet meets, by --order and then by name, the\n" +
+	"first with a limit limits it, the first with a mark marks it, and the first with\n" +
+	"a queue queues it. The controller keeps policies over restarts.*\x86\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5000\n" +
+	"weft qos add voice --order 1 --protocol udp --dst-port 5060 --mark 46\n" +
+	"weft qos status2\bpolicies\x1a\xbb\x03\n" +
+	"\n" +
+	"qos queues\x1a\x18Make the queues of ports\"\xa2\x02Make the queues of ports, into which policies with --queue put packets. They are\n" +
+	"rows of the switch's own database (OVSDB), whose address is qos.ovsdb in the\n" +
+	"configuration. Open vSwitch applies them by linux-htb, in datapaths that know\n" +
+	"queues: the kernel's does, the userspace one does not.*nweft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000\n" +
+	"weft qos queues listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_qos_proto_rawDescOnce sync.Once

@@ -24,6 +24,12 @@ type special struct {
 // specialOf returns what is special in the command of a method.
 func specialOf(method protoreflect.FullName) special {
 	switch method {
+	case "weft.v1.Qos.SetPolicy":
+		return special{check: checkPolicy}
+	case "weft.v1.Qos.GetStatus":
+		return special{text: writeQosStatus}
+	case "weft.v1.Qos.SetQueues":
+		return special{after: failQueues}
 	}
 	return special{}
 }
@@ -58,6 +64,10 @@ func objectOf(message protoreflect.Name) object {
 // ownText writes what templates call {@name}.
 func ownText(name string, m proto.Message) string {
 	switch name {
+	case "action":
+		return actionText(m)
+	case "packets":
+		return packetsText(m)
 	}
 	panic("no text " + name)
 }
@@ -77,6 +87,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readEach(flag, to, f, texts, readForward)
 	case "ports":
 		return readPorts(flag, to, texts[0])
+	case "queue":
+		return readEach(flag, to, f, texts, readQueue)
 	}
 	return setTexts(to, f, texts)
 }

@@ -832,65 +832,92 @@ var File_router_proto protoreflect.FileDescriptor
 
 const file_router_proto_rawDesc = "" +
 	"\n" +
-	"\frouter.proto\x12\aweft.v1\x1a\roptions.proto\"\xfb\x01\n" +
+	"\frouter.proto\x12\aweft.v1\x1a\roptions.proto\"\xdc\x03\n" +
 	"\rVirtualRouter\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x124\n" +
 	"\taddresses\x18\x03 \x03(\v2\x16.weft.v1.RouterAddressR\taddresses\x12,\n" +
-	"\x06routes\x18\x04 \x03(\v2\x14.weft.v1.RouterRouteR\x06routes\x12\x10\n" +
-	"\x03mac\x18\x10 \x01(\tR\x03mac\x12\x1e\n" +
+	"\x06routes\x18\x04 \x03(\v2\x14.weft.v1.RouterRouteR\x06routes\x12\x18\n" +
+	"\x03mac\x18\x10 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x03mac\x12&\n" +
 	"\n" +
-	"neighbours\x18\x11 \x01(\rR\n" +
-	"neighbours\x12\x14\n" +
-	"\x05state\x18\x12 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\x13 \x01(\tR\x06reason\"9\n" +
-	"\rRouterAddress\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"z\n" +
-	"\vRouterRoute\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12 \n" +
+	"neighbours\x18\x11 \x01(\rB\x06\x92\xe1\x18\x020\x01R\n" +
+	"neighbours\x12\x1c\n" +
+	"\x05state\x18\x12 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\x13 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason:\xbe\x01\x8a\xe1\x18\xb9\x01\n" +
+	"\x06router\x12\x0f{dpid}[.{vlan}]\x1a weft router get 0000000000000001\"\rSWITCH={dpid}\"\x10VLAN={vlan|vlan}\"\x1dADDRESSES={addresses.address}\"\x10ROUTES={@routes}\"\x03MAC\"\n" +
+	"NEIGHBOURS\"\x19STATE={state}[: {reason}]\"A\n" +
+	"\rRouterAddress\x12\x16\n" +
+	"\x02id\x18\x01 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x8a\x01\n" +
+	"\vRouterRoute\x12\x16\n" +
+	"\x02id\x18\x01 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x02id\x12 \n" +
 	"\vdestination\x18\x02 \x01(\tR\vdestination\x12\x18\n" +
-	"\agateway\x18\x03 \x01(\tR\agateway\x12\x1f\n" +
-	"\vgateway_mac\x18\x04 \x01(\tR\n" +
-	"gatewayMac\"[\n" +
-	"\x17AddRouterAddressRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x18\n" +
+	"\agateway\x18\x03 \x01(\tR\agateway\x12'\n" +
+	"\vgateway_mac\x18\x04 \x01(\tB\x06\x92\xe1\x18\x020\x01R\n" +
+	"gatewayMac\"\x90\x01\n" +
+	"\x17AddRouterAddressRequest\x12\x1e\n" +
+	"\x04dpid\x18\x01 \x01(\tB\n" +
+	"\x92\xe1\x18\x06*\x04dpidR\x04dpid\x12;\n" +
+	"\x04vlan\x18\x02 \x01(\rB'\x92\xe1\x18#\n" +
+	"!VLAN of the router; 0 is untaggedR\x04vlan\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\"b\n" +
 	"\x18AddRouterAddressResponse\x120\n" +
 	"\aaddress\x18\x01 \x01(\v2\x16.weft.v1.RouterAddressR\aaddress\x12\x14\n" +
-	"\x05added\x18\x02 \x01(\bR\x05added\"^\n" +
-	"\x1aDeleteRouterAddressRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x18\n" +
+	"\x05added\x18\x02 \x01(\bR\x05added\"\x93\x01\n" +
+	"\x1aDeleteRouterAddressRequest\x12\x1e\n" +
+	"\x04dpid\x18\x01 \x01(\tB\n" +
+	"\x92\xe1\x18\x06*\x04dpidR\x04dpid\x12;\n" +
+	"\x04vlan\x18\x02 \x01(\rB'\x92\xe1\x18#\n" +
+	"!VLAN of the router; 0 is untaggedR\x04vlan\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\"7\n" +
 	"\x1bDeleteRouterAddressResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"{\n" +
-	"\x15AddRouterRouteRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12 \n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xb0\x01\n" +
+	"\x15AddRouterRouteRequest\x12\x1e\n" +
+	"\x04dpid\x18\x01 \x01(\tB\n" +
+	"\x92\xe1\x18\x06*\x04dpidR\x04dpid\x12;\n" +
+	"\x04vlan\x18\x02 \x01(\rB'\x92\xe1\x18#\n" +
+	"!VLAN of the router; 0 is untaggedR\x04vlan\x12 \n" +
 	"\vdestination\x18\x03 \x01(\tR\vdestination\x12\x18\n" +
 	"\agateway\x18\x04 \x01(\tR\agateway\"Z\n" +
 	"\x16AddRouterRouteResponse\x12*\n" +
 	"\x05route\x18\x01 \x01(\v2\x14.weft.v1.RouterRouteR\x05route\x12\x14\n" +
-	"\x05added\x18\x02 \x01(\bR\x05added\"d\n" +
-	"\x18DeleteRouterRouteRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12 \n" +
+	"\x05added\x18\x02 \x01(\bR\x05added\"\x99\x01\n" +
+	"\x18DeleteRouterRouteRequest\x12\x1e\n" +
+	"\x04dpid\x18\x01 \x01(\tB\n" +
+	"\x92\xe1\x18\x06*\x04dpidR\x04dpid\x12;\n" +
+	"\x04vlan\x18\x02 \x01(\rB'\x92\xe1\x18#\n" +
+	"!VLAN of the router; 0 is untaggedR\x04vlan\x12 \n" +
 	"\vdestination\x18\x03 \x01(\tR\vdestination\"5\n" +
 	"\x19DeleteRouterRouteResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"(\n" +
-	"\x12ListRoutersRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"G\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"4\n" +
+	"\x12ListRoutersRequest\x12\x1e\n" +
+	"\x04dpid\x18\x01 \x01(\tB\n" +
+	"\x92\xe1\x18\x06*\x04dpidR\x04dpid\"G\n" +
 	"\x13ListRoutersResponse\x120\n" +
-	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xbd\x05\n" +
-	"\x06Router\x12\x89\x01\n" +
-	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\"0\xea\xe0\x18,\b\x02\x10\x01\"\n" +
-	"router add*\x1aPOST /v1/routers/addresses\x12\x97\x01\n" +
-	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"5\xea\xe0\x181\b\x02\x10\x01\"\rrouter delete*\x1cDELETE /v1/routers/addresses\x12\x82\x01\n" +
-	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"/\xea\xe0\x18+\b\x02\x10\x01\"\frouter route*\x17POST /v1/routers/routes\x12\x8f\x01\n" +
-	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"3\xea\xe0\x18/\b\x02\x10\x01\"\x0erouter unroute*\x19DELETE /v1/routers/routes\x12n\n" +
-	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"$\xea\xe0\x18 \b\x01\"\vrouter list*\x0fGET /v1/routers\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xf6\x10\n" +
+	"\x06Router\x12\xc0\x02\n" +
+	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\"\xe6\x01\xea\xe0\x18,\b\x02\x10\x01\"\n" +
+	"router add*\x1aPOST /v1/routers/addresses\x82\xe1\x18\xb1\x01\n" +
+	")Give a router an address, and so a subnet\x1aGweft router add 1 10.0.1.1/24\n" +
+	"weft router add 1 fd00:1::1/64 --vlan 100\"\x13DPID ADDRESS/LENGTHB&address\t{address.id}\t{address.address}\x12\xaf\x02\n" +
+	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"\xcc\x01\xea\xe0\x181\b\x02\x10\x01\"\rrouter delete*\x1cDELETE /v1/routers/addresses\x82\xe1\x18\x92\x01\n" +
+	"9Take an address from a router; one that routes need stays\x1a weft router delete 1 10.0.1.1/24\"\x13DPID ADDRESS/LENGTH*\x11address {address}2\vrouter list\x12\xb1\x04\n" +
+	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"\xdd\x03\xea\xe0\x18+\b\x02\x10\x01\"\frouter route*\x17POST /v1/routers/routes\x82\xe1\x18\xa9\x03\n" +
+	"(Add a static route, or the default route\x12\xd9\x01Add a static route to a router: what is for the destination goes by the gateway,\n" +
+	"which is in one of the router's subnets. It may be another router of Weft's. The\n" +
+	"destinations 0.0.0.0/0 and ::/0 are the default routes.\x1aNweft router route 1 10.2.0.0/16 10.0.2.254\n" +
+	"weft router route 1 ::/0 fd00:1::fe\"\x18DPID DESTINATION GATEWAYB7route\t{route.id}\t{route.destination}\tby {route.gateway}\x12\x83\x02\n" +
+	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"\xa6\x01\xea\xe0\x18/\b\x02\x10\x01\"\x0erouter unroute*\x19DELETE /v1/routers/routes\x82\xe1\x18o\n" +
+	"\x15Delete a static route\x1a\x1fweft router unroute 1 0.0.0.0/0\"\x10DPID DESTINATION*\x16route to {destination}2\vrouter list\x12\xd1\x01\n" +
+	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"\x86\x01\xea\xe0\x18 \b\x01\"\vrouter list*\x0fGET /v1/routers\x82\xe1\x18^\n" +
+	":List routers, their addresses and routes, and how they are\x1a\x18weft router list -o json\"\x06[DPID]\x1a\xe8\x03\xf2\xe0\x18\xe3\x03\b\x01\x1a\xde\x03\n" +
+	"\x06router\x1a\x15Route between subnets\"\xbc\x02Route IPv4 and IPv6 between subnets. A router belongs to a switch, or to a VLAN\n" +
+	"there, has an address in each of its subnets, and static routes. Hosts have that\n" +
+	"address as their router. Every switch routes for it by itself, so packets take the\n" +
+	"shortest way in the network. The controller keeps routers over restarts.*uweft router add 1 10.0.1.1/24\n" +
+	"weft router add 1 10.0.2.1/24\n" +
+	"weft router route 1 0.0.0.0/0 10.0.2.254\n" +
+	"weft router list2\aroutersB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_router_proto_rawDescOnce sync.Once

@@ -57,6 +57,8 @@ func objectOf(message protoreflect.Name) object {
 	switch message {
 	case "NatGateway":
 		return object{tidy: tidyGateway}
+	case "VirtualRouter":
+		return object{set: setRouter, remove: deleteRouter, tidy: tidyRouter}
 	}
 	return object{}
 }
@@ -68,6 +70,8 @@ func ownText(name string, m proto.Message) string {
 		return actionText(m)
 	case "packets":
 		return packetsText(m)
+	case "routes":
+		return routesText(m)
 	}
 	panic("no text " + name)
 }

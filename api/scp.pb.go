@@ -1038,7 +1038,7 @@ var File_scp_proto protoreflect.FileDescriptor
 
 const file_scp_proto_rawDesc = "" +
 	"\n" +
-	"\tscp.proto\x12\aweft.v1\x1a\roptions.proto\"\xce\x02\n" +
+	"\tscp.proto\x12\aweft.v1\x1a\roptions.proto\"\xa3\x03\n" +
 	"\vScpProducer\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -1052,7 +1052,7 @@ const file_scp_proto_rawDesc = "" +
 	"\bservices\x18\n" +
 	" \x03(\tR\bservices\x12\x18\n" +
 	"\aallowed\x18\v \x03(\tR\aallowed\x12#\n" +
-	"\rregistered_by\x18\f \x01(\tR\fregisteredBy\"\x8f\x02\n" +
+	"\rregistered_by\x18\f \x01(\tR\fregisteredBy:S\x8a\xe1\x18O\"\x04TYPE\"\bINSTANCE\"\aADDRESS\"\bPRIORITY\"\bCAPACITY\"\x04LOAD\"\vCONNECTIONS\"\x05STATE\"\x06REASON\"\x85\x03\n" +
 	"\vScpEndpoint\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -1066,7 +1066,7 @@ const file_scp_proto_rawDesc = "" +
 	"overloaded\x18\t \x01(\bR\n" +
 	"overloaded\x12\x18\n" +
 	"\arefused\x18\n" +
-	" \x01(\tR\arefused\"#\n" +
+	" \x01(\tR\arefused:t\x8a\xe1\x18p\"\x0fEND POINT={vip}\"\bINSTANCE\"\aADDRESS\"\bSERVICES\"\x05SLICE\"\bLOCALITY\"\tCONSUMERS\"\x1bOVERLOADED={overloaded|yes}\"\aREFUSED\"#\n" +
 	"\rGetScpRequest\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\"\xe0\x01\n" +
 	"\x0eGetScpResponse\x122\n" +
@@ -1075,7 +1075,7 @@ const file_scp_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x01(\tR\x05front\x12\x10\n" +
 	"\x03nrf\x18\x04 \x01(\tR\x03nrf\x12\x19\n" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
-	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\"\xf8\x01\n" +
+	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\"\x93\x03\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1087,20 +1087,26 @@ const file_scp_proto_rawDesc = "" +
 	"authorised\x18\a \x01(\bR\n" +
 	"authorised\x12\x16\n" +
 	"\x06direct\x18\b \x01(\bR\x06direct\x12#\n" +
-	"\rconsumer_type\x18\t \x01(\tR\fconsumerType\"?\n" +
+	"\rconsumer_type\x18\t \x01(\tR\fconsumerType:\x98\x01\x8a\xe1\x18\x93\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\x13DIRECT={direct|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"q\n" +
 	"\x13ListScpPairsRequest\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"T\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12F\n" +
+	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
+	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xa4\x01\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xb8\x05\n" +
 	"\tScpPolicy\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1c\n" +
-	"\talgorithm\x18\x02 \x01(\tR\talgorithm\x12\x10\n" +
-	"\x03per\x18\x03 \x01(\tR\x03per\x12\x14\n" +
-	"\x05again\x18\x04 \x01(\tR\x05again\x12!\n" +
-	"\fidle_timeout\x18\x05 \x01(\rR\vidleTimeout\x12\x1a\n" +
-	"\boverload\x18\x06 \x01(\rR\boverload\"A\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x86\x01\n" +
+	"\talgorithm\x18\x02 \x01(\tBh\x92\xe1\x18d\n" +
+	"Xweighted (by capacity and load), least (connections) or hash (of the consumer's address)\x1a\bweightedR\talgorithm\x12b\n" +
+	"\x03per\x18\x03 \x01(\tBP\x92\xe1\x18L\n" +
+	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12}\n" +
+	"\x05again\x18\x04 \x01(\tBg\x92\xe1\x18c\n" +
+	"Za consumer that has been idle: bound (to its producer while that serves) or balance (anew)\x1a\x05boundR\x05again\x12l\n" +
+	"\fidle_timeout\x18\x05 \x01(\rBI\x92\xe1\x18E\n" +
+	"Cseconds without packets after which it is idle; 0 is the balancer'sR\vidleTimeout\x12\x81\x01\n" +
+	"\boverload\x18\x06 \x01(\rBe\x92\xe1\x18a\n" +
+	"_load of all producers, in percent, from which on new connections are refused; 0 is scp.overloadR\boverload:9\x8a\xe1\x185\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"A\n" +
 	"\x13SetScpPolicyRequest\x12*\n" +
 	"\x06policy\x18\x01 \x01(\v2\x12.weft.v1.ScpPolicyR\x06policy\",\n" +
 	"\x16DeleteScpPolicyRequest\x12\x12\n" +
@@ -1109,17 +1115,41 @@ const file_scp_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x18\n" +
 	"\x16ListScpPoliciesRequest\"I\n" +
 	"\x17ListScpPoliciesResponse\x12.\n" +
-	"\bpolicies\x18\x01 \x03(\v2\x12.weft.v1.ScpPolicyR\bpolicies\"F\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x12.weft.v1.ScpPolicyR\bpolicies\"k\n" +
 	"\x14DrainProducerRequest\x12\x1a\n" +
-	"\binstance\x18\x01 \x01(\tR\binstance\x12\x12\n" +
-	"\x04undo\x18\x02 \x01(\bR\x04undo2\xfe\x05\n" +
-	"\x03Scp\x12Y\n" +
-	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x1e\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x12s\n" +
-	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"&\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x12z\n" +
-	"\fSetScpPolicy\x12\x1c.weft.v1.SetScpPolicyRequest\x1a\x12.weft.v1.ScpPolicy\"8\xea\xe0\x184\b\x02\x10\x01\x1a\x00\"\x0escp policy set*\x1cPOST /v1/scp/policies policy\x12\x93\x01\n" +
-	"\x0fDeleteScpPolicy\x12\x1f.weft.v1.DeleteScpPolicyRequest\x1a .weft.v1.DeleteScpPolicyResponse\"=\xea\xe0\x189\b\x02\x10\x01\x1a\x00\"\x11scp policy delete*\x1eDELETE /v1/scp/policies/{type}\x12\x85\x01\n" +
-	"\x0fListScpPolicies\x12\x1f.weft.v1.ListScpPoliciesRequest\x1a .weft.v1.ListScpPoliciesResponse\"/\xea\xe0\x18+\b\x01\x1a\x00\"\x0fscp policy list*\x14GET /v1/scp/policies\x12\x84\x01\n" +
-	"\rDrainProducer\x12\x1d.weft.v1.DrainProducerRequest\x1a\x14.weft.v1.ScpProducer\">\xea\xe0\x18:\b\x02\x10\x01\x1a\x00\"\tscp drain*'POST /v1/scp/producers/{instance}:drain\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\binstance\x18\x01 \x01(\tR\binstance\x127\n" +
+	"\x04undo\x18\x02 \x01(\bB#\x92\xe1\x18\x1f\n" +
+	"\x1dgive it new connections againR\x04undo2\xf7\x12\n" +
+	"\x03Scp\x12\xc3\x01\n" +
+	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x87\x01\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x82\xe1\x18e\n" +
+	"4Show the producers, and what consumers reach them by\x1a%weft scp get\n" +
+	"weft scp get UDM -o json\"\x06[TYPE]\x12\xb7\x03\n" +
+	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"\xe9\x02\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x82\xe1\x18\xbe\x02\n" +
+	"9Show which consumer talks to which producer, and how much\x12\xca\x01Show which consumer talks to which producer. PACKETS and BYTES are those of both\n" +
+	"directions, read from the switches; of a consumer that uses a producer's own\n" +
+	"address (DIRECT) they are not counted apart.\x1a,weft scp pairs\n" +
+	"weft scp pairs UDM --limit 20\"\x06[TYPE]\x12\xa2\x02\n" +
+	"\fSetScpPolicy\x12\x1c.weft.v1.SetScpPolicyRequest\x1a\x12.weft.v1.ScpPolicy\"\xdf\x01\xea\xe0\x184\b\x02\x10\x01\x1a\x00\"\x0escp policy set*\x1cPOST /v1/scp/policies policy\x82\xe1\x18\xa2\x01\n" +
+	"$Set the policy of a type, as a whole\x1atweft scp policy set UDM --algorithm least --per connection\n" +
+	"weft scp policy set SMF --again balance --idle-timeout 60\"\x04TYPE\x12\x91\x02\n" +
+	"\x0fDeleteScpPolicy\x12\x1f.weft.v1.DeleteScpPolicyRequest\x1a .weft.v1.DeleteScpPolicyResponse\"\xba\x01\xea\xe0\x189\b\x02\x10\x01\x1a\x00\"\x11scp policy delete*\x1eDELETE /v1/scp/policies/{type}\x82\xe1\x18y\n" +
+	"\"Give a type the usual policy again\x1a\x1aweft scp policy delete UDM\"\x04TYPE*\x10policy of {type}:\x1f{type} has no policy of its own\x12\xdf\x01\n" +
+	"\x0fListScpPolicies\x12\x1f.weft.v1.ListScpPoliciesRequest\x1a .weft.v1.ListScpPoliciesResponse\"\x88\x01\xea\xe0\x18+\b\x01\x1a\x00\"\x0fscp policy list*\x14GET /v1/scp/policies\x82\xe1\x18U\n" +
+	"5Show the policies of types that have one of their own\x1a\x1cweft scp policy list -o json\x12\xe5\x02\n" +
+	"\rDrainProducer\x12\x1d.weft.v1.DrainProducerRequest\x1a\x14.weft.v1.ScpProducer\"\x9e\x02\xea\xe0\x18:\b\x02\x10\x01\x1a\x00\"\tscp drain*'POST /v1/scp/producers/{instance}:drain\x82\xe1\x18\xdb\x01\n" +
+	"AGive a producer no new connections and leave it those that it has\x1anweft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\n" +
+	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --undo\"\bINSTANCEB\x1c{type} {instance} is {state}\x1a\xec\x04\xf2\xe0\x18\xe7\x04\b\x01\x1a\xbb\x03\n" +
+	"\x03scp\x1a>Let 5G network functions reach each other through the switches\"\xf4\x01Look at and steer the communication proxy of a 5G core, which the switches are:\n" +
+	"consumers find one address for all producers of a type, and each is taken to a\n" +
+	"producer that serves and that it may use. weft up 5gc runs it with weft lab up\n" +
+	"5gc:3.*}weft scp get\n" +
+	"weft scp pairs UDM\n" +
+	"weft scp policy set UDM --algorithm least\n" +
+	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\x1a\xa4\x01\n" +
+	"\n" +
+	"scp policy\x1a*Say how the producers of a type are chosen*jweft scp policy set UDM --algorithm least --per connection\n" +
+	"weft scp policy list\n" +
+	"weft scp policy delete UDMB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_scp_proto_rawDescOnce sync.Once

@@ -30,6 +30,8 @@ func specialOf(method protoreflect.FullName) special {
 		return special{text: writeQosStatus}
 	case "weft.v1.Qos.SetQueues":
 		return special{after: failQueues}
+	case "weft.v1.Scp.GetScp":
+		return special{text: writeScp}
 	}
 	return special{}
 }

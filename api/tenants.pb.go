@@ -1210,26 +1210,34 @@ var File_tenants_proto protoreflect.FileDescriptor
 
 const file_tenants_proto_rawDesc = "" +
 	"\n" +
-	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xac\x01\n" +
+	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xf3\x04\n" +
 	"\x06Tenant\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tmax_hosts\x18\x02 \x01(\rR\bmaxHosts\x12\x1b\n" +
-	"\trate_kbps\x18\x03 \x01(\rR\brateKbps\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12g\n" +
+	"\tmax_hosts\x18\x02 \x01(\rBJ\x92\xe1\x18F\n" +
+	"Dhow many hosts it may have; those beyond are kept out; 0 is no limitR\bmaxHosts\x12u\n" +
+	"\trate_kbps\x18\x03 \x01(\rBX\x92\xe1\x18T\n" +
+	"Lwhat its hosts may send into each switch, kilobits per second; 0 is no limit\x12\x04rateR\brateKbps\x12j\n" +
 	"\n" +
-	"burst_kbit\x18\x04 \x01(\rR\tburstKbit\x12\x1f\n" +
-	"\vmax_members\x18\x05 \x01(\rR\n" +
-	"maxMembers\x12\x14\n" +
-	"\x05meter\x18\x06 \x01(\rR\x05meter\"\\\n" +
+	"burst_kbit\x18\x04 \x01(\rBK\x92\xe1\x18G\n" +
+	">how much of --rate at once, kilobits; 0 lets the switch choose\x12\x05burstR\tburstKbit\x12\\\n" +
+	"\vmax_members\x18\x05 \x01(\rB;\x92\xe1\x187\n" +
+	"5how many members its networks may have; 0 is no limitR\n" +
+	"maxMembers\x12\x1c\n" +
+	"\x05meter\x18\x06 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05meter:\x8c\x01\x8a\xe1\x18\x87\x01\n" +
+	"\x06tenant\x1a\x14weft tenants get red\"\rTENANT={name}\"\x1aMAX HOSTS={max_hosts|none}\"\x1cRATE kbit/s={rate_kbps|none}\"\x1eMAX MEMBERS={max_members|none}\"\\\n" +
 	"\fTenantMember\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
 	"\x04vlan\x18\x03 \x01(\rR\x04vlan\x12\x10\n" +
-	"\x03mac\x18\x04 \x01(\tR\x03mac\"\x86\x01\n" +
+	"\x03mac\x18\x04 \x01(\tR\x03mac\"\xe5\x02\n" +
 	"\rTenantNetwork\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
-	"\asegment\x18\x03 \x01(\rR\asegment\x12/\n" +
-	"\amembers\x18\x04 \x03(\v2\x15.weft.v1.TenantMemberR\amembers\";\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12V\n" +
+	"\asegment\x18\x03 \x01(\rB<\x92\xe1\x188\n" +
+	"4the VLAN that carries it, 2 to 4094; 0 has one given8\x01R\asegment\x12{\n" +
+	"\amembers\x18\x04 \x03(\v2\x15.weft.v1.TenantMemberBJ\x92\xe1\x18F\n" +
+	"8a port, SWITCH/PORT or SWITCH/PORT:VLAN; may be repeated\x12\x04port*\x04portR\amembers:S\x8a\xe1\x18O\n" +
+	"\anetwork\x12\x0f{tenant}/{name}\"\x06TENANT\"\x0eNETWORK={name}\"\aSEGMENT\"\x12MEMBERS={@members}\";\n" +
 	"\x10SetTenantRequest\x12'\n" +
 	"\x06tenant\x18\x01 \x01(\v2\x0f.weft.v1.TenantR\x06tenant\")\n" +
 	"\x13DeleteTenantRequest\x12\x12\n" +
@@ -1254,20 +1262,20 @@ const file_tenants_proto_rawDesc = "" +
 	"\x17GetTenantsStatusRequest\"s\n" +
 	"\rTenantsStatus\x122\n" +
 	"\bswitches\x18\x01 \x03(\v2\x16.weft.v1.TenantsSwitchR\bswitches\x12.\n" +
-	"\atenants\x18\x02 \x03(\v2\x14.weft.v1.TenantUsageR\atenants\"\x9d\x01\n" +
+	"\atenants\x18\x02 \x03(\v2\x14.weft.v1.TenantUsageR\atenants\"\xd3\x01\n" +
 	"\rTenantsSwitch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\aentries\x18\x04 \x01(\rR\aentries\x12\x16\n" +
 	"\x06meters\x18\x05 \x01(\rR\x06meters\x12\x18\n" +
-	"\amembers\x18\x06 \x01(\rR\amembers\"\x96\x01\n" +
+	"\amembers\x18\x06 \x01(\rR\amembers:4\x8a\xe1\x180\"\rSWITCH={dpid}\"\x05STATE\"\aMEMBERS\"\aENTRIES\"\x06REASON\"\xd8\x01\n" +
 	"\vTenantUsage\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1a\n" +
 	"\bnetworks\x18\x02 \x01(\rR\bnetworks\x12\x18\n" +
 	"\amembers\x18\x03 \x01(\rR\amembers\x12\x14\n" +
 	"\x05hosts\x18\x04 \x01(\rR\x05hosts\x12#\n" +
-	"\rhosts_refused\x18\x05 \x01(\rR\fhostsRefused\"_\n" +
+	"\rhosts_refused\x18\x05 \x01(\rR\fhostsRefused:@\x8a\xe1\x18<\"\x06TENANT\"\bNETWORKS\"\aMEMBERS\"\x05HOSTS\"\x18KEPT OUT={hosts_refused}\"_\n" +
 	"\vSegmentPort\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x10\n" +
@@ -1282,16 +1290,37 @@ const file_tenants_proto_rawDesc = "" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved:\x0f\xfa\xe0\x18\v\n" +
-	"\atenants\x10\x012\xb1\a\n" +
-	"\aTenants\x12g\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\".\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x12\x82\x01\n" +
-	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"5\xea\xe0\x181\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}@\x01\x12o\n" +
-	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"%\xea\xe0\x18!\b\x01\"\ftenants list*\x0fGET /v1/tenants\x12}\n" +
+	"\atenants\x10\x012\xc3\x15\n" +
+	"\aTenants\x12\xde\x01\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\xa4\x01\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x82\xe1\x18r\n" +
+	"\"Add a tenant, or change its limits\x1aFweft tenants add red\n" +
+	"weft tenants add red --max-hosts 100 --rate 50000\"\x04NAME\x12\xcb\x01\n" +
+	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"~\xea\xe0\x181\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}@\x01\x82\xe1\x18E\n" +
+	"$Delete a tenant and all its networks\x1a\x17weft tenants delete red\"\x04NAME\x12\xb9\x01\n" +
+	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"o\xea\xe0\x18!\b\x01\"\ftenants list*\x0fGET /v1/tenants\x82\xe1\x18F\n" +
+	"!List the tenants and their limits\x1a\x19weft tenants list -o json\"\x06[NAME]\x12\xb1\x05\n" +
 	"\n" +
-	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\";\xea\xe0\x187\b\x02\x10\x01\"\x0ftenants network* POST /v1/tenant-networks network\x12\x9d\x01\n" +
-	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"M\xea\xe0\x18I\b\x02\x10\x01\"\x16tenants delete-network*+DELETE /v1/tenants/{tenant}/networks/{name}\x12\xa1\x01\n" +
-	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"T\xea\xe0\x18P\b\x01\"\x10tenants networks*\x17GET /v1/tenant-networks*!GET /v1/tenants/{tenant}/networks\x12|\n" +
-	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\".\xea\xe0\x18*\b\x01\"\x0etenants status*\x16GET /v1/tenants-status\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\xee\x04\xea\xe0\x187\b\x02\x10\x01\"\x0ftenants network* POST /v1/tenant-networks network\x82\xe1\x18\xae\x04\n" +
+	".Make a virtual network, or replace its members\x12\xe2\x02Make a virtual network, or replace its members: ports as SWITCH/PORT where its\n" +
+	"frames are untagged, as SWITCH/PORT:VLAN where they have a tag, and hosts by their\n" +
+	"Ethernet address. Inside the network one VLAN carries it, its segment, which is\n" +
+	"given unless --segment says it. A port that is a member carries frames of its\n" +
+	"networks only; others are dropped.\x1a\x89\x01weft tenants network red office --port 1/1 --port 2/1\n" +
+	"weft tenants network blue lab --segment 200 --port 3/7:300 --host 02:00:00:00:00:09\"\vTENANT NAME\x12\xf1\x01\n" +
+	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"\xa0\x01\xea\xe0\x18I\b\x02\x10\x01\"\x16tenants delete-network*+DELETE /v1/tenants/{tenant}/networks/{name}\x82\xe1\x18O\n" +
+	"\x18Delete a virtual network\x1a&weft tenants delete-network red office\"\vTENANT NAME\x12\xf8\x01\n" +
+	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\xaa\x01\xea\xe0\x18P\b\x01\"\x10tenants networks*\x17GET /v1/tenant-networks*!GET /v1/tenants/{tenant}/networks\x82\xe1\x18R\n" +
+	"+List the virtual networks and their members\x1a\x19weft tenants networks red\"\b[TENANT]\x12\xe5\x02\n" +
+	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x96\x02\xea\xe0\x18*\b\x01\"\x0etenants status*\x16GET /v1/tenants-status\x82\xe1\x18\xe3\x01\n" +
+	"FSay how far each switch keeps the networks apart, and what tenants use\x12\x83\x01Say how far each switch keeps the networks apart, and what tenants use of their\n" +
+	"limits. KEPT OUT are hosts beyond a tenant's limit.\x1a\x13weft tenants status\x1a\xc1\x04\xf2\xe0\x18\xbc\x04\b\x01\x1a\xb7\x04\n" +
+	"\atenants\x12\x06tenant\x1a1Divide the network into isolated virtual networks\"\xcd\x02Divide the network into virtual networks of tenants, isolated from each other\n" +
+	"and from the common network: each has its own space of Ethernet and IP\n" +
+	"addresses. Members are ports, or hosts by their Ethernet address. Ports that are\n" +
+	"no member of any belong to the common network. The controller keeps tenants and\n" +
+	"networks over restarts.*\x8a\x01weft tenants add red --max-hosts 100 --rate 50000\n" +
+	"weft tenants network red office --port 1/1 --port 2/1 --port 3/7:300\n" +
+	"weft tenants status2\x14tenants and networksB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tenants_proto_rawDescOnce sync.Once

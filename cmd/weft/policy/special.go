@@ -32,6 +32,10 @@ func specialOf(method protoreflect.FullName) special {
 		return special{after: failQueues}
 	case "weft.v1.Scp.GetScp":
 		return special{text: writeScp}
+	case "weft.v1.Tenants.SetNetwork":
+		return special{flags: addMemberHosts, check: setMemberHosts}
+	case "weft.v1.Tenants.GetTenantsStatus":
+		return special{text: writeTenantsStatus}
 	}
 	return special{}
 }
@@ -59,6 +63,8 @@ func objectOf(message protoreflect.Name) object {
 	switch message {
 	case "NatGateway":
 		return object{tidy: tidyGateway}
+	case "TenantNetwork":
+		return object{tidy: tidyNetwork}
 	case "VirtualRouter":
 		return object{set: setRouter, remove: deleteRouter, tidy: tidyRouter}
 	}
@@ -70,6 +76,8 @@ func ownText(name string, m proto.Message) string {
 	switch name {
 	case "action":
 		return actionText(m)
+	case "members":
+		return membersText(m)
 	case "packets":
 		return packetsText(m)
 	case "routes":
@@ -91,6 +99,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readSwitches(flag, to, f, texts)
 	case "forward":
 		return readEach(flag, to, f, texts, readForward)
+	case "port":
+		return readEach(flag, to, f, texts, readMember)
 	case "ports":
 		return readPorts(flag, to, texts[0])
 	case "queue":

@@ -1159,45 +1159,63 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xa0\b\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xdb\x11\n" +
 	"\x06Tunnel\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
-	"\x02to\x18\x03 \x01(\tR\x02to\x12\x18\n" +
-	"\aprotect\x18\x04 \x01(\bR\aprotect\x12#\n" +
-	"\rreserved_kbps\x18\x0e \x01(\x04R\freservedKbps\x12 \n" +
-	"\fmax_delay_us\x18\x0f \x01(\x04R\n" +
-	"maxDelayUs\x12\x19\n" +
-	"\bmax_hops\x18\x10 \x01(\rR\amaxHops\x12\x1f\n" +
-	"\vinclude_any\x18\x11 \x03(\tR\n" +
-	"includeAny\x12\x1f\n" +
-	"\vinclude_all\x18\x12 \x03(\tR\n" +
-	"includeAll\x12\x1f\n" +
-	"\vexclude_any\x18\x13 \x03(\tR\n" +
-	"excludeAny\x12#\n" +
-	"\rexclude_nodes\x18\x14 \x03(\tR\fexcludeNodes\x126\n" +
-	"\rexclude_links\x18\x15 \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12.\n" +
-	"\x13exclude_risk_groups\x18\x16 \x03(\tR\x11excludeRiskGroups\x12!\n" +
-	"\fdiverse_from\x18\x17 \x01(\tR\vdiverseFrom\x12\x10\n" +
-	"\x03pin\x18\x18 \x03(\tR\x03pin\x12*\n" +
-	"\x0esetup_priority\x18\x19 \x01(\rH\x00R\rsetupPriority\x88\x01\x01\x12(\n" +
-	"\rhold_priority\x18\x1a \x01(\rH\x01R\fholdPriority\x88\x01\x01\x12\x1c\n" +
-	"\ttransport\x18\x1b \x01(\tR\ttransport\x12$\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
+	"\x04from\x18\x02 \x01(\tB(\x92\xe1\x18$\n" +
+	"\x1athe switch where it begins \x01*\x04dpidR\x04from\x126\n" +
+	"\x02to\x18\x03 \x01(\tB&\x92\xe1\x18\"\n" +
+	"\x18the switch where it ends \x01*\x04dpidR\x02to\x12d\n" +
+	"\aprotect\x18\x04 \x01(\bBJ\x92\xe1\x18F\n" +
+	"Dhave a standby path, which shares as little with the first as can beR\aprotect\x12\x86\x01\n" +
+	"\rreserved_kbps\x18\x0e \x01(\x04Ba\x92\xe1\x18]\n" +
+	"Jwhat it books on each link, such as 100M (bit/s); a plain number is kbit/s\x12\tbandwidth*\x04rateR\freservedKbps\x12c\n" +
+	"\fmax_delay_us\x18\x0f \x01(\x04BA\x92\xe1\x18=\n" +
+	",the most that its path may take, such as 5ms\x12\tmax-delay*\x02usR\n" +
+	"maxDelayUs\x12;\n" +
+	"\bmax_hops\x18\x10 \x01(\rB \x92\xe1\x18\x1c\n" +
+	"\x1athe most links of its pathR\amaxHops\x12O\n" +
+	"\vinclude_any\x18\x11 \x03(\tB.\x92\xe1\x18*\n" +
+	"\"colours of which each link has one*\x04listR\n" +
+	"includeAny\x12G\n" +
+	"\vinclude_all\x18\x12 \x03(\tB&\x92\xe1\x18\"\n" +
+	"\x1acolours that each link has*\x04listR\n" +
+	"includeAll\x12E\n" +
+	"\vexclude_any\x18\x13 \x03(\tB$\x92\xe1\x18 \n" +
+	"\x18colours that no link has*\x04listR\n" +
+	"excludeAny\x12\x82\x01\n" +
+	"\rexclude_nodes\x18\x14 \x03(\tB]\x92\xe1\x18Y\n" +
+	"?a switch (DPID) or link (DPID:PORT) not to use; may be repeated\x12\aexclude*\rlist elementsR\fexcludeNodes\x126\n" +
+	"\rexclude_links\x18\x15 \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12p\n" +
+	"\x13exclude_risk_groups\x18\x16 \x03(\tB@\x92\xe1\x18<\n" +
+	"(a risk group not to use; may be repeated\x12\n" +
+	"avoid-risk*\x04listR\x11excludeRiskGroups\x12`\n" +
+	"\fdiverse_from\x18\x17 \x01(\tB=\x92\xe1\x189\n" +
+	"7a tunnel with which it shares no link and no risk groupR\vdiverseFrom\x12W\n" +
+	"\x03pin\x18\x18 \x03(\tBE\x92\xe1\x18A\n" +
+	"0a switch to pass, in this order; may be repeated*\rlist switchesR\x03pin\x12y\n" +
+	"\x0esetup_priority\x18\x19 \x01(\rBM\x92\xe1\x18I\n" +
+	":at which it takes bandwidth from others, 0 (the best) to 7\x12\bpriority\x1a\x017H\x00R\rsetupPriority\x88\x01\x01\x12x\n" +
+	"\rhold_priority\x18\x1a \x01(\rBN\x92\xe1\x18J\n" +
+	"Eat which others may take its bandwidth; --priority unless it is given\x1a\x017H\x01R\fholdPriority\x88\x01\x01\x12X\n" +
+	"\ttransport\x18\x1b \x01(\tB:\x92\xe1\x186\n" +
+	",how its frames get there: mpls, vxlan or gre\x1a\x04mpls8\x01R\ttransport\x12$\n" +
 	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12\x12\n" +
-	"\x04user\x18\x1d \x01(\tR\x04user\x12\x1a\n" +
-	"\bcircuits\x18\x1e \x01(\rR\bcircuits\x12)\n" +
-	"\x06around\x18  \x01(\v2\x11.weft.v1.LocationR\x06around\x12\x19\n" +
-	"\bdelay_us\x18\x1f \x01(\x04R\adelayUs\x12\x14\n" +
-	"\x05group\x18\x05 \x01(\rR\x05group\x12\x14\n" +
-	"\x05state\x18\x06 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\x12\x14\n" +
-	"\x05since\x18\b \x01(\tR\x05since\x12\x16\n" +
-	"\x06active\x18\t \x01(\tR\x06active\x12\x12\n" +
-	"\x04path\x18\f \x03(\tR\x04path\x12\x16\n" +
-	"\x06labels\x18\r \x03(\rR\x06labels\x124\n" +
+	"\x04user\x18\x1d \x01(\tR\x04user\x12\"\n" +
+	"\bcircuits\x18\x1e \x01(\rB\x06\x92\xe1\x18\x020\x01R\bcircuits\x12)\n" +
+	"\x06around\x18  \x01(\v2\x11.weft.v1.LocationR\x06around\x12!\n" +
+	"\bdelay_us\x18\x1f \x01(\x04B\x06\x92\xe1\x18\x020\x01R\adelayUs\x12\x1c\n" +
+	"\x05group\x18\x05 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05group\x12\x1c\n" +
+	"\x05state\x18\x06 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\a \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason\x12\x1c\n" +
+	"\x05since\x18\b \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05since\x12\x1e\n" +
+	"\x06active\x18\t \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06active\x12\x1a\n" +
+	"\x04path\x18\f \x03(\tB\x06\x92\xe1\x18\x020\x01R\x04path\x12\x1e\n" +
+	"\x06labels\x18\r \x03(\rB\x06\x92\xe1\x18\x020\x01R\x06labels\x12<\n" +
 	"\aprimary\x18\n" +
-	" \x01(\v2\x1a.weft.v1.LabelSwitchedPathR\aprimary\x124\n" +
-	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathR\astandbyB\x11\n" +
+	" \x01(\v2\x1a.weft.v1.LabelSwitchedPathB\x06\x92\xe1\x18\x020\x01R\aprimary\x12<\n" +
+	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathB\x06\x92\xe1\x18\x020\x01R\astandby:y\x8a\xe1\x18u\n" +
+	"\x06tunnel\x1a\x17weft tunnel get pe1-pe2\"\x04NAME\"\x04FROM\"\x02TO\"\x11GROUP={group|hex}\"\x04PATH\"\x06LABELS\"\x06ACTIVE\"\x19STATE={state}[: {reason}]B\x11\n" +
 	"\x0f_setup_priorityB\x10\n" +
 	"\x0e_hold_priority\":\n" +
 	"\x11LabelSwitchedPath\x12%\n" +
@@ -1245,16 +1263,29 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xef\x04\n" +
-	"\aTunnels\x12h\n" +
-	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"/\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
-	"tunnel add*\x17POST /v1/tunnels tunnel\x12w\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xd1\r\n" +
+	"\aTunnels\x12\x9a\x04\n" +
+	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"\xe0\x03\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
+	"tunnel add*\x17POST /v1/tunnels tunnel\x82\xe1\x18\xac\x03\n" +
+	",Add a tunnel, or change the one of that name\x12\x92\x01Add a tunnel, or change the one of that name, which keeps its paths where it can.\n" +
+	"Without a path it is down, and comes up as soon as there is one.\x1a\xe0\x01weft tunnel add pe1-pe2 --from 1 --to 4 --protect\n" +
+	"weft tunnel add pe1-pe2 --from 1 --to 4 --bandwidth 100M --max-delay 5ms --exclude-any satellite\n" +
+	"weft tunnel add pe1-pe2-b --from 1 --to 4 --diverse-from pe1-pe2 --priority 3\"\x04NAME\x12w\n" +
 	"\n" +
-	"SetTunnels\x12\x1a.weft.v1.SetTunnelsRequest\x1a\x1b.weft.v1.SetTunnelsResponse\"0\xea\xe0\x18,\b\x02\x10\x01\x1a\x00\"\x0etunnel preview*\x14POST /v1/tunnels:set\x12\x81\x01\n" +
-	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"4\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x12}\n" +
+	"SetTunnels\x12\x1a.weft.v1.SetTunnelsRequest\x1a\x1b.weft.v1.SetTunnelsResponse\"0\xea\xe0\x18,\b\x02\x10\x01\x1a\x00\"\x0etunnel preview*\x14POST /v1/tunnels:set\x12\xb8\x01\n" +
+	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"k\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x82\xe1\x183\n" +
+	"\x0fDelete a tunnel\x1a\x1aweft tunnel delete pe1-pe2\"\x04NAME\x12}\n" +
 	"\tDrainLink\x12\x19.weft.v1.DrainLinkRequest\x1a\x1a.weft.v1.DrainLinkResponse\"9\xea\xe0\x185\b\x02\x10\x01\x1a\r*\x05moved*\x04lost\"\n" +
-	"link drain*\x14POST /v1/links/drain\x12v\n" +
-	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\",\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"link drain*\x14POST /v1/links/drain\x12\xba\x01\n" +
+	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\"p\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x82\xe1\x18@\n" +
+	"$List tunnels, their paths and labels\x1a\x10weft tunnel list\"\x06[NAME]\x1a\xb8\x04\xf2\xe0\x18\xb3\x04\b\x01\x1a\xae\x04\n" +
+	"\x06tunnel\x1a*Keep label-switched paths between switches\"\x87\x03Keep tunnels: label-switched paths (MPLS) from one switch to another. Frames with\n" +
+	"the label of a circuit enter by the group that the tunnel has at its first switch,\n" +
+	"and come out of its last one with that label outermost. The controller chooses\n" +
+	"the path, and another where a link fails; with --protect there is a second one\n" +
+	"all the time. A tunnel keeps its group and its labels over restarts.*eweft tunnel add pe1-pe2 --from 1 --to 4 --protect\n" +
+	"weft tunnel list -o json\n" +
+	"weft tunnel delete pe1-pe22\atunnelsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tunnels_proto_rawDescOnce sync.Once

@@ -36,6 +36,8 @@ func specialOf(method protoreflect.FullName) special {
 		return special{flags: addMemberHosts, check: setMemberHosts}
 	case "weft.v1.Tenants.GetTenantsStatus":
 		return special{text: writeTenantsStatus}
+	case "weft.v1.Tunnels.SetTunnel":
+		return special{flags: addRevertFlags, check: checkTunnel}
 	}
 	return special{}
 }
@@ -43,6 +45,8 @@ func specialOf(method protoreflect.FullName) special {
 // specialCommands returns the commands of a service that are no single method.
 func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command {
 	switch service {
+	case "Tunnels":
+		return []*cobra.Command{tunnelPreviewCommand(r)}
 	}
 	return nil
 }
@@ -65,6 +69,8 @@ func objectOf(message protoreflect.Name) object {
 		return object{tidy: tidyGateway}
 	case "TenantNetwork":
 		return object{tidy: tidyNetwork}
+	case "Tunnel":
+		return object{foreign: isUsed}
 	case "VirtualRouter":
 		return object{set: setRouter, remove: deleteRouter, tidy: tidyRouter}
 	}
@@ -95,6 +101,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readMatch(form, flag, to, f, texts)
 	case "fields":
 		return readFields(flag, to, f, texts)
+	case "elements":
+		return readElements(flag, to, texts)
 	case "switches":
 		return readSwitches(flag, to, f, texts)
 	case "forward":

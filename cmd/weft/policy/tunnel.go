@@ -1,76 +1,108 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
-func tunnelCommand() *cobra.Command {
-	var r cli.Remote
-	cmd := &cobra.Command{
-		Use:   "tunnel",
-		Short: "Keep label-switched paths between switches",
-		Long: `Keep tunnels: label-switched paths (MPLS) from one switch to another. Frames with
-the label of a circuit enter by the group that the tunnel has at its first switch,
-and come out of its last one with that label outermost. The controller chooses
-the path, and another where a link fails; with --protect there is a second one
-all the time. A tunnel keeps its group and its labels over restarts.`,
-		Example: `  weft tunnel add pe1-pe2 --from 1 --to 4 --protect
-  weft tunnel list -o json
-  weft tunnel delete pe1-pe2`,
-	}
-	r.Flags(cmd)
-	cmd.AddCommand(tunnelAddCommand(&r), tunnelPreviewCommand(&r), tunnels().lists(&r, &cobra.Command{
-		Use:     "list [NAME]",
-		Short:   "List tunnels, their paths and labels",
-		Example: "  weft tunnel list",
-	}), tunnels().delete(&r, &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete a tunnel",
-		Example: "  weft tunnel delete pe1-pe2",
-		Args:    cobra.ExactArgs(1),
-	}, func(args []string) *api.Tunnel { return &api.Tunnel{Name: args[0]} }),
-		tunnels().get(&r, "weft tunnel get pe1-pe2"), applyTyped(&r, "weft tunnel", "tunnels", func() []declared { return []declared{&typedDesired[*api.Tunnel]{typedKind: tunnels()}} }))
-	return cmd
+// isUsed reports whether a tunnel is a service's.
+func isUsed(m proto.Message) bool { return m.(*api.Tunnel).User != "" }
+
+// addRevertFlags adds the flags that say when a tunnel moves to a better path.
+func addRevertFlags(cmd *cobra.Command) {
+	cmd.Flags().Duration("revert-after", time.Minute, "how long a better path has to be there before the tunnel moves to it")
+	cmd.Flags().Bool("no-revert", false, "move only when it must")
 }
 
-// tunnels is the tunnels.
-func tunnels() *typedKind[*api.Tunnel] {
-	return &typedKind[*api.Tunnel]{
-		known: "weft tunnel list", one: "tunnel", key: "tunnels",
-		name: (*api.Tunnel).GetName,
-		list: func(c *cli.Controller) (proto.Message, error) {
-			return c.ListTunnels(c.Ctx, &api.ListTunnelsRequest{})
-		},
-		set: func(c *cli.Controller, m *api.Tunnel) (*api.Tunnel, error) {
-			return c.SetTunnel(c.Ctx, &api.SetTunnelRequest{Tunnel: m})
-		},
-		remove: func(c *cli.Controller, m *api.Tunnel) (cli.Deletion, error) {
-			return c.DeleteTunnel(c.Ctx, &api.DeleteTunnelRequest{Name: m.Name})
-		},
-		table: tunnelTable,
-		tidy: func(m *api.Tunnel) {
-			m.Group, m.State, m.Reason, m.Since, m.Active = 0, "", "", "", ""
-			m.Path, m.Labels, m.Primary, m.Standby, m.DelayUs = nil, nil, nil, nil, 0
-		},
-		given:   []string{"transport"},
-		foreign: func(m *api.Tunnel) bool { return m.User != "" },
-	}
+func checkTunnel(cmd *cobra.Command, _ []string, request proto.Message) error {
+	return setRevert(cmd, request.(*api.SetTunnelRequest).Tunnel)
 }
 
-func tunnelTable(t *cli.Table, list []*api.Tunnel) {
-	t.Row("NAME", "FROM", "TO", "GROUP", "PATH", "LABELS", "ACTIVE", "STATE")
-	for _, m := range list {
-		state := m.State
-		if m.Reason != "" {
-			state += ": " + m.Reason
+// setRevert sets in a tunnel what its durations say, checked.
+func setRevert(cmd *cobra.Command, m *api.Tunnel) error {
+	f := cmd.Flags()
+	delay, err := f.GetDuration("max-delay")
+	if err == nil && (delay < 0 || delay%time.Microsecond != 0) {
+		return cli.Usagef(cmd, "--max-delay %v: want whole microseconds, such as 5ms", delay)
+	}
+	revert, err2 := f.GetDuration("revert-after")
+	stay, err3 := f.GetBool("no-revert")
+	switch given := f.Changed("revert-after"); {
+	case stay && given:
+		return cli.Usagef(cmd, "--revert-after and --no-revert: give one of them")
+	case stay:
+		m.RevertAfterS = -1
+	case given && (revert < time.Second || revert > 24*time.Hour || revert%time.Second != 0):
+		return cli.Usagef(cmd, "--revert-after %v: want whole seconds, 1s to 24h", revert)
+	case given:
+		m.RevertAfterS = int32(revert / time.Second)
+	}
+	return cmp.Or(err, err2, err3)
+}
+
+// readElements reads switches (DPID) and links (DPID:PORT) that a tunnel is not to use.
+func readElements(flag string, to protoreflect.Message, texts []string) error {
+	m := to.Interface().(*api.Tunnel)
+	for _, text := range texts {
+		sw, link, err := get.ParseElement(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("--%s: %w", flag, err)
+		case link != nil:
+			m.ExcludeLinks = append(m.ExcludeLinks, link)
+		default:
+			m.ExcludeNodes = append(m.ExcludeNodes, sw)
 		}
-		t.Row(m.Name, m.From, m.To, fmt.Sprintf("%#x", m.Group), strings.Join(m.Path, " "), strings.Trim(fmt.Sprint(m.Labels), "[]"), m.Active, state)
 	}
+	return nil
+}
+
+func tunnelPreviewCommand(r *cli.Remote) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "preview",
+		Short: "Show which path a tunnel would get, and change nothing",
+		Long: `Show what weft tunnel add would do with the same flags: the path and the labels that
+the tunnel would get, and which tunnels would lose bandwidth to it. Nothing is
+changed.`,
+		Example: "  weft tunnel preview pe1-pe2 --from 1 --to 4 --bandwidth 100M",
+	}
+	f := newForm(cmd, (&api.Tunnel{}).ProtoReflect().Descriptor(), "NAME")
+	addRevertFlags(cmd)
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		m := &api.Tunnel{}
+		if err := f.fill(m.ProtoReflect(), args, true); err != nil {
+			return cli.View{}, err
+		}
+		if err := setRevert(cmd, m); err != nil {
+			return cli.View{}, err
+		}
+		answer, err := c.SetTunnels(c.Ctx, &api.SetTunnelsRequest{Tunnels: []*api.Tunnel{m}, DryRun: true})
+		if err != nil {
+			return cli.View{}, err
+		}
+		if len(answer.GetOutcomes()) != 1 {
+			return cli.View{}, cli.Usagef(cmd, "the controller has answered with %d outcomes", len(answer.GetOutcomes()))
+		}
+		one := answer.Outcomes[0]
+		if one.Code != 0 {
+			return cli.View{}, api.Errorf(codes.Code(one.Code), "%s", one.Error)
+		}
+		return cli.View{Value: one, Text: func(t *cli.Table) {
+			writeAnswer(t, one.Tunnel.ProtoReflect())
+			if len(one.Preempts) > 0 {
+				t.Row("takes bandwidth from", strings.Join(one.Preempts, " "))
+			}
+		}}, nil
+	})
 }

@@ -599,28 +599,35 @@ var File_chain_proto protoreflect.FileDescriptor
 
 const file_chain_proto_rawDesc = "" +
 	"\n" +
-	"\vchain.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xdf\x02\n" +
+	"\vchain.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xee\a\n" +
 	"\fServiceChain\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
-	"\x05match\x18\x02 \x03(\v2 .weft.v1.ServiceChain.MatchEntryR\x05match\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\rR\bpriority\x124\n" +
-	"\tfunctions\x18\x04 \x03(\v2\x16.weft.v1.ChainFunctionR\tfunctions\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\xac\x01\n" +
+	"\x05match\x18\x02 \x03(\v2 .weft.v1.ServiceChain.MatchEntryBt\x92\xe1\x18p\n" +
+	"Xpackets of one direction, as ovs-ofctl has it, such as tcp,tcp_dst=80; those back follow\x12\amatch,m \x01*\tprotocolsR\x05match\x12p\n" +
+	"\bpriority\x18\x03 \x01(\rBT\x92\xe1\x18P\n" +
+	"Lof the chains that a packet meets the highest counts, 1 to 999 (default 100)8\x01R\bpriority\x12\xbf\x01\n" +
+	"\tfunctions\x18\x04 \x03(\v2\x16.weft.v1.ChainFunctionB\x88\x01\x92\xe1\x18\x83\x01\n" +
+	"uthe next function: SWITCH:PORT,SWITCH:PORT where packets go in and come out, or SWITCH:PORT for both; + before a copy\x12\x03via \x01*\x03viaR\tfunctions\x12`\n" +
 	"\n" +
-	"on_failure\x18\x05 \x01(\tR\tonFailure\x12\x12\n" +
-	"\x04hash\x18\x06 \x01(\tR\x04hash\x12\x14\n" +
-	"\x05state\x18\a \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\x12\x16\n" +
-	"\x06number\x18\t \x01(\rR\x06number\x1a8\n" +
+	"on_failure\x18\x05 \x01(\tBA\x92\xe1\x18=\n" +
+	"9bypass a function that is dead, or block (default bypass)8\x01R\tonFailure\x12x\n" +
+	"\x04hash\x18\x06 \x01(\tBd\x92\xe1\x18`\n" +
+	"\\what chooses the copy: the client's ports, or addresses (default ports if the match permits)8\x01R\x04hash\x12\x1c\n" +
+	"\x05state\x18\a \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\b \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason\x12\x1e\n" +
+	"\x06number\x18\t \x01(\rB\x06\x92\xe1\x18\x020\x01R\x06number\x1a8\n" +
 	"\n" +
 	"MatchEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\";\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:s\x8a\xe1\x18o\n" +
+	"\x05chain\x1a\x16weft chain get inspect\"\x04NAME\"\bPRIORITY\"\x05MATCH\"\x10VIA={@functions}\"\n" +
+	"ON FAILURE\"\x19STATE={state}[: {reason}]\";\n" +
 	"\rChainFunction\x12*\n" +
-	"\x06copies\x18\x01 \x03(\v2\x12.weft.v1.ChainCopyR\x06copies\"i\n" +
+	"\x06copies\x18\x01 \x03(\v2\x12.weft.v1.ChainCopyR\x06copies\"q\n" +
 	"\tChainCopy\x12!\n" +
 	"\x02in\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02in\x12#\n" +
-	"\x03out\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x14\n" +
-	"\x05alive\x18\x03 \x01(\bR\x05alive\"?\n" +
+	"\x03out\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x1c\n" +
+	"\x05alive\x18\x03 \x01(\bB\x06\x92\xe1\x18\x020\x01R\x05alive\"?\n" +
 	"\bChainTag\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x10\n" +
 	"\x03tag\x18\x02 \x01(\rR\x03tag\"V\n" +
@@ -636,13 +643,26 @@ const file_chain_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x13\n" +
 	"\x11ListChainsRequest\"C\n" +
 	"\x12ListChainsResponse\x12-\n" +
-	"\x06chains\x18\x01 \x03(\v2\x15.weft.v1.ServiceChainR\x06chains2\xeb\x02\n" +
-	"\x05Chain\x12i\n" +
-	"\bSetChain\x12\x18.weft.v1.SetChainRequest\x1a\x15.weft.v1.ServiceChain\",\xea\xe0\x18(\b\x02\x10\x01\x1a\x00\"\tchain add*\x15POST /v1/chains chain\x12|\n" +
-	"\vDeleteChain\x12\x1b.weft.v1.DeleteChainRequest\x1a\x1c.weft.v1.DeleteChainResponse\"2\xea\xe0\x18.\b\x02\x10\x01\x1a\x00\"\fchain delete*\x18DELETE /v1/chains/{name}\x12q\n" +
+	"\x06chains\x18\x01 \x03(\v2\x15.weft.v1.ServiceChainR\x06chains2\xd0\v\n" +
+	"\x05Chain\x12\xc9\x02\n" +
+	"\bSetChain\x12\x18.weft.v1.SetChainRequest\x1a\x15.weft.v1.ServiceChain\"\x8b\x02\xea\xe0\x18(\b\x02\x10\x01\x1a\x00\"\tchain add*\x15POST /v1/chains chain\x82\xe1\x18\xda\x01\n" +
+	",Add a chain, or replace the one of that name\x1a\xa3\x01weft chain add inspect --match udp,udp_dst=5001 --via 3:4,3:5\n" +
+	"weft chain add copies --match ip,ipv4_dst=10.0.0.2 --via 3:4,3:5+3:6,3:7 --via 4:9 --on-failure block\"\x04NAME\x12\xf3\x01\n" +
+	"\vDeleteChain\x12\x1b.weft.v1.DeleteChainRequest\x1a\x1c.weft.v1.DeleteChainResponse\"\xa8\x01\xea\xe0\x18.\b\x02\x10\x01\x1a\x00\"\fchain delete*\x18DELETE /v1/chains/{name}\x82\xe1\x18r\n" +
+	"ODelete a chain; its ports are ordinary ones again, so stop its functions before\x1a\x19weft chain delete inspect\"\x04NAME\x12\xb5\x01\n" +
 	"\n" +
-	"ListChains\x12\x1a.weft.v1.ListChainsRequest\x1a\x1b.weft.v1.ListChainsResponse\"*\xea\xe0\x18&\b\x01\x1a\x06:\x04name\"\n" +
-	"chain list*\x0eGET /v1/chains\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"ListChains\x12\x1a.weft.v1.ListChainsRequest\x1a\x1b.weft.v1.ListChainsResponse\"n\xea\xe0\x18&\b\x01\x1a\x06:\x04name\"\n" +
+	"chain list*\x0eGET /v1/chains\x82\xe1\x18@\n" +
+	"\x1dList chains, and how they are\x1a\x17weft chain list -o json\"\x06[NAME]\x1a\xcc\x05\xf2\xe0\x18\xc7\x05\b\x01\x1a\xc2\x05\n" +
+	"\x05chain\x1a3Lead packets through network functions behind ports\"\xa3\x03Lead packets through network functions behind ports of switches, one function\n" +
+	"after the other; packets back pass them in the reverse order. A function may have\n" +
+	"copies: each client's packets, in both directions, go through one of them.\n" +
+	"Functions send on by one port what comes in by the other, or back by the same\n" +
+	"port. Add the chain before its functions forward: from then on only packets of\n" +
+	"the chain pass their ports.*\xd5\x01weft chain add inspect --match udp,udp_dst=5001 --via 3:4,3:5\n" +
+	"weft chain add copies --match ip,ipv4_dst=10.0.0.2 --via 3:4,3:5+3:6,3:7 --via 4:9 --on-failure block\n" +
+	"weft chain list -o json\n" +
+	"weft chain delete inspect2\x06chainsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_chain_proto_rawDescOnce sync.Once

@@ -82,6 +82,8 @@ func ownText(name string, m proto.Message) string {
 	switch name {
 	case "action":
 		return actionText(m)
+	case "functions":
+		return functionsText(m)
 	case "members":
 		return membersText(m)
 	case "packets":
@@ -113,6 +115,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readPorts(flag, to, texts[0])
 	case "queue":
 		return readEach(flag, to, f, texts, readQueue)
+	case "via":
+		return readEach(flag, to, f, texts, readFunction)
 	}
 	return setTexts(to, f, texts)
 }

@@ -1613,92 +1613,127 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9f\x05\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9d\x12\n" +
 	"\x03Vip\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
-	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x12\n" +
-	"\x04port\x18\x04 \x01(\rR\x04port\x12\x12\n" +
-	"\x04vlan\x18\x05 \x01(\rR\x04vlan\x12\x16\n" +
-	"\x06policy\x18\x06 \x01(\tR\x06policy\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12I\n" +
+	"\aaddress\x18\x02 \x01(\tB/\x92\xe1\x18+\n" +
+	")the IPv4 or IPv6 address that clients useR\aaddress\x12T\n" +
+	"\bprotocol\x18\x03 \x01(\tB8\x92\xe1\x184\n" +
+	"+tcp, udp or any (all of both, at all ports)\x1a\x03tcp8\x01R\bprotocol\x12;\n" +
+	"\x04port\x18\x04 \x01(\rB'\x92\xe1\x18#\n" +
+	"\x19the port that clients use*\x06uint16R\x04port\x12P\n" +
+	"\x04vlan\x18\x05 \x01(\rB<\x92\xe1\x188\n" +
+	".the VLAN of clients and members; 0 is untagged*\x06uint16R\x04vlan\x12w\n" +
+	"\x06policy\x18\x06 \x01(\tB_\x92\xe1\x18[\n" +
+	"Mweighted (round robin), least (connections) or hash (of the client's address)\x1a\bweighted8\x01R\x06policy\x12o\n" +
 	"\n" +
-	"stickiness\x18\a \x01(\rR\n" +
-	"stickiness\x12\x1c\n" +
-	"\tstateless\x18\b \x01(\bR\tstateless\x12!\n" +
-	"\fidle_timeout\x18\t \x01(\rR\vidleTimeout\x12,\n" +
+	"stickiness\x18\a \x01(\rBO\x92\xe1\x18K\n" +
+	"Aseconds for which a client stays with its member; 0 is not at all\x12\x06stickyR\n" +
+	"stickiness\x12\x90\x01\n" +
+	"\tstateless\x18\b \x01(\bBr\x92\xe1\x18n\n" +
+	"leach packet may go to any member: switches choose, by a select group, where all members are attached to themR\tstateless\x12\x8e\x01\n" +
+	"\fidle_timeout\x18\t \x01(\rBk\x92\xe1\x18g\n" +
+	"cseconds without packets after which a connection is over; 0 is what the controller is configured to8\x01R\vidleTimeout\x124\n" +
 	"\x06health\x18\n" +
-	" \x01(\v2\x14.weft.v1.HealthCheckR\x06health\x12'\n" +
-	"\x04pool\x18\v \x03(\v2\x13.weft.v1.PoolMemberR\x04pool\x12$\n" +
-	"\x05allow\x18\f \x01(\v2\x0e.weft.v1.AllowR\x05allow\x12\x16\n" +
-	"\x06refuse\x18\r \x01(\tR\x06refuse\x12\x16\n" +
-	"\x06shadow\x18\x0e \x01(\bR\x06shadow\x12\x10\n" +
-	"\x03per\x18\x0f \x01(\tR\x03per\x12\x14\n" +
-	"\x05again\x18\x10 \x01(\tR\x05again\x12\x1a\n" +
-	"\btakeover\x18\x11 \x01(\bR\btakeover\x12\x10\n" +
-	"\x03mac\x18\x14 \x01(\tR\x03mac\x12 \n" +
-	"\vconnections\x18\x15 \x01(\rR\vconnections\x12\x18\n" +
-	"\arefused\x18\x16 \x01(\x04R\arefused\x12\x16\n" +
-	"\x06groups\x18\x17 \x03(\tR\x06groups\x12\x14\n" +
-	"\x05owner\x18\x18 \x01(\tR\x05owner\x12\x12\n" +
-	"\x04open\x18\x19 \x01(\bR\x04open\x12\x14\n" +
-	"\x05pairs\x18\x1a \x01(\rR\x05pairs\x12\x16\n" +
-	"\x06effect\x18\x1b \x01(\tR\x06effect\"!\n" +
+	" \x01(\v2\x14.weft.v1.HealthCheckB\x06\x92\xe1\x18\x028\x01R\x06health\x12\xc8\x01\n" +
+	"\x04pool\x18\v \x03(\v2\x13.weft.v1.PoolMemberB\x9e\x01\x92\xe1\x18\x99\x01\n" +
+	"\x84\x01a member: ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT or @WEIGHT/PRIORITY behind it if these are not 1 and 0; may be repeated\x12\bmember,m*\x06memberR\x04pool\x12\x80\x01\n" +
+	"\x05allow\x18\f \x01(\v2\x0e.weft.v1.AllowBZ\x92\xe1\x18V\n" +
+	"Fwho may connect: addresses or prefixes, or none; everybody if left out*\flist clientsR\x05allow\x12\x95\x01\n" +
+	"\x06refuse\x18\r \x01(\tB}\x92\xe1\x18y\n" +
+	"uwhat happens to clients that may not connect, or that no member serves: reset (the default), drop, or to:ADDRESS:PORT8\x01R\x06refuse\x12k\n" +
+	"\x06shadow\x18\x0e \x01(\bBS\x92\xe1\x18O\n" +
+	"Mthe address is that of a host that exists, whose clients members are to serveR\x06shadow\x12n\n" +
+	"\x03per\x18\x0f \x01(\tB\\\x92\xe1\x18X\n" +
+	"Twhat has entries of its own: connection (the default) or pair (of client and member)8\x01R\x03per\x12\x83\x01\n" +
+	"\x05again\x18\x10 \x01(\tBm\x92\xe1\x18i\n" +
+	"ewith --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)8\x01R\x05again\x12v\n" +
+	"\btakeover\x18\x11 \x01(\bBZ\x92\xe1\x18V\n" +
+	"Twith --shadow: connections that the host has are reset when a member begins to serveR\btakeover\x12U\n" +
+	"\x03mac\x18\x14 \x01(\tBC\x92\xe1\x18?\n" +
+	";the Ethernet address of the VIP; one is made up if left out8\x01R\x03mac\x12(\n" +
+	"\vconnections\x18\x15 \x01(\rB\x06\x92\xe1\x18\x020\x01R\vconnections\x12 \n" +
+	"\arefused\x18\x16 \x01(\x04B\x06\x92\xe1\x18\x020\x01R\arefused\x12\x1e\n" +
+	"\x06groups\x18\x17 \x03(\tB\x06\x92\xe1\x18\x020\x01R\x06groups\x12\x14\n" +
+	"\x05owner\x18\x18 \x01(\tR\x05owner\x12\x1a\n" +
+	"\x04open\x18\x19 \x01(\bB\x06\x92\xe1\x18\x020\x01R\x04open\x12\x1c\n" +
+	"\x05pairs\x18\x1a \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05pairs\x12\x1e\n" +
+	"\x06effect\x18\x1b \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06effect:\x99\x01\x8a\xe1\x18\x94\x01\n" +
+	"\n" +
+	"virtual IP\x1a\x15weft balancer get web\"\n" +
+	"VIP={name}\"\aADDRESS\"\x04PORT\"\bPROTOCOL\"\x06POLICY\"\x13CHECK={health.kind}\"\x03MAC\"\x05OWNER\"\vCONNECTIONS\"\x05PAIRS\"\aREFUSED2\x04pool\"!\n" +
 	"\x05Allow\x12\x18\n" +
-	"\aclients\x18\x01 \x03(\tR\aclients\"\xc7\x01\n" +
-	"\vHealthCheck\x12\x12\n" +
-	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1f\n" +
-	"\vinterval_ms\x18\x02 \x01(\rR\n" +
-	"intervalMs\x12\x1d\n" +
+	"\aclients\x18\x01 \x03(\tR\aclients\"\xd8\x05\n" +
+	"\vHealthCheck\x12V\n" +
+	"\x04kind\x18\x01 \x01(\tBB\x92\xe1\x18>\n" +
+	"/how members are checked: tcp, icmp, arp or none\x12\x05check\x1a\x04noneR\x04kind\x12]\n" +
+	"\vinterval_ms\x18\x02 \x01(\rB<\x92\xe1\x188\n" +
+	"&milliseconds between checks; 0 is 2000\x12\x0echeck-intervalR\n" +
+	"intervalMs\x12d\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\rR\ttimeoutMs\x12\x12\n" +
-	"\x04rise\x18\x04 \x01(\rR\x04rise\x12\x12\n" +
-	"\x04fall\x18\x05 \x01(\rR\x04fall\x12\x12\n" +
-	"\x04port\x18\x06 \x01(\rR\x04port\x12(\n" +
-	"\x10idle_interval_ms\x18\a \x01(\rR\x0eidleIntervalMs\"\xa1\x02\n" +
+	"timeout_ms\x18\x03 \x01(\rBE\x92\xe1\x18A\n" +
+	"0milliseconds until a check has failed; 0 is 1000\x12\rcheck-timeoutR\ttimeoutMs\x12M\n" +
+	"\x04rise\x18\x04 \x01(\rB9\x92\xe1\x185\n" +
+	"3good checks in a row that bring a member up; 0 is 2R\x04rise\x12Q\n" +
+	"\x04fall\x18\x05 \x01(\rB=\x92\xe1\x189\n" +
+	"7failed checks in a row that bring a member down; 0 is 3R\x04fall\x12Z\n" +
+	"\x04port\x18\x06 \x01(\rBF\x92\xe1\x18B\n" +
+	",the port of checks by tcp; 0 is the member's\x12\n" +
+	"check-port*\x06uint16R\x04port\x12\xad\x01\n" +
+	"\x10idle_interval_ms\x18\a \x01(\rB\x82\x01\x92\xe1\x18~\n" +
+	"gmilliseconds between tcp checks of a member that is up, unused or seen to answer; 0 is --check-interval\x12\x13check-idle-intervalR\x0eidleIntervalMs\"\x86\x04\n" +
 	"\n" +
-	"PoolMember\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
+	"PoolMember\x12&\n" +
+	"\aaddress\x18\x01 \x01(\tB\f\x92\xe1\x18\b*\x06memberR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\rR\x06weight\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n" +
-	"\bpriority\x18\x05 \x01(\rR\bpriority\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\x12Z\n" +
+	"\x05state\x18\x04 \x01(\tBD\x92\xe1\x18@\n" +
+	":up, draining (no new connections) or down (no connections)\x1a\x02upR\x05state\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\rR\bpriority\x12\x1e\n" +
 	"\x06health\x18\n" +
-	" \x01(\tR\x06health\x12 \n" +
-	"\vconnections\x18\v \x01(\rR\vconnections\x12\x14\n" +
-	"\x05total\x18\f \x01(\x04R\x05total\x12\x10\n" +
-	"\x03mac\x18\r \x01(\tR\x03mac\x12!\n" +
-	"\x02at\x18\x0e \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x16\n" +
-	"\x06reason\x18\x0f \x01(\tR\x06reason\"H\n" +
+	" \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06health\x12(\n" +
+	"\vconnections\x18\v \x01(\rB\x06\x92\xe1\x18\x020\x01R\vconnections\x12\x1c\n" +
+	"\x05total\x18\f \x01(\x04B\x06\x92\xe1\x18\x020\x01R\x05total\x12\x18\n" +
+	"\x03mac\x18\r \x01(\tB\x06\x92\xe1\x18\x020\x01R\x03mac\x12)\n" +
+	"\x02at\x18\x0e \x01(\v2\x11.weft.v1.LocationB\x06\x92\xe1\x18\x020\x01R\x02at\x12\x1e\n" +
+	"\x06reason\x18\x0f \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason:_\x8a\xe1\x18[\"\t  MEMBER=\"\aADDRESS\"\x04PORT\"\x06WEIGHT\"\bPRIORITY\"\x05STATE\"\x06HEALTH\"\x02AT\"\vCONNECTIONS\"\x05TOTAL\"\x06REASON\"j\n" +
 	"\rSetVipRequest\x12\x1e\n" +
-	"\x03vip\x18\x01 \x01(\v2\f.weft.v1.VipR\x03vip\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"?\n" +
+	"\x03vip\x18\x01 \x01(\v2\f.weft.v1.VipR\x03vip\x129\n" +
+	"\adry_run\x18\x02 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"a\n" +
 	"\x10DeleteVipRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"-\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
+	"\adry_run\x18\x02 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"-\n" +
 	"\x11DeleteVipResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"%\n" +
 	"\x0fListVipsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"4\n" +
 	"\x10ListVipsResponse\x12 \n" +
-	"\x04vips\x18\x01 \x03(\v2\f.weft.v1.VipR\x04vips\"j\n" +
+	"\x04vips\x18\x01 \x03(\v2\f.weft.v1.VipR\x04vips\"\x8c\x01\n" +
 	"\x10SetMemberRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12+\n" +
-	"\x06member\x18\x02 \x01(\v2\x13.weft.v1.PoolMemberR\x06member\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"n\n" +
+	"\x06member\x18\x02 \x01(\v2\x13.weft.v1.PoolMemberR\x06member\x129\n" +
+	"\adry_run\x18\x03 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"\x9e\x01\n" +
 	"\x13DeleteMemberRequest\x12\x10\n" +
-	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x81\x01\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12&\n" +
+	"\aaddress\x18\x02 \x01(\tB\f\x92\xe1\x18\b*\x06memberR\aaddress\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x129\n" +
+	"\adry_run\x18\x04 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"\xd6\x01\n" +
 	"\x12DrainMemberRequest\x12\x10\n" +
-	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\x12\x12\n" +
-	"\x04undo\x18\x04 \x01(\bR\x04undo\x12\x17\n" +
-	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"@\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12&\n" +
+	"\aaddress\x18\x02 \x01(\tB\f\x92\xe1\x18\b*\x06memberR\aaddress\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x127\n" +
+	"\x04undo\x18\x04 \x01(\bB#\x92\xe1\x18\x1f\n" +
+	"\x1dgive it new connections againR\x04undo\x129\n" +
+	"\adry_run\x18\x05 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"r\n" +
 	"\x16ListConnectionsRequest\x12\x10\n" +
-	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"\xed\x01\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12F\n" +
+	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
+	"*how many to show; 0 is 1000, at most 10000R\x05limit\"\xd2\x02\n" +
 	"\x12BalancedConnection\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12\x16\n" +
@@ -1709,7 +1744,7 @@ const file_balancer_proto_rawDesc = "" +
 	"\vmember_port\x18\x06 \x01(\rR\n" +
 	"memberPort\x12!\n" +
 	"\x02at\x18\a \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x14\n" +
-	"\x05since\x18\b \x01(\tR\x05since\"n\n" +
+	"\x05since\x18\b \x01(\tR\x05since:c\x8a\xe1\x18_\"\x03VIP\"\bPROTOCOL\"\x06CLIENT\"\x12PORT={client_port}\"\x06MEMBER\"\x12PORT={member_port}\"\x02AT\"\x12SINCE={since|when}\"n\n" +
 	"\x17ListConnectionsResponse\x12=\n" +
 	"\vconnections\x18\x01 \x03(\v2\x1b.weft.v1.BalancedConnectionR\vconnections\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\rR\x05total\"J\n" +
@@ -1718,10 +1753,11 @@ const file_balancer_proto_rawDesc = "" +
 	"\x03vip\x18\x02 \x01(\v2\f.weft.v1.VipR\x03vip\"A\n" +
 	"\x15DeleteOwnedVipRequest\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\":\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"l\n" +
 	"\x10ListPairsRequest\x12\x10\n" +
-	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"\xda\x01\n" +
+	"\x03vip\x18\x01 \x01(\tR\x03vip\x12F\n" +
+	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
+	"*how many to show; 0 is 1000, at most 10000R\x05limit\"\xb1\x02\n" +
 	"\fBalancedPair\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -1731,24 +1767,52 @@ const file_balancer_proto_rawDesc = "" +
 	"\apackets\x18\x05 \x01(\x04R\apackets\x12\x14\n" +
 	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\x12\x14\n" +
 	"\x05since\x18\a \x01(\tR\x05since\x12!\n" +
-	"\x02at\x18\b \x01(\v2\x11.weft.v1.LocationR\x02at\"v\n" +
+	"\x02at\x18\b \x01(\v2\x11.weft.v1.LocationR\x02at:U\x8a\xe1\x18Q\"\x03VIP\"\x06CLIENT\"\x06MEMBER\"\x12PORT={member_port}\"\aPACKETS\"\x05BYTES\"\x02AT\"\x12SINCE={since|when}\"v\n" +
 	"\x11ListPairsResponse\x12+\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x15.weft.v1.BalancedPairR\x05pairs\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\rR\x05total\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x03 \x03(\tR\n" +
-	"incomplete2\x93\t\n" +
-	"\bBalancer\x12b\n" +
-	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"2\xea\xe0\x18.\b\x02\x10\x01\"\fbalancer add*\x1aPOST /v1/balancer/vips vip\x12~\n" +
-	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\":\xea\xe0\x186\b\x02\x10\x01\"\x0fbalancer delete*\x1fDELETE /v1/balancer/vips/{name}\x12m\n" +
-	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\",\xea\xe0\x18(\b\x01\"\rbalancer list*\x15GET /v1/balancer/vips\x12\x80\x01\n" +
-	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"J\xea\xe0\x18F\b\x02\x10\x01\"\x13balancer member add*+POST /v1/balancer/vips/{vip}/members member\x12\x8e\x01\n" +
-	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\"R\xea\xe0\x18N\b\x02\x10\x01\"\x16balancer member delete*0DELETE /v1/balancer/vips/{vip}/members/{address}\x12\x88\x01\n" +
-	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"N\xea\xe0\x18J\b\x02\x10\x01\"\x0ebalancer drain*4POST /v1/balancer/vips/{vip}/members/{address}:drain\x12\x90\x01\n" +
-	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\":\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x12r\n" +
-	"\tListPairs\x12\x19.weft.v1.ListPairsRequest\x1a\x1a.weft.v1.ListPairsResponse\".\xea\xe0\x18*\b\x01\"\x0ebalancer pairs*\x16GET /v1/balancer/pairs\x128\n" +
+	"incomplete2\x91\x1f\n" +
+	"\bBalancer\x12\x84\x05\n" +
+	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"\xd3\x04\xea\xe0\x18.\b\x02\x10\x01\"\fbalancer add*\x1aPOST /v1/balancer/vips vip\x82\xe1\x18\x9c\x04\n" +
+	"2Make a virtual IP, or replace the one of that name\x12lMake a virtual IP, or replace the one of that name as a whole; connections of\n" +
+	"members that stay are not cut.\x1a\xcc\x02weft balancer add web --address 10.0.0.100 --port 80 --member 10.0.0.1:8080@2 --member 10.0.0.2:8080 --check tcp\n" +
+	"weft balancer add web6 --address fd00::100 --port 80 --member [fd00::1]:8080 --policy least\n" +
+	"weft balancer add dns --address 10.0.0.53 --protocol udp --port 53 --member 10.0.0.3 --member 10.0.0.4 --stateless --check icmp\"\x04NAMEJ#virtual IP {name} would be {effect}\x12\xf0\x01\n" +
+	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\"\xab\x01\xea\xe0\x186\b\x02\x10\x01\"\x0fbalancer delete*\x1fDELETE /v1/balancer/vips/{name}\x82\xe1\x18m\n" +
+	"(Delete a virtual IP; its connections end\x1a;weft balancer delete web\n" +
+	"weft balancer delete web --dry-run\"\x04NAME\x12\xca\x03\n" +
+	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\"\x88\x03\xea\xe0\x18(\b\x01\"\rbalancer list*\x15GET /v1/balancer/vips\x82\xe1\x18\xd7\x02\n" +
+	"1Show virtual IPs, their members, and how they are\x12\xe6\x01Show virtual IPs, their members, and how they are. STATE is what is wanted (up,\n" +
+	"draining, down), HEALTH what checks say (up, down, unknown, or away: not known as\n" +
+	"a host). CONNECTIONS are those with packets within the idle timeout.\x1a1weft balancer list\n" +
+	"weft balancer list web -o json\"\x06[NAME]\x12\xfa\x02\n" +
+	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"\xc3\x02\xea\xe0\x18F\b\x02\x10\x01\"\x13balancer member add*+POST /v1/balancer/vips/{vip}/members member\x82\xe1\x18\xf4\x01\n" +
+	"?Add a member to a pool, or change its weight, priority or state\x1adweft balancer member add web 10.0.0.3:8080@2\n" +
+	"weft balancer member add web 10.0.0.3:8080 --state down\"&VIP ADDRESS[:PORT][@WEIGHT[/PRIORITY]]J#virtual IP {name} would be {effect}\x12\xae\x02\n" +
+	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\"\xf1\x01\xea\xe0\x18N\b\x02\x10\x01\"\x16balancer member delete*0DELETE /v1/balancer/vips/{vip}/members/{address}\x82\xe1\x18\x9a\x01\n" +
+	"0Delete a member from a pool; its connections end\x1a-weft balancer member delete web 10.0.0.3:8080\"\x12VIP ADDRESS[:PORT]J#virtual IP {name} would be {effect}\x12\xe3\x03\n" +
+	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"\xa8\x03\xea\xe0\x18J\b\x02\x10\x01\"\x0ebalancer drain*4POST /v1/balancer/vips/{vip}/members/{address}:drain\x82\xe1\x18\xd5\x02\n" +
+	"?Give a member no new connections and leave it those that it has\x12\x84\x01Give a member no new connections and leave it those that it has; when weft\n" +
+	"balancer list shows none any more it may be switched off.\x1aRweft balancer drain web 10.0.0.1:8080\n" +
+	"weft balancer drain web 10.0.0.1:8080 --undo\"\x12VIP ADDRESS[:PORT]J#virtual IP {name} would be {effect}\x12\x88\x02\n" +
+	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\xb1\x01\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x82\xe1\x18s\n" +
+	"&Show the connections and their members\x1aBweft balancer connections\n" +
+	"weft balancer connections web --limit 20\"\x05[VIP]\x12\x8b\x03\n" +
+	"\tListPairs\x12\x19.weft.v1.ListPairsRequest\x1a\x1a.weft.v1.ListPairsResponse\"\xc6\x02\xea\xe0\x18*\b\x01\"\x0ebalancer pairs*\x16GET /v1/balancer/pairs\x82\xe1\x18\x93\x02\n" +
+	"DShow pairs of client and member, and what their entries have counted\x12\x8b\x01Show the pairs of client and member of virtual IPs with --per pair. PACKETS and\n" +
+	"BYTES are those of both directions, read from the switches.\x1a6weft balancer pairs\n" +
+	"weft balancer pairs udm --limit 20\"\x05[VIP]\x128\n" +
 	"\vSetOwnedVip\x12\x1b.weft.v1.SetOwnedVipRequest\x1a\f.weft.v1.Vip\x12L\n" +
-	"\x0eDeleteOwnedVip\x12\x1e.weft.v1.DeleteOwnedVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x0eDeleteOwnedVip\x12\x1e.weft.v1.DeleteOwnedVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\x1a\x88\x05\xf2\xe0\x18\x83\x05\b\x01\x1a\xda\x03\n" +
+	"\bbalancer\x1a5Spread connections to virtual IPs over pools of hosts\"\xdf\x01Spread connections to virtual IPs over pools of hosts. The controller answers for\n" +
+	"a virtual IP's address, gives each connection to a member of its pool, and has\n" +
+	"the switches rewrite the packets. VIPs are kept over restarts.*\xa7\x01weft balancer add web --address 10.0.0.100 --port 80 --member 10.0.0.1:8080 --member 10.0.0.2:8080 --check tcp\n" +
+	"weft balancer list\n" +
+	"weft balancer drain web 10.0.0.1:80802\vvirtual IPs\x1a\xa1\x01\n" +
+	"\x0fbalancer member\x1a(Add, change and delete members of a pool*dweft balancer member add web 10.0.0.3:8080@2\n" +
+	"weft balancer member delete web 10.0.0.3:8080 --dry-runB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_balancer_proto_rawDescOnce sync.Once

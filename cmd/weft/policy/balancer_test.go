@@ -30,13 +30,12 @@ func TestParseMember(t *testing.T) {
 
 // TestVipsOfServices: VIPs of services are shown, and files do not speak of them.
 func TestVipsOfServices(t *testing.T) {
-	k := vips()
 	for owner, want := range map[string]bool{"": false, "operator": false, "scp": true} {
 		v := &api.Vip{Name: "web", Owner: owner}
-		if k.foreign(v) != want {
+		if isOwned(v) != want {
 			t.Errorf("owner %q: foreign %v", owner, !want)
 		}
-		if k.tidy(v); k.foreign(v) != want {
+		if tidyVip(v); isOwned(v) != want {
 			t.Errorf("owner %q: foreign %v once tidied", owner, !want)
 		}
 	}

@@ -24,6 +24,12 @@ type special struct {
 // specialOf returns what is special in the command of a method.
 func specialOf(method protoreflect.FullName) special {
 	switch method {
+	case "weft.v1.Balancer.DeleteMember":
+		return special{after: failUnchanged}
+	case "weft.v1.Balancer.ListConnections":
+		return special{after: failUnknownVip}
+	case "weft.v1.Balancer.ListPairs":
+		return special{after: failUnknownVip, text: writePairs}
 	case "weft.v1.Qos.SetPolicy":
 		return special{check: checkPolicy}
 	case "weft.v1.Qos.GetStatus":
@@ -71,6 +77,8 @@ func objectOf(message protoreflect.Name) object {
 		return object{tidy: tidyNetwork}
 	case "Tunnel":
 		return object{foreign: isUsed}
+	case "Vip":
+		return object{tidy: tidyVip, foreign: isOwned}
 	case "VirtualRouter":
 		return object{set: setRouter, remove: deleteRouter, tidy: tidyRouter}
 	}
@@ -107,8 +115,12 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readElements(flag, to, texts)
 	case "switches":
 		return readSwitches(flag, to, f, texts)
+	case "clients":
+		return readClients(to, f, texts)
 	case "forward":
 		return readEach(flag, to, f, texts, readForward)
+	case "member":
+		return readMembers(flag, to, f, texts)
 	case "port":
 		return readEach(flag, to, f, texts, readMember)
 	case "ports":

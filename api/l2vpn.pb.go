@@ -2364,36 +2364,55 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xa6\n" +
-	"\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xeb\x18\n" +
 	"\aCircuit\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
-	"\x04ends\x18\x03 \x03(\tR\x04ends\x12\x18\n" +
-	"\apayload\x18\x04 \x01(\tR\apayload\x12\x1c\n" +
-	"\ttransport\x18\x05 \x01(\tR\ttransport\x12\x1b\n" +
-	"\trate_kbps\x18\x06 \x01(\x04R\brateKbps\x12\x18\n" +
-	"\aprotect\x18\a \x01(\bR\aprotect\x12$\n" +
-	"\x0erevert_after_s\x18\b \x01(\x05R\frevertAfterS\x12 \n" +
-	"\fmax_delay_us\x18\t \x01(\rR\n" +
-	"maxDelayUs\x12!\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
+	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
+	"Cvpws: two ends; vpls: two or more, among which addresses are learnt\x1a\x04vpwsR\x04type\x12r\n" +
+	"\x04ends\x18\x03 \x03(\tB^\x92\xe1\x18Z\n" +
+	"San end, SWITCH:PORT[.VLAN[.INNER]]; may be repeated, and be an argument behind NAME\x12\x03endR\x04ends\x12p\n" +
+	"\apayload\x18\x04 \x01(\tBV\x92\xe1\x18R\n" +
+	"Fwhat it carries: ethernet, every frame, or ip: IPv4, ARP and IPv6 only\x1a\bethernetR\apayload\x12L\n" +
+	"\ttransport\x18\x05 \x01(\tB.\x92\xe1\x18*\n" +
+	"\"of its tunnels: mpls, vxlan or gre\x1a\x04mplsR\ttransport\x12f\n" +
+	"\trate_kbps\x18\x06 \x01(\x04BI\x92\xe1\x18E\n" +
+	"7what each end may send, and what is booked; 0: no limit\x12\x04rate*\x04rateR\brateKbps\x12b\n" +
+	"\aprotect\x18\a \x01(\bBH\x92\xe1\x18D\n" +
+	"Bhave a second way, which shares as little with the first as can beR\aprotect\x12\x8a\x01\n" +
+	"\x0erevert_after_s\x18\b \x01(\x05Bd\x92\xe1\x18`\n" +
+	"Vseconds after which it goes back to a better way; 0: 60; -1: it does when it must only\x12\x06revertR\frevertAfterS\x12s\n" +
+	"\fmax_delay_us\x18\t \x01(\rBQ\x92\xe1\x18M\n" +
+	"<the longest delay that its way may have, such as 5ms; 0: any\x12\tmax-delay*\x02usR\n" +
+	"maxDelayUs\x12j\n" +
 	"\fdiverse_from\x18\n" +
-	" \x01(\tR\vdiverseFrom\x12\x1f\n" +
-	"\vinclude_any\x18\v \x03(\tR\n" +
-	"includeAny\x12\x1f\n" +
-	"\vinclude_all\x18\f \x03(\tR\n" +
-	"includeAll\x12\x1f\n" +
-	"\vexclude_any\x18\r \x03(\tR\n" +
-	"excludeAny\x12\x10\n" +
-	"\x03pin\x18\x0e \x03(\tR\x03pin\x12\x1f\n" +
-	"\bpriority\x18\x0f \x01(\rH\x00R\bpriority\x88\x01\x01\x12\x12\n" +
-	"\x04from\x18\x10 \x01(\tR\x04from\x12\x14\n" +
-	"\x05until\x18\x11 \x01(\tR\x05until\x12\x17\n" +
-	"\amin_mtu\x18\x12 \x01(\rR\x06minMtu\x12\x19\n" +
-	"\bmax_macs\x18\x13 \x01(\rR\amaxMacs\x12\x1d\n" +
+	" \x01(\tBG\x92\xe1\x18C\n" +
+	"Aa circuit with whose way its own shares no link and no risk groupR\vdiverseFrom\x12n\n" +
+	"\vinclude_any\x18\v \x03(\tBM\x92\xe1\x18I\n" +
+	"7colours, of which each link of its way has at least one\x12\baffinity*\x04listR\n" +
+	"includeAny\x12`\n" +
+	"\vinclude_all\x18\f \x03(\tB?\x92\xe1\x18;\n" +
+	"%colours that each link of its way has\x12\faffinity-all*\x04listR\n" +
+	"includeAll\x12_\n" +
+	"\vexclude_any\x18\r \x03(\tB>\x92\xe1\x18:\n" +
+	"#colours that no link of its way has\x12\raffinity-none*\x04listR\n" +
+	"excludeAny\x12\\\n" +
+	"\x03pin\x18\x0e \x03(\tBJ\x92\xe1\x18F\n" +
+	">switches that its way passes, from the first end to the second*\x04listR\x03pin\x12q\n" +
+	"\bpriority\x18\x0f \x01(\rBP\x92\xe1\x18L\n" +
+	"G0 to 7: one with a lower number may take bandwidth of one with a higher\x1a\x017H\x00R\bpriority\x88\x01\x01\x12x\n" +
+	"\x04from\x18\x10 \x01(\tBd\x92\xe1\x18`\n" +
+	"Xwhen it begins, such as 2026-12-01T08:00:00Z, or +2h: two hours from now; empty: at once*\x04fromR\x04from\x12k\n" +
+	"\x05until\x18\x11 \x01(\tBU\x92\xe1\x18Q\n" +
+	"Hwhen it ends, likewise; +2h: two hours after its beginning; empty: never*\x05untilR\x05until\x12~\n" +
+	"\amin_mtu\x18\x12 \x01(\rBe\x92\xe1\x18a\n" +
+	"_the largest IP packet that it must carry, octets: it is down where less is known to fit; 0: anyR\x06minMtu\x12z\n" +
+	"\bmax_macs\x18\x13 \x01(\rB_\x92\xe1\x18[\n" +
+	"Yof a vpls: addresses that each end may have, frames to more go to all ends; 0: l2vpn.macsR\amaxMacs\x12\x99\x01\n" +
 	"\n" +
-	"storm_kbps\x18\x14 \x01(\x04R\tstormKbps\x12\x12\n" +
-	"\x04tree\x18\x15 \x01(\tR\x04tree\x12\x14\n" +
+	"storm_kbps\x18\x14 \x01(\x04Bz\x92\xe1\x18v\n" +
+	"gwhat each end may send to all others: broadcast, multicast and, in a vpls, unknown; 0: l2vpn.storm_kbps\x12\x05storm*\x04rateR\tstormKbps\x12\x91\x01\n" +
+	"\x04tree\x18\x15 \x01(\tB}\x92\xe1\x18y\n" +
+	"wof a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not givenR\x04tree\x12\x14\n" +
 	"\x05loops\x18\x16 \x03(\tR\x05loops\x12\x1f\n" +
 	"\vloops_until\x18\x17 \x01(\tR\n" +
 	"loopsUntil\x12\x0e\n" +
@@ -2422,7 +2441,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0fdropped_packets\x180 \x01(\x04R\x0edroppedPackets\x12)\n" +
 	"\x06avoids\x181 \x03(\v2\x11.weft.v1.LocationR\x06avoids\x12!\n" +
 	"\favoids_until\x182 \x01(\tR\vavoidsUntil\x12\x14\n" +
-	"\x05share\x183 \x01(\rR\x05shareB\v\n" +
+	"\x05share\x183 \x01(\rR\x05share:\x81\x01\x8a\xe1\x18}\n" +
+	"\acircuit\"\x04NAME\"\x04TYPE\"\x04ENDS\"\x15RATE={rate_kbps|rate}\"\x04PATH\"\x06LABELS\"\x0fRX={rx_packets}\"\x0fTX={tx_packets}\"\x19STATE={state}[: {reason}]B\v\n" +
 	"\t_priority\"\xed\x02\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
@@ -2480,7 +2500,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x14ListCircuitsResponse\x12,\n" +
 	"\bcircuits\x18\x01 \x03(\v2\x10.weft.v1.CircuitR\bcircuits\"C\n" +
 	"\x15PreviewCircuitRequest\x12*\n" +
-	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\"\xd4\x01\n" +
+	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\"\x8c\x02\n" +
 	"\x0eCircuitPreview\x12\x1a\n" +
 	"\bfeasible\x18\x01 \x01(\bR\bfeasible\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
@@ -2489,7 +2509,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x03(\rR\x06labels\x12\x18\n" +
 	"\aentries\x18\x06 \x01(\rR\aentries\x12\x1c\n" +
 	"\tpreempted\x18\a \x03(\tR\tpreempted\x12\x10\n" +
-	"\x03mtu\x18\b \x01(\rR\x03mtu\".\n" +
+	"\x03mtu\x18\b \x01(\rR\x03mtu:6\x8a\xe1\x182\"\bFEASIBLE\"\x04PATH\"\aSTANDBY\"\x06LABELS\"\aENTRIES\"\x06REASON\".\n" +
 	"\x18GetCircuitHistoryRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x8e\x02\n" +
 	"\x0eCircuitHistory\x12-\n" +
@@ -2504,17 +2524,19 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\adevices\x18\a \x03(\v2\x16.weft.v1.CircuitDeviceR\adevices\"3\n" +
 	"\rCircuitDevice\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x10\n" +
-	"\x03mac\x18\x02 \x01(\tR\x03mac\"R\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\"n\n" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"\x87\x01\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since:\x1a\x8a\xe1\x18\x16\"\x05SINCE\"\x05STATE\"\x06REASON\"\x8d\x02\n" +
 	"\x12PingCircuitRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\rR\x05count\x12\x1f\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12M\n" +
+	"\x05count\x18\x02 \x01(\rB7\x92\xe1\x183\n" +
+	"%how many probes each way, at most 100\x12\acount,c\x1a\x015R\x05count\x12\x1f\n" +
 	"\vinterval_us\x18\x03 \x01(\rR\n" +
-	"intervalUs\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\rR\x04size\x12\x12\n" +
+	"intervalUs\x12_\n" +
+	"\x04size\x18\x04 \x01(\rBK\x92\xe1\x18G\n" +
+	"Ethe IP packet that they are as long as, octets; 0: as short as can beR\x04size\x12\x12\n" +
 	"\x04ends\x18\x05 \x03(\tR\x04ends\"?\n" +
 	"\x13PingCircuitResponse\x12(\n" +
 	"\x04ways\x18\x01 \x03(\v2\x14.weft.v1.CircuitPingR\x04ways\"\x9d\x01\n" +
@@ -2548,30 +2570,57 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"e\n" +
 	"\x18ValidateCircuitsResponse\x12\x1a\n" +
 	"\bcircuits\x18\x01 \x01(\rR\bcircuits\x12-\n" +
-	"\x06faults\x18\x02 \x03(\v2\x15.weft.v1.CircuitFaultR\x06faults\"Z\n" +
+	"\x06faults\x18\x02 \x03(\v2\x15.weft.v1.CircuitFaultR\x06faults\"\x8f\x01\n" +
 	"\fCircuitFault\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\tR\x02at\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\"e\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text:3\x8a\xe1\x18/\"\x0eCIRCUIT={name}\"\vWHAT={kind}\"\x02AT\"\fFAULT={text}\"e\n" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x012\xb4\t\n" +
+	"\x05l2vpn\x10\x012\xdd\x1a\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
-	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\x81\x01\n" +
-	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"1\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x12e\n" +
+	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +
+	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"d\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x82\xe1\x18/\n" +
+	"\x10Delete a circuit\x1a\x15weft l2vpn delete red\"\x04NAME\x12\xb0\x01\n" +
 	"\n" +
-	"GetCircuit\x12\x1a.weft.v1.GetCircuitRequest\x1a\x10.weft.v1.Circuit\")\xea\xe0\x18%\b\x01\x1a\x00\"\tl2vpn get*\x14GET /v1/l2vpn/{name}\x12v\n" +
-	"\fListCircuits\x12\x1c.weft.v1.ListCircuitsRequest\x1a\x1d.weft.v1.ListCircuitsResponse\")\xea\xe0\x18%\b\x01\x1a\x06:\x04name\"\n" +
-	"l2vpn list*\rGET /v1/l2vpn\x12z\n" +
-	"\vPingCircuit\x12\x1b.weft.v1.PingCircuitRequest\x1a\x1c.weft.v1.PingCircuitResponse\"0\xea\xe0\x18,\b\x02\x1a\x00\"\n" +
-	"l2vpn ping*\x1aPOST /v1/l2vpn/{name}:ping\x12\x85\x01\n" +
-	"\x0fListCircuitMacs\x12\x1f.weft.v1.ListCircuitMacsRequest\x1a .weft.v1.ListCircuitMacsResponse\"/\xea\xe0\x18+\b\x01\x1a\x00\"\n" +
-	"l2vpn macs*\x19GET /v1/l2vpn/{name}/macs\x12\x89\x01\n" +
-	"\x10ValidateCircuits\x12 .weft.v1.ValidateCircuitsRequest\x1a!.weft.v1.ValidateCircuitsResponse\"0\xea\xe0\x18,\b\x01\x1a\x00\"\x0el2vpn validate*\x16GET /v1/l2vpn:validate\x12\x82\x01\n" +
-	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"7\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x12\x86\x01\n" +
-	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"5\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"GetCircuit\x12\x1a.weft.v1.GetCircuitRequest\x1a\x10.weft.v1.Circuit\"t\xea\xe0\x18%\b\x01\x1a\x00\"\tl2vpn get*\x14GET /v1/l2vpn/{name}\x82\xe1\x18G\n" +
+	"#Show one circuit, with its counters\x1a\x1aweft l2vpn get red -o json\"\x04NAME\x12\xb9\x01\n" +
+	"\fListCircuits\x12\x1c.weft.v1.ListCircuitsRequest\x1a\x1d.weft.v1.ListCircuitsResponse\"l\xea\xe0\x18%\b\x01\x1a\x06:\x04name\"\n" +
+	"l2vpn list*\rGET /v1/l2vpn\x82\xe1\x18?\n" +
+	"$List circuits, their states and ways\x1a\x0fweft l2vpn list\"\x06[NAME]\x12\xe3\x04\n" +
+	"\vPingCircuit\x12\x1b.weft.v1.PingCircuitRequest\x1a\x1c.weft.v1.PingCircuitResponse\"\x98\x04\xea\xe0\x18,\b\x02\x1a\x00\"\n" +
+	"l2vpn ping*\x1aPOST /v1/l2vpn/{name}:ping\x82\xe1\x18\xe3\x03\n" +
+	"(Send probes through a circuit, both ways\x12\xc3\x02Send probes the way that the circuit's frames go, both ways, and show how long they take\n" +
+	"from one switch to the other, and how many are lost: between two ends, or between all. Customers do not see them. The way\n" +
+	"from the controller to the switches and back is measured and taken off. Exit status 1\n" +
+	"if any does not come back.\x1aWweft l2vpn ping red\n" +
+	"weft l2vpn ping red --size 1500 -c 3\n" +
+	"weft l2vpn ping office 1:5 2:5\"\x18NAME [END=ends END]=ends\x12\x88\x03\n" +
+	"\x0fListCircuitMacs\x12\x1f.weft.v1.ListCircuitMacsRequest\x1a .weft.v1.ListCircuitMacsResponse\"\xb1\x02\xea\xe0\x18+\b\x01\x1a\x00\"\n" +
+	"l2vpn macs*\x19GET /v1/l2vpn/{name}/macs\x82\xe1\x18\xfd\x01\n" +
+	"&Show where a vpls has learnt addresses\x12\x95\x01Show at which end of a vpls each address is, for how long the controller has not heard it,\n" +
+	"and how often it has moved; and the ends that are blocked.\x1a5weft l2vpn macs office\n" +
+	"weft l2vpn macs office -o json\"\x04NAME\x12\xb8\x03\n" +
+	"\x10ValidateCircuits\x12 .weft.v1.ValidateCircuitsRequest\x1a!.weft.v1.ValidateCircuitsResponse\"\xde\x02\xea\xe0\x18,\b\x01\x1a\x00\"\x0el2vpn validate*\x16GET /v1/l2vpn:validate\x82\xe1\x18\xa9\x02\n" +
+	"7Compare circuits with what switches have and probes say\x12\xb0\x01Compare what circuits should be with the entries that switches have now, with tunnels and\n" +
+	"ports, and with what probes say, and name what is wrong. Exit status 1 if anything is.\x1a3weft l2vpn validate\n" +
+	"weft l2vpn validate red -o json\"\x06[NAME]\x12\xec\x02\n" +
+	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"\xa0\x02\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x82\xe1\x18\xe4\x01\n" +
+	"\x1cShow what a circuit would be\x12\x84\x01Show what a circuit would be if it were added: whether it could be up, its way, its labels and how many entries. Nothing is changed.\x1a(weft l2vpn preview red 1:3 3:3 --protect\"\x13NAME END=- END...=-\x12\xd0\x01\n" +
+	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"\x7f\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x82\xe1\x18F\n" +
+	"&Show the states that a circuit has had\x1a\x16weft l2vpn history red\"\x04NAME\x1a\x9b\x05\xf2\xe0\x18\x96\x05\b\x01\x1a\x91\x05\n" +
+	"\x05l2vpn\x1a#Keep layer-2 circuits between ports\"\xd5\x03Keep circuits: leased lines for Ethernet frames (RFC 4664's VPWS) from one customer's\n" +
+	"port to another, and LANs between several (VPLS), over tunnels that the controller keeps. An end is SWITCH:PORT, a\n" +
+	"port with all its frames; SWITCH:PORT.VLAN, those of a VLAN; or\n" +
+	"SWITCH:PORT.VLAN.INNER, those with a second tag behind. Tags are taken off or changed\n" +
+	"on the way as the other end has them. A circuit keeps its labels and counters when its\n" +
+	"ends change, and over restarts.*\x8a\x01weft l2vpn add red 1:3 3:3 --protect\n" +
+	"weft l2vpn get red -o json\n" +
+	"weft l2vpn set red --rate 10M\n" +
+	"weft l2vpn history red\n" +
+	"weft l2vpn delete redB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_l2vpn_proto_rawDescOnce sync.Once

@@ -24,14 +24,17 @@ func TestCircuitTimes(t *testing.T) {
 		{"", "--until +soon", "", "", "--until"},
 		{"", "--until +-2h", "", "", "--until"},
 	} {
-		var flags circuitFlags
-		set := pflag.NewFlagSet("", pflag.ContinueOnError)
-		flags.flags(set)
-		if err := set.Parse(strings.Fields(c.args)); err != nil {
-			t.Fatal(err)
-		}
 		m := &api.Circuit{From: c.had}
-		err := flags.times(m, set, now)
+		to, fields := m.ProtoReflect(), m.ProtoReflect().Descriptor().Fields()
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		from, until := set.String("from", "", ""), set.String("until", "", "")
+		err := set.Parse(strings.Fields(c.args))
+		if err == nil && set.Changed("from") {
+			err = setTime("from", to, fields.ByName("from"), *from, now)
+		}
+		if err == nil && set.Changed("until") {
+			err = setTime("until", to, fields.ByName("until"), *until, now)
+		}
 		if c.wrong != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", c.args, err)

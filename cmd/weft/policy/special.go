@@ -30,6 +30,14 @@ func specialOf(method protoreflect.FullName) special {
 		return special{after: failUnknownVip}
 	case "weft.v1.Balancer.ListPairs":
 		return special{after: failUnknownVip, text: writePairs}
+	case "weft.v1.L2vpn.ListCircuitMacs":
+		return special{text: writeMacs}
+	case "weft.v1.L2vpn.PingCircuit":
+		return special{flags: addPingInterval, check: checkPing, text: writePing, after: failPing}
+	case "weft.v1.L2vpn.PreviewCircuit":
+		return special{check: checkPreview}
+	case "weft.v1.L2vpn.ValidateCircuits":
+		return special{text: writeFaults, after: failFaults}
 	case "weft.v1.Qos.SetPolicy":
 		return special{check: checkPolicy}
 	case "weft.v1.Qos.GetStatus":
@@ -51,6 +59,8 @@ func specialOf(method protoreflect.FullName) special {
 // specialCommands returns the commands of a service that are no single method.
 func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command {
 	switch service {
+	case "L2vpn":
+		return []*cobra.Command{l2vpnAddCommand(r), l2vpnSetCommand(r), l2vpnLoopCommand(r), l2vpnApplyCommand(r)}
 	case "Tunnels":
 		return []*cobra.Command{tunnelPreviewCommand(r)}
 	}
@@ -71,6 +81,8 @@ type object struct {
 // objectOf returns what is special in the objects of a type.
 func objectOf(message protoreflect.Name) object {
 	switch message {
+	case "Circuit":
+		return object{set: setCircuit}
 	case "NatGateway":
 		return object{tidy: tidyGateway}
 	case "TenantNetwork":
@@ -129,6 +141,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readEach(flag, to, f, texts, readQueue)
 	case "via":
 		return readEach(flag, to, f, texts, readFunction)
+	case "from", "until":
+		return readTime(flag, to, f, texts[0])
 	}
 	return setTexts(to, f, texts)
 }

@@ -1179,7 +1179,7 @@ var File_firewall_proto protoreflect.FileDescriptor
 
 const file_firewall_proto_rawDesc = "" +
 	"\n" +
-	"\x0efirewall.proto\x12\aweft.v1\x1a\roptions.proto\"\x94\x03\n" +
+	"\x0efirewall.proto\x12\aweft.v1\x1a\roptions.proto\"\xbc\x04\n" +
 	"\fFirewallRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\rR\bpriority\x12\x16\n" +
@@ -1188,17 +1188,18 @@ const file_firewall_proto_rawDesc = "" +
 	"\x06tenant\x18\x05 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04vlan\x18\x06 \x01(\rR\x04vlan\x126\n" +
 	"\x05match\x18\a \x03(\v2 .weft.v1.FirewallRule.MatchEntryR\x05match\x12\x18\n" +
-	"\acomment\x18\b \x01(\tR\acomment\x12\x16\n" +
-	"\x06number\x18\t \x01(\rR\x06number\x12\x18\n" +
+	"\acomment\x18\b \x01(\tR\acomment\x12\x1e\n" +
+	"\x06number\x18\t \x01(\rB\x06\x92\xe1\x18\x020\x01R\x06number\x12 \n" +
 	"\apackets\x18\n" +
-	" \x01(\x04R\apackets\x12\x14\n" +
-	"\x05bytes\x18\v \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05state\x18\f \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\r \x01(\tR\x06reason\x1a8\n" +
+	" \x01(\x04B\x06\x92\xe1\x18\x020\x01R\apackets\x12\x1c\n" +
+	"\x05bytes\x18\v \x01(\x04B\x06\x92\xe1\x18\x020\x01R\x05bytes\x12\x1c\n" +
+	"\x05state\x18\f \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\r \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason\x1a8\n" +
 	"\n" +
 	"MatchEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:~\x8a\xe1\x18z\n" +
+	"\x04rule\x12\x04{id}\x1a\x15weft firewall get ssh\"\x02ID\"\bPRIORITY\"\x06ACTION\"\rSWITCH={dpid}\"\x0eMATCH={@match}\"\aPACKETS\"\x0eSTATE={@state}\"\aCOMMENT\"9\n" +
 	"\x0fFirewallFailure\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"x\n" +
@@ -1223,26 +1224,32 @@ const file_firewall_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\rR\adeleted\x124\n" +
 	"\bfailures\x18\x02 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\x12\x10\n" +
 	"\x03ids\x18\x03 \x03(\tR\x03ids\x12\x18\n" +
-	"\aeffects\x18\x04 \x03(\tR\aeffects\"n\n" +
-	"\x18ListFirewallRulesRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x10\n" +
-	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x16\n" +
-	"\x06counts\x18\x03 \x01(\bR\x06counts\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"^\n" +
+	"\aeffects\x18\x04 \x03(\tR\aeffects\"\xdf\x01\n" +
+	"\x18ListFirewallRulesRequest\x12=\n" +
+	"\x04dpid\x18\x01 \x01(\tB)\x92\xe1\x18%\n" +
+	"\x19only rules of this switch\x12\bswitch,sR\x04dpid\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\tR\x03ids\x12>\n" +
+	"\x06counts\x18\x03 \x01(\bB&\x92\xe1\x18\"\n" +
+	" read the switches' counters, tooR\x06counts\x122\n" +
+	"\x05limit\x18\x04 \x01(\rB\x1c\x92\xe1\x18\x18\n" +
+	"\x16only so many; 0 is allR\x05limit\"^\n" +
 	"\x19ListFirewallRulesResponse\x12+\n" +
 	"\x05rules\x18\x01 \x03(\v2\x15.weft.v1.FirewallRuleR\x05rules\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"y\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xcd\x01\n" +
 	"\x19SetFirewallDefaultRequest\x12\x16\n" +
-	"\x06action\x18\x01 \x01(\tR\x06action\x12\x12\n" +
-	"\x04dpid\x18\x02 \x01(\tR\x04dpid\x12\x17\n" +
-	"\ano_wait\x18\x03 \x01(\bR\x06noWait\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\x82\x01\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x12D\n" +
+	"\x04dpid\x18\x02 \x01(\tB0\x92\xe1\x18,\n" +
+	" the switch (default: everywhere)\x12\bswitch,sR\x04dpid\x12\x17\n" +
+	"\ano_wait\x18\x03 \x01(\bR\x06noWait\x129\n" +
+	"\adry_run\x18\x04 \x01(\bB \x92\xe1\x18\x1c\n" +
+	"\x1aonly say what would happenR\x06dryRun\"\x82\x01\n" +
 	"\x1aSetFirewallDefaultResponse\x124\n" +
 	"\bfailures\x18\x01 \x03(\v2\x18.weft.v1.FirewallFailureR\bfailures\x12\x16\n" +
 	"\x06effect\x18\x02 \x01(\tR\x06effect\x12\x16\n" +
-	"\x06before\x18\x03 \x01(\tR\x06before\".\n" +
-	"\x18GetFirewallStatusRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"\xf8\x01\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\"P\n" +
+	"\x18GetFirewallStatusRequest\x124\n" +
+	"\x04dpid\x18\x01 \x01(\tB \x92\xe1\x18\x1c\n" +
+	"\x10only this switch\x12\bswitch,sR\x04dpid\"\xce\x02\n" +
 	"\x0eFirewallSwitch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12%\n" +
 	"\x0edefault_action\x18\x02 \x01(\tR\rdefaultAction\x12\x1f\n" +
@@ -1253,33 +1260,70 @@ const file_firewall_proto_rawDesc = "" +
 	"\aentries\x18\x06 \x01(\rR\aentries\x12\x1a\n" +
 	"\bverdicts\x18\a \x01(\rR\bverdicts\x12\x12\n" +
 	"\x04sync\x18\b \x01(\tR\x04sync\x12\x16\n" +
-	"\x06reason\x18\t \x01(\tR\x06reason\"\xb4\x01\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason:T\x8a\xe1\x18P\"\rSWITCH={dpid}\"\x18DEFAULT={default_action}\"\x04MODE\"\x04SYNC\"\aENTRIES\"\bVERDICTS\"\x06REASON\"\xa4\x02\n" +
 	"\x0eFirewallStatus\x12%\n" +
 	"\x0edefault_action\x18\x01 \x01(\tR\rdefaultAction\x12\x14\n" +
 	"\x05rules\x18\x02 \x01(\rR\x05rules\x12\x18\n" +
 	"\aallowed\x18\x03 \x01(\x04R\aallowed\x12\x16\n" +
 	"\x06denied\x18\x04 \x01(\x04R\x06denied\x123\n" +
-	"\bswitches\x18\x05 \x03(\v2\x17.weft.v1.FirewallSwitchR\bswitches\"\xa8\x01\n" +
-	"\x14CheckFirewallRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12A\n" +
-	"\x06packet\x18\x02 \x03(\v2).weft.v1.CheckFirewallRequest.PacketEntryR\x06packet\x1a9\n" +
+	"\bswitches\x18\x05 \x03(\v2\x17.weft.v1.FirewallSwitchR\bswitches:n\x8a\xe1\x18j:h{rules} rules, default {default_action}; by the controller: {allowed} packets allowed, {denied} denied\n" +
+	"\n" +
+	"\"\x9c\x02\n" +
+	"\x14CheckFirewallRequest\x12?\n" +
+	"\x04dpid\x18\x01 \x01(\tB+\x92\xe1\x18'\n" +
+	"\x1bwhere it enters the network\x12\bswitch,sR\x04dpid\x12\x87\x01\n" +
+	"\x06packet\x18\x02 \x03(\v2).weft.v1.CheckFirewallRequest.PacketEntryBD\x92\xe1\x18@\n" +
+	"6its header fields, as field=value,...; may be repeated*\x06fieldsR\x06packet\x1a9\n" +
 	"\vPacketEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xec\a\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xf7\x1a\n" +
 	"\bFirewall\x12\xa2\x01\n" +
 	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"I\xea\xe0\x18E\b\x02\x10\x01\x1a\x162\x03ids2\aeffects2\x06before\"\ffirewall add*\x17POST /v1/firewall/rules@\x01\x12\xad\x01\n" +
-	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"K\xea\xe0\x18G\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete@\x01\x12\xb6\x01\n" +
-	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"Z\xea\xe0\x18V\b\x01\x1a+\n" +
-	"\x04dpid:\x02idJ\fnot in forceJ\apendingJ\bin force\"\rfirewall list*\x16GET /v1/firewall/rules\x12\xa2\x01\n" +
-	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"C\xea\xe0\x18?\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default:\x04dpid\x12\x9a\x01\n" +
-	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"I\xea\xe0\x18E\b\x01\x1a\x17\n" +
-	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status*\x17GET /v1/firewall/status\x12\x87\x01\n" +
-	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"7\xea\xe0\x183\b\x01\x1a\x06\n" +
-	"\x04dpid\"\x0efirewall check*\x17POST /v1/firewall/check\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"K\xea\xe0\x18G\b\x02\x10\x01\x1a\x0e2\x03ids2\aeffects\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete@\x01\x12\x8e\x05\n" +
+	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"\xb1\x04\xea\xe0\x18V\b\x01\x1a+\n" +
+	"\x04dpid:\x02idJ\fnot in forceJ\apendingJ\bin force\"\rfirewall list*\x16GET /v1/firewall/rules\x82\xe1\x18\xd2\x03\n" +
+	"4List the rules, in the order in which they are asked\x12\xa9\x02List the rules, in the order in which they are asked. The packets are those that\n" +
+	"the controller has judged itself; with --counts, those of the switches' entries\n" +
+	"as well. STATE is in force once each switch that the rule is about has confirmed it, or asks\n" +
+	"the controller; else it says why it is not.\x1aaweft firewall list\n" +
+	"weft firewall list --switch 1 --counts\n" +
+	"weft firewall list -o yaml > rules.yaml\"\v[ID...]=ids\x12\xa3\x05\n" +
+	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"\xc3\x04\xea\xe0\x18?\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default:\x04dpid\x82\xe1\x18\xfb\x03\n" +
+	"1Set what becomes of packets that no rule is about\x12\x9e\x02Set what becomes of packets that no rule is about: allow or deny; or block all\n" +
+	"packets, whatever the rules say. With --switch, of one switch alone, or, with\n" +
+	"inherit, as everywhere again.\n" +
+	"\n" +
+	"deny is about everything: allow what the network needs first, such as ARP and\n" +
+	"neighbour discovery.\x1a\x9c\x01weft firewall add --allow --match eth_type=0x0806\n" +
+	"weft firewall default deny\n" +
+	"weft firewall default block --switch 1\n" +
+	"weft firewall default inherit --switch 1\"\x06ACTION\x12\xad\x04\n" +
+	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"\xdb\x03\xea\xe0\x18E\b\x01\x1a\x17\n" +
+	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status*\x17GET /v1/firewall/status\x82\xe1\x18\x8d\x03\n" +
+	"0Show how far each switch does what the rules say\x12\x9a\x02Show how far each switch does what the rules say. Mode compiled: every rule is an\n" +
+	"entry; reactive: the first packet of a flow is judged by the controller, which\n" +
+	"installs its verdict; controller: the switch has one table, and what is not\n" +
+	"certainly denied is judged by the controller.\x1a<weft firewall status\n" +
+	"weft firewall status --switch 1 -o json\x12\xb6\x03\n" +
+	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"\xe5\x02\xea\xe0\x183\b\x01\x1a\x06\n" +
+	"\x04dpid\"\x0efirewall check*\x17POST /v1/firewall/check\x82\xe1\x18\xa9\x02\n" +
+	"\"Ask which rule decides on a packet\x12LAsk which rule decides on a packet that enters at a switch. Nothing is sent.\x1a\x9e\x01weft firewall check --packet eth_type=0x0800,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,ip_proto=6,tcp_dst=22\n" +
+	"weft firewall check --switch 1 --packet eth_type=0x0806B\x14{action}, by {@rule}\x1a\xf5\x05\xf2\xe0\x18\xf0\x05\b\x01\x1a\xeb\x05\n" +
+	"\bfirewall\x1a\x1fAllow and deny packets by rules\"\x93\x03Allow and deny packets by ordered rules over their header fields. The rule of\n" +
+	"highest priority that a packet meets decides; of equal priorities, the one whose\n" +
+	"id sorts first. What no rule is about is allowed, unless the default says\n" +
+	"otherwise.\n" +
+	"\n" +
+	"Rules without a switch judge packets where they enter the network. A switch with\n" +
+	"rules or a default of its own judges everything that passes it, by all rules.*\xa0\x02weft firewall add --deny --match ipv4_src=10.0.0.1,tcp_dst=22\n" +
+	"weft firewall add --allow --priority 500 --match tcp_dst=8000-8999 --switch 1\n" +
+	"weft firewall list --counts\n" +
+	"weft firewall check --switch 1 --packet eth_type=0x0800,ipv4_src=10.0.0.1,ip_proto=6,tcp_dst=22\n" +
+	"weft firewall delete ssh2\x05rulesB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_firewall_proto_rawDescOnce sync.Once

@@ -1525,7 +1525,7 @@ const file_flowrules_proto_rawDesc = "" +
 	"\n" +
 	"FlowFailed\x12'\n" +
 	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow:\x11\xfa\xe0\x18\r\n" +
-	"\tflowrules\x10\x012\xfb\x05\n" +
+	"\tflowrules\x10\x012\xe1\b\n" +
 	"\tFlowrules\x12\x81\x01\n" +
 	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"@\xea\xe0\x18<\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows:\n" +
 	"flows.dpid@\x01\x12\xa3\x01\n" +
@@ -1538,7 +1538,11 @@ const file_flowrules_proto_rawDesc = "" +
 	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12K\n" +
 	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\"\r\xea\xe0\x18\t\x1a\a\x12\x05dpids\x12N\n" +
-	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponseB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponse\x1a\xe3\x02\xf2\xe0\x18\xde\x02\x1a\xdb\x02\n" +
+	"\x04flow\x1a\x1bAdd and delete flow entries\"\xc9\x01Add and delete flow entries of the operator's own. The controller keeps them,\n" +
+	"sees that the switches have them, and puts them back after a restart of either.\n" +
+	"weft get flows --owner operator lists them.*jweft flow add --switch 1 --match eth_type=0x0800,ipv4_dst=10.0.0.9 --priority 50000\n" +
+	"weft flow delete --allB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_flowrules_proto_rawDescOnce sync.Once

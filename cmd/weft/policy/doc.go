@@ -7,5 +7,5 @@ import "github.com/spf13/cobra"
 
 // typedCommands returns the commands of the kinds of objects that are not derived yet.
 func typedCommands() []*cobra.Command {
-	return []*cobra.Command{flowCommand(), firewallCommand()}
+	return []*cobra.Command{}
 }

@@ -13,56 +13,30 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-func firewallCommand() *cobra.Command {
-	var r cli.Remote
-	cmd := &cobra.Command{
-		Use:   "firewall",
-		Short: "Allow and deny packets by rules",
-		Long: `Allow and deny packets by ordered rules over their header fields. The rule of
-highest priority that a packet meets decides; of equal priorities, the one whose
-id sorts first. What no rule is about is allowed, unless the default says
-otherwise.
-
-Rules without a switch judge packets where they enter the network. A switch with
-rules or a default of its own judges everything that passes it, by all rules.`,
-		Example: `  weft firewall add --deny --match ipv4_src=10.0.0.1,tcp_dst=22
-  weft firewall add --allow --priority 500 --match tcp_dst=8000-8999 --switch 1
-  weft firewall list --counts
-  weft firewall check --switch 1 --packet eth_type=0x0800,ipv4_src=10.0.0.1,ip_proto=6,tcp_dst=22
-  weft firewall delete ssh`,
+// setRules sets rules, and deleteRules deletes them, in one call for many.
+func setRules(c *cli.Controller, list []proto.Message) error {
+	var rules []*api.FirewallRule
+	for _, m := range list {
+		rules = append(rules, m.(*api.FirewallRule))
 	}
-	r.Flags(cmd)
-	cmd.AddCommand(firewallAddCommand(&r), firewallDeleteCommand(&r), firewallListCommand(&r), firewallDefaultCommand(&r),
-		firewallStatusCommand(&r), firewallCheckCommand(&r), firewallRules().get(&r, "weft firewall get ssh"),
-		applyTyped(&r, "weft firewall", "rules", func() []declared { return []declared{&typedDesired[*api.FirewallRule]{typedKind: firewallRules()}} }))
-	return cmd
+	sum, err := addRules(c, rules, false, false)
+	return cmp.Or(err, firewallFailed(sum.GetFailures()))
 }
 
-// firewallRules is the rules; those of the configuration are changed there.
-func firewallRules() *typedKind[*api.FirewallRule] {
-	return &typedKind[*api.FirewallRule]{
-		known: "weft firewall list", one: "rule", key: "rules",
-		name: (*api.FirewallRule).GetId,
-		list: func(c *cli.Controller) (proto.Message, error) {
-			return c.ListFirewallRules(c.Ctx, &api.ListFirewallRulesRequest{})
-		},
-		setAll: func(c *cli.Controller, list []*api.FirewallRule) error {
-			sum, err := addRules(c, list, false, false)
-			return cmp.Or(err, firewallFailed(sum.GetFailures()))
-		},
-		removeAll: func(c *cli.Controller, list []*api.FirewallRule) error {
-			req := &api.DeleteFirewallRulesRequest{}
-			for _, r := range list {
-				req.Ids = append(req.Ids, r.Id)
-			}
-			m, err := c.DeleteFirewallRules(c.Ctx, req)
-			return cmp.Or(err, firewallFailed(m.GetFailures()))
-		},
-		table:   firewallTable,
-		tidy:    func(m *api.FirewallRule) { m.Number, m.Packets, m.Bytes = 0, 0, 0 },
-		fresh:   func() *api.FirewallRule { return &api.FirewallRule{Priority: flow.PriorityOperator} },
-		foreign: func(m *api.FirewallRule) bool { return strings.HasPrefix(m.Id, "config:") },
+func deleteRules(c *cli.Controller, list []proto.Message) error {
+	req := &api.DeleteFirewallRulesRequest{}
+	for _, m := range list {
+		req.Ids = append(req.Ids, m.(*api.FirewallRule).Id)
 	}
+	m, err := c.DeleteFirewallRules(c.Ctx, req)
+	return cmp.Or(err, firewallFailed(m.GetFailures()))
+}
+
+func freshRule(m proto.Message) { m.(*api.FirewallRule).Priority = flow.PriorityOperator }
+
+// isConfigured reports whether a rule is one of the configuration, where it is changed.
+func isConfigured(m proto.Message) bool {
+	return strings.HasPrefix(m.(*api.FirewallRule).Id, "config:")
 }
 
 // addRules adds rules, as many at once as a request may have.
@@ -141,7 +115,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 		case allow == deny:
 			return cli.View{}, cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
 		default:
-			if rule.Match, err = firewallMatch(match); err != nil {
+			if rule.Match, err = splitFields(match); err != nil {
 				return cli.View{}, cli.Usagef(cmd, "--match: %v", err)
 			}
 			rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
@@ -159,20 +133,6 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
 		}, Failed: firewallFailed(sum.Failures)}, nil
 	})
-}
-
-// firewallMatch reads FIELD=VALUE,... where ports may be ranges; what is wrong
-// with the values the controller says.
-func firewallMatch(list []string) (map[string]string, error) {
-	m := map[string]string{}
-	for _, item := range strings.FieldsFunc(strings.Join(list, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-		name, value, ok := strings.Cut(item, "=")
-		if _, twice := m[name]; !ok || twice {
-			return nil, fmt.Errorf("%q: want FIELD=VALUE, each field once, such as tcp_dst=1024-65535", item)
-		}
-		m[name] = value
-	}
-	return m, nil
 }
 
 // firewallFailed is the error of switches that have not confirmed.
@@ -237,47 +197,4 @@ func effectsOfRules(t *cli.Table, ids, effects []string) {
 			t.Row(id, effects[i])
 		}
 	}
-}
-
-func firewallDefaultCommand(r *cli.Remote) *cobra.Command {
-	var sw string
-	var dry bool
-	cmd := &cobra.Command{
-		Use:   "default ACTION",
-		Short: "Set what becomes of packets that no rule is about",
-		Long: `Set what becomes of packets that no rule is about: allow or deny; or block all
-packets, whatever the rules say. With --switch, of one switch alone, or, with
-inherit, as everywhere again.
-
-deny is about everything: allow what the network needs first, such as ARP and
-neighbour discovery.`,
-		Example: `  weft firewall add --allow --match eth_type=0x0806
-  weft firewall default deny
-  weft firewall default block --switch 1
-  weft firewall default inherit --switch 1`,
-		Args:      cobra.ExactArgs(1),
-		ValidArgs: []string{"allow", "deny", "block", "inherit"},
-	}
-	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen")
-	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		action := args[0]
-		if action == "inherit" {
-			if sw == "" {
-				return cli.View{}, cli.Usagef(cmd, "inherit goes with --switch")
-			}
-			action = ""
-		}
-		m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action, DryRun: dry})
-		if err != nil {
-			return cli.View{}, err
-		}
-		return cli.View{Value: m, Text: func(t *cli.Table) {
-			if dry {
-				fmt.Fprintf(t, "default: %s would be %s (it is %s)\n", args[0], m.Effect, cmp.Or(m.Before, "inherit"))
-				return
-			}
-			fmt.Fprintf(t, "default: %s\n", args[0])
-		}, Failed: firewallFailed(m.Failures)}, nil
-	})
 }

@@ -13,22 +13,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-func flowCommand() *cobra.Command {
-	var r cli.Remote
-	cmd := &cobra.Command{
-		Use:   "flow",
-		Short: "Add and delete flow entries",
-		Long: `Add and delete flow entries of the operator's own. The controller keeps them,
-sees that the switches have them, and puts them back after a restart of either.
-weft get flows --owner operator lists them.`,
-		Example: `  weft flow add --switch 1 --match eth_type=0x0800,ipv4_dst=10.0.0.9 --priority 50000
-  weft flow delete --all`,
-	}
-	r.Flags(cmd)
-	cmd.AddCommand(flowAddCommand(&r), flowDeleteCommand(&r))
-	return cmd
-}
-
 // flowFlags describe one flow entry.
 type flowFlags struct {
 	file     string

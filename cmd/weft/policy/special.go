@@ -30,6 +30,10 @@ func specialOf(method protoreflect.FullName) special {
 		return special{after: failUnknownVip}
 	case "weft.v1.Balancer.ListPairs":
 		return special{after: failUnknownVip, text: writePairs}
+	case "weft.v1.Firewall.ListFirewallRules":
+		return special{after: failMissingRules, text: writeRules}
+	case "weft.v1.Firewall.SetFirewallDefault":
+		return special{flags: completeActions, check: checkDefault, text: writeDefault, after: failDefault}
 	case "weft.v1.L2vpn.ListCircuitMacs":
 		return special{text: writeMacs}
 	case "weft.v1.L2vpn.PingCircuit":
@@ -59,6 +63,10 @@ func specialOf(method protoreflect.FullName) special {
 // specialCommands returns the commands of a service that are no single method.
 func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command {
 	switch service {
+	case "Firewall":
+		return []*cobra.Command{firewallAddCommand(r), firewallDeleteCommand(r)}
+	case "Flowrules":
+		return []*cobra.Command{flowAddCommand(r), flowDeleteCommand(r)}
 	case "L2vpn":
 		return []*cobra.Command{l2vpnAddCommand(r), l2vpnSetCommand(r), l2vpnLoopCommand(r), l2vpnApplyCommand(r)}
 	case "Tunnels":
@@ -83,6 +91,8 @@ func objectOf(message protoreflect.Name) object {
 	switch message {
 	case "Circuit":
 		return object{set: setCircuit}
+	case "FirewallRule":
+		return object{setAll: setRules, removeAll: deleteRules, fresh: freshRule, foreign: isConfigured}
 	case "NatGateway":
 		return object{tidy: tidyGateway}
 	case "TenantNetwork":
@@ -104,12 +114,18 @@ func ownText(name string, m proto.Message) string {
 		return actionText(m)
 	case "functions":
 		return functionsText(m)
+	case "match":
+		return ruleMatch(m)
 	case "members":
 		return membersText(m)
 	case "packets":
 		return packetsText(m)
 	case "routes":
 		return routesText(m)
+	case "rule":
+		return decisionText(m)
+	case "state":
+		return ruleState(m)
 	}
 	panic("no text " + name)
 }

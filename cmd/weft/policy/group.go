@@ -16,8 +16,7 @@ import (
 
 // Commands returns the commands of the services whose .proto files say how they look
 // (api.CommandGroup): those that are special, and beside them what is derived.
-func Commands() []*cobra.Command {
-	list := typedCommands()
+func Commands() (list []*cobra.Command) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)

@@ -1680,51 +1680,59 @@ const file_hosts_proto_rawDesc = "" +
 	"\bclaimant\x18\x05 \x01(\tR\bclaimant\x12)\n" +
 	"\x06holder\x18\x06 \x01(\v2\x11.weft.v1.LocationR\x06holder\x12\x18\n" +
 	"\aoutcome\x18\a \x01(\tR\aoutcome:\r\xfa\xe0\x18\t\n" +
-	"\x05hosts\x10\x01\"\xd8\x01\n" +
+	"\x05hosts\x10\x01\"\xac\x04\n" +
 	"\vHostBinding\x12\x10\n" +
-	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
-	"\x02at\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x02at\x12\x10\n" +
-	"\x03ips\x18\x04 \x03(\tR\x03ips\x12\x12\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12_\n" +
+	"\x04vlan\x18\x02 \x01(\rBK\x92\xe1\x18G\n" +
+	"Ethe VLAN of the host, of a virtual network its segment; 0 is untaggedR\x04vlan\x12r\n" +
+	"\x02at\x18\x03 \x03(\v2\x11.weft.v1.LocationBO\x92\xe1\x18K\n" +
+	"Aa port where it may be, SWITCH/PORT; may be repeated; none is any*\x06placesR\x02at\x12^\n" +
+	"\x03ips\x18\x04 \x03(\tBL\x92\xe1\x18H\n" +
+	"Ban IPv4 or IPv6 address that nobody else may have; may be repeated\x12\x02ipR\x03ips\x12\x12\n" +
 	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x14\n" +
 	"\x05since\x18\a \x01(\tR\x05since\x12\x14\n" +
 	"\x05state\x18\b \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\t \x01(\tR\x06reason\"A\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason:f\x8a\xe1\x18b\"\x03MAC\"\x10VLAN={vlan|vlan}\"\x0eAT={at|or any}\"\bIP={ips}\"\x04KIND\"\x06ORIGIN\"\x12SINCE={since|when}\"\x05STATE\"\x06REASON\"A\n" +
 	"\x0fBindHostRequest\x12.\n" +
-	"\abinding\x18\x01 \x01(\v2\x14.weft.v1.HostBindingR\abinding\"a\n" +
+	"\abinding\x18\x01 \x01(\v2\x14.weft.v1.HostBindingR\abinding\"\xd7\x01\n" +
 	"\x11UnbindHostRequest\x12\x10\n" +
-	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x12\n" +
-	"\x04dpid\x18\x03 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12=\n" +
+	"\x04vlan\x18\x02 \x01(\rB)\x92\xe1\x18%\n" +
+	"#the VLAN of the host; 0 is untaggedR\x04vlan\x12]\n" +
+	"\x04dpid\x18\x03 \x01(\tBI\x92\xe1\x18E\n" +
+	"7the port whose sticky bindings are deleted, SWITCH/PORT\x12\x02at*\x06placesR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x04 \x01(\rR\x04port\".\n" +
 	"\x12UnbindHostResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\rR\adeleted\"\x15\n" +
 	"\x13ListBindingsRequest\"u\n" +
 	"\x14ListBindingsResponse\x120\n" +
 	"\bbindings\x18\x01 \x03(\v2\x14.weft.v1.HostBindingR\bbindings\x12+\n" +
-	"\x05ports\x18\x02 \x03(\v2\x15.weft.v1.PortSecurityR\x05ports\"\xaf\x01\n" +
-	"\fPortSecurity\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\x12\x1b\n" +
-	"\tmax_hosts\x18\x03 \x01(\rR\bmaxHosts\x12\x16\n" +
-	"\x06sticky\x18\x04 \x01(\bR\x06sticky\x12\x16\n" +
+	"\x05ports\x18\x02 \x03(\v2\x15.weft.v1.PortSecurityR\x05ports\"\x88\x03\n" +
+	"\fPortSecurity\x12 \n" +
+	"\x04dpid\x18\x01 \x01(\tB\f\x92\xe1\x18\b*\x06placesR\x04dpid\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12Y\n" +
+	"\tmax_hosts\x18\x03 \x01(\rB<\x92\xe1\x188\n" +
+	"1how many hosts it may have; 0 is hosts.port_limit\x12\x03maxR\bmaxHosts\x12;\n" +
+	"\x06sticky\x18\x04 \x01(\bB#\x92\xe1\x18\x1f\n" +
+	"\x1dbind the hosts that it learnsR\x06sticky\x12\x16\n" +
 	"\x06origin\x18\x05 \x01(\tR\x06origin\x12\x14\n" +
 	"\x05hosts\x18\x06 \x01(\rR\x05hosts\x12\x14\n" +
-	"\x05bound\x18\a \x01(\rR\x05bound\"K\n" +
+	"\x05bound\x18\a \x01(\rR\x05bound:f\x8a\xe1\x18b\"\x19PORT=[{dpid}/{port|port}]\"\x05HOSTS\"\x1aMAX={max_hosts|or default}\"\x05BOUND\"\x13STICKY={sticky|yes}\"\x06ORIGIN\"K\n" +
 	"\x16SetPortSecurityRequest\x121\n" +
 	"\bsecurity\x18\x01 \x01(\v2\x15.weft.v1.PortSecurityR\bsecurity\"C\n" +
 	"\x19DeletePortSecurityRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\"6\n" +
 	"\x1aDeletePortSecurityResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x89\x01\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xbe\x02\n" +
 	"\bHostHold\x12\x14\n" +
-	"\x05stage\x18\x01 \x01(\tR\x05stage\x12!\n" +
-	"\x02at\x18\x02 \x03(\v2\x11.weft.v1.LocationR\x02at\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x8d\x01\n" +
+	"\x02at\x18\x02 \x03(\v2\x11.weft.v1.LocationBj\x92\xe1\x18f\n" +
+	"]hosts at this port or switch only, SWITCH/PORT or SWITCH; may be repeated; none is everywhere*\x05holdsR\x02at\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\tR\x05since\x12\x1a\n" +
 	"\bapproved\x18\x04 \x01(\rR\bapproved\x12\x12\n" +
-	"\x04held\x18\x05 \x01(\rR\x04held\"7\n" +
+	"\x04held\x18\x05 \x01(\rR\x04held:F\x8a\xe1\x18B\"\x05STAGE\"\x15AT={at|or everywhere}\"\x04HELD\"\bAPPROVED\"\x12SINCE={since|when}\"7\n" +
 	"\x0eSetHoldRequest\x12%\n" +
 	"\x04hold\x18\x01 \x01(\v2\x11.weft.v1.HostHoldR\x04hold\")\n" +
 	"\x11DeleteHoldRequest\x12\x14\n" +
@@ -1733,35 +1741,57 @@ const file_hosts_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x12\n" +
 	"\x10ListHoldsRequest\"<\n" +
 	"\x11ListHoldsResponse\x12'\n" +
-	"\x05holds\x18\x01 \x03(\v2\x11.weft.v1.HostHoldR\x05holds\"P\n" +
-	"\x12ApproveHostRequest\x12\x14\n" +
-	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x10\n" +
-	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
-	"\x04vlan\x18\x03 \x01(\rR\x04vlan\"\x15\n" +
-	"\x13ApproveHostResponse\"O\n" +
-	"\x11RevokeHostRequest\x12\x14\n" +
-	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x10\n" +
-	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
-	"\x04vlan\x18\x03 \x01(\rR\x04vlan\".\n" +
+	"\x05holds\x18\x01 \x03(\v2\x11.weft.v1.HostHoldR\x05holds\"\xc4\x01\n" +
+	"\x12ApproveHostRequest\x12;\n" +
+	"\x05stage\x18\x01 \x01(\tB%\x92\xe1\x18!\n" +
+	"\x1dthe stage that holds the host \x01R\x05stage\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12_\n" +
+	"\x04vlan\x18\x03 \x01(\rBK\x92\xe1\x18G\n" +
+	"Ethe VLAN of the host, of a virtual network its segment; 0 is untaggedR\x04vlan\"\x15\n" +
+	"\x13ApproveHostResponse\"\xc3\x01\n" +
+	"\x11RevokeHostRequest\x12;\n" +
+	"\x05stage\x18\x01 \x01(\tB%\x92\xe1\x18!\n" +
+	"\x1dthe stage that holds the host \x01R\x05stage\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12_\n" +
+	"\x04vlan\x18\x03 \x01(\rBK\x92\xe1\x18G\n" +
+	"Ethe VLAN of the host, of a virtual network its segment; 0 is untaggedR\x04vlan\".\n" +
 	"\x12RevokeHostResponse\x12\x18\n" +
-	"\arevoked\x18\x01 \x01(\bR\arevoked2\xed\v\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked2\xef\x17\n" +
 	"\x05Hosts\x12d\n" +
 	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\" \xea\xe0\x18\x1c\b\x01\"\tget hosts*\rGET /v1/hosts\x12T\n" +
-	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x1f\xea\xe0\x18\x1b\b\x01*\x17GET /v1/hosts/{address}\x12o\n" +
-	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"3\xea\xe0\x18/\b\x02\x10\x01\"\thost bind*\x1ePOST /v1/host-bindings binding\x12\x96\x01\n" +
+	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x1f\xea\xe0\x18\x1b\b\x01*\x17GET /v1/hosts/{address}\x12\xa0\x04\n" +
+	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"\xe3\x03\xea\xe0\x18/\b\x02\x10\x01\"\thost bind*\x1ePOST /v1/host-bindings binding\x82\xe1\x18\xab\x03\n" +
+	"9Bind an Ethernet address to ports, and IP addresses to it\x12\xe0\x01Bind an Ethernet address to ports, and IP addresses to it. It may be at these\n" +
+	"ports only, and nobody else in its VLAN may have these addresses. It may have\n" +
+	"other addresses. A binding of the same address and VLAN is replaced.\x1a\x85\x01weft host bind 02:00:00:00:00:01 --at 1/3\n" +
+	"weft host bind 02:00:00:00:00:01 --vlan 20 --at 1/3 --at 2/3 --ip 10.0.0.1 --ip 2001:db8::1\"\x03MAC\x12\x94\x02\n" +
 	"\n" +
-	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"O\xea\xe0\x18K\b\x02\x10\x01\"\vhost unbind*\x1eDELETE /v1/host-bindings/{mac}*\x18DELETE /v1/host-bindings\x12y\n" +
-	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\",\xea\xe0\x18(\b\x01\"\rhost bindings*\x15GET /v1/host-bindings\x12\x8e\x01\n" +
+	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"\xcc\x01\xea\xe0\x18K\b\x02\x10\x01\"\vhost unbind*\x1eDELETE /v1/host-bindings/{mac}*\x18DELETE /v1/host-bindings\x82\xe1\x18y\n" +
+	"2Delete a binding, or the sticky bindings of a port\x1a<weft host unbind 02:00:00:00:00:01\n" +
+	"weft host unbind --at 1/4\"\x05[MAC]\x12\xd6\x01\n" +
+	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\"\x88\x01\xea\xe0\x18(\b\x01\"\rhost bindings*\x15GET /v1/host-bindings\x82\xe1\x18X\n" +
+	":List the bindings, and the ports with a limit of their own\x1a\x1aweft host bindings -o json\x12\x8e\x01\n" +
 	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"C\xea\xe0\x18?\b\x02\x10\x01\"\thost port*\x1fPOST /v1/port-security security:\rsecurity.dpid\x12\xa0\x01\n" +
 	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"A\xea\xe0\x18=\b\x02\x10\x01\"\thost port*&DELETE /v1/port-security/{dpid}/{port}:\x04dpid\x12r\n" +
 	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\";\xea\xe0\x187\b\x02\x10\x01\"\thost hold*\x18POST /v1/host-holds hold:\fhold.at.dpid\x12y\n" +
 	"\n" +
-	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"2\xea\xe0\x18.\b\x02\x10\x01\"\thost hold*\x1dDELETE /v1/host-holds/{stage}\x12j\n" +
-	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"&\xea\xe0\x18\"\b\x01\"\n" +
-	"host holds*\x12GET /v1/host-holds\x12\x86\x01\n" +
-	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"<\xea\xe0\x188\b\x02\x10\x01\"\fhost approve*$POST /v1/host-holds/{stage}/approved\x12\x8a\x01\n" +
+	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"2\xea\xe0\x18.\b\x02\x10\x01\"\thost hold*\x1dDELETE /v1/host-holds/{stage}\x12\xa8\x01\n" +
+	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"d\xea\xe0\x18\"\b\x01\"\n" +
+	"host holds*\x12GET /v1/host-holds\x82\xe1\x18:\n" +
+	"\x1fList the stages that hold hosts\x1a\x17weft host holds -o json\x12\xf9\x01\n" +
+	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"\xae\x01\xea\xe0\x188\b\x02\x10\x01\"\fhost approve*$POST /v1/host-holds/{stage}/approved\x82\xe1\x18n\n" +
+	"3Approve a host in the name of a stage that holds it\x1a2weft host approve 02:00:00:00:00:01 --stage portal\"\x03MAC\x12\xf8\x01\n" +
 	"\n" +
-	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"C\xea\xe0\x18?\b\x02\x10\x01\"\vhost revoke*,DELETE /v1/host-holds/{stage}/approved/{mac}B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"\xb0\x01\xea\xe0\x18?\b\x02\x10\x01\"\vhost revoke*,DELETE /v1/host-holds/{stage}/approved/{mac}\x82\xe1\x18i\n" +
+	"/Take the approval of a host back; its routes go\x1a1weft host revoke 02:00:00:00:00:01 --stage portal\"\x03MAC\x1a\xd1\x04\xf2\xe0\x18\xcc\x04\x1a\xc9\x04\n" +
+	"\x04host\x1aGBind hosts to ports and addresses, limit them, and hold them for stages\"\xb4\x02Bind hosts to ports and addresses, and limit the hosts of a port (port\n" +
+	"security). Packets that contradict a binding are dropped and counted, and\n" +
+	"weft events shows them. Hosts can be held until a stage of the pipeline, such as a\n" +
+	"captive portal, has approved them. The controller keeps all of it over restarts.*\xc0\x01weft host bind 02:00:00:00:00:01 --at 1/3 --ip 10.0.0.1\n" +
+	"weft host port 1/4 --max 2 --sticky\n" +
+	"weft host bindings\n" +
+	"weft host hold portal --at 1/3\n" +
+	"weft host approve 02:00:00:00:00:01 --stage portalB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_hosts_proto_rawDescOnce sync.Once

@@ -361,9 +361,9 @@ func (x *CommandHelp) GetDry() string {
 }
 
 // How the command writes and calls a message. In a template, {a.b} is the field b of the field
-// a, or of each of its elements; {a|f} writes it in the form f; {#a} counts a list; {@f} is what
-// the command's own function f writes; and what stands in brackets is left out if a field in it
-// is empty: "{state}[: {reason}]".
+// a, or of each of its elements; {a|f} writes it in the form f; {a|or w} writes the word w if it
+// is empty; {#a} counts a list; {@f} is what the command's own function f writes; and what stands
+// in brackets is left out if a field in it is empty: "{state}[: {reason}]".
 type Table struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What one is called: "gateway". Messages that have it are objects, listed by a method,

@@ -1210,7 +1210,7 @@ var File_tenants_proto protoreflect.FileDescriptor
 
 const file_tenants_proto_rawDesc = "" +
 	"\n" +
-	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xf3\x04\n" +
+	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xfc\x04\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12g\n" +
 	"\tmax_hosts\x18\x02 \x01(\rBJ\x92\xe1\x18F\n" +
@@ -1223,8 +1223,8 @@ const file_tenants_proto_rawDesc = "" +
 	"\vmax_members\x18\x05 \x01(\rB;\x92\xe1\x187\n" +
 	"5how many members its networks may have; 0 is no limitR\n" +
 	"maxMembers\x12\x1c\n" +
-	"\x05meter\x18\x06 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05meter:\x8c\x01\x8a\xe1\x18\x87\x01\n" +
-	"\x06tenant\x1a\x14weft tenants get red\"\rTENANT={name}\"\x1aMAX HOSTS={max_hosts|none}\"\x1cRATE kbit/s={rate_kbps|none}\"\x1eMAX MEMBERS={max_members|none}\"\\\n" +
+	"\x05meter\x18\x06 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x05meter:\x95\x01\x8a\xe1\x18\x90\x01\n" +
+	"\x06tenant\x1a\x14weft tenants get red\"\rTENANT={name}\"\x1dMAX HOSTS={max_hosts|or none}\"\x1fRATE kbit/s={rate_kbps|or none}\"!MAX MEMBERS={max_members|or none}\"\\\n" +
 	"\fTenantMember\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +

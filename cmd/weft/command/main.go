@@ -99,7 +99,7 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand(), planner.SizeCommand())
-	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand(), hostCommand())
+	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
 	add(workGroup, labCommand(), node.Command(), planner.CertsCommand(), exportCommand())

@@ -34,6 +34,12 @@ func specialOf(method protoreflect.FullName) special {
 		return special{after: failMissingRules, text: writeRules}
 	case "weft.v1.Firewall.SetFirewallDefault":
 		return special{flags: completeActions, check: checkDefault, text: writeDefault, after: failDefault}
+	case "weft.v1.Hosts.ApproveHost":
+		return special{text: writeApproved}
+	case "weft.v1.Hosts.RevokeHost":
+		return special{text: writeRevoked, after: failRevoked}
+	case "weft.v1.Hosts.UnbindHost":
+		return special{check: checkUnbind, text: writeUnbound, after: failUnbound}
 	case "weft.v1.L2vpn.ListCircuitMacs":
 		return special{text: writeMacs}
 	case "weft.v1.L2vpn.PingCircuit":
@@ -67,6 +73,8 @@ func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command 
 		return []*cobra.Command{firewallAddCommand(r), firewallDeleteCommand(r)}
 	case "Flowrules":
 		return []*cobra.Command{flowAddCommand(r), flowDeleteCommand(r)}
+	case "Hosts":
+		return []*cobra.Command{hostPortCommand(r), hostHoldCommand(r)}
 	case "L2vpn":
 		return []*cobra.Command{l2vpnAddCommand(r), l2vpnSetCommand(r), l2vpnLoopCommand(r), l2vpnApplyCommand(r)}
 	case "Tunnels":
@@ -149,6 +157,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readEach(flag, to, f, texts, readForward)
 	case "member":
 		return readMembers(flag, to, f, texts)
+	case "places", "holds":
+		return readPlace(form, flag, to, f, texts)
 	case "port":
 		return readEach(flag, to, f, texts, readMember)
 	case "ports":
@@ -159,6 +169,8 @@ func readForm(form, flag string, to protoreflect.Message, f protoreflect.FieldDe
 		return readEach(flag, to, f, texts, readFunction)
 	case "from", "until":
 		return readTime(flag, to, f, texts[0])
+	case "":
+		return setTexts(to, f, texts)
 	}
-	return setTexts(to, f, texts)
+	panic("no form " + form)
 }

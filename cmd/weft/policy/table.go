@@ -81,7 +81,7 @@ func messagesOf(l protoreflect.List) (list []protoreflect.Message) {
 }
 
 // writeAnswer writes an answer for people: itself as a table, or the tables of its
-// lists, a blank line between.
+// lists, a blank line between; all but the first only if there is something in them.
 func writeAnswer(t *cli.Table, m protoreflect.Message) {
 	table := tableOf(m.Descriptor())
 	if len(table.GetColumns()) > 0 {
@@ -96,10 +96,12 @@ func writeAnswer(t *cli.Table, m protoreflect.Message) {
 		if !f.IsList() || f.Message() == nil || len(tableOf(f.Message()).GetColumns()) == 0 {
 			continue
 		}
-		if tables++; tables > 1 {
+		list := messagesOf(m.Get(f).List())
+		if tables++; tables > 1 && len(list) == 0 {
+			continue
+		} else if tables > 1 {
 			fmt.Fprintln(t)
 		}
-		list := messagesOf(m.Get(f).List())
 		writeTable(t, f.Message(), list)
 		shown += len(list)
 	}

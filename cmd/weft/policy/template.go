@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -63,6 +62,9 @@ func (s scope) value(path string) (string, bool) {
 		words = append(words, formatValue(f, v, form))
 		some, n = some || set, n+1
 	})
+	if word, given := strings.CutPrefix(form, "or "); given && !some {
+		return word, true
+	}
 	if count {
 		return fmt.Sprint(n), n > 0
 	}
@@ -104,22 +106,10 @@ func formatValue(f protoreflect.FieldDescriptor, v protoreflect.Value, form stri
 	case "rate":
 		rate := cli.Bandwidth(v.Uint())
 		return rate.String()
-	case "none":
-		if v.Uint() == 0 {
-			return "none"
-		}
 	case "vlan":
 		return cli.Vlan(uint32(v.Uint()))
 	case "port":
 		return cli.Port(uint32(v.Uint()))
-	case "millis":
-		return cli.Millis(v.Uint())
-	case "bits":
-		return cli.Rate(v.Float())
-	case "s":
-		return (time.Duration(v.Uint()) * time.Second).String()
-	case "at":
-		return v.Message().Interface().(*api.Location).Flow().String()
 	}
 	switch {
 	case f.IsMap():
@@ -130,7 +120,9 @@ func formatValue(f protoreflect.FieldDescriptor, v protoreflect.Value, form stri
 		})
 		return cli.MatchText(match)
 	case f.Message() != nil:
-		if at, ok := v.Message().Interface().(*api.Location); ok {
+		if at, ok := v.Message().Interface().(*api.Location); ok && at.GetPort() == 0 { // a switch
+			return at.GetDpid()
+		} else if ok {
 			return cli.Place(at)
 		}
 	}

@@ -33,8 +33,9 @@ func TestDerivedCommands(t *testing.T) {
 		{"path --src " + h1 + " --dst " + h3, ""},
 		{`flow add --flows=[{"dpid":"` + s2 + `","priority":7}] -o json`, `"state": "confirmed"`},
 		{"flow delete --all-of " + s1, "deleted  3"},
-		{"nat add --help", "The outside addresses that connections get"},
-		{"nat add --help", "weft nat add NAME"},
+		{"token create --help", "64 hexadecimal digits"},
+		{"token create --help", "weft token create NAME"},
+		{"nat add --help", "ADDRESS, FIRST-LAST or PREFIX"}, // of an option
 	} {
 		if out, err := run(strings.Fields(c.line)...); err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("weft %s: %v\n%s\nwant %s", c.line, err, out, c.want)
@@ -48,8 +49,8 @@ func TestDerivedCommands(t *testing.T) {
 	}
 	for _, c := range []struct{ line, want string }{
 		{"flow add --flows=[{", "--flows [{: want JSON of"},
-		{"nat add", "something is missing"},
-		{"nat add a --port many", "--port \"many\": want uint32"},
+		{"token create", "something is missing"},
+		{"get audit --limit many", "--limit \"many\": want uint32"},
 		{"get hosts here", "nothing after it but flags"},
 	} {
 		if out, err := run(strings.Fields(c.line)...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -35,9 +35,23 @@ func Derive(root *cobra.Command, methods []api.AnyMethod) {
 		}
 		last := words[len(words)-1]
 		if !slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == last }) {
-			parent.AddCommand(derivedCommand(m, last))
+			var r cli.Remote
+			cmd := methodCommand(&r, descriptorOf(m), nil, last)
+			r.Flags(cmd)
+			parent.AddCommand(cmd)
 		}
 	}
+}
+
+// descriptorOf returns what the .proto file says of a method.
+func descriptorOf(m api.AnyMethod) protoreflect.MethodDescriptor {
+	service, name, _ := strings.Cut(m.MethodName(), ".")
+	full := "weft.v1." + strings.ToUpper(service[:1]) + service[1:] + "." + name
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(full))
+	if err != nil {
+		panic(err) // it has a command, which is said there
+	}
+	return d.(protoreflect.MethodDescriptor)
 }
 
 // subcommand returns the command below parent that a word names, a new one if
@@ -56,77 +70,54 @@ func subcommand(parent *cobra.Command, word string) *cobra.Command {
 	return c
 }
 
-// derivedCommand makes the command of one method.
-func derivedCommand(m api.AnyMethod, word string) *cobra.Command {
-	var r cli.Remote
-	var set []func(protoreflect.Message, []string) error
-	q, _ := m.NewMessages()
-	request := q.(proto.Message).ProtoReflect()
-	form, within := request.Descriptor(), protoreflect.FieldDescriptor(nil)
-	if fields := form.Fields(); fields.Len() == 1 && fields.Get(0).Message() != nil && !fields.Get(0).IsList() && !fields.Get(0).IsMap() {
-		within = fields.Get(0)
-		form = within.Message()
+// plainHelp returns the help of a method of whose command the .proto file says nothing: its
+// comment. A field called name is an argument.
+func plainHelp(m protoreflect.MethodDescriptor) *api.CommandHelp {
+	text := openAPI().summary(api.MethodName(m))
+	short, _, _ := strings.Cut(text, "\n")
+	help := &api.CommandHelp{Short: strings.TrimSuffix(short, "."), Long: text}
+	if _, d := plainFields(m.Input()); d.Fields().ByName("name") != nil {
+		help.Args = "NAME"
 	}
-	docs := openAPI()
-	summary, _, _ := strings.Cut(docs.summary(m.MethodName()), "\n")
-	cmd := &cobra.Command{Use: word, Short: strings.TrimSuffix(summary, "."), Long: docs.summary(m.MethodName()), Args: cobra.NoArgs}
-	for i := range form.Fields().Len() {
-		f := form.Fields().Get(i)
-		if f.Name() == "name" && f.Kind() == protoreflect.StringKind && !f.IsList() {
-			cmd.Use, cmd.Args = word+" NAME", cobra.ExactArgs(1)
-			set = append(set, func(to protoreflect.Message, args []string) error {
-				to.Set(f, protoreflect.ValueOfString(args[0]))
-				return nil
-			})
-			continue
-		}
-		set = append(set, fieldFlag(cmd, f, docs.field(f)))
-	}
-	r.Flags(cmd)
-	return cli.Query(&r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		q, a := m.NewMessages()
-		request, answer := q.(proto.Message), a.(proto.Message)
-		to := request.ProtoReflect()
-		if within != nil {
-			to = to.Mutable(within).Message()
-		}
-		for _, s := range set {
-			if err := s(to, args); err != nil {
-				return cli.View{}, cli.Usagef(cmd, "%v", err)
-			}
-		}
-		service, name, _ := strings.Cut(m.MethodName(), ".")
-		err := c.Invoke(c.Ctx, fmt.Sprintf("/weft.v1.%s/%s", strings.ToUpper(service[:1])+service[1:], name), request, answer)
-		return cli.View{Value: answer, Text: func(t *cli.Table) { derivedTable(t, answer.ProtoReflect()) }}, err
-	})
+	return help
 }
 
-// fieldFlag adds the flag of a field, and returns what puts its value into a
-// message. A number, a truth value and a text are as they are, an element of an
-// enumeration is its name; a message is JSON, and so is a map.
-func fieldFlag(cmd *cobra.Command, f protoreflect.FieldDescriptor, help string) func(protoreflect.Message, []string) error {
-	name := strings.ReplaceAll(string(f.Name()), "_", "-")
-	plain := f.Message() == nil && !f.IsMap()
-	switch {
-	case f.IsList() && plain:
-		list := cmd.Flags().StringSlice(name, nil, help)
-		return func(to protoreflect.Message, _ []string) error {
-			return fill(to, f, name, jsonList(f, *list), cmd.Flags().Changed(name))
-		}
-	case f.Kind() == protoreflect.BoolKind && !f.IsList():
-		v := cmd.Flags().Bool(name, false, help)
-		return func(to protoreflect.Message, _ []string) error {
-			return fill(to, f, name, fmt.Sprint(*v), cmd.Flags().Changed(name))
-		}
-	case plain:
-		v := cmd.Flags().String(name, "", help)
-		return func(to protoreflect.Message, _ []string) error {
-			return fill(to, f, name, jsonOf(*v), cmd.Flags().Changed(name))
-		}
+// plainFields returns the message whose fields are flags: a request, or that which it consists
+// of, with the way there.
+func plainFields(d protoreflect.MessageDescriptor) ([]protoreflect.FieldDescriptor, protoreflect.MessageDescriptor) {
+	if f := d.Fields(); f.Len() == 1 && f.Get(0).Message() != nil && !f.Get(0).IsList() && !f.Get(0).IsMap() {
+		return []protoreflect.FieldDescriptor{f.Get(0)}, f.Get(0).Message()
 	}
-	v := cmd.Flags().String(name, "", help+" (JSON)")
-	return func(to protoreflect.Message, _ []string) error {
-		return fill(to, f, name, *v, cmd.Flags().Changed(name))
+	return nil, d
+}
+
+// addPlain adds a flag for each field of a request of which the .proto file says no flags. A
+// number, a truth value and a text are as they are, an element of an enumeration is its
+// name; a message is JSON, and so is a map.
+func (f *form) addPlain(request protoreflect.MessageDescriptor) {
+	path, d := plainFields(request)
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		name, help := strings.ReplaceAll(string(field.Name()), "_", "-"), openAPI().field(field)
+		var text func() string // JSON
+		switch plain, flags := field.Message() == nil, f.cmd.Flags(); {
+		case name == "name" && plain && !field.IsList():
+			continue
+		case plain && field.IsList():
+			v := flags.StringSlice(name, nil, help)
+			text = func() string { return jsonList(field, *v) }
+		case plain && field.Kind() == protoreflect.BoolKind:
+			v := flags.Bool(name, false, help)
+			text = func() string { return fmt.Sprint(*v) }
+		case plain:
+			v := flags.String(name, "", help)
+			text = func() string { return jsonOf(*v) }
+		default:
+			v := flags.String(name, "", help+" (JSON)")
+			text = func() string { return *v }
+		}
+		f.inputs = append(f.inputs, input{path: path, flag: name, optional: true,
+			put: func(to protoreflect.Message) error { return setJSON(to, field, name, text()) }})
 	}
 }
 
@@ -144,11 +135,8 @@ func jsonList(f protoreflect.FieldDescriptor, list []string) string {
 	return string(b)
 }
 
-// fill reads JSON into one field.
-func fill(to protoreflect.Message, f protoreflect.FieldDescriptor, flag, text string, given bool) error {
-	if !given {
-		return nil
-	}
+// setJSON reads JSON into one field.
+func setJSON(to protoreflect.Message, f protoreflect.FieldDescriptor, flag, text string) error {
 	one := to.New()
 	if err := protojson.Unmarshal([]byte(`{"`+string(f.Name())+`":`+text+`}`), one.Interface()); err != nil {
 		return fmt.Errorf("--%s %s: want %s", flag, text, wanted(f))
@@ -172,55 +160,17 @@ func wanted(f protoreflect.FieldDescriptor) string {
 	return f.Kind().String()
 }
 
-// derivedTable writes an answer for people: its plain fields, a line each, and a
-// table of each list of messages.
-func derivedTable(t *cli.Table, m protoreflect.Message) {
+// writePlain writes an answer of which the .proto file does not say how: its plain fields, a
+// line each, and a table of each list of messages.
+func writePlain(t *cli.Table, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		switch f := fields.Get(i); {
 		case f.IsList() && f.Message() != nil:
-			columns := plainFields(f.Message())
-			head := make([]any, len(columns))
-			for i, c := range columns {
-				head[i] = strings.ToUpper(string(c.Name()))
-			}
-			t.Row(head...)
-			list := m.Get(f).List()
-			for k := range list.Len() {
-				cells := make([]any, len(columns))
-				for i, c := range columns {
-					cells[i] = cell(list.Get(k).Message(), c)
-				}
-				t.Row(cells...)
-			}
+			writeTable(t, f.Message(), messagesOf(m.Get(f).List()))
 		case f.Message() == nil:
-			t.Row(string(f.Name()), cell(m, f))
+			t.Row(string(f.Name()), scope{Message: m}.expand("{"+string(f.Name())+"}"))
 		}
-	}
-}
-
-// plainFields are the fields of a message that fit into a cell.
-func plainFields(d protoreflect.MessageDescriptor) (list []protoreflect.FieldDescriptor) {
-	for i := range d.Fields().Len() {
-		if f := d.Fields().Get(i); f.Message() == nil {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-func cell(m protoreflect.Message, f protoreflect.FieldDescriptor) string {
-	switch v := m.Get(f); {
-	case f.IsList():
-		var words []string
-		for i := range v.List().Len() {
-			words = append(words, v.List().Get(i).String())
-		}
-		return strings.Join(words, " ")
-	case f.Enum() != nil:
-		return string(f.Enum().Values().ByNumber(v.Enum()).Name())
-	default:
-		return v.String()
 	}
 }
 

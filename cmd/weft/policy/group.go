@@ -79,10 +79,17 @@ func helpOf(m protoreflect.MethodDescriptor) *api.CommandHelp {
 // methodCommand makes the command that calls a method.
 func methodCommand(r *cli.Remote, m protoreflect.MethodDescriptor, kinds []*kind, word string) *cobra.Command {
 	help := helpOf(m)
+	plain := help == nil
+	if plain {
+		help = plainHelp(m)
+	}
 	cmd := &cobra.Command{Use: word, Short: help.Short, Long: help.Long, Example: indent(help.Example)}
 	own, f := specialOf(m.FullName()), newForm(cmd, m.Input(), help.Args)
 	if own.flags != nil {
 		own.flags(cmd)
+	}
+	if plain && len(f.inputs) == 0 {
+		f.addPlain(m.Input())
 	}
 	var listed *kind // the objects that it lists
 	if i := slices.IndexFunc(kinds, func(k *kind) bool { return k.list == m }); i >= 0 {
@@ -102,7 +109,7 @@ func methodCommand(r *cli.Remote, m protoreflect.MethodDescriptor, kinds []*kind
 			return cli.View{}, err
 		}
 		answer, err := callMethod(c, m, request.Interface())
-		if deletion, is := answer.(cli.Deletion); is {
+		if deletion, is := answer.(cli.Deletion); is && !plain {
 			return viewDeletion(m, kinds, scope{Message: request}, deletion, err)
 		}
 		if err == nil && chosen != "" {

@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		for i := range f.Messages().Len() {
 			d := f.Messages().Get(i)
 			table := tableOf(d)
-			for _, c := range columnsOf(table) {
+			for _, c := range columnsOf(d) {
 				tables++
 				check(d, c.template)
 			}

@@ -19,9 +19,16 @@ func tableOf(d protoreflect.MessageDescriptor) *api.Table {
 // column is a column of a table: its header, and the template of its cells.
 type column struct{ header, template string }
 
-// columnsOf returns the columns that a message type has.
-func columnsOf(table *api.Table) (list []column) {
-	for _, text := range table.GetColumns() {
+// columnsOf returns the columns that a message type has: one for each plain field, if the
+// .proto file does not say.
+func columnsOf(d protoreflect.MessageDescriptor) (list []column) {
+	given := tableOf(d).GetColumns()
+	for i := range d.Fields().Len() {
+		if f := d.Fields().Get(i); len(given) == 0 && f.Message() == nil {
+			list = append(list, column{strings.ToUpper(string(f.Name())), "{" + string(f.Name()) + "}"})
+		}
+	}
+	for _, text := range given {
 		header, template, given := strings.Cut(text, "=")
 		if !given {
 			template = "{" + strings.ReplaceAll(strings.ToLower(header), " ", "_") + "}"
@@ -34,7 +41,7 @@ func columnsOf(table *api.Table) (list []column) {
 // writeTable writes messages of one type for people.
 func writeTable(t *cli.Table, d protoreflect.MessageDescriptor, list []protoreflect.Message) {
 	table := tableOf(d)
-	columns := columnsOf(table)
+	columns := columnsOf(d)
 	row := func(cell func(column) string) {
 		cells := make([]any, len(columns))
 		for i, c := range columns {
@@ -106,7 +113,7 @@ func writeAnswer(t *cli.Table, m protoreflect.Message) {
 		shown += len(list)
 	}
 	if tables == 0 && table.GetHead() == "" {
-		derivedTable(t, m)
+		writePlain(t, m)
 	}
 	if f := fields.ByName("total"); f != nil && int(m.Get(f).Uint()) > shown {
 		fmt.Fprintf(t, "\n%d of %d; --limit shows more\n", shown, m.Get(f).Uint())

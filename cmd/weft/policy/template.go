@@ -119,6 +119,8 @@ func formatValue(f protoreflect.FieldDescriptor, v protoreflect.Value, form stri
 			return true
 		})
 		return cli.MatchText(match)
+	case f.Enum() != nil:
+		return string(f.Enum().Values().ByNumber(v.Enum()).Name())
 	case f.Message() != nil:
 		if at, ok := v.Message().Interface().(*api.Location); ok && at.GetPort() == 0 { // a switch
 			return at.GetDpid()

@@ -46,7 +46,7 @@ var tangled = map[string]int{
 	"cmd/weft/command":            16,
 	"cmd/weft/get":                4,
 	"cmd/weft/planner":            5,
-	"cmd/weft/policy":             5,
+	"cmd/weft/policy":             7,
 	"cmd/weft/run":                7,
 	"deploy":                      27,
 	"deploy/apps":                 11,

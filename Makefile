@@ -22,7 +22,6 @@ BUF_VERSION := 1.75.0
 GOLANGCI_VERSION := v2.15.0
 # What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./lab/serve ./lab/testbed ./cmd/weft/command ./docs ./bench/experiments/agents
-GO_FILES = $(shell git ls-files '*.go')
 # Both modules: that of the controller, and bench, which requires it.
 ALL = ./... ./bench/...
 # Everything is compiled with the profile by which the command is, once for both, and
@@ -135,7 +134,7 @@ image:
 check: format generated vet lint
 
 format:
-	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
+	@list=$$(git ls-files '*.go' | xargs gofmt -l) && test -z "$$list" || { echo "not gofmt-ed:"; echo "$$list"; exit 1; }
 
 vet:
 	go vet -tags long,grpcnotrace $(ALL)

@@ -135,6 +135,17 @@ func (t *tags) take(ctx context.Context, at flow.Location) error {
 	return err
 }
 
+// rest returns how many tags nobody has. It is called with the guard held.
+func (t *tags) rest() int {
+	n := int(t.cfg.LastTag-t.cfg.FirstTag) + 1
+	for tag := range t.used {
+		if t.allowed(tag) {
+			n--
+		}
+	}
+	return n
+}
+
 // free returns a tag that nobody has, of those that were in use last the oldest.
 func (t *tags) free() (uint16, bool) {
 	at := t.last

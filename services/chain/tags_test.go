@@ -77,6 +77,39 @@ func TestTagsLast(t *testing.T) {
 	}
 }
 
+// TestTagsOfSwitches: a switch keeps its tag while it has no hosts, for it may be back with
+// those that it had, until a place has none and no other tag is free.
+func TestTagsOfSwitches(t *testing.T) {
+	n := newNetwork(t, rand.New(rand.NewPCG(3, 4)), 4)
+	function := func(sw int) *api.Location {
+		l := &api.Location{Dpid: dpid(sw).String(), Port: 200}
+		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: l.Port, Up: true}})
+		return l
+	}
+	add := func(name string, sw int) {
+		n.set(&api.ServiceChain{Name: name, Match: map[string]string{"eth_type": "0x0800"}, Priority: uint32(sw) + 1,
+			Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: function(sw)}}}}})
+		n.settle()
+	}
+	tag := func(sw int, port flow.Port) uint16 {
+		tag, _ := n.b.tags.of(flow.Location{Switch: dpid(sw), Port: port})
+		return tag
+	}
+	add("a", 0)
+	n.b.settled = true
+	was := tag(3, 0)
+	n.b.hostChanged(&api.HostChanged{Change: "gone", Host: &api.Host{Mac: hostMAC(3).String(), At: api.NewLocation(n.hosts[3])}})
+	n.settle()
+	if got := tag(3, 0); got != was || got == 0 {
+		t.Fatalf("without hosts a switch has tag %d; it was %d", got, was)
+	}
+	n.b.cfg.LastTag = n.b.cfg.FirstTag + uint16(len(n.b.tags.list())) - 1
+	add("b", 1)
+	if got := tag(1, 200); got != was || tag(3, 0) != 0 {
+		t.Errorf("a port has tag %d; free is that of a switch without hosts, %d", got, was)
+	}
+}
+
 // reborn has a network tell a new store what it is.
 func reborn(n *network) *network {
 	old := n.b

@@ -85,8 +85,9 @@ func (b *store) seek(ctx context.Context, find func(context.Context, *api.FindPa
 }
 
 // number gives tags to ports of functions and switches that packets go to, and takes
-// those that are not needed: of switches once it is known where hosts are, for what an
-// earlier run gave is in entries.
+// those of ports that are no more a function's. Those of switches without hosts stay until
+// others want them: a switch that is away has hosts when it is back, and with another tag
+// all switches would get other entries.
 func (b *store) number(ctx context.Context) error {
 	b.mu.Lock()
 	needed := map[flow.Location]bool{}
@@ -99,16 +100,16 @@ func (b *store) number(ctx context.Context) error {
 		}
 	}
 	missing, idle := b.tags.compare(needed)
-	if len(b.taken) > 0 && !b.knows(time.Now()) {
+	if len(b.taken) > 0 && (len(missing) <= b.tags.rest() || !b.knows(time.Now())) {
 		idle = slices.DeleteFunc(idle, func(at flow.Location) bool { return at.Port == 0 })
 	}
 	b.mu.Unlock()
 	var failed []error
-	for _, at := range missing {
-		failed = append(failed, b.tags.give(ctx, at))
-	}
 	for _, at := range idle {
 		failed = append(failed, b.tags.take(ctx, at))
+	}
+	for _, at := range missing {
+		failed = append(failed, b.tags.give(ctx, at))
 	}
 	return errors.Join(failed...)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // atomicPlan has all services whose calls promise all or none in one process, and who
@@ -186,6 +188,7 @@ func TestAllOrNone(t *testing.T) {
 func allOrNone(t *testing.T, c atomicCall) {
 	w := newWorld(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
+	w.ordinary = oftest.Config{Nicira: true, Tags: 2, Desc: openflow.Desc{Hardware: api.OpenVSwitch}} // circuits want no other
 	a, b := w.addSwitch(), w.addSwitch()
 	w.addLink(a, b)
 	h1, h2 := w.addStation(a), w.addStation(b)

@@ -92,19 +92,20 @@ func awaitPing(t *testing.T, l *Lab, from, to string, six bool) {
 	}
 }
 
-func killDaemon(t *testing.T, pidfile string) {
+// killDaemon kills the daemon of a pidfile and returns its number.
+func killDaemon(t *testing.T, pidfile string) (pid int) {
 	t.Helper()
 	text, err := os.ReadFile(pidfile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	return pid
 }
 
 // TestHybridNodes: nodes route, reach their controller by their own routing only,

@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -131,8 +135,16 @@ func TestTunnelPorts(t *testing.T) {
 					return err == nil && r.Received > 0
 				})
 			}
-			killDaemon(t, nodes.SwitchesOf(s).OVSOf("pe1").Dir+"/ovs-vswitchd.pid")
-			await("down", func() bool { return !up(20001)() })
+			o := nodes.SwitchesOf(s).OVSOf("pe1")
+			pidfile := filepath.Join(o.Dir, "ovs-vswitchd.pid")
+			killed := killDaemon(t, pidfile)
+			await("up in the Open vSwitch that was started again", func() bool { // a report may miss the moment between
+				if text, err := os.ReadFile(pidfile); err != nil || strings.TrimSpace(string(text)) == strconv.Itoa(killed) {
+					return false
+				}
+				out, err := o.Run(t.Context(), "ovs-appctl", "-t", filepath.Join(o.Dir, "ovs-vswitchd.ctl"), "bfd/show")
+				return err == nil && strings.Contains(string(out), "Local Session State: up")
+			})
 			await("up again", up(20001))
 			wanted(20)
 			await("gone", func() bool { return a.port(dpids[0], 20001) == nil && a.port(dpids[1], 20001) == nil })

@@ -87,7 +87,7 @@ func TestTagsOfSwitches(t *testing.T) {
 		return l
 	}
 	add := func(name string, sw int) {
-		n.set(&api.ServiceChain{Name: name, Match: map[string]string{"eth_type": "0x0800"}, Priority: uint32(sw) + 1,
+		n.set(&api.ServiceChain{Name: name, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.1"}, Priority: uint32(sw) + 1,
 			Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: function(sw)}}}}})
 		n.settle()
 	}

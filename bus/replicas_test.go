@@ -27,7 +27,9 @@ func stateIs(t *testing.T, s *bus.Store, servers, replicas uint32, quorum bool) 
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("state of the store: %v, %v; want %d servers, %d replicas, quorum %v", last, err, servers, replicas, quorum)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			t.Fatalf("state of the store: %v, %v; want %d servers, %d replicas, quorum %v; %s", last, err, servers, replicas, quorum, s.DescribeStreams(ctx))
 		}
 	}
 }

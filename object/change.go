@@ -187,7 +187,6 @@ type StoreEdit[T comparable] struct {
 	value  []byte // of next
 	at     int    // its place among the writes
 	c      *change
-	v      version // once it is written
 }
 
 // Edit returns the edit that Store.Change makes.

@@ -129,7 +129,7 @@ func TestChangeStopsAnywhere(t *testing.T) {
 				}
 				before := texts(g, a, b)
 				left := k
-				g, a, b = open(&left)
+				_, a, b = open(&left)
 				if err := errors.Join(a.Load(t.Context()), b.Load(t.Context())); err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func TestChangeStopsAnywhere(t *testing.T) {
 				}
 				for again := 1; ; again++ { // the next process ends, too
 					left := again
-					g, a, b = open(&left)
+					_, a, b = open(&left)
 					if errors.Join(a.Load(t.Context()), b.Load(t.Context())) == nil {
 						break
 					}

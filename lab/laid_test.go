@@ -108,7 +108,8 @@ func TestNodesKeep(t *testing.T) {
 	}
 }
 
-// A daemon of FRR is told what has changed alone, and is started again where that does not do.
+// TestFRRChange: a daemon of FRR gets only the lines that changed, and is restarted where
+// that is not enough.
 func TestFRRChange(t *testing.T) {
 	const was = "hostname a\ninterface e1\n ip ospf area 0\n ip ospf hello-interval 1\n ip ospf bfd\n ip ospf bfd profile lab\ninterface e2\n ip ospf area 0\nrouter ospf\n ospf router-id 1.1.1.1\n"
 	for _, test := range []struct {

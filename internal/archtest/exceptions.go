@@ -29,8 +29,8 @@ var crowded = map[string]int{
 	"services/tunnels.store":              55,
 }
 
-// tangled are the packages of which more than a tenth of the references from file to file
-// lead upwards, and how many may.
+// tangled lists the packages in which more than a tenth of the references between files lead
+// upwards, each with the number allowed.
 var tangled = map[string]int{
 	"bench/cmd/weft-bench/bench":  15,
 	"bench/cmd/weft-bench/demo":   17,

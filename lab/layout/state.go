@@ -36,7 +36,7 @@ type Lab struct {
 	Notify func(node, did string) `json:"-"` // Options.Node; may be nil
 }
 
-// NotifyNode tells whoever follows what has been done to a node.
+// NotifyNode calls Notify, if it is set, with what was done to a node.
 func (s *Lab) NotifyNode(node, what string) {
 	if s.Notify != nil {
 		s.Notify(node, what)

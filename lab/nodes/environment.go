@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
-// Environment returns an environment with what a process in a host is told of
-// it, and with the mark of the lab.
+// Environment adds to an environment the variables that describe a host to the
+// processes in it, and the mark of the lab.
 func (s Hosts) Environment(env []string, h *topology.Host) []string {
 	env = append(env[:len(env):len(env)], "WEFT_LAB="+s.Name, "WEFT_LAB_HOST="+h.Name)
 	if h.HasIPv4() {
@@ -35,8 +35,8 @@ func (s Hosts) EnvironmentAt(env []string, node string) []string {
 	return append(s.Environment(env, h), s.switchEnvironment(node)...)
 }
 
-// switchEnvironment is what a process at a switch is told of it: with it the tools of
-// Open vSwitch reach the lab's own, and vtysh the node's routing.
+// switchEnvironment returns the variables for processes at a switch. With them, the tools of
+// Open vSwitch use the lab's own daemons, and vtysh the node's routing.
 func (s Hosts) switchEnvironment(name string) (env []string) {
 	if bridge, ok := s.Bridges[name]; ok {
 		o := SwitchesOf(s.Lab).OVSOf(name)

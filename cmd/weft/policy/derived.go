@@ -91,9 +91,9 @@ func plainFields(d protoreflect.MessageDescriptor) ([]protoreflect.FieldDescript
 	return nil, d
 }
 
-// addPlain adds a flag for each field of a request of which the .proto file says no flags. A
-// number, a truth value and a text are as they are, an element of an enumeration is its
-// name; a message is JSON, and so is a map.
+// addPlain adds a flag for each field of a request whose method has no flag options in the
+// .proto file. Numbers, booleans and strings are written as usual, enumeration values by
+// name, messages and maps as JSON.
 func (f *form) addPlain(request protoreflect.MessageDescriptor) {
 	path, d := plainFields(request)
 	for i := range d.Fields().Len() {
@@ -160,8 +160,8 @@ func wanted(f protoreflect.FieldDescriptor) string {
 	return f.Kind().String()
 }
 
-// writePlain writes an answer of which the .proto file does not say how: its plain fields, a
-// line each, and a table of each list of messages.
+// writePlain writes an answer that has no table option in the .proto file: a line for each
+// plain field, and a table for each list of messages.
 func writePlain(t *cli.Table, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

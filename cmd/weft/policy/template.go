@@ -13,7 +13,7 @@ import (
 // scope is a message whose fields templates of the .proto files name (api.Table).
 type scope struct {
 	protoreflect.Message
-	rows protoreflect.Name // the list of which element n is meant
+	rows protoreflect.Name // the list field; row n of the table is its element n
 	n    int
 }
 

@@ -2360,6 +2360,62 @@ func (x *CircuitChanged) GetDeleted() bool {
 	return false
 }
 
+// CircuitPortChanged: a port is a whole end of a circuit, also outside the circuit's time, or
+// is no more. What is flooded in the ordinary network is not sent to it.
+type CircuitPortChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The port.
+	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Whether it is no more.
+	Gone          bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitPortChanged) Reset() {
+	*x = CircuitPortChanged{}
+	mi := &file_l2vpn_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitPortChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitPortChanged) ProtoMessage() {}
+
+func (x *CircuitPortChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitPortChanged.ProtoReflect.Descriptor instead.
+func (*CircuitPortChanged) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *CircuitPortChanged) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *CircuitPortChanged) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
@@ -2579,7 +2635,11 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x012\xdd\x1a\n" +
+	"\x05l2vpn\x10\x01\"X\n" +
+	"\x12CircuitPortChanged\x12!\n" +
+	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone:\v\xfa\xe0\x18\a\n" +
+	"\x05l2vpn2\xdd\x1a\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"d\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x82\xe1\x18/\n" +
@@ -2634,7 +2694,7 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
@@ -2665,13 +2725,14 @@ var file_l2vpn_proto_goTypes = []any{
 	(*ValidateCircuitsResponse)(nil), // 26: weft.v1.ValidateCircuitsResponse
 	(*CircuitFault)(nil),             // 27: weft.v1.CircuitFault
 	(*CircuitChanged)(nil),           // 28: weft.v1.CircuitChanged
-	(*Location)(nil),                 // 29: weft.v1.Location
+	(*CircuitPortChanged)(nil),       // 29: weft.v1.CircuitPortChanged
+	(*Location)(nil),                 // 30: weft.v1.Location
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
 	3,  // 1: weft.v1.Circuit.delay_us:type_name -> weft.v1.CircuitDelay
 	2,  // 2: weft.v1.Circuit.tree_labels:type_name -> weft.v1.CircuitLabel
-	29, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
+	30, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
 	0,  // 4: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
 	6,  // 5: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
 	0,  // 6: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
@@ -2684,29 +2745,30 @@ var file_l2vpn_proto_depIdxs = []int32{
 	24, // 13: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
 	27, // 14: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
 	0,  // 15: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	4,  // 16: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 17: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 18: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 19: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	18, // 20: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	21, // 21: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
-	25, // 22: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	12, // 23: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 24: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 25: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 26: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 27: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 28: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	19, // 29: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	22, // 30: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
-	26, // 31: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	13, // 32: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 33: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	25, // [25:34] is the sub-list for method output_type
-	16, // [16:25] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	30, // 16: weft.v1.CircuitPortChanged.at:type_name -> weft.v1.Location
+	4,  // 17: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 18: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 19: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 20: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	18, // 21: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	21, // 22: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
+	25, // 23: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	12, // 24: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 25: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 26: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 27: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 28: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 29: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	19, // 30: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	22, // 31: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
+	26, // 32: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	13, // 33: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 34: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	26, // [26:35] is the sub-list for method output_type
+	17, // [17:26] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -2723,7 +2785,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

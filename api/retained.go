@@ -76,6 +76,13 @@ func (e *ChainPortChanged) EventWithdrawn() *ChainPortChanged {
 	return &ChainPortChanged{At: e.GetAt(), Gone: true}
 }
 
+func (e *CircuitPortChanged) EventKey() string { return portKey(e.GetAt()) }
+func (e *CircuitPortChanged) EventGone() bool  { return e.GetGone() }
+
+func (e *CircuitPortChanged) EventWithdrawn() *CircuitPortChanged {
+	return &CircuitPortChanged{At: e.GetAt(), Gone: true}
+}
+
 func portKey(at interface {
 	GetDpid() string
 	GetPort() uint32

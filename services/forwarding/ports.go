@@ -20,19 +20,18 @@ type edgePorts struct {
 	hybrid    bool // by what the switch says of itself
 	up        map[flow.Port]bool
 	role      map[flow.Port]string
-	functions map[flow.Port]bool // whether it is of a chain's function, as the service chain has said
-	found     map[flow.Port]bool // those that the switch's entries name; what chain has said counts more
+	reserved  map[flow.Owner]*reservation
 	floods    map[flow.Port]*allowance
-	changes   uint64 // of up, role, functions and found
+	changes   uint64 // of up, role and reserved
 }
 
 func newEdgePorts() *edgePorts {
-	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, functions: map[flow.Port]bool{}, found: map[flow.Port]bool{}, floods: map[flow.Port]*allowance{}}
+	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, reserved: map[flow.Owner]*reservation{}, floods: map[flow.Port]*allowance{}}
 	p.table.Store(-1)
 	return p
 }
 
-// list returns the edge ports that are up and not of functions, in order. It builds the list only if
+// list returns the edge ports that are up and not reserved, in order. It builds the list only if
 // ports have changed since the last call.
 func (p *edgePorts) list() []flow.Port {
 	if list := p.edges.Load(); list != nil {
@@ -42,7 +41,7 @@ func (p *edgePorts) list() []flow.Port {
 	defer p.mu.Unlock()
 	list := []flow.Port{}
 	for port := range p.role {
-		if p.isEdge(port) && !p.isFunction(port) {
+		if p.isEdge(port) && !p.isReserved(port) {
 			list = append(list, port)
 		}
 	}
@@ -82,12 +81,12 @@ func (p *edgePorts) update(change func()) {
 func (p *edgePorts) updateOne(port flow.Port, change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	up, role, edge, function := p.up[port], p.role[port], p.isEdge(port), p.isFunction(port)
+	up, role, edge, reserved := p.up[port], p.role[port], p.isEdge(port), p.isReserved(port)
 	change()
-	if up != p.up[port] || role != p.role[port] || function != p.isFunction(port) {
+	if up != p.up[port] || role != p.role[port] || reserved != p.isReserved(port) {
 		p.changes++
 	}
-	if edge != p.isEdge(port) || function != p.isFunction(port) {
+	if edge != p.isEdge(port) || reserved != p.isReserved(port) {
 		p.edges.Store(nil)
 	}
 }
@@ -128,7 +127,9 @@ func (e *engine) drop(sw flow.DPID) {
 		p.connected = false
 		clear(p.up)
 		clear(p.role)
-		clear(p.found)
+		for _, r := range p.reserved {
+			clear(r.found)
+		}
 		clear(p.floods)
 	})
 	e.forgetPorts(sw, p)
@@ -139,7 +140,12 @@ func (e *engine) drop(sw flow.DPID) {
 func (e *engine) forgetPorts(sw flow.DPID, p *edgePorts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.connected && len(p.role) == 0 && len(p.functions) == 0 {
+	for _, r := range p.reserved {
+		if len(r.said) > 0 {
+			return
+		}
+	}
+	if !p.connected && len(p.role) == 0 {
 		delete(e.edges, sw)
 	}
 }

@@ -21,8 +21,8 @@ func Spec() weft.Spec {
 		Calls:  weft.Methods(api.Send, api.FindPath, api.GetTree, api.SetStanding, api.ReadGroups, api.Observe),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
-			api.RoutesSharedEvent, api.SegmentChangedEvent, api.ChainPortChangedEvent),
-		Optional:  []string{"tenants", "chain"},
+			api.RoutesSharedEvent, api.SegmentChangedEvent, api.ChainPortChangedEvent, api.CircuitPortChangedEvent),
+		Optional:  []string{"tenants", "chain", "l2vpn"},
 		Publishes: weft.Subjects(api.RouteChangedEvent, api.RoutesSharedEvent),
 		Stage:     true,
 		Class:     weft.Latency,
@@ -94,7 +94,14 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { e.segmentChanged(ev); f.changed() })
-	weft.On(env, api.ChainPortChangedEvent, func(_ context.Context, ev *api.ChainPortChanged) { e.functionChanged(ev); f.changed() })
+	weft.On(env, api.ChainPortChangedEvent, func(_ context.Context, ev *api.ChainPortChanged) {
+		e.reservedChanged(flow.OwnerChains, ev.At, ev.Gone)
+		f.changed()
+	})
+	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, ev *api.CircuitPortChanged) {
+		e.reservedChanged(flow.OwnerCircuits, ev.At, ev.Gone)
+		f.changed()
+	})
 	var grouping sync.Mutex
 	regroup := func() {
 		grouping.Lock()
@@ -147,6 +154,7 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 	ignore(env, api.RoutesSharedEvent)
 	ignore(env, api.SegmentChangedEvent)
 	ignore(env, api.ChainPortChangedEvent)
+	ignore(env, api.CircuitPortChangedEvent)
 	weft.Handle(env, api.ListRoutes, func(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
 		return &api.ListRoutesResponse{}, nil
 	})

@@ -51,7 +51,7 @@ func (e *engine) told(f *flooding, ev *api.FlowsObserved) {
 
 // report handles a report that belongs to the session of its switch.
 func (e *engine) report(f *flooding, ev *api.FlowsObserved) {
-	if e.functionsFound(ev) {
+	if e.reservedFound(ev) {
 		f.changed()
 	}
 	e.observed(ev)

@@ -320,9 +320,9 @@ func (p *edgePorts) links() (list []flow.Port) {
 	return list
 }
 
-// inUse returns the ports of a switch that are up, in order: its edge ports but those of
-// functions, which send only what is of their chains, the link ports of the tree, and all
-// others.
+// inUse returns the ports of a switch that are up, in order: its edge ports but the
+// reserved ones, which send only what is of their service, the link ports of the tree, and
+// all others.
 func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
 	edges = p.list()
 	p.mu.Lock()

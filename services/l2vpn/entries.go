@@ -106,6 +106,11 @@ func (b *store) redeclare(s *status) {
 func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 	s := b.status[c.Name]
 	if s.phase != inForce {
+		for _, e := range c.ends {
+			if e.at.Switch == sw {
+				to.shut(e)
+			}
+		}
 		return
 	}
 	if c.Type == vpls {
@@ -118,8 +123,9 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		}
 		group := uint32(0)
 		if !c.local() {
-			if group = b.groupOf(c, i, 1-i); group == 0 {
-				continue // there is no tunnel yet
+			if group = b.groupOf(c, i, 1-i); group == 0 { // there is no tunnel yet
+				to.shut(e)
+				continue
 			}
 		}
 		if s.looped && c.Loops[0] == e.String() {
@@ -330,6 +336,10 @@ func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action)
 	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
 	enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1)
 }
+
+// shut adds the entries that drop, uncounted, the frames of an end from which nothing is
+// carried: they would be of the ordinary network else.
+func (s *set) shut(e end) { s.ingress(0, e, 0, 0, nil) }
 
 // egress adds the entries that take the label of an end off and let the frames
 // leave by some actions. What is under the label can be seen in TableCircuits only,

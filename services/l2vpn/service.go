@@ -28,7 +28,7 @@ func Spec() weft.Spec {
 		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
 			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
-		Publishes: weft.Subjects(api.CircuitChangedEvent),
+		Publishes: weft.Subjects(api.CircuitChangedEvent, api.CircuitPortChangedEvent),
 		Buckets:   []string{"circuits", "macs", "records"},
 		Class:     weft.Latency,
 		Scale:     weft.PerPartition,
@@ -284,16 +284,22 @@ func (s *server) record(ctx context.Context, p, macs *object.Persister) {
 	}
 }
 
-// publish tells of circuits until ctx ends.
+// publish publishes the changes of circuits and of their ports until ctx ends.
 func (s *server) publish(ctx context.Context, news <-chan struct{}) {
 	for {
+		s.b.mu.Lock()
+		ports := s.b.whole.changes(func(e end) bool { return len(s.b.taken[e.at.Switch][e.at.Port][e]) > 0 })
+		s.b.mu.Unlock()
+		for _, e := range ports {
+			weft.Publish(s.env, api.CircuitPortChangedEvent, e)
+		}
+		for _, e := range s.b.changes() {
+			weft.Publish(s.env, api.CircuitChangedEvent, e)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-news:
-		}
-		for _, e := range s.b.changes() {
-			weft.Publish(s.env, api.CircuitChangedEvent, e)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-sdn/weft/services/l2vpn/calendar"
 )
 
-// A phase says whether the time of a circuit has come. Outside of it a circuit
-// has no entries and wants no tunnels; its numbers, ends and history it keeps.
+// A phase says whether the time of a circuit has come. Outside of it a circuit carries
+// nothing and wants no tunnels; its ends, numbers and history it keeps.
 type phase int
 
 const (

@@ -9,10 +9,17 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// TestFunctionsAreNotFlooded: what is for groups goes to no port of a chain's function, whether
-// the switch or the controller decides, also after the switch was away: a bridge there would
-// learn where the sender is from the wrong side, and drop what is for it.
-func TestFunctionsAreNotFlooded(t *testing.T) {
+// TestReservedAreNotFlooded: what is for groups goes to no port of a chain's function and to no
+// whole end of a circuit, whether the switch or the controller decides, also after the switch
+// was away: a bridge of a function would learn where the sender is from the wrong side and drop
+// what is for it, and a customer would get what is not the circuit's.
+func TestReservedAreNotFlooded(t *testing.T) {
+	for owner := range reserving {
+		t.Run(owner.String(), func(t *testing.T) { testReservedAreNotFlooded(t, owner) })
+	}
+}
+
+func testReservedAreNotFlooded(t *testing.T, owner flow.Owner) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
 	at := flow.Location{Switch: a.at.Switch, Port: 77}
@@ -38,21 +45,22 @@ func TestFunctionsAreNotFlooded(t *testing.T) {
 	}
 	floods("of nobody", true)
 	before := e.inputs(at.Switch)
-	e.functionChanged(&api.ChainPortChanged{At: api.NewLocation(at)})
-	floods("of a function", false)
+	e.reservedChanged(owner, api.NewLocation(at), false)
+	floods("reserved", false)
 	if e.inputs(at.Switch) == before {
 		t.Error("entries are not made anew")
 	}
 	e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: at.Switch.String()}})
 	connect()
 	floods("after the switch was away", false)
-	e.functionChanged(&api.ChainPortChanged{At: api.NewLocation(at), Gone: true})
-	floods("of a function no more", true)
+	e.reservedChanged(owner, api.NewLocation(at), true)
+	floods("reserved no more", true)
 }
 
-// TestFunctionsOfAnEarlierRun: while chain does not run, nothing is flooded to the ports that
-// the switch's entries of chains name; what chain says counts more, whatever comes first.
-func TestFunctionsOfAnEarlierRun(t *testing.T) {
+// TestReservedByAnEarlierRun: while chain or l2vpn does not run, nothing is flooded to the
+// ports that the switch's entries of theirs name; what the service says counts more, whatever
+// comes first.
+func TestReservedByAnEarlierRun(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
 	at := flow.Location{Switch: a.at.Switch, Port: 77}
@@ -60,7 +68,13 @@ func TestFunctionsOfAnEarlierRun(t *testing.T) {
 	report := func(list ...flow.Entry) *api.FlowsObserved {
 		return &api.FlowsObserved{Dpid: at.Switch.String(), Owner: flow.OwnerChains.String(), Flows: entryMessages(at.Switch, list)}
 	}
+	ofCircuits := func(x flow.Entry) *api.FlowsObserved {
+		return &api.FlowsObserved{Dpid: at.Switch.String(), Owner: flow.OwnerCircuits.String(), Flows: entryMessages(at.Switch, []flow.Entry{x})}
+	}
 	dropped := flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityChainPort, Match: flow.Match{}.WithInPort(at.Port), Cookie: flow.NewCookie(flow.OwnerChains, 0, 0)}
+	circuit := flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: flow.Match{}.WithInPort(at.Port), Cookie: flow.NewCookie(flow.OwnerCircuits, 0, 1)}
+	tagged := circuit
+	tagged.Match = tagged.Match.WithVLAN(5)
 	back := flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityChainBack, Match: flow.Match{}.WithInPort(a.at.Port), Cookie: flow.NewCookie(flow.OwnerChains, 0, 0)}
 	is := func(when string, want bool) {
 		t.Helper()
@@ -68,16 +82,21 @@ func TestFunctionsOfAnEarlierRun(t *testing.T) {
 			t.Errorf("%s: floods to %v", when, list)
 		}
 	}
-	if !e.functionsFound(report(dropped, back)) || e.functionsFound(report(dropped)) {
+	if !e.reservedFound(report(dropped, back)) || e.reservedFound(report(dropped)) {
 		t.Error("what is news")
 	}
 	is("found", true)
-	e.functionChanged(&api.ChainPortChanged{At: api.NewLocation(at), Gone: true})
+	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), true)
 	is("chain says no", false)
-	e.functionsFound(report())
-	e.functionsFound(report(dropped))
+	e.reservedFound(report())
+	e.reservedFound(report(dropped))
 	is("found again", false)
-	e.functionChanged(&api.ChainPortChanged{At: api.NewLocation(at)})
-	e.functionsFound(report())
+	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), false)
+	e.reservedFound(report())
 	is("chain says so, and the switch has none", true)
+	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), true)
+	e.reservedFound(ofCircuits(tagged))
+	is("an end of a VLAN", false)
+	e.reservedFound(ofCircuits(circuit))
+	is("a whole end", true)
 }

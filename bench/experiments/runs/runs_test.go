@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -332,9 +333,10 @@ func TestNoRoom(t *testing.T) {
 	s, end := serve(t, dir)
 	run := begin(t, s, "slow", false)
 	at, away := filepath.Join(dir, "runs", run), filepath.Join(dir, run)
-	testwait.Until(t, "the run's start on the disk", func() bool {
+	testwait.Until(t, "the run's start on the disk, and a sample: its program makes no folder any more", func() bool {
 		on, err := readRecord(at)
-		return err == nil && on.State == running
+		data, _ := os.ReadFile(filepath.Join(at, "slow", "data.csv"))
+		return err == nil && on.State == running && bytes.Count(data, []byte("\n")) > 1
 	})
 	if err := os.Rename(at, away); err != nil { // nothing can be written there
 		t.Fatal(err)

@@ -199,7 +199,7 @@ func (d *Demo) underTraffic(ctx context.Context, do func() error) (string, error
 		}()
 		return result
 	}
-	steady := send(func() traffic.PingResult { return <-d.stream(ctx, from, to, 250, 2*time.Millisecond) })
+	steady := send(func() traffic.PingResult { return <-d.stream(ctx, from, to, 50, wholeStream) })
 	anew := send(func() traffic.PingResult {
 		_, err := d.Lab.Exec(ctx, others[0], "ip", "neigh", "flush", "dev", "eth0")
 		var r traffic.PingResult

@@ -75,7 +75,7 @@ func (d *Demo) showOverload(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	steady := d.stream(ctx, h[2].Name, h[3].Name, 1000, 5*time.Millisecond)
+	steady := d.stream(ctx, h[2].Name, h[3].Name, 500, wholeStream)
 	flood, err := d.Lab.Start(ctx, h[0].Name, exe, "demo", "flood", "eth0")
 	if err != nil {
 		return "", err
@@ -213,7 +213,7 @@ func (d *Demo) showConfig(ctx context.Context) (string, error) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return "", err
 	}
-	result := d.stream(ctx, from, to, 3000, 2*time.Millisecond)
+	result := d.stream(ctx, from, to, 600, wholeStream)
 	began := time.Now()
 	out, err := d.weft(ctx, "config", "apply", file)
 	if err != nil {

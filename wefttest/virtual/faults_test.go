@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -237,13 +238,16 @@ func stopProcess(ctx context.Context, w *world, c *chance) {
 }
 
 // storeAway takes the store away from all. Where nothing else has happened, who is
-// master of the switches stays so meanwhile: nobody can take over.
+// master of the switches stays so meanwhile: nobody can take over. That is so while all
+// standbys promise not to; one that ends, such as a former master that has learnt of its
+// successor at the end of the storm before, cannot.
 func storeAway(ctx context.Context, w *world, c *chance) {
 	alone := w.kind == store && w.befallen == 1 && w.holders() > 0
+	running := w.cluster.all()
 	w.bus.away("")
 	w.later(ctx, c.between(2*time.Second, 10*time.Second), w.bus.mend)
 	for n := 0; alone && n < 15 && rest(ctx, 100*time.Millisecond) && !w.bus.whole(); n++ {
-		if w.holders() == 0 {
+		if w.holders() == 0 && !slices.ContainsFunc(running, (*process).ended) {
 			w.fail("nobody is master since %d ms after the store has gone", (n+1)*100)
 			return
 		}

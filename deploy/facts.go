@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
@@ -106,7 +107,9 @@ func (f *facts) noteLasting(of members.RunOf, sub *local.Subject, key string, ev
 
 // late reports whether an event is outdated: its publisher has been restarted
 // since, and the new run has sent an event with the same key, or would have if it
-// knew that. Such an event waited while this process could not be reached.
+// knew that. Such an event waited while this process could not be reached. Of a service
+// with standbys a later run replaces those that go on, too, whether the directory has said
+// so here or not: one that has stood still, and goes on, reports its own sessions as gone.
 func (f *facts) late(sub *local.Subject, key string, event any, source publisher) bool {
 	f.mu.Lock()
 	fact, known := f.known[sub][key]
@@ -115,7 +118,14 @@ func (f *facts) late(sub *local.Subject, key string, event any, source publisher
 		last = publisher{f.heard[members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}].last, source.partition}
 	}
 	f.mu.Unlock()
-	return last.partition == source.partition && last.epoch > source.epoch && !f.n.lists(members.OwnerOf(sub.Name), source.epoch)
+	service := members.OwnerOf(sub.Name)
+	return last.partition == source.partition && last.epoch > source.epoch && (hasStandbys(f.n.config.Specs, service) || !f.n.lists(service, source.epoch))
+}
+
+// hasStandbys reports whether only one run of a service works at a time, which replaces
+// the earlier ones.
+func hasStandbys(specs []weft.Spec, service string) bool {
+	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Standby && s.Name == service })
 }
 
 // published schedules a sweep if an entry shows a new run of a publisher.

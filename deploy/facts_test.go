@@ -3,6 +3,7 @@ package deploy
 import (
 	"testing"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
@@ -34,6 +35,27 @@ func TestLateFact(t *testing.T) {
 		if got := f.late(sub, x.key, &api.LinkChanged{}, x.source); got != x.want {
 			t.Errorf("%s by %v, listed %v: late %v, want %v", x.key, x.source, x.listed, got, x.want)
 		}
+	}
+}
+
+// TestReplacedRun: of a service with standbys, what an earlier run says of something is late
+// as soon as a later one has said something of it, though the directory lists both.
+func TestReplacedRun(t *testing.T) {
+	n := &Node{entries: map[string]*members.Entry{"a": {Services: []members.ServiceState{{Name: "southbound", Epoch: 1}}}}}
+	n.config.Specs = []weft.Spec{{Name: "southbound", Standby: true}}
+	f := &facts{n: n}
+	sub := &local.Subject{Name: api.SwitchChangedEvent.SubjectName(), Decl: api.SwitchChangedEvent}
+	up, down := &api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}}, &api.SwitchChanged{Switch: &api.Switch{Dpid: "1"}}
+	f.note(sub, "1", up, publisher{epoch: 1})
+	if f.late(sub, "1", down, publisher{epoch: 1}) {
+		t.Error("what the only run says is late")
+	}
+	f.note(sub, "1", up, publisher{epoch: 2})
+	if !f.late(sub, "1", down, publisher{epoch: 1}) {
+		t.Error("what a replaced run says is not late")
+	}
+	if f.late(sub, "1", down, publisher{epoch: 2}) || f.late(sub, "2", down, publisher{epoch: 1}) || f.late(sub, "1", down, publisher{1, "east"}) {
+		t.Error("what the later run says, or nobody else has said, is late")
 	}
 }
 

@@ -17,17 +17,16 @@ import (
 // several may run at once. A failed remote call may have run, and may come
 // twice: calls are idempotent.
 func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) {
-	if declared(env.spec.Serves, m.Name) == nil {
-		env.mistake("answers %s, which its Spec does not list in Serves", m.Name)
+	HandleAny(env, m, api.AnswerBy(m, h).Call)
+}
+
+// HandleAny is Handle for a method whose types are not known at compile time.
+func HandleAny(env *Env, m Method, h func(context.Context, any) (any, error)) {
+	if declared(env.spec.Serves, m.MethodName()) == nil {
+		env.mistake("answers %s, which its Spec does not list in Serves", m.MethodName())
 		return
 	}
-	env.runtime.Handle(m, func(ctx context.Context, req any) (any, error) {
-		resp, err := h(ctx, req.(*Req))
-		if err != nil {
-			return nil, err
-		}
-		return resp, nil
-	})
+	env.runtime.Handle(m, h)
 }
 
 // Call calls a method of another service and waits for its answer. Neither

@@ -208,10 +208,6 @@ func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 // Worker returns the worker of the node.
 func (n *Node) Worker() *local.Worker { return n.worker }
 
-// StoreAdmin returns the StoreAdmin of the node's store; its methods fail if
-// there is none.
-func (n *Node) StoreAdmin() *StoreAdmin { return n.storeAdmin }
-
 // Run takes part until ctx ends, or until a service ends by itself, which is an
 // error. It then finishes the work in progress, stops its services and leaves.
 func (n *Node) Run(ctx context.Context) (err error) {

@@ -46,29 +46,6 @@ type network struct {
 	openflow  string // HOST:PORT
 }
 
-// lateNode is the node of a gateway that is made before it.
-type lateNode struct{ node *deploy.Node }
-
-func (l *lateNode) ListWorkers(ctx context.Context, r *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	return l.node.ListWorkers(ctx, r)
-}
-
-func (l *lateNode) GetPlan(ctx context.Context, r *api.GetPlanRequest) (*api.Plan, error) {
-	return l.node.GetPlan(ctx, r)
-}
-
-func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
-	return l.node.ApplyPlan(ctx, r)
-}
-
-func (l *lateNode) ListPlans(ctx context.Context, r *api.ListPlansRequest) (*api.ListPlansResponse, error) {
-	return l.node.ListPlans(ctx, r)
-}
-
-func (l *lateNode) RollbackPlan(ctx context.Context, r *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
-	return l.node.RollbackPlan(ctx, r)
-}
-
 // partitioned runs a plan like the built-in multi: partitions by name, each
 // with its switches as a plan writes them. beside are services in a worker of
 // no partition.
@@ -115,10 +92,9 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 	}
 	ended := make(chan error, len(p.Instances()))
 	for _, i := range p.Instances() {
-		late := &lateNode{}
-		all := append(services.All(gateway.Process{Started: time.Now(), Plans: late, Pipeline: func() []string { return nil }}), beside...)
-		n := m.node(ctx, i.Name, all, nil, log)
-		late.node = n
+		var n *deploy.Node
+		all := append(services.All(gateway.Process{Started: time.Now(), Node: func() gateway.Node { return deploy.Control{Node: n} }}), beside...)
+		n = m.node(ctx, i.Name, all, nil, log)
 		go func() { ended <- n.Run(ctx) }()
 	}
 	t.Cleanup(func() {

@@ -52,7 +52,7 @@ func hydra(t *testing.T) *halved {
 		t.Fatal(err)
 	}
 	got := make(chan *weft.Env, 1)
-	specs := append(services.All(gateway.Process{Started: time.Now(), Pipeline: func() []string { return nil }}), probe(got))
+	specs := append(services.All(gateway.Process{Started: time.Now()}), probe(got))
 	if err := config.CheckPlan(p, specs); err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,14 @@ type Planner struct {
 	making sync.Mutex // is held while a plan is made for a client
 }
 
+// Answers returns what the planner answers of the gateway's methods.
+func (p *Planner) Answers() []api.Answer {
+	return []api.Answer{
+		api.AnswerBy(api.ShowPlan, p.ShowPlan), api.AnswerBy(api.CheckPlan, p.CheckPlan),
+		api.AnswerBy(api.DiffPlans, p.DiffPlans), api.AnswerBy(api.ExplainPlan, p.ExplainPlan),
+	}
+}
+
 // What plans are called in errors.
 const (
 	source  = "plan" // that a client gives

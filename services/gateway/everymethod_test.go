@@ -78,9 +78,9 @@ func TestEveryMethod(t *testing.T) {
 		if api.RulesOf(m.MethodName()).GetRole() == api.Role_ROLE_UNSPECIFIED {
 			continue
 		}
-		s.calls.rpcs[fullName(m.MethodName())] = rpc{
-			name: m.MethodName(), request: func() any { req, _ := m.NewMessages(); return req },
-			call: func(context.Context, any) (any, error) { _, resp := m.NewMessages(); return resp, nil },
+		s.calls.rpcs[fullName(m.MethodName())] = api.Answer{
+			Method: m.MethodName(), New: func() any { req, _ := m.NewMessages(); return req },
+			Call: func(context.Context, any) (any, error) { _, resp := m.NewMessages(); return resp, nil },
 		}
 	}
 	for _, m := range machineMethods() {

@@ -1,35 +1,42 @@
 package gateway
 
 import (
-	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 )
 
-// leaky has a log with what should not be in it.
-type leaky struct{}
-
-func (leaky) ReadWorkerLog(_ context.Context, r *api.ReadWorkerLogRequest) (*api.ReadWorkerLogResponse, error) {
-	return &api.ReadWorkerLogResponse{Lines: []*api.LogLine{
-		{Time: "2026-01-01T00:00:00Z", Text: "level=INFO msg=dialled token=abc123"}, {Text: strings.Repeat("x", 1<<20)},
-	}}, nil
-}
-
 // TestReadLog: lines have no secrets and are not overlong.
 func TestReadLog(t *testing.T) {
-	m, err := readLog(leaky{})(t.Context(), &api.ReadWorkerLogRequest{Worker: "a"})
-	if err != nil || len(m.Lines) != 2 || m.Lines[0].Text != "level=INFO msg=dialled token="+redacted || m.Lines[0].Time == "" || len(m.Lines[1].Text) > textMost+100 {
+	leaky := answerWith(api.ReadWorkerLog, &api.ReadWorkerLogResponse{Lines: []*api.LogLine{
+		{Time: "2026-01-01T00:00:00Z", Text: "level=INFO msg=dialled token=abc123"}, {Text: strings.Repeat("x", 1<<20)},
+	}})
+	resp, err := withoutSecrets(leaky.Call)(t.Context(), &api.ReadWorkerLogRequest{Worker: "a"})
+	m, _ := resp.(*api.ReadWorkerLogResponse)
+	if err != nil || len(m.GetLines()) != 2 || m.Lines[0].Text != "level=INFO msg=dialled token="+redacted || m.Lines[0].Time == "" || len(m.Lines[1].Text) > textMost+100 {
 		t.Errorf("%.300v, %v", m, err)
-	}
-	if _, err := readLog(nil)(t.Context(), &api.ReadWorkerLogRequest{}); api.KindOf(err) != codes.Unimplemented {
-		t.Errorf("without logs: %v", err)
 	}
 	if role := api.RulesOf(api.ReadWorkerLog.Name).GetRole(); role != api.Role_ROLE_OPERATE {
 		t.Errorf("role %v", role)
+	}
+}
+
+// TestNobodyAnswers: what nothing of the process answers fails and says so, also where one
+// call is made for all clients.
+func TestNobodyAnswers(t *testing.T) {
+	n := 0
+	for _, a := range (&ownAnswers{}).toClients(time.Minute) {
+		n++
+		if _, err := a.Call(t.Context(), a.New()); api.KindOf(err) != codes.Unimplemented {
+			t.Errorf("%s: %v", a.Method, err)
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d methods", n)
 	}
 }
 

@@ -17,13 +17,6 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// rpc is one method that clients may call.
-type rpc struct {
-	name    string // service.Method
-	request func() any
-	call    func(ctx context.Context, req any) (any, error)
-}
-
 // apiServices are the services of the .proto files whose methods do not stream.
 func apiServices() []*grpc.ServiceDesc {
 	by := map[string]*grpc.ServiceDesc{}
@@ -42,7 +35,7 @@ func apiServices() []*grpc.ServiceDesc {
 
 // calls are the methods by their full names in gRPC: /weft.v1.Service/Method.
 type calls struct {
-	rpcs    map[string]rpc
+	rpcs    map[string]api.Answer
 	timeout time.Duration
 	failed  func(codes.Code)
 	refused func(refusal)
@@ -57,13 +50,13 @@ func fullName(method string) string {
 	return "/weft.v1." + strings.ToUpper(service[:1]) + service[1:] + "/" + name
 }
 
-func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls {
+func newCalls(rpcs []api.Answer, timeout time.Duration, failed func(codes.Code)) *calls {
 	c := &calls{
-		rpcs: map[string]rpc{}, timeout: timeout, failed: failed,
+		rpcs: map[string]api.Answer{}, timeout: timeout, failed: failed,
 		refused: func(refusal) {}, audit: &audit{}, holds: func(caller) bool { return true }, now: time.Now,
 	}
 	for _, r := range rpcs {
-		c.rpcs[fullName(r.name)] = r
+		c.rpcs[fullName(r.Method)] = r
 	}
 	return c
 }
@@ -82,7 +75,7 @@ func (c *calls) register(s *grpc.Server) {
 					if !ok {
 						return nil, status.Errorf(codes.Unimplemented, "%s is not offered to clients", full)
 					}
-					req := r.request()
+					req := r.New()
 					in := &sized{ctx: ctx, to: req.(proto.Message)}
 					if err := decode(in); err != nil {
 						return nil, err
@@ -99,22 +92,22 @@ func (c *calls) register(s *grpc.Server) {
 }
 
 // do makes one call, if its caller may, and logs changes.
-func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
-	who, changes := callerOf(ctx), api.RulesOf(r.name).GetChanges()
+func (c *calls) do(ctx context.Context, r api.Answer, req any) (resp any, err error) {
+	who, changes := callerOf(ctx), api.RulesOf(r.Method).GetChanges()
 	if changes {
 		begun := c.now()
-		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: requestText(req)}
+		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.Method, Request: requestText(req)}
 		defer func() {
 			outcome(line, err, c.now().Sub(begun))
 			c.audit.Add(line)
 		}()
 	}
-	if err := who.may(r.name, needs(r.name)); err != nil {
+	if err := who.may(r.Method, needs(r.Method)); err != nil {
 		c.refused(refusedRole)
 		c.failed(codes.PermissionDenied)
 		return nil, err
 	}
-	if name := api.RulesOf(r.name).GetCaller(); name != "" {
+	if name := api.RulesOf(r.Method).GetCaller(); name != "" {
 		m := req.(proto.Message).ProtoReflect()
 		m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(who.name))
 	}
@@ -122,13 +115,13 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			resp, err = nil, status.Errorf(codes.Internal, "panic in %s: %v", r.name, p)
+			resp, err = nil, status.Errorf(codes.Internal, "panic in %s: %v", r.Method, p)
 		}
 		if err != nil {
 			c.failed(status.Code(err))
 		}
 	}()
-	resp, err = r.call(ctx, req)
+	resp, err = r.Call(ctx, req)
 	if err == nil && !changes && !c.holds(who) { // it has waited
 		err = errEnded
 	}
@@ -150,14 +143,14 @@ func (c *calls) permit(ctx context.Context, method string) error {
 	if !ok {
 		return nil
 	}
-	who, changes := callerOf(ctx), api.RulesOf(r.name).GetChanges()
-	err := who.may(r.name, needs(r.name))
+	who, changes := callerOf(ctx), api.RulesOf(r.Method).GetChanges()
+	err := who.may(r.Method, needs(r.Method))
 	if err == nil {
 		return nil
 	}
 	if changes {
 		now := c.now()
-		line := &record{Time: now.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: json.RawMessage(`"not read"`)}
+		line := &record{Time: now.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.Method, Request: json.RawMessage(`"not read"`)}
 		outcome(line, err, 0)
 		c.audit.Add(line)
 	}

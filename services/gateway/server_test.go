@@ -36,8 +36,8 @@ type testServer struct {
 	stop    func()
 }
 
-func method[Req, Resp any](s *testServer, m api.Method[Req, Resp], answer *Resp) rpc {
-	return rpc{m.Name, func() any { return new(Req) }, func(ctx context.Context, req any) (any, error) {
+func method[Req, Resp any](s *testServer, m api.Method[Req, Resp], answer *Resp) api.Answer {
+	return api.Answer{Method: m.Name, New: func() any { return new(Req) }, Call: func(ctx context.Context, req any) (any, error) {
 		select {
 		case s.got <- req:
 		default:
@@ -82,18 +82,18 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 	s.stream.log.subjects = []string{"discovery.LinkChanged", "hosts.HostChanged"}
 	s.packets = &fakePackets{}
 	s.watch = &watching{packets: s.packets, guard: g, places: newPlaces("watches of packets", watchersMost, func() { s.refuse.Add(1) }), ended: func(codes.Code) {}}
-	s.calls = newCalls([]rpc{
-		itself(api.WatchPackets, s.watch.next),
+	s.calls = newCalls([]api.Answer{
+		api.AnswerBy(api.WatchPackets, s.watch.next),
 		method(s, api.ListHosts, &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "02:00:00:00:00:01"}}}),
 		method(s, api.ListPorts, &api.ListPortsResponse{}),
 		method(s, api.AddFlows, &api.AddFlowsResponse{}),
 		method(s, api.FindHost, &api.Host{}),
-		{api.GetTree.Name, func() any { return new(api.GetTreeRequest) }, func(context.Context, any) (any, error) { panic("tree") }},
-		{api.ListLinks.Name, func() any { return new(api.ListLinksRequest) }, func(ctx context.Context, _ any) (any, error) {
+		{Method: api.GetTree.Name, New: func() any { return new(api.GetTreeRequest) }, Call: func(context.Context, any) (any, error) { panic("tree") }},
+		{Method: api.ListLinks.Name, New: func() any { return new(api.ListLinksRequest) }, Call: func(ctx context.Context, _ any) (any, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}},
-		itself(api.CreateToken, g.ledger.create), itself(api.ListTokens, g.ledger.list), itself(api.RevokeToken, g.ledger.revoke),
+		api.AnswerBy(api.CreateToken, g.ledger.create), api.AnswerBy(api.ListTokens, g.ledger.list), api.AnswerBy(api.RevokeToken, g.ledger.revoke),
 	}, c.CallTimeout, func(codes.Code) {})
 	s.watch.calls = s.calls
 	s.calls.refused, s.calls.holds = func(refusal) { s.refuse.Add(1) }, g.holds

@@ -26,68 +26,25 @@ import (
 
 // Process describes the process that the gateway runs in.
 type Process struct {
-	Version  string
-	Started  time.Time
-	Pipeline func() []string // the stages in order; called once the services run
-	Metrics  http.Handler    // serves the metrics of all services; nil for none
-	Plans    Plans           // nil: the controller is one process without a plan
-	Planner  Planner         // nil: plans cannot be looked at
-	Configs  Configs         // nil: the configuration is fixed
-	State    State           // nil: the durable state cannot be inspected
-	Profiles Profiles        // nil: there are no profiles
-	Work     Work            // nil: there are no live figures
-	Logs     Logs            // nil: no log can be read
-	Packets  Packets         // nil: packets cannot be watched
-	Name     string          // of the process; names its file of the audit log
-	Audit    string          // directory of the audit log; empty for none
+	Version string
+	Started time.Time
+	Metrics http.Handler        // serves the metrics of all services; nil for none
+	Node    func() Node         // called once the services run; nil: there is none
+	Answers func() []api.Answer // what others of the process answer of the gateway's methods; nil: nothing
+	Name    string              // of the process; names its file of the audit log
+	Audit   string              // directory of the audit log; empty for none
 }
 
-// Plans is the plan in force and the processes that carry it out.
-type Plans interface {
-	ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error)
-	GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error)
-	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
-	ListPlans(context.Context, *api.ListPlansRequest) (*api.ListPlansResponse, error)
-	RollbackPlan(context.Context, *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error)
-}
-
-// Planner looks at plans that clients show, and at the one in force.
-type Planner interface {
-	ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error)
-	CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error)
-	DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error)
-	ExplainPlan(context.Context, *api.ExplainPlanRequest) (*api.ExplainPlanResponse, error)
-}
-
-// Configs is the configuration in force and the former ones.
-type Configs interface {
-	GetConfig(context.Context, *api.GetConfigRequest) (*api.Configuration, error)
-	ApplyConfig(context.Context, *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error)
-	ListConfigs(context.Context, *api.ListConfigsRequest) (*api.ListConfigsResponse, error)
-	RollbackConfig(context.Context, *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error)
-}
-
-// State is the durable state of all services.
-type State interface {
-	GetStore(context.Context, *api.GetStoreRequest) (*api.StoreStatus, error)
-	ReadStore(context.Context, *api.ReadStoreRequest) (*api.ReadStoreResponse, error)
-	RepairStore(context.Context, *api.RepairStoreRequest) (*api.RepairStoreResponse, error)
-}
-
-// Profiles reports where the time and memory of all processes go.
-type Profiles interface {
-	TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error)
-}
-
-// Work reports the live figures of all processes, and the decisions that are
-// made by them.
-type Work interface {
-	GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error)
-	ListCrossings(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error)
-	GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error)
+// Node is the part that a process has in carrying out a plan.
+type Node interface {
+	// Pipeline returns the stages in order.
+	Pipeline() []string
+	// Answers returns what the node answers of the gateway's methods.
+	Answers() []api.Answer
 	// FollowScaling calls a function with each decision of this process until the
 	// context ends.
 	FollowScaling(context.Context, func(*api.ScalingDecision))
+	Packets
 }
 
 // Spec declares the service.
@@ -95,7 +52,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:       "gateway",
 		Doc:        "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.ListCrossings, api.GetScaling, api.GetStore, api.ReadStore, api.RepairStore, api.TracePacket),
+		Serves:     served(),
 		Calls:      forwarded(),
 		Optional:   api.OptionalServices(),
 		Subscribes: published(),
@@ -170,40 +127,21 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1); reach("gateway.event_queue", cfg.EventQueue) },
 		},
 	}
-	plans := p.Plans
-	if plans == nil {
-		plans = onePlan{p}
+	own := &ownAnswers{of: map[string]api.Answer{}}
+	var node Node = noNode{}
+	if p.Node != nil {
+		node = p.Node()
 	}
-	planner := p.Planner
-	if planner == nil {
-		planner = noPlanner{}
-	}
-	configs := p.Configs
-	if configs == nil {
-		configs = noConfigs{}
-	}
-	profiles := p.Profiles
-	if profiles == nil {
-		profiles = noProfiles{}
-	}
-	work := p.Work
-	if work == nil {
-		work = noWork{}
-	}
-	packets := p.Packets
-	if packets == nil {
-		packets = noPackets{}
-	}
-	state := p.State
-	if state == nil {
-		state = noState{}
+	own.add(node.Answers()...)
+	if p.Answers != nil {
+		own.add(p.Answers()...)
 	}
 	info := func(ctx context.Context, _ *api.GetInfoRequest) (*api.Info, error) {
-		m := describe(p, weft.Specs(env))
+		m := describe(p, node.Pipeline(), weft.Specs(env))
 		ctx, cancel := context.WithTimeout(ctx, infoPatience)
 		defer cancel()
-		if c, err := configs.GetConfig(ctx, &api.GetConfigRequest{}); err == nil {
-			m.ConfigHash = c.Hash
+		if c, err := own.call(ctx, api.GetConfig.Name, &api.GetConfigRequest{}); err == nil {
+			m.ConfigHash = c.(*api.Configuration).Hash
 		}
 		return m, nil
 	}
@@ -212,25 +150,15 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		listLinks: callOf(env, api.ListLinks), listPortRoles: callOf(env, api.ListPortRoles),
 		readFlows: callOf(env, api.ReadFlows), readGroups: callOf(env, api.ReadGroups),
 	}
-	s.watch = &watching{packets: packets, guard: g, places: newPlaces("watches of packets", watchersMost, evicted), ended: func(c codes.Code) { f.failed[c].Add(1) }}
-	var offered []rpc
+	s.watch = &watching{packets: node, guard: g, places: newPlaces("watches of packets", watchersMost, evicted), ended: func(c codes.Code) { f.failed[c].Add(1) }}
+	own.add(api.AnswerBy(api.GetInfo, info), api.AnswerBy(api.ReadEvents, events.read), api.AnswerBy(api.WatchPackets, s.watch.next),
+		api.AnswerBy(api.CreateToken, ledger.create), api.AnswerBy(api.ListTokens, ledger.list), api.AnswerBy(api.RevokeToken, ledger.revoke),
+		api.AnswerBy(api.ListAudit, log.list), api.AnswerBy(api.TracePacket, network.trace))
+	offered := own.toClients(cfg.CallTimeout)
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
 	}
-	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ReadEvents, events.read), jointly(api.ListWorkers, cfg.CallTimeout, plans.ListWorkers),
-		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
-		itself(api.ListPlans, plans.ListPlans), itself(api.RollbackPlan, plans.RollbackPlan),
-		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
-		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
-		itself(api.TakeProfile, profiles.TakeProfile),
-		jointly(api.GetWork, cfg.CallTimeout, work.GetWork), jointly(api.ListCrossings, cfg.CallTimeout, work.ListCrossings),
-		jointly(api.GetScaling, cfg.CallTimeout, work.GetScaling), itself(api.WatchPackets, s.watch.next),
-		jointly(api.GetStore, cfg.CallTimeout, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
-		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
-		itself(api.TracePacket, network.trace), itself(api.ReadWorkerLog, readLog(p.Logs)),
-		itself(api.ShowPlan, planner.ShowPlan), itself(api.CheckPlan, planner.CheckPlan), itself(api.DiffPlans, planner.DiffPlans),
-		itself(api.ExplainPlan, planner.ExplainPlan),
-	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
+	s.calls = newCalls(offered, cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.holds, s.calls.now = log, refused, g.holds, func() time.Time { return weft.Now(env) }
 	s.watch.calls = s.calls
 	if err := s.calls.missing(); err != nil {
@@ -242,23 +170,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	for _, subject := range published() {
 		follow(env, events, subject)
 	}
-	weft.Handle(env, api.GetInfo, info)
-	weft.Handle(env, api.ReadEvents, events.read)
-	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
-	weft.Handle(env, api.GetPlan, plans.GetPlan)
-	weft.Handle(env, api.ApplyPlan, plans.ApplyPlan)
-	weft.Handle(env, api.GetConfig, configs.GetConfig)
-	weft.Handle(env, api.ApplyConfig, configs.ApplyConfig)
-	weft.Handle(env, api.ListConfigs, configs.ListConfigs)
-	weft.Handle(env, api.RollbackConfig, configs.RollbackConfig)
-	weft.Handle(env, api.TakeProfile, profiles.TakeProfile)
-	weft.Handle(env, api.GetWork, work.GetWork)
-	weft.Handle(env, api.ListCrossings, work.ListCrossings)
-	weft.Handle(env, api.GetScaling, work.GetScaling)
-	weft.Handle(env, api.GetStore, state.GetStore)
-	weft.Handle(env, api.ReadStore, state.ReadStore)
-	weft.Handle(env, api.RepairStore, state.RepairStore)
-	weft.Handle(env, api.TracePacket, network.trace)
+	for _, m := range served() {
+		weft.HandleAny(env, m, own.answer(m).Call)
+	}
 
 	l, err := s.listen()
 	if err != nil {
@@ -273,11 +187,18 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	defer following.Wait()
 	defer cancel()
 	following.Go(func() {
-		work.FollowScaling(ctx, func(d *api.ScalingDecision) {
+		node.FollowScaling(ctx, func(d *api.ScalingDecision) {
 			weft.Publish(env, api.ScalingDecidedEvent, &api.ScalingDecided{Decision: d})
 		})
 	})
 	return s.serve(ctx, l)
+}
+
+// served returns the methods of the gateway that other services may call.
+func served() []weft.Method {
+	return weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig,
+		api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetWork, api.ListCrossings, api.GetScaling,
+		api.GetStore, api.ReadStore, api.RepairStore, api.TracePacket)
 }
 
 // forwarded returns the methods of other services that clients may call.
@@ -303,25 +224,17 @@ func published() []weft.Subject {
 }
 
 // forward offers a method of another service.
-func forward(env *weft.Env, m weft.Method) rpc {
-	return rpc{
-		name:    m.MethodName(),
-		request: func() any { req, _ := m.NewMessages(); return req },
-		call:    func(ctx context.Context, req any) (any, error) { return weft.CallAny(ctx, env, m, req) },
+func forward(env *weft.Env, m weft.Method) api.Answer {
+	return api.Answer{
+		Method: m.MethodName(),
+		New:    func() any { req, _ := m.NewMessages(); return req },
+		Call:   func(ctx context.Context, req any) (any, error) { return weft.CallAny(ctx, env, m, req) },
 	}
 }
 
 // callOf returns a function that calls a method of another service.
 func callOf[Req, Resp any](env *weft.Env, m api.Method[Req, Resp]) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) { return weft.Call(ctx, env, m, req) }
-}
-
-// itself offers a method of the gateway itself.
-func itself[Req, Resp any](m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) rpc {
-	return rpc{
-		name: m.Name, request: func() any { return new(Req) },
-		call: func(ctx context.Context, req any) (any, error) { return h(ctx, req.(*Req)) },
-	}
 }
 
 // openLedger loads the tokens, and follows the changes of other instances.
@@ -373,12 +286,9 @@ func follow(env *weft.Env, log *eventLog, subject weft.Subject) {
 
 // describe describes what runs. All services of a process are ready when the
 // gateway answers.
-func describe(p Process, specs []weft.Spec) *api.Info {
+func describe(p Process, pipeline []string, specs []weft.Spec) *api.Info {
 	info := &api.Info{
-		Version: p.Version, GoVersion: runtime.Version(), Started: p.Started.UTC().Format(time.RFC3339),
-	}
-	if p.Pipeline != nil {
-		info.Pipeline = p.Pipeline()
+		Version: p.Version, GoVersion: runtime.Version(), Started: p.Started.UTC().Format(time.RFC3339), Pipeline: pipeline,
 	}
 	for _, s := range specs {
 		d := &api.ServiceInfo{

@@ -61,90 +61,39 @@ func fakeAll(h *wefttest.Harness) *called {
 	return c
 }
 
-// fakePlans is a controller that runs by a plan.
-type fakePlans struct{}
+// fakeNode answers all that a node answers.
+type fakeNode struct{ noNode }
 
-func (fakePlans) GetWork(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) {
-	return &api.GetWorkResponse{}, nil
-}
+func (fakeNode) Pipeline() []string { return []string{"hosts"} }
 
-func (fakePlans) ListCrossings(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
-	return &api.ListCrossingsResponse{Crossings: []*api.Crossing{{From: "forwarding", To: "paths", Kind: "call", Name: "paths.GetPath", PerS: 12.5, Total: 7}}}, nil
-}
-
-func (fakePlans) ReadWorkerLog(context.Context, *api.ReadWorkerLogRequest) (*api.ReadWorkerLogResponse, error) {
-	return &api.ReadWorkerLogResponse{}, nil
-}
-
-func (fakePlans) GetScaling(context.Context, *api.GetScalingRequest) (*api.GetScalingResponse, error) {
-	return &api.GetScalingResponse{}, nil
-}
-
-func (fakePlans) FollowScaling(ctx context.Context, _ func(*api.ScalingDecision)) { <-ctx.Done() }
-
-func (fakePlans) WatchPackets(_ context.Context, _ *api.WatchPacketsRequest, _ time.Duration, tell func(*api.WatchPacketsResponse) error) error {
+func (fakeNode) WatchPackets(_ context.Context, _ *api.WatchPacketsRequest, _ time.Duration, tell func(*api.WatchPacketsResponse) error) error {
 	return tell(&api.WatchPacketsResponse{Packet: &api.WatchedPacket{Dpid: "0000000000000001"}})
 }
 
-func (fakePlans) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
-	return &api.TakeProfileResponse{}, nil
-}
-
-func (fakePlans) ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	return &api.ListWorkersResponse{Generation: 3}, nil
-}
-
-func (fakePlans) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
-	return &api.Plan{Generation: 3}, nil
-}
-
-func (fakePlans) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
-	return &api.ApplyPlanResponse{Generation: 4}, nil
-}
-
-func (fakePlans) ListPlans(context.Context, *api.ListPlansRequest) (*api.ListPlansResponse, error) {
-	return &api.ListPlansResponse{}, nil
-}
-
-func (fakePlans) RollbackPlan(context.Context, *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
-	return &api.ApplyPlanResponse{}, nil
-}
-
-func (fakePlans) ShowPlan(context.Context, *api.ShowPlanRequest) (*api.ShowPlanResponse, error) {
-	return &api.ShowPlanResponse{}, nil
-}
-
-func (fakePlans) CheckPlan(context.Context, *api.CheckPlanRequest) (*api.CheckPlanResponse, error) {
-	return &api.CheckPlanResponse{}, nil
-}
-
-func (fakePlans) ExplainPlan(context.Context, *api.ExplainPlanRequest) (*api.ExplainPlanResponse, error) {
-	return &api.ExplainPlanResponse{}, nil
-}
-
-func (fakePlans) DiffPlans(context.Context, *api.DiffPlansRequest) (*api.DiffPlansResponse, error) {
-	return &api.DiffPlansResponse{}, nil
-}
-
-// TestWithoutPlan asks a controller that is one process for its processes and
-// its plan.
-func TestWithoutPlan(t *testing.T) {
-	plans := onePlan{Process{Version: "1.2.3"}}
-	workers, err := plans.ListWorkers(t.Context(), nil)
-	if err != nil || len(workers.Workers) != 1 || workers.Workers[0].State != "up" || workers.Workers[0].Version != "1.2.3" {
-		t.Errorf("got %v, %v; want this process", workers, err)
+func (fakeNode) Answers() []api.Answer {
+	return []api.Answer{
+		answerWith(api.GetWork, &api.GetWorkResponse{}),
+		answerWith(api.ListCrossings, &api.ListCrossingsResponse{Crossings: []*api.Crossing{{From: "forwarding", To: "paths", Kind: "call", Name: "paths.GetPath", PerS: 12.5, Total: 7}}}),
+		answerWith(api.ReadWorkerLog, &api.ReadWorkerLogResponse{}), answerWith(api.GetScaling, &api.GetScalingResponse{}),
+		answerWith(api.TakeProfile, &api.TakeProfileResponse{}), answerWith(api.ListWorkers, &api.ListWorkersResponse{Generation: 3}),
+		answerWith(api.GetPlan, &api.Plan{Generation: 3}), answerWith(api.ApplyPlan, &api.ApplyPlanResponse{Generation: 4}),
+		answerWith(api.ListPlans, &api.ListPlansResponse{}), answerWith(api.RollbackPlan, &api.ApplyPlanResponse{}),
+		answerWith(api.ShowPlan, &api.ShowPlanResponse{}), answerWith(api.CheckPlan, &api.CheckPlanResponse{}),
+		answerWith(api.GetConfig, &api.Configuration{}), answerWith(api.ApplyConfig, &api.ApplyConfigResponse{}),
+		answerWith(api.ListConfigs, &api.ListConfigsResponse{}), answerWith(api.RollbackConfig, &api.ApplyConfigResponse{}),
+		answerWith(api.GetStore, &api.StoreStatus{}), answerWith(api.ReadStore, &api.ReadStoreResponse{}), answerWith(api.RepairStore, &api.RepairStoreResponse{}),
+		answerWith(api.ExplainPlan, &api.ExplainPlanResponse{}), answerWith(api.DiffPlans, &api.DiffPlansResponse{}),
 	}
-	if _, err := plans.GetPlan(t.Context(), nil); api.KindOf(err) != codes.FailedPrecondition {
-		t.Errorf("plan: %v", err)
-	}
-	if _, err := plans.ApplyPlan(t.Context(), nil); api.KindOf(err) != codes.FailedPrecondition {
-		t.Errorf("apply: %v", err)
-	}
+}
+
+// answerWith returns the answer of a method that is always the same.
+func answerWith[Req, Resp any](m api.Method[Req, Resp], resp *Resp) api.Answer {
+	return api.AnswerBy(m, func(context.Context, *Req) (*Resp, error) { return resp, nil })
 }
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Planner: fakePlans{}, Profiles: fakePlans{}, Work: fakePlans{}, Logs: fakePlans{}, Packets: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Node: func() Node { return fakeNode{} }}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

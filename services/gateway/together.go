@@ -17,30 +17,31 @@ const togetherGap = 50 * time.Millisecond
 // together makes one call for all clients that wait for it, one after the other,
 // so that what they ask of all processes does not grow with the clients. Each
 // gets the answer of a call that began after its own.
-type together[Req, Resp any] struct {
-	call    func(context.Context, *Req) (*Resp, error)
+type together struct {
+	call    func(context.Context, any) (any, error)
+	request func() any // returns an empty request
 	timeout time.Duration
 
 	turn  sync.Mutex // held during a call; guards began
 	began time.Time  // the last call
 
 	mu   sync.Mutex // guards next
-	next *joint[Resp]
+	next *joint
 }
 
 // joint is a call that has not begun, or its outcome.
-type joint[Resp any] struct {
+type joint struct {
 	done chan struct{} // closed when it has ended
-	resp *Resp
+	resp any
 	err  error
 }
 
 // do answers one client.
-func (t *together[Req, Resp]) do(ctx context.Context, _ *Req) (*Resp, error) {
+func (t *together) do(ctx context.Context, _ any) (any, error) {
 	t.mu.Lock()
 	j := t.next
 	if j == nil {
-		j = &joint[Resp]{done: make(chan struct{})}
+		j = &joint{done: make(chan struct{})}
 		t.next = j
 		go t.run(j)
 	}
@@ -54,7 +55,7 @@ func (t *together[Req, Resp]) do(ctx context.Context, _ *Req) (*Resp, error) {
 }
 
 // run makes the call when it is its turn.
-func (t *together[Req, Resp]) run(j *joint[Resp]) {
+func (t *together) run(j *joint) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	time.Sleep(time.Until(t.began.Add(togetherGap)))
@@ -70,12 +71,5 @@ func (t *together[Req, Resp]) run(j *joint[Resp]) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
-	j.resp, j.err = t.call(ctx, new(Req))
-}
-
-// jointly offers a method of the gateway itself that asks all processes and whose
-// request is empty.
-func jointly[Req, Resp any](m api.Method[Req, Resp], timeout time.Duration, call func(context.Context, *Req) (*Resp, error)) rpc {
-	t := &together[Req, Resp]{call: call, timeout: timeout}
-	return itself(m, t.do)
+	j.resp, j.err = t.call(ctx, t.request())
 }

@@ -16,7 +16,7 @@ import (
 // what was true after it called, and one that goes, or a panic, is in nobody's way.
 func TestTogether(t *testing.T) {
 	var state, calls, under atomic.Int64
-	work := &together[api.GetWorkRequest, api.GetWorkResponse]{timeout: 10 * time.Second, call: func(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) {
+	work := &together{timeout: 10 * time.Second, request: func() any { return new(api.GetWorkRequest) }, call: func(context.Context, any) (any, error) {
 		if under.Add(1) > 1 {
 			t.Error("two calls at once")
 		}
@@ -39,8 +39,8 @@ func TestTogether(t *testing.T) {
 				switch {
 				case api.KindOf(err) == codes.Internal:
 					panics.Add(1)
-				case err != nil || len(m.Processes) < int(before):
-					t.Errorf("after %d: %d, %v", before, len(m.GetProcesses()), err)
+				case err != nil || len(m.(*api.GetWorkResponse).Processes) < int(before):
+					t.Errorf("after %d: %v, %v", before, m, err)
 				}
 			}
 		})

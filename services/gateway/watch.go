@@ -30,13 +30,6 @@ type Packets interface {
 	WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error
 }
 
-// noPackets is Packets where no process can sample.
-type noPackets struct{}
-
-func (noPackets) WatchPackets(context.Context, *api.WatchPacketsRequest, time.Duration, func(*api.WatchPacketsResponse) error) error {
-	return api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could watch packets")
-}
-
 // watchersMost is how many clients may watch packets at once.
 const watchersMost = 8
 

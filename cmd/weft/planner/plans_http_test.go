@@ -80,7 +80,7 @@ func (p plansOverHTTP) as(path string, request, answer proto.Message) {
 
 // TestPlansOverHTTP: the four questions about plans, put to a gateway as Loom does.
 func TestPlansOverHTTP(t *testing.T) {
-	spec := gateway.Spec(gateway.Process{Planner: newPlanner(t)})
+	spec := gateway.Spec(gateway.Process{Answers: newPlanner(t).Answers})
 	wefttest.Run(t, spec, func(t *testing.T, h *wefttest.Harness) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

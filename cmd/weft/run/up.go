@@ -182,15 +182,9 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	all := services.All(gateway.Process{
 		Audit:   auditDirectory(dir),
 		Version: Build().Version, Started: time.Now(),
-		Pipeline: func() []string { return node.Worker().Pipeline() },
-		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), Network: cli.NetworkOf},
-		Configs:  &lateNode{&node},
-		Profiles: &lateNode{&node},
-		Work:     &lateNode{&node},
-		Packets:  &lateNode{&node},
-		State:    &lateNode{&node},
-		Logs:     &lateNode{&node},
+		Metrics: promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+		Node:    func() gateway.Node { return deploy.Control{Node: node} },
+		Answers: (&planning.Planner{Specs: services.All(gateway.Process{}), Network: cli.NetworkOf}).Answers,
 	})
 	a, err := o.alone(all, listen)
 	if err != nil {

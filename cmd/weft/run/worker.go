@@ -256,19 +256,18 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, kept *keptLo
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var node *deploy.Node
-	plans := &lateNode{&node}
+	planner := &planning.Planner{
+		Specs: services.All(gateway.Process{}), Network: cli.NetworkOf,
+		InForce: func(ctx context.Context, r *api.GetPlanRequest) (*api.Plan, error) { return node.GetPlan(ctx, r) },
+		Crossings: func(ctx context.Context, r *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
+			return node.ListCrossings(ctx, r)
+		},
+	}
 	all := services.All(gateway.Process{
 		Version: Build().Version, Started: time.Now(), Name: o.process, Audit: auditDirectory(data),
-		Pipeline: func() []string { return node.Worker().Pipeline() },
-		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
-		Plans:    plans,
-		Planner:  &planning.Planner{Specs: services.All(gateway.Process{}), InForce: plans.GetPlan, Network: cli.NetworkOf, Crossings: plans.ListCrossings},
-		Configs:  plans,
-		Profiles: plans,
-		Work:     plans,
-		Packets:  plans,
-		State:    plans,
-		Logs:     plans,
+		Metrics: promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return node.Gather() }), promhttp.HandlerOpts{}),
+		Node:    func() gateway.Node { return deploy.Control{Node: node} },
+		Answers: planner.Answers,
 	})
 	var server, client *tls.Config
 	if identity != nil {
@@ -380,85 +379,3 @@ func secretIn(path string) (string, error) {
 	}
 	return strings.TrimSpace(string(b)), nil
 }
-
-// lateNode is the node of this process, for what is made before it.
-type lateNode struct{ node **deploy.Node }
-
-func (l *lateNode) ListWorkers(ctx context.Context, r *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	return (*l.node).ListWorkers(ctx, r)
-}
-
-func (l *lateNode) ReadWorkerLog(ctx context.Context, r *api.ReadWorkerLogRequest) (*api.ReadWorkerLogResponse, error) {
-	return (*l.node).ReadWorkerLog(ctx, r)
-}
-
-func (l *lateNode) GetPlan(ctx context.Context, r *api.GetPlanRequest) (*api.Plan, error) {
-	return (*l.node).GetPlan(ctx, r)
-}
-
-func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
-	return (*l.node).ApplyPlan(ctx, r)
-}
-
-func (l *lateNode) ListPlans(ctx context.Context, r *api.ListPlansRequest) (*api.ListPlansResponse, error) {
-	return (*l.node).ListPlans(ctx, r)
-}
-
-func (l *lateNode) RollbackPlan(ctx context.Context, r *api.RollbackPlanRequest) (*api.ApplyPlanResponse, error) {
-	return (*l.node).RollbackPlan(ctx, r)
-}
-
-func (l *lateNode) GetConfig(ctx context.Context, r *api.GetConfigRequest) (*api.Configuration, error) {
-	return (*l.node).GetConfig(ctx, r)
-}
-
-func (l *lateNode) ApplyConfig(ctx context.Context, r *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
-	return (*l.node).ApplyConfig(ctx, r)
-}
-
-func (l *lateNode) ListConfigs(ctx context.Context, r *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
-	return (*l.node).ListConfigs(ctx, r)
-}
-
-func (l *lateNode) RollbackConfig(ctx context.Context, r *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
-	return (*l.node).RollbackConfig(ctx, r)
-}
-
-func (l *lateNode) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
-	return (*l.node).TakeProfile(ctx, r)
-}
-
-func (l *lateNode) GetWork(ctx context.Context, r *api.GetWorkRequest) (*api.GetWorkResponse, error) {
-	return (*l.node).GetWork(ctx, r)
-}
-
-func (l *lateNode) ListCrossings(ctx context.Context, r *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
-	return (*l.node).ListCrossings(ctx, r)
-}
-
-func (l *lateNode) GetScaling(ctx context.Context, r *api.GetScalingRequest) (*api.GetScalingResponse, error) {
-	return (*l.node).GetScaling(ctx, r)
-}
-
-func (l *lateNode) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
-	(*l.node).FollowScaling(ctx, f)
-}
-
-func (l *lateNode) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error {
-	return (*l.node).WatchPackets(ctx, r, beat, tell)
-}
-
-func (l *lateNode) GetStore(ctx context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {
-	return (*l.node).StoreAdmin().GetStore(ctx, r)
-}
-
-func (l *lateNode) ReadStore(ctx context.Context, r *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
-	return (*l.node).StoreAdmin().ReadStore(ctx, r)
-}
-
-func (l *lateNode) RepairStore(ctx context.Context, r *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
-	return (*l.node).StoreAdmin().RepairStore(ctx, r)
-}
-
-// Gather returns the figures of all processes.
-func (l *lateNode) Gather() ([]*dto.MetricFamily, error) { return (*l.node).Gather() }

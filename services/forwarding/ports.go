@@ -115,7 +115,8 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	})
 }
 
-// drop forgets a switch that is gone.
+// drop forgets a switch that is gone. What its ports are stays as discovery has said: that
+// says when it is not so any more, and says nothing where its own news of the switch differ.
 func (e *engine) drop(sw flow.DPID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,7 +127,6 @@ func (e *engine) drop(sw flow.DPID) {
 	p.update(func() { // its stage may still be in use for a moment
 		p.connected = false
 		clear(p.up)
-		clear(p.role)
 		for _, r := range p.reserved {
 			clear(r.found)
 		}

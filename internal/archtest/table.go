@@ -28,6 +28,7 @@ var table = []row{
 		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
 	}},
 	{"flow/trace", []string{"flow", "packet", "api"}, []string{codes}},
+	{"nib", []string{"flow", "api"}, []string{"google.golang.org/protobuf/proto"}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
 	{"services/intake", []string{".", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*"}, []string{"*"}},

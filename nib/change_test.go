@@ -1,0 +1,119 @@
+package nib
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// TestAnew: whoever looks between two revisions sees that a thing was gone
+// meanwhile, also if it is as it was.
+func TestAnew(t *testing.T) {
+	b := New()
+	b.Read(every)
+	from := Source{Epoch: 1}
+	for _, kind := range []string{"switch", "host"} {
+		b.Apply(from, kinds[kind](1, 3, false))
+		was := b.Snapshot()
+		b.Apply(from, kinds[kind](1, 4, false))
+		changed := Change{was, b.Snapshot()}
+		b.Apply(from, kinds[kind](1, 4, true))
+		b.Apply(from, kinds[kind](1, 3, false))
+		anew := Change{was, b.Snapshot()}
+		if kind == "switch" {
+			if a, b := changed.Switches(), anew.Switches(); len(a) != 1 || Anew(a[0]) || len(b) != 1 || !Anew(b[0]) {
+				t.Errorf("%s: %v, %v", kind, a, b)
+			}
+		} else if a, b := changed.Hosts(), anew.Hosts(); len(a) != 1 || Anew(a[0]) || len(b) != 1 || !Anew(b[0]) {
+			t.Errorf("%s: %v, %v", kind, a, b)
+		}
+	}
+}
+
+// TestReaders: a part is empty unless somebody reads it, and the ports of
+// switches that are known are there for whoever reads them later.
+func TestReaders(t *testing.T) {
+	b, from := New(), Source{Epoch: 1}
+	if first := b.Read(Switches | Hosts); first != Switches|Hosts {
+		t.Errorf("first readers of %b", first)
+	}
+	if first := b.Read(Switches); first != 0 {
+		t.Errorf("first readers of %b", first)
+	}
+	b.Apply(from, kinds["switch"](1, 2, false))
+	b.Apply(from, kinds["host"](1, 2, false))
+	b.Complete(Hosts, from)
+	at := flow.Location{Switch: 1, Port: 1}
+	if b.Snapshot().Port(at) != nil {
+		t.Error("ports that nobody reads")
+	}
+	b.Read(Ports)
+	if b.Snapshot().Port(at) == nil || !b.Snapshot().Heard(Hosts) || b.Snapshot().Only(Switches).Heard(Hosts) {
+		t.Error("want the ports of the switch, and the hosts in full")
+	}
+	b.Leave(Hosts | Switches)
+	if s := b.Snapshot(); s.Host(HostKey{1, flow.MACFrom(1)}) != nil || s.Heard(Hosts) || s.Connected(1) == nil {
+		t.Error("want no hosts, and the switch for who still reads it")
+	}
+}
+
+// BenchmarkApply is one event in networks of two sizes: it must not take longer in
+// the larger one, but for the depth of the tries.
+func BenchmarkApply(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		base, from := New(), Source{Epoch: 1}
+		base.Read(every)
+		at := func(i int) *api.Location {
+			return &api.Location{Dpid: flow.DPID(1 + i%n).String(), Port: uint32(1 + i/n)}
+		}
+		host := func(i, value int) *api.HostChanged {
+			return &api.HostChanged{Host: &api.Host{Mac: flow.MACFrom(uint64(i)).String(), At: at(i), Moves: uint32(value)}}
+		}
+		for i := range n {
+			e := &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1 + i).String(), Connected: true}}
+			for p := 1; p <= 48; p++ {
+				e.Ports = append(e.Ports, port(1+i, p, 0))
+			}
+			base.Apply(from, e)
+		}
+		for i := range 10 * n {
+			base.Apply(from, host(i, 0))
+			base.Apply(from, &api.PortRoleChanged{Port: &api.PortRole{At: at(i), Role: "edge"}})
+		}
+		run := func(name string, event func(i, value int) any) {
+			events := make([]any, 0, 4096)
+			for i := range cap(events) {
+				events = append(events, event(i%n, 1+i/n))
+			}
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				value := 0
+				for i := 0; b.Loop(); i++ {
+					if i%len(events) == 0 {
+						value++
+						from.Epoch++ // said by another run: each is a change
+					}
+					base.Apply(from, events[i%len(events)])
+				}
+			})
+		}
+		run("host", func(i, value int) any { return host(i, value) })
+		run("role", func(i, value int) any {
+			return &api.PortRoleChanged{Port: &api.PortRole{At: at(i), Role: "edge", Cause: fmt.Sprint(value)}}
+		})
+		run("port", func(i, value int) any { return &api.PortChanged{Port: port(1+i, 3, value)} })
+		b.Run(fmt.Sprintf("change/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				was := base.Snapshot()
+				from.Epoch++
+				base.Apply(from, host(i%(10*n), i))
+				if len(Change{was, base.Snapshot()}.Hosts()) != 1 {
+					b.Fatal("want one change")
+				}
+			}
+		})
+	}
+}

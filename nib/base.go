@@ -14,9 +14,10 @@ import (
 // Base makes snapshots of events. These come in order from each run of a
 // publisher, and in any order from several: those of a former run may come late,
 // and what a publisher retains may come again. Whatever the order, the snapshot is
-// in the end what the last run of each partition says:
+// in the end what the last run of each partition says that has not ended:
 //
 //   - What the last run has said of a thing counts, and nothing of a former one.
+//     When the last run ends and the former goes on, that is the last.
 //   - What only a former run has said counts until it is withdrawn by an event, for
 //     a publisher that is restarted tears nothing down. Nothing new of it counts
 //     once all is heard that the last run retained.
@@ -41,8 +42,14 @@ type Base struct {
 }
 
 // run is the runs of a publisher for one partition: the last of which anything
-// was heard, and the last of which all was heard that it retained.
-type run struct{ last, full uint64 }
+// was heard, and the last of which all was heard that it retained; 0 if there is
+// none that has not ended.
+type run struct {
+	last, full uint64
+	over       []uint64 // runs that have ended, of which events may still come; at most overMost
+}
+
+const overMost = 8
 
 // claims are, by key, what else is said of a thing than its fact.
 type claims[K comparable, M proto.Message] map[K][]claim[M]
@@ -170,23 +177,26 @@ func (b *Base) Complete(p Parts, from Source) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[p][from.Partition]
+	if slices.Contains(r.over, from.Epoch) {
+		return
+	}
 	r.last, r.full = max(r.last, from.Epoch), max(r.full, from.Epoch)
 	b.runs[p][from.Partition] = r
 	switch p {
 	case Switches:
-		b.switches.forget(from.Partition, r.full)
+		b.switches.forget(b, p, from.Partition)
 	case Roles:
-		b.roles.forget(from.Partition, r.full)
+		b.roles.forget(b, p, from.Partition)
 	case Links:
-		b.links.forget(from.Partition, r.full)
+		b.links.forget(b, p, from.Partition)
 	case Hosts:
-		b.hosts.forget(from.Partition, r.full)
+		b.hosts.forget(b, p, from.Partition)
 	case Segments:
-		b.segments.forget(from.Partition, r.full)
+		b.segments.forget(b, p, from.Partition)
 	case Nodes:
-		b.nodes.forget(from.Partition, r.full)
+		b.nodes.forget(b, p, from.Partition)
 	case TunnelPorts:
-		b.tunnelPorts.forget(from.Partition, r.full)
+		b.tunnelPorts.forget(b, p, from.Partition)
 	}
 	if b.listen(p) {
 		b.next.rev++
@@ -194,14 +204,57 @@ func (b *Base) Complete(p Parts, from Source) {
 	}
 }
 
-// forget drops what is only kept until a run has been heard in full.
-func (c claims[K, M]) forget(partition string, full uint64) {
+// Over says that a run of a publisher has ended. Anything that another says from
+// now on counts instead of what this one has said, which remains until then.
+func (b *Base) Over(p Parts, from Source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[p][from.Partition]
+	if r.over = append(slices.Clone(r.over), from.Epoch); len(r.over) > overMost {
+		r.over = r.over[1:]
+	}
+	if r.last == from.Epoch {
+		r.last, r.full = 0, 0
+	}
+	b.runs[p][from.Partition] = r
+	if b.listen(p) {
+		b.next.rev++
+		b.publish(p)
+	}
+}
+
+// late reports whether what one run says is outdated, since another of its
+// partition has said something else of the thing. It is called with mu held.
+func (b *Base) late(p Parts, other, from Source) bool {
+	switch b.runs[p][from.Partition].last {
+	case from.Epoch:
+		return false
+	case other.Epoch:
+		return true
+	}
+	return other.Epoch > from.Epoch
+}
+
+// forget drops what is only kept until a run has been heard in full. It is called
+// with the base's mu held.
+func (c claims[K, M]) forget(b *Base, p Parts, partition string) {
 	for k, list := range c {
 		c.put(k, slices.DeleteFunc(slices.Clone(list), func(o claim[M]) bool {
-			return o.gone && o.from.Partition == partition && o.from.Epoch <= full
+			return o.gone && o.from.Partition == partition && !b.keeps(p, o.from)
 		}))
 	}
 }
+
+// keeps reports whether to remember of a run that it has said a thing is gone: what
+// a former run says that comes late is then known to be outdated. It is called with
+// mu held.
+func (b *Base) keeps(p Parts, from Source) bool {
+	r := b.runs[p][from.Partition]
+	return from.Epoch > r.full && !r.outlived(from.Epoch)
+}
+
+// outlived reports whether a run has ended, and another goes on.
+func (r run) outlived(epoch uint64) bool { return r.last != 0 && slices.Contains(r.over, epoch) }
 
 func (c claims[K, M]) put(k K, list []claim[M]) {
 	if len(list) == 0 {
@@ -214,11 +267,14 @@ func (c claims[K, M]) put(k K, list []claim[M]) {
 // listen brings up to date which parts have been heard in full, and reports
 // whether that has changed. It is called with mu held.
 func (b *Base) listen(p Parts) bool {
-	heard := len(b.runs[p]) > 0
-	for _, r := range b.runs[p] {
-		heard = heard && r.last <= r.full
-	}
 	was := b.next.heard
+	known, heard := false, true
+	for _, r := range b.runs[p] {
+		known, heard = known || r.last != 0, heard && r.last <= r.full
+	}
+	if !known {
+		return false
+	}
 	if b.next.heard &^= p; heard {
 		b.next.heard |= p
 	}
@@ -240,8 +296,8 @@ func (b *Base) Apply(from Source, event any) {
 
 // begin takes the run of an event down. It is called with mu held.
 func (b *Base) begin(p Parts, from Source) (changed Parts) {
-	r, known := b.runs[p][from.Partition]
-	if known && r.last >= from.Epoch {
+	r := b.runs[p][from.Partition]
+	if r.last >= from.Epoch || slices.Contains(r.over, from.Epoch) {
 		return 0
 	}
 	r.last = from.Epoch
@@ -262,7 +318,7 @@ func (b *Base) apply(from Source, event any) (changed Parts) {
 		}
 	case *api.PortChanged:
 		if sw, err := flow.ParseDPID(e.GetPort().GetDpid()); err == nil {
-			return b.begin(Ports, from) | b.portChanged(from, flow.Location{Switch: sw, Port: flow.Port(e.Port.Port)}, e)
+			return b.begin(Switches, from) | b.begin(Ports, from) | b.portChanged(from, flow.Location{Switch: sw, Port: flow.Port(e.Port.Port)}, e)
 		}
 	case *api.PortRoleChanged:
 		at := e.GetPort().GetAt().Flow()

@@ -98,7 +98,7 @@ func text(s Snapshot) map[string]string {
 // publisher is one run of all publishers of a partition: what it says, in order.
 type publisher struct {
 	source Source
-	queue  []any // events; nil is the mark that what was retained is complete
+	queue  []any // events; nil is the mark that what was retained is complete, a Source that its run has ended
 	state  map[string]any
 	spoken map[string]bool             // that it has said anything of
 	ports  map[string]*api.PortChanged // since the event of the switch
@@ -209,9 +209,10 @@ func differing(got, want map[string]string) (list []string) {
 
 // TestSnapshotIsFold delivers what several runs of the publishers of two partitions
 // say, in all orders that the bus allows: each run's events in order, those of
-// different runs in any; runs are followed by others, which may be heard first;
-// things move between partitions; retained events come again. In the end the
-// snapshot is what the last runs say, and so is what a watcher has seen.
+// different runs in any; runs are followed by others, which may be heard first, or
+// end while a former run goes on; things move between partitions; retained events
+// come again. In the end the snapshot is what the last runs say, and so is what a
+// watcher has seen.
 func TestSnapshotIsFold(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -222,8 +223,12 @@ func TestSnapshotIsFold(t *testing.T) {
 		var runs []*publisher
 		last := map[string]*publisher{}
 		for _, partition := range []string{"", "p1"}[:1+rng.IntN(2)] {
+			followed := rng.IntN(3) == 0 // by one that ends before it
 			for i := range 1 + rng.IntN(3) {
 				p := &publisher{source: Source{partition, uint64(10*i + 1)}, state: map[string]any{}, spoken: map[string]bool{}, ports: map[string]*api.PortChanged{}}
+				if followed && i == 0 {
+					p.source.Epoch = 99
+				}
 				for said := range rng.IntN(15) {
 					switch rng.IntN(8) {
 					case 0:
@@ -235,6 +240,14 @@ func TestSnapshotIsFold(t *testing.T) {
 					}
 				}
 				runs, last[partition] = append(runs, p), p
+			}
+			for _, p := range runs {
+				if p.source.Partition == partition && p != last[partition] && (p.source.Epoch == 99 || rng.IntN(2) == 0) {
+					last[partition].queue = append(last[partition].queue, p.source)
+					if p.source.Epoch == 99 { // what was said before counts when it is said again
+						clear(last[partition].spoken)
+					}
+				}
 			}
 		}
 		if last["p1"] != nil { // each thing is one partition's in the end
@@ -324,12 +337,17 @@ func TestSnapshotIsFold(t *testing.T) {
 }
 
 func deliver(b *Base, from Source, event any) {
-	if event != nil {
+	over, ends := event.(Source)
+	if event != nil && !ends {
 		b.Apply(from, event)
 		return
 	}
 	for p := Switches; p < end; p <<= 1 {
-		b.Complete(p, from)
+		if ends {
+			b.Over(p, over)
+		} else {
+			b.Complete(p, from)
+		}
 	}
 }
 

@@ -14,30 +14,32 @@ import (
 func change[G, K comparable, M proto.Message](b *Base, p Parts, others claims[K, M], t *table[G, K, M], g G, k K, said claim[M]) bool {
 	was := t.get(g, k)
 	partition := said.from.Partition
-	full := func(from Source) uint64 { return b.runs[p][from.Partition].full }
+	if r := b.runs[p][partition]; !said.gone && (said.from.Epoch < r.full || r.outlived(said.from.Epoch)) {
+		return false // late: of a former run, and the last one has not said so
+	}
 
 	var rest []claim[M] // what other partitions say, the fact apart
 	for _, o := range others[k] {
 		switch {
 		case o.from.Partition != partition:
 			rest = append(rest, o)
-		case o.from.Epoch > said.from.Epoch:
-			return false // late: a later run has said something else
+		case b.late(p, o.from, said.from):
+			return false // a later run has said something else
 		}
 	}
 	ours := was != nil && was.from.Partition == partition
 	switch {
-	case ours && was.from.Epoch > said.from.Epoch, !said.gone && said.from.Epoch < full(said.from):
-		return false // late: of a former run, and the last one has not said so
+	case ours && b.late(p, was.from, said.from):
+		return false // a later run has said something else
 	case ours && !said.gone && was.from == said.from && proto.Equal(was.Is, said.is):
 		return false // said again
 	}
 	there := was != nil && !away(was.Is)
-	if was != nil && !ours && (!said.gone || !there) && (there || was.from.Epoch > full(was.from)) {
+	if was != nil && !ours && (!said.gone || !there) && (there || b.keeps(p, was.from)) {
 		rest = append(rest, claim[M]{was.from, was.Is, !there})
 	}
 	if said.gone && !ours && there {
-		if said.from.Epoch > full(said.from) {
+		if b.keeps(p, said.from) {
 			rest = append(rest, said)
 		}
 		others.put(k, rest)
@@ -47,12 +49,12 @@ func change[G, K comparable, M proto.Message](b *Base, p Parts, others claims[K,
 		if i := lastThere(rest); i >= 0 {
 			other := rest[i]
 			rest = slices.Delete(rest, i, i+1)
-			if said.from.Epoch > full(said.from) {
+			if b.keeps(p, said.from) {
 				rest = append(rest, said)
 			}
 			said = other
 		} else if !away(said.is) { // else the fact says that it is gone
-			if said.from.Epoch > full(said.from) {
+			if b.keeps(p, said.from) {
 				rest = append(rest, said)
 			}
 			others.put(k, rest)
@@ -175,10 +177,10 @@ func (b *Base) portChanged(from Source, at flow.Location, e *api.PortChanged) Pa
 		}
 		return 0
 	}
-	if sw != nil && sw.from.Epoch > from.Epoch {
-		return 0 // late
+	if sw != nil && b.late(Switches, sw.from, from) {
+		return 0
 	}
-	if was := b.next.Port(at); was != nil && was.from.Partition == from.Partition && was.from.Epoch > from.Epoch {
+	if was := b.next.Port(at); was != nil && was.from.Partition == from.Partition && b.late(Ports, was.from, from) {
 		return 0
 	}
 	return when(Ports, b.port(at, claim[*api.Port]{from, e.Port, e.Removed}))

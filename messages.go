@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Handle answers a method. The handler runs on its caller's goroutine, so
@@ -77,6 +78,21 @@ func OnAny(env *Env, s Subject, h func(ctx context.Context, event any)) {
 		return
 	}
 	env.runtime.Subscribe(s, h)
+}
+
+// NIB returns what the service reads of the network (Spec.Reads), as it is now.
+func NIB(env *Env) nib.Snapshot { return env.runtime.Network() }
+
+// OnChange has h called when some parts of the network have changed that the
+// service reads: as an event, first with all that is known, and then with what is
+// otherwise since the last call. It may see several changes at once, and not see
+// what lasted a moment only; it never misses the last.
+func OnChange(env *Env, p nib.Parts, h func(nib.Change)) {
+	if env.spec.Reads&p != p {
+		env.mistake("follows parts of the network that its Spec does not list in Reads")
+		return
+	}
+	env.runtime.OnChange(p, h)
 }
 
 // Publish hands an event to all subscribers, who share the one message.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Standing keeps the entries that a service wants on switches whatever the
@@ -116,6 +117,20 @@ func (k *Standing) SwitchChanged(ev *api.SwitchChanged) {
 	}
 	s.info = proto.CloneOf(ev.Switch)
 	k.ask(s)
+}
+
+// NetworkChanged takes the switches that have changed, as SwitchChanged would; the
+// service then needs no handler of that event.
+func (k *Standing) NetworkChanged(c nib.Change) {
+	for _, s := range c.Switches() {
+		if s.Is == nil { // nobody says anything of it any more
+			continue
+		}
+		if nib.Anew(s) && s.Was != nil { // it was gone meanwhile
+			k.SwitchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: s.Is.Key.String()}})
+		}
+		k.SwitchChanged(s.Is.Is)
+	}
 }
 
 // FlowsObserved takes the event: flowrules, which may have started anew, has

@@ -4,7 +4,7 @@
 //
 // A service does not know in which process its peers run. Which service runs
 // where is a plan's business (package deploy). Anyone may import weft; it
-// imports only flow, api and the protobuf runtime.
+// imports only flow, api, nib and the protobuf runtime.
 package weft
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Class says how urgent a service's work is: real-time before latency-sensitive
@@ -67,6 +68,7 @@ type Spec struct {
 	Serves     []Method  // methods that it answers
 	Calls      []Method  // methods of others that it calls
 	Subscribes []Subject // events of others that it wants; of its own, too, if its instances work as one: those of all partitions of a network then hear what happens in any
+	Reads      nib.Parts // what it reads of the network; the events that this is made of come to NIB instead of handlers
 	Optional   []string  // services that it can do without: where they do not run, calls of them fail with Unavailable and their events do not come
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does
@@ -82,6 +84,10 @@ type Spec struct {
 	Live       []string // keys of Config that a running instance takes over (OnConfig), with all below them; * is all. If another changes, the service is started again
 	Run        func(context.Context, *Env) error
 }
+
+// Wants returns the events of others that the service is to get: those that make
+// up what it reads of the network, and those that it subscribes to.
+func (s *Spec) Wants() []Subject { return append(s.Reads.Subjects(), s.Subscribes...) }
 
 // Config is a service's configuration: a pointer to a struct whose yaml tags
 // name its keys, holding the defaults. Validate says which key is wrong, what
@@ -130,6 +136,10 @@ type Runtime interface {
 	// Subscribe registers a handler of events: one at a time, in order per
 	// publisher, on a goroutine of this service's own.
 	Subscribe(s Subject, h func(ctx context.Context, event any))
+	// Network returns what the service reads of the network, as it is now.
+	Network() nib.Snapshot
+	// OnChange registers what is called, as an event, when parts of it have changed.
+	OnChange(p nib.Parts, h func(nib.Change))
 	// Publish hands an event to all subscribers; it waits for a full queue.
 	Publish(s Subject, event any)
 	// Stage registers this service's stage; open is called once per switch.

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -42,6 +43,9 @@ type publisher struct {
 	epoch     uint64
 	partition string // empty: it works for all
 }
+
+// source is the run as the base of the network has it.
+func (p publisher) source() nib.Source { return nib.Source{Partition: p.partition, Epoch: p.epoch} }
 
 // publisherOf returns the run that publishes a service's events.
 func publisherOf(s *local.Service) publisher { return publisher{s.Epoch.Load(), s.Partition()} }
@@ -204,7 +208,7 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 		if !v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
 			continue
 		}
-		at.PutNow(event)
+		at.TakeBack(event, last.source.source())
 	}
 }
 

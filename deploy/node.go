@@ -381,7 +381,7 @@ func (n *Node) setState(s *local.Service, state string) {
 		return
 	}
 	st := members.ServiceState{Name: s.Spec.Name, Epoch: s.Epoch.Load(), State: state}
-	for _, sub := range s.Spec.Subscribes {
+	for _, sub := range s.Spec.Wants() {
 		st.Subscribes = append(st.Subscribes, sub.SubjectName())
 	}
 	n.entry.Services = append(n.entry.Services, st)

@@ -124,6 +124,9 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 			maps.DeleteFunc(in.complete, func(k subscriber, _ bool) bool { return k.service == s.Spec.Name && k.epoch != epoch })
 			in.complete[subscriber{s.Spec.Name, epoch, sub.Name}] = true
 			in.completeMu.Unlock()
+			if at := s.Subscriptions[sub.Name]; at != nil {
+				at.Complete(publisher{source, partition}.source())
+			}
 			continue
 		}
 		at := s.Subscriptions[sub.Name]
@@ -151,7 +154,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		if retained && late {
 			continue
 		}
-		at.Put(event, arrived.of(s.Spec.Name, sub.Name), arrived.at)
+		at.Take(event, publisher{source, partition}.source(), arrived.of(s.Spec.Name, sub.Name), arrived.at)
 	}
 	return []byte{members.AnswerOK}, nil
 }
@@ -193,7 +196,7 @@ func (l *receivers) complete(n *Node, s *local.Service) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v := n.links.View.Load()
-	for _, sub := range s.Spec.Subscribes {
+	for _, sub := range s.Spec.Wants() {
 		publisher := members.OwnerOf(sub.SubjectName())
 		for _, t := range v.Publishers(s.Spec.Name, publisher) {
 			if t.Peer == nil || t.State != members.StateReady && t.State != members.StateSyncing || !t.Peer.Usable() {

@@ -64,8 +64,9 @@ func (n *Node) work(ctx context.Context, g *local.Group) error {
 	for _, s := range g.Services {
 		s.Epoch.Store(epoch)
 		s.Standing.Store(false)
+		n.worker.Began(s)
 	}
-	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Subscribes) > 0 }) {
+	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Wants()) > 0 }) {
 		if err := n.sync(ctx, g); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func TestEventTable(t *testing.T) {
 		for _, e := range from.Publishes {
 			var to []string
 			for _, s := range specs() {
-				if slices.ContainsFunc(s.Subscribes, func(o weft.Subject) bool { return o.SubjectName() == e.SubjectName() }) {
+				if slices.ContainsFunc(s.Wants(), func(o weft.Subject) bool { return o.SubjectName() == e.SubjectName() }) {
 					to = append(to, s.Name)
 				}
 			}

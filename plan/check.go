@@ -215,7 +215,7 @@ func (f *fit) needs(w *Worker, s *weft.Spec) {
 		}
 		f.need(w, s, "calls", m.MethodName(), server)
 	}
-	for _, e := range s.Subscribes {
+	for _, e := range s.Wants() {
 		publisher := f.provider(func(o *weft.Spec) bool {
 			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 		})

@@ -139,7 +139,7 @@ func (m *model) declared() (pairs [][2]string) {
 				return slices.ContainsFunc(b.Serves, func(y weft.Method) bool { return x.MethodName() == y.MethodName() })
 			})
 			tells := slices.ContainsFunc(a.Publishes, func(x weft.Subject) bool {
-				return slices.ContainsFunc(b.Subscribes, func(y weft.Subject) bool { return x.SubjectName() == y.SubjectName() })
+				return slices.ContainsFunc(b.Wants(), func(y weft.Subject) bool { return x.SubjectName() == y.SubjectName() })
 			})
 			if a.Name != b.Name && (calls || tells) {
 				pairs = append(pairs, [2]string{a.Name, b.Name})

@@ -41,7 +41,7 @@ func (p *Plan) AsOne(specs []weft.Spec) map[string]bool {
 
 // tellsItself reports whether a service subscribes to its own events.
 func tellsItself(s *weft.Spec) bool {
-	return slices.ContainsFunc(s.Subscribes, func(e weft.Subject) bool {
+	return slices.ContainsFunc(s.Wants(), func(e weft.Subject) bool {
 		return slices.ContainsFunc(s.Publishes, func(o weft.Subject) bool { return o.SubjectName() == e.SubjectName() })
 	})
 }

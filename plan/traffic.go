@@ -43,7 +43,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 					t.Calls = append(t.Calls, m.MethodName())
 				}
 			}
-			for _, e := range s.Subscribes {
+			for _, e := range s.Wants() {
 				for _, o := range p.providers(specs, w, everywhere, func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 				}) {

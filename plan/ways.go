@@ -88,7 +88,7 @@ func (p *Plan) waysOf(specs []weft.Spec, w *Worker, s *weft.Spec, everywhere boo
 				add(s.Name, o.Name, CallWay, w.Name, to)
 			}
 		}
-		if slices.ContainsFunc(s.Subscribes, func(e weft.Subject) bool {
+		if slices.ContainsFunc(s.Wants(), func(e weft.Subject) bool {
 			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 		}) {
 			for _, from := range p.within(w, o.Name, everywhere) {

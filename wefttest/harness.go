@@ -201,7 +201,7 @@ func (h *Harness) system() []weft.Spec {
 		p := peer(m.MethodName())
 		p.Serves = append(p.Serves, m)
 	}
-	for _, s := range h.spec.Subscribes {
+	for _, s := range h.spec.Wants() {
 		p := peer(s.SubjectName())
 		p.Publishes = append(p.Publishes, s)
 	}

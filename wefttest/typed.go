@@ -77,7 +77,7 @@ func Publish[E any](h *Harness, s api.Subject[E], event *E) {
 func PublishAsync[E any](h *Harness, s api.Subject[E], event *E) {
 	h.t.Helper()
 	h.Start()
-	for _, sub := range h.spec.Subscribes {
+	for _, sub := range h.spec.Wants() {
 		if sub.SubjectName() == s.Name {
 			h.run.peers[ownerOf(s.Name)].Publish(s, event)
 			return

@@ -124,7 +124,7 @@ func (c *checker) needs(s *weft.Spec) {
 			c.missing(s, "calls", name, "serves", "Serves")
 		}
 	}
-	for _, sub := range s.Subscribes {
+	for _, sub := range s.Wants() {
 		name := sub.SubjectName()
 		c.member(s, "Subscribes", name, false)
 		publisher, ok := c.subjects[name]

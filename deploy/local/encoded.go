@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -132,8 +131,7 @@ func (r endpoint) take(name string, data []byte) {
 		r.s.Log.Error("event dropped: it cannot be decoded", "subject", name, "err", err)
 		return
 	}
-	to := subject.subscriptionOf(r.s)
-	r.s.enqueue(delivery{to, event, to.here, time.Now().UnixNano()})
+	subject.subscriptionOf(r.s).takeEncoded(event)
 }
 
 func toWire(err error) error {

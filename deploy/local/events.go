@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -47,7 +48,8 @@ type subscription struct {
 	subject *Subject
 	Service *Service
 	handler func(context.Context, any)
-	here    *Tally // of the events of this process; nil for those that no service publishes
+	here    *Tally    // of the events of this process; nil for those that no service publishes
+	base    *nib.Base // that the events are for; nil: they are for the handler
 }
 
 // newSubscription returns a service's subscription to a subject.
@@ -56,6 +58,11 @@ func newSubscription(to *Subject, s *Service) *subscription {
 	return &subscription{subject: to, Service: s, here: s.worker.crossings.held(CrossingOf{
 		From: publisher, To: s.Spec.Name, Kind: sentEvent, Name: to.Name, Transport: plan.Inproc,
 	})}
+}
+
+// sourceOf returns the run by which a service publishes.
+func sourceOf(s *Service) nib.Source {
+	return nib.Source{Partition: s.Partition(), Epoch: s.Epoch.Load()}
 }
 
 // subject returns the subject of a declaration, made if it is new.
@@ -69,15 +76,27 @@ func (t *Tables) subject(decl weft.Subject) *Subject {
 	return s
 }
 
-// attach adds a subscription and queues the retained events for it.
-func (s *Subject) attach(sub *subscription) {
+// attach adds a subscription and queues the retained events for it, which
+// publisher has published if there is one here; or applies them to the
+// subscription's base, if it is the first of its part.
+func (s *Subject) attach(sub *subscription, publisher *Service, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := append(slices.Clone(s.All()), sub)
 	s.subscribers.Store(&list)
-	for _, event := range s.facts() {
-		sub.PutNow(event)
+	if sub.base == nil {
+		for _, event := range s.facts() {
+			sub.PutNow(event)
+		}
+		return
 	}
+	if !first || publisher == nil {
+		return // the base has them
+	}
+	for _, event := range s.facts() {
+		sub.base.Apply(sourceOf(publisher), event)
+	}
+	sub.Complete(sourceOf(publisher))
 }
 
 func (s *Subject) detach(sub *subscription) {
@@ -195,6 +214,7 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 		}
 	}
 	var now int64
+	var fed *nib.Base // which has the event already
 	for _, at := range sub.All() {
 		if at.Service == s {
 			continue // a replica does not receive its own events
@@ -209,7 +229,12 @@ func (s *Service) Publish(decl weft.Subject, event any) {
 		if now == 0 && (measured || !at.here.sparse.Load()) {
 			now = time.Now().UnixNano()
 		}
-		at.Put(event, at.here, now)
+		if at.base != nil && at.base == fed {
+			at.applied(at.here, now)
+			continue
+		}
+		fed = at.base
+		at.Take(event, sourceOf(s), at.here, now)
 	}
 	if retained {
 		s.worker.cluster.Note(s, sub, key, event)
@@ -241,6 +266,59 @@ func (at *subscription) Put(event any, t *Tally, published int64) {
 func (at *subscription) PutNow(event any) {
 	at.Service.inbox.announce()
 	at.Service.inbox.putNow(delivery{to: at, event: event, tally: at.here})
+}
+
+// Take brings an event to where it is wanted: to the base of the network if the
+// service reads that, else to its handler. It waits for room.
+func (at *subscription) Take(event any, from nib.Source, t *Tally, published int64) {
+	if at.base == nil {
+		at.Put(event, t, published)
+		return
+	}
+	at.base.Apply(from, event)
+	at.applied(t, published)
+}
+
+// applied counts an event that is in the base.
+func (at *subscription) applied(t *Tally, published int64) {
+	d := delivery{tally: t, published: published}
+	d.counted()
+}
+
+// takeEncoded takes an event that has crossed the wire, of a publisher here.
+func (at *subscription) takeEncoded(event any) {
+	from := at.Service.worker.tables.Load().publisher(at.subject.Name)
+	if at.base == nil || from == nil {
+		at.Service.enqueue(delivery{at, event, at.here, time.Now().UnixNano()})
+		return
+	}
+	at.base.Apply(sourceOf(from), event)
+	at.applied(at.here, 0)
+	at.Service.inbox.retract()
+}
+
+// TakeBack is Take of an event that withdraws what a run has published. It does not
+// wait.
+func (at *subscription) TakeBack(event any, from nib.Source) {
+	if at.base == nil {
+		at.PutNow(event)
+		return
+	}
+	at.base.Apply(from, event)
+}
+
+// Complete says that all has come that a run of a publisher retained.
+func (at *subscription) Complete(from nib.Source) {
+	if at.base != nil {
+		at.base.Complete(nib.PartOf(at.subject.Name), from)
+	}
+}
+
+// notifier returns a function that has another called as an event of a service. It
+// does not wait.
+func notifier(s *Service, subject string, handle func()) func() {
+	at := &subscription{subject: &Subject{Name: subject}, Service: s, handler: func(context.Context, any) { handle() }}
+	return func() { at.PutNow(nil) }
 }
 
 // enqueue puts an announced event into the service's inbox.

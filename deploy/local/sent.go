@@ -102,7 +102,7 @@ func (w *Worker) Traffic(specs []weft.Spec) Traffic {
 					t[message{s.Spec.Name, other.Name, m.MethodName(), sentCall}] = c.all.Load()
 				}
 			}
-			for _, sub := range other.Subscribes {
+			for _, sub := range other.Wants() {
 				if c := s.sent.events[sub.SubjectName()]; c != nil && other.Name != s.Spec.Name {
 					t[message{s.Spec.Name, other.Name, sub.SubjectName(), sentEvent}] = c.Load()
 				}

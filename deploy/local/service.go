@@ -22,6 +22,8 @@ import (
 // Service is one running instance of a service, and the weft.Runtime that it
 // sees.
 type Service struct {
+	network
+
 	worker    *Worker
 	Group     *Group
 	Spec      *weft.Spec
@@ -75,7 +77,7 @@ func (s *Service) Handle(m weft.Method, h func(context.Context, any) (any, error
 func (s *Service) Subscribe(sub weft.Subject, h func(context.Context, any)) {
 	at := s.Subscriptions[sub.SubjectName()]
 	s.register(at != nil, "the handler of "+sub.SubjectName(), func() bool {
-		if at.handler != nil {
+		if at.handler != nil || at.base != nil {
 			return false
 		}
 		at.handler = h
@@ -207,8 +209,8 @@ func (s *Service) unkept() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.Spec.Name, m.name))
 		}
 	}
-	for _, sub := range s.Spec.Subscribes {
-		if s.Subscriptions[sub.SubjectName()].handler == nil {
+	for _, sub := range s.Spec.Wants() {
+		if at := s.Subscriptions[sub.SubjectName()]; at.handler == nil && at.base == nil {
 			errs = append(errs, fmt.Errorf("%s lists %s in Subscribes, but has no handler for it; add weft.On before weft.Ready", s.Spec.Name, sub.SubjectName()))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Worker runs services in this process. It starts with those of its Config; a
@@ -28,6 +29,7 @@ type Worker struct {
 	scratches scratches
 	wire      *wire // nil: by pointer
 	recorder  *Recorder
+	networks  networks
 	first     *Group
 
 	ran     atomic.Bool
@@ -47,6 +49,18 @@ type Tables struct {
 	Methods  map[string]*method
 	Subjects map[string]*Subject
 	Pipeline []string // the stages in order, wherever they run
+}
+
+// publisher returns the service here that publishes a subject, nil if none does.
+func (t *Tables) publisher(subject string) *Service {
+	for _, s := range t.Services {
+		for _, p := range s.Spec.Publishes {
+			if p.SubjectName() == subject {
+				return s
+			}
+		}
+	}
+	return nil
 }
 
 // Group is services that start together.
@@ -97,7 +111,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w := &Worker{
 		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), recorder: &Recorder{process: c.Process, tracer: c.Tracer, life: c.WatchLife}, scratches: scratches{dir: c.Scratch, process: c.Process},
-		failed: make(chan *Service, 64), started: make(chan struct{}), crossings: newCrossings(),
+		failed: make(chan *Service, 64), started: make(chan struct{}), crossings: newCrossings(), networks: newNetworks(),
 	}
 	w.Collect(newWorkCollector(w))
 	w.tables.Store(&Tables{Methods: map[string]*method{}, Subjects: map[string]*Subject{}})
@@ -168,6 +182,7 @@ func (w *Worker) Build(specs []weft.Spec, how Setup) (*Group, error) {
 			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name}, Subscriptions: map[string]*subscription{},
 			sent: newSent(spec, w.crossings),
 		}
+		s.network = network{parts: spec.Reads, register: s.register, queue: func(handle func()) func() { return notifier(s, "network", handle) }}
 		s.Epoch.Store(uint64(began.UnixNano()))
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &Subject{Name: "replicas"}, Service: s}
@@ -201,16 +216,22 @@ func (w *Worker) Enter(g *Group) {
 		}
 	}
 	for _, s := range g.Services {
-		for _, sub := range s.Spec.Subscribes {
+		for _, sub := range s.Spec.Wants() {
 			at := t.subject(sub)
 			s.Subscriptions[at.Name] = newSubscription(at, s)
 		}
 	}
 	w.tables.Store(t)
 	for _, s := range g.Services {
-		for _, decl := range s.Spec.Subscribes { // in the order of the Spec
+		w.Began(s)
+		base := w.networks.of(s.Clustered)
+		for _, sub := range s.Spec.Reads.Subjects() {
+			s.Subscriptions[sub.SubjectName()].base = base
+		}
+		first := s.network.enter(base)
+		for _, decl := range s.Spec.Wants() { // in the order of the Spec
 			sub := s.Subscriptions[decl.SubjectName()]
-			sub.subject.attach(sub)
+			sub.subject.attach(sub, t.publisher(decl.SubjectName()), first&nib.PartOf(decl.SubjectName()) != 0)
 		}
 	}
 	w.version.Add(1)
@@ -229,12 +250,16 @@ func (w *Worker) Remove(s *Service) {
 	for _, sub := range s.Subscriptions {
 		sub.subject.detach(sub)
 	}
+	s.network.leave()
 	for _, p := range s.Spec.Publishes {
 		t.Subjects[p.SubjectName()].Forget()
 	}
 	w.tables.Store(t)
 	w.version.Add(1)
 }
+
+// Began says that a publisher of this process has begun a run.
+func (w *Worker) Began(s *Service) { w.networks.begin(s.Spec, sourceOf(s)) }
 
 // SetPipeline sets the order of the stages.
 func (w *Worker) SetPipeline(order []string) {

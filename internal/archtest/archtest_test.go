@@ -67,7 +67,7 @@ func TestBreaches(t *testing.T) {
 		{"root imports deploy", "x.go", "package weft\n\nimport \"github.com/weft-sdn/weft/deploy\"\n", "x.go:3: imports deploy, but weft may import only flow, api"},
 		{"service imports service", "services/hosts/x.go", "package hosts\n\nimport \"github.com/weft-sdn/weft/services/paths\"\n", "services/hosts/x.go:3: imports services/paths; a service never imports another"},
 		{"test of a service imports another", "services/hosts/x_test.go", "package hosts\n\nimport \"github.com/weft-sdn/weft/services/paths\"\n", "a service never imports another"},
-		{"service imports openflow", "services/hosts/x.go", "package hosts\n\nimport \"github.com/weft-sdn/weft/openflow\"\n", "imports openflow, but services/hosts may import only weft, flow, packet, api"},
+		{"service imports openflow", "services/hosts/x.go", "package hosts\n\nimport \"github.com/weft-sdn/weft/openflow\"\n", "imports openflow, but services/hosts may import only weft, nib, flow, packet, api"},
 		{"service imports bus", "services/hosts/x.go", "package hosts\n\nimport \"github.com/weft-sdn/weft/bus\"\n", "imports bus, but services/hosts may import only"},
 		{"logic imports weft", "services/hosts/x.go", "package hosts\n\nimport \"github.com/weft-sdn/weft\"\n", "services/hosts/x.go:3: imports weft; only service.go of a service does"},
 		{"NATS outside bus", "services/hosts/x.go", "package hosts\n\nimport \"github.com/nats-io/nats.go\"\n", "imports github.com/nats-io/nats.go; only bus does"},

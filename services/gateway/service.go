@@ -300,7 +300,7 @@ func describe(p Process, pipeline []string, specs []weft.Spec) *api.Info {
 		for _, m := range s.Calls {
 			d.Calls = append(d.Calls, m.MethodName())
 		}
-		for _, e := range s.Subscribes {
+		for _, e := range s.Wants() {
 			d.Subscribes = append(d.Subscribes, e.SubjectName())
 		}
 		for _, e := range s.Publishes {

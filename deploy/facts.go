@@ -132,8 +132,10 @@ func hasStandbys(specs []weft.Spec, service string) bool {
 	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Standby && s.Name == service })
 }
 
-// published schedules a sweep if an entry shows a new run of a publisher.
+// published ends the runs that an entry shows no more, and schedules a sweep if it
+// shows a new run of a publisher.
 func (f *facts) published(old, new *members.Entry) {
+	f.endRuns(old, new)
 	if new == nil || !f.n.listening(new.Partition) {
 		return
 	}
@@ -147,6 +149,26 @@ func (f *facts) published(old, new *members.Entry) {
 			}
 		}
 		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
+	}
+}
+
+// endRuns ends, for the base of the network, the runs that the entry of a process shows
+// no more.
+func (f *facts) endRuns(old, new *members.Entry) {
+	if old == nil {
+		return
+	}
+	for _, s := range old.Services {
+		if new != nil {
+			if is := new.Service(s.Name); is != nil && is.Epoch == s.Epoch && new.Partition == old.Partition {
+				continue
+			}
+		}
+		for i := range f.n.config.Specs {
+			if spec := &f.n.config.Specs[i]; spec.Name == s.Name {
+				f.n.worker.Over(spec, publisher{s.Epoch, old.Partition}.source())
+			}
+		}
 	}
 }
 

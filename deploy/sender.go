@@ -121,14 +121,11 @@ func (n *Node) supply(v *members.View) {
 	}
 }
 
-// source returns the run here that publishes a subject; none if its epoch is 0.
+// source returns the run here that publishes a subject; none if its epoch is 0. A
+// standby publishes nothing: its run begins when it becomes active.
 func source(t *local.Tables, subject string) publisher {
-	for _, s := range t.Services {
-		for _, p := range s.Spec.Publishes {
-			if p.SubjectName() == subject {
-				return publisherOf(s)
-			}
-		}
+	if s := t.Publisher(subject); s != nil {
+		return publisherOf(s)
 	}
 	return publisher{}
 }

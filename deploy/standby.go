@@ -66,6 +66,9 @@ func (n *Node) work(ctx context.Context, g *local.Group) error {
 		s.Standing.Store(false)
 		n.worker.Began(s)
 	}
+	n.mu.Lock()
+	n.rebuild() // others may want what these publish
+	n.mu.Unlock()
 	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Wants()) > 0 }) {
 		if err := n.sync(ctx, g); err != nil {
 			return err

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/internal/testwait"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // TestStandbyTakesOver: of a service with a standby both processes run it, and
@@ -113,6 +115,55 @@ func TestStandbyTakesOver(t *testing.T) {
 		t.Errorf("%s answers", got)
 	}
 	c.process("a").gate.thaw()
+}
+
+// TestStandbyIsNoRun: a standby that starts later than the active run says nothing
+// about the network, so that what the active one says of a switch counts still: that
+// it is gone and, when it has come back, that it is connected. When the standby has
+// become active, what it says counts.
+func TestStandbyIsNoRun(t *testing.T) {
+	specs := []weft.Spec{
+		{Name: "southbound", Publishes: weft.Subjects(api.SwitchChangedEvent), Standby: true, Scale: weft.PerPartition},
+		{Name: "qos", Reads: nib.Switches, Scale: weft.PerPartition},
+	}
+	may := map[string]chan struct{}{"a": make(chan struct{}), "a-standby": make(chan struct{})}
+	c := newCluster(t, specs, map[string]func(*actor){
+		"southbound": func(p *actor) {
+			select {
+			case <-may[p.process]:
+			case <-p.ctx.Done():
+			}
+		},
+		"qos": func(*actor) {},
+	})
+	c.apply("{name: s, events: grpc, workers: {a: {services: [southbound], standby: 1}, b: {services: [qos]}}}")
+	close(may["a"])
+	c.start("a")
+	c.start("b")
+	state := func(process, want string) {
+		c.eventually(process+" is "+want, func() bool { return c.states(process)["southbound"] == want })
+	}
+	state("a", members.StateReady)
+	reader := c.run("qos")
+	change := func(by *actor, connected bool) {
+		switchIs(by, "0000000000000004", connected)
+		c.eventually(fmt.Sprintf("%s is believed: connected %v", by.process, connected), func() bool { return (weft.NIB(reader.env).Connected(4) != nil) == connected })
+	}
+	first := c.run("southbound")
+	change(first, true)
+	c.start("a-standby")
+	state("a-standby", members.StateStandby)
+	for range 20 {
+		change(first, false)
+		change(first, true)
+	}
+	close(may["a-standby"])
+	state("a-standby", members.StateReady)
+	second := c.runs("southbound", 2)[1]
+	for range 20 {
+		change(second, true)
+		change(second, false)
+	}
 }
 
 // states returns those of the services of a process.

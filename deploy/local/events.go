@@ -287,7 +287,7 @@ func (at *subscription) applied(t *Tally, published int64) {
 
 // takeEncoded takes an event that has crossed the wire, of a publisher here.
 func (at *subscription) takeEncoded(event any) {
-	from := at.Service.worker.tables.Load().publisher(at.subject.Name)
+	from := at.Service.worker.tables.Load().Publisher(at.subject.Name)
 	if at.base == nil || from == nil {
 		at.Service.enqueue(delivery{at, event, at.here, time.Now().UnixNano()})
 		return

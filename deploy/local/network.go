@@ -32,6 +32,16 @@ func (n networks) begin(spec *weft.Spec, run nib.Source) {
 	}
 }
 
+// end says that a run of a service has ended, here or in another process.
+func (n networks) end(spec *weft.Spec, run nib.Source) {
+	for _, p := range spec.Publishes {
+		if part := nib.PartOf(p.SubjectName()); part != 0 {
+			n.own.Over(part, run)
+			n.all.Over(part, run)
+		}
+	}
+}
+
 // network is what a service reads of the network.
 type network struct {
 	parts    nib.Parts                                        // that its Spec names

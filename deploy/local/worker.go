@@ -51,11 +51,12 @@ type Tables struct {
 	Pipeline []string // the stages in order, wherever they run
 }
 
-// publisher returns the service here that publishes a subject, nil if none does.
-func (t *Tables) publisher(subject string) *Service {
+// Publisher returns the service here that publishes a subject, nil if none does. A
+// standby does not.
+func (t *Tables) Publisher(subject string) *Service {
 	for _, s := range t.Services {
 		for _, p := range s.Spec.Publishes {
-			if p.SubjectName() == subject {
+			if p.SubjectName() == subject && !s.Standing.Load() {
 				return s
 			}
 		}
@@ -223,7 +224,9 @@ func (w *Worker) Enter(g *Group) {
 	}
 	w.tables.Store(t)
 	for _, s := range g.Services {
-		w.Began(s)
+		if !s.Standing.Load() {
+			w.Began(s)
+		}
 		base := w.networks.of(s.Clustered)
 		for _, sub := range s.Spec.Reads.Subjects() {
 			s.Subscriptions[sub.SubjectName()].base = base
@@ -231,7 +234,7 @@ func (w *Worker) Enter(g *Group) {
 		first := s.network.enter(base)
 		for _, decl := range s.Spec.Wants() { // in the order of the Spec
 			sub := s.Subscriptions[decl.SubjectName()]
-			sub.subject.attach(sub, t.publisher(decl.SubjectName()), first&nib.PartOf(decl.SubjectName()) != 0)
+			sub.subject.attach(sub, t.Publisher(decl.SubjectName()), first&nib.PartOf(decl.SubjectName()) != 0)
 		}
 	}
 	w.version.Add(1)
@@ -251,6 +254,7 @@ func (w *Worker) Remove(s *Service) {
 		sub.subject.detach(sub)
 	}
 	s.network.leave()
+	w.networks.end(s.Spec, sourceOf(s))
 	for _, p := range s.Spec.Publishes {
 		t.Subjects[p.SubjectName()].Forget()
 	}
@@ -260,6 +264,9 @@ func (w *Worker) Remove(s *Service) {
 
 // Began says that a publisher of this process has begun a run.
 func (w *Worker) Began(s *Service) { w.networks.begin(s.Spec, sourceOf(s)) }
+
+// Over says that a run of a service has ended, here or in another process.
+func (w *Worker) Over(spec *weft.Spec, run nib.Source) { w.networks.end(spec, run) }
 
 // SetPipeline sets the order of the stages.
 func (w *Worker) SetPipeline(order []string) {

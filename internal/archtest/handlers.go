@@ -19,7 +19,7 @@ var network = []string{
 var handlers = map[string]int{
 	"balancer": 4, "chain": 5, "discovery": 2, "firewall": 3, "flowrules": 1, "forwarding": 7, "hosts": 4,
 	"intake": 2, "l2vpn": 5, "nat": 2, "nodes": 2, "paths": 2, "qos": 2, "router": 4, "ryu": 4, "scp": 4,
-	"stats": 1, "tenants": 3, "tunnels": 4,
+	"stats": 1, "tunnels": 4,
 }
 
 // Handlers compares the handlers of events of the network that services have

@@ -1,10 +1,11 @@
 package tenants
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // admit decides anew which hosts are let in for tenants with a limit, after
@@ -19,26 +20,31 @@ func (b *store) admit() {
 	for n := range b.networks.All() {
 		b.carried[n.segment] = n
 		if l := b.let[n.said.Tenant]; l != nil {
-			for _, h := range b.view.inVLAN[n.segment] {
-				l.set(h)
+			for h := range b.view.net.HostsIn(n.segment) {
+				l.set(seenOf(h))
 			}
 		}
 	}
 }
 
-// hostChanged handles the event of hosts. It reports whether the event lets other
-// hosts in, and whether a network is reached elsewhere.
-func (b *store) hostChanged(e *api.HostChanged) (admission, segment bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, changed := b.view.hostChanged(e)
+// hostChanged follows a change of a host. It reports whether it lets other hosts
+// in, and whether a network is reached elsewhere. It is called with mu held.
+func (b *store) hostChanged(h nib.Step[nib.Host]) (admission, segment bool) {
+	var was, is *seen
+	if h.Was != nil {
+		was = seenOf(h.Was)
+	}
+	if h.Is != nil {
+		is = seenOf(h.Is)
+	}
+	k := cmp.Or(is, was).hostKey
 	n := b.carried[k.vlan]
-	if !changed || n == nil {
+	if n == nil || was != nil && is != nil && *was == *is {
 		return false, false
 	}
 	if l := b.let[n.said.Tenant]; l != nil {
-		if h := b.view.hosts[k]; h != nil {
-			admission = l.set(h)
+		if is != nil {
+			admission = l.set(is)
 		} else {
 			admission = l.remove(k)
 		}
@@ -53,7 +59,7 @@ func compareMACs(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) }
 func (b *store) hostsOf(tenant string) (sum int) {
 	for n := range b.networks.All() {
 		if n.said.Tenant == tenant {
-			sum += len(b.view.inVLAN[n.segment])
+			sum += b.view.net.HostsLen(n.segment)
 		}
 	}
 	return sum
@@ -66,8 +72,8 @@ func (b *store) guests(n *network) (list []*seen, narrowed bool) {
 	if l == nil || !l.full() {
 		return nil, false
 	}
-	for _, h := range b.view.inVLAN[n.segment] {
-		if l.lets(h.hostKey) {
+	for f := range b.view.net.HostsIn(n.segment) {
+		if h := seenOf(f); l.lets(h.hostKey) {
 			list = append(list, h)
 		}
 	}

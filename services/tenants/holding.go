@@ -1,11 +1,13 @@
 package tenants
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // holding is the connected switches whose entries of an earlier run are not known
@@ -21,30 +23,59 @@ type held struct {
 // holdMax is how long to wait for a switch.
 const holdMax = 3 * time.Second
 
-// switchChanged handles the southbound's event, and reports whether to act on it
-// now.
-func (b *store) switchChanged(now time.Time, e *api.SwitchChanged) bool {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return false
-	}
+// effects are what follows from a change of the network.
+type effects struct {
+	switches []*api.SwitchChanged // to act on now
+	entries  []flow.DPID          // switches whose entries are to be declared anew
+	all      bool                 // or those of all
+	segments bool                 // segments may have changed
+}
+
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(now time.Time, c nib.Change) (e effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	old := b.view.switches[sw]
-	b.view.switchChanged(e)
-	if !e.Switch.Connected {
-		delete(b.holding, sw)
-		return true
+	b.view.net = c.Is
+	for _, s := range c.Switches() {
+		e.segments = true
+		e.switches = append(e.switches, b.switchChanged(now, s)...)
 	}
-	if old.GetConnected() {
-		if h, waits := b.holding[sw]; waits {
-			b.holding[sw] = held{e, h.until}
-			return false
+	for _, r := range c.Roles() {
+		at := cmp.Or(r.Is, r.Was).Key
+		if b.view.roleChanged(now, at, roleOf(r.Was), roleOf(r.Is)) {
+			e.segments = true
+			e.entries = append(e.entries, at.Switch)
 		}
-		return true
 	}
-	b.holding[sw] = held{e, now.Add(holdMax)}
-	return false
+	for _, h := range c.Hosts() {
+		admission, segment := b.hostChanged(h)
+		e.all, e.segments = e.all || admission, e.segments || segment
+	}
+	return e
+}
+
+// switchChanged follows a change of a switch, and returns the events to act on
+// now. It is called with mu held.
+func (b *store) switchChanged(now time.Time, s nib.Step[nib.Switch]) []*api.SwitchChanged {
+	if s.Is == nil {
+		return nil // nobody says anything of it any more
+	}
+	sw, is := s.Is.Key, s.Is.Is
+	switch h, waits := b.holding[sw]; {
+	case !is.Switch.Connected:
+		delete(b.holding, sw)
+		return []*api.SwitchChanged{is}
+	case nib.Anew(s) || !s.Was.Is.Switch.Connected:
+		b.holding[sw] = held{is, now.Add(holdMax)}
+		if s.Was != nil { // it was gone meanwhile
+			return []*api.SwitchChanged{{Switch: &api.Switch{Dpid: is.Switch.Dpid}}}
+		}
+		return nil
+	case waits:
+		b.holding[sw] = held{is, h.until}
+		return nil
+	}
+	return []*api.SwitchChanged{is}
 }
 
 // observed handles flowrules' reading of a switch, and returns the event held

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // segment returns the VLAN of a network and where it is reached: its ports on
@@ -18,7 +19,7 @@ func (b *store) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
 	for _, p := range n.ports {
-		if b.view.link(p.at) || b.view.switches[p.at.Switch].Lack(api.NeedTables) != "" {
+		if b.view.link(p.at) || b.view.info(p.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[p.at] = true
@@ -27,8 +28,12 @@ func (b *store) segment(n *network) *api.Segment {
 	closed := b.closed()
 	for _, mac := range n.macs {
 		m.Hosts = append(m.Hosts, mac.String())
-		h := b.view.hosts[hostKey{n.segment, mac}]
-		if h == nil || there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.switches[h.at.Switch].Lack(api.NeedTables) != "" {
+		host := b.view.net.Host(nib.HostKey{VLAN: n.segment, MAC: mac})
+		if host == nil {
+			continue
+		}
+		h := seenOf(host)
+		if there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.info(h.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[h.at] = true

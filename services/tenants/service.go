@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -25,16 +26,16 @@ func Spec() weft.Spec {
 		Doc:  "divides the network into isolated virtual networks of tenants",
 		Serves: weft.Methods(api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks,
 			api.GetTenantsStatus),
-		Calls: weft.Methods(api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent,
-			api.FlowsObservedEvent),
-		Publishes: weft.Subjects(api.SegmentChangedEvent),
-		Buckets:   []string{"tenants", "networks"},
-		Class:     weft.Latency,
-		Scale:     weft.PerPartition,
-		Config:    DefaultConfig(),
-		Live:      []string{"*"},
-		Run:       run,
+		Calls:      weft.Methods(api.SetStanding),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
+		Publishes:  weft.Subjects(api.SegmentChangedEvent),
+		Buckets:    []string{"tenants", "networks"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Live:       []string{"*"},
+		Run:        run,
 	}
 }
 
@@ -96,11 +97,20 @@ type server struct {
 // follow handles the events of other services.
 func (s *server) follow() {
 	b, k := s.store, s.standing
-	weft.On(s.env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		if b.switchChanged(time.Now(), e) {
-			k.SwitchChanged(e)
+	weft.OnChange(s.env, reads, func(c nib.Change) {
+		e := b.networkChanged(time.Now(), c)
+		for _, sw := range e.switches {
+			k.SwitchChanged(sw)
 		}
-		s.ring()
+		switch {
+		case e.all:
+			k.Changed()
+		case len(e.entries) > 0:
+			k.Changed(e.entries...)
+		}
+		if e.segments {
+			s.ring()
+		}
 	})
 	weft.On(s.env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(s.env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
@@ -108,25 +118,6 @@ func (s *server) follow() {
 			k.SwitchChanged(held)
 		}
 		k.FlowsObserved(e)
-	})
-	weft.On(s.env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
-		at := e.GetPort().GetAt().Flow()
-		b.mu.Lock()
-		changed := b.view.roleChanged(time.Now(), at, e.GetPort().GetRole())
-		b.mu.Unlock()
-		if changed {
-			k.Changed(at.Switch)
-			s.ring()
-		}
-	})
-	weft.On(s.env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		admission, segment := b.hostChanged(e)
-		if admission {
-			k.Changed()
-		}
-		if segment {
-			s.ring()
-		}
 	})
 }
 

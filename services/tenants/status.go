@@ -20,8 +20,8 @@ func (b *store) status(standing func(flow.DPID) (string, error)) *api.TenantsSta
 		}
 	}
 	all := map[flow.DPID]bool{}
-	for sw := range b.view.switches {
-		all[sw] = true
+	for f := range b.view.net.Switches() {
+		all[f.Key] = true
 	}
 	for sw := range here {
 		all[sw] = true
@@ -49,7 +49,7 @@ func (b *store) hosts() (admitted, refused int) {
 
 // switchStatus returns the status of a switch. It is called with mu held.
 func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
-	info := b.view.switches[sw]
+	info := b.view.info(sw)
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
 	if info == nil {
 		s.State, s.Reason = "away", "the switch has not connected yet"

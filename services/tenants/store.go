@@ -245,7 +245,7 @@ func (b *store) holds(n, old *network) error {
 	var list []*api.Switch
 	for _, p := range n.ports {
 		if old == nil || !slices.Contains(old.ports, p) {
-			list = append(list, b.view.switches[p.at.Switch])
+			list = append(list, b.view.info(p.at.Switch))
 		}
 	}
 	return api.CheckNeeds("the border of network "+n.key(), "leave its ports out of the members", slices.Values(list), api.NeedTables)
@@ -254,7 +254,10 @@ func (b *store) holds(n, old *network) error {
 // freeSegment returns the lowest unused VLAN, 0 if there is none. It is called
 // with mu held.
 func (b *store) freeSegment() uint16 {
-	used := b.view.vlans()
+	used := map[uint16]bool{}
+	for v := range b.view.net.HostVLANs() {
+		used[v] = true
+	}
 	for n := range b.networks.All() {
 		used[n.segment] = true
 	}

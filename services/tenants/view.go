@@ -1,25 +1,21 @@
 package tenants
 
 import (
-	"maps"
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
-// view is what other services report about the network: switches, the roles of
-// ports, hosts.
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Hosts
+
+// view is the network as it was last read, and what is presumed beyond that.
 type view struct {
-	switches map[flow.DPID]*api.Switch // that are or were connected
-	links    map[flow.DPID]map[flow.Port]bool
+	net      nib.Snapshot
 	presumed map[flow.Location]time.Time // ports that count as links until then
-	edges    map[flow.DPID]map[flow.Port]bool
-	hosts    map[hostKey]*seen
-	inVLAN   map[uint16]map[hostKey]*seen // the hosts of each VLAN; those without one are left out
 }
 
 // How long a port that was a link still counts as one.
@@ -41,41 +37,50 @@ type seen struct {
 	first string // when it was first seen, RFC 3339
 }
 
-func newView() view {
-	return view{switches: map[flow.DPID]*api.Switch{}, presumed: map[flow.Location]time.Time{}, links: map[flow.DPID]map[flow.Port]bool{}, edges: map[flow.DPID]map[flow.Port]bool{},
-		hosts: map[hostKey]*seen{}, inVLAN: map[uint16]map[hostKey]*seen{}}
+func newView() view { return view{presumed: map[flow.Location]time.Time{}} }
+
+// seenOf returns a host of the network.
+func seenOf(h *nib.Host) *seen {
+	return &seen{hostKey{h.Key.VLAN, h.Key.MAC}, h.Is.GetAt().Flow(), h.Is.FirstSeen}
 }
 
-// switchChanged handles the southbound's event.
-func (s *view) switchChanged(e *api.SwitchChanged) {
-	if sw, err := flow.ParseDPID(e.GetSwitch().GetDpid()); err == nil {
-		s.switches[sw] = proto.CloneOf(e.Switch)
+// info returns what was last said of a switch, nil if it is unknown.
+func (s *view) info(sw flow.DPID) *api.Switch {
+	if f := s.net.Switch(sw); f != nil {
+		return f.Is.Switch
 	}
+	return nil
 }
 
-// roleChanged handles discovery's event, and reports whether it changes the
-// wanted entries of the switch. A link that is no longer settled counts as one
+// roleOf returns the role of a port, unsettled if nothing is known.
+func roleOf(r *nib.Role) string {
+	if r == nil {
+		return flow.RoleUnsettled.String()
+	}
+	return r.Is.Role
+}
+
+// roleChanged follows a change of a port's role, and reports whether it changes
+// the wanted entries of the switch. A link that is no longer settled counts as one
 // for a moment longer: discovery may have restarted.
-func (s *view) roleChanged(now time.Time, at flow.Location, role string) bool {
-	was := s.link(at)
-	edge := set(s.edges, at, role == flow.RoleEdge.String())
+func (s *view) roleChanged(now time.Time, at flow.Location, was, is string) bool {
+	_, presumed := s.presumed[at]
+	link := presumed || was == flow.RoleLink.String()
 	switch {
-	case role == flow.RoleLink.String():
-		set(s.links, at, true)
+	case is != flow.RoleUnsettled.String():
 		delete(s.presumed, at)
-	case set(s.links, at, false) && role == flow.RoleUnsettled.String():
+	case was == flow.RoleLink.String():
 		s.presumed[at] = now.Add(lingers)
-	case role != flow.RoleUnsettled.String():
-		delete(s.presumed, at)
 	}
-	return edge || s.link(at) != was
+	edge := flow.RoleEdge.String()
+	return (was == edge) != (is == edge) || link != s.link(at)
 }
 
 // presume counts ports as links that were links in an earlier run, until
 // discovery reports what they are.
 func (s *view) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
 	for _, p := range ports {
-		if at := (flow.Location{Switch: sw, Port: p}); !s.link(at) && !s.edges[sw][p] {
+		if at := (flow.Location{Switch: sw, Port: p}); !s.link(at) && !s.net.Has(at, flow.RoleEdge) {
 			s.presumed[at] = now.Add(presumes)
 		}
 	}
@@ -99,14 +104,14 @@ func (s *view) expire(now time.Time) (changed []flow.DPID) {
 // link reports whether a port counts as a link.
 func (s *view) link(at flow.Location) bool {
 	_, presumed := s.presumed[at]
-	return presumed || s.links[at.Switch][at.Port]
+	return presumed || s.net.Has(at, flow.RoleLink)
 }
 
 // linksOf returns the ports of a switch that count as links, in order.
 func (s *view) linksOf(sw flow.DPID) []flow.Port {
-	list := slices.Collect(maps.Keys(s.links[sw]))
+	list := s.portsOf(sw, flow.RoleLink)
 	for at := range s.presumed {
-		if at.Switch == sw && !s.links[sw][at.Port] {
+		if at.Switch == sw && !s.net.Has(at, flow.RoleLink) {
 			list = append(list, at.Port)
 		}
 	}
@@ -114,64 +119,23 @@ func (s *view) linksOf(sw flow.DPID) []flow.Port {
 	return list
 }
 
+// portsOf returns the ports of a switch that have a role, in order.
+func (s *view) portsOf(sw flow.DPID, role flow.PortRole) (list []flow.Port) {
+	for r := range s.net.Roles(sw) {
+		if r.Is.Role == role.String() {
+			list = append(list, r.Key.Port)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // settled reports whether anything is known of the ports of a switch.
-func (s *view) settled(sw flow.DPID) bool { return len(s.links[sw])+len(s.edges[sw]) > 0 }
-
-// set adds or removes a port, and reports whether that is a change.
-func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
-	ports := of[at.Switch]
-	if ports[at.Port] == in {
-		return false
-	}
-	if ports == nil {
-		ports = map[flow.Port]bool{}
-		of[at.Switch] = ports
-	}
-	if in {
-		ports[at.Port] = true
-	} else {
-		delete(ports, at.Port)
-	}
-	return true
-}
-
-// hostChanged handles the event of hosts, and returns the host, and whether it
-// has changed.
-func (s *view) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
-	m := e.GetHost()
-	mac, err := flow.ParseMAC(m.GetMac())
-	if err != nil || m.Vlan == 0 || m.Vlan > segmentMax {
-		return key, false
-	}
-	key = hostKey{uint16(m.Vlan), mac}
-	old := s.hosts[key]
-	if e.Change == "gone" {
-		if old == nil {
-			return key, false
+func (s *view) settled(sw flow.DPID) bool {
+	for r := range s.net.Roles(sw) {
+		if r.Is.Role == flow.RoleLink.String() || r.Is.Role == flow.RoleEdge.String() {
+			return true
 		}
-		delete(s.hosts, key)
-		if delete(s.inVLAN[key.vlan], key); len(s.inVLAN[key.vlan]) == 0 {
-			delete(s.inVLAN, key.vlan)
-		}
-		return key, true
 	}
-	now := &seen{key, m.GetAt().Flow(), m.FirstSeen}
-	if old != nil && *old == *now {
-		return key, false
-	}
-	s.hosts[key] = now
-	if s.inVLAN[key.vlan] == nil {
-		s.inVLAN[key.vlan] = map[hostKey]*seen{}
-	}
-	s.inVLAN[key.vlan][key] = now
-	return key, true
-}
-
-// vlans returns the VLANs that hosts are known in.
-func (s *view) vlans() map[uint16]bool {
-	used := map[uint16]bool{}
-	for v := range s.inVLAN {
-		used[v] = true
-	}
-	return used
+	return false
 }

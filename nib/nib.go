@@ -146,6 +146,14 @@ func (s Snapshot) Heard(p Parts) bool { return s.heard&p == p }
 // Switch returns what was last said of a switch, nil if it is unknown.
 func (s Snapshot) Switch(sw flow.DPID) *Switch { return s.switches.get(none{}, sw) }
 
+// Info returns what was last said of a switch itself, nil if it is unknown.
+func (s Snapshot) Info(sw flow.DPID) *api.Switch {
+	if f := s.Switch(sw); f != nil {
+		return f.Is.Switch
+	}
+	return nil
+}
+
 // Connected returns a connected switch, nil if it is not.
 func (s Snapshot) Connected(sw flow.DPID) *api.Switch {
 	if f := s.Switch(sw); f != nil && f.Is.Switch.Connected {

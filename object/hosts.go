@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // HostKey identifies a host. A VLAN is as in flow.Key here, 0 for none.
@@ -127,6 +128,14 @@ func (t *Hosts) Changed(e *api.HostChanged) (was, is *Host, moved []Address) {
 	}
 	was, moved = t.replace(key, is)
 	return was, is, moved
+}
+
+// Follow applies a change of a host of the network, like Changed.
+func (t *Hosts) Follow(s nib.Step[nib.Host]) (was, is *Host, moved []Address) {
+	if s.Is == nil {
+		return t.Changed(&api.HostChanged{Host: s.Was.Is, Change: "gone"})
+	}
+	return t.Changed(&api.HostChanged{Host: s.Is.Is})
 }
 
 // Learn records a further address of a host.

@@ -19,7 +19,7 @@ func (b *store) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
 	for _, p := range n.ports {
-		if b.view.link(p.at) || b.view.info(p.at.Switch).Lack(api.NeedTables) != "" {
+		if b.view.link(p.at) || b.view.net.Info(p.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[p.at] = true
@@ -33,7 +33,7 @@ func (b *store) segment(n *network) *api.Segment {
 			continue
 		}
 		h := seenOf(host)
-		if there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.info(h.at.Switch).Lack(api.NeedTables) != "" {
+		if there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.net.Info(h.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[h.at] = true

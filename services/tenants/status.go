@@ -49,7 +49,7 @@ func (b *store) hosts() (admitted, refused int) {
 
 // switchStatus returns the status of a switch. It is called with mu held.
 func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
-	info := b.view.info(sw)
+	info := b.view.net.Info(sw)
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
 	if info == nil {
 		s.State, s.Reason = "away", "the switch has not connected yet"

@@ -245,7 +245,7 @@ func (b *store) holds(n, old *network) error {
 	var list []*api.Switch
 	for _, p := range n.ports {
 		if old == nil || !slices.Contains(old.ports, p) {
-			list = append(list, b.view.info(p.at.Switch))
+			list = append(list, b.view.net.Info(p.at.Switch))
 		}
 	}
 	return api.CheckNeeds("the border of network "+n.key(), "leave its ports out of the members", slices.Values(list), api.NeedTables)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 )
@@ -42,14 +41,6 @@ func newView() view { return view{presumed: map[flow.Location]time.Time{}} }
 // seenOf returns a host of the network.
 func seenOf(h *nib.Host) *seen {
 	return &seen{hostKey{h.Key.VLAN, h.Key.MAC}, h.Is.GetAt().Flow(), h.Is.FirstSeen}
-}
-
-// info returns what was last said of a switch, nil if it is unknown.
-func (s *view) info(sw flow.DPID) *api.Switch {
-	if f := s.net.Switch(sw); f != nil {
-		return f.Is.Switch
-	}
-	return nil
 }
 
 // roleOf returns the role of a port, unsettled if nothing is known.

@@ -191,6 +191,16 @@ func (s Snapshot) Node(sw flow.DPID) *Node { return s.nodes.get(none{}, sw) }
 // Switches returns all switches, those that are gone among them.
 func (s Snapshot) Switches() iter.Seq[*Switch] { return s.switches.group(none{}) }
 
+// DPIDs returns all switches in order, those that are gone among them.
+func (s Snapshot) DPIDs() []flow.DPID {
+	list := make([]flow.DPID, 0, 16)
+	for f := range s.Switches() {
+		list = append(list, f.Key)
+	}
+	slices.Sort(list)
+	return list
+}
+
 // Ports returns the ports of a switch.
 func (s Snapshot) Ports(sw flow.DPID) iter.Seq[*Port] { return s.ports.group(sw) }
 

@@ -56,7 +56,7 @@ var table = []row{
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
 	{"deploy/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/asowner", "internal/document", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
-	{"wefttest", []string{".", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
+	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
 	{"lab/topology", []string{"flow", "internal/document"}, []string{"gonum.org/"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Spec declares the service.
@@ -27,7 +28,8 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.QosSetPolicy, api.QosDeletePolicy, api.QosListPolicies, api.QosGetStatus,
 			api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues),
 		Calls:      weft.Methods(api.SetStanding, api.ReadFlows, api.ReadMeters, api.ListPorts),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowsObservedEvent, api.HostChangedEvent),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.FlowsObservedEvent),
 		Buckets:    []string{"policies", "queues"},
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
@@ -36,6 +38,9 @@ func Spec() weft.Spec {
 		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Hosts
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -75,15 +80,16 @@ func run(ctx context.Context, env *weft.Env) error {
 	k := weft.KeepStanding(env, flow.OwnerQoS, b.want)
 	b.declare = k.Changed
 	weft.ReportLimits(env, b.reached.List)
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		k.SwitchChanged(e)
-		if e.GetSwitch().GetConnected() {
-			q.retry(e.Switch.Dpid)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		k.NetworkChanged(c)
+		for _, s := range c.Switches() {
+			if s.Is != nil && s.Is.Is.Switch.Connected {
+				q.retry(s.Is.Is.Switch.Dpid)
+			}
 		}
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		k.Changed() // another bound of entries
@@ -187,7 +193,7 @@ func (n network) bring(ctx context.Context, m *api.QosQueues) error {
 		return err
 	}
 	n.book.mu.Lock()
-	info := n.book.switches[sw]
+	info := n.book.net.Info(sw)
 	n.book.mu.Unlock()
 	if !info.GetConnected() {
 		return api.Errorf(codes.Unavailable, "switch %s is not connected", m.Dpid)

@@ -2,7 +2,6 @@ package qos
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -56,7 +55,7 @@ func (b *store) status(ctx context.Context, only string, network Switches, stand
 		order = []*policy{p}
 	}
 	var sites []*site
-	for _, sw := range slices.Sorted(maps.Keys(b.switches)) {
+	for _, sw := range b.net.DPIDs() {
 		sites = append(sites, b.site(sw, standing))
 	}
 	b.mu.Unlock()
@@ -75,7 +74,7 @@ func (b *store) status(ctx context.Context, only string, network Switches, stand
 // site returns what is known of a switch without asking it. It is called with mu
 // held.
 func (b *store) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
-	info := b.switches[sw]
+	info := b.net.Info(sw)
 	c, err := b.compile(b.order, sw)
 	s := &site{sw: sw, info: info, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
 	switch why := info.Lack(api.NeedTables); {

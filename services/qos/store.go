@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -25,11 +26,11 @@ type store struct {
 	policies *object.Store[*policy]
 	order    []*policy // in order of precedence; replaced, not changed
 	hosts    *object.Hosts
-	switches map[flow.DPID]*api.Switch // those that are or were connected
+	net      nib.Snapshot
 }
 
 func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
-	b := &store{declare: func(...flow.DPID) {}, hosts: object.NewHosts(), switches: map[flow.DPID]*api.Switch{}}
+	b := &store{declare: func(...flow.DPID) {}, hosts: object.NewHosts()}
 	b.cfg.Store(cfg)
 	b.policies = object.New(&b.mu, bucket, object.Kind[*policy]{
 		What: "policy", Many: "policies", Most: func() int { return b.cfg.Load().Policies }, Raise: "qos.policies",
@@ -94,8 +95,8 @@ func (b *store) admit(p, old *policy) error {
 		}
 	}
 	slices.SortFunc(list, before)
-	for sw := range b.switches {
-		if _, err := b.compile(list, sw); err != nil {
+	for f := range b.net.Switches() {
+		if _, err := b.compile(list, f.Key); err != nil {
 			return api.Errorf(codes.ResourceExhausted, "policy %s: %w", p.said.Name, err)
 		}
 	}
@@ -129,10 +130,10 @@ func (b *store) remove(ctx context.Context, name string) (bool, error) {
 // held.
 func (b *store) concerned(list ...*policy) []flow.DPID {
 	var switches []flow.DPID
-	for sw := range b.switches {
+	for f := range b.net.Switches() {
 		for _, p := range list {
-			if p != nil && len(p.on(sw, b.hosts, false)) > 0 {
-				switches = append(switches, sw)
+			if p != nil && len(p.on(f.Key, b.hosts, false)) > 0 {
+				switches = append(switches, f.Key)
 				break
 			}
 		}
@@ -152,22 +153,20 @@ func (b *store) list() []*api.QosPolicy {
 	return list
 }
 
-// switchChanged handles the southbound's event.
-func (b *store) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.switches[sw] = proto.CloneOf(e.Switch)
+	b.net = c.Is
+	for _, h := range c.Hosts() {
+		b.hostChanged(h)
+	}
 }
 
-// hostChanged handles the event of hosts; the entries of switches follow.
-func (b *store) hostChanged(e *api.HostChanged) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was, is, _ := b.hosts.Changed(e)
+// hostChanged follows a change of a host; the entries of switches follow. It is
+// called with mu held.
+func (b *store) hostChanged(h nib.Step[nib.Host]) {
+	was, is, _ := b.hosts.Follow(h)
 	if was != nil && is != nil && was.At == is.At && slices.Equal(was.Addrs, is.Addrs) {
 		return
 	}
@@ -193,9 +192,9 @@ func (p *policy) needs() []api.Need {
 // called with mu held.
 func (b *store) holds(p *policy) error {
 	var list []*api.Switch
-	for sw, info := range b.switches {
-		if len(p.on(sw, b.hosts, false)) > 0 {
-			list = append(list, info)
+	for f := range b.net.Switches() {
+		if len(p.on(f.Key, b.hosts, false)) > 0 {
+			list = append(list, f.Is.Switch)
 		}
 	}
 	remedy := "a policy by dpid is for one switch"
@@ -227,7 +226,7 @@ func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
 // compile compiles policies for a switch. It is called with mu held.
 func (b *store) compile(list []*policy, sw flow.DPID) (*compiled, error) {
 	most := b.cfg.Load().Entries
-	c, err := compile(list, sw, b.hosts, b.switches[sw].GetHardware() == api.OpenVSwitch, most)
+	c, err := compile(list, sw, b.hosts, b.net.Info(sw).GetHardware() == api.OpenVSwitch, most)
 	if err != nil {
 		b.reached.Reach(time.Now().UnixNano(), "qos.entries", most, "switch "+sw.String())
 	}
@@ -239,7 +238,8 @@ func (b *store) compile(list []*policy, sw flow.DPID) (*compiled, error) {
 func (b *store) sizes() (policies, entries, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for sw, m := range b.switches {
+	for f := range b.net.Switches() {
+		sw, m := f.Key, f.Is.Switch
 		if !m.Connected {
 			continue
 		}

@@ -34,7 +34,7 @@ func (b *store) ask(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.gateways.List() {
-		if unable(b.switches[g.at.Switch]) != nil {
+		if unable(b.net.Connected(g.at.Switch)) != nil {
 			continue
 		}
 		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[g.name], b.heard[g.name]) < 6*int64(b.cfg.Load().AskInterval) {

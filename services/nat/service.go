@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -29,7 +30,8 @@ func Spec() weft.Spec {
 		Doc:        "translates addresses between inside and outside by the switch's connection tracking",
 		Serves:     weft.Methods(api.SetNat, api.DeleteNat, api.ListNats),
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowsObservedEvent, api.HostChangedEvent),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.FlowsObservedEvent),
 		Buckets:    []string{"gateways", "hosts"},
 		Rebuilt:    []string{"hosts"},
 		Stage:      true,
@@ -40,6 +42,9 @@ func Spec() weft.Spec {
 		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Hosts
 
 // settleHosts is how long after the start the hosts of an earlier run are
 // trusted.
@@ -70,12 +75,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.declare = k.Changed
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		k.SwitchChanged(e)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		k.NetworkChanged(c)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		k.Changed() // another bound of hosts

@@ -34,7 +34,7 @@ func rig(t testing.TB) (*store, *gateway) {
 		t.Fatal(err)
 	}
 	b := newStore(DefaultConfig(), bucket, nil)
-	b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
+	wefttest.Network(reads, b.networkChanged)(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
 	if _, err := b.set(context.Background(), wanted()); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestStage6(t *testing.T) {
 		}
 	}
 	// Hosts inside are reached by addresses that are of the networks inside.
-	b.hostChanged(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv6: []string{"fd00::3", "fe80::3", "2001:db8::3"}}})
+	wefttest.Network(reads, b.networkChanged)(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv6: []string{"fd00::3", "fe80::3", "2001:db8::3"}}})
 	if reach := b.reach(g); len(reach) != 1 || reach[netip.MustParseAddr("fd00::3")] != (flow.MAC{2, 0, 0, 0, 0, 3}) {
 		t.Errorf("reached inside: %v", reach)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -27,8 +28,8 @@ type store struct {
 
 	mu       object.Guard // guards the following
 	gateways *object.Store[*gateway]
-	changes  uint64                    // of gateways
-	switches map[flow.DPID]*api.Switch // the connected ones
+	changes  uint64 // of gateways
+	net      nib.Snapshot
 	hosts    *object.Hosts
 	counters map[string]*counters
 	asked    map[string]int64 // when a next hop was last asked for
@@ -51,7 +52,7 @@ type outside struct {
 }
 
 func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
-	b := &store{news: make(chan answer, 64), declare: func(...flow.DPID) {}, switches: map[flow.DPID]*api.Switch{}, hosts: object.NewHosts(),
+	b := &store{news: make(chan answer, 64), declare: func(...flow.DPID) {}, hosts: object.NewHosts(),
 		counters: map[string]*counters{}, asked: map[string]int64{}, heard: map[string]int64{}}
 	b.cfg.Store(cfg)
 	b.gateways = object.New(&b.mu, bucket, object.Kind[*gateway]{
@@ -122,7 +123,7 @@ func (b *store) set(ctx context.Context, m *api.NatGateway) (changed bool, err e
 // zone. It is called with mu held.
 func (b *store) admit(g, old *gateway) error {
 	if old == nil || old.at.Switch != g.at.Switch {
-		at := slices.Values([]*api.Switch{b.switches[g.at.Switch]})
+		at := slices.Values([]*api.Switch{b.net.Info(g.at.Switch)})
 		if err := api.CheckNeeds("gateway "+g.name, "translate at an Open vSwitch", at, needs...); err != nil {
 			return err
 		}
@@ -177,25 +178,20 @@ func (b *store) learnt(ctx context.Context, name string, hop netip.Addr, mac flo
 	return old != now, err
 }
 
-// switchChanged records a switch that has connected or disconnected.
-func (b *store) switchChanged(ev *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.switches, sw)
-	if ev.Switch.Connected {
-		b.switches[sw] = proto.CloneOf(ev.Switch)
+	b.net = c.Is
+	for _, h := range c.Hosts() {
+		b.hostChanged(h)
 	}
 }
 
-// hostChanged records a host; the entries of gateways follow.
-func (b *store) hostChanged(ev *api.HostChanged) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, _, moved := b.hosts.Changed(ev)
+// hostChanged records a host; the entries of gateways follow. It is called with mu
+// held.
+func (b *store) hostChanged(h nib.Step[nib.Host]) {
+	_, _, moved := b.hosts.Follow(h)
 	for _, a := range moved {
 		for _, g := range b.gateways.List() {
 			if st, _ := b.hosts.Station(a); g.reaches(a) || st.At == g.at {
@@ -302,7 +298,7 @@ func (b *store) list(name string, now int64, status func(flow.DPID) (string, err
 
 // state returns the state of a gateway. It is called with mu held.
 func (b *store) state(g *gateway, f *counters, now int64, status func(flow.DPID) (string, error)) (state, reason string) {
-	if err := unable(b.switches[g.at.Switch]); err != nil {
+	if err := unable(b.net.Connected(g.at.Switch)); err != nil {
 		return "down", err.Error()
 	}
 	if s, err := status(g.at.Switch); s == "failing" {
@@ -335,7 +331,7 @@ func (b *store) sites() []flow.DPID {
 	defer b.mu.Unlock()
 	var out []flow.DPID
 	for _, g := range b.gateways.List() {
-		if b.switches[g.at.Switch] != nil && !slices.Contains(out, g.at.Switch) {
+		if b.net.Connected(g.at.Switch) != nil && !slices.Contains(out, g.at.Switch) {
 			out = append(out, g.at.Switch)
 		}
 	}

@@ -207,6 +207,18 @@ func (s Snapshot) Ports(sw flow.DPID) iter.Seq[*Port] { return s.ports.group(sw)
 // Roles returns the roles of the ports of a switch.
 func (s Snapshot) Roles(sw flow.DPID) iter.Seq[*Role] { return s.roles.group(sw) }
 
+// PortsWith returns the ports of a switch that have a role, in order.
+func (s Snapshot) PortsWith(sw flow.DPID, role flow.PortRole) (list []flow.Port) {
+	text := role.String()
+	for r := range s.Roles(sw) {
+		if r.Is.Role == text {
+			list = append(list, r.Key.Port)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // RolesLen returns how many ports of a switch have a role.
 func (s Snapshot) RolesLen(sw flow.DPID) int { return s.roles.len(sw) }
 
@@ -298,6 +310,23 @@ func (c Change) Nodes() []Step[Node] { return steps(c.Was.nodes, c.Is.nodes) }
 
 // TunnelPorts returns the tunnel ports that have changed.
 func (c Change) TunnelPorts() []Step[TunnelPort] { return steps(c.Was.tunnelPorts, c.Is.tunnelPorts) }
+
+// Tag brings the tagging up to date with the segments, and reports whether any has
+// changed.
+func (c Change) Tag(t *flow.Tagging) (changed bool) {
+	for _, s := range c.Segments() {
+		switch vlan, ports := cmp.Or(s.Is, s.Was).Is.Tagged(); {
+		case vlan == 0:
+			continue
+		case s.Is == nil:
+			t.Remove(vlan)
+		default:
+			t.Set(vlan, ports)
+		}
+		changed = true
+	}
+	return changed
+}
 
 // Heard reports whether some parts have been heard in full, and had not been.
 func (c Change) Heard(p Parts) bool { return c.Is.Heard(p) && !c.Was.Heard(p) }

@@ -75,7 +75,7 @@ func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Me
 // a switch with one table.
 func (b *store) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.networks.List() {
-		for _, port := range b.view.portsOf(sw, flow.RoleEdge) {
+		for _, port := range b.view.net.PortsWith(sw, flow.RoleEdge) {
 			list = append(list, flow.Entry{Priority: flow.PriorityTenantGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
 	}

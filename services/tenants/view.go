@@ -100,21 +100,10 @@ func (s *view) link(at flow.Location) bool {
 
 // linksOf returns the ports of a switch that count as links, in order.
 func (s *view) linksOf(sw flow.DPID) []flow.Port {
-	list := s.portsOf(sw, flow.RoleLink)
+	list := s.net.PortsWith(sw, flow.RoleLink)
 	for at := range s.presumed {
 		if at.Switch == sw && !s.net.Has(at, flow.RoleLink) {
 			list = append(list, at.Port)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// portsOf returns the ports of a switch that have a role, in order.
-func (s *view) portsOf(sw flow.DPID, role flow.PortRole) (list []flow.Port) {
-	for r := range s.net.Roles(sw) {
-		if r.Is.Role == role.String() {
-			list = append(list, r.Key.Port)
 		}
 	}
 	slices.Sort(list)

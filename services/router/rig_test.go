@@ -16,6 +16,7 @@ type rig struct {
 	*store
 	t    testing.TB
 	sent *flow.Decision // what has been posted
+	feed func(events ...any)
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
@@ -30,9 +31,10 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	}
 	g := &rig{store: newStore(cfg, bucket, nil), t: t, sent: &flow.Decision{}}
 	g.post = func(d *flow.Decision) { g.sent = d }
+	g.feed = wefttest.Network(reads, g.networkChanged)
 	for sw := range flow.DPID(3) {
-		g.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
-		g.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: (sw + 1).String(), Port: 1}, Role: "edge"}})
+		g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
+		g.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: (sw + 1).String(), Port: 1}, Role: "edge"}})
 	}
 	return g
 }
@@ -63,7 +65,7 @@ func (g *rig) host(n byte, dpid string, vlan uint32, addresses ...string) flow.M
 			h.Ipv6 = append(h.Ipv6, a)
 		}
 	}
-	g.hostChanged(&api.HostChanged{Host: h, Change: "learnt"})
+	g.feed(&api.HostChanged{Host: h, Change: "learnt"})
 	return mac
 }
 

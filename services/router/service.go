@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -27,20 +28,23 @@ func Spec() weft.Spec {
 		Doc:  "routes between subnets, for any switch, with static routes",
 		Serves: weft.Methods(api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute,
 			api.ListRouters),
-		Calls: weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent,
-			api.SegmentChangedEvent),
-		Optional: []string{"tenants"},
-		Live:     []string{"*"},
-		Buckets:  []string{"routers", "neighbours"},
-		Rebuilt:  []string{"neighbours"},
-		Stage:    true,
-		Class:    weft.Latency,
-		Scale:    weft.PerPartition,
-		Config:   DefaultConfig(),
-		Run:      run,
+		Calls:      weft.Methods(api.Send, api.SetStanding),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
+		Optional:   []string{"tenants"},
+		Live:       []string{"*"},
+		Buckets:    []string{"routers", "neighbours"},
+		Rebuilt:    []string{"neighbours"},
+		Stage:      true,
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
 
 // Times for following neighbours: how long changes are gathered, how long a
 // switch may take to confirm before the next changes are handled, and how long
@@ -86,17 +90,12 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.moved = func() { object.Notify(moved) }
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		k.SwitchChanged(e)
-	})
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		b.hostChanged(e)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		k.NetworkChanged(c)
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { b.segmentChanged(e) })
 	serve(env, b, k)
 	tick := time.NewTicker(cfg.tick())
 	defer tick.Stop()

@@ -18,7 +18,7 @@ func many(t testing.TB) *rig {
 		g.address(dpid, 0, fmt.Sprintf("10.1.0.%d/24", i+1))
 		for h := range 32 {
 			mac := flow.MAC{2, 0, 0, 0, byte(i), byte(h)}
-			g.hostChanged(&api.HostChanged{Host: &api.Host{Mac: mac.String(), At: &api.Location{Dpid: dpid, Port: 1}, Ipv4: []string{fmt.Sprintf("10.0.%d.%d", i, h+2)}}})
+			g.feed(&api.HostChanged{Host: &api.Host{Mac: mac.String(), At: &api.Location{Dpid: dpid, Port: 1}, Ipv4: []string{fmt.Sprintf("10.0.%d.%d", i, h+2)}}})
 		}
 	}
 	for i := range 64 {

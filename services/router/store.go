@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -28,20 +29,13 @@ type store struct {
 	mu         object.Guard // guards the following
 	routers    *object.Store[*router]
 	changes    uint64 // of routers
-	switches   map[flow.DPID]*datapath
+	net        nib.Snapshot
 	neighbours *object.Hosts
 	last       *snapshot // that the last entries were made of
 	waiting    *waiting
 	errors     allowances        // has a lock of its own
 	asked      map[place]int64   // when a gateway was last asked for
 	over       map[flow.DPID]int // entries that did not fit on a switch
-}
-
-// datapath is the known state of a switch.
-type datapath struct {
-	connected bool
-	routes    bool // has the tables and actions to route by itself
-	edges     map[flow.Port]bool
 }
 
 // index is the stage's lookup tables; it never changes.
@@ -52,7 +46,7 @@ type index struct {
 
 func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
 	b := &store{count: newCounts(nil), post: func(*flow.Decision) {}, moved: func() {}, declare: func(...flow.DPID) {},
-		switches: map[flow.DPID]*datapath{}, neighbours: object.NewHosts(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
+		neighbours: object.NewHosts(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
 	b.cfg.Store(cfg)
 	b.routers = object.New(&b.mu, bucket, object.Kind[*router]{
 		What: "router", Many: "routers", Most: func() int { return b.cfg.Load().Routers }, Raise: "router.routers",
@@ -158,54 +152,31 @@ func (b *store) address(k key) flow.MAC {
 	}
 }
 
-// switchChanged records a switch that has connected or disconnected.
-func (b *store) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.datapath(sw)
-	if d.connected = e.Switch.Connected; d.connected {
-		d.routes = able(e.Switch)
-	}
-}
-
 // able reports whether a switch has the tables and actions to route by itself.
 func able(sw *api.Switch) bool {
 	return flow.ForwardTable(sw.GetTables(), sw.GetOpenflow() == "1.0") != 0
 }
 
-// datapath is called with mu held.
-func (b *store) datapath(sw flow.DPID) *datapath {
-	d := b.switches[sw]
-	if d == nil {
-		d = &datapath{edges: map[flow.Port]bool{}}
-		b.switches[sw] = d
-	}
-	return d
-}
-
-// roleChanged records the role of a port: routers ask for unknown neighbours at
-// edge ports.
-func (b *store) roleChanged(e *api.PortRoleChanged) {
-	at := e.GetPort().GetAt().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.datapath(at.Switch)
-	if e.GetPort().GetRole() == flow.RoleEdge.String() {
-		d.edges[at.Port] = true
-	} else {
-		delete(d.edges, at.Port)
-	}
-}
-
-// hostChanged records a host.
-func (b *store) hostChanged(e *api.HostChanged) {
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
 	d := &flow.Decision{}
+	tagged := c.Tag(&b.tagging)
 	b.mu.Lock()
-	_, _, moved := b.neighbours.Changed(e)
+	b.net = c.Is
+	for _, h := range c.Hosts() {
+		b.hostChanged(h, d)
+	}
+	if tagged {
+		b.last = nil // of entries by ports as they were
+		b.moved()
+	}
+	b.mu.Unlock()
+	b.post(d)
+}
+
+// hostChanged records a host. It is called with mu held.
+func (b *store) hostChanged(h nib.Step[nib.Host], d *flow.Decision) {
+	_, _, moved := b.neighbours.Follow(h)
 	for _, p := range moved {
 		if s, known := b.neighbours.Station(p); known {
 			b.release(p, s, d)
@@ -214,24 +185,6 @@ func (b *store) hostChanged(e *api.HostChanged) {
 			b.moved()
 		}
 	}
-	b.mu.Unlock()
-	b.post(d)
-}
-
-// segmentChanged records a virtual network.
-func (b *store) segmentChanged(e *api.SegmentChanged) {
-	switch vlan, ports := e.GetSegment().Tagged(); {
-	case vlan == 0:
-		return
-	case e.Removed:
-		b.tagging.Remove(vlan)
-	default:
-		b.tagging.Set(vlan, ports)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.last = nil // of entries by ports as they were
-	b.moved()
 }
 
 // forget drops the neighbours that only an earlier run knew.
@@ -295,11 +248,11 @@ func (b *store) list(dpid string, status func(flow.DPID) (string, error)) ([]*ap
 
 // state returns the state of a router. It is called with mu held.
 func (b *store) state(r *router, status func(flow.DPID) (string, error)) (state, reason string) {
-	d := b.switches[r.sw]
-	if d == nil || !d.connected {
+	sw := b.net.Connected(r.sw)
+	if sw == nil {
 		return "away", "its switch is not connected; at others it routes nevertheless"
 	}
-	if !d.routes {
+	if !able(sw) {
 		return "carried", fmt.Sprintf("the switch has OpenFlow 1.0 or fewer than %d tables: the controller routes its packets one by one", flow.PipelineTables)
 	}
 	switch s, err := status(r.sw); s {

@@ -149,13 +149,14 @@ func (b *store) ask(r *router, p place, d *flow.Decision) {
 	}
 	b.count.asked.Add(1)
 	frame := question(r.mac, from.Addr(), p)
-	for sw, dp := range b.switches {
-		if !dp.connected || len(dp.edges) == 0 {
+	for s := range b.net.Switches() {
+		sw := s.Key
+		if !s.Is.Switch.Connected {
 			continue
 		}
-		list := make([]flow.Port, 0, len(dp.edges))
-		for port := range dp.edges {
-			list = append(list, port)
+		list := b.net.PortsWith(sw, flow.RoleEdge)
+		if len(list) == 0 {
+			continue
 		}
 		if actions := b.tagging.Outputs(nil, sw, p.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -30,6 +29,7 @@ type balancer struct {
 	mu        object.Guard // guards the following
 	vips      *object.Store[*vip]
 	hosts     *object.Hosts
+	net       nib.Snapshot
 	switches  map[flow.DPID]*datapath
 	table     connections
 	probes    map[probeKey]*member
@@ -40,13 +40,12 @@ type balancer struct {
 	seals     map[backKey]seal
 }
 
-// datapath is a switch.
+// datapath is what the stage needs of a switch, and what is known of its entries.
 type datapath struct {
 	connected bool
 	info      *api.Switch // read-only
 	rewrites  bool        // has the table in which addresses are translated
 	away      int64
-	edges     map[flow.Port]bool
 	now, read session // it is connected by, and its entries were last reported of
 	told      bool    // read is known
 }
@@ -143,33 +142,55 @@ func (b *balancer) reach(m *member) (station, bool) {
 	return s, sw != nil && sw.connected && sw.rewrites
 }
 
-// switchChanged handles the event.
-func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
+// networkChanged follows a change of the network; it reports whether it was about a
+// member.
+func (b *balancer) networkChanged(c nib.Change, now int64) (member bool) {
+	c.Tag(&b.tagging)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.shadows() {
+	b.net = c.Is
+	regroup := false
+	for _, s := range c.Switches() {
+		if s.Is != nil {
+			b.switchChanged(s.Is, now)
+			regroup = true
+		}
+	}
+	for _, r := range c.Roles() {
+		was, is := isEdge(r.Was), isEdge(r.Is)
+		if is {
+			b.places++
+		}
+		regroup = regroup || was != is
+	}
+	if regroup && b.shadows() {
 		defer b.regroup()
 	}
-	d := b.datapath(sw)
-	d.now = session{e.Switch.GetSince(), e.Switch.GetAddress()}
-	d.info = proto.CloneOf(e.Switch)
-	if d.connected = e.Switch.GetConnected(); !d.connected {
+	for _, h := range c.Hosts() {
+		member = b.hostChanged(h, now) || member
+	}
+	return member
+}
+
+func isEdge(r *nib.Role) bool { return r != nil && r.Is.Role == flow.RoleEdge.String() }
+
+// switchChanged follows a change of a switch. It is called with mu held.
+func (b *balancer) switchChanged(s *nib.Switch, now int64) {
+	d, is := b.datapath(s.Key), s.Is.Switch
+	d.now, d.info = session{is.Since, is.Address}, is
+	if d.connected = is.Connected; !d.connected {
 		d.away = now
 		return
 	}
 	b.places++
-	d.rewrites = d.info.Lack(api.NeedTables) == ""
+	d.rewrites = is.Lack(api.NeedTables) == ""
 }
 
 // datapath returns what is known of a switch. It is called with mu held.
 func (b *balancer) datapath(sw flow.DPID) *datapath {
 	d := b.switches[sw]
 	if d == nil {
-		d = &datapath{edges: map[flow.Port]bool{}}
+		d = &datapath{}
 		b.switches[sw] = d
 	}
 	return d
@@ -188,29 +209,10 @@ func (b *balancer) unread() (list []string) {
 	return list
 }
 
-// roleChanged handles the event.
-func (b *balancer) roleChanged(e *api.PortRoleChanged) {
-	at := e.GetPort().GetAt().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.datapath(at.Switch)
-	was := d.edges[at.Port]
-	if e.Port.GetRole() == flow.RoleEdge.String() {
-		d.edges[at.Port] = true
-		b.places++
-	} else {
-		delete(d.edges, at.Port)
-	}
-	if was != d.edges[at.Port] && b.shadows() {
-		b.regroup()
-	}
-}
-
-// hostChanged handles the event; it reports whether it was about a member.
-func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, _, moved := b.hosts.Changed(e)
+// hostChanged follows a change of a host; it reports whether it was about a member.
+// It is called with mu held.
+func (b *balancer) hostChanged(h nib.Step[nib.Host], now int64) bool {
+	_, _, moved := b.hosts.Follow(h)
 	concerned := false
 	for _, v := range b.vips.List() {
 		for _, m := range v.all() {

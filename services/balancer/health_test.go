@@ -155,7 +155,7 @@ func TestForgedAnswers(t *testing.T) {
 func TestUnknownMembersAreAskedFor(t *testing.T) {
 	g := newRig(t)
 	for _, at := range []flow.Location{{Switch: 1, Port: 1}, {Switch: 1, Port: 2}, {Switch: 2, Port: 5}} {
-		g.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
+		g.feed(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
 	}
 	v := web("", 5)
 	v.Pool[0].Address = "10.0.0.77"

@@ -358,9 +358,9 @@ func TestShares(t *testing.T) {
 func TestPairIPv6InAVLAN(t *testing.T) {
 	g := newRig(t)
 	for _, n := range []int{1, 5} {
-		g.b.hostChanged(&api.HostChanged{Change: "learnt", Host: &api.Host{
+		g.feed(&api.HostChanged{Change: "learnt", Host: &api.Host{
 			Mac: macOfHost(n).String(), Vlan: 7, At: api.NewLocation(placeOf(n)), Ipv6: []string{v6(n).String()},
-		}}, g.now)
+		}})
 	}
 	v := pairs(5)
 	v.Address, v.Vlan, v.Pool[0].Address = v6(100).String(), 7, v6(5).String()

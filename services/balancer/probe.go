@@ -190,12 +190,12 @@ func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 	}
 	frame := b.question(m, flow.MAC{})
 	for sw, dp := range b.switches {
-		if !dp.connected || len(dp.edges) == 0 {
+		if !dp.connected {
 			continue
 		}
-		list := make([]flow.Port, 0, len(dp.edges))
-		for p := range dp.edges {
-			list = append(list, p)
+		list := b.net.PortsWith(sw, flow.RoleEdge)
+		if len(list) == 0 {
+			continue
 		}
 		if actions := b.tagging.Outputs(nil, sw, m.addr.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
@@ -28,6 +29,8 @@ type rig struct {
 	t   testing.TB
 	b   *balancer
 	now int64
+
+	feed func(events ...any)
 
 	store object.Bucket
 
@@ -52,6 +55,7 @@ func (g *rig) start(store object.Bucket) {
 	if err := g.b.vips.Load(context.Background()); err != nil {
 		g.t.Fatal(err)
 	}
+	g.feed = wefttest.Network(reads, func(c nib.Change) { g.b.networkChanged(c, g.now) })
 	for sw := range flow.DPID(2) {
 		g.connect(sw+1, 254)
 	}
@@ -61,7 +65,7 @@ func (g *rig) start(store object.Bucket) {
 }
 
 func (g *rig) connect(sw flow.DPID, tables uint32) {
-	g.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: tables}}, g.now)
+	g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: tables}})
 }
 
 func macOfHost(n int) flow.MAC { return flow.MAC{2, 0, 0, 0, 0, byte(n)} }
@@ -73,9 +77,9 @@ func placeOf(n int) flow.Location {
 }
 
 func (g *rig) host(n int, at flow.Location, change string) {
-	g.b.hostChanged(&api.HostChanged{Change: change, Host: &api.Host{
+	g.feed(&api.HostChanged{Change: change, Host: &api.Host{
 		Mac: macOfHost(n).String(), At: api.NewLocation(at), Ipv4: []string{v4(n).String()}, Ipv6: []string{v6(n).String()},
-	}}, g.now)
+	}})
 }
 
 // web is a VIP over hosts, at port 80, served at 8080.

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Spec declares the service.
@@ -27,19 +28,22 @@ func Spec() weft.Spec {
 		Doc:  "spreads connections to virtual IPs over pools of hosts",
 		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
 			api.ListConnections, api.ListPairs, api.SetOwnedVip, api.DeleteOwnedVip),
-		Calls: weft.Methods(api.Send, api.Apply, api.SetStanding, api.Observe, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent,
-			api.FlowRemovedEvent, api.SegmentChangedEvent),
-		Optional: []string{"tenants"},
-		Buckets:  []string{"vips"},
-		Stage:    true,
-		Class:    weft.Latency,
-		Scale:    weft.PerPartition,
-		Config:   DefaultConfig(),
-		Live:     []string{"*"},
-		Run:      run,
+		Calls:      weft.Methods(api.Send, api.Apply, api.SetStanding, api.Observe, api.ReadFlows),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
+		Optional:   []string{"tenants"},
+		Buckets:    []string{"vips"},
+		Stage:      true,
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Live:       []string{"*"},
+		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -62,13 +66,10 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e, now())
-		k.SwitchChanged(e)
-	})
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		if b.hostChanged(e, now()) {
+	weft.OnChange(env, reads, func(c nib.Change) {
+		member := b.networkChanged(c, now())
+		k.NetworkChanged(c)
+		if member {
 			k.Changed()
 		}
 	})
@@ -78,15 +79,6 @@ func run(ctx context.Context, env *weft.Env) error {
 		k.FlowsObserved(e)
 	})
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.removed(e, now()) })
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
-		switch vlan, ports := e.GetSegment().Tagged(); {
-		case vlan == 0:
-		case e.Removed:
-			b.tagging.Remove(vlan)
-		default:
-			b.tagging.Set(vlan, ports)
-		}
-	})
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		return nil

@@ -157,7 +157,7 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint
 			add(flow.PriorityShadowMember, to.WithIPSrc(prefixOf(m.addr.Addr)), flow.TableForward)
 		}
 	}
-	for p := range b.switches[sw].edges {
+	for _, p := range b.net.PortsWith(sw, flow.RoleEdge) {
 		add(flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
 		if v.at.host.VLAN == 0 { // which the host would get past the VIP
 			add(flow.PriorityShadow, tagged.WithInPort(p), 0)

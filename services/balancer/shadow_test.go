@@ -22,7 +22,7 @@ func shadow(hosts ...int) *api.Vip {
 
 // edge has a port be one where hosts are.
 func (g *rig) edge(at flow.Location, role string) {
-	g.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: role}})
+	g.feed(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: role}})
 }
 
 // standing returns a switch's entries of a priority, as text of their matches.

@@ -20,6 +20,10 @@ type held struct {
 	until time.Time
 }
 
+// session is one connection of a switch. flowrules reports the entries of a switch in
+// each; the southbound's event about it may come earlier or later.
+type session struct{ since, address string }
+
 // holdMax is how long to wait for a switch.
 const holdMax = 3 * time.Second
 
@@ -66,11 +70,15 @@ func (b *store) switchChanged(now time.Time, s nib.Step[nib.Switch]) []*api.Swit
 		delete(b.holding, sw)
 		return []*api.SwitchChanged{is}
 	case nib.Anew(s) || !s.Was.Is.Switch.Connected:
-		b.holding[sw] = held{is, now.Add(holdMax)}
+		var list []*api.SwitchChanged
 		if s.Was != nil { // it was gone meanwhile
-			return []*api.SwitchChanged{{Switch: &api.Switch{Dpid: is.Switch.Dpid}}}
+			list = append(list, &api.SwitchChanged{Switch: &api.Switch{Dpid: is.Switch.Dpid}})
 		}
-		return nil
+		if is.Switch.Since != "" && b.reported[sw] == (session{is.Switch.Since, is.Switch.Address}) {
+			return append(list, is) // its entries are known already
+		}
+		b.holding[sw] = held{is, now.Add(holdMax)}
+		return list
 	case waits:
 		b.holding[sw] = held{is, h.until}
 		return nil
@@ -94,6 +102,7 @@ func (b *store) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.view.presume(now, sw, links)
+	b.reported[sw] = session{e.Since, e.Address}
 	h := b.holding[sw]
 	delete(b.holding, sw)
 	return h.event

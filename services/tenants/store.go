@@ -26,13 +26,14 @@ type store struct {
 	loading   bool // changes are not followed one by one
 	view      view
 	holding   holding
+	reported  map[flow.DPID]session // in which flowrules last reported the entries of a switch
 	let       map[string]*guestlist // by tenant with a limit of hosts
 	carried   map[uint16]*network   // by segment
 	announced map[uint16]*api.Segment
 }
 
 func newStore(cfg *Config, tenants, networks object.Bucket, bad func(name string, err error)) *store {
-	b := &store{declare: func() {}, view: newView(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
+	b := &store{declare: func() {}, view: newView(), holding: holding{}, reported: map[flow.DPID]session{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
 	b.cfg.Store(cfg)
 	b.tenants = object.New(&b.mu, tenants, object.Kind[*api.Tenant]{
 		What: "tenant", Many: "tenants", Most: func() int { return b.cfg.Load().Tenants }, Raise: "tenants.tenants",

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // UnconfirmedError is the error for entries that a switch has not confirmed.
@@ -40,8 +42,8 @@ func RefusedBySwitch(err error) bool {
 
 // Retry paces the attempts to bring entries to one switch. Its zero value begins.
 type Retry struct {
-	pause time.Duration
-	said  string
+	pauses backoff.Exponential
+	said   string
 }
 
 // retryRefused is the longest pause after a refusal.
@@ -54,11 +56,11 @@ func (r *Retry) After(err error, first, last time.Duration) (pause time.Duration
 	if RefusedBySwitch(err) {
 		last = max(last, retryRefused)
 	}
-	r.pause = min(max(2*r.pause, first), last)
+	r.pauses.First, r.pauses.Last = first, last
 	text := err.Error()
 	news, r.said = text != r.said, text
-	return r.pause, news
+	return r.pauses.Next(), news
 }
 
 // Soon makes the next pause the first again: something has changed.
-func (r *Retry) Soon() { r.pause = 0 }
+func (r *Retry) Soon() { r.pauses.Reset() }

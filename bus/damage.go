@@ -213,12 +213,12 @@ func (s *Store) verdict(ctx context.Context, name string) error {
 		return err
 	}
 	asked, err := state.Put(ctx, doubtPrefix+name, []byte("now"))
-	for pause := minPause; err == nil; pause = min(2*pause, maxPause) {
+	for pauses := newPauses(); err == nil; {
 		var revision uint64
 		if _, revision, err = state.Get(ctx, doubtPrefix+name); err == nil && revision != asked {
 			break // answered
 		}
-		err = errors.Join(err, s.pause(ctx, pause))
+		err = errors.Join(err, s.pause(ctx, pauses.Next()))
 	}
 	if err != nil {
 		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)

@@ -224,7 +224,7 @@ func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
 
 // follow records the changes of a bucket, until it is found damaged.
 func (r *recorder) follow(ctx context.Context, b *bucket, f *feed, m *manifest) {
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for pauses := newPauses(); ; {
 		err := r.feed(ctx, b, f, m)
 		f.close()
 		if ctx.Err() != nil || r.current(b.name) != m {
@@ -235,7 +235,7 @@ func (r *recorder) follow(ctx context.Context, b *bucket, f *feed, m *manifest) 
 			return
 		}
 		for {
-			if b.store.pause(ctx, pause) != nil {
+			if b.store.pause(ctx, pauses.Next()) != nil {
 				return
 			}
 			if f, err = b.open(ctx); err == nil {

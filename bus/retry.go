@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // Patience is how long an operation without a deadline waits for a store that
@@ -41,17 +42,22 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 		waiting, cancel = context.WithTimeout(ctx, Patience)
 		defer cancel()
 	}
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for pauses := newPauses(); ; {
 		err := s.attempt(waiting, op)
 		if err == nil || !passing(err) || s.disk.failure() != "" {
 			return s.fail(ctx, what, err)
 		}
-		if stopped := s.pause(waiting, pause); stopped == errClosed {
+		if stopped := s.pause(waiting, pauses.Next()); stopped == errClosed {
 			return s.fail(ctx, what, stopped)
 		} else if stopped != nil {
 			return s.fail(ctx, what, fmt.Errorf("no answer in time: %w", err))
 		}
 	}
+}
+
+// newPauses returns the pauses between attempts.
+func newPauses() *backoff.Exponential {
+	return &backoff.Exponential{First: minPause, Last: maxPause}
 }
 
 // attempt runs op once, while the connection lasts.

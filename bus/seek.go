@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 const (
@@ -28,18 +30,17 @@ const (
 // failed for seekAfter, and another server answers, seek moves the connection
 // there. It ends when the store is closed.
 func (s *Store) seek() {
-	for pause := seekEvery; ; {
+	for pauses := (backoff.Exponential{First: seekEvery, Last: seekMost}); ; {
 		select {
 		case <-s.link.closed:
 			return
-		case <-time.After(pause):
+		case <-time.After(pauses.Next()):
 		}
 		since := s.failing.Load()
 		if since == 0 || time.Since(time.Unix(0, since)) < seekAfter || !s.conn.IsConnected() || answers(s.js) {
-			pause = seekEvery
+			pauses.Reset()
 			continue
 		}
-		pause = min(2*pause, seekMost)
 		for _, server := range s.servers() {
 			if strings.HasSuffix(s.conn.ConnectedUrl(), server.Host) || !s.serves(server) {
 				continue
@@ -48,7 +49,7 @@ func (s *Store) seek() {
 			s.failing.Store(0)
 			s.better.Store(&server.Host)
 			_ = s.conn.ForceReconnect() // fails only if the connection is closed
-			pause = seekEvery
+			pauses.Reset()
 			break
 		}
 	}

@@ -17,7 +17,7 @@ const goneAfter = 10 * time.Second
 func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
 	w := &watch{bucket: b, f: f, told: map[string]uint64{}}
 	var missed time.Time // since when the stream is missing; zero: it is not
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	for pauses := newPauses(); ; {
 		fed, err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -34,9 +34,9 @@ func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) erro
 			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}
 		if fed {
-			pause = minPause
+			pauses.Reset()
 		}
-		if err := b.store.pause(ctx, pause); err == errClosed {
+		if err := b.store.pause(ctx, pauses.Next()); err == errClosed {
 			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}
 	}

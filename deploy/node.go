@@ -22,6 +22,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/packets"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -353,7 +354,7 @@ func (n *Node) publishEntry(ctx context.Context) error {
 	e := n.entry
 	e.Services = slices.Clone(e.Services)
 	n.mu.Unlock()
-	for pause := members.RedialAfter; ; pause = min(2*pause, time.Second) {
+	for pauses := (backoff.Exponential{First: members.RedialAfter, Last: time.Second}); ; {
 		err := n.directory.PutEntry(ctx, &e)
 		if err == nil {
 			break
@@ -362,10 +363,7 @@ func (n *Node) publishEntry(ctx context.Context) error {
 			return fmt.Errorf("write the directory entry of this process: %w", err)
 		}
 		n.log.Warn("the directory entry of this process cannot be written now; trying again", "error", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		_ = pauses.Wait(ctx) // writing fails when ctx has ended
 	}
 	n.entryChanged(e.Process, &e) // without waiting for the echo
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // sender sends events to one run of another process. It sends a queue in
@@ -201,7 +202,7 @@ func (o *sender) start() {
 }
 
 func (o *sender) run(ctx context.Context) {
-	pause := 5 * time.Millisecond
+	pauses := backoff.Exponential{First: 5 * time.Millisecond, Last: 200 * time.Millisecond}
 	for {
 		select {
 		case <-o.wake:
@@ -216,15 +217,12 @@ func (o *sender) run(ctx context.Context) {
 			}
 			answer, err := o.peer.Send(ctx, members.EventsMethod, stamp, batch)
 			if err != nil || len(answer) == 0 || answer[0] != members.AnswerOK {
-				select {
-				case <-time.After(pause):
-				case <-ctx.Done():
+				if pauses.Wait(ctx) != nil {
 					return
 				}
-				pause = min(2*pause, 200*time.Millisecond)
 				continue
 			}
-			pause = 5 * time.Millisecond
+			pauses.Reset()
 			o.done(first, n)
 		}
 	}

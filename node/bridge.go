@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -51,7 +52,7 @@ func (k *keeping) keepConnected(ctx context.Context, reached func()) error {
 	defer b.conn.Close()
 	stop := context.AfterFunc(ctx, func() { b.conn.Close() })
 	defer stop()
-	for wait := askSoon; ; wait = min(2*wait, askEvery) {
+	for pauses := (backoff.Exponential{First: askSoon, Last: askEvery}); ; {
 		entries, whole := k.entries()
 		wrong, err := b.wrong(entries)
 		if err != nil {
@@ -65,14 +66,12 @@ func (k *keeping) keepConnected(ctx context.Context, reached func()) error {
 				return err
 			}
 			k.log.Info("the node's entries put right", "changed", len(wrong), "of", len(entries))
-			wait = askSoon // a bridge that has just been made may be emptied once more
+			pauses.Reset() // a bridge that has just been made may be emptied once more
 		}
 		reached()
 		k.light.Store(true)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := pauses.Wait(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -135,21 +136,18 @@ const (
 // keepRegistered registers, as often as need be, and sends heartbeats until ctx
 // ends, and deregisters then.
 func (i *Instance) keepRegistered(ctx context.Context) {
-	wait := firstTry
+	pauses := backoff.Exponential{First: firstTry, Last: lastTry}
 	for {
 		beat, err := i.register(ctx)
 		if err == nil {
 			i.cfg.Log.Info("registered", "type", i.cfg.Type, "instance", i.ID, "at", i.Endpoint.Root(), "heartbeat", beat)
-			wait = firstTry
+			pauses.Reset()
 			i.beat(ctx, beat)
 		} else if ctx.Err() == nil {
 			i.cfg.Log.Warn("cannot register", "nrf", i.cfg.NRF, "error", err)
 		}
-		select {
-		case <-time.After(wait):
-			wait = min(2*wait, lastTry)
+		if pauses.Wait(ctx) == nil {
 			continue
-		case <-ctx.Done():
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer cancel()

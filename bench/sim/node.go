@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -36,7 +37,7 @@ type node struct {
 	phase   phase
 	events  uint32 // that epoll watches for
 	next    int64  // when to connect
-	delay   int64  // before the connection after that
+	losses  int    // of connections, in a row
 	heard   int64  // when something was last received
 	probed  bool   // an echo request is out
 	partial []byte // the start of a message
@@ -140,8 +141,8 @@ func (nd *node) lose(why error) {
 	nd.net.stats.LastLoss = fmt.Sprintf("switch %v: %v", nd.dpid, why)
 	nd.phase, nd.probed, nd.role = phaseDown, false, openflow.RoleEqual
 	nd.partial, nd.pending = nd.partial[:0], nd.pending[:0]
-	nd.delay = min(max(2*nd.delay, int64(retryFrom)), int64(retryTo))
-	nd.next = nd.net.now + nd.delay/2 + jitter(retryFrom)
+	nd.losses++
+	nd.next = nd.net.now + int64(backoff.Exponential{First: retryFrom, Last: retryTo}.After(nd.losses))/2 + jitter(retryFrom)
 }
 
 // ready does what epoll says can be done.

@@ -108,7 +108,7 @@ func (nd *node) obey(h openflow.Header, msg []byte) error {
 		nd.queue(v.AppendFeaturesReply(nd.pending, h.Xid, nd.features()))
 		if nd.phase != phaseUp {
 			nd.phase = phaseUp
-			nd.delay = 0
+			nd.losses = 0
 			nd.net.stats.Up++
 			if nd.net.load != nil {
 				nd.net.load.join(nd)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/nib"
 )
 
@@ -417,11 +418,9 @@ func (w *Worker) Settled(ctx context.Context, name string) error {
 	if s == nil {
 		return fmt.Errorf("service %s is not among those that run: %s", name, config.OrNone(config.Names(w.config.Specs)))
 	}
-	for pause := time.Microsecond; s.inbox.pending.Load() > 0; pause = min(2*pause, time.Millisecond) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("service %s has %d events to handle yet: %w", name, s.inbox.pending.Load(), ctx.Err())
-		case <-time.After(pause):
+	for pauses := (backoff.Exponential{First: time.Microsecond, Last: time.Millisecond}); s.inbox.pending.Load() > 0; {
+		if err := pauses.Wait(ctx); err != nil {
+			return fmt.Errorf("service %s has %d events to handle yet: %w", name, s.inbox.pending.Load(), err)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ type child struct {
 	run     *run     // nil if it does not run
 	died    bool     // the next start is a restart
 	applied bool     // this supervisor has applied the limits of wanted
-	delays  backOff
+	delays  restarts
 }
 
 // keep carries out orders and restarts a process that ends, until end or leave.

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // Config is what a Supervisor needs to know. Only Directory must be set.
@@ -226,7 +228,7 @@ func (s *Supervisor) add(r record) *child {
 	c := &child{
 		name: r.Name, s: s, orders: make(chan order), gone: make(chan struct{}), record: r,
 		status: Status{Name: r.Name, State: Stopped, Since: time.Now(), Restarts: r.Restarts},
-		delays: backOff{min: s.config.BackOffMin, max: s.config.BackOffMax, stable: s.config.StableAfter},
+		delays: restarts{pauses: backoff.Exponential{First: s.config.BackOffMin, Last: s.config.BackOffMax}, stable: s.config.StableAfter},
 	}
 	s.children[r.Name] = c
 	return c

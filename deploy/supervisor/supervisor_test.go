@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/testwait"
 )
 
@@ -152,7 +153,7 @@ func TestMerged(t *testing.T) {
 }
 
 func TestBackOff(t *testing.T) {
-	b := backOff{min: 100, max: 1000, stable: 50}
+	b := restarts{pauses: backoff.Exponential{First: 100, Last: 1000}, stable: 50}
 	for i, want := range []time.Duration{0, 100, 200, 400, 800, 1000, 1000} {
 		if got := b.after(49); got != want {
 			t.Errorf("%d: %d, want %d", i, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
 )
@@ -72,7 +73,7 @@ func startAgain(ctx context.Context, d *nodes.Daemon) error {
 
 // keepEntity runs `weft node run`, and runs it again when it ends, until ctx ends.
 func keepEntity(ctx context.Context, s nodes.Routers, out io.Writer) {
-	for wait := firstBackOff; ctx.Err() == nil; wait = min(2*wait, mostBackOff) {
+	for pauses := (backoff.Exponential{First: firstBackOff, Last: mostBackOff}); ctx.Err() == nil; {
 		began := time.Now()
 		args := []string{"node", "run", s.NodesFile()}
 		if o := s.NodeOptions(); o != "" {
@@ -88,12 +89,9 @@ func keepEntity(ctx context.Context, s nodes.Routers, out io.Writer) {
 			return
 		}
 		if time.Since(began) >= mostBackOff {
-			wait = firstBackOff
+			pauses.Reset()
 		}
 		fmt.Fprintf(out, noteMark+"weft node run has ended (%v): starting it again\n", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = pauses.Wait(ctx)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
@@ -183,7 +184,7 @@ func (w *watched) run(ctx context.Context) {
 		r.Close()
 		<-copied
 	}()
-	for wait := firstBackOff; ; wait = min(2*wait, mostBackOff) {
+	for pauses := (backoff.Exponential{First: firstBackOff, Last: mostBackOff}); ; {
 		began := time.Now()
 		err := w.once(ctx)
 		if ctx.Err() != nil {
@@ -191,8 +192,9 @@ func (w *watched) run(ctx context.Context) {
 		}
 		took := time.Since(began)
 		if took >= mostBackOff {
-			wait = firstBackOff
+			pauses.Reset()
 		}
+		wait := pauses.Next()
 		end := "exit status 0"
 		if err != nil {
 			end = err.Error()
@@ -209,10 +211,8 @@ func (w *watched) run(ctx context.Context) {
 			w.set(ProgramFinished, 0, end)
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, wait) != nil {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

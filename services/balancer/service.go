@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/nib"
 )
 
@@ -178,7 +179,7 @@ func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 // reported them. What connects is reported anyway, but a report may be lost, or
 // come before this run hears of any.
 func observe(ctx context.Context, env *weft.Env, b *balancer) {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	for pauses := (backoff.Exponential{First: 100 * time.Millisecond, Last: 5 * time.Second}); ; {
 		if list := b.unread(); len(list) > 0 {
 			_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String(), Dpids: list})
 			switch kind := api.KindOf(err); {
@@ -187,10 +188,8 @@ func observe(ctx context.Context, env *weft.Env, b *balancer) {
 				env.Log.Warn("connections of an earlier run are not known", "error", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if pauses.Wait(ctx) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // carryOut makes the entries of batches desired, one batch after the other, and
@@ -56,10 +57,7 @@ func (r *Rules) retry(ctx context.Context, what string, b *batch, f func() error
 			return
 		}
 		r.log.Warn("batch waits for the store", "batch", b.name, "step", what, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(backOff(lateFirst, 2, n, lateMost)):
-		}
+		_ = backoff.Sleep(ctx, latePause(n))
 	}
 }
 

@@ -74,8 +74,8 @@ func TestRemaining(t *testing.T) {
 }
 
 func TestBackOff(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 5, 2: 20, 3: 80, 4: 100, 60: 100} {
-		if got := backOff(5*time.Second, 4, n, 100*time.Second); got != want*time.Second {
+	for n, want := range map[int]time.Duration{1: 5, 2: 20, 3: 80, 4: 320, 60: 3600} {
+		if got := refusalPause(&Config{RetryAfter: 5 * time.Second}, n); got != want*time.Second {
 			t.Errorf("after %d failures %v, want %v", n, got, want*time.Second)
 		}
 	}

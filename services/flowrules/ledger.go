@@ -330,7 +330,7 @@ func (l *ledger) restore(k entryID, r *rule, now time.Time) {
 	l.suspect(r, now)
 	l.send(k, r, reasonDeleted, now)
 	if r.restores > 1 {
-		r.due = now.Add(backOff(lateFirst, 2, int(r.restores), lateMost))
+		r.due = now.Add(latePause(int(r.restores)))
 	}
 }
 

@@ -355,7 +355,7 @@ func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) 
 		}
 		if bad && f.kind == failedLate {
 			m.removal.late++
-			m.removal.due = now.Add(backOff(lateFirst, 2, m.removal.late, lateMost))
+			m.removal.due = now.Add(latePause(m.removal.late))
 			continue
 		}
 		if bad {

@@ -89,7 +89,7 @@ func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	l.readLate++
 	l.readError = err.Error()
-	l.readDue = now.Add(backOff(lateFirst, 2, l.readLate, lateMost))
+	l.readDue = now.Add(latePause(l.readLate))
 	if kind := api.KindOf(err); kind == codes.DeadlineExceeded || kind == codes.Unimplemented {
 		l.unread++
 	}
@@ -259,7 +259,7 @@ func (l *ledger) lack(k entryID, r *rule, now time.Time) {
 		l.send(k, r, "", now)
 		return
 	}
-	r.lacking, r.due = true, now.Add(backOff(l.cfg.RetryAfter, 4, n.times-lackMax+1, time.Hour))
+	r.lacking, r.due = true, now.Add(refusalPause(l.cfg, n.times-lackMax+1))
 	l.todo[k] = r
 	r.become(failed, reasonLacks, now)
 	if r.announced != reasonLacks {

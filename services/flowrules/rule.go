@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // state is the progress of a desired entry.
@@ -153,20 +154,16 @@ func (r *progress) byItself() bool {
 	return r.state == failed && (r.refusals > 0 || r.full || r.lacking)
 }
 
-// backOff returns the pause after the n-th failure in a row, from 1.
-func backOff(first time.Duration, factor, n int, most time.Duration) time.Duration {
-	d := first
-	for i := 1; i < n && d < most; i++ {
-		d *= time.Duration(factor)
-	}
-	return min(d, most)
+// latePause returns the pause after the n-th attempt in a row that failed because
+// the switch, or the store, was late.
+func latePause(n int) time.Duration {
+	return backoff.Exponential{First: 100 * time.Millisecond, Last: 10 * time.Second}.After(n)
 }
 
-// Pauses between attempts that failed because the switch was late.
-const (
-	lateFirst = 100 * time.Millisecond
-	lateMost  = 10 * time.Second
-)
+// refusalPause returns the pause after the n-th refusal in a row.
+func refusalPause(cfg *Config, n int) time.Duration {
+	return backoff.Exponential{First: cfg.RetryAfter, Factor: 4, Last: time.Hour}.After(n)
+}
 
 // refused records a failure and returns whether the rule is to be retried, at
 // due. Kinds of failure: the switch was late or away (transient), its table is
@@ -176,7 +173,7 @@ func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 	switch f.kind {
 	case failedLate:
 		r.late++
-		r.due = now.Add(backOff(lateFirst, 2, int(r.late), lateMost))
+		r.due = now.Add(latePause(int(r.late)))
 		if r.late < lateMax {
 			r.become(requested, f.text, now)
 		} else {
@@ -189,7 +186,7 @@ func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 		return true
 	}
 	r.refusals++
-	r.due = now.Add(backOff(cfg.RetryAfter, 4, int(r.refusals), time.Hour))
+	r.due = now.Add(refusalPause(cfg, int(r.refusals)))
 	r.become(failed, f.text, now)
 	return int(r.refusals) <= cfg.Retries
 }

@@ -289,7 +289,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 			l.count.written("delete", f.kind.String())
 			if f.kind == failedLate {
 				m.late++
-				m.due = now.Add(backOff(lateFirst, 2, m.late, lateMost))
+				m.due = now.Add(latePause(m.late))
 				continue
 			}
 			refusal = f.text

@@ -1,6 +1,10 @@
 package stats
 
-import "time"
+import (
+	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
+)
 
 // load is the size of the network, which sets the work of the readings.
 type load struct {
@@ -19,13 +23,8 @@ type pace struct {
 // next.
 func portInterval(c *Config, l load, p pace) time.Duration {
 	d := max(c.Interval, time.Duration(l.switches)*c.PerSwitch, time.Duration(c.SlowFactor)*p.took)
-	for range min(p.failures, 16) {
-		d *= 2
-		if d > c.MaxInterval {
-			break
-		}
-	}
-	return min(d, max(c.MaxInterval, time.Duration(l.switches)*c.PerSwitch))
+	most := max(c.MaxInterval, time.Duration(l.switches)*c.PerSwitch)
+	return backoff.Exponential{First: d, Last: most}.After(1 + p.failures)
 }
 
 // flowInterval returns the time from one reading of a switch's tables and flow

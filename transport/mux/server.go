@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -76,16 +77,12 @@ func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		if s.idle() {
-			return nil
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+	for pauses := (backoff.Exponential{First: time.Millisecond, Last: 50 * time.Millisecond}); !s.idle(); {
+		if err := pauses.Wait(ctx); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 func (s *Server) idle() bool {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/socket"
 )
@@ -32,11 +33,9 @@ func NewServer(ctx context.Context, h transport.Handler) *Server {
 // ones, or ctx ends.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
-	for wait := time.Millisecond; s.underWay.Load() > 0; wait = min(2*wait, 50*time.Millisecond) {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+	for pauses := (backoff.Exponential{First: time.Millisecond, Last: 50 * time.Millisecond}); s.underWay.Load() > 0; {
+		if err := pauses.Wait(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

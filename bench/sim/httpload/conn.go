@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // conn is a place for a connection to a target: when one ends, the next takes it.
@@ -110,7 +112,7 @@ func (c *conn) run(ctx context.Context) {
 			}
 		}
 	}()
-	wait := firstWait
+	pauses := backoff.Exponential{First: firstWait, Last: lastWait}
 	for ctx.Err() == nil {
 		began := time.Now()
 		raw, w, err := c.connect(ctx)
@@ -119,14 +121,10 @@ func (c *conn) run(ctx context.Context) {
 		}
 		c.tried.Store(true)
 		if err != nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait):
-			}
-			wait = min(2*wait, lastWait)
+			_ = pauses.Wait(ctx)
 			continue
 		}
-		wait = firstWait
+		pauses.Reset()
 		c.serve(raw, w, time.Since(began))
 	}
 }

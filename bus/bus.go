@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -116,10 +117,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 func (s *Store) connect(ctx context.Context) (conn *nats.Conn, err error) {
 	for n := 0; n < connectTries; n++ {
 		if n > 0 {
-			select {
-			case <-ctx.Done():
+			if backoff.Sleep(ctx, maxPause) != nil {
 				return nil, err
-			case <-time.After(maxPause):
 			}
 		}
 		conn, err = nats.Connect(s.config.URL, s.options()...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // judge waits until all processes have applied a configuration on trial, and
@@ -59,10 +60,8 @@ func (n *Node) carriedOut(ctx context.Context, next *members.Current, limit time
 		case time.Since(since) >= trialQuiet || !next.Trial:
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(trialPoll):
+		if err := backoff.Sleep(ctx, trialPoll); err != nil {
+			return err
 		}
 	}
 }

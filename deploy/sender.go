@@ -246,10 +246,7 @@ func (o *sender) resend(ctx context.Context) {
 	ping, cancel := context.WithTimeout(ctx, members.StallPing)
 	defer cancel()
 	if _, err := o.peer.Request(ping, members.PingMethod, nil); err != nil {
-		select {
-		case <-time.After(members.StallPing):
-		case <-ctx.Done():
-		}
+		_ = backoff.Sleep(ctx, members.StallPing)
 		o.wake.Notify()
 		return
 	}

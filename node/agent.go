@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 const (
@@ -74,10 +75,8 @@ func (a *agent) keepReporting(ctx context.Context) {
 		if err := a.once(ctx); ctx.Err() == nil {
 			a.say(err)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, reportGap) != nil {
 			return
-		case <-time.After(reportGap):
 		}
 		select {
 		case <-ctx.Done():
@@ -302,10 +301,8 @@ func (a *agent) keepRouting(ctx context.Context) {
 			if k.Routing != "" {
 				k.routing.Store(k.ask(ctx))
 			}
-			select {
-			case <-ctx.Done():
+			if backoff.Sleep(ctx, pause) != nil {
 				return
-			case <-time.After(pause):
 			}
 		}
 	}

@@ -35,10 +35,8 @@ func (k *keeping) keepEntries(ctx context.Context) {
 			k.log.Warn("the bridge is not reached", "error", err)
 			said = text
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, tryAgain) != nil {
 			return
-		case <-time.After(tryAgain):
 		}
 	}
 }

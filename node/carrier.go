@@ -10,6 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // keepCarriers has every internal port of a namespace's ports be up while its
@@ -26,10 +28,7 @@ func keepCarriers(ctx context.Context, namespace string, ports []Port, log *slog
 			log.Warn("the carrier of ports is not followed", "namespace", namespace, "error", err)
 			said = text
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		_ = backoff.Sleep(ctx, time.Second)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // database is what an Open vSwitch says of its interfaces, as its database server
@@ -49,10 +51,7 @@ const databaseTime = 10 * time.Second
 func (d *database) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.session(ctx) // what is not connected is told in reports
-		select {
-		case <-ctx.Done():
-		case <-time.After(tryAgain):
-		}
+		_ = backoff.Sleep(ctx, tryAgain)
 	}
 }
 

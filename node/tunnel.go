@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/ownthread"
 )
 
@@ -226,10 +226,8 @@ func (a *agent) keepTunnels(ctx context.Context) {
 			k.roads.said = said
 			k.roads.mu.Unlock()
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, reportEvery/4) != nil {
 			return
-		case <-time.After(reportEvery / 4):
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -169,10 +170,7 @@ func (x *chaos) operate(ctx context.Context) {
 			call(x.c, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{{Dpid: x.l.Topology().Switches[old%len(x.l.Topology().Switches)].DPID.String(), Priority: 20000,
 				Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": fmt.Sprintf("192.0.2.%d", old%200)}}}})
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
+		_ = backoff.Sleep(ctx, 20*time.Millisecond)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
@@ -139,10 +140,7 @@ func (d *deployment) device(t *testing.T, sw flow.DPID) *oftest.Device {
 	go func() {
 		for ctx.Err() == nil {
 			_ = dev.Dial(ctx, "tcp", d.openflow)
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
+			_ = backoff.Sleep(ctx, 100*time.Millisecond)
 		}
 	}()
 	eventually(t, fmt.Sprintf("switch %v up", sw), func() bool { s := d.info(sw); return s != nil && s.Connected })

@@ -181,10 +181,8 @@ func (i *Instance) register(ctx context.Context) (time.Duration, error) {
 func (i *Instance) beat(ctx context.Context, every time.Duration) {
 	wait := every
 	for {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, wait) != nil {
 			return
-		case <-time.After(wait):
 		}
 		wait = every
 		_, err := i.nrf(ctx, http.MethodPatch, "application/json-patch+json", fmt.Appendf(nil,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/sim/httpload"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -157,10 +158,8 @@ func (p *procedures) life(ctx context.Context, ue string, due time.Time, stay ti
 		return
 	}
 	leaves := time.Now().Add(stay)
-	select {
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, stay) != nil {
 		return
-	case <-time.After(stay):
 	}
 	p.count.began(false)
 	if err = p.detach(ctx, u); ctx.Err() != nil {
@@ -245,10 +244,8 @@ func (i *Instance) Await(ctx context.Context) error {
 			if all, err := i.consumer.discover(ctx, t); err == nil && len(all) > 0 {
 				break
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(firstTry):
+			if err := backoff.Sleep(ctx, firstTry); err != nil {
+				return err
 			}
 		}
 	}

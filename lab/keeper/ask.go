@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
@@ -33,10 +34,8 @@ func StartPrograms(ctx context.Context, s *layout.Lab) error {
 	for err == nil && slices.ContainsFunc(a.Programs, func(p ProgramStatus) bool {
 		return p.State == ProgramStarting || p.State == ProgramRunning && p.Starts == 1 && time.Since(p.Since) < settling
 	}) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(settling / 20):
+		if err := backoff.Sleep(ctx, settling/20); err != nil {
+			return err
 		}
 		a, err = Ask(ctx, s.Name, Order{Programs: true})
 	}

@@ -39,10 +39,8 @@ func keepDaemons(ctx context.Context, all []*nodes.Daemon) {
 				continue
 			}
 			d.Close()
-			select {
-			case <-ctx.Done(): // the lab is being taken down
+			if backoff.Sleep(ctx, firstBackOff) != nil { // the lab is being taken down
 				return
-			case <-time.After(firstBackOff):
 			}
 			fmt.Fprintf(os.Stderr, "%s has ended: starting it again\n", d.Name)
 			if err := startAgain(ctx, d); err != nil {

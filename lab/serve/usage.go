@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/machine"
 )
@@ -68,9 +69,7 @@ func (s *server) GetLabUsage(ctx context.Context, req *api.GetLabUsageRequest) (
 		if was, err = l.Samples(ctx); err != nil {
 			return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
 		}
-		select {
-		case <-time.After(leastSample):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, leastSample) != nil {
 			return nil, ctx.Err()
 		}
 	}

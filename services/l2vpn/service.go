@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/services/l2vpn/oam"
 )
@@ -203,10 +204,8 @@ func (s *server) look(ctx context.Context) {
 			s.b.learn(r.Tunnels, true)
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, poll) != nil {
 			return
-		case <-time.After(poll):
 		}
 	}
 }

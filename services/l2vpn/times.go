@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/services/l2vpn/calendar"
 )
 
@@ -118,10 +119,8 @@ func (b *store) keepTimes(ctx context.Context) {
 		if next := b.turn(); !next.IsZero() {
 			wait = min(wait, max(next.Sub(b.now()), time.Millisecond))
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, wait) != nil {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

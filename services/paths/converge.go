@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -110,10 +111,8 @@ func (c *convergence) gather(ctx context.Context) {
 			return
 		case <-c.wake:
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, max(gatherFor, c.rest())) != nil {
 			return
-		case <-time.After(max(gatherFor, c.rest())):
 		}
 		c.mu.Lock()
 		c.converge(time.Now())

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -300,10 +301,7 @@ func (f *front) serve(ctx context.Context) {
 			told = err.Error()
 			f.log.Warn("the front does not listen, so everybody reaches the NRF itself; it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(listenInterval):
-		}
+		_ = backoff.Sleep(ctx, listenInterval)
 	}
 }
 
@@ -357,10 +355,7 @@ func (f *front) serveOnce(ctx context.Context) error {
 			if !f.proxy.survey(surveying, f.nrf) {
 				pause = listenInterval
 			}
-			select {
-			case <-surveying.Done():
-			case <-time.After(pause):
-			}
+			_ = backoff.Sleep(surveying, pause)
 		}
 	}()
 	for {

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -170,10 +171,8 @@ func follow(env *weft.Env, p *proxy) *weft.Standing {
 // front serves, or has had the time to.
 func declare(ctx context.Context, w *wire, k *weft.Standing) {
 	for end := time.Now().Add(declareTime); w != nil && !w.open.Load() && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, declareTime/100) != nil {
 			return
-		case <-time.After(declareTime / 100):
 		}
 	}
 	k.Run(ctx)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/estate"
-	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // TestEveryPacketInIsCounted: while two processes take the mastership over from each other,
@@ -43,7 +43,7 @@ func TestEveryPacketInIsCounted(t *testing.T) {
 	work.Go(func() {
 		for quiet.Err() == nil {
 			j.send(8)
-			mastership.Pause(quiet, time.Millisecond)
+			_ = backoff.Sleep(quiet, time.Millisecond)
 		}
 	})
 	ended := 0
@@ -59,7 +59,7 @@ func TestEveryPacketInIsCounted(t *testing.T) {
 	}
 	until := func(what string, so func() bool) {
 		t.Helper()
-		for end := time.Now().Add(testwait.Limit); !so(); mastership.Pause(over, 2*time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); !so(); _ = backoff.Sleep(over, 2*time.Millisecond) {
 			restart()
 			if time.Now().After(end) {
 				t.Fatalf("it does not come to be that %s", what)
@@ -88,11 +88,11 @@ func TestEveryPacketInIsCounted(t *testing.T) {
 		p.sleep()
 		until("the other is master", func() bool { _, from := j.masters(); return from != master && from != "" })
 		p.wakeUp()
-		mastership.Pause(over, 100*time.Millisecond)
+		_ = backoff.Sleep(over, 100*time.Millisecond)
 		p.set(func() { p.cut = false })
 	}
 	hush()
-	mastership.Pause(over, 50*time.Millisecond)
+	_ = backoff.Sleep(over, 50*time.Millisecond)
 	for _, p := range processes {
 		p.cancel()
 		<-p.ended

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/resend"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/services/southbound/admission"
@@ -120,7 +121,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 				}
 				if err != nil {
 					h.Log.Error("accept", "error", err)
-					if mastership.Pause(ctx, 100*time.Millisecond) {
+					if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
 						continue
 					}
 					return nil
@@ -294,7 +295,7 @@ func (h *hub) Leave(s *session.Session, cause error) {
 func (h *hub) keepAlive(ctx context.Context) error {
 	for {
 		cfg := h.cfg.Load()
-		if !mastership.Pause(ctx, min(500*time.Millisecond, cfg.EchoInterval/4)) {
+		if backoff.Sleep(ctx, min(500*time.Millisecond, cfg.EchoInterval/4)) != nil {
 			return nil
 		}
 		now := time.Now()

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
-	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // judge is a switch that implements roles and generation ids, and logs every
@@ -61,7 +61,7 @@ func (j *judge) connect(ctx context.Context, address string) {
 			delete(j.conns, c)
 			j.mu.Unlock()
 		}
-		mastership.Pause(ctx, 10*time.Millisecond)
+		_ = backoff.Sleep(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // A new plan may give a switch to another partition. Its new owner takes it
@@ -55,7 +55,7 @@ func (h *hub) takes(sw flow.DPID) bool {
 // rearrange takes over switches that have come to this partition and releases
 // those that have left it, until ctx ends.
 func (h *hub) rearrange(ctx context.Context) error {
-	for mastership.Pause(ctx, yieldPoll) {
+	for backoff.Sleep(ctx, yieldPoll) == nil {
 		now := time.Now()
 		h.mu.Lock()
 		if h.before == nil && h.mine.Load().Alone() {
@@ -107,7 +107,7 @@ func (h *hub) yield(ctx context.Context, m *member) {
 	case reason == nil: // it has come back meanwhile
 	case role == openflow.RoleSlave:
 		if m.Version == openflow.V13 {
-			mastership.Pause(ctx, yieldLinger)
+			_ = backoff.Sleep(ctx, yieldLinger)
 		}
 		m.End(movedReason(h.mine.Load(), m.DPID))
 	case time.Since(time.Unix(0, m.leavingSince.Load())) > yieldWarn && m.warned.CompareAndSwap(false, true):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/services/southbound/session"
@@ -97,7 +98,7 @@ func (p *process) trip(ctx context.Context) error {
 		<-ctx.Done()
 		return errCut
 	}
-	if late > 0 && !mastership.Pause(ctx, late) {
+	if late > 0 && backoff.Sleep(ctx, late) != nil {
 		return ctx.Err()
 	}
 	return p.here()
@@ -224,7 +225,7 @@ func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 				addFlow(d, sw, 1+n%1000)
 			}
 			_, _ = h.Apply(ctx, d)
-			mastership.Pause(ctx, 2*time.Millisecond)
+			_ = backoff.Sleep(ctx, 2*time.Millisecond)
 		}
 	}()
 }

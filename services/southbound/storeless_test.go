@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
@@ -126,7 +127,7 @@ func TestDeposedWithoutLease(t *testing.T) {
 	ledger.t.Epoch += 2 * contestNear // a nearer one the first would outbid
 	ledger.mu.Unlock()
 	testwait.Until(t, "the standby has the switch", func() bool { return standby.hub.Session(1) != nil })
-	mastership.Pause(over, time.Second) // the first asks the switch for its role thrice
+	_ = backoff.Sleep(over, time.Second) // the first asks the switch for its role thrice
 	if why := gone.Load(); why != "" {
 		t.Errorf("the first says that the switch is gone: %v", why)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
@@ -95,37 +96,37 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 		case 0:
 			p.kill()
 			if r.IntN(2) == 0 {
-				mastership.Pause(over, lasting)
+				_ = backoff.Sleep(over, lasting)
 			}
 			p.begin(t, i, switches)
 		case 1:
 			p.sleep()
-			mastership.Pause(over, lasting)
+			_ = backoff.Sleep(over, lasting)
 			p.wakeUp()
 		case 2:
 			p.set(func() { p.cut = true })
-			mastership.Pause(over, lasting)
+			_ = backoff.Sleep(over, lasting)
 			p.set(func() { p.cut = false })
 		case 3:
 			p.set(func() { p.late = time.Duration(r.IntN(150)) * time.Millisecond })
-			mastership.Pause(over, lasting)
+			_ = backoff.Sleep(over, lasting)
 			p.set(func() { p.late = 0 })
 		case 4: // all of them race for what nobody holds
 			for _, p := range processes {
 				p.sleep()
 			}
-			mastership.Pause(over, lasting)
+			_ = backoff.Sleep(over, lasting)
 			for _, p := range processes {
 				p.wakeUp()
 			}
 		}
-		mastership.Pause(over, time.Duration(r.IntN(300))*time.Millisecond)
+		_ = backoff.Sleep(over, time.Duration(r.IntN(300))*time.Millisecond)
 		for i := range processes {
 			restart(i)
 		}
 	}
 	end := time.Now().Add(testwait.Limit)
-	for settled := 0; settled < 10; mastership.Pause(over, 20*time.Millisecond) { // it stays so
+	for settled := 0; settled < 10; _ = backoff.Sleep(over, 20*time.Millisecond) { // it stays so
 		for i := range processes {
 			restart(i)
 		}
@@ -212,7 +213,7 @@ func TestStoreAway(t *testing.T) {
 			connections.Go(func() { j.connect(over, p.address) })
 			until := func(what string, so func() bool) {
 				t.Helper()
-				for end := time.Now().Add(testwait.Limit); !so(); mastership.Pause(over, 2*time.Millisecond) {
+				for end := time.Now().Add(testwait.Limit); !so(); _ = backoff.Sleep(over, 2*time.Millisecond) {
 					if time.Now().After(end) {
 						t.Fatalf("it does not come to be that %s", what)
 					}
@@ -227,14 +228,14 @@ func TestStoreAway(t *testing.T) {
 			epoch := j.highestWrite()
 			p.set(func() { p.cut = true })
 			if standbys == 0 {
-				mastership.Pause(over, 400*time.Millisecond)
+				_ = backoff.Sleep(over, 400*time.Millisecond)
 				n := written()
 				until("the switch is programmed without the store", func() bool { return written() > n+5 })
 			} else {
 				until("the lease ends", func() bool { return !p.mastership.Fence.Open() })
-				mastership.Pause(over, 20*time.Millisecond) // what was on its way arrives
+				_ = backoff.Sleep(over, 20*time.Millisecond) // what was on its way arrives
 				n := written()
-				mastership.Pause(over, 200*time.Millisecond)
+				_ = backoff.Sleep(over, 200*time.Millisecond)
 				if got := written(); got != n || p.hub.Session(1) == nil {
 					t.Errorf("%d writes without a lease, session %v", got-n, p.hub.Session(1))
 				}
@@ -296,7 +297,7 @@ func TestMove(t *testing.T) {
 	east, west := sides[0], sides[1]
 	until := func(what string, so func() bool) {
 		t.Helper()
-		for end := time.Now().Add(testwait.Limit); !so(); mastership.Pause(over, 2*time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); !so(); _ = backoff.Sleep(over, 2*time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("it does not come to be that %s", what)
 			}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
@@ -184,10 +185,8 @@ func (c *Controller) accepts(ctx context.Context, address string) error {
 		if err := c.process.Ended(); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 20*time.Millisecond) != nil {
 			return fmt.Errorf("it does not accept connections on %s: %w", address, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

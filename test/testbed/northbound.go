@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -42,10 +43,8 @@ func (c *Controller) Ready(ctx context.Context, topo *topology.Topology) error {
 		if err := c.process.Ended(); err != nil {
 			return c.Failed(err)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 50*time.Millisecond) != nil {
 			return c.Failed(fmt.Errorf("the controller does not know the network: %s: %w", missing, ctx.Err()))
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

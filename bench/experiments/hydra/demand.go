@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/bench/sim"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/measure"
@@ -173,10 +174,7 @@ func (d demandKind) sample(ctx context.Context, s *slice, span time.Duration, se
 	default:
 		over <- nil
 	}
-	select {
-	case <-time.After(time.Second): // until what it costs is what it costs always
-	case <-ctx.Done():
-	}
+	_ = backoff.Sleep(ctx, time.Second) // until what it costs is what it costs always
 	p, err = s.profile(ctx, span)
 	end()
 	if ended := <-over; err == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bench/sim"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/classbench"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -225,10 +226,8 @@ func (s *slice) settle(ctx context.Context) error {
 				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, min(max(200*time.Millisecond, 4*time.Since(began)), 2*time.Second)) != nil { // to ask for all links costs it something, too
 			return fmt.Errorf("%w: %d of %d directions of links and %d of %d hosts: %w", errUnsettled, links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), cmp.Or(err, ctx.Err()))
-		case <-time.After(min(max(200*time.Millisecond, 4*time.Since(began)), 2*time.Second)): // to ask for all links costs it something, too
 		}
 	}
 }
@@ -274,10 +273,8 @@ func (s *slice) fail(ctx context.Context, kind sim.Failure, every time.Duration,
 	}
 	for _, link := range links {
 		for _, up := range []bool{false, true} {
-			select {
-			case <-ctx.Done():
+			if backoff.Sleep(ctx, every/2) != nil {
 				return nil
-			case <-time.After(every / 2):
 			}
 			if err := s.net.SetLink(context.WithoutCancel(ctx), link, up); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -189,10 +190,8 @@ func killAndWatch(ctx context.Context, s *site, began time.Time, after time.Dura
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, time.Until(began.Add(after))) != nil {
 		return nil, ctx.Err()
-	case <-time.After(time.Until(began.Add(after))):
 	}
 	when := time.Now()
 	if err := syscall.Kill(old.PID, syscall.SIGKILL); err != nil {
@@ -201,10 +200,8 @@ func killAndWatch(ctx context.Context, s *site, began time.Time, after time.Dura
 	rows := [][]string{{kindKilled, at(when.Sub(began)), strconv.Itoa(old.PID)}}
 	last := errors.New("it is not listed")
 	for until := time.Now().Add(patience); time.Now().Before(until); {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 100*time.Millisecond) != nil {
 			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
 		}
 		now, err := routing(ctx, s)
 		if err != nil {

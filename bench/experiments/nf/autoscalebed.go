@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/test/testbed"
 )
@@ -130,7 +131,7 @@ func (b *bed) each(f func(*testbed.Source) error) error {
 
 // introduce lets all hosts speak, and warms up until there is one replica.
 func (b *bed) introduce(ctx context.Context) error {
-	if err := pause(ctx, 2*time.Second); err != nil { // discovery takes a while to say that a port has hosts
+	if err := backoff.Sleep(ctx, 2*time.Second); err != nil { // discovery takes a while to say that a port has hosts
 		return err
 	}
 	err := b.each(func(source *testbed.Source) error {
@@ -154,18 +155,9 @@ func (b *bed) introduce(ctx context.Context) error {
 		if time.Now().After(until) {
 			return fmt.Errorf("there are %d replicas of %s before the load, want 1 (%v)", n, scaledWorker, err)
 		}
-		if err := pause(ctx, 500*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -203,7 +195,7 @@ func (b *bed) period(ctx context.Context, rates []int) ([][]string, error) {
 	}()
 	var err error
 	for i, r := range rates {
-		if err = pause(ctx, time.Until(began.Add(time.Duration(i)*time.Second))); err != nil {
+		if err = backoff.Sleep(ctx, time.Until(began.Add(time.Duration(i)*time.Second))); err != nil {
 			break
 		}
 		if err = b.each(func(source *testbed.Source) error { return source.Send(ctx, r/sources, float64(r)/sources) }); err != nil {
@@ -253,7 +245,7 @@ func seconds(began time.Time, messages []testbed.Message, replicas []float64) (r
 func (b *bed) follow(ctx context.Context, began time.Time, length int) (list []float64, err error) {
 	last, replicas := began, 1
 	for i := range length {
-		if err := pause(ctx, time.Until(began.Add(time.Duration(i+1)*time.Second))); err != nil {
+		if err := backoff.Sleep(ctx, time.Until(began.Add(time.Duration(i+1)*time.Second))); err != nil {
 			return list, err
 		}
 		n, used, err := b.look(ctx)

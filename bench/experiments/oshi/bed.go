@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
@@ -107,10 +108,8 @@ func (b *bed) routed(ctx context.Context) error {
 		if open == "" {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 100*time.Millisecond) != nil {
 			return fmt.Errorf("no routing after %v: %s", routingTime, open)
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

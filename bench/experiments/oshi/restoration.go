@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -173,10 +174,8 @@ func until(ctx context.Context, most time.Duration, missing func() (string, erro
 		if time.Now().After(end) {
 			return fmt.Errorf("after %v: %s", most, what)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

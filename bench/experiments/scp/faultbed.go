@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bench/nf"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/testbed"
@@ -125,10 +126,8 @@ func (b *faultBed) settle(ctx context.Context) error {
 			}
 			what = fmt.Sprintf("discovery %v %v, producers %v", at, err, list.Producers)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 20*time.Millisecond) != nil {
 			return b.Failed(fmt.Errorf("%s: the core is not ready: %s", b.plan, what))
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -95,10 +96,7 @@ func (x *faultyProducer) beat(ctx context.Context) {
 				wait = 100 * time.Millisecond
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = backoff.Sleep(ctx, wait)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/nf"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/netspace"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/test/measure"
@@ -82,10 +83,8 @@ func (k *core) warm(ctx context.Context) error {
 		if err == nil && r.Attachments.Done == 1 && r.Detachments.Done == 1 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 500*time.Millisecond) != nil {
 			return k.Failed(fmt.Errorf("no subscriber attaches: %+v, %w", r, cmp.Or(err, ctx.Err())))
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/cputime"
 )
 
@@ -101,10 +102,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.Arrivals != nil {
 		cfg.Arrivals.Each(ctx, began, cfg.Warmup+cfg.Duration, l.offer)
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Until(l.to)):
-	}
+	_ = backoff.Sleep(ctx, time.Until(l.to))
 	used := cputime.Used() - time.Duration(before.Load())
 	l.drain(ctx)
 	cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/keeper"
 )
@@ -125,10 +126,8 @@ func labShowLogs(ctx context.Context, w io.Writer, l *lab.Lab, logs []*labLog, t
 		}
 	}
 	for follow && lab.Exists(l.Name()) {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 100*time.Millisecond) != nil {
 			return nil
-		case <-time.After(100 * time.Millisecond):
 		}
 		for _, log := range logs {
 			if err := log.show(w, -1); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -185,10 +186,8 @@ func (a *alone) fits(chosen *config.Chosen, log *slog.Logger) error {
 // ready waits until all services run; false if ctx ends first.
 func ready(ctx context.Context, node *deploy.Node) bool {
 	for node.Ready() != nil {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, time.Millisecond) != nil {
 			return false
-		case <-time.After(time.Millisecond):
 		}
 	}
 	return true

@@ -32,6 +32,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/auditlog"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -213,10 +214,8 @@ func keepTrying(ctx context.Context, passing func(error) bool, try func() error)
 		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
 			why = err
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, 100*time.Millisecond) != nil {
 			return fmt.Errorf("%w (waited %v)", why, time.Since(began).Round(100*time.Millisecond))
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

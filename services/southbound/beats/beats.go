@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // Order is a standing order for beats.
@@ -281,10 +282,8 @@ func (b *Beats) Report(ctx context.Context, changed func(*api.BeatChanged)) erro
 		case <-b.changes.bell:
 		}
 		b.ReportChanges(changed)
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, changeEvery) != nil {
 			return nil
-		case <-time.After(changeEvery):
 		}
 	}
 }

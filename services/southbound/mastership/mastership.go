@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // Ledger keeps the tenure of a partition's mastership.
@@ -243,7 +245,7 @@ func (m *Mastership) step(ctx context.Context) error {
 	m.Mu.Lock()
 	m.Lease.missed(m.now().Sub(begin))
 	m.Mu.Unlock()
-	if !Pause(ctx, limit/8) {
+	if backoff.Sleep(ctx, limit/8) != nil {
 		return ctx.Err()
 	}
 	return nil
@@ -330,15 +332,5 @@ func (m *Mastership) Release(ctx context.Context) {
 	defer cancel()
 	if _, _, err := m.ledger.Swap(ctx, t, over); err != nil {
 		m.Log.Warn("the mastership could not be given back; others have it when its lease ends", "error", err)
-	}
-}
-
-// Pause sleeps; it reports whether ctx still lasts.
-func Pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // While the store is away, nobody can renew the lease there. The master then
@@ -106,7 +108,7 @@ func (m *Mastership) Asked(encoded []byte) []byte {
 
 // Test tries the store while the master reports that it does not reach it.
 func (m *Mastership) Test(ctx context.Context) {
-	for Pause(ctx, proofEvery) {
+	for backoff.Sleep(ctx, proofEvery) == nil {
 		began, try := m.faith.open(m.now())
 		if !try {
 			continue
@@ -149,13 +151,13 @@ func (m *Mastership) Vouch(ctx context.Context) {
 			wait = min(max(at.Sub(now), 0), renew)
 		}
 		if wait > 0 {
-			if !Pause(ctx, wait) {
+			if backoff.Sleep(ctx, wait) != nil {
 				return
 			}
 			continue
 		}
 		asking.Go(func() { m.askAll(ctx, q, names, lasts-margin(lasts)) })
-		if !Pause(ctx, renew/2) {
+		if backoff.Sleep(ctx, renew/2) != nil {
 			return
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/estate"
-	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // appendOp appends the message of one operation of d.
@@ -313,7 +313,7 @@ func (h *Shared) expect(ctx context.Context, d *flow.Decision) {
 			continue
 		}
 		for end := time.Now().Add(comingMost); h.Session(sw) == nil && time.Now().Before(end); {
-			if !mastership.Pause(ctx, 2*time.Millisecond) {
+			if backoff.Sleep(ctx, 2*time.Millisecond) != nil {
 				return
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/bench/sim"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/measure"
@@ -267,10 +268,8 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 	}
 	r.SettledS = time.Since(found).Seconds()
 	from, cpu := time.Now(), s.child.cpu()
-	select {
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, c.idle) != nil {
 		return nil, ctx.Err()
-	case <-time.After(c.idle):
 	}
 	r.IdleS = time.Since(from).Seconds()
 	r.IdleCPU = 100 * benchRatio((s.child.cpu()-cpu).Seconds(), r.IdleS)
@@ -298,10 +297,8 @@ const (
 func benchAwaitQuiet(ctx context.Context, net *sim.Network) (sim.Stats, error) {
 	last, err := net.Stats(ctx)
 	for began := time.Now(); err == nil && time.Since(began) < benchQuietMost; {
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, benchQuietFor) != nil {
 			return last, ctx.Err()
-		case <-time.After(benchQuietFor):
 		}
 		was := last.FlowMods
 		if last, err = net.Stats(ctx); last.FlowMods == was {
@@ -391,10 +388,8 @@ func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *b
 			said = found
 			fmt.Fprintf(progress, "%.1f s: %d of %d links, each direction counted\n", time.Since(began).Seconds(), said, len(want))
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, min(max(5*time.Since(look), benchLookFrom), benchLookTo)) != nil {
 			return fmt.Errorf("%d of %d links found, each direction counted, and %d wrong ones: %w", found, len(want), r.WrongLinks, context.Cause(ctx))
-		case <-time.After(min(max(5*time.Since(look), benchLookFrom), benchLookTo)):
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
@@ -311,9 +312,7 @@ func (c *benchPeersConfig) turn(ctx context.Context, cpus benchCPUs, name string
 		return t, err
 	}
 	defer s.close()
-	select {
-	case <-time.After(c.settle):
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, c.settle) != nil {
 		return t, ctx.Err()
 	}
 	command := strings.NewReplacer("{port}", port, "{switches}", strconv.Itoa(switches)).Replace(generator.Command)

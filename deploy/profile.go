@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -207,9 +208,5 @@ func crossingDelay(ctx context.Context, p *members.Peer, name string) time.Durat
 		}
 		took = append(took, time.Since(began))
 	}
-	if len(took) == 0 {
-		return 0
-	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	return quantile.Median(took)
 }

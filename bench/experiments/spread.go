@@ -3,6 +3,8 @@ package experiments
 import (
 	"math"
 	"slices"
+
+	"github.com/weft-sdn/weft/internal/quantile"
 )
 
 // Spread is how values are distributed, in their unit.
@@ -23,7 +25,7 @@ func NewSpread(values []float64) Spread {
 		return Spread{}
 	}
 	v := slices.Sorted(slices.Values(values))
-	s := Spread{Count: len(v), Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, P5: Percentile(v, 5), P95: Percentile(v, 95), Max: v[len(v)-1]}
+	s := Spread{Count: len(v), Median: quantile.Middle(v), P5: quantile.Nearest(v, 0.05), P95: quantile.Nearest(v, 0.95), Max: v[len(v)-1]}
 	for _, x := range v {
 		s.Mean += x / float64(len(v))
 	}
@@ -35,16 +37,6 @@ func NewSpread(values []float64) Spread {
 		s.Variation = math.Sqrt(sum/float64(len(v)-1)) / math.Abs(s.Mean)
 	}
 	return s
-}
-
-// Percentile returns the p-th percentile of sorted values by nearest rank, the
-// lowest value that p percent do not exceed; NaN of none.
-func Percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
 // Ratio returns a to b, NaN where there is no b.

@@ -45,7 +45,7 @@ var table = []row{
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
-	{"deploy", []string{".", "nib", "flow", "packet", "api", "plan", "plan/size", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "deploy/scaler", "internal/backoff", "internal/cputime"}, []string{
+	{"deploy", []string{".", "nib", "flow", "packet", "api", "plan", "plan/size", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "deploy/scaler", "internal/backoff", "internal/cputime", "internal/quantile"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/local", []string{".", "nib", "flow", "packet", "api", "plan", "transport", "transport/inproc", "deploy/config", "internal/backoff"}, []string{metricsClient, codes}},
@@ -89,7 +89,7 @@ var table = []row{
 	{"internal/*", nil, nil},
 	{"bench/experiments", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
 	{"bench/experiments/*", []string{"*", "*/*", "*/*/*"}, []string{"*"}},
-	{"test/measure", nil, []string{"golang.org/x/sys/"}},
+	{"test/measure", []string{"internal/quantile"}, []string{"golang.org/x/sys/"}},
 	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "lab/*", "internal/backoff", "internal/companion", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only

@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/weft-sdn/weft/internal/quantile"
 )
 
 // Interval is a median and its 95 % confidence interval.
@@ -41,7 +43,7 @@ const resamples = 4000
 // not measured and is left out; the median of none is NaN.
 func Median(values []float64) Interval {
 	values = slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-	i := Interval{Median: median(slices.Clone(values)), Count: len(values)}
+	i := Interval{Median: median(values), Count: len(values)}
 	if len(values) < 2 {
 		return i
 	}
@@ -51,7 +53,8 @@ func Median(values []float64) Interval {
 		for s := range sample {
 			sample[s] = values[draw.IntN(len(values))]
 		}
-		medians[m] = median(sample)
+		slices.Sort(sample)
+		medians[m] = quantile.Middle(sample)
 	}
 	slices.Sort(medians)
 	i.CI95 = []float64{medians[resamples*25/1000], medians[resamples*975/1000-1]}
@@ -73,7 +76,7 @@ func Ratio(a, b []float64) Interval {
 // RatioOfMedians returns the ratio of two medians and its interval, for values
 // that were not taken in pairs.
 func RatioOfMedians(a, b []float64) Interval {
-	i := Interval{Median: median(slices.Clone(a)) / median(slices.Clone(b)), Count: min(len(a), len(b))}
+	i := Interval{Median: median(a) / median(b), Count: min(len(a), len(b))}
 	if i.Count < 2 {
 		return i
 	}
@@ -84,7 +87,8 @@ func RatioOfMedians(a, b []float64) Interval {
 		for s := range sample {
 			sample[s] = values[draw.IntN(len(values))]
 		}
-		return median(sample)
+		slices.Sort(sample)
+		return quantile.Middle(sample)
 	}
 	for m := range ratios {
 		ratios[m] = resample(a) / resample(b)
@@ -100,13 +104,12 @@ func (i Interval) Includes(v float64) bool {
 	return len(i.CI95) < 2 || i.CI95[0] <= v && v <= i.CI95[1]
 }
 
-// median sorts v.
-func median(v []float64) float64 {
-	if len(v) == 0 {
+// median returns the median of values, NaN of none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
 		return math.NaN()
 	}
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	return quantile.Median(values)
 }
 
 // Order returns in which order n subjects take their turns in a round: A B C,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/internal/partitioned"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/plan/partition"
 	"github.com/weft-sdn/weft/services/paths"
 )
@@ -69,7 +70,7 @@ func MeasureFlat(ctx context.Context, g *partition.Graph, c FlatConfig) (*Flat, 
 		all = append(all, timed(top.Afresh().Converge))
 		hops = append(hops, timed(func() { top.Afresh().NextHopTable() }))
 	}
-	f.AllPairs, f.NextHops = median(all), median(hops)
+	f.AllPairs, f.NextHops = quantile.Median(all), quantile.Median(hops)
 	say("%d rounds of all pairs and next hops", c.Rounds)
 	if len(links) == 0 {
 		return f, nil
@@ -161,5 +162,3 @@ func elapsed(work func()) float64 {
 }
 
 func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
-func median(list []float64) float64 { return experiments.NewSpread(list).Median }

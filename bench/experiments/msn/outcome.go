@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -118,7 +119,7 @@ func (f flight) outcome(transport string) outcome {
 	}
 	o.Shed = min(f.shed, o.Sent-o.Answered) // others than ours may have been shed too
 	o.Lost = o.Sent - o.Answered - o.Shed
-	well := recovered(f.control, f.killed, f.restarted, late+middle(before))
+	well := recovered(f.control, f.killed, f.restarted, late+quantile.Median(before))
 	o.Recovery = well - f.restarted
 	o.ControlBefore, o.ControlPeak, o.ControlAfter = phases(f.control, f.killed, well)
 	o.DataBefore, o.DataPeak, o.DataAfter = phases(f.data, f.killed, well)
@@ -145,7 +146,7 @@ func phases(list []point, killed, recovered float64) (before, peak, after float6
 			b = append(b, p.delay)
 		}
 	}
-	return middle(a), peak, middle(b)
+	return quantile.Median(a), peak, quantile.Median(b)
 }
 
 // add adds another run over the same transport.

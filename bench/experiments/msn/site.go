@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -179,7 +180,7 @@ func (s *site) firstPacket(ctx context.Context, from, to string) (m latency, err
 	if err != nil {
 		return m, s.Failed(err)
 	}
-	m.first, m.steady, m.from, m.to = milliseconds(first[0]), median(steady), a, b
+	m.first, m.steady, m.from, m.to = milliseconds(first[0]), milliseconds(quantile.Median(steady)), a, b
 	return m, nil
 }
 

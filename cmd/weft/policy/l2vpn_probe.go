@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/internal/quantile"
 )
 
 // addPingInterval adds --interval, which the API has in microseconds.
@@ -32,7 +33,7 @@ func writePing(t *cli.Table, _, answer proto.Message) {
 	for _, w := range answer.(*api.PingCircuitResponse).Ways {
 		row := []any{w.From, w.To, w.Sent, w.Received, "", "", ""}
 		if list := slices.Sorted(slices.Values(w.DelaysUs)); len(list) > 0 {
-			for i, us := range []uint32{list[0], list[(len(list)-1)/2], list[len(list)-1]} {
+			for i, us := range []uint32{list[0], quantile.Nearest(list, 0.5), list[len(list)-1]} {
 				row[4+i] = (time.Duration(us) * time.Microsecond).String()
 			}
 		}

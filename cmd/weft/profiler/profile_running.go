@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -248,6 +249,5 @@ func median(list []float64) plan.Figure {
 	if len(list) == 0 {
 		return plan.Figure{}
 	}
-	slices.Sort(list)
-	return plan.Measured(list[len(list)/2])
+	return plan.Measured(quantile.Median(list))
 }

@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+
+	"github.com/weft-sdn/weft/internal/quantile"
 )
 
 // A bare ping-pong is the least that a round trip over a transport's library
@@ -148,8 +150,7 @@ func benchPing(ctx context.Context, transport string, in io.Reader, out io.Write
 			return err
 		}
 		list := <-took
-		slices.Sort(list)
-		fmt.Fprintf(out, "%.3f\n", float64(list[len(list)/2])/float64(time.Microsecond))
+		fmt.Fprintf(out, "%.3f\n", float64(quantile.Median(list))/float64(time.Microsecond))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/bench/cmd/weft-bench/demo"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -133,9 +133,8 @@ func newBenchSpread(values []float64) benchSpread {
 		return benchSpread{}
 	}
 	v := slices.Sorted(slices.Values(values))
-	at95 := int(math.Ceil(0.95*float64(len(v)))) - 1
 	m := measure.Median(v)
-	return benchSpread{Median: m.Median, CI95: m.CI95, P95: v[at95], Max: v[len(v)-1]}
+	return benchSpread{Median: m.Median, CI95: m.CI95, P95: quantile.Nearest(v, 0.95), Max: v[len(v)-1]}
 }
 
 // benchMark is a figure beside what it is to be: at most, or at least.

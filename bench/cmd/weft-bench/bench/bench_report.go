@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weft-sdn/weft/bench/sim"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -144,10 +145,7 @@ func (s *benchSubject) figures() benchFigures {
 		slices.Sort(v)
 		return v
 	}
-	median := func(f func(benchRound) float64) float64 {
-		v := pick(f)
-		return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-	}
+	median := func(f func(benchRound) float64) float64 { return quantile.Middle(pick(f)) }
 	rates := pick(func(r benchRound) float64 { return r.AnswersPerS })
 	f := benchFigures{
 		AnswersPerS:    median(func(r benchRound) float64 { return r.AnswersPerS }),

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/lab/traffic"
 )
 
@@ -34,9 +35,8 @@ func (d *Demo) showHeartbeats(ctx context.Context) (figure string, err error) {
 			}
 			beating := count(m.GetSwitches(), func(s *api.SwitchHeartbeat) bool { return s.State == "alive" && s.Beats >= 3 })
 			if alive = beating == want; alive {
-				slices.Sort(half)
 				figure = fmt.Sprintf("%d switches, %g a second each: p50 of the median switch %.2f ms, slowest of all %.1f ms, %d missed",
-					want, m.Rate, float64(half[len(half)/2])/1000, float64(slices.Max(most))/1000, missed)
+					want, m.Rate, float64(quantile.Median(half))/1000, float64(slices.Max(most))/1000, missed)
 			}
 			return err
 		})

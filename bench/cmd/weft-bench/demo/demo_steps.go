@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -109,8 +110,7 @@ func (d *Demo) pingAll(ctx context.Context, v6 bool) (string, error) {
 		sent, received = sent+r.Sent, received+r.Received
 		first = append(first, r.Max)
 	}
-	slices.Sort(first)
-	figure := fmt.Sprintf("%d pairs, %d of %d answered, first packet median %.1f ms", len(results), received, sent, first[len(first)/2])
+	figure := fmt.Sprintf("%d pairs, %d of %d answered, first packet median %.1f ms", len(results), received, sent, quantile.Median(first))
 	if received < sent {
 		return figure, errors.New("packets were lost")
 	}

@@ -14,9 +14,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/plan/partition"
 	"github.com/weft-sdn/weft/services/paths"
 )
@@ -200,18 +199,9 @@ func converge(h *paths.Hierarchy) (x convergeSteps) {
 
 // computed returns how much time of processors work takes, in ms.
 func computed(work func()) float64 {
-	began := processorTime()
+	began := cputime.Used()
 	work()
-	return float64(processorTime()-began) / 1e6
-}
-
-// processorTime is how much this process has had.
-func processorTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
-		return 0 // which Linux always knows
-	}
-	return time.Duration(t.Nano())
+	return float64(cputime.Used()-began) / 1e6
 }
 
 // messageTime is how long a summary takes to another process on this machine, in

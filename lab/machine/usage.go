@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // Usage is what processes use of the machine.
@@ -63,8 +65,8 @@ func UsageIn(spaces []string) (map[string]Usage, error) {
 }
 
 func usageOf(pid int) Usage {
-	const user, system, resident = 14, 15, 24
-	u := Usage{Processes: 1, CPU: time.Duration(statField(pid, user)+statField(pid, system)) * time.Second / ticks}
+	const resident = 24
+	u := Usage{Processes: 1, CPU: cputime.Sum(pid)}
 	if u.Memory = share(pid); u.Memory == 0 {
 		u.Memory = statField(pid, resident) * uint64(os.Getpagesize())
 	}

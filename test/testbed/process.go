@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // mark is the environment variable by which all that a Process starts is
@@ -113,18 +115,8 @@ func (p *Process) children() (pids []int) {
 }
 
 // CPUTime is the time of processors that the process and all that it has started
-// have used, to a few hundredths of a second; those that have ended left out.
-func (p *Process) CPUTime() (sum time.Duration) {
-	for _, pid := range append(p.children(), p.PID()) {
-		if f := statFields(pid); len(f) > 12 {
-			for _, field := range f[11:13] { // utime, stime
-				ticks, _ := strconv.ParseInt(field, 10, 64)
-				sum += time.Duration(ticks) * (time.Second / 100)
-			}
-		}
-	}
-	return sum
-}
+// have used; those that have ended left out.
+func (p *Process) CPUTime() time.Duration { return cputime.Sum(append(p.children(), p.PID())...) }
 
 // statFields returns the fields of /proc/PID/stat after the command's name
 // (proc_pid_stat(5)); none of a process that has ended.

@@ -22,6 +22,7 @@ import (
 	"github.com/weft-sdn/weft/bench/nf/ids"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -250,7 +251,7 @@ func (b *rig) run(ctx context.Context, d deployed, n int, t stream) (r traffic.R
 	}
 	defer func() { err = errors.Join(err, l.Down(context.WithoutCancel(ctx))) }()
 	reports, err := b.during(ctx, l, d, n, func() error {
-		before, err := processorTime(switchd)
+		before, err := cputime.Of(switchd)
 		if err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func (b *rig) run(ctx context.Context, d deployed, n int, t stream) (r traffic.R
 		if err != nil {
 			return err
 		}
-		after, err := processorTime(switchd)
+		after, err := cputime.Of(switchd)
 		p.switching = (after - before).Seconds() * 1e3 / float64(max(r.Sent, 1))
 		return err
 	})
@@ -375,25 +376,4 @@ func (p *process) end() error {
 		return fmt.Errorf("%s: %w: %s", p.cmd, err, p.errors())
 	}
 	return nil
-}
-
-// processorTime is what the threads of a process have used.
-func processorTime(pid int) (sum time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err == nil && len(files) == 0 {
-		err = os.ErrProcessDone
-	}
-	for _, file := range files {
-		text, gone := os.ReadFile(file)
-		if gone != nil {
-			continue // a thread that has ended
-		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, err
 }

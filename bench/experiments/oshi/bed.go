@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -194,7 +195,7 @@ func (b *bed) switching(sw string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return processorTime(pid)
+	return cputime.Of(pid)
 }
 
 // first has Open vSwitch run before all else on the machine, so that how many
@@ -230,27 +231,6 @@ func (b *bed) first(ctx context.Context) error {
 // threadFirst has a thread run before all else; 0 is this one.
 func threadFirst(tid int) error {
 	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 10}, 0)
-}
-
-// processorTime is what the threads of a process have used.
-func processorTime(pid int) (sum time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err == nil && len(files) == 0 {
-		err = os.ErrProcessDone
-	}
-	for _, file := range files {
-		text, gone := os.ReadFile(file)
-		if gone != nil {
-			continue // a thread that has ended
-		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, err
 }
 
 // common is a subject that cases share: the first opens it, the last closes it.

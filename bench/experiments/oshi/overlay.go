@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -77,7 +78,7 @@ func (b *bed) overMeter(over string, n int, vpns *[2]int) meter {
 		if err != nil || over != overOpenVPN {
 			return used, err
 		}
-		more, err := processorTime(vpns[n-1])
+		more, err := cputime.Of(vpns[n-1])
 		return used + more, err
 	}
 }

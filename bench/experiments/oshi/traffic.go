@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/ownthread"
 	"github.com/weft-sdn/weft/lab"
 )
@@ -76,7 +77,9 @@ func (t stream) send(ctx context.Context, l *lab.Lab) (c carried, err error) {
 		if err := threadFirst(0); err != nil {
 			return err
 		}
-		c.source, err = threadTime(func() error { return t.pour(ctx, fd, packet, &unix.SockaddrInet4{Addr: to.IPv4.Addr().As4()}, &c.sent) })
+		used := cputime.Thread()
+		err = t.pour(ctx, fd, packet, &unix.SockaddrInet4{Addr: to.IPv4.Addr().As4()}, &c.sent)
+		c.source = cputime.Thread() - used
 		return err
 	})
 	if err != nil {
@@ -152,24 +155,6 @@ func (t stream) pour(ctx context.Context, fd int, packet []byte, to unix.Sockadd
 		time.Sleep(time.Millisecond)
 	}
 	return nil
-}
-
-// threadTime returns the processor time that f took on this thread.
-func threadTime(f func() error) (time.Duration, error) {
-	used := func() (time.Duration, error) {
-		var u unix.Rusage
-		err := unix.Getrusage(unix.RUSAGE_THREAD, &u)
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
-	}
-	before, err := used()
-	if err != nil {
-		return 0, err
-	}
-	if err := f(); err != nil {
-		return 0, err
-	}
-	after, err := used()
-	return after - before, err
 }
 
 // arrived is how many packets a host's interface has received.

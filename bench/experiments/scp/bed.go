@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments/agents"
 	"github.com/weft-sdn/weft/bench/sim/httpload"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -273,37 +274,8 @@ func (b *bed) path(ctx context.Context, of setup) ([]int, error) {
 
 // used is the processor time of processes, of their children, and of the
 // controller.
-func (b *bed) used(list []int) time.Duration { return b.CPUTime() + cpuTime(list) }
-
-// cpuTime is the time of processors that processes and their children have used.
-func cpuTime(roots []int) (sum time.Duration) {
-	type process struct{ pid, parent int }
-	var all []process
-	used := map[int]time.Duration{}
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		text, err := os.ReadFile(file) // none of one that has ended
-		f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if err != nil || len(f) < 13 {
-			continue
-		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		parent, _ := strconv.Atoi(f[1])
-		for _, field := range f[11:13] { // utime, stime
-			ticks, _ := strconv.ParseInt(field, 10, 64)
-			used[pid] += time.Duration(ticks) * (time.Second / 100)
-		}
-		all = append(all, process{pid, parent})
-	}
-	for i := 0; i < len(roots); i++ {
-		sum += used[roots[i]]
-		for _, p := range all {
-			if p.parent == roots[i] {
-				roots = append(roots[:len(roots):len(roots)], p.pid)
-			}
-		}
-	}
-	return sum
+func (b *bed) used(list []int) time.Duration {
+	return b.CPUTime() + cputime.Sum(cputime.Descendants(list...)...)
 }
 
 // common is a bed that cases share: the first opens it, the last closes it.

@@ -1,7 +1,6 @@
 package scp
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments/agents"
 	"github.com/weft-sdn/weft/lab/topology"
@@ -45,33 +43,6 @@ func TestSetups(t *testing.T) {
 	}
 	if programs != 2+3*2 {
 		t.Errorf("%d programs; want the NRF, a producer, and three agents of two kinds", programs)
-	}
-}
-
-// The time of a process has that of its children in it.
-func TestCPUTime(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "(while :; do :; done) & echo $!; wait")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var child int
-	if _, err := fmt.Fscan(out, &child); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = syscall.Kill(child, syscall.SIGKILL)
-		_ = cmd.Wait()
-	}()
-	alone := cpuTime([]int{child})
-	for ; alone == 0; alone = cpuTime([]int{child}) { // until it has had some
-		time.Sleep(time.Millisecond)
-	}
-	if cpuTime([]int{cmd.Process.Pid}) < alone {
-		t.Error("the time of a process is without that of its child")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // alerts is the file that alerts are appended to, a line and a write each.
@@ -63,24 +65,17 @@ func (a *alerts) write(r *Rule, d *decoded) error {
 	}
 	b = strconv.AppendInt(append(b, ' '), int64(len(d.frame)), 10)
 	a.line = append(b, " bytes\n"...)
-	wall, cpu := clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	began, cpu := monotonic(), cputime.Thread()
 	for {
 		_, err := unix.Write(a.fd, a.line)
 		if err == unix.EINTR {
 			continue
 		}
-		a.wall += clock(unix.CLOCK_MONOTONIC) - wall
-		a.cpu += clock(unix.CLOCK_THREAD_CPUTIME_ID) - cpu
+		a.wall += monotonic() - began
+		a.cpu += cputime.Thread() - cpu
 		if err != nil {
 			return fmt.Errorf("alerts: write %s: %w", a.name, err)
 		}
 		return nil
 	}
-}
-
-// clock reads a clock of the kernel.
-func clock(id int32) time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // that clock there is
-	return time.Duration(t.Nano())
 }

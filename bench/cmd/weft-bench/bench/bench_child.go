@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -201,27 +202,12 @@ func (c *benchChild) failed(err error) error {
 	return fmt.Errorf("%s: %w (%s)", c.name, err, state)
 }
 
-// ticks is how many clock ticks /proc counts in a second, on every Linux that
-// Go runs on.
-const ticks = 100
-
 // cpu returns the processor time that the child has used, zero if unknown.
 func (c *benchChild) cpu() time.Duration {
 	if c == nil {
 		return 0
 	}
-	return benchCPUOf(c.cmd.Process.Pid)
-}
-
-// benchCPUOf returns the processor time of a process, zero if unknown.
-func benchCPUOf(pid int) time.Duration {
-	f := benchStat(fmt.Sprintf("/proc/%d/stat", pid))
-	if f == nil {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * time.Second / ticks
+	return cputime.Sum(c.cmd.Process.Pid)
 }
 
 // memory returns the memory of the child in octets, 0 if unknown: VmRSS is what

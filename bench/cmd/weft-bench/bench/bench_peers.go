@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -316,9 +317,9 @@ func (c *benchPeersConfig) turn(ctx context.Context, cpus benchCPUs, name string
 		return t, ctx.Err()
 	}
 	command := strings.NewReplacer("{port}", port, "{switches}", strconv.Itoa(switches)).Replace(generator.Command)
-	before, began := s.child.treeCPU(), time.Now()
+	before, began := cputime.Sum(s.child.tree()...), time.Now()
 	said, err := benchShell(ctx, c.timeout, command)
-	t.cpu = 100 * (s.child.treeCPU() - before).Seconds() / time.Since(began).Seconds()
+	t.cpu = 100 * (cputime.Sum(s.child.tree()...) - before).Seconds() / time.Since(began).Seconds()
 	t.memory = s.child.treeMemory()
 	if s.child.over() {
 		return t, s.child.failed(errors.New("it ended while it was measured"))

@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -111,28 +109,7 @@ func (c *benchChild) tree() []int {
 	if c == nil {
 		return nil
 	}
-	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		if f := benchStat(path); f != nil {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			parent, _ := strconv.Atoi(f[1])
-			children[parent] = append(children[parent], pid)
-		}
-	}
-	all := []int{c.cmd.Process.Pid}
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
-	}
-	return all
-}
-
-// treeCPU returns the processor time that the child and all below it have used.
-func (c *benchChild) treeCPU() (sum time.Duration) {
-	for _, pid := range c.tree() {
-		sum += benchCPUOf(pid)
-	}
-	return sum
+	return cputime.Descendants(c.cmd.Process.Pid)
 }
 
 // treeMemory returns what is resident of the child and all below it.
@@ -141,19 +118,4 @@ func (c *benchChild) treeMemory() (sum int64) {
 		sum += benchMemoryOf(pid, "VmRSS")
 	}
 	return sum
-}
-
-// benchStat returns the fields of a process behind its name (proc_pid_stat(5)),
-// nil if it has gone.
-func benchStat(path string) []string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	// The command's name, in parentheses, may hold spaces: count from its end.
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(f) < 13 {
-		return nil
-	}
-	return f
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -19,7 +20,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	e.mu.Unlock()
 	s := newSigner(e.key)
 	lost := &portView{} // stands for ports that do not exist
-	rates := limits{gap: int64(time.Second) / int64(e.config.Rate)}
+	rates, gap := map[flow.Port]ratelimit.Bucket{}, int64(time.Second)/int64(e.config.Rate)
 	return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		p := v.port(in.Key.InPort)
 		switch in.Key.EthType {
@@ -29,9 +30,11 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 				p, number = lost, 0
 			}
 			now, why := e.now(), excessive
-			if rates.take(now, number) {
+			rate := rates[number]
+			if rate.Take(now, gap, int64(time.Second)/2) {
 				why = e.examine(s, now, in)
 			}
+			rates[number] = rate
 			e.record(why, p, in)
 			if why == foreign && p != nil && in.Key.EthDst.IsLinkLocal() && flow.PortRole(p.role.Load()) == flow.RoleEdge {
 				in.Role = flow.RoleEdge
@@ -104,41 +107,4 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 		object.Notify(e.wake)
 	}
 	return why
-}
-
-// limits are token buckets, one for each port: each gets a token every gap, and
-// holds at most those of half a second. A bucket is stored as the time when it
-// is full again.
-type limits struct {
-	gap  int64 // nanoseconds
-	low  []int64
-	high map[flow.Port]int64
-}
-
-// take takes a token of a port; it returns false if there is none.
-func (l *limits) take(now int64, p flow.Port) bool {
-	full := max(l.full(p), now) + l.gap
-	if full-now > int64(time.Second)/2 {
-		return false
-	}
-	if p < lowPorts {
-		l.low[p] = full
-		return true
-	}
-	if l.high == nil {
-		l.high = map[flow.Port]int64{}
-	}
-	l.high[p] = full
-	return true
-}
-
-// full returns when a port has all its tokens again.
-func (l *limits) full(p flow.Port) int64 {
-	if p >= lowPorts {
-		return l.high[p]
-	}
-	for len(l.low) <= int(p) {
-		l.low = append(l.low, 0)
-	}
-	return l.low[p]
 }

@@ -80,12 +80,6 @@ func (e *engine) execute(send func(*flow.Decision) (*api.ApplyResult, error), d 
 	return err
 }
 
-// allowance limits the floods of a port.
-type allowance struct {
-	left float64
-	at   int64 // ns
-}
-
 func newEngine(cfg Config) (*engine, error) {
 	subnets, err := parseSubnets(cfg.Subnets)
 	if err != nil {
@@ -146,20 +140,7 @@ func (e *engine) eachEdge(f func(flow.DPID, []flow.Port)) {
 
 // mayFlood takes one flood from a port's allowance.
 func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a := p.floods[port]
-	if a == nil {
-		a = &allowance{left: float64(perSecond), at: now}
-		p.floods[port] = a
-	}
-	a.left = min(float64(perSecond), a.left+float64(now-a.at)/1e9*float64(perSecond))
-	a.at = now
-	if a.left < 1 {
-		return false
-	}
-	a.left--
-	return true
+	return p.floods.Take(port, now, int64(time.Second)/int64(perSecond), int64(time.Second))
 }
 
 // housekeep does the periodic work until ctx ends.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 )
 
 // edgePorts are the ports of one switch, and the allowance of each for packets
@@ -15,18 +16,22 @@ type edgePorts struct {
 	edges atomic.Pointer[[]flow.Port] // in order, read-only; nil from a change until the next list
 	table atomic.Int32                // table for routes; negative if unknown
 
+	floods *ratelimit.Keyed[flow.Port] // has a lock of its own
+
 	mu        sync.Mutex // guards all below
 	connected bool
 	hybrid    bool // by what the switch says of itself
 	up        map[flow.Port]bool
 	role      map[flow.Port]string
 	reserved  map[flow.Owner]*reservation
-	floods    map[flow.Port]*allowance
 	changes   uint64 // of up, role and reserved
 }
 
+// floodPorts bounds the ports of a switch whose floods are limited one by one.
+const floodPorts = 1 << 16
+
 func newEdgePorts() *edgePorts {
-	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, reserved: map[flow.Owner]*reservation{}, floods: map[flow.Port]*allowance{}}
+	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, reserved: map[flow.Owner]*reservation{}, floods: ratelimit.NewKeyed[flow.Port](floodPorts)}
 	p.table.Store(-1)
 	return p
 }
@@ -108,7 +113,7 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 		h, _ := flow.ParseHybrid(ev.Switch.Description)
 		p.hybrid = h != nil
 		clear(p.up)
-		clear(p.floods)
+		p.floods.Clear()
 		for _, port := range ev.Ports {
 			p.up[flow.Port(port.Port)] = port.Up
 		}
@@ -130,7 +135,7 @@ func (e *engine) drop(sw flow.DPID) {
 		for _, r := range p.reserved {
 			clear(r.found)
 		}
-		clear(p.floods)
+		p.floods.Clear()
 	})
 	e.forgetPorts(sw, p)
 }
@@ -162,7 +167,7 @@ func (e *engine) portChanged(ev *api.PortChanged) {
 	p.updateOne(port, func() {
 		if p.up[port] = ev.Port.Up; ev.Removed {
 			delete(p.up, port)
-			delete(p.floods, port)
+			p.floods.Forget(port)
 		}
 	})
 }

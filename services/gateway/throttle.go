@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 )
 
 // throttle bounds how many wrong tokens a client may try in a minute: a user of
@@ -15,8 +17,8 @@ import (
 // wrong token again is no further guess, so one that has an old token locks out
 // nobody.
 type throttle struct {
-	perMinute int
-	now       func() time.Time
+	gap int64        // between wrong tokens
+	now func() int64 // in nanoseconds
 
 	mu    sync.Mutex // guards what follows
 	peers map[northbound.Client]*attempts
@@ -24,8 +26,7 @@ type throttle struct {
 
 // attempts is the attempts of one client.
 type attempts struct {
-	left  float64
-	at    time.Time // when left was computed
+	tries ratelimit.Bucket
 	right recent
 	wrong recent
 }
@@ -41,18 +42,14 @@ func (r *recent) add(sum [sha256.Size]byte) {
 }
 
 const (
+	minute    = int64(time.Minute)
 	peersMax  = 4096 // remembered clients
 	recentMax = 8    // remembered right tokens of each, and wrong ones
 )
 
 func newThrottle(perMinute int, now func() time.Time) *throttle {
-	return &throttle{perMinute: perMinute, now: now, peers: map[northbound.Client]*attempts{}}
-}
-
-// refill adds the allowance for the time passed; mu is held.
-func (t *throttle) refill(a *attempts, now time.Time) {
-	a.left = min(float64(t.perMinute), a.left+now.Sub(a.at).Minutes()*float64(t.perMinute))
-	a.at = now
+	began := now()
+	return &throttle{gap: minute / int64(perMinute), now: func() int64 { return int64(now().Sub(began)) }, peers: map[northbound.Client]*attempts{}}
 }
 
 // wait returns how long a client must wait before its next token is checked; 0
@@ -64,14 +61,14 @@ func (t *throttle) wait(from northbound.Client, token string) time.Duration {
 	if a == nil {
 		return 0
 	}
-	t.refill(a, t.now())
-	if a.left >= 1 {
+	wait := a.tries.Wait(t.now(), t.gap, minute)
+	if wait == 0 {
 		return 0
 	}
 	if sum := sha256.Sum256([]byte(token)); slices.Contains(a.right, sum) || slices.Contains(a.wrong, sum) {
 		return 0
 	}
-	return time.Duration((1 - a.left) / float64(t.perMinute) * float64(time.Minute))
+	return time.Duration(wait)
 }
 
 // tried records whether a token of a client was right.
@@ -81,35 +78,33 @@ func (t *throttle) tried(from northbound.Client, token string, right bool) {
 	now := t.now()
 	a := t.peers[from]
 	if a == nil {
-		a = &attempts{left: float64(t.perMinute), at: now}
+		a = &attempts{}
 		t.room(now)
 		t.peers[from] = a
 	}
-	t.refill(a, now)
 	sum := sha256.Sum256([]byte(token))
 	switch {
 	case right && !slices.Contains(a.right, sum):
 		a.right.add(sum)
 	case !right && !slices.Contains(a.wrong, sum):
 		a.wrong.add(sum)
-		a.left = max(0, a.left-1)
+		a.tries.Take(now, t.gap, minute)
 	}
 }
 
 // room forgets clients that need not wait, or if there are none, the one that
 // has the shortest wait.
-func (t *throttle) room(now time.Time) {
+func (t *throttle) room(now int64) {
 	if len(t.peers) < peersMax {
 		return
 	}
 	var best northbound.Client
-	most := -1.0
+	soonest := int64(math.MaxInt64)
 	for peer, a := range t.peers {
-		t.refill(a, now)
-		if a.left >= float64(t.perMinute) {
+		if full := a.tries.Wait(now, minute, minute); full == 0 {
 			delete(t.peers, peer)
-		} else if a.left > most {
-			best, most = peer, a.left
+		} else if full < soonest {
+			best, soonest = peer, full
 		}
 	}
 	if len(t.peers) >= peersMax {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 )
 
 // Class is the kind of a packet-in, for admission.
@@ -98,7 +99,7 @@ type portSlot struct {
 	talks bool  // it has ever sent anything but probes
 	again uint8 // how often it was limited again soon after a limit had ended
 	ended int64 // when its last limit ended
-	probe gauge
+	probe ratelimit.Bucket
 	limit *PortLimit // nil unless it is limited
 }
 
@@ -111,7 +112,7 @@ type PortLimit struct {
 	Since   int64
 	Calm    int // consecutive windows below the limit
 	Shed    uint64
-	gauges  [ClassCount]gauge
+	gauges  [ClassCount]ratelimit.Bucket
 	gap     int64 // nanoseconds per packet
 	seen    [ClassCount]uint32
 	leader  flow.MAC // the address most come from, if any: Boyer and Moore's majority vote
@@ -119,20 +120,6 @@ type PortLimit struct {
 	MAC     flow.MAC // leader of the last window that had one; zero if none had
 	Table   uint8    // flow table that the last one came from
 	Limiter Limiter
-}
-
-// gauge is a token bucket, stored as the time when it will be full again.
-type gauge struct{ full int64 }
-
-// take takes a token; it returns false if there is none. gap is the time per
-// token, depth that of a full bucket.
-func (g *gauge) take(now, gap, depth int64) bool {
-	full := max(g.full, now) + gap
-	if full-now > depth {
-		return false
-	}
-	g.full = full
-	return true
 }
 
 // depth is how much of its allowance, as a time, a port may use at once.
@@ -184,7 +171,7 @@ const EthTypeBDDP uint16 = 0x8942
 // judge decides about a probe, or a packet-in of a limited port.
 func (a *Filter) judge(p *portSlot, c Class, in *flow.PacketIn) Reason {
 	if c == ClassProbes {
-		if a.Rule.Rate > 0 && !p.probe.take(in.Time, int64(1e9/a.Rule.Probes), depth) {
+		if a.Rule.Rate > 0 && !p.probe.Take(in.Time, int64(1e9/a.Rule.Probes), depth) {
 			return a.refuse(p, c, OverPort)
 		}
 		return Admitted
@@ -205,10 +192,10 @@ func (a *Filter) judge(p *portSlot, c Class, in *flow.PacketIn) Reason {
 	}
 	// One address gets half of its port's allowance, so that others pass beside
 	// it.
-	if g := a.senders.gauge(in.Key.EthSrc, p.port, c, in.Time); g != nil && !g.take(in.Time, 2*l.gap, depth) {
+	if g := a.senders.gauge(in.Key.EthSrc, p.port, c, in.Time); g != nil && !g.Take(in.Time, 2*l.gap, depth) {
 		return a.refuse(p, c, OverSender)
 	}
-	if !l.gauges[c].take(in.Time, l.gap, depth) {
+	if !l.gauges[c].Take(in.Time, l.gap, depth) {
 		return a.refuse(p, c, OverPort)
 	}
 	return Admitted

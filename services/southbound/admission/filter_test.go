@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -103,10 +104,10 @@ func (t *trial) whole(tb testing.TB, ports ...flow.Port) {
 
 // TestGauge: a bucket lets its depth through at once, and its rate from then on.
 func TestGauge(t *testing.T) {
-	var g gauge
+	var g ratelimit.Bucket
 	now, took := int64(1e15), 0
 	for range 1000 {
-		if g.take(now, 1e6, depth) {
+		if g.Take(now, 1e6, depth) {
 			took++
 		}
 	}
@@ -115,7 +116,7 @@ func TestGauge(t *testing.T) {
 	}
 	for range 1000 {
 		now += 1e5
-		if g.take(now, 1e6, depth) {
+		if g.Take(now, 1e6, depth) {
 			took++
 		}
 	}

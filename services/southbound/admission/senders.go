@@ -2,6 +2,7 @@ package admission
 
 import (
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/ratelimit"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -14,7 +15,7 @@ type senders struct{ table [sendersMax]sender }
 
 type sender struct {
 	key uint64 // address, port and class
-	gauge
+	ratelimit.Bucket
 }
 
 const (
@@ -24,24 +25,24 @@ const (
 
 // gauge returns the allowance of an address at a port, nil if there is no slot
 // for it.
-func (s *senders) gauge(mac flow.MAC, port flow.Port, c Class, now int64) *gauge {
+func (s *senders) gauge(mac flow.MAC, port flow.Port, c Class, now int64) *ratelimit.Bucket {
 	key := mac.Uint64() ^ uint64(port)<<48 ^ uint64(port)>>16<<32 ^ uint64(c+1)<<62
 	at := int(flow.Spread(key) >> 54)
 	var free *sender
 	for i := range sendersTry {
 		e := &s.table[(at+i)&(sendersMax-1)]
 		if e.key == key {
-			return &e.gauge
+			return &e.Bucket
 		}
-		if free == nil && e.full <= now {
+		if free == nil && e.Full(now) {
 			free = e
 		}
 	}
 	if free == nil {
 		return nil
 	}
-	free.key, free.full = key, 0
-	return &free.gauge
+	free.key, free.Bucket = key, ratelimit.Bucket{}
+	return &free.Bucket
 }
 
 // neighbourly reports whether a packet other than ARP is neighbour discovery or

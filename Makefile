@@ -15,6 +15,7 @@
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
+# make reference  write docs/reference: all commands, and the API
 # make image   build the container image weft, for what weft export writes
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
@@ -30,7 +31,7 @@ ALL = ./... ./bench/...
 export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo -tags=grpcnotrace
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build loom loom-check loom-test demo test compiled vet sums test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity check format lint lint-more image generate api-code generated profile
+.PHONY: setup build loom loom-check loom-test demo test compiled vet sums test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity reference check format lint lint-more image generate api-code generated profile
 
 setup:
 	.ci/setup
@@ -127,6 +128,10 @@ fuzz:
 ryu-parity:
 	test/testdata/ryu/setup .ryu
 	go test -count 1 ./test -run TestRyu -v -ryu $(CURDIR)/.ryu $(if $(RECORD),-ryu-record)
+
+# The reference, which git does not have; go test ./docs writes it, too, and checks it.
+reference: build
+	WEFT_PROGRAM=$(CURDIR)/bin/weft go test -count 1 -vet=off -run TestReference ./docs
 
 image:
 	deploy/images/build

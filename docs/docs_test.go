@@ -19,9 +19,10 @@ var update = flag.Bool("update", false, "write the parts of the documents that a
 // root is the module's folder, seen from this one.
 const root = ".."
 
-// documents returns all documents, by path from the root.
+// documents returns all documents, by path from the root, the reference among them.
 func documents(t *testing.T) []string {
 	t.Helper()
+	writeReference(t)
 	var list []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))

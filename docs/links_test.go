@@ -26,6 +26,8 @@ func TestLinks(t *testing.T) {
 				}
 				if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 					t.Errorf("%s:%d: link to %s, which does not exist", document, i+1, m[1])
+				} else if path.Dir(file) == reference && path.Dir(document) != reference {
+					t.Errorf("%s:%d: link to %s, which git does not have; name the command", document, i+1, m[1])
 				} else if heading != "" && !headings(t, file)[heading] {
 					t.Errorf("%s:%d: link to %s; %s has no such heading", document, i+1, m[1], file)
 				}

@@ -19,7 +19,7 @@ func labServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Offer this machine's labs to a controller's gateway",
 		Long: `Offer the labs of this machine at a Unix socket, as JSON over HTTP: the methods
-of Lab in docs/reference/api.md. A gateway whose configuration names the socket
+of Lab in docs/reference/api.md (make reference). A gateway whose configuration names the socket
 (gateway.lab) passes on what clients ask for at /v1/lab, by their roles.
 
 Whoever may open the socket looks at labs, sets links and measures. What is to

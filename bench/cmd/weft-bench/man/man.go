@@ -23,7 +23,7 @@ func Command() *cobra.Command {
 		Short: "Write the manual pages of all commands",
 		Long: `Write the manual pages of all commands, in section 1, to a directory. With
 --markdown it is the reference of the commands instead, a file for each of those
-directly below weft, as docs/reference has it.`,
+directly below weft, as make reference has it written to docs/reference.`,
 		Example: `  weft man /usr/local/share/man/man1
   weft man --markdown docs/reference`,
 		Args: cobra.ExactArgs(1),

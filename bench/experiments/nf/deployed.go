@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments"
@@ -64,10 +63,10 @@ func columns() []string {
 
 // cases are the ways on a rig that they share: the first opens it, the last closes it.
 func cases(quick bool) (list []experiments.Case) {
-	s := &shared{}
+	s := &experiments.Shared[*rig]{Open: openRig}
 	for _, d := range ways() {
 		list = append(list, experiments.Case{Name: d.String(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
-			b, err := s.take(ctx)
+			b, err := s.Take(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -77,30 +76,9 @@ func cases(quick bool) (list []experiments.Case) {
 	return list
 }
 
-// shared is a rig that cases share.
-type shared struct {
-	mu  sync.Mutex // guards what follows
-	rig *rig
-	err error // why it could not be opened
-	n   int   // how many have it
-}
-
-func (s *shared) take(ctx context.Context) (*rig, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rig == nil && s.err == nil {
-		s.rig, s.err = openRig(ctx)
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	s.n++
-	return s.rig, nil
-}
-
 // subject is a way on the rig.
 type subject struct {
-	from  *shared
+	from  *experiments.Shared[*rig]
 	rig   *rig
 	d     deployed
 	seed  uint64
@@ -108,14 +86,7 @@ type subject struct {
 }
 
 // Close gives the rig back.
-func (s *subject) Close() (err error) {
-	s.from.mu.Lock()
-	defer s.from.mu.Unlock()
-	if s.from.n--; s.from.n == 0 {
-		err, s.from.rig = s.from.rig.Close(), nil
-	}
-	return err
-}
+func (s *subject) Close() error { return s.from.Leave() }
 
 // Sample measures all numbers of instances with the same packets.
 func (s *subject) Sample(ctx context.Context, round int) (rows [][]string, err error) {

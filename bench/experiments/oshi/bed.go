@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -233,38 +232,8 @@ func threadFirst(tid int) error {
 	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 10}, 0)
 }
 
-// common is a subject that cases share: the first opens it, the last closes it.
-type common struct {
-	open func(context.Context) (*bed, error)
-	mu   sync.Mutex // guards what follows
-	bed  *bed
-	err  error // why it could not be opened
-	n    int   // how many have it
-}
-
-// take returns the bed.
-func (s *common) take(ctx context.Context) (*bed, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bed == nil && s.err == nil {
-		s.bed, s.err = s.open(ctx)
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	s.n++
-	return s.bed, nil
-}
-
-// leave gives it back.
-func (s *common) leave() (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.n--; s.n == 0 {
-		err, s.bed = s.bed.Close(), nil
-	}
-	return err
-}
+// common is a bed that cases share.
+type common = experiments.Shared[*bed]
 
 // user is a case on a common bed.
 type user struct {
@@ -276,12 +245,12 @@ type user struct {
 func (u *user) Sample(ctx context.Context, _ int) ([][]string, error) { return u.sample(ctx) }
 
 // Close gives the bed back.
-func (u *user) Close() error { return u.from.leave() }
+func (u *user) Close() error { return u.from.Leave() }
 
 // use is a case on a common bed: prepare makes what it needs there, once.
 func use(from *common, name string, prepare func(context.Context, *bed) error, sample func(context.Context, *bed) ([][]string, error)) experiments.Case {
 	return experiments.Case{Name: name, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
-		b, err := from.take(ctx)
+		b, err := from.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +260,7 @@ func use(from *common, name string, prepare func(context.Context, *bed) error, s
 			b.made[name] = err
 		}
 		if err != nil {
-			return nil, errors.Join(err, from.leave())
+			return nil, errors.Join(err, from.Leave())
 		}
 		return &user{from, func(ctx context.Context) ([][]string, error) { return sample(ctx, b) }}, nil
 	}}

@@ -73,7 +73,7 @@ The paper does not say how many flows it had.`,
 		Columns: []string{"flows", "cost_us", "emc", "smc", "megaflow", "upcalls", "lost"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			open := func(label string) *common {
-				return &common{open: func(ctx context.Context) (*bed, error) { return openCache(ctx, label) }}
+				return &common{Open: func(ctx context.Context) (*bed, error) { return openCache(ctx, label) }}
 			}
 			cached, uncached := open("cache"), open("slow") // apart: a limit of 0 has effects for long
 			for _, of := range cachings() {

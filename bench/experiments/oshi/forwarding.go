@@ -60,7 +60,7 @@ nearly twice as much as what crosses once. The paper's router in Fig. 18 crosses
 
 // waysCases are cases of ways on a bed that they share.
 func waysCases(label string, ways []string, quick bool) (list []experiments.Case) {
-	from := &common{open: func(ctx context.Context) (*bed, error) { return openFirst(ctx, label, waysTopology(ways)) }}
+	from := &common{Open: func(ctx context.Context) (*bed, error) { return openFirst(ctx, label, waysTopology(ways)) }}
 	for _, way := range ways {
 		a, z := customers(way)
 		list = append(list, use(from, way, func(ctx context.Context, b *bed) error { return b.circuit(ctx, way) },

@@ -41,7 +41,7 @@ AES perhaps, says nothing of cipher or options.`,
 		Runs: 30, QuickRuns: 20, Transports: []string{"grpc"},
 		Columns: costColumns,
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
-			from := &common{open: func(ctx context.Context) (*bed, error) { return openFirst(ctx, "overlay", overlayTopology()) }}
+			from := &common{Open: func(ctx context.Context) (*bed, error) { return openFirst(ctx, "overlay", overlayTopology()) }}
 			for _, over := range overlays() {
 				var vpns [2]int // processes of OpenVPN
 				list = append(list, use(from, over, func(ctx context.Context, b *bed) error { return b.overlay(ctx, over, &vpns) },

@@ -73,8 +73,8 @@ the second fails; the core before it sends frames around. Weft's nodes ask each 
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"failure", "sent", "lost", "outage_ms"},
 		Cases: func(experiments.Parameters) (list []experiments.Case) {
-			controlled := &common{open: openControlled}
-			alone := &common{open: func(ctx context.Context) (*bed, error) {
+			controlled := &common{Open: openControlled}
+			alone := &common{Open: func(ctx context.Context) (*bed, error) {
 				t := restorationTopology()
 				t.Routing.BFD = topology.Delay(50 * time.Millisecond)
 				return openBed(ctx, "restoration-bfd", t, nil)

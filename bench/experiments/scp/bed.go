@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -278,38 +277,8 @@ func (b *bed) used(list []int) time.Duration {
 	return b.CPUTime() + cputime.Sum(cputime.Descendants(list...)...)
 }
 
-// common is a bed that cases share: the first opens it, the last closes it.
-type common struct {
-	open func(context.Context) (*bed, error)
-	mu   sync.Mutex // guards what follows
-	bed  *bed
-	err  error // why it could not be opened
-	n    int   // how many have it
-}
-
-// take returns the bed.
-func (s *common) take(ctx context.Context) (*bed, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bed == nil && s.err == nil {
-		s.bed, s.err = s.open(ctx)
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	s.n++
-	return s.bed, nil
-}
-
-// leave gives it back.
-func (s *common) leave() (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.n--; s.n == 0 {
-		err, s.bed = s.bed.Close(), nil
-	}
-	return err
-}
+// common is a bed that cases share.
+type common = experiments.Shared[*bed]
 
 // user is a setup that is measured on a common bed.
 type user struct {
@@ -323,17 +292,17 @@ type user struct {
 func (u *user) Sample(ctx context.Context, _ int) ([][]string, error) { return u.sample(ctx, u) }
 
 // Close gives the bed back.
-func (u *user) Close() error { return u.from.leave() }
+func (u *user) Close() error { return u.from.Leave() }
 
 // use is the case of a setup on a common bed.
 func use(from *common, of setup, sample func(context.Context, *user) ([][]string, error)) experiments.Case {
 	return experiments.Case{Name: of.name, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
-		b, err := from.take(ctx)
+		b, err := from.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if err := b.prepare(ctx, of); err != nil {
-			return nil, errors.Join(err, from.leave())
+			return nil, errors.Join(err, from.Leave())
 		}
 		return &user{b, of, from, sample}, nil
 	}}

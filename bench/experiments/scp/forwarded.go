@@ -35,7 +35,7 @@ processors with the rest.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"connections", "requests_per_s", "p95_ms", "cpu_us", "packet_ins", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
-			from := &common{open: func(ctx context.Context) (*bed, error) {
+			from := &common{Open: func(ctx context.Context) (*bed, error) {
 				return openBed(ctx, "forwarded", map[string]map[string]string{"southbound": {"flood_rate": "0"}})
 			}}
 			for _, name := range []string{byNone, byConsumer, byBoth} {

@@ -26,7 +26,7 @@ containers. On a busy machine the 95th percentile is mostly the wait for a proce
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
 		Columns: []string{"rate", "p50_ms", "p95_ms", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
-			from := &common{open: func(ctx context.Context) (*bed, error) { return openBed(ctx, "latency", nil) }}
+			from := &common{Open: func(ctx context.Context) (*bed, error) { return openBed(ctx, "latency", nil) }}
 			for _, of := range setups() {
 				list = append(list, use(from, of, func(ctx context.Context, u *user) ([][]string, error) { return u.rates(ctx, p.Quick) }))
 			}

@@ -38,7 +38,7 @@ vSwitch in user space, not in the kernel, so that every packet costs them more.`
 		Runs: 10, QuickRuns: 4, Transports: []string{"grpc"},
 		Columns: []string{"connections", "requests_per_s", "p95_ms", "cpu_us", "packets", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
-			from := &common{open: func(ctx context.Context) (*bed, error) { return openBed(ctx, "throughput", nil) }}
+			from := &common{Open: func(ctx context.Context) (*bed, error) { return openBed(ctx, "throughput", nil) }}
 			for _, of := range setups() {
 				list = append(list, use(from, of, func(ctx context.Context, u *user) ([][]string, error) { return u.connections(ctx, p.Quick) }))
 			}

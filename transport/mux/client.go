@@ -209,26 +209,14 @@ func (c *Client) answer(f *Frame) error {
 
 // watch detects a silent peer.
 func (c *Client) watch() {
-	t := time.NewTicker(Tick(c.beat))
-	defer t.Stop()
-	var p Pulse
-	for {
-		select {
-		case <-t.C:
-		case <-c.ended:
-			return
-		}
-		c.mu.Lock()
-		underWay := len(c.calls) > 0
-		c.mu.Unlock()
-		ask, dead := p.Tick(c.w.signs(), underWay, c.beat)
-		if dead {
-			c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.name, c.beat.Dead))
-			_ = c.w.link.Close() // read reports the error
-			return
-		}
-		if ask {
-			c.w.putNow(&Frame{Kind: Ping})
-		}
+	if watch(c.beat, c.ended, c.signs, func() { c.w.putNow(&Frame{Kind: Ping}) }) {
+		c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.name, c.beat.Dead))
+		_ = c.w.link.Close() // read reports the error
 	}
+}
+
+func (c *Client) signs() (heard uint64, underWay bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.w.signs(), len(c.calls) > 0
 }

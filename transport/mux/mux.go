@@ -65,6 +65,29 @@ func Tick(h transport.Heartbeat) time.Duration {
 	return max(h.Interval/ticksPerInterval, time.Millisecond)
 }
 
+// watch calls ping when a peer has been silent for a while, and returns true when it is
+// dead; false when ended is closed.
+func watch(h transport.Heartbeat, ended <-chan struct{}, signs func() (heard uint64, underWay bool), ping func()) bool {
+	t := time.NewTicker(Tick(h))
+	defer t.Stop()
+	var p Pulse
+	for {
+		select {
+		case <-t.C:
+		case <-ended:
+			return false
+		}
+		heard, underWay := signs()
+		ask, dead := p.Tick(heard, underWay, h)
+		if dead {
+			return true
+		}
+		if ask {
+			ping()
+		}
+	}
+}
+
 // each decodes the frames of a message.
 func each(b []byte, do func(*Frame) error) error {
 	if len(b) == 0 {

@@ -332,25 +332,13 @@ func (c *served) giveUp(id uint64) {
 
 // watch detects a silent peer while answers are due.
 func (c *served) watch() {
-	t := time.NewTicker(Tick(c.server.beat))
-	defer t.Stop()
-	var p Pulse
-	for {
-		select {
-		case <-t.C:
-		case <-c.ended:
-			return
-		}
-		c.mu.Lock()
-		underWay := len(c.calls) > 0
-		c.mu.Unlock()
-		ask, dead := p.Tick(c.w.signs(), underWay, c.server.beat)
-		if dead {
-			_ = c.w.link.Close() // read reports the error
-			return
-		}
-		if ask {
-			c.w.putNow(&Frame{Kind: Ping})
-		}
+	if watch(c.server.beat, c.ended, c.signs, func() { c.w.putNow(&Frame{Kind: Ping}) }) {
+		_ = c.w.link.Close() // read reports the error
 	}
+}
+
+func (c *served) signs() (heard uint64, underWay bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.w.signs(), len(c.calls) > 0
 }

@@ -62,7 +62,13 @@ func (o *observer) takes(in *flow.PacketIn) bool {
 
 // run sends probes and judges what comes back, until ctx ends.
 func (o *observer) run(ctx context.Context) {
-	tick := time.NewTicker(o.every)
+	probe(ctx, o.every, func() { o.follow(); o.judge() }, func(d *flow.Decision) { o.p.Due(o.now(), d) }, o.send)
+}
+
+// probe sends, at every tick, the probes that are due, and judges now and then what
+// comes back, until ctx ends.
+func probe(ctx context.Context, every time.Duration, judge func(), due func(*flow.Decision), send func(context.Context, *flow.Decision) error) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var judged time.Time
 	for {
@@ -72,13 +78,12 @@ func (o *observer) run(ctx context.Context) {
 		case now := <-tick.C:
 			if now.Sub(judged) >= judgeEvery {
 				judged = now
-				o.follow()
-				o.judge()
+				judge()
 			}
 		}
 		d := &flow.Decision{}
-		if o.p.Due(o.now(), d); len(d.Outs) > 0 {
-			_ = o.send(ctx, d) // a probe that is not sent says nothing
+		if due(d); len(d.Outs) > 0 {
+			_ = send(ctx, d) // a probe that is not sent says nothing
 		}
 	}
 }

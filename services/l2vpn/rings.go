@@ -288,24 +288,7 @@ func (b *store) around(from end, but string, near map[end][]end, of map[end]stri
 
 // run sends ring probes and judges what comes back, until ctx ends.
 func (r *rings) run(ctx context.Context, send func(context.Context, *flow.Decision) error) {
-	tick := time.NewTicker(ringTick)
-	defer tick.Stop()
-	var judged time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			if now.Sub(judged) >= judgeEvery {
-				judged = now
-				r.judge()
-			}
-		}
-		d := &flow.Decision{}
-		if r.due(d); len(d.Outs) > 0 {
-			_ = send(ctx, d) // a probe that is not sent says nothing
-		}
-	}
+	probe(ctx, ringTick, r.judge, r.due, send)
 }
 
 // ringTrap adds the entry that gives the controller the ring probes that come in at a switch.

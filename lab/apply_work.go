@@ -106,16 +106,8 @@ func (s wiring) makeWire(ctx context.Context, w *layout.Wire) error {
 	} else if err := machine.WithLinks(w.A.Netns, func(h *netlink.Handle) error { return links.AddWire(h, w) }); err != nil {
 		return err
 	}
-	for _, e := range w.Ends() {
-		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
-			if e.Host {
-				return links.DressHost(h, w, s.Dressed(w))
-			}
-			return nodes.RoutersOf(s.Lab).BringUp(h, w, e)
-		})
-		if err != nil {
-			return err
-		}
+	if err := s.dressEnds(w); err != nil {
+		return err
 	}
 	if w.State == layout.LinkIsDown && !w.Cable {
 		if err := links.SetVeth(w, s.Dressed(w), false); err != nil {

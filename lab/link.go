@@ -128,6 +128,22 @@ func (s wiring) reshape(ctx context.Context, w *layout.Wire, to topology.Shape) 
 	return nil
 }
 
+// dressEnds gives both ends of a wire what they have there, addresses among it.
+func (s wiring) dressEnds(w *layout.Wire) error {
+	for _, e := range w.Ends() {
+		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
+			if e.Host {
+				return links.DressHost(h, w, s.Dressed(w))
+			}
+			return nodes.RoutersOf(s.Lab).BringUp(h, w, e)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // replaceByCable removes a wire's veth pair and has the keeper lay a cable
 // whose ends have the same names. Open vSwitch is told to forget the ports
 // meanwhile: it would hold on to the removed devices.
@@ -153,16 +169,8 @@ func (s wiring) replaceByCable(ctx context.Context, w *layout.Wire) error {
 	if _, err := keeper.Ask(ctx, s.Name, keeper.Order{Wire: w.ID, Lay: true}); err != nil {
 		return err
 	}
-	for _, e := range w.Ends() {
-		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
-			if e.Host {
-				return links.DressHost(h, w, s.Dressed(w))
-			}
-			return nodes.RoutersOf(s.Lab).BringUp(h, w, e)
-		})
-		if err != nil {
-			return err
-		}
+	if err := s.dressEnds(w); err != nil {
+		return err
 	}
 	if err := links.JoinTunnel(w); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/transport"
@@ -126,12 +127,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	began, used := time.Now(), cputime.Used()
 	before := n.worker.Traffic(n.specs())
 	p.Delays = n.crossingDelays(ctx)
-	rest := time.NewTimer(time.Duration(r.Milliseconds)*time.Millisecond - time.Since(began))
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-ctx.Done():
-	}
+	_ = backoff.Sleep(ctx, time.Duration(r.Milliseconds)*time.Millisecond-time.Since(began))
 	pprof.StopCPUProfile()
 	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (cputime.Used() - used).Seconds()
 	p.Cpu = cpu.Bytes()

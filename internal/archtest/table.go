@@ -21,7 +21,7 @@ var table = []row{
 	{"flow", nil, nil},
 	{"packet", []string{"flow"}, nil},
 	{"openflow", []string{"flow"}, nil},
-	{"openflow/*", []string{"openflow", "flow", "packet"}, nil},
+	{"openflow/*", []string{"openflow", "flow", "packet", "internal/backoff"}, nil},
 	{"sbi", nil, nil},
 	{"pce", nil, nil},
 	{"api", []string{"flow", "internal/backoff"}, []string{

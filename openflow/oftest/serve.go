@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -80,7 +81,7 @@ func (d *Device) pauseReading(ctx context.Context, id int) bool {
 		if !stopped || !open {
 			return open
 		}
-		if !sleep(ctx, 5*time.Millisecond) {
+		if backoff.Sleep(ctx, 5*time.Millisecond) != nil {
 			return false
 		}
 	}
@@ -95,7 +96,7 @@ func (d *Device) message(ctx context.Context, id int, msg []byte) {
 		return
 	}
 	if h, err := openflow.ParseHeader(msg); err == nil && h.Type == openflow.TypeBarrierRequest && f.BarrierDelay > 0 {
-		if !sleep(ctx, f.BarrierDelay) {
+		if backoff.Sleep(ctx, f.BarrierDelay) != nil {
 			return
 		}
 	}
@@ -122,16 +123,6 @@ func (d *Device) write(conn net.Conn, q *queue) {
 		if last {
 			return
 		}
-	}
-}
-
-// sleep reports whether ctx still lasts after a time.
-func sleep(ctx context.Context, t time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(t):
-		return true
 	}
 }
 

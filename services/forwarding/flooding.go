@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -78,7 +79,7 @@ const drainFor = 50 * time.Millisecond
 
 func newFlooding(e *engine, settle time.Duration) *flooding {
 	return &flooding{
-		e: e, settle: settle, rest: sleep, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
+		e: e, settle: settle, rest: func(ctx context.Context, d time.Duration) { _ = backoff.Sleep(ctx, d) }, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
 		active: true, stop: func() {}, heard: &api.Flooding{},
 	}
 }
@@ -350,16 +351,6 @@ func (f *flooding) commit(ctx context.Context) bool {
 	}
 	f.e.shareFlooding(f.stateLocked())
 	return ok
-}
-
-// sleep waits for a time, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // step sets the baseline flows of the switches that want selects, in parallel,

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -106,12 +107,5 @@ func rest(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return backoff.Sleep(ctx, d) == nil
 }

@@ -79,13 +79,6 @@ func NewProber(cfg Config, key []byte) *Prober {
 	return &Prober{cfg: cfg, signer: newSigner(key), lanes: map[uint32]*lane{}, turns: map[flow.DPID]*turn{}}
 }
 
-// Configure changes how probes are sent.
-func (p *Prober) Configure(cfg Config) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cfg = cfg
-}
-
 // Add has a lane probed, and returns its number.
 func (p *Prober) Add(l Lane) (id uint32) {
 	p.mu.Lock()

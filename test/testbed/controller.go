@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
@@ -118,8 +116,8 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, address := range c.OpenFlow {
-		if err := c.accepts(ctx, address); err != nil {
-			return c.process.Failed(err)
+		if err := c.process.Accepts(ctx, address); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -171,25 +169,6 @@ func (c *Controller) CPUTime() time.Duration { return c.process.CPUTime() }
 
 // Failed returns err with what the controller said last.
 func (c *Controller) Failed(err error) error { return c.process.Failed(err) }
-
-// accepts waits until something listens at an address.
-func (c *Controller) accepts(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.Close()
-		}
-		if err := c.process.Ended(); err != nil {
-			return err
-		}
-		if backoff.Sleep(ctx, 20*time.Millisecond) != nil {
-			return fmt.Errorf("it does not accept connections on %s: %w", address, ctx.Err())
-		}
-	}
-}
 
 // dial returns the connections to the northbounds.
 func (c *Controller) dial() ([]*grpc.ClientConn, error) {

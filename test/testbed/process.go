@@ -2,9 +2,11 @@ package testbed
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/cputime"
 )
 
@@ -97,6 +100,40 @@ func (p *Process) Stop() {
 	}
 }
 
+// Signal sends a signal to the process and all that it has started.
+func (p *Process) Signal(s syscall.Signal) {
+	for _, pid := range p.All() {
+		_ = syscall.Kill(pid, s) // it may have gone
+	}
+}
+
+// Accepts waits until the process accepts connections at an address.
+func (p *Process) Accepts(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		if err := p.Ended(); err != nil {
+			return p.Failed(err)
+		}
+		if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return p.Failed(fmt.Errorf("it does not accept connections on %s: %w", address, err))
+		}
+	}
+}
+
+// All returns the process and all that it has started; nothing of nil.
+func (p *Process) All() []int {
+	if p == nil {
+		return nil
+	}
+	return append(p.children(), p.PID())
+}
+
 // children returns the processes that carry the mark, other than the process
 // itself.
 func (p *Process) children() (pids []int) {
@@ -116,7 +153,7 @@ func (p *Process) children() (pids []int) {
 
 // CPUTime is the time of processors that the process and all that it has started
 // have used; those that have ended left out.
-func (p *Process) CPUTime() time.Duration { return cputime.Sum(append(p.children(), p.PID())...) }
+func (p *Process) CPUTime() time.Duration { return cputime.Sum(p.All()...) }
 
 // statFields returns the fields of /proc/PID/stat after the command's name
 // (proc_pid_stat(5)); none of a process that has ended.
@@ -145,6 +182,9 @@ func (p *Process) Failed(err error) error {
 	}
 	return fmt.Errorf("%s: %w (%s)", p.name, err, state)
 }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Ended returns an error if the process has ended.
 func (p *Process) Ended() error {

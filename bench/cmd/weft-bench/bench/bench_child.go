@@ -1,16 +1,12 @@
 package bench
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,130 +89,22 @@ func benchMove(set unix.CPUSet) error {
 	return nil
 }
 
-// benchChild is a process that bench has started.
-type benchChild struct {
-	name   string
-	cmd    *exec.Cmd
-	output testbed.Tail
-	ended  chan struct{}
-	err    error // valid when ended is closed
-}
-
-// benchStart starts a process on the processor for what is measured; it does
-// not outlive this one.
-func benchStart(cpus benchCPUs, name, path string, args ...string) (*benchChild, error) {
-	c := &benchChild{name: name, cmd: exec.Command(path, args...), ended: make(chan struct{})}
-	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
-	c.cmd.Env = os.Environ()
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if cpus.subject >= 0 {
-		c.cmd.Env = append(c.cmd.Env, "GOMAXPROCS=1")
-	}
-	started := make(chan error)
-	go func() {
-		// The thread lives as long as the child, which dies with it.
-		runtime.LockOSThread()
-		if cpus.subject >= 0 {
-			var set unix.CPUSet
-			set.Set(cpus.subject)
-			_ = unix.SchedSetaffinity(0, &set) // inherited by the child
-		}
-		err := c.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		c.err = c.cmd.Wait()
-		close(c.ended)
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// stop ends the process: politely, after five seconds by force.
-func (c *benchChild) stop() {
-	if c == nil {
-		return
-	}
-	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-c.ended:
-	case <-time.After(5 * time.Second):
-		_ = c.cmd.Process.Kill()
-		<-c.ended
-	}
-	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // what it started and left
-}
-
-// signal sends a signal to the process and all below it.
-func (c *benchChild) signal(s syscall.Signal) {
-	for _, pid := range c.tree() {
-		_ = syscall.Kill(pid, s) // it may have gone
-	}
-}
-
-// accepts waits until the child accepts connections.
-func (c *benchChild) accepts(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-c.ended:
-			return fmt.Errorf("%s ended (%v) before it accepted connections; it said:\n%s", c.name, c.err, c.output.String())
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not accept connections on %s; it said:\n%s", c.name, address, c.output.String())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// over says whether the child has ended.
-func (c *benchChild) over() bool {
-	select {
-	case <-c.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// failed returns err with what the child said last.
-func (c *benchChild) failed(err error) error {
-	if c == nil || err == nil {
-		return err
-	}
-	state := "it runs"
-	if c.over() {
-		state = fmt.Sprintf("it ended: %v", c.err)
-	}
-	if said := c.output.String(); said != "" {
-		return fmt.Errorf("%s: %w (%s); it said:\n%s", c.name, err, state, said)
-	}
-	return fmt.Errorf("%s: %w (%s)", c.name, err, state)
-}
-
-// cpu returns the processor time that the child has used, zero if unknown.
-func (c *benchChild) cpu() time.Duration {
-	if c == nil {
+// benchCPU returns the processor time that a process has used, without its children;
+// zero if unknown.
+func benchCPU(p *testbed.Process) time.Duration {
+	if p == nil {
 		return 0
 	}
-	return cputime.Sum(c.cmd.Process.Pid)
+	return cputime.Sum(p.PID())
 }
 
-// memory returns the memory of the child in octets, 0 if unknown: VmRSS is what
+// benchMemory returns the memory of processes in octets, 0 if unknown: VmRSS is what
 // is resident now, VmHWM what was at most.
-func (c *benchChild) memory(which string) int64 {
-	if c == nil {
-		return 0
+func benchMemory(which string, pids ...int) (sum int64) {
+	for _, pid := range pids {
+		sum += benchMemoryOf(pid, which)
 	}
-	return benchMemoryOf(c.cmd.Process.Pid, which)
+	return sum
 }
 
 // benchMemoryOf returns the memory of a process.

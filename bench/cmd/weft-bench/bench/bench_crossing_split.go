@@ -59,5 +59,5 @@ func (s *benchSubject) failed(err error) error {
 	if s.split != nil {
 		return s.split.Failed(err)
 	}
-	return s.child.failed(err)
+	return s.child.Failed(err)
 }

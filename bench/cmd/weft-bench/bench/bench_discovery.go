@@ -240,7 +240,7 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 	defer ended(nil)
 	go func() {
 		select {
-		case <-s.child.ended:
+		case <-s.child.Done():
 			ended(errors.New("the controller has ended"))
 		case <-limit.Done():
 		}
@@ -250,7 +250,7 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 		return nil, err
 	}
 	if err := s.net.WaitUp(limit, 0); err != nil {
-		return nil, s.child.failed(err)
+		return nil, s.child.Failed(err)
 	}
 	r.ConnectedS = time.Since(began).Seconds()
 	fmt.Fprintf(progress, "%d switches connected after %.2f s\n", r.Switches, r.ConnectedS)
@@ -258,22 +258,22 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 		if stats, bad := s.net.Stats(ctx); bad == nil && stats.Lost > 0 {
 			err = fmt.Errorf("%w; %d connections lost, the last: %s", err, stats.Lost, stats.LastLoss)
 		}
-		return nil, s.child.failed(err)
+		return nil, s.child.Failed(err)
 	}
-	r.BusyCPUS = s.child.cpu().Seconds()
+	r.BusyCPUS = benchCPU(s.child).Seconds()
 	found := time.Now()
 	before, err := benchAwaitQuiet(ctx, s.net)
 	if err != nil {
 		return nil, err
 	}
 	r.SettledS = time.Since(found).Seconds()
-	from, cpu := time.Now(), s.child.cpu()
+	from, cpu := time.Now(), benchCPU(s.child)
 	if backoff.Sleep(ctx, c.idle) != nil {
 		return nil, ctx.Err()
 	}
 	r.IdleS = time.Since(from).Seconds()
-	r.IdleCPU = 100 * benchRatio((s.child.cpu()-cpu).Seconds(), r.IdleS)
-	r.MemoryBytes, r.PeakBytes = s.child.memory("VmRSS"), s.child.memory("VmHWM")
+	r.IdleCPU = 100 * benchRatio((benchCPU(s.child)-cpu).Seconds(), r.IdleS)
+	r.MemoryBytes, r.PeakBytes = benchMemory("VmRSS", s.child.All()...), benchMemory("VmHWM", s.child.All()...)
 	stats, err := s.net.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (c *benchDiscoveryConfig) round(ctx context.Context, cpus benchCPUs, topo *
 	r.ProbesPerS = benchRatio(float64(stats.PacketOuts-before.PacketOuts), r.IdleS)
 	r.PacketIns, r.PacketOuts, r.FlowMods = stats.PacketIns, stats.PacketOuts, stats.FlowMods
 	if stats.Lost > 0 || stats.Up != r.Switches {
-		return nil, s.child.failed(fmt.Errorf("%d of %d switches connected at the end, %d connections lost; the last: %s", stats.Up, r.Switches, stats.Lost, stats.LastLoss))
+		return nil, s.child.Failed(fmt.Errorf("%d of %d switches connected at the end, %d connections lost; the last: %s", stats.Up, r.Switches, stats.Lost, stats.LastLoss))
 	}
 	return r, nil
 }

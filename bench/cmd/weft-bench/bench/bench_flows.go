@@ -173,10 +173,10 @@ func (c *benchFlowsConfig) round(ctx context.Context, file string) (*benchFlowsR
 		return nil, err
 	}
 	r.EmptyS = took
-	before, cpu := s.child.memory("VmRSS"), s.child.cpu()
+	before, cpu := benchMemory("VmRSS", s.child.All()...), benchCPU(s.child)
 	r.AddedS, err = benchTimed(ctx, nil, "flow", "add", "--server", server, "-f", file, "--no-wait")
 	if err == nil {
-		r.CPUS = (s.child.cpu() - cpu).Seconds()
+		r.CPUS = (benchCPU(s.child) - cpu).Seconds()
 		var lines benchLines
 		if r.ListedS, err = benchTimed(ctx, &lines, "get", "flows", "--server", server); err == nil && int(lines) < c.entries {
 			err = fmt.Errorf("weft get flows has %d lines of %d entries", lines, c.entries)
@@ -186,10 +186,10 @@ func (c *benchFlowsConfig) round(ctx context.Context, file string) (*benchFlowsR
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		r.Octets = float64(s.child.memory("VmRSS")-before) / float64(c.entries)
+		r.Octets = float64(benchMemory("VmRSS", s.child.All()...)-before) / float64(c.entries)
 	}
 	if err != nil {
-		err = s.child.failed(err)
+		err = s.child.Failed(err)
 		s.close()
 		return nil, err
 	}
@@ -234,9 +234,9 @@ func (c *benchFlowsConfig) start(ctx context.Context, dir string) (s *benchSubje
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case time.Since(began) > time.Minute:
-			err = s.child.failed(fmt.Errorf("not healthy after a minute: %w", err))
-		case s.child.over():
-			err = s.child.failed(errors.New("the controller has ended"))
+			err = s.child.Failed(fmt.Errorf("not healthy after a minute: %w", err))
+		case s.child.Ended() != nil:
+			err = s.child.Failed(errors.New("the controller has ended"))
 		default:
 			time.Sleep(5 * time.Millisecond)
 			continue

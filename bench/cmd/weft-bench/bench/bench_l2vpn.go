@@ -124,11 +124,11 @@ func benchRunL2vpn(ctx context.Context, c benchL2vpnConfig, out, progress io.Wri
 	}
 	defer func() { err = errors.Join(err, b.down()) }()
 	if err := b.open(ctx); err != nil {
-		return b.child.failed(err)
+		return b.child.Failed(err)
 	}
 	fmt.Fprintln(progress, "the lab is up, and known")
 	if err := b.measure(ctx, r, progress); err != nil {
-		return b.child.failed(err)
+		return b.child.Failed(err)
 	}
 	r.end()
 	r.sum()

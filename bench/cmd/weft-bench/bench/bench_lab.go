@@ -87,7 +87,7 @@ func (b *benchLab) up(ctx context.Context, topo *topology.Topology, controller s
 // ready waits until Weft knows all of the lab.
 func (b *benchLab) ready(ctx context.Context) error {
 	_, err := b.asked().AwaitDiscovery(ctx)
-	return b.child.failed(err)
+	return b.child.Failed(err)
 }
 
 // asked returns what asks Weft about the lab.

@@ -163,7 +163,7 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			r.Rows = append(r.Rows, row)
 			row.Controller = row.b.name
 			if err := row.start(ctx); err != nil {
-				return row.b.child.failed(err)
+				return row.b.child.Failed(err)
 			}
 			fmt.Fprintf(progress, "%s with %d switches is ready\n", row.Controller, n)
 		}
@@ -176,13 +176,13 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			}
 			rtt, err := row.run()
 			switch {
-			case errors.Is(err, errNoAnswer) && !row.b.child.over():
+			case errors.Is(err, errNoAnswer) && row.b.child.Ended() == nil:
 				row.Lost++
 			case err != nil:
-				return row.b.child.failed(err)
+				return row.b.child.Failed(err)
 			default:
 				if err := row.add(ctx, rtt); err != nil {
-					return row.b.child.failed(err)
+					return row.b.child.Failed(err)
 				}
 			}
 			time.Sleep(benchFirstRest)

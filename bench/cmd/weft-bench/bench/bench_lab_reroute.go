@@ -161,7 +161,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 		for _, way := range measure.Order(n, ways) {
 			run, err := b.run(ctx, n, way == 1)
 			if err != nil {
-				return b.child.failed(err)
+				return b.child.Failed(err)
 			}
 			r.Detail = append(r.Detail, run)
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d/%d: %v\n", n+1, c.runs, run)
@@ -238,12 +238,12 @@ func (b *benchRerouter) run(ctx context.Context, n int, alone bool) (*benchRerou
 	}()
 	time.Sleep(benchStreamBefore)
 	if alone {
-		b.child.signal(syscall.SIGSTOP)
+		b.child.Signal(syscall.SIGSTOP)
 	}
 	err = b.lab.LinkDown(ctx, ends[0], ends[1])
 	got := <-stream
 	if alone {
-		b.child.signal(syscall.SIGCONT)
+		b.child.Signal(syscall.SIGCONT)
 	}
 	if err != nil {
 		return nil, err

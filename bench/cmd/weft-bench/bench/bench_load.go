@@ -24,7 +24,7 @@ import (
 type benchSubject struct {
 	name    string
 	address string
-	child   *benchChild         // nil if it was running before
+	child   *testbed.Process    // nil if it was running before
 	dir     string              // its data, removed at the end; empty if it has none
 	split   *testbed.Controller // its processes, if it is several; then child is nil
 	net     *sim.Network
@@ -175,10 +175,10 @@ func (s *benchSubject) startWeft(ctx context.Context, cpus benchCPUs, http strin
 // start starts the subject's process and waits until it accepts connections;
 // on an error nothing of it is left.
 func (s *benchSubject) start(ctx context.Context, cpus benchCPUs, path string, args ...string) error {
-	child, err := benchStart(cpus, s.name, path, args...)
+	child, err := testbed.StartProcess(s.name, cpus.subject, path, args...)
 	if err == nil {
 		s.child = child
-		err = child.accepts(ctx, s.address)
+		err = child.Accepts(ctx, s.address)
 	}
 	if err != nil {
 		s.close()
@@ -192,7 +192,7 @@ func (s *benchSubject) close() {
 		s.cancel()
 		<-s.done //nolint:errcheck // it was ended
 	}
-	s.child.stop()
+	s.child.Stop()
 	s.split.Stop()
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
@@ -255,7 +255,7 @@ func (c *benchConfig) load() sim.Load {
 
 // measure runs one round.
 func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
-	began, cpu, own := time.Now(), s.child.cpu(), cputime.Used()
+	began, cpu, own := time.Now(), benchCPU(s.child), cputime.Used()
 	r, err := s.net.Measure(ctx, c.load())
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
 		AnswersPerS:  r.AnswersPerSecond(),
 		P50US:        float64(r.Latency.ValueAtPercentile(50)) / 1e3,
 		P99US:        float64(r.Latency.ValueAtPercentile(99)) / 1e3,
-		CPU:          100 * float64(s.child.cpu()-cpu) / float64(wall),
+		CPU:          100 * float64(benchCPU(s.child)-cpu) / float64(wall),
 		GeneratorCPU: 100 * float64(cputime.Used()-own) / float64(wall),
 		Counts:       r.Counts,
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/companion"
-	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -317,12 +316,12 @@ func (c *benchPeersConfig) turn(ctx context.Context, cpus benchCPUs, name string
 		return t, ctx.Err()
 	}
 	command := strings.NewReplacer("{port}", port, "{switches}", strconv.Itoa(switches)).Replace(generator.Command)
-	before, began := cputime.Sum(s.child.tree()...), time.Now()
+	before, began := s.child.CPUTime(), time.Now()
 	said, err := benchShell(ctx, c.timeout, command)
-	t.cpu = 100 * (cputime.Sum(s.child.tree()...) - before).Seconds() / time.Since(began).Seconds()
-	t.memory = s.child.treeMemory()
-	if s.child.over() {
-		return t, s.child.failed(errors.New("it ended while it was measured"))
+	t.cpu = 100 * (s.child.CPUTime() - before).Seconds() / time.Since(began).Seconds()
+	t.memory = benchMemory("VmRSS", s.child.All()...)
+	if s.child.Ended() != nil {
+		return t, s.child.Failed(errors.New("it ended while it was measured"))
 	}
 	if err != nil {
 		return t, fmt.Errorf("generator: %w; it said: %s", err, benchLastLine(said))

@@ -67,7 +67,7 @@ func newBenchReport(c benchConfig, cpus benchCPUs, subject, floor *benchSubject)
 		Mode: c.mode, Controller: subject.name, OpenFlow: "1.0", Switches: c.switches, HostsPerSwitch: c.hosts,
 		Window: c.window, Rate: c.rate, Unbuffered: c.unbuffered, DurationS: c.duration.Seconds(), Rounds: c.rounds,
 		ControllerOn: cpus.subject, GeneratorOn: cpus.load,
-		benchFigures: subject.figures(), Detail: subject.rounds, MemoryBytes: subject.child.memory("VmRSS"),
+		benchFigures: subject.figures(), Detail: subject.rounds, MemoryBytes: benchMemory("VmRSS", subject.child.All()...),
 	}
 	r.CI95 = benchCI95{"answers_per_s": measure.Median(subject.each(benchAnswers)).CI95, "p50_us": measure.Median(subject.each(benchP50)).CI95}
 	if subject.child == nil {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/cmd/weft/run"
-	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/test/measure"
 )
 
@@ -102,20 +101,4 @@ func benchShell(ctx context.Context, timeout time.Duration, command string) (sai
 func benchLastLine(said string) string {
 	said = strings.TrimSpace(said)
 	return said[strings.LastIndexByte(said, '\n')+1:]
-}
-
-// tree returns the child's process and all below it.
-func (c *benchChild) tree() []int {
-	if c == nil {
-		return nil
-	}
-	return cputime.Descendants(c.cmd.Process.Pid)
-}
-
-// treeMemory returns what is resident of the child and all below it.
-func (c *benchChild) treeMemory() (sum int64) {
-	for _, pid := range c.tree() {
-		sum += benchMemoryOf(pid, "VmRSS")
-	}
-	return sum
 }

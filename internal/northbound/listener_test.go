@@ -85,6 +85,22 @@ func (s *site) open(t *testing.T, text string) net.Conn {
 	return c
 }
 
+// answered makes a connection, sends a whole request, and takes its answer: what is idle
+// then has been so since, and is not about to be served.
+func (s *site) answered(t *testing.T, text string) net.Conn {
+	t.Helper()
+	c := s.open(t, text)
+	c.SetReadDeadline(time.Now().Add(testwait.Limit))
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // is waits until the connections are in these states, those of all classes together.
 func (s *site) is(t *testing.T, want [states]int) {
 	t.Helper()
@@ -123,9 +139,9 @@ func ask(path string, rank Rank, more string) string {
 // the oldest.
 func TestWhoGoes(t *testing.T) {
 	s := newSite(t, Limits{Connections: 8, PerClient: 100})
-	administrator := s.open(t, ask("/", Administrator, ""))
+	administrator := s.answered(t, ask("/", Administrator, ""))
 	s.is(t, [states]int{1, 0, 0, 0})
-	operator := s.open(t, ask("/", Operator, ""))
+	operator := s.answered(t, ask("/", Operator, ""))
 	s.is(t, [states]int{2, 0, 0, 0})
 	serves := s.open(t, ask("/work", Reader, ""))
 	s.is(t, [states]int{2, 0, 0, 1})
@@ -133,7 +149,7 @@ func TestWhoGoes(t *testing.T) {
 	s.is(t, [states]int{2, 0, 1, 1})
 	stalls := s.open(t, ask("/", Reader, "Content-Length: 5\r\n"))
 	s.is(t, [states]int{2, 1, 1, 1})
-	idle := s.open(t, ask("/", Reader, ""))
+	idle := s.answered(t, ask("/", Reader, ""))
 	s.is(t, [states]int{3, 1, 1, 1})
 	silent := s.open(t, "")
 	s.is(t, [states]int{4, 1, 1, 1})

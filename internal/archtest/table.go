@@ -54,7 +54,6 @@ var table = []row{
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
-	{"deploy/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/asowner", "internal/backoff", "internal/document", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
@@ -95,6 +94,7 @@ var table = []row{
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/*", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
+	{"cmd/weft/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench", []string{"lab", "lab/*", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},
@@ -137,7 +137,7 @@ var guarded = map[string]string{
 
 // starters are the packages of cmd/weft that run services, or read what they
 // keep. All others talk to a running controller, by its northbound API only.
-var starters = []string{"cmd/weft/run", "cmd/weft/planner", "cmd/weft/store"}
+var starters = []string{"cmd/weft/run", "cmd/weft/planner", "cmd/weft/planning", "cmd/weft/store"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

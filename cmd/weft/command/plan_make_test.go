@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 )
 
 // madeFile puts text into a file of a name in a directory of the test.

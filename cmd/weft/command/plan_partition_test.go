@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
-	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/deploy/config"
-	"github.com/weft-sdn/weft/deploy/planning"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/plan"

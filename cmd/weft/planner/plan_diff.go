@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 )
 
 func planDiffCommand() *cobra.Command {

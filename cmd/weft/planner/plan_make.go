@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/plan/partition"

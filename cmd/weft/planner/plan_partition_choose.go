@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weft-sdn/weft/deploy/planning"
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/internal/partitioned"
 	"github.com/weft-sdn/weft/plan/converge"
 	"github.com/weft-sdn/weft/plan/partition"

@@ -146,7 +146,14 @@ func TestLesserLeader(t *testing.T) {
 	t.Logf("damage: %+v", keeper.Damages())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.state) != len(keys) {
-		t.Errorf("the watcher was told that %d of %d keys are deleted", len(keys)-len(w.state), len(keys))
+	for key := range w.state {
+		if _, there := keys[key]; !there {
+			t.Errorf("the watcher was told of %q, revision %d, which nobody has stored", key, w.last[key])
+		}
+	}
+	for key := range keys {
+		if _, heard := w.state[key]; !heard {
+			t.Errorf("the watcher was told that %q is deleted", key)
+		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/topology"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // TestNetworkFunction is what stands for weft nf in TestCore5GRuns.
@@ -39,9 +41,7 @@ func TestCore5GRuns(t *testing.T) {
 	t.Parallel()
 	weft := filepath.Join(t.TempDir(), "weft")
 	script := "#!/bin/sh\nexec " + topology.Quote(keeperOfTest(t)[0]) + " -test.run='^TestNetworkFunction$' -- \"$@\"\n"
-	if err := os.WriteFile(weft, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testprogram.Install(t, weft, []byte(script))
 	topo, err := topology.Resolve("5gc:2")
 	if err != nil {
 		t.Fatal(err)

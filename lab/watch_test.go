@@ -17,6 +17,8 @@ import (
 	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // withPrograms is one switch with two hosts, of which h1 runs these.
@@ -60,9 +62,7 @@ func wantLog(t testing.TB, l *Lab, name, want string) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	weft := filepath.Join(t.TempDir(), "a 'weft'")
-	if err := os.WriteFile(weft, []byte("#!/bin/sh\necho weft $*; sleep 1000\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testprogram.Install(t, weft, []byte("#!/bin/sh\necho weft $*; sleep 1000\n"))
 	hostile := "$(touch " + filepath.Join(t.TempDir(), "x") + ") `id` ; ' \" \\ \n é"
 	topo := withPrograms(t,
 		topology.Program{Name: "weft", Command: "weft nf nrf"},
@@ -214,13 +214,11 @@ func TestNoSuchProgram(t *testing.T) {
 func TestProgramBesideTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+	testprogram.Install(t, filepath.Join(dir, "say.sh"), []byte("#!/bin/sh\npwd\n"))
+	net := "controller: none\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: ./say.sh, restart: never}]}]\n"
+	if err := os.WriteFile(filepath.Join(dir, "net.yaml"), []byte(net), 0o644); err != nil {
+		t.Fatal(err)
 	}
-	write("say.sh", "#!/bin/sh\npwd\n", 0o755)
-	write("net.yaml", "controller: none\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1, run: [{command: ./say.sh, restart: never}]}]\n", 0o644)
 	topo, err := topology.Load(filepath.Join(dir, "net.yaml"))
 	if err != nil {
 		t.Fatal(err)

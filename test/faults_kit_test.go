@@ -84,12 +84,10 @@ func newFaults(t *testing.T) *faults {
 	f := &faults{dir: openDir(t)}
 	f.weft = filepath.Join(f.dir, "weft")
 	b, err := os.ReadFile(testprogram.Weft(t))
-	if err == nil {
-		err = os.WriteFile(f.weft, b, 0o755)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	testprogram.Install(t, f.weft, b)
 	return f
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // trustRoot has another user of the machine, and the administrator, try to have
@@ -28,12 +29,10 @@ func trustRoot(t *testing.T, f *faults) {
 	const stranger = 65533
 	program := filepath.Join(os.TempDir(), fmt.Sprintf("weft-trust-%d", os.Getpid())) // which they may run
 	data, err := os.ReadFile(f.weft)
-	if err == nil {
-		err = os.WriteFile(program, data, 0o755)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	testprogram.Install(t, program, data)
 	t.Cleanup(func() { os.Remove(program) })
 	as := func(args ...string) (string, error) {
 		cmd := exec.Command(program, append(args, "--server", "http://"+d.north)...)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -321,12 +322,10 @@ func userWithoutRoot(t *testing.T, f *faults) {
 	}
 	program := filepath.Join(os.TempDir(), fmt.Sprintf("weft-modest-%d", os.Getpid()))
 	text, err := os.ReadFile(d.weft)
-	if err == nil {
-		err = os.WriteFile(program, text, 0o755)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	testprogram.Install(t, program, text)
 	t.Cleanup(func() { os.Remove(program) })
 	p := d.run("weft", "setpriv", "--reuid", fmt.Sprint(uid), "--regid", fmt.Sprint(uid), "--clear-groups", program,
 		"up", d.plan, "--data-dir", data, "--quiet", "--listen", d.openflow, "--http", d.north)

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/testwait"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // threadLimits reads what all threads of a process have: nice, policy, CPUs;
@@ -147,7 +149,7 @@ func modest(t *testing.T, env ...string) (out string) {
 	defer os.RemoveAll(dir)
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "test"), binary, 0o755)
+		testprogram.Install(t, filepath.Join(dir, "test"), binary)
 	}
 	for _, d := range []string{dir, filepath.Join(dir, "state")} {
 		if err == nil {

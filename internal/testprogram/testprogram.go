@@ -5,6 +5,7 @@
 package testprogram
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,4 +74,16 @@ func Remove() {
 
 func folder() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("weft-program-%d", os.Getpid()))
+}
+
+// Install writes a program to a path. Another process does, for a child that is forked
+// meanwhile would have the file open for writing, and the program could not be run then
+// (ETXTBSY, "text file busy").
+func Install(t testing.TB, path string, program []byte) {
+	t.Helper()
+	cmd := exec.Command("install", "-m", "755", "/dev/stdin", path)
+	cmd.Stdin = bytes.NewReader(program)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write the program %s: %v: %s", path, err, out)
+	}
 }

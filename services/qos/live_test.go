@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -32,9 +33,7 @@ func TestLive(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		path = filepath.Join(dir, "vsctl")
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$@\" >> "+dir+"/said\nexec sleep 0.5\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testprogram.Install(t, path, []byte("#!/bin/sh\necho \"$@\" >> "+dir+"/said\nexec sleep 0.5\n"))
 		return path, func() string { b, _ := os.ReadFile(filepath.Join(dir, "said")); return string(b) }
 	}
 	queues := func(t *testing.T, h *wefttest.Harness, config string) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // TestRights: root runs the program of its own configuration, on the database of
@@ -16,9 +17,7 @@ import (
 func TestRights(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "vsctl")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$@\" >> "+dir+"/said\necho br1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testprogram.Install(t, program, []byte("#!/bin/sh\necho \"$@\" >> "+dir+"/said\necho br1\n"))
 	cfg := DefaultConfig()
 	cfg.VSCtl, cfg.OVSDBSwitches = program, map[string]string{"1": "unix:/run/db.sock", "2": "unix:/run/{address}.sock", "4": "tcp:{address}:6640"}
 	ask := func(m *api.QosQueues, name, address string) error {

@@ -73,9 +73,7 @@ func TestCheck(t *testing.T) {
 func standIn(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho \"$0\" \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testprogram.Install(t, filepath.Join(dir, name), []byte("#!/bin/sh\necho \"$0\" \"$@\"\n"))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/bench/experiments/agents"
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab/topology"
 )
 
@@ -53,13 +54,9 @@ func TestSweep(t *testing.T) {
 		dir := t.TempDir()
 		said := filepath.Join(t.TempDir(), "said")
 		weft := filepath.Join(t.TempDir(), "weft")
-		if err := os.WriteFile(weft, []byte("#!/bin/sh\necho \"$@\" >"+said+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testprogram.Install(t, weft, []byte("#!/bin/sh\necho \"$@\" >"+said+"\n"))
 		sleep := filepath.Join(filepath.Dir(weft), "sleep")
-		if err := os.WriteFile(sleep, []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testprogram.Install(t, sleep, []byte("#!/bin/sh\n"))
 		t.Setenv("PATH", filepath.Dir(weft)+":"+os.Getenv("PATH"))
 		controller := exec.Command("sh", "-c", "read -r line") // waits
 		if _, err := controller.StdinPipe(); err != nil {

@@ -252,7 +252,7 @@ func (t *table) unclaim(at flow.Location) {
 	}
 	delete(t.claimedAt, at)
 	if p := t.settled(at); p != nil {
-		t.emptied(p)
+		p.emptied(t)
 	}
 }
 

@@ -314,3 +314,25 @@ func TestForgetSwitch(t *testing.T) {
 		t.Error("the switch is known")
 	}
 }
+
+// TestEndsOfCircuits: who is behind a whole end of a circuit is no host: those that were are
+// forgotten, and others are not learnt, until the circuit is gone.
+func TestEndsOfCircuits(t *testing.T) {
+	r := newRig(t, nil)
+	frame := arpRequest(mac(1), "10.0.0.1", "10.0.0.9")
+	r.accept(at(1, 1), frame)
+	r.accept(at(2, 1), arpRequest(mac(2), "10.0.0.2", "10.0.0.9"))
+	r.changes()
+	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
+		r.endChanged(r.now, end, true)
+	}
+	r.wantChanges("gone 02:00:00:00:00:01 " + at(1, 1).String())
+	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
+		r.refusedAs(blocked, end, frame)
+	}
+	r.wantAt(mac(1), flow.Location{})
+	r.wantAt(mac(2), at(2, 1))
+	r.endChanged(r.now, at(1, 1), false)
+	r.accept(at(1, 1), frame)
+	r.wantAt(mac(1), at(1, 1))
+}

@@ -88,7 +88,7 @@ func (t *table) evictPort(now int64, p *place) {
 	p.leaving = false
 	if p.lost(t.cfg, now) {
 		t.vacate(p)
-		t.emptied(p)
+		p.emptied(t)
 	} else if p.down && !p.sw.away() {
 		t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 	}
@@ -106,14 +106,14 @@ func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
 	default:
 		for _, p := range a.places {
 			t.vacate(p)
-			t.emptied(p)
+			p.emptied(t)
 		}
 		t.awaitSwitch(now+forgetAfter+1, sw, a)
 	}
 }
 
 // emptied schedules a place to be forgotten if nobody is there.
-func (t *table) emptied(p *place) {
+func (p *place) emptied(t *table) {
 	if len(p.hosts) == 0 {
 		t.empty[p] = struct{}{}
 		t.evicting.at(0)

@@ -156,7 +156,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	}
 	p := t.place(e.at)
 	if !t.bindings.allow(e.id, e.at) || t.room(now, p, e.id) != accepted {
-		t.emptied(p)
+		p.emptied(t)
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}

@@ -13,6 +13,7 @@ type place struct {
 	down  bool
 	since int64 // of down
 	role  flow.PortRole
+	ofEnd bool // it is the whole end of a circuit: who is there is the circuit's
 	hosts map[*host]struct{}
 
 	leaving bool // it is in table.leaving
@@ -35,13 +36,13 @@ func (a *attached) away() bool { return a.gone || a.awaited }
 
 // alive reports whether hosts at the place can be heard and reached.
 func (p *place) alive() bool {
-	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
+	return !p.down && !p.sw.gone && !p.ofEnd && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
 }
 
 // lost reports whether hosts at the place must be given up.
 func (p *place) lost(cfg *Config, now int64) bool {
 	switch {
-	case p.role == flow.RoleLink || p.role.OfHybrid():
+	case p.ofEnd || p.role == flow.RoleLink || p.role.OfHybrid():
 		return true
 	case p.sw.away():
 		return now-p.sw.since >= int64(cfg.SwitchGrace)
@@ -67,7 +68,7 @@ func (t *table) place(at flow.Location) *place {
 	a := t.attached(at.Switch)
 	p := a.places[at.Port]
 	if p == nil {
-		p = &place{Location: at, sw: a, role: flow.RoleEdge, hosts: map[*host]struct{}{}}
+		p = &place{Location: at, sw: a, role: flow.RoleEdge, ofEnd: t.ends[at], hosts: map[*host]struct{}{}}
 		if t.links[at] {
 			p.role = flow.RoleLink
 		}
@@ -220,4 +221,21 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	}
 	t.updatePermitsAt(now, p)
 	t.repeat(now, p)
+}
+
+// endChanged handles that a port is the whole end of a circuit, or is no more.
+func (t *table) endChanged(now int64, at flow.Location, is bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if delete(t.ends, at); is {
+		t.ends[at] = true
+	}
+	p := t.attached(at.Switch).places[at.Port]
+	if p == nil {
+		return
+	}
+	if p.ofEnd = is; is {
+		t.vacate(p)
+	}
+	t.updatePermitsAt(now, p)
 }

@@ -25,8 +25,8 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.SetHold, api.DeleteHold, api.ListHolds, api.ApproveHost, api.RevokeHost),
 		Calls:      weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.SegmentChangedEvent, api.FlowsObservedEvent),
-		Optional:   []string{"tenants", "flowrules"},
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.SegmentChangedEvent, api.FlowsObservedEvent, api.CircuitPortChangedEvent),
+		Optional:   []string{"tenants", "flowrules", "l2vpn"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
 		Buckets:    []string{"hosts", "bindings", "holds"},
 		Rebuilt:    []string{"hosts"},
@@ -122,6 +122,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Changed(at.Switch)
 		}
 	})
+	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) { t.endChanged(now(), m.GetAt().Flow(), !m.Gone) })
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, m *api.RolesSettled) {
 		k.RolesSettled(m)
 		n.RolesSettled(m)

@@ -32,6 +32,7 @@ type table struct {
 	mu        sync.Mutex // guards the following, and changes of the index
 	switches  map[flow.DPID]*attached
 	links     map[flow.Location]bool // ports that are links
+	ends      map[flow.Location]bool // ports that are whole ends of circuits
 	claims    map[claimKey][]*claim
 	claimedAt map[flow.Location]int // number of claims made at a port
 	leaving   leavings
@@ -78,7 +79,7 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
+		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, ends: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
 		permits: permitChanges{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
@@ -162,7 +163,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	}
 	p := t.place(s.at)
 	if why := t.room(s.now, p, s.who); why != accepted {
-		t.emptied(p)
+		p.emptied(t)
 		return nil, why
 	}
 	h := &host{id: s.who, first: s.now, source: usable(s.source)}
@@ -188,13 +189,13 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	}
 	p := t.place(to)
 	if why := t.room(now, p, h.id); why != accepted {
-		t.emptied(p)
+		p.emptied(t)
 		return why
 	}
 	if len(h.moved) >= t.cfg.Moves {
 		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
 			h.quarantine = now + int64(t.cfg.Quarantine)
-			t.emptied(p)
+			p.emptied(t)
 			return quarantined
 		}
 		h.moved = append(h.moved[:0], h.moved[1:]...)
@@ -211,7 +212,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.hold(h, p.Location) // before its first packet from there
 	from := h.at.Load()
 	delete(from.hosts, h)
-	t.emptied(from)
+	from.emptied(t)
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
@@ -318,7 +319,7 @@ func (t *table) remove(h *host) {
 	}
 	t.dismiss(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
-	t.emptied(h.at.Load())
+	h.at.Load().emptied(t)
 	t.news.add(h)
 }
 

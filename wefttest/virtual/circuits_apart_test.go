@@ -61,6 +61,12 @@ func circuitsApart(t *testing.T) {
 		}
 	}
 	ping("at first")
+	for _, ends := range customers { // they are ordinary hosts until they have a circuit
+		for _, s := range ends {
+			s.announce()
+		}
+		ends[0].ping(ctx, hosts[1], w.number(), 10*time.Second)
+	}
 	if err := until(ctx, time.Minute, func(ctx context.Context) error {
 		return setCircuits(ctx, w.cluster.present().env, circuits)
 	}); err != nil {
@@ -79,7 +85,10 @@ func circuitsApart(t *testing.T) {
 			s.Send(frame)
 			return frame
 		}
-		destinations := []flow.MAC{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 9}, {2, 0xab, 0xcd, 0, 0, 1}, hosts[1].mac, hosts[0].mac}
+		destinations := []flow.MAC{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 9}, {2, 0xab, 0xcd, 0, 0, 1}}
+		for _, s := range w.stations {
+			destinations = append(destinations, s.mac)
+		}
 		may := map[*station]*station{} // whom a frame of a customer may come to
 		for name, ends := range customers {
 			if name == "up" {

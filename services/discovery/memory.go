@@ -18,7 +18,7 @@ type memory struct {
 	// at the far end.
 	out     bool
 	latency int64 // nanoseconds
-	since   int64 // link: of its state; edge: since when it is one
+	since   int64 // link: of its state; edge: since when it is one; former link: since when the port is down, 0 if it is up
 	held    int64 // link: dampened until then, 0 if not
 	trial   bool  // link or former link: it was on trial
 	host    bool  // edge: hosts have sent there
@@ -26,7 +26,7 @@ type memory struct {
 
 // encodePorts writes the memories of the ports of a switch, one line each:
 // "PORT edge SINCE [host]", "PORT link DPID PORT [LATENCY SINCE HELD] [trial]" or
-// "PORT was DPID PORT [trial]"; times in seconds since 1970, the latency in microseconds.
+// "PORT was DPID PORT [DOWN] [trial]"; times in seconds since 1970, the latency in microseconds.
 func encodePorts(ports map[flow.Port]memory) []byte {
 	lines := make([]string, 0, len(ports))
 	for p, m := range ports {
@@ -38,6 +38,9 @@ func encodePorts(ports map[flow.Port]memory) []byte {
 			line = fmt.Sprintf("%d link %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
 		case m.role == flow.RoleUnsettled:
 			line = fmt.Sprintf("%d was %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
+			if m.since != 0 {
+				line += fmt.Sprintf(" %d", seconds(m.since))
+			}
 		case m.host:
 			line += " host"
 		}
@@ -92,14 +95,13 @@ func decodeMemory(kind string, f []string) (m memory, err error) {
 		return m, err
 	case kind == "edge" && (len(f) == 1 || len(f) == 2 && f[1] == "host"):
 		return memory{role: flow.RoleEdge, since: n[0] * int64(time.Second), host: len(f) == 2}, nil
-	case kind == "link" && (len(f) == 2 || len(f) == 5), kind == "was" && len(f) == 2:
-		role := flow.RoleLink
-		if kind == "was" {
-			role = flow.RoleUnsettled
-		}
+	case kind == "was" && (len(f) == 2 || len(f) == 3):
 		sw, err := flow.ParseDPID(f[0])
-		return memory{role: role, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
+		return memory{role: flow.RoleUnsettled, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, since: n[2] * int64(time.Second)}, err
+	case kind == "link" && (len(f) == 2 || len(f) == 5):
+		sw, err := flow.ParseDPID(f[0])
+		return memory{role: flow.RoleLink, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
 			latency: n[2] * 1000, since: n[3] * int64(time.Second), held: n[4] * int64(time.Second)}, err
 	}
-	return m, fmt.Errorf("want edge SINCE [host], link DPID PORT [LATENCY SINCE HELD] or was DPID PORT")
+	return m, fmt.Errorf("want edge SINCE [host], link DPID PORT [LATENCY SINCE HELD] or was DPID PORT [DOWN]")
 }

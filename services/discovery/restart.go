@@ -261,7 +261,11 @@ func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool
 		case p.in != nil:
 			ports[p.at.Port] = memory{role: flow.RoleLink, far: p.in.src.at, trial: !p.judged}
 		case known:
-			ports[p.at.Port] = memory{role: flow.RoleUnsettled, far: far, trial: !p.judged}
+			m := memory{role: flow.RoleUnsettled, far: far, trial: !p.judged}
+			if !p.up {
+				m.since = p.changed
+			}
+			ports[p.at.Port] = m
 		case p.role == flow.RoleEdge:
 			p.saved = p.view.host.Load()
 			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved}

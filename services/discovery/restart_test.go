@@ -71,6 +71,33 @@ func TestRestartDisturbsNothing(t *testing.T) {
 	}
 }
 
+// TestHostAtFormerLink: a port that has been down for long is soon a host's when one is
+// plugged in, also just after a restart: it does not wait for the neighbour that it once had.
+func TestHostAtFormerLink(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		w := newWorld(t, nil)
+		w.cable(at(1, 1), at(2, 1))
+		w.switches(3, 1, 2)
+		w.run(5 * time.Second)
+		w.want(at(1, 1), at(2, 1), "up")
+		w.cut(at(1, 1), at(2, 1))
+		w.port(at(1, 1), false)
+		w.port(at(2, 1), false)
+		w.run(time.Minute)
+		if restarted {
+			w = w.restart(time.Second)
+			for id := flow.DPID(1); id <= 2; id++ {
+				w.topo.connect(w.now, id, nil, []*api.Port{portMsg(id, 1, false), portMsg(id, 2, true), portMsg(id, 3, true)})
+				w.topo.trap(w.now, id)
+			}
+			w.run(time.Second)
+		}
+		w.port(at(1, 1), true)
+		w.run(w.topo.cfg.Settle + time.Second)
+		w.wantRole(at(1, 1), flow.RoleEdge)
+	}
+}
+
 // TestRestartFindsChanges has the network change while discovery is away.
 func TestRestartFindsChanges(t *testing.T) {
 	w := newWorld(t, nil)

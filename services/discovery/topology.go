@@ -326,8 +326,12 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		delete(t.views, at)
 		p.actions = []flow.Action{flow.Output(at.Port)}
 		if far, ok := t.known[at]; ok && p.listed() == flow.RoleUnsettled {
-			p.was, p.judged = far, !t.past[at].trial
+			m := t.past[at]
+			p.was, p.judged = far, !m.trial
 			t.expect(now, p)
+			if m.role == flow.RoleUnsettled && m.since != 0 && !msg.GetUp() {
+				p.changed = min(now, m.since) // it has been down ever since: what comes may be something else
+			}
 		}
 		dp.ports = append(dp.ports, p)
 		dp.put(at.Port, p)

@@ -260,10 +260,13 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	}
 	l.src.out, l.dst.in = nil, nil
 	l.flaps.down(t, now, l)
-	for _, p := range []*port{l.src, l.dst} {
+	for i, p := range []*port{l.src, l.dst} {
 		if p.out == nil && p.in == nil {
 			p.silent, p.until = now, now+int64(t.cfg.Forget)
 			p.unproved = cause == "silent" && !p.proved
+			if far := []*port{l.dst, l.src}[i]; !far.up { // something else may be plugged in here, unseen
+				t.expect(now, p)
+			}
 		}
 	}
 	t.remove(l, cause)

@@ -98,6 +98,20 @@ func TestHostAtFormerLink(t *testing.T) {
 	}
 }
 
+// TestHostPluggedInUnseen: a host takes the place of a link's far end while no session could
+// tell: the far port is down, this one is up as before. It is the host's before long.
+func TestHostPluggedInUnseen(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1))
+	w.switches(3, 1, 2)
+	w.run(5 * time.Second)
+	w.want(at(1, 1), at(2, 1), "up")
+	w.cut(at(1, 1), at(2, 1))
+	w.port(at(2, 1), false)
+	w.run(11 * w.topo.cfg.Timeout)
+	w.wantRole(at(1, 1), flow.RoleEdge)
+}
+
 // TestRestartFindsChanges has the network change while discovery is away.
 func TestRestartFindsChanges(t *testing.T) {
 	w := newWorld(t, nil)

@@ -14,9 +14,9 @@ import (
 	"github.com/weft-sdn/weft/nib"
 )
 
-// Handle answers a method. The handler runs on its caller's goroutine, so
-// several may run at once. A failed remote call may have run, and may come
-// twice: calls are idempotent.
+// Handle registers the handler of a method. The handler runs on the caller's
+// goroutine, so several calls may run at once. It must be idempotent: a remote
+// call that failed may have run, and may be made again.
 func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) {
 	HandleAny(env, m, api.AnswerBy(m, h).Call)
 }
@@ -40,8 +40,8 @@ func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp],
 	return resp.(*Resp), nil
 }
 
-// CallAny makes a call like Call; req and the response are pointers of the types
-// of the method.
+// CallAny is Call for a method whose types are not known at compile time. req
+// and resp point to values of the method's types.
 func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err error) {
 	method := declared(env.spec.Calls, m.MethodName())
 	if method == nil {
@@ -50,9 +50,9 @@ func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err er
 	return env.runtime.Call(ctx, method, req)
 }
 
-// CallNow makes a call like Call that never waits: it fails with Unavailable
-// unless whoever serves the method runs in this process, and the handler, whose
-// context has ended, answers from what it has. It is how a stage calls.
+// CallNow is Call without waiting, for stages. It fails with Unavailable unless
+// the service that serves the method runs in this process. The handler gets a
+// context that has ended, and must answer without waiting.
 func CallNow[Req, Resp any](env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
 	method := declared(env.spec.Calls, m.MethodName())
 	if method == nil {
@@ -65,13 +65,14 @@ func CallNow[Req, Resp any](env *Env, m api.Method[Req, Resp], req *Req) (*Resp,
 	return resp.(*Resp), nil
 }
 
-// On subscribes to a kind of event. A service's events are handled one at a
-// time on one goroutine, so state that only handlers touch needs no lock.
+// On registers the handler of a subject's events. All events of a service are
+// handled one at a time on one goroutine, so state that only event handlers use
+// needs no lock.
 func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
 	OnAny(env, s, func(ctx context.Context, e any) { h(ctx, e.(*E)) })
 }
 
-// OnAny is On for a subject whose type is not known.
+// OnAny is On for a subject whose type is not known at compile time.
 func OnAny(env *Env, s Subject, h func(ctx context.Context, event any)) {
 	if subscribed(env.spec.Subscribes, s.SubjectName()) == nil {
 		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.SubjectName())
@@ -80,13 +81,14 @@ func OnAny(env *Env, s Subject, h func(ctx context.Context, event any)) {
 	env.runtime.Subscribe(s, h)
 }
 
-// NIB returns what the service reads of the network (Spec.Reads), as it is now.
+// NIB returns the current snapshot of the network. It has the parts that the
+// service lists in Spec.Reads.
 func NIB(env *Env) nib.Snapshot { return env.runtime.Network() }
 
-// OnChange has h called when some parts of the network have changed that the
-// service reads: as an event, first with all that is known, and then with what is
-// otherwise since the last call. It may see several changes at once, and not see
-// what lasted a moment only; it never misses the last.
+// OnChange registers a handler of changes in some parts of the network, which
+// the service must list in Spec.Reads. The handler runs as an event handler. Its
+// first call covers everything that is known, each later call the difference
+// since the call before. It may miss states between two calls, never the last.
 func OnChange(env *Env, p nib.Parts, h func(nib.Change)) {
 	if env.spec.Reads&p != p {
 		env.mistake("follows parts of the network that its Spec does not list in Reads")
@@ -95,7 +97,8 @@ func OnChange(env *Env, p nib.Parts, h func(nib.Change)) {
 	env.runtime.OnChange(p, h)
 }
 
-// Publish hands an event to all subscribers, who share the one message.
+// Publish delivers an event to all subscribers. They share the message, so
+// nobody may write to it afterwards.
 func Publish[E any](env *Env, s api.Subject[E], e *E) {
 	subject := subscribed(env.spec.Publishes, s.Name)
 	if subject == nil {
@@ -104,9 +107,9 @@ func Publish[E any](env *Env, s api.Subject[E], e *E) {
 	env.runtime.Publish(subject, e)
 }
 
-// Stage makes the service a stage of the packet-in pipeline. open is called
-// once for each session of a switch and returns the stage for its packets;
-// what open keeps is touched by one goroutine only.
+// Stage registers the service as a stage of the packet-in pipeline. open is
+// called once for each session of a switch and returns the function that handles
+// its packets. Only one goroutine uses the state of a session.
 func Stage(env *Env, open func(flow.DPID) StageFunc) {
 	if !env.spec.Stage {
 		env.mistake("registers a stage, but its Spec does not say Stage")
@@ -120,40 +123,43 @@ func OpenPipeline(env *Env, sw flow.DPID, later Later) Pipeline {
 	return env.runtime.Pipeline(sw, later)
 }
 
-// Confirmed tells those who watch packets what a switch has confirmed of a
-// decision that has a Trace.
+// Confirmed reports to packet traces what a switch has confirmed of a decision
+// with a Trace.
 func Confirmed(env *Env, c *flow.Confirmation) { env.runtime.Confirmed(c) }
 
-// Replicas returns the number of this instance among those of its service that
-// run, from 0, and how many they are. Instances agree on it, after a moment.
+// Replicas returns the index of this instance among the running instances of its
+// service, from 0, and their number. After a change, instances may disagree for
+// a moment.
 func Replicas(env *Env) (index, count int) { return env.runtime.Replicas() }
 
-// ReportLimits registers what lists the limits of the configuration that the service has
-// reached lately, at a time in nanoseconds since 1970. Health warns about them.
+// ReportLimits registers a function that lists the limits of the configuration
+// that the service has recently reached. now is in nanoseconds since 1970. The
+// controller's health warns of these limits.
 func ReportLimits(env *Env, list func(now int64) []*api.LimitReached) { env.runtime.OnLimits(list) }
 
-// OnReplicas registers what is called, as an event of the service's, when
-// Replicas has changed.
+// OnReplicas registers a handler of changes of Replicas. It runs as an event
+// handler.
 func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) }
 
-// Others returns the names of the instances that the plan has for this service
-// beside this one: those that stand by for it, or for which it stands by.
+// Others returns the names of the plan's other instances of this worker: the
+// active one and its standbys.
 func Others(env *Env) []string { return env.runtime.Others() }
 
-// Ask asks one of Others, by whatever means of communication does not need the
-// store, and returns its answer.
+// Ask sends a question to one of Others and returns its answer. It does not
+// depend on the store.
 func Ask(ctx context.Context, env *Env, instance string, question []byte) (answer []byte, err error) {
 	return env.runtime.Ask(ctx, instance, question)
 }
 
-// OnAsked registers what answers Ask. It is called from then on, also while the
-// service stands by, on several goroutines at once.
+// OnAsked registers the function that answers Ask. It may be called from then
+// on, on several goroutines at once, also while the instance is a standby.
 func OnAsked(env *Env, h func(question []byte) (answer []byte)) { env.runtime.OnAsked(h) }
 
-// Scratch returns memory that is as the service, in the last process of this name
-// on this machine, has left it, even if that was killed; at first zeros. It begins
-// at a word, and size is always the same. If an error is returned as well, the
-// memory is like any other.
+// Scratch returns memory with the content that the service left in it in the
+// last process of the same name on this machine, even if that process was
+// killed. The memory is zero at first and aligned to a word. size must always be
+// the same. If Scratch also returns an error, the memory does not outlive the
+// process.
 func Scratch(env *Env, name string, size int) ([]byte, error) { return env.runtime.Scratch(name, size) }
 
 // State opens a bucket of durable state that the service owns.
@@ -170,9 +176,9 @@ func State(env *Env, name string) (Bucket, error) {
 	return nil, api.Errorf(codes.Internal, "%s opens bucket %s, which its Spec does not list in Buckets", env.spec.Name, name)
 }
 
-// Damage says how the service's durable state, as far as it is open, is less
-// than it was, nothing if it is whole: then nothing may be deleted from switches
-// because the state does not say that it is wanted.
+// Damage describes what is missing from the service's open buckets; it returns ""
+// if they are complete. While they are not, the service must not delete entries
+// from switches only because its state lacks them.
 func Damage(env *Env) string {
 	for _, b := range env.buckets {
 		if d, ok := b.(Damageable); ok && d.Damage() != "" {
@@ -182,12 +188,13 @@ func Damage(env *Env) string {
 	return ""
 }
 
-// Specs returns the declarations of all services of the system.
+// Specs returns the Specs of all services of the system.
 func Specs(env *Env) []Spec { return env.runtime.Specs() }
 
-// Ready reports the mistakes made while setting up, or says that the service
-// is set up and waits until all others are: after it, calls find their servers
-// and events their subscribers.
+// Ready returns the mistakes made in the service's set-up. If there are none, it
+// marks the set-up as complete and waits until every service has completed its
+// own. Afterwards every declared call has a server and every event its
+// subscribers.
 func Ready(ctx context.Context, env *Env) error {
 	if len(env.errs) > 0 {
 		return errors.Join(env.errs...)
@@ -195,7 +202,8 @@ func Ready(ctx context.Context, env *Env) error {
 	return env.runtime.Ready(ctx)
 }
 
-// Serve is Ready for services that only react: it then blocks until ctx ends.
+// Serve calls Ready and then blocks until ctx ends. Services that only answer
+// calls and handle events return its result from Run.
 func Serve(ctx context.Context, env *Env) error {
 	if err := Ready(ctx, env); err != nil {
 		return err
@@ -204,11 +212,12 @@ func Serve(ctx context.Context, env *Env) error {
 	return nil
 }
 
+// mistake records an error in the set-up, which Ready returns.
 func (env *Env) mistake(format string, args ...any) {
 	env.errs = append(env.errs, fmt.Errorf(env.spec.Name+" "+format, args...))
 }
 
-// declared returns the method of a name, nil if it is not in the list.
+// declared returns the method with the given name, or nil if the list lacks it.
 func declared(list []Method, name string) Method {
 	for _, m := range list {
 		if m.MethodName() == name {
@@ -218,7 +227,7 @@ func declared(list []Method, name string) Method {
 	return nil
 }
 
-// subscribed returns the subject of a name, nil if it is not in the list.
+// subscribed returns the subject with the given name, or nil if the list lacks it.
 func subscribed(list []Subject, name string) Subject {
 	for _, s := range list {
 		if s.SubjectName() == name {
@@ -228,8 +237,8 @@ func subscribed(list []Subject, name string) Subject {
 	return nil
 }
 
-// Encode returns a message in the form in which it crosses processes: that of
-// its own if it has one (flow's values), else protobuf's.
+// Encode appends the encoding of a message between processes to dst: the
+// message's own encoding if it has one (flow's values), else protobuf's.
 func Encode(dst []byte, msg any) ([]byte, error) {
 	switch m := msg.(type) {
 	case encoding.BinaryAppender:
@@ -240,7 +249,7 @@ func Encode(dst []byte, msg any) ([]byte, error) {
 	return nil, api.Errorf(codes.Internal, "message %T has no encoding", msg)
 }
 
-// Decode reads into msg what Encode has written.
+// Decode decodes into msg a message that Encode has encoded.
 func Decode(src []byte, msg any) error {
 	switch m := msg.(type) {
 	case encoding.BinaryUnmarshaler:

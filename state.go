@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// ErrRevision is what Bucket.Update returns when somebody else was first.
+// ErrRevision is the error of Bucket.Update if the key has another revision.
 var ErrRevision = errors.New("the key has changed since it was read")
 
 // Now returns the time of day by the clock of the store, which all processes
-// share: for times that are kept, or told to others, whose own clocks may differ.
+// share. Use it for times that are stored or sent to other processes, because
+// the clocks of machines differ.
 func Now(env *Env) time.Time { return env.runtime.Now() }
 
-// Damageable is a Bucket that knows whether it holds all that it should.
+// Damageable is a Bucket that detects whether part of its content is lost.
 type Damageable interface {
-	// Damage says what is wrong, nothing if the bucket is whole. One that is not
-	// is read-only, unless what it holds is learnt again, until it is repaired.
+	// Damage describes the damage; it returns "" if the bucket is complete. A
+	// damaged bucket is read-only until it is repaired, unless Spec.Rebuilt lists it.
 	Damage() string
-	// Report marks the bucket as damaged, for a reason that only the service that
-	// owns it can know.
+	// Report marks the bucket as damaged, for a reason that only its service can
+	// detect.
 	Report(ctx context.Context, reason string) error
-	// Recorded returns the time of which the store can know: from born to alive,
-	// and since opened. Times are zero if they are not known.
+	// Recorded returns the periods in which the store recorded changes: from born
+	// to alive, and since opened. A time that is not known is zero.
 	Recorded() (born, alive, opened time.Time)
 }
 
 // Bucket is durable key-value state with one writer. A change is on disk
 // before the call returns. Keys are letters, digits and any of "-/_=.".
 type Bucket interface {
-	// Get returns the value and its revision, nil and 0 if there is none.
+	// Get returns the value and its revision, or nil and 0 if the key has no value.
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
-	// Put sets the value and returns its new revision, which grows over the
-	// life of the bucket and is never used again.
+	// Put sets the value and returns its new revision. Revisions of a bucket only
+	// grow and are never reused.
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	// Update is Put if the revision is still the given one (0: no value yet),
-	// else ErrRevision.
+	// Update is Put on condition that the key still has the given revision (0: no
+	// value yet). Otherwise it returns ErrRevision.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	// Delete removes the key; it is no error if there is none.
+	// Delete removes the key. A key without a value is no error.
 	Delete(ctx context.Context, key string) error
-	// All calls f for every key, in no particular order, until it fails.
+	// All calls f for every key, in no particular order, until f returns an error.
 	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-	// Watch calls f for every key and then for every change until ctx ends;
-	// a nil value is a key that is gone. f is called once with an empty key
-	// when the keys that were there at first are through.
+	// Watch calls f for every key, then once with an empty key, and then for every
+	// change until ctx ends. A nil value means that the key was deleted.
 	Watch(ctx context.Context, f func(key string, value []byte, revision uint64)) error
 }

@@ -1,10 +1,11 @@
-// Package weft is how a service of the controller is written: a Spec that
-// declares it as plain data, and the few functions by which its Run takes part
-// in the system: Handle, Call, On, Publish, Stage, State and Serve.
+// Package weft is the framework in which the services of the controller are
+// written. A service is a Spec, which declares it as plain data, and a Run
+// function, which uses the functions of this package: Handle, Call, On,
+// OnChange, Publish, Stage, State and Serve.
 //
-// A service does not know in which process its peers run. Which service runs
-// where is a plan's business (package deploy). Anyone may import weft; it
-// imports only flow, api, nib and the protobuf runtime.
+// A service does not know in which process its peers run; the plan decides
+// that (package deploy). Any package may import weft. It imports only flow,
+// api, nib and the protobuf runtime.
 package weft
 
 import (
@@ -17,11 +18,10 @@ import (
 	"github.com/weft-sdn/weft/nib"
 )
 
-// Class says how urgent a service's work is: real-time before latency-sensitive
-// before compute. Of a process it may become the operating system's priority
-// (plan key class). Within a process it is told to people: the southbound deals
-// with real-time messages before packet-ins, packets run to completion on the
-// goroutine that read them, and computation is done in pieces.
+// Class is the urgency of a service's work: real-time work comes before
+// latency-sensitive work, and that before computation. A plan may turn the
+// class of a process into a priority of the operating system (key class).
+// Inside a process the class is informational.
 type Class int
 
 // The classes.
@@ -34,14 +34,14 @@ const (
 // String returns the class as plans write it.
 func (c Class) String() string { return [...]string{"realtime", "latency", "compute"}[c] }
 
-// Scale says how many instances of a service may run at once.
+// Scale is the number of instances of a service that may run at once.
 type Scale int
 
 // The scales.
 const (
 	Single       Scale = iota // one in the whole system
-	PerPartition              // one for each partition of the network, or one for all; what runs the pipeline always for each
-	Any                       // as many as one likes
+	PerPartition              // one for each partition of the network, or one for all partitions; a service that runs the pipeline has one for each
+	Any                       // any number
 )
 
 // String returns the scale as plans write it.
@@ -59,166 +59,174 @@ func Methods(m ...Method) []Method { return m }
 // Subjects lists subjects in a Spec.
 func Subjects(s ...Subject) []Subject { return s }
 
-// Spec declares a service. It is plain data: the whole graph of services can
-// be read without starting anything. To use what is not declared here is an
-// error at start, so the graph tells the truth.
+// Spec declares a service. It is plain data, so the whole graph of services can
+// be read without starting any. It is an error to use a method, subject, stage
+// or bucket that the Spec does not declare.
 type Spec struct {
-	Name       string    // also its folder, its package and the prefix of its methods, subjects, buckets and metrics
-	Doc        string    // one line: what it does
+	Name       string    // name of its folder and package; prefix of its methods, subjects, buckets and metrics
+	Doc        string    // purpose, in one line
 	Serves     []Method  // methods that it answers
-	Calls      []Method  // methods of others that it calls
-	Subscribes []Subject // events of others that it wants; of its own, too, if its instances work as one: those of all partitions of a network then hear what happens in any
-	Reads      nib.Parts // what it reads of the network; the events that this is made of come to NIB instead of handlers
-	Optional   []string  // services that it can do without: where they do not run, calls of them fail with Unavailable and their events do not come
-	Publishes  []Subject // events of its own; nobody else publishes them
-	Buckets    []string  // durable state that it writes; nobody else does
-	Rebuilt    []string  // those of Buckets whose content it learns again: they can be written to even if they are damaged
+	Calls      []Method  // methods of other services that it calls
+	Subscribes []Subject // events that it handles. A service that lists events of its own is clustered: its instances receive the events of all partitions of the network
+	Reads      nib.Parts // parts of the network that it reads; the events behind them go to NIB, not to handlers
+	Optional   []string  // services that it can work without: where they do not run, calls to them fail with Unavailable and their events do not come
+	Publishes  []Subject // events that it alone publishes
+	Buckets    []string  // durable state that it alone writes
+	Rebuilt    []string  // buckets whose content it can learn again; they stay writable even if they are damaged
 	Stage      bool      // it is a stage of the packet-in pipeline
-	Pipeline   bool      // it runs the pipeline; the southbound only. The keys switches and elsewhere of its Config are set to its partition's switches and those of others
-	Beside     []string  // it opens the pipeline, too, beside the service that runs it, for packets that come to it another way; without these stages, whose part it does itself. Its Config is set as that of Pipeline
-	Listens    bool      // it listens on an address of its configuration: when it moves on a machine, the old one ends first
-	Standby    bool      // where a plan has a standby, a further instance is started that calls Ready when it has made sure that it may take the place of the one at work
+	Pipeline   bool      // it runs the pipeline; only southbound does. Keys switches and elsewhere of its Config receive the switches of its partition and of the others
+	Beside     []string  // stages whose work it does itself. It opens a pipeline of its own without them, for packets that do not come through southbound; its Config is set as for Pipeline
+	Listens    bool      // it listens on an address of its configuration; when it moves within a machine, the old instance ends first
+	Standby    bool      // a plan may start a standby instance of it, which calls Ready once it may replace the active one
 	Class      Class
 	Scale      Scale
-	Config     Config   // defaults; a plan overrides single keys; nil if it has none
-	Live       []string // keys of Config that a running instance takes over (OnConfig), with all below them; * is all. If another changes, the service is started again
+	Config     Config   // defaults, which a plan overrides key by key; nil if the service has no configuration
+	Live       []string // keys of Config, with all keys below them, that OnConfig applies to a running instance; * is every key. A change of any other key restarts the service
 	Run        func(context.Context, *Env) error
 }
 
-// Wants returns the events of others that the service is to get: those that make
-// up what it reads of the network, and those that it subscribes to.
+// Wants returns the events that the runtime delivers to the service: those that
+// it subscribes to, and those behind the parts of the network that it reads.
 func (s *Spec) Wants() []Subject { return append(s.Reads.Subjects(), s.Subscribes...) }
 
 // Config is a service's configuration: a pointer to a struct whose yaml tags
-// name its keys, holding the defaults. Validate says which key is wrong, what
-// it is and what is allowed.
+// name its keys and whose values are the defaults. The error of Validate names
+// the wrong key, its value and the values allowed.
 type Config interface{ Validate() error }
 
-// StageFunc is one stage at work on the packets of one switch. It is called
-// for one packet at a time, in the order in which they arrived, and must not
-// block, keep in or d, or allocate in the common case. It calls others by
-// CallNow only; internal/archtest refuses a stage that may reach Call or
-// Publish.
+// StageFunc handles the packets of one switch in one stage. It is called for
+// one packet at a time, in order of arrival. It must not block, retain in or d,
+// or allocate in the common case. It calls other services by CallNow only; a
+// test in internal/archtest fails if a stage can reach Call or Publish.
 type StageFunc func(in *flow.PacketIn, d *flow.Decision) flow.Verdict
 
-// Pipeline is the packet-in pipeline opened for one session of a switch. One
-// goroutine uses it.
+// Pipeline is the packet-in pipeline of one session of a switch. It is not safe
+// for concurrent use.
 type Pipeline interface {
-	// Packet runs the stages on a packet. If some of them are in another
-	// process, it returns flow.Away: the packet has been copied, and its
-	// decision comes later. What d holds then is none of the caller's business.
+	// Packet runs the stages on a packet. If a stage is in another process, it
+	// returns flow.Away: the packet has been copied, Later receives the decision,
+	// and the content of d is undefined.
 	Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict
-	// Flush sends off the packets that are away; for the end of a batch.
+	// Flush sends the packets that wait for another process. The caller calls it
+	// at the end of a batch.
 	Flush()
-	// Returned is how many packets that were away are so no more, decided about or
-	// given up, and how many of these are LLDP, which return apart; all others
-	// return in their order. They are counted before Later is called with nil.
+	// Returned returns the number of packets that came back from another process
+	// or were given up, and the number of LLDP packets among them. LLDP packets
+	// return out of order, all others in order. Both counts are updated before
+	// Later is called with nil.
 	Returned() (all, probes uint64)
-	// Close ends the session; decisions that come later are dropped.
+	// Close ends the session. Decisions that arrive afterwards are dropped.
 	Close()
 }
 
-// Later takes the decision of a packet that was away, valid during the call;
-// nil says that no more follow at once. It is called by one goroutine at a
-// time, in the order in which packets of a flow arrived.
+// Later receives the decision on a packet that another process handled. The
+// decision is valid during the call only; nil ends a batch of decisions. Later
+// is called by one goroutine at a time; the packets of a flow stay in order of
+// arrival.
 type Later func(d *flow.Decision)
 
-// Runtime is what a service runs on: implemented in one process and across
-// processes by deploy, and for tests by wefttest. Services use the functions
-// of this package instead.
+// Runtime connects a service to the rest of the system. Package deploy
+// implements it for one process and for many, package wefttest for tests.
+// Services use the functions of this package instead.
 type Runtime interface {
 	// Handle registers the handler of a method.
 	Handle(m Method, h func(ctx context.Context, req any) (resp any, err error))
 	// Call calls a method and returns its response.
 	Call(ctx context.Context, m Method, req any) (resp any, err error)
-	// CallNow calls a method, without waiting for anything, in this process.
+	// CallNow calls a method that this process serves, without waiting.
 	CallNow(m Method, req any) (resp any, err error)
-	// Subscribe registers a handler of events: one at a time, in order per
-	// publisher, on a goroutine of this service's own.
+	// Subscribe registers a handler of events. Events are handled one at a time,
+	// in order per publisher, on the service's own goroutine.
 	Subscribe(s Subject, h func(ctx context.Context, event any))
-	// Network returns what the service reads of the network, as it is now.
+	// Network returns the current snapshot of the network.
 	Network() nib.Snapshot
-	// OnChange registers what is called, as an event, when parts of it have changed.
+	// OnChange registers a handler of changes in some parts of the network. It
+	// runs as an event handler.
 	OnChange(p nib.Parts, h func(nib.Change))
-	// Publish hands an event to all subscribers; it waits for a full queue.
+	// Publish delivers an event to all subscribers. It waits while a queue is full.
 	Publish(s Subject, event any)
-	// Stage registers this service's stage; open is called once per switch.
+	// Stage registers the service's stage. open is called once per session of a
+	// switch.
 	Stage(open func(flow.DPID) StageFunc)
 	// Pipeline opens the pipeline for one session of a switch.
 	Pipeline(sw flow.DPID, later Later) Pipeline
-	// Confirmed tells those who watch packets what a switch has confirmed.
+	// Confirmed notifies the packet traces of a switch's confirmation.
 	Confirmed(c *flow.Confirmation)
-	// Bucket opens durable state.
+	// Bucket opens a bucket of durable state.
 	Bucket(name string) (Bucket, error)
-	// Scratch returns memory of this service's that outlives the process. With an
-	// error, it does not.
+	// Scratch returns memory of this service that outlives the process. If it
+	// also returns an error, the memory does not outlive the process.
 	Scratch(name string, size int) ([]byte, error)
-	// Ready says that the service's set-up is complete, and waits until that
-	// of all others is, too.
+	// Ready marks the service's set-up as complete and waits until every service
+	// has completed its own.
 	Ready(ctx context.Context) error
-	// Heard is closed once the service has handled what publishers retained when it
-	// began, or they did not answer for seconds.
+	// Heard returns a channel that is closed once the service has handled the
+	// events that publishers retained when it started. Publishers that do not
+	// answer within seconds are left out.
 	Heard() <-chan struct{}
-	// Specs returns all services of the system.
+	// Specs returns the Specs of all services of the system.
 	Specs() []Spec
-	// Replicas returns the number of this instance among those of its service
-	// that run, from 0, and how many they are.
+	// Replicas returns the index of this instance among the running instances of
+	// its service, from 0, and their number.
 	Replicas() (index, count int)
-	// OnReplicas registers what is called when Replicas has changed, as an event.
+	// OnReplicas registers a handler of changes of Replicas. It runs as an event
+	// handler.
 	OnReplicas(h func(index, count int))
-	// OnLimits registers what lists the limits of the configuration that the service
-	// has reached lately, at a time in nanoseconds since 1970.
+	// OnLimits registers a function that lists the limits of the configuration
+	// that the service has recently reached. now is in nanoseconds since 1970.
 	OnLimits(list func(now int64) []*api.LimitReached)
-	// Others returns the instances of the plan that stand by for this one, or for
-	// which it stands by.
+	// Others returns the names of the plan's other instances of this worker: the
+	// active one and its standbys.
 	Others() []string
-	// Ask asks one of them.
+	// Ask sends a question to one of Others and returns its answer.
 	Ask(ctx context.Context, instance string, question []byte) (answer []byte, err error)
-	// OnAsked registers what answers them, at any time from then on.
+	// OnAsked registers the function that answers Ask. It may be called at any
+	// time from then on.
 	OnAsked(h func(question []byte) (answer []byte))
-	// OnConfig registers what takes over a new configuration, as an event.
-	OnConfig(take func(ctx context.Context, old, new any) error)
+	// OnConfig registers the function that applies a new configuration. It runs
+	// as an event handler.
+	OnConfig(apply func(ctx context.Context, old, new any) error)
 	// Now returns the time of day by the clock that all processes share.
 	Now() time.Time
 }
 
-// Env is one running instance of a service, as its Run sees it.
+// Env is the environment of one running instance of a service.
 type Env struct {
-	Log    *slog.Logger // carries the service's name
-	Config any          // the Spec's Config with the plan's changes
-	Metric Metrics      // the service's figures
+	Log    *slog.Logger // logs with the service's name
+	Config any          // Spec.Config with the plan's values
+	Metric Metrics      // registers the service's metrics
 
 	spec    *Spec
 	runtime Runtime
-	buckets []Bucket // that are open
-	errs    []error
+	buckets []Bucket // open buckets
+	errs    []error  // mistakes in the set-up, which Ready returns
 }
 
-// NewEnv returns the environment of one instance; for runtimes.
+// NewEnv returns the environment of one instance. Runtimes call it.
 func NewEnv(spec *Spec, rt Runtime, config any, log *slog.Logger, m Metrics) *Env {
 	return &Env{Log: log, Config: config, Metric: m, spec: spec, runtime: rt}
 }
 
-// Metrics registers a service's figures; names get the service's as prefix,
-// and are exported as weft_SERVICE_NAME. Labels are alternating names and
-// values. Asking again for the same name and labels returns the same figure.
+// Metrics registers a service's metrics. They are exported as
+// weft_SERVICE_NAME. labels alternates label names and values. A second
+// registration of the same name and labels returns the same metric.
 type Metrics interface {
-	// Counter returns a figure that only grows.
+	// Counter returns a counter.
 	Counter(name, help string, labels ...string) Counter
-	// CounterFunc registers a figure that only grows and is read when somebody looks.
+	// CounterFunc registers a counter whose value read returns at each scrape.
 	CounterFunc(name, help string, read func() float64, labels ...string)
-	// Gauge registers a figure that is read when somebody looks.
+	// Gauge registers a gauge whose value read returns at each scrape.
 	Gauge(name, help string, read func() float64, labels ...string)
-	// Histogram returns a distribution over the given upper bounds.
+	// Histogram returns a histogram whose buckets have the given upper bounds.
 	Histogram(name, help string, bounds []float64, labels ...string) Observer
-	// Remove takes back the figure of a name and labels, for what it told of is
-	// no more; it may be none. Whoever labels figures by the names of objects
-	// bounds their number, and removes them with the object.
+	// Remove removes the metric with the given name and labels, if there is one.
+	// A service that labels metrics by the names of objects bounds their number,
+	// and removes the metrics of an object together with the object.
 	Remove(name string, labels ...string)
 }
 
-// Counter is a figure that only grows. Add does not allocate.
+// Counter is a metric that only grows. Add does not allocate.
 type Counter interface{ Add(float64) }
 
-// Observer takes the values of a distribution.
+// Observer adds values to a histogram.
 type Observer interface{ Observe(float64) }

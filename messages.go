@@ -23,8 +23,8 @@ func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Con
 
 // HandleAny is Handle for a method whose types are not known at compile time.
 func HandleAny(env *Env, m Method, h func(context.Context, any) (any, error)) {
-	if declared(env.spec.Serves, m.MethodName()) == nil {
-		env.mistake("answers %s, which its Spec does not list in Serves", m.MethodName())
+	if findMethod(env.spec.Serves, m.MethodName()) == nil {
+		env.addMistake("answers %s, which its Spec does not list in Serves", m.MethodName())
 		return
 	}
 	env.runtime.Handle(m, h)
@@ -43,7 +43,7 @@ func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp],
 // CallAny is Call for a method whose types are not known at compile time. req
 // and resp point to values of the method's types.
 func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err error) {
-	method := declared(env.spec.Calls, m.MethodName())
+	method := findMethod(env.spec.Calls, m.MethodName())
 	if method == nil {
 		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.MethodName())
 	}
@@ -54,7 +54,7 @@ func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err er
 // the service that serves the method runs in this process. The handler gets a
 // context that has ended, and must answer without waiting.
 func CallNow[Req, Resp any](env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
-	method := declared(env.spec.Calls, m.MethodName())
+	method := findMethod(env.spec.Calls, m.MethodName())
 	if method == nil {
 		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.MethodName())
 	}
@@ -74,8 +74,8 @@ func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
 
 // OnAny is On for a subject whose type is not known at compile time.
 func OnAny(env *Env, s Subject, h func(ctx context.Context, event any)) {
-	if subscribed(env.spec.Subscribes, s.SubjectName()) == nil {
-		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.SubjectName())
+	if findSubject(env.spec.Subscribes, s.SubjectName()) == nil {
+		env.addMistake("subscribes to %s, which its Spec does not list in Subscribes", s.SubjectName())
 		return
 	}
 	env.runtime.Subscribe(s, h)
@@ -91,7 +91,7 @@ func NIB(env *Env) nib.Snapshot { return env.runtime.Network() }
 // since the call before. It may miss states between two calls, never the last.
 func OnChange(env *Env, p nib.Parts, h func(nib.Change)) {
 	if env.spec.Reads&p != p {
-		env.mistake("follows parts of the network that its Spec does not list in Reads")
+		env.addMistake("follows parts of the network that its Spec does not list in Reads")
 		return
 	}
 	env.runtime.OnChange(p, h)
@@ -100,7 +100,7 @@ func OnChange(env *Env, p nib.Parts, h func(nib.Change)) {
 // Publish delivers an event to all subscribers. They share the message, so
 // nobody may write to it afterwards.
 func Publish[E any](env *Env, s api.Subject[E], e *E) {
-	subject := subscribed(env.spec.Publishes, s.Name)
+	subject := findSubject(env.spec.Publishes, s.Name)
 	if subject == nil {
 		panic(fmt.Sprintf("weft: %s publishes %s, which its Spec does not list in Publishes", env.spec.Name, s.Name))
 	}
@@ -112,7 +112,7 @@ func Publish[E any](env *Env, s api.Subject[E], e *E) {
 // its packets. Only one goroutine uses the state of a session.
 func Stage(env *Env, open func(flow.DPID) StageFunc) {
 	if !env.spec.Stage {
-		env.mistake("registers a stage, but its Spec does not say Stage")
+		env.addMistake("registers a stage, but its Spec does not say Stage")
 		return
 	}
 	env.runtime.Stage(open)
@@ -123,9 +123,9 @@ func OpenPipeline(env *Env, sw flow.DPID, later Later) Pipeline {
 	return env.runtime.Pipeline(sw, later)
 }
 
-// Confirmed reports to packet traces what a switch has confirmed of a decision
+// ReportConfirmation reports to packet traces what a switch has confirmed of a decision
 // with a Trace.
-func Confirmed(env *Env, c *flow.Confirmation) { env.runtime.Confirmed(c) }
+func ReportConfirmation(env *Env, c *flow.Confirmation) { env.runtime.ReportConfirmation(c) }
 
 // Replicas returns the index of this instance among the running instances of its
 // service, from 0, and their number. After a change, instances may disagree for
@@ -141,19 +141,19 @@ func ReportLimits(env *Env, list func(now int64) []*api.LimitReached) { env.runt
 // handler.
 func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) }
 
-// Others returns the names of the plan's other instances of this worker: the
-// active one and its standbys.
-func Others(env *Env) []string { return env.runtime.Others() }
+// StandbyPeers returns the names of the plan's other instances of this worker, the
+// active one and its standbys; none if the worker has no standby.
+func StandbyPeers(env *Env) []string { return env.runtime.StandbyPeers() }
 
-// Ask sends a question to one of Others and returns its answer. It does not
+// AskPeer sends a question to one of StandbyPeers and returns its answer. It does not
 // depend on the store.
-func Ask(ctx context.Context, env *Env, instance string, question []byte) (answer []byte, err error) {
-	return env.runtime.Ask(ctx, instance, question)
+func AskPeer(ctx context.Context, env *Env, instance string, question []byte) (answer []byte, err error) {
+	return env.runtime.AskPeer(ctx, instance, question)
 }
 
-// OnAsked registers the function that answers Ask. It may be called from then
-// on, on several goroutines at once, also while the instance is a standby.
-func OnAsked(env *Env, h func(question []byte) (answer []byte)) { env.runtime.OnAsked(h) }
+// AnswerPeers registers the function that answers AskPeer. It may be called from
+// then on, on several goroutines at once, also while the instance is a standby.
+func AnswerPeers(env *Env, h func(question []byte) (answer []byte)) { env.runtime.AnswerPeers(h) }
 
 // Scratch returns memory with the content that the service left in it in the
 // last process of the same name on this machine, even if that process was
@@ -212,13 +212,13 @@ func Serve(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// mistake records an error in the set-up, which Ready returns.
-func (env *Env) mistake(format string, args ...any) {
+// addMistake records an error in the set-up, which Ready returns.
+func (env *Env) addMistake(format string, args ...any) {
 	env.errs = append(env.errs, fmt.Errorf(env.spec.Name+" "+format, args...))
 }
 
-// declared returns the method with the given name, or nil if the list lacks it.
-func declared(list []Method, name string) Method {
+// findMethod returns the method with the given name, or nil if the list lacks it.
+func findMethod(list []Method, name string) Method {
 	for _, m := range list {
 		if m.MethodName() == name {
 			return m
@@ -227,8 +227,8 @@ func declared(list []Method, name string) Method {
 	return nil
 }
 
-// subscribed returns the subject with the given name, or nil if the list lacks it.
-func subscribed(list []Subject, name string) Subject {
+// findSubject returns the subject with the given name, or nil if the list lacks it.
+func findSubject(list []Subject, name string) Subject {
 	for _, s := range list {
 		if s.SubjectName() == name {
 			return s

@@ -19,7 +19,7 @@ import "context"
 // because its configuration may have changed meanwhile.
 func OnConfig[C any](env *Env, apply func(ctx context.Context, old, new *C) error) {
 	if len(env.spec.Live) == 0 {
-		env.mistake("takes over configurations, but its Spec lists no keys in Live")
+		env.addMistake("takes over configurations, but its Spec lists no keys in Live")
 		return
 	}
 	env.runtime.OnConfig(func(ctx context.Context, old, new any) error { return apply(ctx, old.(*C), new.(*C)) })

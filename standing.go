@@ -228,7 +228,7 @@ func (k *Standing) announce() {
 // has been heard: a set made before would lack, say, what the ports of links have.
 func (k *Standing) Run(ctx context.Context) {
 	select {
-	case <-k.env.runtime.Heard():
+	case <-k.env.runtime.Synced():
 	case <-ctx.Done():
 	}
 	k.mu.Lock()

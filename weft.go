@@ -150,8 +150,8 @@ type Runtime interface {
 	Stage(open func(flow.DPID) StageFunc)
 	// Pipeline opens the pipeline for one session of a switch.
 	Pipeline(sw flow.DPID, later Later) Pipeline
-	// Confirmed notifies the packet traces of a switch's confirmation.
-	Confirmed(c *flow.Confirmation)
+	// ReportConfirmation reports a switch's confirmation to the packet traces.
+	ReportConfirmation(c *flow.Confirmation)
 	// Bucket opens a bucket of durable state.
 	Bucket(name string) (Bucket, error)
 	// Scratch returns memory of this service that outlives the process. If it
@@ -160,10 +160,10 @@ type Runtime interface {
 	// Ready marks the service's set-up as complete and waits until every service
 	// has completed its own.
 	Ready(ctx context.Context) error
-	// Heard returns a channel that is closed once the service has handled the
+	// Synced returns a channel that is closed once the service has handled the
 	// events that publishers retained when it started. Publishers that do not
 	// answer within seconds are left out.
-	Heard() <-chan struct{}
+	Synced() <-chan struct{}
 	// Specs returns the Specs of all services of the system.
 	Specs() []Spec
 	// Replicas returns the index of this instance among the running instances of
@@ -175,14 +175,14 @@ type Runtime interface {
 	// OnLimits registers a function that lists the limits of the configuration
 	// that the service has recently reached. now is in nanoseconds since 1970.
 	OnLimits(list func(now int64) []*api.LimitReached)
-	// Others returns the names of the plan's other instances of this worker: the
-	// active one and its standbys.
-	Others() []string
-	// Ask sends a question to one of Others and returns its answer.
-	Ask(ctx context.Context, instance string, question []byte) (answer []byte, err error)
-	// OnAsked registers the function that answers Ask. It may be called at any
-	// time from then on.
-	OnAsked(h func(question []byte) (answer []byte))
+	// StandbyPeers returns the names of the plan's other instances of this worker,
+	// the active one and its standbys; none if the worker has no standby.
+	StandbyPeers() []string
+	// AskPeer sends a question to one of StandbyPeers and returns its answer.
+	AskPeer(ctx context.Context, instance string, question []byte) (answer []byte, err error)
+	// AnswerPeers registers the function that answers AskPeer. It may be called at
+	// any time from then on.
+	AnswerPeers(h func(question []byte) (answer []byte))
 	// OnConfig registers the function that applies a new configuration. It runs
 	// as an event handler.
 	OnConfig(apply func(ctx context.Context, old, new any) error)

@@ -11,9 +11,9 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// Others returns the other instances of the service's worker, if it has
+// StandbyPeers returns the other instances of the service's worker, if it has
 // standbys (Cluster).
-func (c cluster) Others(*local.Service) (list []string) {
+func (c cluster) StandbyPeers(*local.Service) (list []string) {
 	v := c.n.links.View.Load()
 	if v.Current == nil {
 		return nil
@@ -30,8 +30,8 @@ func (c cluster) Others(*local.Service) (list []string) {
 	return list
 }
 
-// Ask sends a question to the service in another instance (Cluster).
-func (c cluster) Ask(ctx context.Context, s *local.Service, instance string, question []byte) ([]byte, error) {
+// AskPeer sends a question to the service in another instance (Cluster).
+func (c cluster) AskPeer(ctx context.Context, s *local.Service, instance string, question []byte) ([]byte, error) {
 	var p *members.Peer
 	c.n.mu.Lock()
 	if c.n.current != nil {

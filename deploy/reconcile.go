@@ -292,7 +292,7 @@ func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
 		names = append(names, s.Spec.Name)
 	}
 	for _, s := range g.Services {
-		s.HasHeard()
+		s.MarkSynced()
 		s.Serving.Store(true)
 		n.setState(s, members.StateReady)
 	}

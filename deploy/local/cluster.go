@@ -32,10 +32,10 @@ type Cluster interface {
 	Note(from *Service, sub *Subject, key string, event any)
 	// Open opens the way through other processes for a session of a switch.
 	Open(owner *Service, sw flow.DPID, later weft.Later) Crossing
-	// Others returns the other instances of the service's worker; Ask sends the
+	// StandbyPeers returns the other instances of the service's worker; AskPeer sends the
 	// service in one of them a question.
-	Others(s *Service) []string
-	Ask(ctx context.Context, s *Service, instance string, question []byte) ([]byte, error)
+	StandbyPeers(s *Service) []string
+	AskPeer(ctx context.Context, s *Service, instance string, question []byte) ([]byte, error)
 }
 
 // Crossing carries the packets of one session through the stages in other
@@ -67,7 +67,7 @@ type alone struct{ specs []weft.Spec }
 func (alone) Now() time.Time                                        { return time.Now() }
 func (a alone) Specs() []weft.Spec                                  { return slices.Clone(a.specs) }
 func (alone) Directed(weft.Method) bool                             { return false }
-func (alone) Others(*Service) []string                              { return nil }
+func (alone) StandbyPeers(*Service) []string                        { return nil }
 func (alone) Stray(_, _ *Service, _ *Subject, _ string, _ any) bool { return false }
 func (alone) Note(*Service, *Subject, string, any)                  {}
 
@@ -80,7 +80,7 @@ func (alone) Call(_ context.Context, from *Service, m weft.Method, _ any) (any, 
 	return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", from.Spec.Name, m.MethodName(), owner)
 }
 
-func (alone) Ask(_ context.Context, _ *Service, instance string, _ []byte) ([]byte, error) {
+func (alone) AskPeer(_ context.Context, _ *Service, instance string, _ []byte) ([]byte, error) {
 	return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 }
 

@@ -37,8 +37,8 @@ type Service struct {
 	busy      atomic.Int64 // calls and batches of packets in progress
 	Standing  atomic.Bool  // it is a standby; another process is active
 	Serving   atomic.Bool  // its stage takes packets, and it has received what others retain
-	heard     chan struct{}
-	hearing   sync.Once   // closes heard
+	synced    chan struct{}
+	syncOnce  sync.Once   // closes synced
 	Stale     atomic.Bool // it read incomplete state from the store and must restart
 	Clustered bool        // it is clustered across partitions
 	sent      *sent       // what it has sent to others
@@ -96,8 +96,8 @@ func (s *Service) Stage(open func(flow.DPID) weft.StageFunc) {
 	})
 }
 
-// Confirmed records what a switch has confirmed, for those who watch packets.
-func (s *Service) Confirmed(c *flow.Confirmation) { s.worker.recorder.confirmed(c) }
+// ReportConfirmation records what a switch has confirmed, for those who watch packets.
+func (s *Service) ReportConfirmation(c *flow.Confirmation) { s.worker.recorder.confirmed(c) }
 
 // OnReplicas registers a handler of changes in the number of instances.
 func (s *Service) OnReplicas(h func(index, count int)) {
@@ -133,17 +133,17 @@ func (s *Service) SetReplicas(index, count int) {
 	s.replicas.PutNow(n)
 }
 
-// Others returns the other instances of this instance's worker, if it has
+// StandbyPeers returns the other instances of this instance's worker, if it has
 // standbys.
-func (s *Service) Others() []string { return s.worker.cluster.Others(s) }
+func (s *Service) StandbyPeers() []string { return s.worker.cluster.StandbyPeers(s) }
 
-// Ask sends a question to this service in another instance.
-func (s *Service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
-	return s.worker.cluster.Ask(ctx, s, instance, question)
+// AskPeer sends a question to this service in another instance.
+func (s *Service) AskPeer(ctx context.Context, instance string, question []byte) ([]byte, error) {
+	return s.worker.cluster.AskPeer(ctx, s, instance, question)
 }
 
-// OnAsked registers the handler of questions from other instances.
-func (s *Service) OnAsked(h func([]byte) []byte) {
+// AnswerPeers registers the handler of questions from other instances.
+func (s *Service) AnswerPeers(h func([]byte) []byte) {
 	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
 }
 
@@ -196,11 +196,12 @@ func (s *Service) Ready(ctx context.Context) error {
 	}
 }
 
-// Heard is closed once the service has handled what others retain (weft.Runtime).
-func (s *Service) Heard() <-chan struct{} { return s.heard }
+// Synced returns a channel that is closed once the service has handled the
+// retained events (weft.Runtime).
+func (s *Service) Synced() <-chan struct{} { return s.synced }
 
-// HasHeard says so; only the first call counts.
-func (s *Service) HasHeard() { s.hearing.Do(func() { close(s.heard) }) }
+// MarkSynced closes the channel of Synced. Further calls have no effect.
+func (s *Service) MarkSynced() { s.syncOnce.Do(func() { close(s.synced) }) }
 
 // unkept reports what the Spec declares and the set-up did not register.
 func (s *Service) unkept() (errs []error) {

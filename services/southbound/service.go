@@ -58,11 +58,11 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	}
 	m := mastership.New(book, cfg.terms(), cfg.self(), env.Log)
 	m.Fresh = book.fresh
-	m.Others = func() []string { return weft.Others(env) }
+	m.Others = func() []string { return weft.StandbyPeers(env) }
 	m.Ask = func(ctx context.Context, instance string, question []byte) ([]byte, error) {
-		return weft.Ask(ctx, env, instance, question)
+		return weft.AskPeer(ctx, env, instance, question)
 	}
-	weft.OnAsked(env, m.Asked)
+	weft.AnswerPeers(env, m.Asked)
 	h := newHub(*cfg, m.Fence, env.Log)
 	h.Open = func(sw flow.DPID, later func(*flow.Decision)) session.Pipeline {
 		return weft.OpenPipeline(env, sw, later)
@@ -72,7 +72,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.FlowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.SwitchError = publisher(env, h, api.SwitchErrorEvent)
 	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
-	h.Confirmed = func(c *flow.Confirmation) { weft.Confirmed(env, c) }
+	h.Confirmed = func(c *flow.Confirmation) { weft.ReportConfirmation(env, c) }
 	h.beatChanged = publisher(env, h, api.BeatChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
 	memory, err := weft.Scratch(env, "packet-ins", estate.Size)

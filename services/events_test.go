@@ -89,7 +89,7 @@ func read(t *testing.T, dir string) (*token.FileSet, *reading) {
 	return set, r
 }
 
-// passedOn reports a handler that does nothing but hand switches to weft.Standing,
+// passedOn reports a handler that does nothing but hand switches to weft.BaselineFlows,
 // which forgets those that are gone.
 func passedOn(handler ast.Expr) bool {
 	f, ok := handler.(*ast.FuncLit)

@@ -22,7 +22,7 @@ import (
 type wall struct {
 	mu     sync.Mutex
 	bricks map[int]int // what their entries do
-	keep   *weft.Standing
+	keep   *weft.BaselineFlows
 }
 
 func (w *wall) names(*api.Switch) (list []string) {
@@ -115,7 +115,7 @@ func TestPieces(t *testing.T) {
 	spec := weft.Spec{Name: "wall", Calls: weft.Methods(api.SetStanding), Subscribes: weft.Subjects(api.SwitchChangedEvent), Class: weft.Latency, Scale: weft.PerPartition,
 		Run: func(ctx context.Context, env *weft.Env) error {
 			w.mu.Lock()
-			w.bricks, w.keep = map[int]int{}, weft.KeepPieces(env, flow.OwnerCircuits, w.names, w.piece)
+			w.bricks, w.keep = map[int]int{}, weft.NewObjectFlows(env, flow.OwnerCircuits, w.names, w.piece)
 			keep := w.keep
 			w.mu.Unlock()
 			weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { keep.SwitchChanged(e) })
@@ -148,7 +148,7 @@ func TestPieces(t *testing.T) {
 			}
 			keep := w.keep
 			w.mu.Unlock()
-			keep.ChangedPieces(1, fmt.Sprint(n))
+			keep.RecomputeObjects(1, fmt.Sprint(n))
 			if rand.IntN(3) == 0 {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				_ = keep.Settle(ctx)

@@ -59,8 +59,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err := b.vips.Load(ctx); err != nil {
 		return err
 	}
-	k := weft.KeepStanding(env, flow.OwnerBalancer, b.want)
-	b.regroup = func() { k.Changed() }
+	k := weft.NewBaselineFlows(env, flow.OwnerBalancer, b.want)
+	b.regroup = func() { k.Recompute() }
 	gauges(env, b)
 	m := &meters{metric: env.Metric, balancer: b, of: map[[2]string]bool{}}
 	m.update()
@@ -71,7 +71,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		member := b.networkChanged(c, now())
 		k.NetworkChanged(c)
 		if member {
-			k.Changed()
+			k.Recompute()
 		}
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
@@ -114,7 +114,7 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serveCalls answers the calls about VIPs.
-func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
+func serveCalls(env *weft.Env, b *balancer, k *weft.BaselineFlows, m *meters) {
 	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
 	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
 	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
@@ -141,7 +141,7 @@ func readCounters(env *weft.Env, b *balancer) counters {
 
 // settled returns a handler that waits, for the configured time, until the
 // switches have confirmed the effects of a change; a dry run has none.
-func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
+func settled[Req, Resp any](b *balancer, k *weft.BaselineFlows, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) {
 		resp, err := h(ctx, req)
 		if err != nil {
@@ -155,7 +155,7 @@ func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(con
 		flush, cancel := context.WithTimeout(ctx, deadline)
 		defer cancel()
 		b.out.flush(flush)
-		k.Confirm(ctx, deadline, "groups")
+		k.SettleWithin(ctx, deadline, "groups")
 		return resp, nil
 	}
 }

@@ -63,11 +63,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	env.Metric.Gauge("chains", "Chains.", func() float64 { return float64(len(b.list())) })
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
-	k := weft.KeepStanding(env, flow.OwnerChains, b.want)
+	k := weft.NewBaselineFlows(env, flow.OwnerChains, b.want)
 	h := &held{all: map[flow.DPID]waiting{}}
 	ways, news := make(chan struct{}, 1), make(chan struct{}, 1)
 	b.mu.Lock()
-	b.declare, b.reroute, b.overall = k.Changed, func() { object.Notify(ways) }, k.Overall
+	b.declare, b.reroute, b.overall = k.Recompute, func() { object.Notify(ways) }, k.OverallStatus
 	b.publish = func() { object.Notify(news) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
@@ -107,7 +107,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		if err := b.seek(ctx, find); err != nil {
 			return nil, err
 		}
-		k.Confirm(ctx, cfg.Deadline, "chains")
+		k.SettleWithin(ctx, cfg.Deadline, "chains")
 		if m := b.get(q.Chain.Name); m != nil {
 			return m, nil
 		}
@@ -118,7 +118,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		if err != nil {
 			return nil, err
 		}
-		k.Confirm(ctx, cfg.Deadline, "chains")
+		k.SettleWithin(ctx, cfg.Deadline, "chains")
 		return &api.DeleteChainResponse{Deleted: was != nil}, nil
 	})
 	weft.Handle(env, api.ListChains, func(context.Context, *api.ListChainsRequest) (*api.ListChainsResponse, error) {

@@ -38,7 +38,7 @@ func (s slow) Update(ctx context.Context, key string, value []byte, over uint64)
 // content is a keeper whose switches have what they are to have.
 type content struct{}
 
-func (content) Changed(...flow.DPID)             {}
+func (content) Recompute(...flow.DPID)           {}
 func (content) Settle(context.Context) error     { return nil }
 func (content) Status(flow.DPID) (string, error) { return "in_sync", nil }
 

@@ -46,9 +46,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err := b.load(ctx); err != nil {
 		return err
 	}
-	keep := weft.KeepStanding(env, flow.OwnerFirewall, b.want)
+	keep := weft.NewBaselineFlows(env, flow.OwnerFirewall, b.want)
 	b.keeper = keep
-	keep.OnAnswered(func(sw flow.DPID, _ []string, failed []*api.WantedFlow) { b.answered(sw, failed) })
+	keep.OnReply(func(sw flow.DPID, _ []string, failed []*api.WantedFlow) { b.answered(sw, failed) })
 	gauges(env.Metric, b)
 	if err := b.configure(ctx, env.Config.(*Config)); err != nil {
 		return err
@@ -63,7 +63,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) {
 		if sw, changed := b.roleChanged(ev.GetPort().GetAt().Flow(), ev.GetPort().GetRole()); changed {
-			keep.Changed(sw)
+			keep.Recompute(sw)
 		}
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, ev *api.RolesSettled) { keep.RolesSettled(ev) })

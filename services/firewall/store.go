@@ -17,7 +17,7 @@ import (
 
 // keeper makes sure that switches have their wanted entries.
 type keeper interface {
-	Changed(switches ...flow.DPID)
+	Recompute(switches ...flow.DPID)
 	Settle(ctx context.Context) error
 	Status(sw flow.DPID) (state string, err error)
 }
@@ -247,7 +247,7 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
 	defer cancel()
 	switches, some := x.switches()
-	b.keeper.Changed(switches...)
+	b.keeper.Recompute(switches...)
 	sites := b.everySite()
 	if some {
 		sites = sites[:0]

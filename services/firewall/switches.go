@@ -100,7 +100,7 @@ func (b *store) review() (again bool) {
 			s.target.forced = err.Error()
 			s.mu.Unlock()
 			b.log.Warn("a switch refuses the entries of rules: its packets are judged by the controller", "dpid", s.dpid, "error", err)
-			b.keeper.Changed(s.dpid)
+			b.keeper.Recompute(s.dpid)
 			again = true
 		}
 	}

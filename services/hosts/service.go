@@ -81,8 +81,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	g := newGuard()
-	k := weft.KeepStanding(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
-	n := weft.KeepPieces(env, flow.OwnerNeighbours, t.permitPieces, t.permitPiece)
+	k := weft.NewBaselineFlows(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
+	n := weft.NewObjectFlows(env, flow.OwnerNeighbours, t.permitPieces, t.permitPiece)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		t.retune(now(), c)
@@ -109,7 +109,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			t.portChanged(now(), sw, m.Port, m.Removed)
 			if g.portChanged(sw, m.Port, m.Removed) && t.guarded() {
-				k.Changed(sw)
+				k.Recompute(sw)
 			}
 		}
 	})
@@ -119,7 +119,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		if m.Gone {
 			g.drop(at)
 		} else if g.set(at, m.GetPort().GetRole()) && t.guarded() {
-			k.Changed(at.Switch)
+			k.Recompute(at.Switch)
 		}
 	})
 	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) { t.endChanged(now(), m.GetAt().Flow(), !m.Gone) })
@@ -149,7 +149,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { keep(ctx, env, t, s, b) })
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { n.Run(ctx) })
-	work.Go(func() { watchBindings(ctx, t, func() { k.Changed() }) })
+	work.Go(func() { watchBindings(ctx, t, func() { k.Recompute() }) })
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -198,7 +198,7 @@ func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 
 // handleBindings answers the calls about bindings. Changes are stored before it
 // answers.
-func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Standing) {
+func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.BaselineFlows) {
 	kept := func(ctx context.Context, err error) error {
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Standi
 	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
 		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
 		if err = kept(ctx, err); err == nil {
-			t.addState(m, k.Overall)
+			t.addState(m, k.OverallStatus)
 		}
 		return m, err
 	})
@@ -225,7 +225,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Standi
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
-		return t.listBindings(k.Overall), nil
+		return t.listBindings(k.OverallStatus), nil
 	})
 }
 
@@ -292,7 +292,7 @@ func keep(ctx context.Context, env *weft.Env, t *table, s *persister, b *binding
 }
 
 // announce publishes changes, and declares what hosts may say, until ctx ends.
-func announce(ctx context.Context, env *weft.Env, t *table, n *weft.Standing) {
+func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlows) {
 	var list []*host
 	for {
 		select {
@@ -310,7 +310,7 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.Standing) {
 				}
 			}
 			for sw, names := range t.drainPermits() {
-				n.ChangedPieces(sw, names...)
+				n.RecomputeObjects(sw, names...)
 			}
 		}
 	}

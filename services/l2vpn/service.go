@@ -47,7 +47,7 @@ type server struct {
 	cfg    *Config
 	b      *store
 	tunnel *keeper
-	stand  *weft.Standing
+	stand  *weft.BaselineFlows
 	turn   chan struct{} // capacity one: of batches
 }
 
@@ -86,7 +86,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		env.Metric.CounterFunc("packets_total", "Frames from and to customers of circuits, and those from customers that were not carried, as last read.",
 			func() float64 { return float64(b.total()[kind].packets) }, "direction", way)
 	}
-	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.KeepPieces(env, flow.OwnerCircuits, b.pieces, b.piece)}
+	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.NewObjectFlows(env, flow.OwnerCircuits, b.pieces, b.piece)}
 	s.tunnel = &keeper{b: b, list: func(ctx context.Context) ([]*api.Tunnel, error) {
 		r, err := weft.Call(ctx, env, api.ListTunnels, &api.ListTunnelsRequest{})
 		return r.GetTunnels(), err
@@ -97,9 +97,9 @@ func run(ctx context.Context, env *weft.Env) error {
 		}}
 	news, tight := make(chan struct{}, 1), make(chan struct{}, 1)
 	mover := &mover{b: b, try: s.tunnel.ask}
-	s.stand.OnAnswered(b.answered)
+	s.stand.OnReply(b.answered)
 	b.mu.Lock()
-	b.declare, b.kick, b.news = s.stand.ChangedPieces, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
+	b.declare, b.kick, b.news = s.stand.RecomputeObjects, func() { object.Notify(s.tunnel.kicked) }, func() { object.Notify(news) }
 	b.tight = func() { object.Notify(tight) }
 	b.mu.Unlock()
 	weft.ReportLimits(env, b.reached.List)
@@ -334,7 +334,7 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
 	s.tunnel.keep(ctx, false)
-	s.stand.Confirm(ctx, s.cfg.Deadline, "circuits")
+	s.stand.SettleWithin(ctx, s.cfg.Deadline, "circuits")
 	for s.b.pending(r) { // a switch may have connected just now
 		select {
 		case <-ctx.Done():

@@ -71,8 +71,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	m := &meters{metric: env.Metric, store: b, of: map[string]bool{}}
 	m.update()
 	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
-	k := weft.KeepStanding(env, flow.OwnerNAT, b.want)
-	b.declare = k.Changed
+	k := weft.NewBaselineFlows(env, flow.OwnerNAT, b.want)
+	b.declare = k.Recompute
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.OnChange(env, reads, func(c nib.Change) {
@@ -82,7 +82,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
-		k.Changed() // another bound of hosts
+		k.Recompute() // another bound of hosts
 		for _, t := range turns {
 			object.Notify(t)
 		}
@@ -102,11 +102,11 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serve answers the calls about gateways.
-func serve(env *weft.Env, b *store, k *weft.Standing, m *meters) {
+func serve(env *weft.Env, b *store, k *weft.BaselineFlows, m *meters) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
 			m.update()
-			k.Confirm(ctx, b.cfg.Load().Deadline, "gateways")
+			k.SettleWithin(ctx, b.cfg.Load().Deadline, "gateways")
 		}
 	}
 	weft.Handle(env, api.SetNat, func(ctx context.Context, r *api.SetNatRequest) (*api.NatGateway, error) {

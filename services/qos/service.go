@@ -77,8 +77,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("entries", "Flow entries that policies take on all switches.", func() float64 { _, n, _ := b.sizes(); return float64(n) })
 	env.Metric.Gauge("switches_refused", "Switches that cannot enforce policies.", func() float64 { _, _, n := b.sizes(); return float64(n) })
 
-	k := weft.KeepStanding(env, flow.OwnerQoS, b.want)
-	b.declare = k.Changed
+	k := weft.NewBaselineFlows(env, flow.OwnerQoS, b.want)
+	b.declare = k.Recompute
 	weft.ReportLimits(env, b.reached.List)
 	weft.OnChange(env, reads, func(c nib.Change) {
 		b.networkChanged(c)
@@ -92,8 +92,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
-		k.Changed() // another bound of entries
-		q.retry("") // another way to the databases
+		k.Recompute() // another bound of entries
+		q.retry("")   // another way to the databases
 		return nil
 	})
 	serve(env, b, k, peers)
@@ -111,10 +111,10 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serve answers the calls about policies.
-func serve(env *weft.Env, b *store, k *weft.Standing, peers network) {
+func serve(env *weft.Env, b *store, k *weft.BaselineFlows, peers network) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
-			k.Confirm(ctx, b.cfg.Load().Deadline, "policies")
+			k.SettleWithin(ctx, b.cfg.Load().Deadline, "policies")
 		}
 	}
 	weft.Handle(env, api.QosSetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {

@@ -84,9 +84,9 @@ func run(ctx context.Context, env *weft.Env) error {
 			b.count.shed.Add(float64(len(d.Outs)))
 		}
 	}
-	k := weft.KeepStanding(env, flow.OwnerRouter, b.want)
+	k := weft.NewBaselineFlows(env, flow.OwnerRouter, b.want)
 	moved := make(chan struct{}, 1)
-	b.declare = k.Changed
+	b.declare = k.Recompute
 	b.moved = func() { object.Notify(moved) }
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
@@ -131,7 +131,7 @@ func run(ctx context.Context, env *weft.Env) error {
 
 // follow updates the entries as neighbours change: changes that come together go
 // to a switch at once, and updates take at most half of the time.
-func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
+func follow(ctx context.Context, moved <-chan struct{}, k *weft.BaselineFlows) {
 	pause := gather
 	for {
 		select {
@@ -145,7 +145,7 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		k.Changed()
+		k.Recompute()
 		settling, cancel := context.WithTimeout(ctx, followed)
 		_ = k.Settle(settling) // a failure is retried, and shown by the state
 		cancel()
@@ -174,8 +174,8 @@ func shelve(ctx context.Context, env *weft.Env, b *store, s *object.Persister) {
 }
 
 // serve answers the calls about routers.
-func serve(env *weft.Env, b *store, k *weft.Standing) {
-	settle := func(ctx context.Context) { k.Confirm(ctx, b.cfg.Load().Deadline, "routers") }
+func serve(env *weft.Env, b *store, k *weft.BaselineFlows) {
+	settle := func(ctx context.Context) { k.SettleWithin(ctx, b.cfg.Load().Deadline, "routers") }
 	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
 		a, added, err := b.addAddress(ctx, r)
 		if err != nil {
@@ -211,7 +211,7 @@ func serve(env *weft.Env, b *store, k *weft.Standing) {
 	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
 		list, err := b.list(r.GetDpid(), func(sw flow.DPID) (string, error) {
 			own, err := k.Status(sw)
-			if all, why := k.Overall(); own == "in_sync" && all == "failing" { // others have entries of its subnets, too
+			if all, why := k.OverallStatus(); own == "in_sync" && all == "failing" { // others have entries of its subnets, too
 				return all, why
 			}
 			return own, err

@@ -134,13 +134,13 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 const sendTime = time.Second
 
 // follow handles the events, and keeps the entries of a front without a host.
-func follow(env *weft.Env, p *proxy) *weft.Standing {
+func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 	w := p.wire
 	want := func(*api.Switch) *api.SetStandingRequest { return nil }
 	if w != nil {
 		want = w.want
 	}
-	k := weft.KeepStanding(env, flow.OwnerSCP, want)
+	k := weft.NewBaselineFlows(env, flow.OwnerSCP, want)
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		if w != nil {
@@ -157,19 +157,19 @@ func follow(env *weft.Env, p *proxy) *weft.Standing {
 	})
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { p.segmentChanged(e) })
 	if w != nil {
-		w.changed = k.Changed
+		w.changed = k.Recompute
 		w.due = func(sw flow.DPID) bool {
 			state, _ := k.Status(sw)
 			return state == "syncing" || state == "failing"
 		}
-		k.OnAnswered(w.answered)
+		k.OnReply(w.answered)
 	}
 	return k
 }
 
 // declare declares entries until ctx ends: those of an earlier run stay until the
 // front serves, or has had the time to.
-func declare(ctx context.Context, w *wire, k *weft.Standing) {
+func declare(ctx context.Context, w *wire, k *weft.BaselineFlows) {
 	for end := time.Now().Add(declareTime); w != nil && !w.open.Load() && time.Now().Before(end); {
 		if backoff.Sleep(ctx, declareTime/100) != nil {
 			return

@@ -57,8 +57,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	gauges(env.Metric, b)
 
-	s := &server{env: env, store: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
-	b.declare = func() { s.ring(); s.standing.Changed() }
+	s := &server{env: env, store: b, standing: weft.NewBaselineFlows(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	b.declare = func() { s.ring(); s.standing.Recompute() }
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		return nil
@@ -90,7 +90,7 @@ func gauges(m weft.Metrics, b *store) {
 type server struct {
 	env      *weft.Env
 	store    *store
-	standing *weft.Standing
+	standing *weft.BaselineFlows
 	news     chan struct{} // notified when segments may have changed
 }
 
@@ -104,9 +104,9 @@ func (s *server) follow() {
 		}
 		switch {
 		case e.all:
-			k.Changed()
+			k.Recompute()
 		case len(e.entries) > 0:
-			k.Changed(e.entries...)
+			k.Recompute(e.entries...)
 		}
 		if e.segments {
 			s.ring()
@@ -148,7 +148,7 @@ func (s *server) tick(ctx context.Context) {
 			s.standing.SwitchChanged(e)
 		}
 		if len(changed) > 0 {
-			s.standing.Changed(changed...)
+			s.standing.Recompute(changed...)
 			s.ring()
 		}
 		select {
@@ -161,7 +161,7 @@ func (s *server) tick(ctx context.Context) {
 
 // settle waits for the switches to confirm a change.
 func (s *server) settle(ctx context.Context) {
-	s.standing.Confirm(ctx, s.store.cfg.Load().Deadline, "virtual networks")
+	s.standing.SettleWithin(ctx, s.store.cfg.Load().Deadline, "virtual networks")
 }
 
 // serve answers calls.

@@ -53,7 +53,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	env.Metric.Gauge("tunnels", "Tunnels.", func() float64 { return float64(len(b.list())) })
-	k := weft.KeepStanding(env, flow.OwnerLabels, b.want)
+	k := weft.NewBaselineFlows(env, flow.OwnerLabels, b.want)
 	r := &repairer{b: b, log: env.Log, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
 		compute: func(ctx context.Context, q *api.ComputePathsRequest) (*api.ComputePathsResponse, error) {
 			return weft.Call(ctx, env, api.ComputePaths, q)
@@ -77,7 +77,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	b.mu.Lock()
 	news := make(chan struct{}, 1)
-	b.declare, b.kick, b.notify = k.Changed, func() { object.Notify(r.kicked) }, func() { object.Notify(news) }
+	b.declare, b.kick, b.notify = k.Recompute, func() { object.Notify(r.kicked) }, func() { object.Notify(news) }
 	b.mu.Unlock()
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
@@ -103,13 +103,13 @@ func run(ctx context.Context, env *weft.Env) error {
 		if err != nil {
 			return nil, err
 		}
-		k.Confirm(ctx, cfg.Deadline, "tunnels")
+		k.SettleWithin(ctx, cfg.Deadline, "tunnels")
 		return &api.DeleteTunnelResponse{Deleted: was != nil}, nil
 	})
 	weft.Handle(env, api.SetTunnels, func(ctx context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
 		resp, err := r.setTunnels(ctx, q)
 		if err == nil && !q.DryRun && len(q.Delete) > 0 {
-			k.Confirm(ctx, cfg.Deadline, "tunnels")
+			k.SettleWithin(ctx, cfg.Deadline, "tunnels")
 		}
 		return resp, err
 	})

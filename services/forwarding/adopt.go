@@ -20,16 +20,16 @@ type adoption struct {
 	mu       sync.Mutex // guards all below
 	changed  time.Time  // time of the last link or report
 	pools    map[pair]*pool
-	switches map[flow.DPID]*told // the connected switches
-	reports  []report            // not audited yet
-	leaving  map[flow.DPID]leaving
+	switches map[flow.DPID]*switchReport // the connected switches
+	reports  []report                    // not audited yet
+	former   map[flow.DPID]formerEntries
 	again    map[flow.DPID]time.Time // when to ask a switch once more
 	askAll   bool
 	asked    time.Time
 }
 
-// told records when a connected switch reported its entries.
-type told struct {
+// switchReport records when a connected switch reported its entries.
+type switchReport struct {
 	began   time.Time // begin of its session; zero if unknown
 	address string    // address of that session
 	noticed time.Time // when this instance noticed the session
@@ -53,18 +53,18 @@ const (
 )
 
 func newAdoption() *adoption {
-	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}, leaving: map[flow.DPID]leaving{}, again: map[flow.DPID]time.Time{}}
+	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*switchReport{}, former: map[flow.DPID]formerEntries{}, again: map[flow.DPID]time.Time{}}
 }
 
-// news postpones the judgement on what was seen: more may follow.
-func (a *adoption) news(now time.Time) {
+// notePending restarts the quiet period, because more reports may follow.
+func (a *adoption) notePending(now time.Time) {
 	a.mu.Lock()
 	a.changed = now
 	a.mu.Unlock()
 }
 
-// switchChanged expects a report from a switch that has connected.
-func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
+// expectReport expects a report from a switch that has connected.
+func (a *adoption) expectReport(sw flow.DPID, m *api.Switch, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.again, sw) // it reports after it has connected
@@ -79,31 +79,31 @@ func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
 	if t := a.switches[sw]; t != nil && t.began.Equal(began) && t.address == m.Address {
 		return // the same session, published again
 	}
-	a.switches[sw] = &told{began: began, address: m.Address, noticed: now}
+	a.switches[sw] = &switchReport{began: began, address: m.Address, noticed: now}
 }
 
-// expect expects reports from switches that were asked for one.
-func (a *adoption) expect(dpids []string, now time.Time) {
+// expectReports expects reports from switches that were asked for one.
+func (a *adoption) expectReports(dpids []string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.askAll = false
 	for _, dpid := range dpids {
 		if sw, err := flow.ParseDPID(dpid); err == nil && a.switches[sw] == nil {
-			a.switches[sw] = &told{noticed: now}
+			a.switches[sw] = &switchReport{noticed: now}
 		}
 	}
 }
 
-// settled reports whether the contents of all switches are known and stable.
-func (a *adoption) settled() bool {
+// isSettled reports whether the contents of all switches are known and stable.
+func (a *adoption) isSettled() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.askAll && len(a.pools) == 0 && (len(a.switches) == 0 || !a.oldest().IsZero())
+	return !a.askAll && len(a.pools) == 0 && (len(a.switches) == 0 || !a.oldestReport().IsZero())
 }
 
-// oldest returns the time since which every connected switch has reported its
+// oldestReport returns the time since which every connected switch has reported its
 // entries; zero if there is none, or one has not.
-func (a *adoption) oldest() (at time.Time) {
+func (a *adoption) oldestReport() (at time.Time) {
 	first := true
 	for _, t := range a.switches {
 		if first || t.at.Before(at) {
@@ -113,10 +113,9 @@ func (a *adoption) oldest() (at time.Time) {
 	return at
 }
 
-// take leaves a pair to the route that was just programmed. It returns the
-// entries of the pair seen so far, which that route replaces; nil if there are
-// none.
-func (a *adoption) take(p pair) *route {
+// takePool drops the pool of a pair whose route was just programmed. It returns
+// the entries of the pool, which that route replaces, or nil if there are none.
+func (a *adoption) takePool(p pair) *route {
 	if a.pending.Load() == 0 {
 		return nil
 	}
@@ -126,43 +125,44 @@ func (a *adoption) take(p pair) *route {
 	if pl == nil {
 		return nil
 	}
-	a.drop(p)
+	a.dropPool(p)
 	return pl.route(p)
 }
 
-// taken leaves a pair to what another instance programmed or removed. Entries of
-// the pair may remain at the switches that reported some.
-func (a *adoption) taken(p pair, now time.Time) {
-	remains := a.take(p)
+// yieldPair drops the pool of a pair that another instance programmed or removed.
+// It asks the switches that reported entries of the pair again, because some may
+// remain.
+func (a *adoption) yieldPair(p pair, now time.Time) {
+	remains := a.takePool(p)
 	if remains == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, h := range remains.hops {
-		a.askLater(h.sw, now.Add(unsure))
+		a.askSwitchAt(h.sw, now.Add(unsure))
 	}
 }
 
-// lookAgain has the switches of a pool asked once more.
-func (a *adoption) lookAgain(pl *pool, now time.Time) {
+// askSwitchesAgain asks the switches of a pool once more, after a pause.
+func (a *adoption) askSwitchesAgain(pl *pool, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, h := range pl.hops {
-		a.askLater(h.sw, now.Add(unsure))
+		a.askSwitchAt(h.sw, now.Add(unsure))
 	}
 }
 
-// askLater asks a switch once more at a time: what it reported could not be
-// judged. The caller holds the lock.
-func (a *adoption) askLater(sw flow.DPID, at time.Time) {
+// askSwitchAt asks a switch once more at a time, because its report was
+// inconclusive. The caller holds the lock.
+func (a *adoption) askSwitchAt(sw flow.DPID, at time.Time) {
 	if at.After(a.again[sw]) {
 		a.again[sw] = at
 	}
 }
 
-// drop forgets a pool.
-func (a *adoption) drop(p pair) {
+// dropPool forgets a pool.
+func (a *adoption) dropPool(p pair) {
 	delete(a.pools, p)
 	a.pending.Store(int64(len(a.pools)))
 }
@@ -189,8 +189,8 @@ func (pl *pool) route(p pair) *route {
 	return r
 }
 
-// observed handles a switch's report of the routes' entries that it has.
-func (e *engine) observed(ev *api.FlowsObserved) {
+// handleRouteReport handles a switch's report of the routes' entries that it has.
+func (e *engine) handleRouteReport(ev *api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil || ev.Owner != flow.OwnerRoutes.String() {
 		return
@@ -297,7 +297,7 @@ func (e *engine) adopt(now time.Time) {
 		a.mu.Unlock()
 		return
 	}
-	oldest, quiet := a.oldest(), now.Sub(a.changed)
+	oldest, quiet := a.oldestReport(), now.Sub(a.changed)
 	var kept []*route
 	broken := map[pair]*pool{}
 	for p, pl := range a.pools {
@@ -309,7 +309,7 @@ func (e *engine) adopt(now time.Time) {
 		r := &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()}
 		astray := whole && !e.hosts.agreeOnEnds(r) // its host moved, or a link was replaced by a host, unseen
 		overdue := now.Sub(pl.since) >= adoptWithin
-		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
+		settled := overdue || quiet >= roundQuiet && e.linksSettled(pl, now)
 		switch {
 		case e.hosts.holds(p, pl.rewrite) || e.hosts.lacks(p, pl.rewrite) || astray:
 			broken[p] = pl // must be removed
@@ -320,7 +320,7 @@ func (e *engine) adopt(now time.Time) {
 		default:
 			continue
 		}
-		a.drop(p)
+		a.dropPool(p)
 	}
 	a.mu.Unlock()
 	for _, r := range kept {
@@ -348,7 +348,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 	var events []*api.RouteChanged
 	for p, pl := range broken {
 		if !e.replicas.owns(p) {
-			e.adoption.lookAgain(pl, now)
+			e.adoption.askSwitchesAgain(pl, now)
 			continue
 		}
 		remains := pl.route(p)
@@ -453,12 +453,11 @@ func (e *engine) endsOf(p pair, pl *pool) (from, to flow.Location, known bool) {
 	return from, to, to != (flow.Location{}) && to != from
 }
 
-// judged reports whether nothing more can become known about the links of a
-// pool. That holds if discovery has settled what each of its ports is, and each
-// that is to have a link has a known one; or if its switch has been connected for
-// so long that all links had been found before this instance started. The caller
-// holds the lock.
-func (e *engine) judged(pl *pool, now time.Time) bool {
+// linksSettled reports whether all links of a pool are known. They are if
+// discovery has settled the role of each of its ports and each link port has a
+// known link, or if the switch has been connected for so long that discovery had
+// found all links before this instance started. The caller holds the lock.
+func (e *engine) linksSettled(pl *pool, now time.Time) bool {
 	for _, h := range pl.hops {
 		t := e.adoption.switches[h.sw]
 		found := t != nil && !t.began.IsZero() && now.Sub(t.began) > adoptWithin

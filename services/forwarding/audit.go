@@ -107,7 +107,7 @@ func (e *engine) audit(now time.Time) {
 	}
 	a.mu.Lock()
 	for sw, at := range later {
-		a.askLater(sw, at)
+		a.askSwitchAt(sw, at)
 	}
 	a.mu.Unlock()
 	for _, r := range misled {
@@ -205,13 +205,13 @@ func (e *engine) ask(now time.Time) {
 		a.mu.Lock()
 		for _, dpid := range dpids {
 			if sw, err := flow.ParseDPID(dpid); err == nil {
-				a.askLater(sw, now)
+				a.askSwitchAt(sw, now)
 			}
 		}
 		a.mu.Unlock()
 		return
 	}
 	if all {
-		a.expect(telling, now)
+		a.expectReports(telling, now)
 	}
 }

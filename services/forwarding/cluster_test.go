@@ -117,7 +117,7 @@ func (c *cluster) observe([]string) (dpids []string, err error) {
 	for sw := range c.switches() {
 		dpids = append(dpids, sw.String())
 		for _, i := range c.run {
-			i.observed(c.entries(sw))
+			i.handleRouteReport(c.entries(sw))
 		}
 	}
 	return dpids, nil
@@ -156,7 +156,7 @@ func (c *cluster) carry() {
 					if to != from {
 						to.shared(m)
 						if m.Flooding != nil {
-							to.f.told(m.Flooding)
+							to.f.handleShared(m.Flooding)
 						}
 					}
 				}

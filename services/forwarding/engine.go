@@ -75,7 +75,7 @@ func (e *engine) execute(send func(*flow.Decision) (*api.ApplyResult, error), d 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, sw := range missed {
-		a.askLater(sw, at)
+		a.askSwitchAt(sw, at)
 	}
 	return err
 }

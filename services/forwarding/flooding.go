@@ -31,16 +31,16 @@ type flooding struct {
 	rest   func(context.Context, time.Duration) // sleeps
 	kick   chan struct{}
 
-	mu        sync.Mutex // guards all below
-	switches  map[flow.DPID]*floodSwitch
-	active    bool          // this instance does the flooding
-	stop      func()        // ends the commit under way
-	heard     *api.Flooding // what the instance that floods last shared
-	urgent    bool          // something was lost: do not wait for quiet
-	since     time.Time     // the first unhandled change; zero if there is none
-	last      time.Time     // the last change
-	committed uint64
-	wanted    uint64
+	mu         sync.Mutex // guards all below
+	switches   map[flow.DPID]*floodSwitch
+	active     bool          // this instance does the flooding
+	stop       func()        // ends the commit under way
+	lastShared *api.Flooding // what the instance that floods last shared
+	urgent     bool          // something was lost: do not wait for quiet
+	since      time.Time     // the first unhandled change; zero if there is none
+	last       time.Time     // the last change
+	committed  uint64
+	wanted     uint64
 }
 
 // floodSwitch is the state of a connected switch.
@@ -49,15 +49,15 @@ type floodSwitch struct {
 	table    uint8 // of its entries
 	ovs      bool  // it is Open vSwitch
 	began    time.Time
-	tree     []flow.Port       // its entries have been reported
-	observed []flow.Port       // ports whose multicasts their own entries may drop, in order
+	tree     []flow.Port       // tree ports that may be in force, in order
+	observed []flow.Port       // tree ports of the reported entries, in order
 	reached  []flow.Port       // ports that multicasts went to, as reported, in order
-	seen     bool              // digest of the entries last sent
-	dropping []flow.Port       // counts the reasons to send entries
-	sent     [sha256.Size]byte // the last sent are confirmed
-	try      int               // inputs of the confirmed entries
-	done     bool              // the last are confirmed
-	made     inputs            // of the entries that are confirmed
+	seen     bool              // its entries have been reported
+	dropping []flow.Port       // ports whose multicasts their own entries may drop, in order
+	sent     [sha256.Size]byte // digest of the entries last sent
+	try      int               // number of reasons to send entries
+	done     bool              // the entries last sent are confirmed
+	made     inputs            // inputs of the confirmed entries
 	refused  error             // why the switch refuses those last sent; nil if it does not
 	until    time.Time         // when it is asked again
 	retry    api.Retry
@@ -80,7 +80,7 @@ const drainFor = 50 * time.Millisecond
 func newFlooding(e *engine, settle time.Duration) *flooding {
 	return &flooding{
 		e: e, settle: settle, rest: func(ctx context.Context, d time.Duration) { _ = backoff.Sleep(ctx, d) }, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
-		active: true, stop: func() {}, heard: &api.Flooding{},
+		active: true, stop: func() {}, lastShared: &api.Flooding{},
 	}
 }
 
@@ -107,11 +107,11 @@ func (f *flooding) appoint(first bool) (takesOver bool) {
 	return takesOver
 }
 
-// told handles what the instance that floods shared.
-func (f *flooding) told(m *api.Flooding) {
+// handleShared records the tree that the flooding instance shared.
+func (f *flooding) handleShared(m *api.Flooding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = m
+	f.lastShared = m
 }
 
 func (f *flooding) note(urgent bool) {
@@ -136,7 +136,7 @@ func (f *flooding) noteLocked(urgent bool) {
 
 func (f *flooding) wake() { object.Notify(f.kick) }
 
-func (f *flooding) changed() { f.note(false) }
+func (f *flooding) noteChange() { f.note(false) }
 
 func (f *flooding) treeChanged(ev *api.PathsConverged) {
 	f.mu.Lock()
@@ -159,10 +159,10 @@ func (f *flooding) switchChanged(ev *api.SwitchChanged) {
 	f.noteLocked(!ev.Switch.Connected)
 }
 
-// observed handles a switch's report of its baseline flows. A switch without
+// handleReport handles a switch's report of its baseline flows. A switch without
 // any gets the indispensable ones at once. All are declared again, because the
 // service that maintains them may have restarted and know none.
-func (f *flooding) observed(ev *api.FlowsObserved) {
+func (f *flooding) handleReport(ev *api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil || ev.Owner != flow.OwnerForwarding.String() {
 		return
@@ -204,7 +204,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 func (f *flooding) bootstrap(sw flow.DPID, s *floodSwitch) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = f.standing(ctx, sw, s, nil) // which logs why not; the tree brings it again
+	_ = f.sendBaseline(ctx, sw, s, nil) // which logs why not; the tree brings it again
 }
 
 // run follows the topology until ctx ends.
@@ -218,27 +218,27 @@ func (f *flooding) run(ctx context.Context) error {
 		case <-f.kick:
 		case <-timer.C:
 		}
-		if again := f.due(time.Now()); again > 0 {
+		if again := f.untilDue(time.Now()); again > 0 {
 			timer.Reset(again)
 			continue
 		}
 		again := time.Second
 		if f.commit(ctx) {
-			again = max(f.due(time.Now()), refusedFirst) // what changes meanwhile kicks
+			again = max(f.untilDue(time.Now()), refusedFirst) // what changes meanwhile kicks
 		}
 		timer.Reset(again)
 	}
 }
 
-// due returns how long to wait; 0: do not wait.
-func (f *flooding) due(now time.Time) time.Duration {
+// untilDue returns how long to wait; 0: do not wait.
+func (f *flooding) untilDue(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.active {
 		return time.Hour
 	}
 	if f.since.IsZero() {
-		return f.untilRefused(now)
+		return f.untilRetry(now)
 	}
 	if now.Sub(f.since) > restless+expectFor {
 		return 0
@@ -257,9 +257,9 @@ func (f *flooding) due(now time.Time) time.Duration {
 	return 0
 }
 
-// untilRefused returns how long to wait until a switch is asked again for what it has
+// untilRetry returns how long to wait until a switch is asked again for what it has
 // refused; mu is held.
-func (f *flooding) untilRefused(now time.Time) time.Duration {
+func (f *flooding) untilRetry(now time.Time) time.Duration {
 	wait := time.Hour
 	for _, s := range f.switches {
 		if s.refused != nil {
@@ -306,7 +306,7 @@ func (f *flooding) commit(ctx context.Context) bool {
 		if ctx.Err() == nil {
 			f.e.log.Warn("tree not known", "error", err)
 		}
-		f.changed()
+		f.noteChange()
 		return false
 	}
 	next := map[flow.DPID][]flow.Port{}
@@ -363,13 +363,13 @@ func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, wa
 	for sw, s := range part {
 		f.mu.Lock()
 		ports, yes := want(sw, s)
-		yes = yes && !f.stands(sw, s, ports)
+		yes = yes && !f.isConfirmed(sw, s, ports)
 		f.mu.Unlock()
 		if !yes {
 			continue
 		}
 		g.Go(func() error {
-			err := f.standing(ctx, sw, s, ports)
+			err := f.sendBaseline(ctx, sw, s, ports)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			switch {
@@ -393,7 +393,7 @@ func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding,
 	defer f.mu.Unlock()
 	resp := f.stateLocked()
 	if !f.active {
-		resp = proto.CloneOf(f.heard)
+		resp = proto.CloneOf(f.lastShared)
 	}
 	resp.Limits = f.e.reached.List(f.e.now().UnixNano())
 	return resp, nil

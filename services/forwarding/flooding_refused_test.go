@@ -30,7 +30,7 @@ func TestRefusedTreeIsAskedForRarely(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = f.run(ctx) }()
-		f.changed()
+		f.noteChange()
 		time.Sleep(time.Hour)
 		m, err := f.get(ctx, nil)
 		if err != nil || m.Committed != 1 || len(m.Refused) != 1 || !strings.Contains(m.Refused[flow.DPID(1).String()], "no room") {
@@ -44,7 +44,7 @@ func TestRefusedTreeIsAskedForRarely(t *testing.T) {
 		}
 		before := fn.asked
 		setRole(f.e, flow.Location{Switch: 1, Port: 40}, flow.RoleEdge)
-		f.changed()
+		f.noteChange()
 		time.Sleep(time.Second)
 		if fn.asked == before {
 			t.Error("not asked at once for other entries")

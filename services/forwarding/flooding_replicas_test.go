@@ -34,7 +34,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 // tell tells the standing entries that the switches have, none if tree is nil.
 func (f *flooding) tell(tree map[flow.DPID][]flow.Port) {
 	for sw := range flow.DPID(3) {
-		f.observed(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, standingFlows(f.e, sw+1, tree[sw+1]))})
+		f.handleReport(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, standingFlows(f.e, sw+1, tree[sw+1]))})
 	}
 }
 
@@ -49,20 +49,20 @@ func TestOneInstanceFloods(t *testing.T) {
 	other.appoint(false)
 	for _, f := range []*flooding{first, other} {
 		f.tell(wholeLine)
-		f.changed()
+		f.noteChange()
 		f.commit(t.Context())
 	}
 	if firstNet.writes == 0 || otherNet.writes != 0 {
 		t.Errorf("%d writes by the first, %d by the other, want some and none", firstNet.writes, otherNet.writes)
 	}
-	if other.due(time.Now().Add(time.Hour)) == 0 {
+	if other.untilDue(time.Now().Add(time.Hour)) == 0 {
 		t.Error("the other has something to do")
 	}
 	m := first.e.sharing.take()
 	if m == nil || m.Flooding == nil {
 		t.Fatal("the first has told nothing")
 	}
-	other.told(m.Flooding)
+	other.handleShared(m.Flooding)
 	if resp, _ := other.get(t.Context(), nil); resp.Committed != 7 || len(resp.Ports) != 4 {
 		t.Errorf("the other answers %v", resp)
 	}
@@ -82,11 +82,11 @@ func TestFloodingTakenOver(t *testing.T) {
 	if f.appoint(true) {
 		t.Error("takes over what it does")
 	}
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switches have told what they have")
 	}
 	f.tell(wholeLine)
-	if f.due(time.Now().Add(time.Second)) != 0 {
+	if f.untilDue(time.Now().Add(time.Second)) != 0 {
 		t.Error("not due although all have told")
 	}
 	f.tree = func(context.Context) (*api.Tree, error) { return &api.Tree{Version: 8}, nil }
@@ -122,7 +122,7 @@ func TestFloodingHandedOver(t *testing.T) {
 	case <-time.After(testwait.Limit):
 		t.Fatal("the commit goes on")
 	}
-	if f.due(time.Now().Add(time.Hour)) == 0 {
+	if f.untilDue(time.Now().Add(time.Hour)) == 0 {
 		t.Error("something is still due")
 	}
 }
@@ -141,7 +141,7 @@ func TestStandingIsDeclaredAgain(t *testing.T) {
 		t.Errorf("%d declarations for nothing", net.writes-declared)
 	}
 	f.tell(wholeLine)
-	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("due in %v", wait)
 	}
 	f.commit(t.Context())
@@ -160,7 +160,7 @@ func TestTreeThatChangesMeanwhile(t *testing.T) {
 		return whole(ctx) // the one before
 	}
 	f.commit(t.Context())
-	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("due in %v", wait)
 	}
 	if m := f.stateLocked(); m.Committed != 7 || m.Wanted != 8 {

@@ -274,33 +274,33 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	had := entryMessages(1, standingFlows(e, 1, nil))
 	link := flow.Entry{Priority: flow.PriorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
 	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3", Tables: 254}})
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before it is known what the switch had")
 	}
-	f.observed(&api.FlowsObserved{Dpid: "0000000000000001", Owner: "forwarding", Flows: append(had, api.NewFlowEntry(1, &link))})
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	f.handleReport(&api.FlowsObserved{Dpid: "0000000000000001", Owner: "forwarding", Flows: append(had, api.NewFlowEntry(1, &link))})
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the link of the earlier tree is found")
 	}
 	setRole(e, at, flow.RoleLink)
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch at the other end has connected")
 	}
 	e.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(flow.Location{Switch: 2, Port: 3}), State: "up"}})
-	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("not due %v although all is found and quiet", wait)
 	}
 	// Multicasts went to port 1, where hosts are.
 	host := flow.Location{Switch: 1, Port: 1}
 	setRole(e, host, flow.RoleUnsettled)
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before it is known that hosts are where multicasts went to")
 	}
 	setRole(e, host, flow.RoleEdge)
-	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("not due %v although all is found and quiet", wait)
 	}
 	setRole(e, at, flow.RoleUnsettled)
-	if wait := f.due(time.Now().Add(expectFor + time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(expectFor + time.Second)); wait != 0 {
 		t.Errorf("waits %v for a link that does not come back", wait)
 	}
 }

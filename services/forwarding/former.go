@@ -6,9 +6,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// leaving holds the entries of a switch in the table of a former version, and
+// formerEntries holds the entries of a switch in the table of a former version, and
 // the time since which there are copies of them in the right table.
-type leaving struct {
+type formerEntries struct {
 	entries []flow.Entry
 	since   time.Time
 }
@@ -25,9 +25,9 @@ func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Tim
 		return
 	}
 	e.adoption.mu.Lock()
-	_, again := e.adoption.leaving[sw]
+	_, again := e.adoption.former[sw]
 	if !again {
-		e.adoption.leaving[sw] = leaving{old, now}
+		e.adoption.former[sw] = formerEntries{old, now}
 	}
 	e.adoption.mu.Unlock()
 	if again || len(copies) == 0 {
@@ -48,11 +48,11 @@ func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Tim
 func (e *engine) dropFormer(now time.Time) {
 	d := &flow.Decision{}
 	e.adoption.mu.Lock()
-	for sw, l := range e.adoption.leaving {
+	for sw, l := range e.adoption.former {
 		if now.Sub(l.since) < leaveAfter {
 			continue
 		}
-		delete(e.adoption.leaving, sw)
+		delete(e.adoption.former, sw)
 		for i := range l.entries {
 			m, old := d.AddFlow(sw), &l.entries[i]
 			m.Command = flow.DeleteStrict

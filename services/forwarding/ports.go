@@ -101,7 +101,7 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	if err != nil {
 		return
 	}
-	e.adoption.switchChanged(sw, ev.Switch, e.now())
+	e.adoption.expectReport(sw, ev.Switch, e.now())
 	if !ev.Switch.Connected {
 		e.drop(sw)
 		return

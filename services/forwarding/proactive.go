@@ -36,7 +36,7 @@ func (e *engine) connectAgain() {
 func (e *engine) connectFresh(now time.Time) {
 	w := e.hosts
 	w.mu.Lock()
-	if len(w.fresh) == 0 || !e.adoption.settled() {
+	if len(w.fresh) == 0 || !e.adoption.isSettled() {
 		w.mu.Unlock()
 		return
 	}

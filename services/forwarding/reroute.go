@@ -25,7 +25,7 @@ func (e *engine) linkChanged(ev *api.LinkChanged) {
 	now := e.now()
 	e.links.changed(ev, now)
 	e.paths.changed(e.links.losses(now))
-	e.adoption.news(now)
+	e.adoption.notePending(now)
 }
 
 // patience is how long an answer from paths with a lost link, or without a path

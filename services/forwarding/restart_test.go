@@ -61,8 +61,8 @@ func TestPacketWhileAdopting(t *testing.T) {
 	first := slices.Clone(net.mods)
 	e := c.restart()
 	e.routes = newRouteTable()
-	e.observed(c.entries(1))
-	e.observed(c.entries(2))
+	e.handleRouteReport(c.entries(1))
+	e.handleRouteReport(c.entries(2))
 	if e.adoption.pending.Load() == 0 {
 		t.Fatal("nothing is being adopted")
 	}
@@ -76,8 +76,8 @@ func TestPacketWhileAdopting(t *testing.T) {
 			t.Errorf("entry %d is not the one that is there: %+v", i, m.Entry)
 		}
 	}
-	e.observed(c.entries(3))
-	e.observed(c.entries(4))
+	e.handleRouteReport(c.entries(3))
+	e.handleRouteReport(c.entries(4))
 	c.clock = c.clock.Add(adoptWithin)
 	e.upkeep()
 	if e.adoption.pending.Load() != 0 || len(net.mods) != 2*len(first) {
@@ -191,7 +191,7 @@ func TestSwitchLostItsEntries(t *testing.T) {
 		clear(net.table[6])
 		clear(net.table[2])
 		for _, i := range c.run {
-			i.observed(c.entries(6))
+			i.handleRouteReport(c.entries(6))
 			i.upkeep()
 		}
 		if len(c.sent) != 0 {
@@ -199,8 +199,8 @@ func TestSwitchLostItsEntries(t *testing.T) {
 		}
 		c.clock = c.clock.Add(time.Minute)
 		for _, i := range c.run {
-			i.observed(c.entries(6))
-			i.observed(c.entries(2))
+			i.handleRouteReport(c.entries(6))
+			i.handleRouteReport(c.entries(2))
 		}
 		for range 3 {
 			for _, i := range c.run {
@@ -216,7 +216,7 @@ func TestSwitchLostItsEntries(t *testing.T) {
 		clear(net.table[1])
 		c.clock = c.clock.Add(time.Minute)
 		for _, i := range c.run {
-			i.observed(c.entries(1))
+			i.handleRouteReport(c.entries(1))
 		}
 		for range 3 {
 			for _, i := range c.run {
@@ -373,7 +373,7 @@ func TestUndecidedReport(t *testing.T) {
 		var old *route
 		i.routes.each(func(r *route) { old = r })
 		sw := old.hops[1].sw
-		i.observed(c.entries(sw))
+		i.handleRouteReport(c.entries(sw))
 		if moved {
 			r := *old
 			r.hops = slices.DeleteFunc(slices.Clone(r.hops), func(h hop) bool { return h.sw == sw })

@@ -312,7 +312,7 @@ func TestAdoption(t *testing.T) {
 			for _, entry := range table {
 				ev.Flows = append(ev.Flows, api.NewFlowEntry(sw, &entry))
 			}
-			e.observed(ev)
+			e.handleRouteReport(ev)
 		}
 	}
 	written := len(net.log)

@@ -73,10 +73,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return e.open(sw) })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.connection(f, ev) })
-	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.changed() })
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.changed() })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev); f.changed() })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.handleSwitch(f, ev) })
+	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.noteChange() })
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.noteChange() })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev); f.noteChange() })
 	weft.On(env, api.PathsConvergedEvent, func(_ context.Context, ev *api.PathsConverged) {
 		e.converged(ev)
 		if ev.TreeChanged {
@@ -84,23 +84,23 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, ev *api.HostChanged) { e.hostChanged(ev) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.told(f, ev) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.handleReport(f, ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { e.flowRemoved(ev) })
 	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, ev *api.SwitchError) { e.switchError(ev) })
 	weft.On(env, api.RoutesSharedEvent, func(_ context.Context, ev *api.RoutesShared) {
 		e.shared(ev)
 		if ev.Flooding != nil {
-			f.told(ev.Flooding)
+			f.handleShared(ev.Flooding)
 		}
 	})
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { e.segmentChanged(ev); f.changed() })
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { e.segmentChanged(ev); f.noteChange() })
 	weft.On(env, api.ChainPortChangedEvent, func(_ context.Context, ev *api.ChainPortChanged) {
 		e.reservedChanged(flow.OwnerChains, ev.At, ev.Gone)
-		f.changed()
+		f.noteChange()
 	})
 	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, ev *api.CircuitPortChanged) {
 		e.reservedChanged(flow.OwnerCircuits, ev.At, ev.Gone)
-		f.changed()
+		f.noteChange()
 	})
 	var grouping sync.Mutex
 	regroup := func() {

@@ -28,40 +28,40 @@ func newSessions() *sessions {
 	return &sessions{of: map[flow.DPID]session{}, early: map[flow.DPID][]*api.FlowsObserved{}}
 }
 
-// connection handles the event that a switch has connected or gone.
-func (e *engine) connection(f *flooding, ev *api.SwitchChanged) {
-	again, heard := e.sessions.changed(ev)
+// handleSwitch handles the connection or disconnection of a switch.
+func (e *engine) handleSwitch(f *flooding, ev *api.SwitchChanged) {
+	again, heard := e.sessions.handleSwitch(ev)
 	e.switchChanged(ev)
 	if again {
-		f.changed()
+		f.noteChange()
 	} else {
 		f.switchChanged(ev)
 	}
 	for _, o := range heard {
-		e.report(f, o)
+		e.applyReport(f, o)
 	}
 }
 
-// told handles a report of what a switch has.
-func (e *engine) told(f *flooding, ev *api.FlowsObserved) {
-	if e.sessions.observed(ev) {
-		e.report(f, ev)
+// handleReport handles a report of a switch's entries.
+func (e *engine) handleReport(f *flooding, ev *api.FlowsObserved) {
+	if e.sessions.acceptReport(ev) {
+		e.applyReport(f, ev)
 	}
 }
 
-// report handles a report that belongs to the session of its switch.
-func (e *engine) report(f *flooding, ev *api.FlowsObserved) {
+// applyReport applies a report that belongs to the session of its switch.
+func (e *engine) applyReport(f *flooding, ev *api.FlowsObserved) {
 	if e.reservedFound(ev) {
-		f.changed()
+		f.noteChange()
 	}
-	e.observed(ev)
-	f.observed(ev)
+	e.handleRouteReport(ev)
+	f.handleReport(ev)
 }
 
-// changed handles the southbound's event about a switch. It reports whether the
+// handleSwitch handles the southbound's event about a switch. It reports whether the
 // event repeats the known session, and returns the reports that arrived before
 // their session.
-func (s *sessions) changed(ev *api.SwitchChanged) (again bool, heard []*api.FlowsObserved) {
+func (s *sessions) handleSwitch(ev *api.SwitchChanged) (again bool, heard []*api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Switch.Dpid)
 	if err != nil {
 		return false, nil
@@ -81,13 +81,13 @@ func (s *sessions) changed(ev *api.SwitchChanged) (again bool, heard []*api.Flow
 			others = append(others, o)
 		}
 	}
-	s.keep(sw, others)
+	s.keepReports(sw, others)
 	return known && old == now && now.since != "", heard
 }
 
-// observed reports whether a report must be handled now because it is of the
-// known session. If not, it is kept for its own session.
-func (s *sessions) observed(ev *api.FlowsObserved) bool {
+// acceptReport reports whether a report belongs to the known session and must be
+// handled now. It stores other reports for their own sessions.
+func (s *sessions) acceptReport(ev *api.FlowsObserved) bool {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil {
 		return false
@@ -98,12 +98,12 @@ func (s *sessions) observed(ev *api.FlowsObserved) bool {
 	if !take {
 		others = append(others, ev)
 	}
-	s.keep(sw, others)
+	s.keepReports(sw, others)
 	return take
 }
 
-// keep keeps the reports of other sessions of a switch than the present one.
-func (s *sessions) keep(sw flow.DPID, list []*api.FlowsObserved) {
+// keepReports stores the reports of a switch that belong to other sessions.
+func (s *sessions) keepReports(sw flow.DPID, list []*api.FlowsObserved) {
 	switch _, has := s.early[sw]; {
 	case len(list) == 0:
 		delete(s.early, sw)

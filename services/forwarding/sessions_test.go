@@ -28,7 +28,7 @@ const (
 // whole fails unless the tree is in force on all switches of floodRig.
 func (f *flooding) whole(t *testing.T, when string) {
 	t.Helper()
-	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Fatalf("%s: waits %v although all switches have told what they have", when, wait)
 	}
 	if !f.commit(t.Context()) {
@@ -43,8 +43,8 @@ func (f *flooding) whole(t *testing.T, when string) {
 func joined(t *testing.T) (*flooding, *floodNet) {
 	f, net := floodRig(t)
 	for sw := flow.DPID(1); sw <= 3; sw++ {
-		f.e.connection(f, connected(sw, firstAt, firstFrom))
-		f.e.told(f, f.has(sw, firstAt, firstFrom))
+		f.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
+		f.e.handleReport(f, f.has(sw, firstAt, firstFrom))
 	}
 	f.whole(t, "at first")
 	return f, net
@@ -54,13 +54,13 @@ func joined(t *testing.T) (*flooding, *floodNet) {
 // the southbound are heard each in its own time. The tree does without asking.
 func TestObservedBeforeConnected(t *testing.T) {
 	f, _ := joined(t)
-	f.e.told(f, f.has(2, nextAt, nextFrom, 2, 3))
-	f.e.connection(f, connected(2, nextAt, nextFrom))
+	f.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
+	f.e.handleSwitch(f, connected(2, nextAt, nextFrom))
 	f.whole(t, "told early")
 
-	f.e.connection(f, &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(3).String(), Since: nextAt, Address: nextFrom}})
-	f.e.told(f, f.has(3, nextAt, nextFrom, 2))
-	f.e.connection(f, connected(3, nextAt, nextFrom))
+	f.e.handleSwitch(f, &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(3).String(), Since: nextAt, Address: nextFrom}})
+	f.e.handleReport(f, f.has(3, nextAt, nextFrom, 2))
+	f.e.handleSwitch(f, connected(3, nextAt, nextFrom))
 	f.whole(t, "told before a switch has come back")
 }
 
@@ -83,14 +83,14 @@ func TestAnsweredBeforeConnected(t *testing.T) {
 			if ev.Owner = owner.String(); owner == flow.OwnerRoutes {
 				ev.Flows = nil
 			}
-			e.told(f, ev)
+			e.handleReport(f, ev)
 		}
 	}
 	for sw := flow.DPID(1); sw <= 3; sw++ {
-		e.connection(f, connected(sw, firstAt, firstFrom))
+		e.handleSwitch(f, connected(sw, firstAt, firstFrom))
 	}
 	f.whole(t, "answered early")
-	if !e.adoption.settled() {
+	if !e.adoption.isSettled() {
 		t.Error("what the switches have is not known, though they have told it")
 	}
 	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(time.Second) {
@@ -104,12 +104,12 @@ func TestAnsweredBeforeConnected(t *testing.T) {
 // What is told late, of the session before, is not what the switch has now.
 func TestObservedOfFormerSession(t *testing.T) {
 	f, _ := joined(t)
-	f.e.connection(f, connected(2, nextAt, nextFrom))
-	f.e.told(f, f.has(2, firstAt, firstFrom, 2, 3))
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	f.e.handleSwitch(f, connected(2, nextAt, nextFrom))
+	f.e.handleReport(f, f.has(2, firstAt, firstFrom, 2, 3))
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch has told what it has in this session")
 	}
-	f.e.told(f, f.has(2, nextAt, nextFrom, 2, 3))
+	f.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
 	f.whole(t, "told in time")
 }
 
@@ -119,7 +119,7 @@ func TestConnectionToldAgain(t *testing.T) {
 	f, net := joined(t)
 	before := net.writes
 	for sw := flow.DPID(1); sw <= 3; sw++ {
-		f.e.connection(f, connected(sw, firstAt, firstFrom))
+		f.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
 	}
 	f.whole(t, "told again")
 	if net.writes != before {
@@ -130,11 +130,11 @@ func TestConnectionToldAgain(t *testing.T) {
 // A session is told apart from another of the same second.
 func TestSessionsOfOneSecond(t *testing.T) {
 	f, _ := joined(t)
-	f.e.connection(f, connected(2, firstAt, nextFrom))
-	if f.due(time.Now().Add(time.Second)) == 0 {
+	f.e.handleSwitch(f, connected(2, firstAt, nextFrom))
+	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch has told what it has in this session")
 	}
-	f.e.told(f, f.has(2, firstAt, nextFrom, 2, 3))
+	f.e.handleReport(f, f.has(2, firstAt, nextFrom, 2, 3))
 	f.whole(t, "the second")
 	if len(f.e.sessions.early) != 0 {
 		t.Errorf("kept: %v", f.e.sessions.early)

@@ -135,7 +135,7 @@ func (e *engine) shared(ev *api.RoutesShared) {
 				s.put(r)
 			}
 		})
-		e.adoption.taken(r.pair, now)
+		e.adoption.yieldPair(r.pair, now)
 		if held {
 			if e.replicas.owns(r.pair) {
 				late = append(late, r)

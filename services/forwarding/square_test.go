@@ -178,7 +178,7 @@ func TestChangesWakeOnce(t *testing.T) {
 	f.tree = func(context.Context) (*api.Tree, error) { return &api.Tree{}, nil }
 	woken := 0
 	for range 1000 {
-		f.changed()
+		f.noteChange()
 		select {
 		case <-f.kick:
 			woken++
@@ -196,7 +196,7 @@ func TestChangesWakeOnce(t *testing.T) {
 	if !f.commit(t.Context()) {
 		t.Fatal("not committed")
 	}
-	if f.changed(); len(f.kick) != 1 {
+	if f.noteChange(); len(f.kick) != 1 {
 		t.Error("not woken by the first change after a commit")
 	}
 }

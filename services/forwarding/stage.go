@@ -195,7 +195,7 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 		e.replaced(old, r, true) // the decision may be lost with its packet, or a part of it
 	} else {
 		e.count.routes.Add(1)
-		if remains := e.adoption.take(r.pair); remains != nil {
+		if remains := e.adoption.takePool(r.pair); remains != nil {
 			e.program.remove(d, remains, r)
 		}
 	}

@@ -22,15 +22,15 @@ func (e *engine) inputs(sw flow.DPID) inputs {
 	return inputs{p.changes, e.tagging.Changes()}
 }
 
-// stands reports whether a switch has confirmed the entries for these tree
+// isConfirmed reports whether a switch has confirmed the entries for these tree
 // ports, in order, and their inputs have not changed since; mu is held.
-func (f *flooding) stands(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
+func (f *flooding) isConfirmed(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
 	return s.done && slices.Equal(s.tree, tree) && s.made == f.e.inputs(sw)
 }
 
-// standing sets the baseline flows of a switch for the given tree ports, in
+// sendBaseline sets the baseline flows of a switch for the given tree ports, in
 // order, unless they are already set, and records what may be in force.
-func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
+func (f *flooding) sendBaseline(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
 	made := f.e.inputs(sw)
 	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
 	if len(entries) > 0 && s.table != 0 {

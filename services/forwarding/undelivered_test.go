@@ -54,7 +54,7 @@ func TestOldEntriesLeft(t *testing.T) {
 		end()
 		if !told { // the switch connects again
 			c.clock = c.clock.Add(unsure)
-			i.observed(c.entries(1))
+			i.handleRouteReport(c.entries(1))
 		}
 		for range 20 {
 			c.clock = c.clock.Add(time.Second)

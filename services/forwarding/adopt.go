@@ -405,7 +405,7 @@ func (e *engine) chain(pl *pool) (hops []hop, whole bool) {
 		}
 		hops = append(hops, h)
 		out := flow.Location{Switch: h.sw, Port: h.out}
-		next, linked := e.links.far(out)
+		next, linked := e.links.peerOf(out)
 		if !linked {
 			// All hops must be in use, except those of detours.
 			return hops, e.isEdge(out) && (len(hops) == len(pl.hops) || e.cfg.FastFailover)
@@ -478,7 +478,7 @@ func (e *engine) linksSettled(pl *pool, now time.Time) bool {
 			case found:
 				continue
 			}
-			if _, linked := e.links.far(at); !linked {
+			if _, linked := e.links.peerOf(at); !linked {
 				return false
 			}
 		}

@@ -59,10 +59,10 @@ func (e *engine) audit(now time.Time) {
 		for i, h := range r.hops { // entries of detours are idle, and may have gone
 			rep, told := latest[h.sw]
 			does, there := rep.entries[entryAt{r.pair, h.in}]
-			if !told || there && r.does(i, does) {
+			if !told || there && r.hasAction(i, does) {
 				continue
 			}
-			if rep.before(r) {
+			if rep.mayPredate(r) {
 				later[h.sw] = now.Add(unsure)
 				continue
 			}
@@ -83,7 +83,7 @@ func (e *engine) audit(now time.Time) {
 				r := s.m[at.pair]
 				switch {
 				case r == nil || r.keys()[hop{sw: sw, in: at.in}] || !e.replicas.owns(r.pair):
-				case rep.before(r):
+				case rep.mayPredate(r):
 					later[sw] = now.Add(unsure)
 				default:
 					strays[r.pair] = append(strays[r.pair], hop{sw: sw, in: at.in})
@@ -117,11 +117,11 @@ func (e *engine) audit(now time.Time) {
 		e.askAgain()
 	}
 	e.forget(gone, now)
-	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now), strays: strays})
+	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.listNewlyLost(now), strays: strays})
 }
 
-// does reports whether the entry of hop i does what it should.
-func (r *route) does(i int, a action) bool {
+// hasAction reports whether the entry of hop i does what it should.
+func (r *route) hasAction(i int, a action) bool {
 	var rewrite []flow.Action
 	if i == len(r.hops)-1 {
 		rewrite = r.rewrite
@@ -129,8 +129,8 @@ func (r *route) does(i int, a action) bool {
 	return a.out == 0 || a.out == r.hops[i].out && slices.Equal(a.rewrite, rewrite)
 }
 
-// before reports whether a report may date from before a route was programmed.
-func (rep *report) before(r *route) bool { return rep.at.UnixNano()-r.sent < int64(unsure) }
+// mayPredate reports whether a report may date from before a route was programmed.
+func (rep *report) mayPredate(r *route) bool { return rep.at.UnixNano()-r.sent < int64(unsure) }
 
 // forget removes routes whose first entry is gone.
 func (e *engine) forget(list []*route, now time.Time) {

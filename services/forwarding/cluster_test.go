@@ -77,7 +77,7 @@ func (c *cluster) start() *instance {
 
 // upkeep does what is due now.
 func (i *instance) upkeep() {
-	i.due(i.now())
+	i.runPeriodic(i.now())
 	i.rescue(i.now())
 }
 
@@ -154,7 +154,7 @@ func (c *cluster) carry() {
 				busy = true
 				for _, to := range c.run {
 					if to != from {
-						to.shared(m)
+						to.handleShared(m)
 						if m.Flooding != nil {
 							to.f.handleShared(m.Flooding)
 						}

@@ -49,8 +49,8 @@ type deferred struct {
 	rewrite []flow.Action
 }
 
-// behind reports whether packets of a pair are waiting.
-func (q *deferral) behind(p pair) bool {
+// hasWaiting reports whether packets of a pair are waiting.
+func (q *deferral) hasWaiting(p pair) bool {
 	if q.packets.Load() == 0 {
 		return false
 	}

@@ -36,7 +36,7 @@ func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 		return
 	}
 	e.count.idle.Add(1)
-	if gone.protected() {
+	if gone.hasDetour() {
 		d := &flow.Decision{}
 		e.program.remove(d, gone, nil)
 		if err := e.execute(e.send, d); err != nil {
@@ -61,7 +61,7 @@ func (e *engine) switchError(ev *api.SwitchError) {
 		}
 	})
 	if failed == nil {
-		if e.replicas.first() {
+		if e.replicas.isLeader() {
 			e.count.refused.Add(1)
 		}
 		return

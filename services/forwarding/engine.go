@@ -44,7 +44,7 @@ type engine struct {
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
 
-	latelyRoom atomic.Int64 // how many pairs of a switch are remembered
+	recentRoom atomic.Int64 // how many pairs of a switch are remembered
 
 	manyOthers int // the constant, except in tests
 
@@ -122,7 +122,7 @@ func (e *engine) edge(sw flow.DPID) *edgePorts {
 	if p = e.edges[sw]; p == nil {
 		p = newEdgePorts()
 		e.edges[sw] = p
-		e.latelyRoom.Store(int64(min(latelyMost, latelyAll/len(e.edges))))
+		e.recentRoom.Store(int64(min(recentPerSwitch, recentTotal/len(e.edges))))
 	}
 	return p
 }
@@ -150,10 +150,10 @@ func (e *engine) housekeep(ctx context.Context) {
 	began, retagged := time.Now(), false
 	for n := 0; ; n++ {
 		now := time.Now()
-		e.due(now)
+		e.runPeriodic(now)
 		if !retagged && now.Sub(began) >= retagAfter {
 			retagged = true
-			e.retag(e.routes.each)
+			e.updateTags(e.routes.each)
 		}
 		if n%4 == 3 {
 			e.rescue(now)
@@ -166,14 +166,14 @@ func (e *engine) housekeep(ctx context.Context) {
 	}
 }
 
-// due does the work that is due at the given time.
-func (e *engine) due(now time.Time) {
+// runPeriodic does the work that is due at the given time.
+func (e *engine) runPeriodic(now time.Time) {
 	e.ask(now)
 	e.adopt(now)
 	e.dropFormer(now)
 	e.audit(now)
 	e.connectFresh(now)
 	e.programAgain(now)
-	e.straighten(now)
+	e.recheckRoutes(now)
 	e.held.expire(now.UnixNano(), &e.count)
 }

@@ -23,9 +23,9 @@ const (
 // floodGroups are the groups of one switch, by number.
 type floodGroups map[uint32]*flow.Group
 
-// hand returns actions equivalent to a list of outputs, which may be too long
+// actionsFor returns actions equivalent to a list of outputs, which may be too long
 // for one entry: by groups, or, on a switch without groups, by the controller.
-func (g floodGroups) hand(vlan uint16, list []flow.Action, v10 bool) []flow.Action {
+func (g floodGroups) actionsFor(vlan uint16, list []flow.Action, v10 bool) []flow.Action {
 	outputs := 0
 	for _, a := range list {
 		if a.Kind == flow.ActionOutput {

@@ -277,7 +277,7 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, port := range s.observed {
-		if p.up[port] && (p.role[port] != flow.RoleLink.String() || !f.e.links.heard(flow.Location{Switch: sw, Port: port})) {
+		if p.up[port] && (p.role[port] != flow.RoleLink.String() || !f.e.links.recentlyUp(flow.Location{Switch: sw, Port: port})) {
 			return true
 		}
 	}

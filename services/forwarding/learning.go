@@ -157,10 +157,10 @@ func (t *macTable) get(address uint64, now uint16) (flow.Port, bool) {
 		return 0, false
 	}
 	s := t.find(address)
-	return flow.Port(s.host & portMax), s.host != 0 && s.fresh(now)
+	return flow.Port(s.host & portMax), s.host != 0 && s.isFresh(now)
 }
 
-func (s *macSlot) fresh(now uint16) bool { return now-s.seen <= learnedFor }
+func (s *macSlot) isFresh(now uint16) bool { return now-s.seen <= learnedFor }
 
 // grow makes room: it drops entries that are too old and doubles the table if
 // that is not enough.
@@ -168,7 +168,7 @@ func (t *macTable) grow(now uint16) {
 	old := t.slots
 	live := 0
 	for i := range old {
-		if s := &old[i]; s.host != 0 && s.fresh(now) {
+		if s := &old[i]; s.host != 0 && s.isFresh(now) {
 			live++
 		}
 	}
@@ -181,7 +181,7 @@ func (t *macTable) grow(now uint16) {
 	}
 	*t = macTable{slots: make([]macSlot, size), shift: uint8(64 - bits.TrailingZeros(uint(size)))}
 	for i := range old {
-		if s := &old[i]; s.host != 0 && s.fresh(now) {
+		if s := &old[i]; s.host != 0 && s.isFresh(now) {
 			*t.find(s.host >> 16) = *s
 			t.used++
 		}

@@ -27,8 +27,8 @@ func newLinkView() *linkView {
 	return &linkView{up: map[flow.Location]flow.Location{}, lost: map[flow.Location]time.Time{}}
 }
 
-// changed handles discovery's report of a link.
-func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
+// handleLink records a change of a link.
+func (v *linkView) handleLink(ev *api.LinkChanged, now time.Time) {
 	src, dst := ev.Link.Src.Flow(), ev.Link.Dst.Flow()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -43,8 +43,8 @@ func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
 	}
 }
 
-// converged records the links that paths were computed without, and with.
-func (v *linkView) converged(ev *api.PathsConverged, now time.Time) {
+// handlePaths records the links that the computed paths lost and gained.
+func (v *linkView) handlePaths(ev *api.PathsConverged, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, l := range ev.Gained {
@@ -56,16 +56,16 @@ func (v *linkView) converged(ev *api.PathsConverged, now time.Time) {
 	}
 }
 
-// far returns the other end of a link that is up.
-func (v *linkView) far(at flow.Location) (to flow.Location, up bool) {
+// peerOf returns the other end of a link that is up.
+func (v *linkView) peerOf(at flow.Location) (to flow.Location, up bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	to, up = v.up[at]
 	return to, up
 }
 
-// heard reports whether a link is up, or was until lately.
-func (v *linkView) heard(at flow.Location) bool {
+// recentlyUp reports whether a link is up or was until recently.
+func (v *linkView) recentlyUp(at flow.Location) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, up := v.up[at]
@@ -73,8 +73,8 @@ func (v *linkView) heard(at flow.Location) bool {
 	return up || lost
 }
 
-// losses returns the ports of the recently lost links, nil if there are none.
-func (v *linkView) losses(now time.Time) map[flow.Location]bool {
+// listLost returns the ports of the recently lost links, nil if there are none.
+func (v *linkView) listLost(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.lost) == 0 {
@@ -91,9 +91,9 @@ func (v *linkView) losses(now time.Time) map[flow.Location]bool {
 	return lost
 }
 
-// fresh returns the ports of the links lost within the last patience, nil if
-// there are none.
-func (v *linkView) fresh(now time.Time) map[flow.Location]bool {
+// listNewlyLost returns the ports of the links lost within the last patience, or nil
+// if there are none.
+func (v *linkView) listNewlyLost(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var lost map[flow.Location]bool
@@ -140,9 +140,9 @@ func (v *linkView) reach(lost map[flow.Location]bool) map[flow.DPID]flow.DPID {
 	return part
 }
 
-// crosses reports whether a route, or one of its detours, uses one of these
+// usesLost reports whether a route, or one of its detours, uses one of these
 // ports.
-func (r *route) crosses(lost map[flow.Location]bool) bool {
+func (r *route) usesLost(lost map[flow.Location]bool) bool {
 	for _, h := range r.hops[:len(r.hops)-1] {
 		if lost[flow.Location{Switch: h.sw, Port: h.out}] {
 			return true

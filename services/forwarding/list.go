@@ -23,7 +23,7 @@ func (e *engine) listRoutes(context.Context, *api.ListRoutesRequest) (*api.ListR
 // message returns a readable description of a route.
 func (r *route) message() *api.Route {
 	m := &api.Route{
-		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.protected(),
+		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.hasDetour(),
 		Since: time.Unix(0, r.since).UTC().Format(time.RFC3339), Reroutes: r.moved,
 	}
 	if r.ip.IsValid() {

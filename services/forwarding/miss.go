@@ -36,7 +36,7 @@ func (m *missing) switchChanged(ev *api.SwitchChanged) {
 		return
 	}
 	m.switches[sw] = true
-	if m.replicas.first() {
+	if m.replicas.isLeader() {
 		m.install(sw)
 	}
 }

@@ -17,7 +17,7 @@ func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 		e.count.malformed.Add(1)
 		return
 	}
-	e.learnt(in, d, a.SenderIP())
+	e.releaseForSender(in, d, a.SenderIP())
 	k := &in.Key
 	if a.Op() != 1 {
 		e.handOver(ports, in, d)
@@ -59,9 +59,9 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 	}
 	k := &in.Key
 	sender := netip.AddrFrom16(k.IPv6Src)
-	e.learnt(in, d, sender)
+	e.releaseForSender(in, d, sender)
 	if nd.Type() != flow.ICMPv6Solicit {
-		e.learnt(in, d, nd.Target())
+		e.releaseForSender(in, d, nd.Target())
 		e.handOver(ports, in, d)
 		return
 	}
@@ -88,7 +88,7 @@ func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
 // handOver delivers a packet to its destination if that is one known host, else
 // to everybody.
 func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
-	if known(in) {
+	if destinationKnown(in) {
 		e.handTo(d, in)
 		return
 	}

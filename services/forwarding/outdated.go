@@ -38,8 +38,9 @@ func (x *outdated) add(now time.Time, list ...*route) {
 	}
 }
 
-// due returns the routes whose pairs must be programmed once more.
-func (x *outdated) due(now time.Time) (list []*route) {
+// takeDue returns the routes whose pairs must be programmed once more, and
+// removes those that were programmed for the last time.
+func (x *outdated) takeDue(now time.Time) (list []*route) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	left := x.list[:0]
@@ -58,10 +59,10 @@ func (x *outdated) due(now time.Time) (list []*route) {
 	return list
 }
 
-// replaced records that r replaces old. The owner programs the pair once more if
+// noteReplaced records that r replaces old. The owner programs the pair once more if
 // there is doubt: if both may be on the way to the switches, or nobody says
 // whether r has reached them.
-func (e *engine) replaced(old, r *route, doubt bool) {
+func (e *engine) noteReplaced(old, r *route, doubt bool) {
 	if doubt && !r.sameWay(old) && e.replicas.owns(old.pair) {
 		e.outdated.add(e.now(), old)
 	}
@@ -74,7 +75,7 @@ func (e *engine) programAgain(now time.Time) {
 	d := &flow.Decision{}
 	var again []*route
 	strays := map[pair][]hop{}
-	for _, old := range e.outdated.due(now) {
+	for _, old := range e.outdated.takeDue(now) {
 		if e.hosts.holds(old.pair, old.rewrite) {
 			e.program.remove(d, old, nil)
 			continue
@@ -92,6 +93,6 @@ func (e *engine) programAgain(now time.Time) {
 			}
 		})
 	}
-	e.sendExpelled(d)
-	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.fresh(now), strays: strays})
+	e.sendRemovals(d)
+	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.listNewlyLost(now), strays: strays})
 }

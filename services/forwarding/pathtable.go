@@ -125,8 +125,9 @@ func (t *pathTable) refresh(ctx context.Context, find finder) {
 	}
 }
 
-// changed says that links have changed, and which ports have lost theirs.
-func (t *pathTable) changed(lost map[flow.Location]bool) {
+// invalidate discards cached paths because links have changed; lost lists the ports
+// that have lost theirs.
+func (t *pathTable) invalidate(lost map[flow.Location]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++

@@ -48,14 +48,14 @@ func TestPathTable(t *testing.T) {
 		if known(2) {
 			t.Error("another one is known")
 		}
-		table.changed(nil)
+		table.invalidate(nil)
 		expect("a link has come: used, and asked for again", true, 2)
 		expect("which is the end of it", true, 2)
-		table.changed(map[flow.Location]bool{{Switch: 1, Port: 8}: true})
+		table.invalidate(map[flow.Location]bool{{Switch: 1, Port: 8}: true})
 		expect("another link is lost", true, 3)
-		table.changed(map[flow.Location]bool{{Switch: 1, Port: 7}: true})
+		table.invalidate(map[flow.Location]bool{{Switch: 1, Port: 7}: true})
 		expect("its link is lost", false, 3)
-		during = func() { table.changed(nil) }
+		during = func() { table.invalidate(nil) }
 		ask()
 		expect("a link has changed while it was computed", false, 4)
 		during = func() {}

@@ -21,11 +21,11 @@ func (s *replicas) set(index, count int) (oldIndex, oldCount int) {
 	return int(old >> 32), int(uint32(old))
 }
 
-// alone reports whether there is no other instance.
-func (s *replicas) alone() bool { return uint32(s.n.Load()) <= 1 }
+// isAlone reports whether this is the only instance.
+func (s *replicas) isAlone() bool { return uint32(s.n.Load()) <= 1 }
 
-// first reports whether this is the instance that does what there is once.
-func (s *replicas) first() bool { return s.n.Load()>>32 == 0 }
+// isLeader reports whether this instance does the work that only one may do.
+func (s *replicas) isLeader() bool { return s.n.Load()>>32 == 0 }
 
 // owns reports whether this instance handles the events of a pair's routes, in
 // either direction. Rendezvous hashing (Thaler and Ravishankar, 1998) decides:
@@ -36,7 +36,7 @@ func (s *replicas) owns(p pair) bool {
 	if count <= 1 {
 		return true
 	}
-	key := p.between()
+	key := p.hashBothWays()
 	best, owner := uint64(0), uint64(0)
 	for i := range count {
 		if score := mix(key ^ mix(i+1)); score > best {
@@ -51,7 +51,7 @@ func (s *replicas) owns(p pair) bool {
 func (e *engine) regroup(f *flooding, index, count int) {
 	_, before := e.replicas.set(index, count)
 	takesOver := f.appoint(index == 0)
-	e.takenOver()
+	e.checkTakenOver()
 	e.connectAgain()
 	f.share()
 	if takesOver || index == 0 && count < before { // it may not have shared everything
@@ -59,8 +59,8 @@ func (e *engine) regroup(f *flooding, index, count int) {
 	}
 }
 
-// between is a hash of a pair of hosts, the same in both directions.
-func (p pair) between() uint64 {
+// hashBothWays returns a hash of a pair of hosts that is the same in both directions.
+func (p pair) hashBothWays() uint64 {
 	a, b := p.src.Uint64(), p.dst.Uint64()
 	if a > b {
 		a, b = b, a

@@ -14,8 +14,8 @@ import (
 // convergence.
 func (e *engine) converged(ev *api.PathsConverged) {
 	now := e.now()
-	e.links.converged(ev, now)
-	e.paths.changed(e.links.losses(now))
+	e.links.handlePaths(ev, now)
+	e.paths.invalidate(e.links.listLost(now))
 	e.rescue(now)
 }
 
@@ -23,8 +23,8 @@ func (e *engine) converged(ev *api.PathsConverged) {
 // paths are computed without the link.
 func (e *engine) linkChanged(ev *api.LinkChanged) {
 	now := e.now()
-	e.links.changed(ev, now)
-	e.paths.changed(e.links.losses(now))
+	e.links.handleLink(ev, now)
+	e.paths.invalidate(e.links.listLost(now))
 	e.adoption.notePending(now)
 }
 
@@ -34,17 +34,17 @@ const patience = 3 * time.Second
 
 // rescue moves this instance's routes that need a recently lost link.
 func (e *engine) rescue(now time.Time) {
-	lost := e.links.losses(now)
+	lost := e.links.listLost(now)
 	if lost == nil {
 		return
 	}
 	var hit []*route
 	e.routes.each(func(r *route) {
-		if r.crosses(lost) && e.replicas.owns(r.pair) {
+		if r.usesLost(lost) && e.replicas.owns(r.pair) {
 			hit = append(hit, r)
 		}
 	})
-	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.fresh(now)})
+	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
 }
 
 // ends returns the ports of the sender and of the receiver.
@@ -90,13 +90,13 @@ func (e *engine) move(x relocation) {
 		strays, again := x.strays[old.pair]
 		var r *route
 		if again {
-			r = e.unmoved(old, from, to, x.lost)
+			r = e.keepPath(old, from, to, x.lost)
 		}
 		if r == nil && from != to {
 			r, _ = e.compute(e.findPath, old.pair, from, to, old.rewrite)
 		}
 		switch {
-		case r != nil && (r.crosses(x.lost) || r.sameWay(old) && !again):
+		case r != nil && (r.usesLost(x.lost) || r.sameWay(old) && !again):
 			continue
 		case r == nil && from != to && x.lost != nil:
 			if reach == nil {
@@ -125,11 +125,11 @@ func (e *engine) move(x relocation) {
 			if again {
 				e.program.add(d, r, nil, nil) // its groups may be gone
 			} else {
-				e.program.add(d, r, e.certain(old), nil)
+				e.program.add(d, r, e.withSureGroups(old), nil)
 			}
 			e.count.rerouted.Add(1)
 			e.share(r)
-			e.replaced(old, r, x.began.UnixNano()-old.sent < conflicting)
+			e.noteReplaced(old, r, x.began.UnixNano()-old.sent < conflicting)
 		}
 		e.program.remove(d, old, r)
 		e.program.removeHops(d, old.pair, strays, r)
@@ -149,21 +149,21 @@ func (e *engine) move(x relocation) {
 	e.log.Info("routes moved", "routes", len(events), "reason", x.reason, "took", took)
 }
 
-// unmoved returns a route like old, nil if old does not connect from with to
+// keepPath returns a route like old, or nil if old does not connect from and to
 // over links that are up. There may be a better path by now, but a route that
 // moves while two programmings of it are in doubt is in doubt again.
-func (e *engine) unmoved(old *route, from, to flow.Location, lost map[flow.Location]bool) *route {
+func (e *engine) keepPath(old *route, from, to flow.Location, lost map[flow.Location]bool) *route {
 	rewrite, ok := e.leave(old.pair, to, old.rewrite)
-	if f, t := old.ends(); f != from || t != to || !ok || !slices.Equal(rewrite, old.rewrite) || old.crosses(lost) || !e.links.holds(old) {
+	if f, t := old.ends(); f != from || t != to || !ok || !slices.Equal(rewrite, old.rewrite) || old.usesLost(lost) || !e.links.holds(old) {
 		return nil
 	}
 	return &route{pair: old.pair, hops: old.hops, rewrite: rewrite, detours: old.detours}
 }
 
-// certain returns a route if its groups are certainly on the switches. If there
-// have been other instances since, they may have removed them.
-func (e *engine) certain(r *route) *route {
-	if r != nil && e.replicas.alone() && r.among == e.replicas.changes.Load() {
+// withSureGroups returns r if its groups are certainly on the switches, else nil.
+// Another instance that ran since may have removed them.
+func (e *engine) withSureGroups(r *route) *route {
+	if r != nil && e.replicas.isAlone() && r.among == e.replicas.changes.Load() {
 		return r
 	}
 	return nil
@@ -185,9 +185,9 @@ func (e *engine) replace(old, r *route) (done bool) {
 	return done
 }
 
-// takenOver checks the routes that this instance now owns: nobody handled their
+// checkTakenOver checks the routes that this instance now owns: nobody handled their
 // events while their owner was failing.
-func (e *engine) takenOver() {
+func (e *engine) checkTakenOver() {
 	now := e.now()
 	var cut, astray []*route
 	e.routes.each(func(r *route) {
@@ -201,5 +201,5 @@ func (e *engine) takenOver() {
 		}
 	})
 	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
-	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now)})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
 }

@@ -471,7 +471,7 @@ func TestProgrammedWhileMoving(t *testing.T) {
 		if elsewhere {
 			c.clock = c.clock.Add(2 * time.Second)
 			owner.upkeep()
-			owner.shared(&api.RoutesShared{Routes: []*api.RouteRecord{shared{r: &r}.record()}})
+			owner.handleShared(&api.RoutesShared{Routes: []*api.RouteRecord{shared{r: &r}.record()}})
 		} else {
 			owner.routes.with(r.pair, func(s *routeShard) { s.put(&r) })
 		}

@@ -98,8 +98,8 @@ type route struct {
 func (r *route) first() hop { return r.hops[0] }
 func (r *route) last() hop  { return r.hops[len(r.hops)-1] }
 
-// protected reports whether any hop has a detour.
-func (r *route) protected() bool {
+// hasDetour reports whether any hop has a detour.
+func (r *route) hasDetour() bool {
 	for _, d := range r.detours {
 		if d.out != 0 {
 			return true

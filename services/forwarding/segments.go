@@ -28,12 +28,12 @@ func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 	for _, at := range c.Ports {
 		keys = append(keys, keyOfPort(at))
 	}
-	e.retag(func(f func(*route)) { e.routes.find(keys, f) })
+	e.updateTags(func(f func(*route)) { e.routes.find(keys, f) })
 }
 
-// retag reprograms those of some routes that do not leave as virtual networks
+// updateTags reprograms those of some routes that do not leave as virtual networks
 // require.
-func (e *engine) retag(some func(func(*route))) {
+func (e *engine) updateTags(some func(func(*route))) {
 	var wrong []*route
 	some(func(r *route) {
 		if !e.replicas.owns(r.pair) {

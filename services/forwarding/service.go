@@ -88,7 +88,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { e.flowRemoved(ev) })
 	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, ev *api.SwitchError) { e.switchError(ev) })
 	weft.On(env, api.RoutesSharedEvent, func(_ context.Context, ev *api.RoutesShared) {
-		e.shared(ev)
+		e.handleShared(ev)
 		if ev.Flooding != nil {
 			f.handleShared(ev.Flooding)
 		}

@@ -35,21 +35,21 @@ func newSharing() *sharing { return &sharing{wake: make(chan struct{}, 1)} }
 
 // share shares a route that was programmed with the other instances.
 func (e *engine) share(r *route) {
-	if !e.replicas.alone() {
+	if !e.replicas.isAlone() {
 		e.sharing.add(shared{r: r})
 	}
 }
 
 // shareGone shares the removal of a route with the other instances.
 func (e *engine) shareGone(r *route, at int64) {
-	if !e.replicas.alone() {
+	if !e.replicas.isAlone() {
 		e.sharing.add(shared{r, at})
 	}
 }
 
 // shareFlooding shares the broadcast tree with the other instances.
 func (e *engine) shareFlooding(m *api.Flooding) {
-	if e.replicas.alone() {
+	if e.replicas.isAlone() {
 		return
 	}
 	e.sharing.mu.Lock()
@@ -108,12 +108,12 @@ func (s *sharing) run(ctx context.Context, publish func(*api.RoutesShared)) {
 // instances that may not have known of each other.
 const conflicting = int64(5 * time.Second)
 
-// shared handles what another instance has programmed. The later of two routes
+// handleShared handles what another instance has programmed. The later of two routes
 // of a pair is in force. If two instances may have programmed a pair at the
 // same time, its owner programs it once more.
-func (e *engine) shared(ev *api.RoutesShared) {
+func (e *engine) handleShared(ev *api.RoutesShared) {
 	now := e.now()
-	lost := e.links.losses(now)
+	lost := e.links.listLost(now)
 	var cut, crossed, late []*route
 	strays := map[pair][]hop{}
 	for _, m := range ev.Routes {
@@ -161,13 +161,13 @@ func (e *engine) shared(ev *api.RoutesShared) {
 			for k := range other.keys() {
 				strays[r.pair] = append(strays[r.pair], k)
 			}
-		} else if inForce.crosses(lost) {
+		} else if inForce.usesLost(lost) {
 			cut = append(cut, inForce)
 		}
 	}
-	e.expelLate(late, now)
-	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.fresh(now), strays: strays})
-	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now)})
+	e.removeLateRoutes(late, now)
+	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.listNewlyLost(now), strays: strays})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
 }
 
 // record returns the message for a route.

@@ -13,7 +13,7 @@ import (
 
 // open returns the stage for the packets of one switch.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-	ports, just := e.edge(sw), &lately{}
+	ports, just := e.edge(sw), &recentCache{}
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		if len(in.HeldBy) > 0 {
@@ -21,7 +21,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 			return flow.Drop
 		}
 		if in.Role == flow.RoleLink {
-			return e.transit(in, d)
+			return e.handleTransit(in, d)
 		}
 		if in.Role != flow.RoleEdge {
 			e.count.unsettled.Add(1)
@@ -37,8 +37,8 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 		case k.EthDst.Multicast():
 			e.flood(ports, in, d)
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
-			e.between(in, d)
-		case known(in):
+			e.routePacket(in, d)
+		case destinationKnown(in):
 			just.fetch(in.Following)
 			if !just.deliver(e, in, d) {
 				e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil, just)
@@ -51,18 +51,18 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
-// known reports whether the host that a packet is addressed to is known. To
+// destinationKnown reports whether the host that a packet is addressed to is known. To
 // know only the host of its IP address is not enough: only a router's packets
 // may go there.
-func known(in *flow.PacketIn) bool {
+func destinationKnown(in *flow.PacketIn) bool {
 	return in.Dst != flow.Location{} && in.DstMAC == in.Key.EthDst
 }
 
-// transit handles a packet that a switch in the middle did not know: its entry
+// handleTransit handles a packet that a switch in the middle did not know: its entry
 // is on the way, or has gone. It delivers the packet to a known destination,
 // and never floods it, because the ingress switch does.
-func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	if !known(in) {
+func (e *engine) handleTransit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	if !destinationKnown(in) {
 		e.count.stray.Add(1)
 		return flow.Drop
 	}
@@ -100,15 +100,15 @@ const recently = int64(time.Second)
 // done, and releases the packet behind the last switch. If it would have to
 // wait for the path, or packets of the pair are already waiting, it postpones
 // this. What was just done it notes in just, unless that is nil.
-func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *lately) {
-	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite, just) != nil {
+func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) {
+	if e.deferral.hasWaiting(p) || e.connectBy(e.findNow, in, d, p, rewrite, just) != nil {
 		d.Kept = e.postpone(in, p, rewrite)
 	}
 }
 
 // connectBy is connect with paths from the given finder. If the finder does not
 // know the path, connectBy does nothing.
-func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *lately) error {
+func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) error {
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
 		e.count.hairpin.Add(1)
@@ -189,10 +189,10 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	if held {
 		return
 	}
-	e.program.add(d, r, e.certain(old), release)
+	e.program.add(d, r, e.withSureGroups(old), release)
 	if old != nil {
 		e.program.remove(d, old, r)
-		e.replaced(old, r, true) // the decision may be lost with its packet, or a part of it
+		e.noteReplaced(old, r, true) // the decision may be lost with its packet, or a part of it
 	} else {
 		e.count.routes.Add(1)
 		if remains := e.adoption.takePool(r.pair); remains != nil {

@@ -34,8 +34,8 @@ func (f *flooding) sendBaseline(ctx context.Context, sw flow.DPID, s *floodSwitc
 	made := f.e.inputs(sw)
 	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
 	if len(entries) > 0 && s.table != 0 {
-		entries = append(entries, hidden(s.ovs)...)
-		entries = append(entries, copies(s.ovs)...)
+		entries = append(entries, dropObscured(s.ovs)...)
+		entries = append(entries, copyEntries(s.ovs)...)
 	}
 	digest := digestOf(entries, groups)
 	f.mu.Lock()
@@ -56,7 +56,7 @@ func (f *flooding) sendBaseline(ctx context.Context, sw flow.DPID, s *floodSwitc
 	s.dropping = union(s.dropping, droppingPorts(entries))
 	f.mu.Unlock()
 
-	if kept := stillDropping(entries, guarded); len(kept) > 0 {
+	if kept := keepDropEntries(entries, guarded); len(kept) > 0 {
 		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...), groups); err != nil {
 			return f.failed(sw, s, err)
 		}
@@ -151,12 +151,12 @@ func droppingPorts(entries []flow.Entry) (ports []flow.Port) {
 	return ports
 }
 
-// stillDropping returns the entries that must stay until the rest of a set is
+// keepDropEntries returns the entries that must stay until the rest of a set is
 // in force. If the new set drops the multicasts of all ports that it does not
 // name, these are the entries of the old set that dropped them port by port.
 // Without them, the old set's entry for all other ports would flood those
 // multicasts for a moment.
-func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) {
+func keepDropEntries(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) {
 	have := map[flow.Port]bool{}
 	var closed *flow.Entry
 	for i := range entries {
@@ -237,11 +237,11 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	out := slices.Concat(edges, links)
 	slices.Sort(out)
 	groups := floodGroups{}
-	outputs := groups.hand(0, e.tagging.Outputs(nil, sw, 0, out), v10)
+	outputs := groups.actionsFor(0, e.tagging.Outputs(nil, sw, 0, out), v10)
 	networks := e.tagging.Networks()
 	members := make([][]flow.Action, len(networks))
 	for i, vlan := range networks {
-		members[i] = groups.hand(vlan, e.members(sw, vlan, out, tree), v10)
+		members[i] = groups.actionsFor(vlan, e.members(sw, vlan, out, tree), v10)
 	}
 	flood := func(priority uint16, m flow.Match) {
 		add(priority, m, outputs...)
@@ -294,10 +294,10 @@ func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 	return list
 }
 
-// copies returns the entries by which the controller gets a copy of what devices say to
+// copyEntries returns the entries by which the controller gets a copy of what devices say to
 // groups about where they are, unless it comes by a link. The switch floods it as before,
 // also while no controller runs.
-func copies(ovs bool) (list []flow.Entry) {
+func copyEntries(ovs bool) (list []flow.Entry) {
 	for _, m := range flow.Announcements(ovs) {
 		list = append(list, flow.Entry{
 			Table: flow.TableNeighbours, Priority: flow.PriorityTrap, Match: m, Goto: flow.TableForward,

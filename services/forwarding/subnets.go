@@ -9,10 +9,10 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// between routes a packet that a host sent to a gateway (RFC 1812 §5.2): to the
+// routePacket routes a packet that a host sent to a gateway (RFC 1812 §5.2): to the
 // destination if that is known; else it asks for the destination and holds the
 // packet.
-func (e *engine) between(in *flow.PacketIn, d *flow.Decision) {
+func (e *engine) routePacket(in *flow.PacketIn, d *flow.Decision) {
 	k := &in.Key
 	var dst, src netip.Addr
 	ttl := uint8(0)
@@ -154,8 +154,8 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 	e.toAll(d, frame, vlan, flow.Location{})
 }
 
-// learnt releases the packets that are held for the sender of this packet.
-func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
+// releaseForSender releases the packets that wait for the sender of this packet.
+func (e *engine) releaseForSender(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
 	if len(e.subnets) > 0 && in.Src != (flow.Location{}) {
 		e.release(d, a, in.Src, in.Key.EthSrc, in.Time, in.Unapproved)
 	}

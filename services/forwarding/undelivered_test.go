@@ -91,7 +91,7 @@ func TestEntryDoesWhatItShould(t *testing.T) {
 		{1, action{out: 3, rewrite: tag}, true},
 		{1, action{out: 3}, false},
 	} {
-		if got := r.does(x.hop, x.does); got != x.want {
+		if got := r.hasAction(x.hop, x.does); got != x.want {
 			t.Errorf("hop %d, %v: %v, want %v", x.hop, x.does, got, x.want)
 		}
 	}

@@ -165,10 +165,10 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 		e.connectLater(host)
 	}
 	if held {
-		e.expel(host)
+		e.removeHostRoutes(host)
 	}
 	if ev.Change != "gone" {
-		e.arrived(ev.Host, mac)
+		e.releaseForHost(ev.Host, mac)
 	}
 	if ev.Change != "moved" && ev.Change != "gone" {
 		return
@@ -195,9 +195,9 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 	}})
 }
 
-// arrived releases the packets that are held for the addresses of a host: its
-// own packet may have come to another instance.
-func (e *engine) arrived(host *api.Host, mac flow.MAC) {
+// releaseForHost releases the packets that wait for the addresses of a host. The
+// host's own packet may have come to another instance.
+func (e *engine) releaseForHost(host *api.Host, mac flow.MAC) {
 	if len(e.subnets) == 0 {
 		return
 	}
@@ -225,8 +225,8 @@ func (w *whereabouts) lookAgain(now time.Time, hosts ...flow.MAC) {
 	}
 }
 
-// due returns the hosts whose routes must be looked at now.
-func (w *whereabouts) due(now time.Time) (list []routeKey) {
+// takeDue removes and returns the hosts whose routes must be checked now.
+func (w *whereabouts) takeDue(now time.Time) (list []routeKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.moved) > 0 && now.Sub(w.moved[0].at) >= againSoon {
@@ -239,9 +239,9 @@ func (w *whereabouts) due(now time.Time) (list []routeKey) {
 	return list
 }
 
-// straighten moves routes that do not lead to where their hosts are.
-func (e *engine) straighten(now time.Time) {
-	keys := e.hosts.due(now)
+// recheckRoutes moves routes that do not lead to where their hosts are.
+func (e *engine) recheckRoutes(now time.Time) {
+	keys := e.hosts.takeDue(now)
 	if len(keys) == 0 {
 		return
 	}

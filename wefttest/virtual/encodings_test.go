@@ -200,7 +200,7 @@ func holds(t *testing.T, p encoded, tags int) {
 }
 
 // hides reports whether an encoding is dropped without any policy, because switches cannot
-// find what it carries (services/forwarding/hidden.go).
+// find what it carries (services/forwarding/obscured.go).
 func hides(name string, tags int, p encoded) bool {
 	for _, part := range []string{"header chain", "no payload length", "small fragments tcp", "small first fragment tcp", "header in fragments"} {
 		if contains(name, part) {

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// expel removes the routes of a host that a stage holds. Only the owner of a
+// removeHostRoutes removes the routes of a host whose packets a stage holds. Only the owner of a
 // route removes its entries.
-func (e *engine) expel(host knownHost) {
+func (e *engine) removeHostRoutes(host knownHost) {
 	var own, others []*route
 	e.routes.find([]routeKey{keyOfHost(host.mac)}, func(r *route) {
 		if (knownHost{r.src, r.vlan}) != host && receiver(r.pair, r.rewrite) != host {
@@ -31,18 +31,19 @@ func (e *engine) expel(host knownHost) {
 	e.outdated.add(now, own...)
 }
 
-// expelLate removes routes of held hosts that another instance programmed
+// removeLateRoutes removes routes of held hosts that another instance programmed
 // before it knew of the hold.
-func (e *engine) expelLate(list []*route, now time.Time) {
+func (e *engine) removeLateRoutes(list []*route, now time.Time) {
 	d := &flow.Decision{}
 	for _, r := range list {
 		e.program.remove(d, r, nil)
 	}
-	e.sendExpelled(d)
+	e.sendRemovals(d)
 	e.outdated.add(now, list...)
 }
 
-func (e *engine) sendExpelled(d *flow.Decision) {
+// sendRemovals sends a decision that removes routes of held hosts.
+func (e *engine) sendRemovals(d *flow.Decision) {
 	if d.Empty() {
 		return
 	}

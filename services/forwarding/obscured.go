@@ -2,8 +2,8 @@ package forwarding
 
 import "github.com/weft-sdn/weft/flow"
 
-// hidden returns the entries that drop what hides from a switch's tables what it
-// carries, while hosts find it: policies could not hold for it.
+// dropObscured returns the entries that drop packets whose content hosts
+// understand but a switch's tables cannot match: no policy could apply to them.
 //
 //   - A tag of VLAN 0 before another tag. A switch looks behind one tag or two; Linux
 //     takes any number of tags of VLAN 0 off (net/8021q).
@@ -14,8 +14,8 @@ import "github.com/weft-sdn/weft/flow"
 //   - IPv6 whose chain of headers is cut off (RFC 7112), or that gives a payload of
 //     length zero: Open vSwitch has protocol 0 for it.
 //
-// Only Open vSwitch can be asked for the latter two.
-func hidden(ovs bool) (list []flow.Entry) {
+// Only Open vSwitch can match the latter two.
+func dropObscured(ovs bool) (list []flow.Entry) {
 	drop := func(m flow.Match) {
 		list = append(list, flow.Entry{Table: flow.TableFirewall, Priority: flow.PriorityHidden, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
 	}

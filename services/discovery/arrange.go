@@ -24,7 +24,7 @@ func (t *topology) arrange(now int64) {
 		return
 	}
 	t.moved, t.arranged, t.ordered = false, now, len(t.links)
-	t.budget()
+	t.setStretch()
 	roots := slices.Clone(t.order)
 	slices.SortFunc(roots, func(a, b *datapath) int { return cmp.Compare(a.id, b.id) })
 	seen := make(map[*datapath]bool, len(roots))

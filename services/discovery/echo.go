@@ -72,7 +72,7 @@ func (t *topology) echoed(now int64, trips map[flow.DPID]int64, more int64) {
 			*e = echo{}
 		}
 		if e.n > 0 {
-			t.noise.add(now, more+trip-e.least)
+			t.jitter.add(now, more+trip-e.least)
 		} else {
 			e.least = trip
 		}

@@ -79,7 +79,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	from.newest = sent
 	from.soon, from.unanswered, from.refusing = 0, 0, refusing{}
 	from.proved, to.proved = true, true
-	t.strain.add(now - sent)
+	t.ownDelay.add(now - sent)
 	if l == nil {
 		l = t.attach(now, from, to, now-sent)
 		if tried != nil {
@@ -133,10 +133,10 @@ func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 func (l *link) timed(t *topology, now, took int64) {
 	l.latency += (took - l.latency) / 8
 	if l.trial == nil && l.probes >= probesLeast {
-		t.noise.add(now, took-l.best)
+		t.jitter.add(now, took-l.best)
 	}
 	l.best = min(l.best, took)
-	if t.quiet(now) {
+	if t.isIdle(now) {
 		l.calm++
 	}
 	if l.probes++; l.probes%probesLeast == 1 {
@@ -201,7 +201,7 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 		t.dirty[p.at.Switch] = struct{}{}
 	}
 	f.alive = true
-	t.judgeAt(l, now+t.doubtAfter(now, l))
+	t.scheduleCheck(l, now+t.doubtLimit(now, l))
 	t.moved = true
 	return l
 }

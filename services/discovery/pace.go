@@ -27,13 +27,13 @@ const (
 	// paceSaved is how long unused allowance is saved.
 	paceSaved = 250 * time.Millisecond
 	// paceStrain is the strain above which the rates fall in proportion.
-	paceStrain = strain(100 * time.Millisecond)
+	paceStrain = ownDelay(100 * time.Millisecond)
 	// paceAgain is how long a postponed probe of a link in doubt waits.
 	paceAgain = int64(200 * time.Millisecond)
 )
 
 // fill adds the allowance since the last call.
-func (p *pace) fill(now int64, perSecond int, s strain) {
+func (p *pace) fill(now int64, perSecond int, s ownDelay) {
 	passed := time.Duration(now - p.at).Seconds()
 	p.at = now
 	for left, share := range map[*float64]float64{&p.seeking: seekingShare, &p.doubts: doubtsShare} {

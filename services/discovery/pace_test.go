@@ -48,10 +48,10 @@ func TestPace(t *testing.T) {
 		return n
 	}
 	for _, test := range []struct {
-		strain          strain
+		strain          ownDelay
 		seeking, doubts int
 	}{
-		{0, 2000, 500}, {paceStrain, 2000, 500}, {4 * paceStrain, 500, 125}, {strain(strainMost), 100, 100},
+		{0, 2000, 500}, {paceStrain, 2000, 500}, {4 * paceStrain, 500, 125}, {ownDelay(ownDelayMost), 100, 100},
 	} {
 		p := &pace{}
 		now := int64(1e18)

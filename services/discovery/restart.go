@@ -206,9 +206,9 @@ func (t *topology) renew(now int64, dp *datapath) {
 	}
 }
 
-// doubted returns until when a link stays up because its switches are in doubt;
+// doubtedUntil returns until when a link stays up because its switches are in doubt;
 // 0 if they are not.
-func (l *link) doubted(now int64) int64 {
+func (l *link) doubtedUntil(now int64) int64 {
 	if until := max(l.src.dp.doubt, l.dst.dp.doubt); until > now {
 		return until
 	}

@@ -107,7 +107,7 @@ func TestOwnDelayIsNoFailure(t *testing.T) {
 		delay := min(int64(i)*25*ms, 1500*ms)
 		for len(late) > 0 && w.now-late[0].sent >= delay {
 			if h := late[0]; w.now-h.sent > int64(w.topo.cfg.MaxAge) {
-				w.topo.stale(w.now, h.src, h.dst, h.sent)
+				w.topo.handleStaleProbe(w.now, h.src, h.dst, h.sent)
 			} else {
 				w.topo.arrive(w.now, h.src, h.dst, h.sent)
 			}

@@ -87,7 +87,7 @@ type job struct {
 // returns when the next ones are.
 func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 	next := int64(math.MaxInt64)
-	t.pace.fill(now, t.cfg.ProbesPerSecond, t.strain)
+	t.pace.fill(now, t.cfg.ProbesPerSecond, t.ownDelay)
 	jobs = t.pace.serve(now, jobs)
 	served := len(jobs)
 	for _, dp := range t.order {
@@ -123,7 +123,7 @@ func (p *port) send(now int64, extra bool, jobs []job) []job {
 
 // due reports whether a port has a turn in a round of all ports.
 func (p *port) due(t *topology, now int64, rare bool) bool {
-	return p.out == nil || t.cfg.Liveness.Interval == 0 && !(rare && t.guarded(now, p.out))
+	return p.out == nil || t.cfg.Liveness.Interval == 0 && !(rare && t.hasPortStatus(now, p.out))
 }
 
 // round appends the probes of one switch that are due.

@@ -119,8 +119,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err := set.load(ctx); err != nil {
 		return fmt.Errorf("discovery: read the settings of links: %w", err)
 	}
-	k := &keeper{log: env.Log,
-		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+	k := &baselineSender{log: env.Log,
+		setFlows: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)
 		},
 		confirmed: func(sw flow.DPID) { e.change(func(now int64, t *topology) { t.trap(now, sw) }) },
@@ -135,7 +135,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			return
 		}
 		if !m.Switch.GetConnected() {
-			k.end(sw)
+			k.stopSwitch(sw)
 			e.change(func(now int64, t *topology) { t.disconnect(now, sw) })
 			return
 		}
@@ -144,11 +144,11 @@ func run(ctx context.Context, env *weft.Env) error {
 			env.Log.Error("description of a hybrid node not understood: all its ports may become links", "dpid", sw, "error", err)
 		}
 		e.change(func(now int64, t *topology) { t.connect(now, sw, hybrid, m.Ports) })
-		k.begin(ctx, sw, hybrid != nil)
+		k.startSwitch(ctx, sw, hybrid != nil)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetOwner() == flow.OwnerDiscovery.String() {
-			k.again(sw)
+			k.resend(sw)
 		}
 	})
 	weft.On(env, api.SwitchForgottenEvent, func(_ context.Context, m *api.SwitchForgotten) {
@@ -185,7 +185,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	e.run(ctx)
-	k.wait()
+	k.close()
 	return nil
 }
 
@@ -247,7 +247,7 @@ func gauges(m weft.Metrics, e *engine) {
 		}, "role", r.String())
 	}
 	m.Gauge("silence_seconds", "How long a link that port status guards may be silent until it is taken to be down.", func() float64 {
-		return time.Duration(e.count(func(t *topology) int { return int(t.silence()) })).Seconds()
+		return time.Duration(e.count(func(t *topology) int { return int(t.guardedSilence()) })).Seconds()
 	})
 	m.Gauge("events_waiting", "Events that subscribers have not taken yet.", func() float64 {
 		return float64(e.count(func(t *topology) int { return len(t.events) }))

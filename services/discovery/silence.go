@@ -11,53 +11,53 @@ import (
 // between two probes and some patience is in doubt: it is probed again at once,
 // and then faster. If no probe arrives by the timeout, it is gone.
 
-// probedEvery returns the time between two probes of a link.
-func (t *topology) probedEvery(now int64, l *link) int64 {
-	if t.stretch > 1 && t.guarded(now, l) {
+// probeInterval returns the time between two probes of a link.
+func (t *topology) probeInterval(now int64, l *link) int64 {
+	if t.stretch > 1 && t.hasPortStatus(now, l) {
 		return t.stretch * t.cfg.linkInterval()
 	}
 	return t.cfg.linkInterval()
 }
 
-// guarded reports whether port status is likely to report the end of a link
-// before probes do: the link is up, and it has not lately gone down without
+// hasPortStatus reports whether port status is likely to report the failure of a
+// link before probes do: the link is up, and has not recently gone down without
 // port status.
-func (t *topology) guarded(now int64, l *link) bool {
+func (t *topology) hasPortStatus(now int64, l *link) bool {
 	return l.state == up && (l.flaps.mute == 0 || now-l.flaps.mute > int64(t.cfg.Forget))
 }
 
-// silentAfter returns how long a link lives without a probe.
-func (t *topology) silentAfter(now int64, l *link) int64 {
-	return t.probedEvery(now, l) + t.cfg.linkTimeout() - t.cfg.linkInterval() + 2*int64(t.strain)
+// silenceLimit returns how long a link stays up without a probe.
+func (t *topology) silenceLimit(now int64, l *link) int64 {
+	return t.probeInterval(now, l) + t.cfg.linkTimeout() - t.cfg.linkInterval() + 2*int64(t.ownDelay)
 }
 
-// silence returns how long a guarded link lives without a probe.
-func (t *topology) silence() int64 {
-	return (t.stretch-1)*t.cfg.linkInterval() + t.cfg.linkTimeout() + 2*int64(t.strain)
+// guardedSilence returns how long a link with port status stays up without a probe.
+func (t *topology) guardedSilence() int64 {
+	return (t.stretch-1)*t.cfg.linkInterval() + t.cfg.linkTimeout() + 2*int64(t.ownDelay)
 }
 
-// doubtAfter returns how long after its last probe a link is in doubt.
-func (t *topology) doubtAfter(now int64, l *link) int64 {
-	return t.probedEvery(now, l) + t.patience() + int64(t.strain)
+// doubtLimit returns how long after its last probe a link is in doubt.
+func (t *topology) doubtLimit(now int64, l *link) int64 {
+	return t.probeInterval(now, l) + t.probeGrace() + int64(t.ownDelay)
 }
 
-// budget sets how rarely guarded links are probed, so that no more than
+// setStretch sets how rarely links with port status are probed, so that at most
 // ProbesPerSecond probes are sent. If liveness is on, they are probed in every
 // interval.
-func (t *topology) budget() {
+func (t *topology) setStretch() {
 	t.stretch = 1
 	if wanted := int64(t.cfg.ProbesPerSecond) * t.cfg.linkInterval() / int64(time.Second); t.cfg.Liveness.Interval == 0 {
 		t.stretch = max((int64(len(t.links))+wanted-1)/max(wanted, 1), 1)
 	}
 }
 
-// patience returns how long a probe of a link may be late, and the time
+// probeGrace returns how long a probe of a link may be late, and the time
 // between the probes of one that is in doubt.
-func (t *topology) patience() int64 { return (t.cfg.linkTimeout() - t.cfg.linkInterval()) / 3 }
+func (t *topology) probeGrace() int64 { return (t.cfg.linkTimeout() - t.cfg.linkInterval()) / 3 }
 
-// judgeAt schedules a check of a link.
-func (t *topology) judgeAt(l *link, at int64) {
-	l.src.dp.judge = min(l.src.dp.judge, at)
+// scheduleCheck schedules a check of a link at a time.
+func (t *topology) scheduleCheck(l *link, at int64) {
+	l.src.dp.checkAt = min(l.src.dp.checkAt, at)
 	t.due(at)
 }
 
@@ -65,41 +65,41 @@ func (t *topology) judgeAt(l *link, at int64) {
 // sent can be missing.
 func (t *topology) expire(now int64) {
 	for _, dp := range t.order {
-		if dp.judge > now {
-			t.due(dp.judge)
+		if dp.checkAt > now {
+			t.due(dp.checkAt)
 			continue
 		}
-		dp.judge = math.MaxInt64
+		dp.checkAt = math.MaxInt64
 		for _, p := range dp.ports {
 			if p.out != nil {
-				t.judgeLink(now, p.out)
+				t.checkLink(now, p.out)
 			}
 		}
 	}
 }
 
-// judgeLink takes down a link that was silent for too long, probes one in
+// checkLink takes down a link that was silent for too long, probes one in
 // doubt, and schedules the next check.
-func (t *topology) judgeLink(now int64, l *link) {
+func (t *topology) checkLink(now int64, l *link) {
 	heard := max(l.heard, t.floor)
-	end := heard + t.silentAfter(now, l)
-	if until := l.doubted(now); until != 0 && end <= now {
-		t.judgeAt(l, until)
+	end := heard + t.silenceLimit(now, l)
+	if until := l.doubtedUntil(now); until != 0 && end <= now {
+		t.scheduleCheck(l, until)
 		return
 	}
 	if end <= now && l.dst.dp.flight.Load() { // its own probes wait for its southbound
-		t.judgeAt(l, now+t.patience())
+		t.scheduleCheck(l, now+t.probeGrace())
 		return
 	}
 	if end <= now && l.src.unanswered >= 2 {
 		t.detach(now, l, "silent")
 		return
 	}
-	if doubt := heard + t.doubtAfter(now, l); doubt > now {
-		t.judgeAt(l, doubt)
+	if doubt := heard + t.doubtLimit(now, l); doubt > now {
+		t.scheduleCheck(l, doubt)
 		return
 	}
-	again := now + t.patience()
+	again := now + t.probeGrace()
 	for _, p := range []*port{l.src, l.dst} { // the far end too: is its southbound there to hear?
 		if p.soon == 0 || p.soon > now {
 			p.soon = now
@@ -109,30 +109,30 @@ func (t *topology) judgeLink(now int64, l *link) {
 	if end > now {
 		again = min(again, end)
 	}
-	t.judgeAt(l, again)
+	t.scheduleCheck(l, again)
 }
 
-// strain is our own delay: the smoothed time that recent probes took, in
-// nanoseconds. Links get that much more time.
-type strain int64
+// ownDelay is the delay that this process adds: the smoothed time that recent
+// probes took, in nanoseconds. Links get that much more time.
+type ownDelay int64
 
-// strainMost bounds it: no queue of ours is longer.
-const strainMost = int64(10 * time.Second)
+// ownDelayMost bounds it: no queue of ours is longer.
+const ownDelayMost = int64(10 * time.Second)
 
 // add records the time that a probe took.
-func (s *strain) add(age int64) {
-	d := min(age, strainMost) - int64(*s)
+func (s *ownDelay) add(age int64) {
+	d := min(age, ownDelayMost) - int64(*s)
 	if d > 0 {
-		*s += strain(d / 8)
+		*s += ownDelay(d / 8)
 	} else {
-		*s += strain(d / 64)
+		*s += ownDelay(d / 64)
 	}
 }
 
-// stale handles a probe that is genuine, but too old to show a new link. For a
+// handleStaleProbe handles a probe that is genuine, but too old to show a new link. For a
 // known link it shows that the link was there when the probe was sent, and how
 // large our own delay is; but only once, because a replay shows nothing.
-func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
+func (t *topology) handleStaleProbe(now int64, src, dst flow.Location, sent int64) {
 	p := t.at(src)
 	if p != nil && p.out != nil && p.out.dst.at == dst && sent > p.newest && sent <= now {
 		p.newest, p.unanswered = sent, 0
@@ -140,6 +140,6 @@ func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
 		if sent > max(p.dp.since, p.out.dst.dp.since) {
 			p.proved, p.out.dst.proved = true, true
 		}
-		t.strain.add(now - sent)
+		t.ownDelay.add(now - sent)
 	}
 }

@@ -94,7 +94,7 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	dst := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	if age := now - sent; age < 0 || age > int64(e.config.MaxAge) {
 		e.mu.Lock()
-		e.topo.stale(now, src, dst, sent)
+		e.topo.handleStaleProbe(now, src, dst, sent)
 		e.mu.Unlock()
 		return stale
 	}

@@ -27,7 +27,7 @@ type topology struct {
 	pastOf   map[flow.DPID][]flow.Location // the keys of past by switch, until it connects
 	fresh    int64                         // past is trusted until then
 	views    map[flow.Location]*portView   // of ports in past, for the stage
-	noise    noise
+	jitter   jitter
 	trials   map[*trial]struct{} // of links that are not up
 	passing  map[*trial]struct{} // of links up on probation
 	allowed  map[pair]bool
@@ -43,7 +43,7 @@ type topology struct {
 	arranged int64 // when they were
 	ordered  int   // how many links there were then
 	stretch  int64 // intervals between two probes of a guarded link
-	strain   strain
+	ownDelay ownDelay
 	pace     pace
 	events   []event
 	dirty    map[flow.DPID]struct{} // switches with unsaved memories
@@ -71,7 +71,7 @@ type datapath struct {
 	low       []*port // by number, those below lowPorts
 	high      map[flow.Port]*port
 	hybrid    *flow.Hybrid // nil: it is not of a hybrid node
-	judge     int64        // when to check the links that leave it
+	checkAt   int64        // when to check the links that leave it
 	settle    int64        // when to check the roles of its ports; math.MaxInt64: not by time
 	view      *view
 	echo      echo
@@ -139,7 +139,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 func (t *topology) datapath(id flow.DPID) *datapath {
 	dp := t.switches[id]
 	if dp == nil {
-		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, judge: math.MaxInt64, settle: math.MaxInt64}
+		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, checkAt: math.MaxInt64, settle: math.MaxInt64}
 		dp.phase = t.rand.Float64()
 		t.switches[id] = dp
 		t.order = append(t.order, dp)

@@ -80,7 +80,7 @@ func (t *topology) fast(now, took int64, from, to *port) bool {
 	if took <= limit {
 		return true
 	}
-	return t.quiet(now) && measured(from, to) && delay(took, from, to) <= limit
+	return t.isIdle(now) && measured(from, to) && delay(took, from, to) <= limit
 }
 
 // plausible returns the longest delay of a cable: the configured one, or what
@@ -93,7 +93,7 @@ func (t *topology) plausible(now int64) int64 {
 		return max(limit, t.bound)
 	}
 	t.bound, t.boundAt = 0, now
-	if !t.quiet(now) {
+	if !t.isIdle(now) {
 		return limit // the times of the links say little about them
 	}
 	var all []int64
@@ -163,15 +163,15 @@ func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 func (tr *trial) take(t *topology, now, took int64) {
 	tr.heard, tr.best = now, min(tr.best, took)
 	tr.probes++
-	if t.quiet(now) {
+	if t.isIdle(now) {
 		tr.calm++
 	}
 }
 
-// quiet reports whether our own delays are small at present.
-func (t *topology) quiet(now int64) bool {
+// isIdle reports whether our own delays are small at present.
+func (t *topology) isIdle(now int64) bool {
 	if now-t.quietAt >= quietEvery {
-		_, t.isQuiet = t.noise.beyond(now, int64(t.cfg.Latency.Max))
+		_, t.isQuiet = t.jitter.shareBeyond(now, int64(t.cfg.Latency.Max))
 		t.quietAt = now
 	}
 	return t.isQuiet
@@ -196,7 +196,7 @@ func (t *topology) clears(now int64, tr *trial, sent int64) bool {
 	if excess > farTimes*limit {
 		least = shareFar
 	}
-	if share, quiet := t.noise.beyond(now, limit); quiet {
+	if share, quiet := t.jitter.shareBeyond(now, limit); quiet {
 		tr.evidence -= math.Log2(max(1-(1-share)*(1-share), least)) // a probe passes twice as many queues as an echo
 		tr.counted = now
 	}
@@ -211,7 +211,7 @@ func (t *topology) excused(now int64, tr *trial) bool {
 	if len(t.trials)+len(t.passing) < trialsMany && !late {
 		return false
 	}
-	list, known := t.noise.recent(now)
+	list, known := t.jitter.listRecent(now)
 	switch {
 	case !known:
 		return late
@@ -225,7 +225,7 @@ func (t *topology) excused(now int64, tr *trial) bool {
 // again schedules the next probe of a link on trial, later if we are slow; for
 // one up on probation only if we are not.
 func (t *topology) again(now int64, tr *trial) {
-	noise, _ := t.noise.level(now)
+	noise, _ := t.jitter.median(now)
 	if noise >= noiseBusy && tr.passed() {
 		return
 	}
@@ -307,7 +307,7 @@ func (t *topology) endTrials(now int64, p *port, cause string) {
 
 // trialTimeout returns how long a trial lasts without a probe.
 func (t *topology) trialTimeout() int64 {
-	return int64(t.cfg.Interval+t.cfg.Timeout) + 2*int64(t.strain)
+	return int64(t.cfg.Interval+t.cfg.Timeout) + 2*int64(t.ownDelay)
 }
 
 // endSilentTrials ends the trials whose probes are missing.

@@ -146,7 +146,7 @@ func (w *busyWorld) send(from, to flow.Location) {
 	at = max(at, w.paused[to.Switch]) + w.half(to.Switch) + w.wait(2)
 	w.later(at, func(now int64) {
 		if now-sent > int64(w.topo.cfg.MaxAge) {
-			w.topo.stale(now, from, to, sent)
+			w.topo.handleStaleProbe(now, from, to, sent)
 			return
 		}
 		w.refuse[w.topo.arrive(now, from, to, sent)]++

@@ -12,16 +12,16 @@ func TestLinksWhileAFarSouthboundIsAway(t *testing.T) {
 	now := int64(1e12)
 	l.heard = now
 	topo.unreached(now, []*port{l.dst})
-	if l.doubted(now) != now+doubtFor {
-		t.Errorf("the link is left alone until %d, want %d", l.doubted(now), now+doubtFor)
+	if l.doubtedUntil(now) != now+doubtFor {
+		t.Errorf("the link is left alone until %d, want %d", l.doubtedUntil(now), now+doubtFor)
 	}
 	topo.sent(now+1, []*port{l.dst}, now)
-	if l.doubted(now+1) != 0 {
+	if l.doubtedUntil(now+1) != 0 {
 		t.Error("the link is left alone though the switch can be reached")
 	}
 	far.connected = false
 	topo.unreached(now, []*port{l.dst})
-	if l.doubted(now) != 0 {
+	if l.doubtedUntil(now) != 0 {
 		t.Error("the link of a switch that has left is left alone")
 	}
 }

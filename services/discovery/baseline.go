@@ -11,10 +11,10 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// standing returns the baseline flows of discovery: LLDP goes to the controller
+// baselineFlows returns the baseline flows of discovery: LLDP goes to the controller
 // whatever other entries say, and foreign BDDP is dropped. On a hybrid node only
 // our own LLDP does: customers' passes their circuits, and the node's its routing.
-func standing(sw flow.DPID, hybrid bool) *api.SetStandingRequest {
+func baselineFlows(sw flow.DPID, hybrid bool) *api.SetStandingRequest {
 	lldp := flow.Entry{
 		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
 		Match: flow.Match{}.WithEthType(flow.EthTypeLLDP), Apply: []flow.Action{flow.Output(flow.PortController)},
@@ -33,35 +33,35 @@ func standing(sw flow.DPID, hybrid bool) *api.SetStandingRequest {
 	return req
 }
 
-// A keeper declares the baseline flows of every connected switch: in the
-// background, again at growing intervals until the switch has confirmed, and
-// again when flowrules has restarted, because it has forgotten them then.
-type keeper struct {
-	set       func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
+// A baselineSender sends the baseline flows of every connected switch in the
+// background. It retries at growing intervals until the switch has confirmed, and
+// sends them again when flowrules has restarted, which loses them.
+type baselineSender struct {
+	setFlows  func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
 	confirmed func(flow.DPID)
 	log       *slog.Logger
 
-	mu   sync.Mutex // guards the following
-	jobs map[flow.DPID]*keeping
-	over bool // wait was called: nothing begins any more
-	work sync.WaitGroup
+	mu      sync.Mutex // guards the following
+	jobs    map[flow.DPID]*switchJob
+	closed  bool // close was called: start no more goroutines
+	running sync.WaitGroup
 }
 
-// keeping is a keeper's work for one connected switch.
-type keeping struct {
+// switchJob is the state of one connected switch.
+type switchJob struct {
 	hybrid bool
 	stop   context.CancelFunc
-	again  chan struct{} // capacity one: declare anew
+	again  chan struct{} // capacity one: send again
 }
 
-// The times between tries.
+// The pauses between attempts.
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 15 * time.Second
 )
 
-// begin starts the work for a switch that has connected.
-func (k *keeper) begin(ctx context.Context, sw flow.DPID, hybrid bool) {
+// startSwitch starts the goroutine of a switch that has connected.
+func (k *baselineSender) startSwitch(ctx context.Context, sw flow.DPID, hybrid bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,19 +69,19 @@ func (k *keeper) begin(ctx context.Context, sw flow.DPID, hybrid bool) {
 		old.stop()
 	}
 	if k.jobs == nil {
-		k.jobs = map[flow.DPID]*keeping{}
+		k.jobs = map[flow.DPID]*switchJob{}
 	}
-	j := &keeping{hybrid: hybrid, stop: cancel, again: make(chan struct{}, 1)}
+	j := &switchJob{hybrid: hybrid, stop: cancel, again: make(chan struct{}, 1)}
 	k.jobs[sw] = j
-	if k.over {
+	if k.closed {
 		cancel()
 		return
 	}
-	k.work.Go(func() { k.keep(ctx, sw, j) })
+	k.running.Go(func() { k.runSwitch(ctx, sw, j) })
 }
 
-// again declares the flows of a switch anew, if it is connected.
-func (k *keeper) again(sw flow.DPID) {
+// resend sends the flows of a switch again, if it is connected.
+func (k *baselineSender) resend(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if j := k.jobs[sw]; j != nil {
@@ -89,8 +89,8 @@ func (k *keeper) again(sw flow.DPID) {
 	}
 }
 
-// end ends the work for a switch that is gone.
-func (k *keeper) end(sw flow.DPID) {
+// stopSwitch ends the goroutine of a switch that has gone.
+func (k *baselineSender) stopSwitch(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if j := k.jobs[sw]; j != nil {
@@ -99,19 +99,19 @@ func (k *keeper) end(sw flow.DPID) {
 	}
 }
 
-// wait waits until all work has ended.
-func (k *keeper) wait() {
+// close waits until all goroutines have ended.
+func (k *baselineSender) close() {
 	k.mu.Lock()
-	k.over = true
+	k.closed = true
 	k.mu.Unlock()
-	k.work.Wait()
+	k.running.Wait()
 }
 
-// keep declares the flows until the switch has confirmed, and whenever again is
-// called.
-func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
+// runSwitch sends the flows of a switch until it has confirmed, and whenever resend
+// is called.
+func (k *baselineSender) runSwitch(ctx context.Context, sw flow.DPID, j *switchJob) {
 	for {
-		if !k.declare(ctx, sw, j) {
+		if !k.sendFlows(ctx, sw, j) {
 			return
 		}
 		select {
@@ -122,12 +122,12 @@ func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
 	}
 }
 
-// declare declares the flows until the switch has confirmed. It returns false
+// sendFlows sends the flows until the switch has confirmed. It returns false
 // if ctx ends before that.
-func (k *keeper) declare(ctx context.Context, sw flow.DPID, j *keeping) bool {
+func (k *baselineSender) sendFlows(ctx context.Context, sw flow.DPID, j *switchJob) bool {
 	var retry api.Retry
 	for {
-		resp, err := k.set(ctx, standing(sw, j.hybrid))
+		resp, err := k.setFlows(ctx, baselineFlows(sw, j.hybrid))
 		if err == nil {
 			err = resp.Confirmed(1)
 		}

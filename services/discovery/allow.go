@@ -69,14 +69,14 @@ func (c *Config) mayLink(at flow.Location) bool {
 	})
 }
 
-// allow brings a link up whatever its probes show.
-func (t *topology) allow(now int64, p pair) {
+// allowLink brings a held link up whatever its probes show.
+func (t *topology) allowLink(now int64, p pair) {
 	t.allowed[p] = true
 	for _, at := range [...]flow.Location{p.a, p.b} {
 		if p := t.at(at); p != nil {
 			t.endTrials(now, p, "allowed")
 			p.blocked = 0
-			t.settle(now, p)
+			t.settleRole(now, p)
 			if p.up && p.out == nil {
 				p.burst(now)
 				p.dp.next = now
@@ -97,10 +97,10 @@ func (t *topology) disallow(now int64, p pair) {
 		return
 	}
 	for _, l := range f.links {
-		if l == nil || l.trial != nil || t.fast(now, l.best, l.src, l.dst) {
+		if l == nil || l.trial != nil || t.isFast(now, l.best, l.src, l.dst) {
 			continue
 		}
-		t.probation(now, l)
+		t.startProbation(now, l)
 	}
 }
 
@@ -127,7 +127,7 @@ func (a *allowances) load(ctx context.Context) error {
 			a.e.log.Warn("allowed link not read", "key", key, "error", err)
 			return nil
 		}
-		a.e.change(func(now int64, t *topology) { t.allow(now, p) })
+		a.e.change(func(now int64, t *topology) { t.allowLink(now, p) })
 		return nil
 	})
 }
@@ -159,7 +159,7 @@ func (a *allowances) set(ctx context.Context, req *api.AllowLinkRequest) (*api.A
 			return nil, err
 		}
 	}
-	a.e.change(func(now int64, t *topology) { t.allow(now, p) })
+	a.e.change(func(now int64, t *topology) { t.allowLink(now, p) })
 	return &api.AllowLinkResponse{}, nil
 }
 

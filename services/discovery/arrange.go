@@ -10,17 +10,17 @@ import (
 // links has at least doubled.
 const arrangeEvery = int64(5 * time.Second)
 
-// arrange orders the switches for sending probes, after links have come or
+// orderSwitches orders the switches for sending probes, after links have come or
 // gone: breadth first over the links, so that the neighbours of a switch send
 // one after the other. Their probes then reach it in few batches rather than
 // one by one, each at the cost of a wake-up, and the probes of the whole
 // network are spread evenly over time.
-func (t *topology) arrange(now int64) {
+func (t *topology) orderSwitches(now int64) {
 	if !t.moved {
 		return
 	}
 	if at := t.arranged + arrangeEvery; at > now && len(t.links) < 2*t.ordered+1000 {
-		t.due(at)
+		t.schedule(at)
 		return
 	}
 	t.moved, t.arranged, t.ordered = false, now, len(t.links)

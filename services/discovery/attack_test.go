@@ -211,11 +211,11 @@ func TestTopoGuardPortAmnesia(t *testing.T) {
 	r.settled(at(1, 1), at(2, 1))
 	bounce := func(down time.Duration) {
 		for _, l := range []flow.Location{at(1, 1), at(2, 1)} {
-			r.topo.change(r.clock, l.Switch, portMsg(l.Switch, l.Port, false), false)
+			r.topo.changePort(r.clock, l.Switch, portMsg(l.Switch, l.Port, false), false)
 		}
 		r.clock += int64(down)
 		for _, l := range []flow.Location{at(1, 1), at(2, 1)} {
-			r.topo.change(r.clock, l.Switch, portMsg(l.Switch, l.Port, true), false)
+			r.topo.changePort(r.clock, l.Switch, portMsg(l.Switch, l.Port, true), false)
 		}
 	}
 	bounce(time.Second)
@@ -231,8 +231,8 @@ func TestTopoGuardPortAmnesia(t *testing.T) {
 func TestTopoGuardPortProbing(t *testing.T) {
 	r := newRig(t)
 	r.switches(3, 1)
-	r.topo.change(r.clock, 1, portMsg(1, 1, false), false)
-	r.topo.change(r.clock, 1, portMsg(1, 1, true), false)
+	r.topo.changePort(r.clock, 1, portMsg(1, 1, false), false)
+	r.topo.changePort(r.clock, 1, portMsg(1, 1, true), false)
 	if v, role := r.packet(at(1, 1), data); role != flow.RoleUnsettled || v != flow.Next {
 		t.Errorf("role %v, verdict %v just after the port has come up", role, v)
 	}

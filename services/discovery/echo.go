@@ -45,7 +45,7 @@ func (e *engine) echoAll(ctx context.Context) {
 		if len(trips) < len(wanted) {
 			longest = max(longest, int64(echoPatience))
 		}
-		e.change(func(now int64, t *topology) { t.echoed(now, trips, max(0, took-longest)) })
+		e.change(func(now int64, t *topology) { t.recordEchoes(now, trips, max(0, took-longest)) })
 	}
 }
 
@@ -59,9 +59,9 @@ type echo struct {
 // echoFor is how long a round trip counts if no new one follows.
 const echoFor = int64(time.Minute)
 
-// echoed records the round trips of one echo to each of several switches, and
+// recordEchoes records the round trips of one echo to each of several switches, and
 // how much longer than the longest of them the call took.
-func (t *topology) echoed(now int64, trips map[flow.DPID]int64, more int64) {
+func (t *topology) recordEchoes(now int64, trips map[flow.DPID]int64, more int64) {
 	for id, trip := range trips {
 		dp := t.switches[id]
 		if dp == nil || !dp.connected {

@@ -181,7 +181,7 @@ func (e *engine) probeAll(ctx context.Context) {
 		e.mu.Lock()
 		now := e.now()
 		if now-planned > patience {
-			e.topo.late(now)
+			e.topo.extendLinks(now)
 		}
 		e.topo.advance(now)
 		var next int64
@@ -252,7 +252,7 @@ func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, sta
 			e.figures.failed.Add(float64(len(ports)))
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.topo.unreached(e.now(), ports)
+			e.topo.recordUnreached(e.now(), ports)
 		}
 		return
 	}
@@ -261,10 +261,10 @@ func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, sta
 	defer e.mu.Unlock()
 	if len(failed) > 0 {
 		e.figures.failed.Add(float64(len(failed)))
-		e.topo.unreached(e.now(), slices.DeleteFunc(slices.Clone(ports), func(p *port) bool { return !unsent(p) }))
+		e.topo.recordUnreached(e.now(), slices.DeleteFunc(slices.Clone(ports), func(p *port) bool { return !unsent(p) }))
 		ports = slices.DeleteFunc(ports, unsent)
 	}
-	e.topo.sent(e.now(), ports, stamp)
+	e.topo.recordSent(e.now(), ports, stamp)
 }
 
 // decide returns the decision that sends signed probes.

@@ -73,7 +73,7 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	}
 	if f.until > now { // not quiet: the hold starts again
 		f.until = now + f.last
-		t.due(f.until)
+		t.schedule(f.until)
 		return
 	}
 	if len(f.downs) > c.Downs {
@@ -91,7 +91,7 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	f.until = now + f.last
 	f.downs = f.downs[:0]
 	t.held[f] = struct{}{}
-	t.due(f.until)
+	t.schedule(f.until)
 	t.events = append(t.events, event{damped: &damping{pair: f.pair, hold: f.last}})
 	f.refresh(t, now, "dampened")
 }
@@ -105,11 +105,11 @@ func (f *flaps) refresh(t *topology, now int64, cause string) {
 	}
 }
 
-// thaw releases the pairs that were quiet for their hold.
-func (t *topology) thaw(now int64) {
+// releaseHeld releases the pairs whose hold has passed without a change.
+func (t *topology) releaseHeld(now int64) {
 	for f := range t.held {
 		if f.until > now {
-			t.due(f.until)
+			t.schedule(f.until)
 			continue
 		}
 		delete(t.held, f)

@@ -28,15 +28,15 @@ func (t *topology) forgetSwitch(now int64, id flow.DPID) {
 			up := p.up
 			t.replace(now, p)
 			if up && dp.connected {
-				t.raise(now, dp, p)
+				t.raisePort(now, dp, p)
 			}
 		}
 	}
 	for _, other := range t.order {
 		for _, p := range other.ports {
 			if p.was.Switch == id && p.neighbour() == nil {
-				t.part(p)
-				t.settle(now, p)
+				t.forgetNeighbour(p)
+				t.settleRole(now, p)
 			}
 		}
 	}

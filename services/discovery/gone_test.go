@@ -20,9 +20,9 @@ func TestGoneSwitchIsShed(t *testing.T) {
 	}
 	topo.connect(now, 9, nil, ports[:1])
 	for _, p := range ports[1:] {
-		topo.change(now, 9, p, false)
+		topo.changePort(now, 9, p, false)
 	}
-	topo.trap(now, 9)
+	topo.confirmTrap(now, 9)
 	dp := topo.switches[9]
 	if dp.view.ports.Len() != n || len(dp.ports) != n {
 		t.Fatalf("%d ports in view of %d, want %d", dp.view.ports.Len(), len(dp.ports), n)
@@ -33,7 +33,7 @@ func TestGoneSwitchIsShed(t *testing.T) {
 	dp.port(7).view.host.Store(true)
 	now += int64(time.Minute)
 	for _, p := range dp.ports {
-		topo.settle(now, p)
+		topo.settleRole(now, p)
 	}
 	topo.events = nil
 	topo.disconnect(now, 9)

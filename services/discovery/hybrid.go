@@ -31,26 +31,27 @@ func (c *Config) hybrid(sw flow.DPID, m *api.Switch) (*flow.Hybrid, error) {
 	return flow.ParseHybrid(m.GetDescription())
 }
 
-// listed returns the role that a hybrid node gives a port; RoleUnsettled if it
-// gives none.
-func (p *port) listed() flow.PortRole {
+// listedRole returns the role that a hybrid node gives a port, or RoleUnsettled if
+// it gives none.
+func (p *port) listedRole() flow.PortRole {
 	if p.dp.hybrid == nil {
 		return flow.RoleUnsettled
 	}
 	return p.dp.hybrid.Role(p.at.Port)
 }
 
-// probed reports whether probes are sent out of a port: not where there is no
-// link whatever is heard.
-func (p *port) probed() bool {
-	r := p.listed()
+// isProbed reports whether probes are sent out of a port. They are not if the port
+// cannot have a link.
+func (p *port) isProbed() bool {
+	r := p.listedRole()
 	return r != flow.RoleInternal && r != flow.RoleTunnel
 }
 
-// apart reports whether a probe that arrived at to joins ports of which one is a
-// customer's, internal or a tunnel, and notes it for explain.
-func apart(now int64, from, to *port) bool {
-	if from.listed() == flow.RoleUnsettled && to.listed() == flow.RoleUnsettled {
+// rejectProbe reports whether a probe that arrived at to must be ignored because
+// one of the ports is a customer's, internal or a tunnel. It records that for
+// explain.
+func rejectProbe(now int64, from, to *port) bool {
+	if from.listedRole() == flow.RoleUnsettled && to.listedRole() == flow.RoleUnsettled {
 		return false
 	}
 	from.rival, from.rivalAt = to.at, now
@@ -63,10 +64,10 @@ func apart(now int64, from, to *port) bool {
 func (t *topology) setHybrid(now int64, dp *datapath, h *flow.Hybrid) {
 	dp.hybrid = h
 	for _, p := range dp.ports {
-		if p.listed() != flow.RoleUnsettled {
+		if p.listedRole() != flow.RoleUnsettled {
 			t.unlink(now, p, "hybrid")
 			t.endTrials(now, p, "hybrid")
-			t.part(p)
+			t.forgetNeighbour(p)
 			p.presumed, p.blocked = 0, 0
 		}
 	}

@@ -21,7 +21,7 @@ func (w *world) node(ids ...flow.DPID) {
 			ports = append(ports, portMsg(id, p, true))
 		}
 		w.topo.connect(w.now, id, h, ports)
-		w.topo.trap(w.now, id)
+		w.topo.confirmTrap(w.now, id)
 	}
 }
 

@@ -11,7 +11,7 @@ type jitter struct {
 	ring [jitterRing]struct{ at, excess int64 }
 	n    int
 
-	// The result of recent when n was sortedOf, at sortedAt.
+	// The result of listRecent when n was sortedOf, at sortedAt.
 	sorted   [jitterRing]int64
 	size     int
 	sortedOf int
@@ -23,7 +23,7 @@ const (
 	jitterFor    = int64(5 * time.Second) // older times do not count
 	jitterLeast  = 16                     // the number needed for a result
 	jitterLast   = 8                      // this many of the last must be like the rest
-	jitterAtOnce = 4                      // at most so many count per noiseSpan
+	jitterAtOnce = 4                      // at most so many count per jitterSpan
 	jitterSpan   = int64(50 * time.Millisecond)
 )
 

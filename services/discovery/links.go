@@ -49,19 +49,19 @@ type link struct {
 // received at dst now. It returns the reason if it refuses the probe.
 func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal {
 	from, to := t.at(src), t.at(dst)
-	if from == nil || to == nil || !from.alive() || !to.alive() {
+	if from == nil || to == nil || !from.isUp() || !to.isUp() {
 		return unknown
 	}
-	if apart(now, from, to) {
+	if rejectProbe(now, from, to) {
 		return listed
 	}
 	if src.Switch == dst.Switch {
-		t.block(now, from)
-		t.block(now, to)
+		t.blockPort(now, from)
+		t.blockPort(now, to)
 		return looped
 	}
 	if a, b := from.neighbour(), to.neighbour(); a != nil && a != to || b != nil && b != from {
-		t.block(now, to)
+		t.blockPort(now, to)
 		return second
 	}
 	if sent <= from.newest {
@@ -69,13 +69,13 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	}
 	l, tried := from.out, from.trial
 	if l == nil {
-		if why := t.suspect(now, from, to, sent); why != accepted {
+		if why := t.refuseLink(now, from, to, sent); why != accepted {
 			return why
 		}
-	} else if l.trial != nil && t.retry(now, l, sent) {
+	} else if l.trial != nil && t.retryTrial(now, l, sent) {
 		return outlier
 	}
-	t.believe(now, to.dp)
+	t.confirmSwitch(now, to.dp)
 	from.newest = sent
 	from.soon, from.unanswered, from.refusing = 0, 0, refusing{}
 	from.proved, to.proved = true, true
@@ -88,9 +88,9 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 		return accepted
 	}
 	l.heard = now
-	l.timed(t, now, now-sent)
+	l.recordDelay(t, now, now-sent)
 	if l.trial != nil {
-		t.again(now, l.trial)
+		t.scheduleTrial(now, l.trial)
 	}
 	return accepted
 }
@@ -107,21 +107,21 @@ func (p *port) neighbour() *port {
 	return nil
 }
 
-// suspect returns whether, and why, a new link must be refused: the operator's
+// refuseLink returns why a new link must be refused, if it must: the operator's
 // settings forbid it; its ports were host ports for long (two such ports become
 // a link only after a down time longer than the timeout); or it is slower than
 // a cable. It accepts links that were there before.
-func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
+func (t *topology) refuseLink(now int64, from, to *port, sent int64) refusal {
 	switch {
 	case t.allowed[newPair(from.at, to.at)]:
 		return accepted
 	case !t.cfg.mayLink(from.at) || !t.cfg.mayLink(to.at):
-		t.block(now, from)
-		t.block(now, to)
+		t.blockPort(now, from)
+		t.blockPort(now, to)
 		return noLinkPort
 	case from.was == to.at && from.judged || to.was == from.at && to.judged:
 		return accepted
-	case t.locked(now, from) && t.locked(now, to):
+	case t.isLocked(now, from) && t.isLocked(now, to):
 		from.rival, from.rivalAt = to.at, now
 		to.rival, to.rivalAt = from.at, now
 		return hostPort
@@ -129,8 +129,8 @@ func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 	return t.try(now, from, to, sent)
 }
 
-// timed records how long a probe of a link took.
-func (l *link) timed(t *topology, now, took int64) {
+// recordDelay records the delay of a probe of a link.
+func (l *link) recordDelay(t *topology, now, took int64) {
 	l.latency += (took - l.latency) / 8
 	if l.trial == nil && l.probes >= probesLeast {
 		t.jitter.add(now, took-l.best)
@@ -140,31 +140,31 @@ func (l *link) timed(t *topology, now, took int64) {
 		l.calm++
 	}
 	if l.probes++; l.probes%probesLeast == 1 {
-		l.weigh(t)
+		l.updateWeight(t)
 		l.refresh(t, now, "latency")
 		l.lately = took
 	}
 	l.lately = min(l.lately, took)
 }
 
-// weigh computes what the latency of a link adds to its weight. It ignores
+// updateWeight computes the share of a link's weight due to latency. It ignores
 // small changes, so that paths do not change with them.
-func (l *link) weigh(t *topology) {
+func (l *link) updateWeight(t *topology) {
 	is := float64(delay(l.lately, l.src, l.dst)) / float64(time.Millisecond) * float64(t.cfg.Latency.Weight)
 	if was := float64(l.toll); is < was*3/4-1 || is > was*5/4+1 {
 		l.toll = uint32(min(is, maxWeight))
 	}
 }
 
-// locked reports whether a port has long been an edge port with hosts.
-func (t *topology) locked(now int64, p *port) bool {
+// isLocked reports whether a port has been an edge port with hosts for long.
+func (t *topology) isLocked(now int64, p *port) bool {
 	return t.cfg.LockAfter > 0 && p.hosts != 0 && now-p.hosts >= int64(t.cfg.LockAfter) && p.view.host.Load()
 }
 
 // attach makes a link of two ports.
 func (t *topology) attach(now int64, from, to *port, latency int64) *link {
-	t.overtake(from, to.at)
-	t.overtake(to, from.at)
+	t.forgetFormerRole(from, to.at)
+	t.forgetFormerRole(to, from.at)
 	l := t.join(now, from, to, latency)
 	if l.trial = from.trial; l.trial != nil {
 		delete(t.trials, l.trial)
@@ -175,12 +175,12 @@ func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 		to.burst(now)
 		to.dp.next = now
 	}
-	l.set(t, now, l.wanted(now), "probe")
+	l.set(t, now, l.wantedState(now), "probe")
 	if back := to.out; back != nil && back.dst == from {
 		back.refresh(t, now, "probe")
 	}
-	t.settle(now, from)
-	t.settle(now, to)
+	t.settleRole(now, from)
+	t.settleRole(now, to)
 	return l
 }
 
@@ -190,7 +190,7 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	l := &link{src: from, dst: to, flaps: f, heard: now, since: now, latency: latency, best: latency, lately: latency, state: oneWay, index: len(t.links)}
 	t.links = append(t.links, l)
 	f.hold(l)
-	l.weigh(t)
+	l.updateWeight(t)
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
 		if p.was != far {
@@ -206,8 +206,8 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	return l
 }
 
-// wanted returns the state that a link ought to have.
-func (l *link) wanted(now int64) linkState {
+// wantedState returns the state that a link should have.
+func (l *link) wantedState(now int64) linkState {
 	switch back := l.dst.out; {
 	case back == nil || back.dst != l.src:
 		return oneWay
@@ -219,7 +219,7 @@ func (l *link) wanted(now int64) linkState {
 
 // refresh updates the state and weight of a link.
 func (l *link) refresh(t *topology, now int64, cause string) {
-	if s := l.wanted(now); s != l.state || l.cost(t, now) != l.weight || t.capacity(l) != l.capacity {
+	if s := l.wantedState(now); s != l.state || l.cost(t, now) != l.weight || t.capacity(l) != l.capacity {
 		l.set(t, now, s, cause)
 	}
 }
@@ -270,7 +270,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 		}
 	}
 	t.remove(l, cause)
-	if back := l.dst.out; back != nil && back.dst == l.src && l.src.alive() && l.dst.alive() {
+	if back := l.dst.out; back != nil && back.dst == l.src && l.src.isUp() && l.dst.isUp() {
 		back.refresh(t, now, cause) // else it goes down next
 	}
 	if cause == "silent" {
@@ -280,12 +280,12 @@ func (t *topology) detach(now int64, l *link, cause string) {
 		l.src.burst(now)
 		l.src.dp.next = now
 	}
-	t.settle(now, l.src)
-	t.settle(now, l.dst)
+	t.settleRole(now, l.src)
+	t.settleRole(now, l.dst)
 }
 
-// alive reports whether a port is up, on a switch that is connected.
-func (p *port) alive() bool { return p.up && p.dp.connected }
+// isUp reports whether a port is up, on a switch that is connected.
+func (p *port) isUp() bool { return p.up && p.dp.connected }
 
 // remove removes a link from the list.
 func (t *topology) remove(l *link, cause string) {

@@ -73,7 +73,7 @@ func (p *pace) serve(now int64, jobs []job) []job {
 	for ; n < len(p.waiting) && p.seeking >= 1; n++ {
 		of := p.waiting[n]
 		of.waits = false
-		if of.alive() && of.out == nil && !of.refusing.silenced(now) {
+		if of.isUp() && of.out == nil && !of.refusing.isSilenced(now) {
 			p.seeking--
 			jobs = of.send(now, true, jobs)
 			if of.soon != 0 {

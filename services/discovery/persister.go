@@ -89,8 +89,8 @@ func (s *persister) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]
 	return s.store.Delete(ctx, sw.String())
 }
 
-// alive stores a sign of life.
-func (s *persister) alive(ctx context.Context, now int64) error {
+// storeSign stores a sign of life.
+func (s *persister) storeSign(ctx context.Context, now int64) error {
 	return s.put(ctx, aliveKey, strconv.AppendInt(nil, now, 10))
 }
 

@@ -26,8 +26,8 @@ const (
 	refusingOver  = int64(150 * time.Second)
 )
 
-// refused records that a switch has refused a packet for a port.
-func (t *topology) refused(now int64, at flow.Location, reason string) {
+// recordRefusal records that a switch refused a packet-out for a port.
+func (t *topology) recordRefusal(now int64, at flow.Location, reason string) {
 	p := t.at(at)
 	if p == nil || !p.up {
 		return
@@ -39,8 +39,9 @@ func (t *topology) refused(now int64, at flow.Location, reason string) {
 	r.heard, r.reason = now, reason
 }
 
-// silenced reports whether a port is not probed now because its switch refuses that.
-func (r *refusing) silenced(now int64) bool {
+// isSilenced reports whether a port is not probed now because its switch refuses
+// packets for it.
+func (r *refusing) isSilenced(now int64) bool {
 	if r.since != 0 && r.tried > r.heard && now-r.tried > refusingOver {
 		*r = refusing{}
 	}

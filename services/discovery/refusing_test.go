@@ -20,14 +20,14 @@ func TestRefusedPortIsProbedRarely(t *testing.T) {
 			if w.topo.at(a).refusing.tries != before {
 				n++
 				if refuses && w.now-w.topo.at(a).refusing.heard > int64(time.Minute) { // southbound publishes no more
-					w.topo.refused(w.now, a, "OFPBRC_BAD_PORT")
+					w.topo.recordRefusal(w.now, a, "OFPBRC_BAD_PORT")
 				}
 			}
 		}
 		return n
 	}
 	w.run(time.Second)
-	w.topo.refused(w.now, a, "OFPBRC_BAD_PORT")
+	w.topo.recordRefusal(w.now, a, "OFPBRC_BAD_PORT")
 	if n := sent(time.Hour, true); n < 5 || n > 15 {
 		t.Errorf("%d probes in an hour", n)
 	}
@@ -45,7 +45,7 @@ func TestRefusedPortIsProbedRarely(t *testing.T) {
 	if m := w.topo.explain(w.now, p); m.Cause != "" {
 		t.Errorf("a link: %v", m)
 	}
-	w.topo.refused(w.now, at(1, 2), "no")
+	w.topo.recordRefusal(w.now, at(1, 2), "no")
 	sent(20*time.Minute, false)
 	if m := w.topo.explain(w.now, w.topo.at(at(1, 2))); m.Cause == causeRefuses {
 		t.Errorf("refused no more: %v", m)

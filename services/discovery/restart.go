@@ -55,9 +55,9 @@ func (t *topology) trust(now, until int64) {
 	}
 }
 
-// recall restores what a port of a newly connected switch was, after the
-// present state of all ports of the switch is known.
-func (t *topology) recall(now int64, p *port) {
+// recallPort restores the former role of a port of a newly connected switch. The
+// caller has recorded the present state of all ports of the switch.
+func (t *topology) recallPort(now int64, p *port) {
 	defer func() { p.view.role.Store(uint32(p.role)) }()
 	m, ok := t.past[p.at]
 	if !ok || now > t.fresh {
@@ -77,12 +77,12 @@ func (t *topology) recall(now int64, p *port) {
 		case q == nil || !q.dp.connected:
 			p.presumed = now + doubtFor
 		case q.up && mutual && back.far == p.at && q.out == nil && q.in == nil:
-			t.revive(now, p, q)
+			t.reviveLinks(now, p, q)
 		default:
 			t.giveUp(p.at, "port_status")
 		}
 	}
-	t.settle(now, p)
+	t.settleRole(now, p)
 	if p.role == flow.RoleUnsettled { // subscribers may still have its former role
 		p.shown = true
 		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
@@ -102,8 +102,8 @@ func (t *topology) recallMissing(now int64, dp *datapath) {
 	delete(t.pastOf, dp.id)
 }
 
-// revive restores the links between two ports.
-func (t *topology) revive(now int64, p, q *port) {
+// reviveLinks restores the links between two ports.
+func (t *topology) reviveLinks(now int64, p, q *port) {
 	var links []*link
 	f := t.pairOf(p, q)
 	for _, end := range []*port{p, q} {
@@ -119,24 +119,24 @@ func (t *topology) revive(now int64, p, q *port) {
 		if m.held > now && f.until == 0 {
 			f.until, f.last = m.held, int64(t.cfg.Flap.Hold)
 			t.held[f] = struct{}{}
-			t.due(f.until)
+			t.schedule(f.until)
 		}
 		l := t.join(now, end, far, m.latency)
 		l.since = m.since
 		end.judged = !m.trial
 		if m.trial && !t.allowed[f.pair] && t.cfg.Latency.Max > 0 {
-			t.probation(now, l)
+			t.startProbation(now, l)
 		}
 		links = append(links, l)
 	}
 	for _, l := range links {
-		if l.state = l.wanted(now); l.since == 0 {
+		if l.state = l.wantedState(now); l.since == 0 {
 			l.since = now
 		}
 		l.set(t, now, l.state, "restart")
 	}
-	t.settle(now, p)
-	t.settle(now, q)
+	t.settleRole(now, p)
+	t.settleRole(now, q)
 }
 
 // giveUp publishes that a remembered port no longer has its link.
@@ -159,9 +159,9 @@ func (t *topology) giveUp(at flow.Location, cause string) {
 	}
 }
 
-// overtake drops what a port was in an earlier run, because it has a link now: the
-// port must not become that again when its switch connects once more.
-func (t *topology) overtake(p *port, far flow.Location) {
+// forgetFormerRole drops the role of a port in an earlier run, because the port has
+// a link now. It must not get that role again when its switch reconnects.
+func (t *topology) forgetFormerRole(p *port, far flow.Location) {
 	if m, ok := t.past[p.at]; ok && m.role == flow.RoleLink && m.far != far {
 		t.giveUp(p.at, "port_status")
 	}
@@ -183,12 +183,12 @@ func (t *topology) resume(now int64, dp *datapath) {
 			}
 		}
 	}
-	t.believe(now, dp)
+	t.confirmSwitch(now, dp)
 	t.renew(now, dp)
 }
 
-// believe handles a sign that a switch is there.
-func (t *topology) believe(now int64, dp *datapath) {
+// confirmSwitch handles evidence that a switch is connected.
+func (t *topology) confirmSwitch(now int64, dp *datapath) {
 	if dp.doubt != 0 {
 		dp.doubt = 0
 		t.renew(now, dp)
@@ -206,8 +206,8 @@ func (t *topology) renew(now int64, dp *datapath) {
 	}
 }
 
-// doubtedUntil returns until when a link stays up because its switches are in doubt;
-// 0 if they are not.
+// doubtedUntil returns the time until which a link stays up because its switches
+// are in doubt, or 0 if they are not.
 func (l *link) doubtedUntil(now int64) int64 {
 	if until := max(l.src.dp.doubt, l.dst.dp.doubt); until > now {
 		return until
@@ -215,11 +215,11 @@ func (l *link) doubtedUntil(now int64) int64 {
 	return 0
 }
 
-// sent records that the southbound has sent a probe of each port, signed at
-// stamp. Only such a probe can be missed.
-func (t *topology) sent(now int64, ports []*port, stamp int64) {
+// recordSent records that the southbound has sent a probe of each port, signed at
+// stamp. Only a probe that was sent can be missing.
+func (t *topology) recordSent(now int64, ports []*port, stamp int64) {
 	for _, p := range ports {
-		t.believe(now, p.dp)
+		t.confirmSwitch(now, p.dp)
 		p.told++
 		if p.newest < stamp {
 			p.unanswered++
@@ -227,10 +227,10 @@ func (t *topology) sent(now int64, ports []*port, stamp int64) {
 	}
 }
 
-// unreached records that probes could not be sent to switches that seem to be
-// connected: their southbound is away, and so are the probes that they receive
-// from others. Their links stay up as long as that lasts.
-func (t *topology) unreached(now int64, ports []*port) {
+// recordUnreached records that probes could not be sent to switches that seem to be
+// connected. Their southbound is unreachable, so probes that they receive are
+// missing, too. Their links stay up meanwhile.
+func (t *topology) recordUnreached(now int64, ports []*port) {
 	for _, p := range ports {
 		if p.dp.connected {
 			p.dp.doubt = now + doubtFor

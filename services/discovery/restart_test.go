@@ -127,7 +127,7 @@ func TestRestartFindsChanges(t *testing.T) {
 	for id := range flow.DPID(3) {
 		ports := []*api.Port{portMsg(id+1, 1, id != 0), portMsg(id+1, 2, true), portMsg(id+1, 3, true)}
 		w.topo.connect(w.now, id+1, nil, ports)
-		w.topo.trap(w.now, id+1)
+		w.topo.confirmTrap(w.now, id+1)
 	}
 	log := strings.Join(w.linkEvents(), "\n")
 	for _, gone := range []string{"1/1->2/1 one_way removed=true port_status", "2/1->1/1 one_way removed=true port_status"} {
@@ -347,7 +347,7 @@ func TestDyingInstance(t *testing.T) {
 	}
 	old, _ := load()
 	next, _ := load()
-	for i, err := range []error{old.save(t.Context(), 1, edge(1)), next.save(t.Context(), 1, edge(2)), next.save(t.Context(), 1, edge(3)), next.alive(t.Context(), 7)} {
+	for i, err := range []error{old.save(t.Context(), 1, edge(1)), next.save(t.Context(), 1, edge(2)), next.save(t.Context(), 1, edge(3)), next.storeSign(t.Context(), 7)} {
 		if err != nil {
 			t.Errorf("write %d: %v", i, err)
 		}

@@ -30,7 +30,7 @@ func (t *topology) waitsUntil(p *port) int64 {
 	switch far := t.at(p.was); {
 	case far != nil && far.dp.connected:
 		if p.unproved || max(p.dp.returned, far.dp.returned) >= p.silent {
-			return min(p.until, max(p.dp.ready(), far.dp.ready())+bothBack*timeout)
+			return min(p.until, max(p.dp.silenceCountsFrom(), far.dp.silenceCountsFrom())+bothBack*timeout)
 		}
 	case p.dp.returned > p.silent:
 		return min(p.until, p.dp.returned+oneBack*timeout)
@@ -38,9 +38,9 @@ func (t *topology) waitsUntil(p *port) int64 {
 	return p.until
 }
 
-// ready returns since when the silence of the neighbours of a switch means
-// something: since it has confirmed the LLDP trap, or should have.
-func (dp *datapath) ready() int64 {
+// silenceCountsFrom returns the time from which missing probes of a switch's
+// neighbours count: when the switch confirmed the LLDP trap, or should have.
+func (dp *datapath) silenceCountsFrom() int64 {
 	if dp.trapped == 0 {
 		return dp.since + trapGrace
 	}
@@ -58,7 +58,7 @@ func (t *topology) facing(p *port) *port {
 
 // replace clears what a port was, because it is another device now.
 func (t *topology) replace(now int64, p *port) {
-	t.lower(now, p, p.removed)
+	t.lowerPort(now, p, p.removed)
 	t.abandon(now, p)
 	t.forget(p)
 	p.changed = now
@@ -71,23 +71,23 @@ func (t *topology) abandon(now int64, p *port) {
 	if q == nil {
 		return
 	}
-	t.part(q)
-	if q.alive() {
+	t.forgetNeighbour(q)
+	if q.isUp() {
 		q.changed = now // its cable has changed
 		q.burst(now)
 		q.dp.next = now
 	}
-	t.settle(now, q)
+	t.settleRole(now, q)
 }
 
-// review looks again at the ports that wait for ports of a switch.
-func (t *topology) review(now int64, dp *datapath) {
+// reviewPorts checks again the ports that wait for ports of a switch.
+func (t *topology) reviewPorts(now int64, dp *datapath) {
 	for _, p := range dp.ports {
 		if p.was == (flow.Location{}) {
 			continue
 		}
 		if q := t.facing(p); q != nil {
-			t.settle(now, q)
+			t.settleRole(now, q)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (w *world) replaced(n int, ids ...flow.DPID) {
 			ports = append(ports, msg)
 		}
 		w.topo.connect(w.now, id, nil, ports)
-		w.topo.trap(w.now, id)
+		w.topo.confirmTrap(w.now, id)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSilenceWithoutAReturn(t *testing.T) {
 	w.run(9 * time.Minute)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
 	w.topo.connect(w.now, 1, nil, []*api.Port{portMsg(1, 1, true)}) // the southbound has started again
-	w.topo.trap(w.now, 1)
+	w.topo.confirmTrap(w.now, 1)
 	w.run(20 * time.Second)
 	w.wantRole(at(1, 1), flow.RoleUnsettled)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// settle updates the role of a port, and schedules the next look if time alone
-// may change it.
-func (t *topology) settle(now int64, p *port) {
+// settleRole updates the role of a port, and schedules the next update if time
+// alone may change it.
+func (t *topology) settleRole(now int64, p *port) {
 	if p.presumed != 0 && p.presumed <= now { // its far end has not come
 		p.presumed = 0
 		t.giveUp(p.at, "silent")
@@ -23,11 +23,11 @@ func (t *topology) settle(now int64, p *port) {
 	}
 	if p.again = again; again != 0 {
 		p.dp.settle = min(p.dp.settle, again)
-		t.due(again)
+		t.schedule(again)
 	}
 	if role == flow.RoleEdge && !p.edge {
 		p.edge = true
-		t.part(p)
+		t.forgetNeighbour(p)
 		if p.hosts == 0 {
 			p.hosts = now
 		}
@@ -47,7 +47,7 @@ func (t *topology) settle(now int64, p *port) {
 func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	dp := p.dp
 	waits, isHeld := p.onTrial()
-	listed := p.listed()
+	listed := p.listedRole()
 	switch {
 	case !p.up || !dp.connected:
 		return flow.RoleUnsettled, 0
@@ -57,7 +57,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		return flow.RoleBlocked, p.blocked
 	case p.out != nil || p.in != nil:
 		return flow.RoleLink, 0
-	case isHeld && !t.locked(now, p):
+	case isHeld && !t.isLocked(now, p):
 		return flow.RoleBlocked, 0
 	case p.edge:
 		return flow.RoleEdge, 0
@@ -91,16 +91,16 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	return flow.RoleEdge, 0
 }
 
-// block takes a port out of use while something is heard on it that must not
-// be there: its own switch, or a second neighbour. A host cannot do this to a
+// blockPort takes a port out of use while it receives probes that must not be
+// there: from its own switch, or from a second neighbour. A host cannot do this to a
 // port that hosts have lived on for long, or to a link: there, it is only
 // counted.
-func (t *topology) block(now int64, p *port) {
-	if p.out != nil || p.in != nil || t.locked(now, p) {
+func (t *topology) blockPort(now int64, p *port) {
+	if p.out != nil || p.in != nil || t.isLocked(now, p) {
 		return
 	}
 	p.blocked = now + int64(t.cfg.Timeout)
-	t.settle(now, p)
+	t.settleRole(now, p)
 }
 
 // advance does the work that is due by time, on silent links, ports that
@@ -113,9 +113,9 @@ func (t *topology) advance(now int64) {
 	t.deadline = math.MaxInt64
 	t.expire(now)
 	t.endSilentTrials(now)
-	t.thaw(now)
+	t.releaseHeld(now)
 	t.settleDue(now)
-	t.arrange(now)
+	t.orderSwitches(now)
 	t.clean(now)
 }
 
@@ -123,7 +123,7 @@ func (t *topology) advance(now int64) {
 func (t *topology) settleDue(now int64) {
 	for _, dp := range t.order {
 		if dp.settle > now {
-			t.due(dp.settle)
+			t.schedule(dp.settle)
 			continue
 		}
 		dp.settle = math.MaxInt64
@@ -131,18 +131,18 @@ func (t *topology) settleDue(now int64) {
 			switch {
 			case p.again == 0:
 			case p.again <= now:
-				t.settle(now, p)
+				t.settleRole(now, p)
 			default:
 				dp.settle = min(dp.settle, p.again)
-				t.due(p.again)
+				t.schedule(p.again)
 			}
 		}
 	}
 }
 
-// late records a time in which nothing could be heard, because the process
-// itself stood still: links get half a timeout more.
-func (t *topology) late(now int64) { t.floor = now - t.cfg.linkTimeout()/2 }
+// extendLinks extends the life of all links by half a timeout, because the process
+// stood still and could not receive probes.
+func (t *topology) extendLinks(now int64) { t.floor = now - t.cfg.linkTimeout()/2 }
 
 // clean forgets what no longer matters: ports removed, switches gone and pairs
 // quiet for longer than Forget. It looks once a minute.

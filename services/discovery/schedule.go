@@ -95,7 +95,7 @@ func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 			continue
 		}
 		if dp.next <= now {
-			jobs = t.round(now, dp, jobs)
+			jobs = t.appendDue(now, dp, jobs)
 		}
 		next = min(next, dp.next)
 	}
@@ -121,15 +121,15 @@ func (p *port) send(now int64, extra bool, jobs []job) []job {
 	return append(jobs, job{p, p.at, p.frame, p.actions})
 }
 
-// due reports whether a port has a turn in a round of all ports.
-func (p *port) due(t *topology, now int64, rare bool) bool {
+// isDue reports whether a port is probed in a round of all ports.
+func (p *port) isDue(t *topology, now int64, rare bool) bool {
 	return p.out == nil || t.cfg.Liveness.Interval == 0 && !(rare && t.hasPortStatus(now, p.out))
 }
 
-// round appends the probes of one switch that are due.
-func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
+// appendDue appends the probes of one switch that are due.
+func (t *topology) appendDue(now int64, dp *datapath, jobs []job) []job {
 	all, links := dp.rounds <= now, dp.fast <= now
-	rare := false // guarded links have no turn
+	rare := false // links with port status have no turn
 	if all {
 		rare = dp.number(dp.rounds, int64(t.cfg.Interval))%t.stretch != dp.turn
 		dp.rounds = dp.following(now, dp.rounds, int64(t.cfg.Interval))
@@ -143,14 +143,14 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		hold = dp.since + trapHope + trapHopeEach*int64(len(t.order))
 	}
 	for _, p := range dp.ports {
-		if !p.up || !p.probed() || p.refusing.silenced(now) {
+		if !p.up || !p.isProbed() || p.refusing.isSilenced(now) {
 			continue
 		}
 		if p.soon != 0 {
 			p.soon = max(p.soon, hold)
 		}
 		extra := p.soon != 0 && p.soon <= now
-		regular := links && p.out != nil || all && p.due(t, now, rare)
+		regular := links && p.out != nil || all && p.isDue(t, now, rare)
 		switch {
 		case !extra && !regular:
 		case regular && p.out != nil || t.pace.take(p):

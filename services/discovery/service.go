@@ -94,7 +94,7 @@ func run(ctx context.Context, env *weft.Env) error {
 				weft.Publish(env, api.RolesSettledEvent, ev.settled)
 			}
 		},
-		save: kept.save, alive: kept.alive,
+		save: kept.save, alive: kept.storeSign,
 	}, seed.Uint64())
 	alive, err := kept.load(ctx, e.remember, func(key string, err error) {
 		env.Log.Warn("ports of an earlier run not read", "key", key, "error", err)
@@ -123,7 +123,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		setFlows: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)
 		},
-		confirmed: func(sw flow.DPID) { e.change(func(now int64, t *topology) { t.trap(now, sw) }) },
+		confirmed: func(sw flow.DPID) { e.change(func(now int64, t *topology) { t.confirmTrap(now, sw) }) },
 	}
 	gauges(env.Metric, e)
 
@@ -158,19 +158,19 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
-			e.change(func(now int64, t *topology) { t.change(now, sw, m.Port, m.Removed) })
+			e.change(func(now int64, t *topology) { t.changePort(now, sw, m.Port, m.Removed) })
 		}
 	})
 	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, m *api.SwitchError) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetPort() != 0 {
 			e.change(func(now int64, t *topology) {
-				t.refused(now, flow.Location{Switch: sw, Port: flow.Port(m.Port)}, m.Text)
+				t.recordRefusal(now, flow.Location{Switch: sw, Port: flow.Port(m.Port)}, m.Text)
 			})
 		}
 	})
 	weft.On(env, api.PortUsedEvent, func(_ context.Context, m *api.PortUsed) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {
-			e.used(flow.Location{Switch: sw, Port: flow.Port(m.GetPort())})
+			e.recordUse(flow.Location{Switch: sw, Port: flow.Port(m.GetPort())})
 		}
 	})
 	weft.Handle(env, api.ListLinks, func(context.Context, *api.ListLinksRequest) (*api.ListLinksResponse, error) {

@@ -47,7 +47,7 @@ func (s *settings) load(ctx context.Context) error {
 			s.e.log.Warn("settings of a link not read", "key", key, "error", err)
 			return nil
 		}
-		s.e.change(func(now int64, t *topology) { t.say(now, p, m) })
+		s.e.change(func(now int64, t *topology) { t.setSettings(now, p, m) })
 		return nil
 	})
 }
@@ -92,7 +92,7 @@ func (s *settings) set(ctx context.Context, req *api.SetLinkRequest) (*api.SetLi
 	if next == nil {
 		next = &api.LinkSettings{}
 	}
-	if err := change(next, req.GetSettings(), req.GetChange()); err != nil {
+	if err := mergeSettings(next, req.GetSettings(), req.GetChange()); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "link %v: %w", p, err)
 	}
 	if err := checkSettings(next); err != nil {
@@ -115,7 +115,7 @@ func (s *settings) set(ctx context.Context, req *api.SetLinkRequest) (*api.SetLi
 	if err != nil {
 		return nil, err
 	}
-	s.e.change(func(now int64, t *topology) { t.say(now, p, next) })
+	s.e.change(func(now int64, t *topology) { t.setSettings(now, p, next) })
 	return &api.SetLinkResponse{Settings: next}, nil
 }
 
@@ -131,8 +131,8 @@ func (s *settings) put(ctx context.Context, key string, m *api.LinkSettings) err
 	return err
 }
 
-// change takes over those values that names say, or all.
-func change(m, from *api.LinkSettings, names []string) error {
+// mergeSettings copies from from to m the values named, or all if none is named.
+func mergeSettings(m, from *api.LinkSettings, names []string) error {
 	to, src := m.ProtoReflect(), from.ProtoReflect()
 	fields := to.Descriptor().Fields()
 	if len(names) == 0 {
@@ -192,9 +192,9 @@ func checkSettings(m *api.LinkSettings) error {
 	return nil
 }
 
-// say records what the operator says of a link, which is an event of each direction that is there.
-// Nobody changes m afterwards.
-func (t *topology) say(now int64, p pair, m *api.LinkSettings) {
+// setSettings records the operator's settings of a link, and publishes an event for
+// each direction that exists. Nobody changes m afterwards.
+func (t *topology) setSettings(now int64, p pair, m *api.LinkSettings) {
 	if proto.Equal(t.settings[p], m) {
 		return
 	}
@@ -214,7 +214,7 @@ func (t *topology) say(now int64, p pair, m *api.LinkSettings) {
 	}
 }
 
-// capacity returns what may be booked on a link, kbit/s.
+// capacity returns the bandwidth of a link that may be reserved, in kbit/s.
 func (t *topology) capacity(l *link) uint64 {
 	if c := t.settings[newPair(l.src.at, l.dst.at)].GetCapacityKbps(); c > 0 {
 		return c

@@ -58,7 +58,7 @@ func (t *topology) probeGrace() int64 { return (t.cfg.linkTimeout() - t.cfg.link
 // scheduleCheck schedules a check of a link at a time.
 func (t *topology) scheduleCheck(l *link, at int64) {
 	l.src.dp.checkAt = min(l.src.dp.checkAt, at)
-	t.due(at)
+	t.schedule(at)
 }
 
 // expire takes down the links whose probes are missing. Only probes that were
@@ -66,7 +66,7 @@ func (t *topology) scheduleCheck(l *link, at int64) {
 func (t *topology) expire(now int64) {
 	for _, dp := range t.order {
 		if dp.checkAt > now {
-			t.due(dp.checkAt)
+			t.schedule(dp.checkAt)
 			continue
 		}
 		dp.checkAt = math.MaxInt64

@@ -54,9 +54,9 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
-// used records a packet from a port that the stage has not seen, for example
-// one of an intake.
-func (e *engine) used(at flow.Location) {
+// recordUse records a packet from a port that did not pass this stage, for example
+// one that an intake received.
+func (e *engine) recordUse(at flow.Location) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p := e.topo.at(at); p != nil && flow.PortRole(p.view.role.Load()) == flow.RoleEdge {

@@ -182,8 +182,8 @@ func (dp *datapath) put(n flow.Port, p *port) {
 	}
 }
 
-// due schedules timed work.
-func (t *topology) due(at int64) { t.deadline = min(t.deadline, at) }
+// schedule schedules timed work at a time.
+func (t *topology) schedule(at int64) { t.deadline = min(t.deadline, at) }
 
 // connect handles a switch that has connected, with all its ports.
 func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports []*api.Port) {
@@ -214,14 +214,14 @@ func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports [
 	}
 	for _, p := range dp.ports {
 		if !listed[p.at.Port] {
-			t.lower(now, p, true)
+			t.lowerPort(now, p, true)
 			t.abandon(now, p)
 		}
 	}
-	t.review(now, dp)
+	t.reviewPorts(now, dp)
 	if len(t.past) > 0 {
 		for _, p := range dp.ports {
-			t.recall(now, p)
+			t.recallPort(now, p)
 		}
 		t.recallMissing(now, dp)
 	}
@@ -240,16 +240,16 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 	for _, p := range dp.ports {
 		t.unlink(now, p, "switch_gone")
 		t.endTrials(now, p, "switch_gone")
-		t.settle(now, p)
+		t.settleRole(now, p)
 	}
-	t.shed(dp)
+	t.forgetPorts(dp)
 	delete(t.unsettled, id)
 	t.events = append(t.events, event{settled: &api.RolesSettled{Dpid: id.String(), Gone: true}})
 }
 
-// shed forgets those ports of a switch that is gone that have neither a link
-// nor a host to remember.
-func (t *topology) shed(dp *datapath) {
+// forgetPorts forgets the ports of a switch that has gone, except those with a link
+// or a host to remember.
+func (t *topology) forgetPorts(dp *datapath) {
 	kept := dp.ports[:0]
 	for _, p := range dp.ports {
 		_, linked := t.known[p.at]
@@ -265,8 +265,8 @@ func (t *topology) shed(dp *datapath) {
 	dp.ports = slices.Clip(slices.Clone(kept))
 }
 
-// change handles a port that was added, modified or removed.
-func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) {
+// changePort handles a port that was added, modified or removed.
+func (t *topology) changePort(now int64, id flow.DPID, msg *api.Port, removed bool) {
 	dp := t.switches[id]
 	n := flow.Port(msg.GetPort())
 	if dp == nil || !dp.connected || !n.Physical() {
@@ -274,7 +274,7 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 	}
 	if removed {
 		if p := dp.port(n); p != nil {
-			t.lower(now, p, true)
+			t.lowerPort(now, p, true)
 		}
 		return
 	}
@@ -286,10 +286,10 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 	}
 }
 
-// trap handles the confirmation of a switch's LLDP trap: from now on it is
-// worth sending probes, and silence means something. Further confirmations in
+// confirmTrap handles the confirmation of a switch's LLDP trap. From now on probes
+// are worth sending, and missing probes count. Further confirmations in
 // the same session change nothing.
-func (t *topology) trap(now int64, id flow.DPID) {
+func (t *topology) confirmTrap(now int64, id flow.DPID) {
 	dp := t.switches[id]
 	if dp == nil || !dp.connected || dp.trapped != 0 {
 		return
@@ -298,11 +298,11 @@ func (t *topology) trap(now int64, id flow.DPID) {
 	for _, p := range dp.ports {
 		if p.up && p.out == nil {
 			p.burst(now)
-			t.settle(now, p)
+			t.settleRole(now, p)
 		}
 	}
 	dp.next = now
-	t.review(now, dp)
+	t.reviewPorts(now, dp)
 }
 
 // macOf returns the Ethernet address of a port, zero if it has none.
@@ -325,7 +325,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		}
 		delete(t.views, at)
 		p.actions = []flow.Action{flow.Output(at.Port)}
-		if far, ok := t.known[at]; ok && p.listed() == flow.RoleUnsettled {
+		if far, ok := t.known[at]; ok && p.listedRole() == flow.RoleUnsettled {
 			m := t.past[at]
 			p.was, p.judged = far, !m.trial
 			t.expect(now, p)
@@ -344,12 +344,12 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	t.setSpeed(now, p, msg.GetSpeedKbps())
 	switch {
 	case msg.GetUp() && !p.up:
-		t.raise(now, dp, p)
+		t.raisePort(now, dp, p)
 	case !msg.GetUp() && p.up:
-		t.lower(now, p, false)
+		t.lowerPort(now, p, false)
 	case p.up && p.out == nil && p.in == nil: // the switch has reconnected
 		p.burst(now)
-		t.settle(now, p)
+		t.settleRole(now, p)
 	}
 	dp.next = min(dp.next, now)
 }
@@ -367,44 +367,44 @@ func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 	}
 }
 
-// raise handles a port that has come up. It keeps its past if it was down only
+// raisePort handles a port that has come up. It keeps its past if it was down only
 // for a moment.
-func (t *topology) raise(now int64, dp *datapath, p *port) {
+func (t *topology) raisePort(now int64, dp *datapath, p *port) {
 	switch down := now - p.changed; {
 	case down > int64(max(t.cfg.Timeout, t.cfg.HostMemory)):
 		t.forget(p)
 	case down > int64(t.cfg.Timeout):
-		t.part(p)
+		t.forgetNeighbour(p)
 	}
 	t.expect(now, p)
 	p.up, p.changed, p.edge, p.refusing = true, now, false, refusing{}
 	p.burst(now)
 	dp.next = now
-	t.settle(now, p)
+	t.settleRole(now, p)
 }
 
-// lower handles a port that has gone down or was removed.
-func (t *topology) lower(now int64, p *port, removed bool) {
+// lowerPort handles a port that has gone down or was removed.
+func (t *topology) lowerPort(now int64, p *port, removed bool) {
 	p.removed = removed
 	if !p.up {
-		t.settle(now, p) // publishes that it is gone
+		t.settleRole(now, p) // publishes that it is gone
 		return
 	}
 	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0
 	t.unlink(now, p, "port_status")
 	t.endTrials(now, p, "port_status")
-	t.settle(now, p)
+	t.settleRole(now, p)
 }
 
 // forget clears the past of a port.
 func (t *topology) forget(p *port) {
-	t.part(p)
+	t.forgetNeighbour(p)
 	p.hosts = 0
 	p.view.host.Store(false)
 }
 
-// part forgets the former neighbour of a port.
-func (t *topology) part(p *port) {
+// forgetNeighbour forgets the earlier neighbour of a port.
+func (t *topology) forgetNeighbour(p *port) {
 	if p.was != (flow.Location{}) {
 		p.was = flow.Location{}
 		delete(t.known, p.at)

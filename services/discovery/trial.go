@@ -43,10 +43,10 @@ const (
 	shareLeast, shareFar, farTimes = 0.4, 0.1, 10
 	// trialEvery is the least time between two probes of a link that waits.
 	trialEvery = int64(100 * time.Millisecond)
-	// noiseBusy is the noise above which our own delays explain slow probes.
-	noiseBusy = int64(20 * time.Millisecond)
-	// noiseTimes is how many times the noise a probe may be late.
-	noiseTimes = 4
+	// jitterBusy is the noise above which our own delays explain slow probes.
+	jitterBusy = int64(20 * time.Millisecond)
+	// jitterTimes is how many times the noise a probe may be late.
+	jitterTimes = 4
 	// trialPatience bounds how long a link waits for evidence.
 	trialPatience = int64(30 * time.Second)
 	// trialsMany is the number of trials from which on they probably keep us
@@ -63,8 +63,9 @@ const (
 	quietEvery = int64(50 * time.Millisecond)
 )
 
-// measured reports whether the control channels of two ports are known.
-func measured(from, to *port) bool {
+// delaysKnown reports whether the delays of the control channels of two ports are
+// known.
+func delaysKnown(from, to *port) bool {
 	return from.dp.echo.n >= echoesNeeded && to.dp.echo.n >= echoesNeeded
 }
 
@@ -73,21 +74,21 @@ func delay(took int64, from, to *port) int64 {
 	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
 }
 
-// fast reports whether a probe was as fast as over a cable. The delays of the
+// isFast reports whether a probe was as fast as over a cable. The delays of the
 // control channels are known only while our own delays are small.
-func (t *topology) fast(now, took int64, from, to *port) bool {
-	limit := t.plausible(now)
+func (t *topology) isFast(now, took int64, from, to *port) bool {
+	limit := t.plausibleDelay(now)
 	if took <= limit {
 		return true
 	}
-	return t.isIdle(now) && measured(from, to) && delay(took, from, to) <= limit
+	return t.isIdle(now) && delaysKnown(from, to) && delay(took, from, to) <= limit
 }
 
-// plausible returns the longest delay of a cable: the configured one, or what
+// plausibleDelay returns the longest delay of a cable: the configured one, or what
 // is usual for the links of this network, while our own delays are small. The
 // usual is computed from the faster half of the links, so that relays cannot
 // raise it while they are fewer.
-func (t *topology) plausible(now int64) int64 {
+func (t *topology) plausibleDelay(now int64) int64 {
 	limit := int64(t.cfg.Latency.Max)
 	if now-t.boundAt < boundEvery {
 		return max(limit, t.bound)
@@ -120,7 +121,7 @@ func (t *topology) plausible(now int64) int64 {
 func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 	took := now - sent
 	tr := from.trial
-	if !t.cfg.holdsNew() && t.cfg.Latency.Max == 0 || tr == nil && !t.cfg.holdsNew() && t.fast(now, took, from, to) {
+	if !t.cfg.holdsNew() && t.cfg.Latency.Max == 0 || tr == nil && !t.cfg.holdsNew() && t.isFast(now, took, from, to) {
 		return accepted
 	}
 	for _, other := range []*trial{from.trial, to.tried} {
@@ -132,7 +133,7 @@ func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 		tr = &trial{from: from, to: to, began: now, since: now, best: math.MaxInt64}
 		from.trial, to.tried = tr, tr
 		t.trials[tr] = struct{}{}
-		t.due(now + t.trialTimeout())
+		t.schedule(now + t.trialTimeout())
 	}
 	from.newest, from.unanswered = sent, 0
 	switch {
@@ -141,18 +142,18 @@ func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 		if !tr.held {
 			t.holdBack(now, tr, "these ports have not been a link before")
 		}
-	case t.clears(now, tr, sent):
+	case t.checkProbe(now, tr, sent):
 		t.endTrial(now, tr, "")
 		return accepted
 	case !tr.held && tr.evidence >= evidenceEnough:
-		t.holdBack(now, tr, t.slowness(now, tr))
-	case !tr.held && t.excused(now, tr):
+		t.holdBack(now, tr, t.explainSlow(now, tr))
+	case !tr.held && t.explainedByLoad(now, tr):
 		return accepted
 	case !tr.held:
-		t.again(now, tr)
+		t.scheduleTrial(now, tr)
 	}
-	t.settle(now, from)
-	t.settle(now, to)
+	t.settleRole(now, from)
+	t.settleRole(now, to)
 	if tr.held {
 		return outlier
 	}
@@ -168,7 +169,7 @@ func (tr *trial) take(t *topology, now, took int64) {
 	}
 }
 
-// isIdle reports whether our own delays are small at present.
+// isIdle reports whether the delays of this process are small at present.
 func (t *topology) isIdle(now int64) bool {
 	if now-t.quietAt >= quietEvery {
 		_, t.isQuiet = t.jitter.shareBeyond(now, int64(t.cfg.Latency.Max))
@@ -177,20 +178,20 @@ func (t *topology) isIdle(now int64) bool {
 	return t.isQuiet
 }
 
-// passed reports whether the link is up on probation.
-func (tr *trial) passed() bool { return tr.from.out != nil && tr.from.out.trial == tr }
+// onProbation reports whether the link is up on probation.
+func (tr *trial) onProbation() bool { return tr.from.out != nil && tr.from.out.trial == tr }
 
-// clears handles a probe and reports whether the fastest is plausible. If not,
+// checkProbe handles a probe and reports whether the fastest is plausible. If not,
 // the probe is evidence. Of probes under way at the same time only one counts,
 // because one pause of a switch delays all of them.
-func (t *topology) clears(now int64, tr *trial, sent int64) bool {
+func (t *topology) checkProbe(now int64, tr *trial, sent int64) bool {
 	tr.take(t, now, now-sent)
-	if t.fast(now, tr.best, tr.from, tr.to) {
+	if t.isFast(now, tr.best, tr.from, tr.to) {
 		return true
 	}
-	limit := t.plausible(now)
+	limit := t.plausibleDelay(now)
 	excess, least := delay(now-sent, tr.from, tr.to)-limit, shareLeast
-	if excess <= 0 || sent < tr.counted || !measured(tr.from, tr.to) {
+	if excess <= 0 || sent < tr.counted || !delaysKnown(tr.from, tr.to) {
 		return false
 	}
 	if excess > farTimes*limit {
@@ -203,10 +204,10 @@ func (t *topology) clears(now int64, tr *trial, sent int64) bool {
 	return false
 }
 
-// excused reports whether our own delays explain why the fastest probe was
+// explainedByLoad reports whether our own delays explain why the fastest probe was
 // slow. If many links come up at once, the usual delay counts; a link that has
 // waited long was probed often, so the shortest delays count.
-func (t *topology) excused(now int64, tr *trial) bool {
+func (t *topology) explainedByLoad(now int64, tr *trial) bool {
 	late := now-tr.began > trialPatience
 	if len(t.trials)+len(t.passing) < trialsMany && !late {
 		return false
@@ -216,17 +217,17 @@ func (t *topology) excused(now int64, tr *trial) bool {
 	case !known:
 		return late
 	case late:
-		return delay(tr.best, tr.from, tr.to) <= t.plausible(now)+noiseTimes*list[len(list)/10]
+		return delay(tr.best, tr.from, tr.to) <= t.plausibleDelay(now)+jitterTimes*list[len(list)/10]
 	}
 	noise := list[len(list)/2]
-	return noise >= noiseBusy && delay(tr.best, tr.from, tr.to) <= t.plausible(now)+noiseTimes*noise
+	return noise >= jitterBusy && delay(tr.best, tr.from, tr.to) <= t.plausibleDelay(now)+jitterTimes*noise
 }
 
-// again schedules the next probe of a link on trial, later if we are slow; for
-// one up on probation only if we are not.
-func (t *topology) again(now int64, tr *trial) {
+// scheduleTrial schedules the next probe of a link on trial: later if this process is
+// slow, in which case a link up on probation gets none.
+func (t *topology) scheduleTrial(now int64, tr *trial) {
 	noise, _ := t.jitter.median(now)
-	if noise >= noiseBusy && tr.passed() {
+	if noise >= jitterBusy && tr.onProbation() {
 		return
 	}
 	if at := now + max(trialEvery, 2*noise); tr.from.soon == 0 || tr.from.soon > at {
@@ -235,11 +236,11 @@ func (t *topology) again(now int64, tr *trial) {
 	}
 }
 
-// retry handles a probe of a link that is up on probation, and reports whether
+// retryTrial handles a probe of a link that is up on probation, and reports whether
 // the link is now held.
-func (t *topology) retry(now int64, l *link, sent int64) (held bool) {
+func (t *topology) retryTrial(now int64, l *link, sent int64) (held bool) {
 	tr := l.trial
-	if t.clears(now, tr, sent) {
+	if t.checkProbe(now, tr, sent) {
 		t.endTrial(now, tr, "")
 		return false
 	}
@@ -251,12 +252,12 @@ func (t *topology) retry(now int64, l *link, sent int64) (held bool) {
 	t.trials[tr] = struct{}{}
 	l.src.judged, l.dst.judged = false, false
 	t.detach(now, l, "implausible")
-	t.holdBack(now, tr, t.slowness(now, tr))
+	t.holdBack(now, tr, t.explainSlow(now, tr))
 	return true
 }
 
-// probation puts a link that is up on trial.
-func (t *topology) probation(now int64, l *link) {
+// startProbation puts a link that is up on trial.
+func (t *topology) startProbation(now int64, l *link) {
 	l.trial = &trial{from: l.src, to: l.dst, began: now, since: now, heard: now, best: l.best}
 	l.src.trial, l.dst.tried = l.trial, l.trial
 	l.src.judged, l.dst.judged = false, false
@@ -267,14 +268,14 @@ func (t *topology) probation(now int64, l *link) {
 func (t *topology) holdBack(now int64, tr *trial, reason string) {
 	tr.held, tr.since, tr.reason = true, now, reason
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: tr.message(t, now), Cause: "held"}})
-	t.settle(now, tr.from)
-	t.settle(now, tr.to)
+	t.settleRole(now, tr.from)
+	t.settleRole(now, tr.to)
 }
 
-// slowness explains why a link is held.
-func (t *topology) slowness(now int64, tr *trial) string {
+// explainSlow describes why a link is held.
+func (t *topology) explainSlow(now int64, tr *trial) string {
 	return fmt.Sprintf("fastest of %d probes took %v more than the control channels: want at most %v",
-		tr.probes, time.Duration(delay(tr.best, tr.from, tr.to)).Round(10*time.Microsecond), time.Duration(t.plausible(now)).Round(10*time.Microsecond))
+		tr.probes, time.Duration(delay(tr.best, tr.from, tr.to)).Round(10*time.Microsecond), time.Duration(t.plausibleDelay(now)).Round(10*time.Microsecond))
 }
 
 // endTrial ends a trial. With a cause the link is gone, else it is up.
@@ -284,7 +285,7 @@ func (t *topology) endTrial(now int64, tr *trial, cause string) {
 	}
 	delete(t.trials, tr)
 	delete(t.passing, tr)
-	if tr.passed() {
+	if tr.onProbation() {
 		tr.from.out.trial = nil
 		tr.from.judged, tr.to.judged = cause == "", cause == ""
 	}
@@ -295,8 +296,8 @@ func (t *topology) endTrial(now int64, tr *trial, cause string) {
 	if tr.held {
 		t.events = append(t.events, event{link: &api.LinkChanged{Link: tr.message(t, now), Removed: true, Cause: cause}})
 	}
-	t.settle(now, tr.from)
-	t.settle(now, tr.to)
+	t.settleRole(now, tr.from)
+	t.settleRole(now, tr.to)
 }
 
 // endTrials ends the trials of a port.
@@ -321,7 +322,7 @@ func (t *topology) endSilentTrials(now int64) {
 		}
 	}
 	if next != math.MaxInt64 {
-		t.due(max(next, now+boundEvery))
+		t.schedule(max(next, now+boundEvery))
 	}
 }
 
@@ -337,7 +338,7 @@ func (tr *trial) state() linkState {
 func (tr *trial) message(t *topology, now int64) *api.Link {
 	reason := tr.reason
 	if reason == "" {
-		reason = t.slowness(now, tr)
+		reason = t.explainSlow(now, tr)
 	}
 	return &api.Link{
 		Src: tr.from.location(), Dst: tr.to.location(), State: tr.state().String(), Weight: weight(t.cfg, tr.from.speed, tr.to.speed),
@@ -349,7 +350,7 @@ func (tr *trial) message(t *topology, now int64) *api.Link {
 // onTrial reports whether a link of a port waits, or is held.
 func (p *port) onTrial() (waits, isHeld bool) {
 	for _, tr := range []*trial{p.trial, p.tried} {
-		if tr != nil && !tr.passed() {
+		if tr != nil && !tr.onProbation() {
 			waits, isHeld = true, isHeld || tr.held
 		}
 	}

@@ -89,12 +89,12 @@ func (w *busyWorld) half(sw flow.DPID) int64 {
 // checkTrials fails if a trial is not among those that it belongs to.
 func (w *busyWorld) checkTrials() {
 	for tr := range w.topo.trials {
-		if tr.passed() {
+		if tr.onProbation() {
 			w.t.Fatalf("%v -> %v is up, but among the trials of links that are not", tr.from.at, tr.to.at)
 		}
 	}
 	for tr := range w.topo.passing {
-		if !tr.passed() {
+		if !tr.onProbation() {
 			w.t.Fatalf("%v -> %v is not up, but among the trials of links that are", tr.from.at, tr.to.at)
 		}
 	}
@@ -112,7 +112,7 @@ func (w *busyWorld) run(d time.Duration) {
 		w.topo.advance(w.now)
 		jobs, _ := w.topo.probes(w.now, nil)
 		for _, j := range jobs {
-			w.topo.sent(w.now, []*port{j.port}, w.now)
+			w.topo.recordSent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
 				w.send(j.at, far)
 			}
@@ -163,7 +163,7 @@ func (w *busyWorld) echo() {
 	}
 	if len(trips) > 0 {
 		more := w.wait(1)
-		w.later(w.now+longest+more, func(now int64) { w.topo.echoed(now, trips, more) })
+		w.later(w.now+longest+more, func(now int64) { w.topo.recordEchoes(now, trips, more) })
 	}
 }
 
@@ -241,7 +241,7 @@ func TestRelaysAreHeld(t *testing.T) {
 					if held := w.heldEvents(); len(held) != 2 {
 						t.Errorf("events %q, want one for each direction", held)
 					}
-					w.topo.allow(w.now, newPair(a, b))
+					w.topo.allowLink(w.now, newPair(a, b))
 					w.run(5 * time.Second)
 					w.want(a, b, "up")
 					w.wantRole(a, flow.RoleLink)
@@ -345,7 +345,7 @@ func TestNewLinksHeld(t *testing.T) {
 	w.switches(4, 1, 2)
 	w.run(10 * time.Second)
 	w.want(a, b, "held")
-	w.topo.allow(w.now, newPair(a, b))
+	w.topo.allowLink(w.now, newPair(a, b))
 	w.run(3 * time.Second)
 	w.want(a, b, "up")
 	w.topo.disallow(w.now, newPair(a, b)) // it is known now

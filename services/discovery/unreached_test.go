@@ -11,16 +11,16 @@ func TestLinksWhileAFarSouthboundIsAway(t *testing.T) {
 	l := &link{src: &port{dp: near}, dst: &port{dp: far}, state: up}
 	now := int64(1e12)
 	l.heard = now
-	topo.unreached(now, []*port{l.dst})
+	topo.recordUnreached(now, []*port{l.dst})
 	if l.doubtedUntil(now) != now+doubtFor {
 		t.Errorf("the link is left alone until %d, want %d", l.doubtedUntil(now), now+doubtFor)
 	}
-	topo.sent(now+1, []*port{l.dst}, now)
+	topo.recordSent(now+1, []*port{l.dst}, now)
 	if l.doubtedUntil(now+1) != 0 {
 		t.Error("the link is left alone though the switch can be reached")
 	}
 	far.connected = false
-	topo.unreached(now, []*port{l.dst})
+	topo.recordUnreached(now, []*port{l.dst})
 	if l.doubtedUntil(now) != 0 {
 		t.Error("the link of a switch that has left is left alone")
 	}

@@ -11,10 +11,10 @@ import (
 func TestUsedPortsAreHosts(t *testing.T) {
 	r := newRig(t)
 	r.switches(3, 1, 2)
-	r.used(at(1, 1))
-	r.used(at(2, 1))
-	r.used(at(9, 1)) // a switch that is not there
-	r.used(at(2, 99))
+	r.recordUse(at(1, 1))
+	r.recordUse(at(2, 1))
+	r.recordUse(at(9, 1)) // a switch that is not there
+	r.recordUse(at(2, 99))
 	r.clock += int64(r.config.LockAfter)
 	p := r.probe(at(1, 1))
 	r.clock += ms / 10

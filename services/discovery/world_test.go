@@ -51,7 +51,7 @@ func (w *world) switches(n int, ids ...flow.DPID) {
 			ports = append(ports, portMsg(id, flow.Port(p+1), true))
 		}
 		w.topo.connect(w.now, id, nil, ports)
-		w.topo.trap(w.now, id)
+		w.topo.confirmTrap(w.now, id)
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *world) cut(a, b flow.Location) { delete(w.wires, a); delete(w.wires, b)
 
 // port sets a port up or down.
 func (w *world) port(l flow.Location, up bool) {
-	w.topo.change(w.now, l.Switch, portMsg(l.Switch, l.Port, up), false)
+	w.topo.changePort(w.now, l.Switch, portMsg(l.Switch, l.Port, up), false)
 }
 
 // run lets time pass in steps of 5 ms.
@@ -81,7 +81,7 @@ func (w *world) run(d time.Duration) {
 				continue
 			}
 			w.sent++
-			w.topo.sent(w.now, []*port{j.port}, w.now)
+			w.topo.recordSent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
 				if w.away[far.Switch] {
 					continue
@@ -240,7 +240,7 @@ func TestStalledProcessLosesNoLink(t *testing.T) {
 	w.run(5 * time.Second)
 	w.linkEvents()
 	w.now += int64(20 * time.Second)
-	w.topo.late(w.now)
+	w.topo.extendLinks(w.now)
 	w.run(5 * time.Second)
 	if log := w.linkEvents(); len(log) != 0 {
 		t.Errorf("events %q after the process stood still", log)
@@ -421,8 +421,8 @@ func TestSpeedChangesWeight(t *testing.T) {
 	w.linkEvents()
 	m := portMsg(1, 1, true)
 	m.SpeedKbps = 1_000_000
-	w.topo.change(w.now, 1, m, false)
-	w.topo.change(w.now, 1, m, false)
+	w.topo.changePort(w.now, 1, m, false)
+	w.topo.changePort(w.now, 1, m, false)
 	if log := w.linkEvents(); len(log) != 2 {
 		t.Errorf("events %q, want one for each direction", log)
 	}

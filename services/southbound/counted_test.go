@@ -11,7 +11,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/testwait"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // TestEveryPacketInIsCounted: while two processes take the mastership over from each other,
@@ -33,7 +33,7 @@ func TestEveryPacketInIsCounted(t *testing.T) {
 	j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
 	var processes []*process
 	for i, name := range []string{"first", "standby"} {
-		p := &process{name: name, address: filepath.Join(dir, name), ledger: ledger, answers: true, memory: make([]byte, estate.Size)}
+		p := &process{name: name, address: filepath.Join(dir, name), ledger: ledger, answers: true, memory: make([]byte, recovery.Size)}
 		p.configure = func(c *Config) { c.QueueBytes = 1 << 20 }
 		processes = append(processes, p)
 		p.begin(t, i, []flow.DPID{1})
@@ -101,7 +101,7 @@ func TestEveryPacketInIsCounted(t *testing.T) {
 	work.Wait() // all that was sent to the switch has come
 	count := map[string]int{}
 	for _, p := range processes {
-		tally, _ := estate.Open(p.memory, time.Now())
+		tally, _ := recovery.Open(p.memory, time.Now())
 		tally.Register(func(name, _ string, read func() float64, _ ...string) { count[name] += int(read()) })
 	}
 	read, lost, shed := count["packet_ins_read_total"], count["packet_ins_lost_total"], count["packet_outs_shed_total"]

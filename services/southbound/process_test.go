@@ -192,7 +192,7 @@ func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 		return session.Idle{}
 	}
 	if p.memory != nil {
-		h.OpenEstate(p.memory)
+		h.OpenRecovery(p.memory)
 	}
 	h.SwitchChanged = func(e *api.SwitchChanged) {
 		if p.changed != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/keypair"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
@@ -48,7 +48,7 @@ type ReceiverConfig struct {
 type Pipeline = session.Pipeline
 
 // EstateSize is the size of the memory for what outlives the process.
-const EstateSize = estate.Size
+const EstateSize = recovery.Size
 
 // DefaultConfig returns the configuration of the southbound.
 func DefaultConfig() *Config { return defaults() }
@@ -65,7 +65,7 @@ func NewReceiver(cfg ReceiverConfig) *Receiver {
 	h.PortChanged = func(*api.PortChanged) {}
 	h.FlowRemoved = func(*api.FlowRemoved) {}
 	h.SwitchError = func(*api.SwitchError) {}
-	h.OpenEstate(cfg.Memory)
+	h.OpenRecovery(cfg.Memory)
 	r.hub = h
 	return r
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
@@ -75,11 +75,11 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.Confirmed = func(c *flow.Confirmation) { weft.ReportConfirmation(env, c) }
 	h.beatChanged = publisher(env, h, api.BeatChangedEvent)
 	h.onSurpassed = h.surpassedBy(m)
-	memory, err := weft.Scratch(env, "packet-ins", estate.Size)
+	memory, err := weft.Scratch(env, "packet-ins", recovery.Size)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}
-	h.OpenEstate(memory)
+	h.OpenRecovery(memory)
 	h.register(env.Metric)
 	weft.ReportLimits(env, h.reached.List)
 	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {

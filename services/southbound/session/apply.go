@@ -13,7 +13,7 @@ import (
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // appendOp appends the message of one operation of d.
@@ -95,7 +95,7 @@ func (s *Session) emit(d *flow.Decision) {
 		if target := h.Session(at); target != nil {
 			s.holdForeign(target, d)
 		} else {
-			h.shedOp(estate.Away, flow.OpPacketOut)
+			h.shedOp(recovery.Away, flow.OpPacketOut)
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 		if target == nil || target.DPID != op.Switch {
 			m.sendForeign(target)
 			if target = h.Session(op.Switch); target == nil {
-				h.shedOp(estate.Away, op.Kind)
+				h.shedOp(recovery.Away, op.Kind)
 				continue
 			}
 		}
@@ -212,15 +212,15 @@ func (h *Shared) applyLater(d *flow.Decision) {
 
 func (h *Shared) unsendable(s *Session, kind flow.OpKind, err error) {
 	if errors.Is(err, admission.ErrClaimed) {
-		h.shedOp(estate.NotOwn, kind)
+		h.shedOp(recovery.NotOwn, kind)
 		return
 	}
-	h.shedOp(estate.Unsendable, kind)
+	h.shedOp(recovery.Unsendable, kind)
 	h.Log.Warn("message cannot be sent", "dpid", s.DPID, "error", err)
 }
 
 // shedOp counts an operation that is not sent.
-func (h *Shared) shedOp(why estate.Reason, kind flow.OpKind) {
+func (h *Shared) shedOp(why recovery.Reason, kind flow.OpKind) {
 	outs := uint64(0)
 	if kind == flow.OpPacketOut {
 		outs = 1
@@ -232,12 +232,12 @@ func (h *Shared) shedOp(why estate.Reason, kind flow.OpKind) {
 func (s *Session) shed(err error, b []byte) {
 	messages, outs := programming(b)
 	s.count.shed.Add(messages)
-	why := estate.Away
+	why := recovery.Away
 	switch {
 	case errors.Is(err, errQueueFull), errors.As(err, new(*admission.Excess)):
-		why = estate.QueueFull
+		why = recovery.QueueFull
 	case errors.Is(err, errFenced):
-		why = estate.NotMaster
+		why = recovery.NotMaster
 	}
 	s.shared.tally.Shed(why, messages, outs)
 }
@@ -344,7 +344,7 @@ func (h *Shared) applySegment(ctx context.Context, d *flow.Decision, start, end 
 			shares = append(shares, sh)
 		}
 		if sh.s == nil {
-			h.shedOp(estate.Away, d.Ops[i].Kind)
+			h.shedOp(recovery.Away, d.Ops[i].Kind)
 			fail(sw, i, admission.ErrClosed, true)
 			continue
 		}
@@ -443,7 +443,7 @@ func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, 
 			deliver(i)
 			first = i
 			if target = h.Session(op.Switch); target == nil {
-				h.shedOp(estate.Away, op.Kind)
+				h.shedOp(recovery.Away, op.Kind)
 				result.Failures = append(result.Failures, failure(op.Switch, i, admission.ErrClosed, true))
 				continue
 			}

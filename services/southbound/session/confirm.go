@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // confirmingMost is how many decisions wait at once for switches to confirm
@@ -66,7 +66,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 			last, first = sh, i
 		}
 		if sh.s == nil {
-			h.shedOp(estate.Away, op.Kind)
+			h.shedOp(recovery.Away, op.Kind)
 			sh.fail(i, admission.ErrClosed)
 			failures = append(failures, failure(op.Switch, i, admission.ErrClosed, true))
 			continue

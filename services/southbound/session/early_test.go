@@ -5,7 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 	"github.com/weft-sdn/weft/services/southbound/watch"
 	"golang.org/x/sys/unix"
@@ -38,7 +38,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		{"echoes", reply, false, false},
 	} {
 		h := newAlone()
-		e := newEarly(&Session{shared: h, progress: estate.Progress{Tally: &estate.Tally{}}, Version: openflow.V13, out: &outbox{}}, endless{})
+		e := newEarly(&Session{shared: h, progress: recovery.Progress{Tally: &recovery.Tally{}}, Version: openflow.V13, out: &outbox{}}, endless{})
 		at, reads := 0, 0
 		e.read = func(uintptr) bool {
 			if reads++; reads > turnMost {

@@ -3,7 +3,7 @@ package session
 import (
 	"time"
 
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // againAfter is how long a switch must be back before its packet-ins are
@@ -13,12 +13,12 @@ const againAfter = time.Second
 // leftOvers is what an earlier process left of a session's switch and is not
 // handled yet. Only the reading goroutine uses it.
 type leftOvers struct {
-	list []estate.LeftOver // the last first
-	due  int64             // ns
+	list []recovery.LeftOver // the last first
+	due  int64               // ns
 }
 
 // resume takes what was left: the session handles it, or loses it.
-func (s *Session) resume(left []estate.LeftOver) {
+func (s *Session) resume(left []recovery.LeftOver) {
 	if len(left) == 0 {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *Session) handleLeftOvers(now int64) error {
 	ws := s.in.ws
 	for i := len(list) - 1; i >= 0; i-- {
 		l := list[i]
-		if now-l.At > int64(estate.LeftOverFor) || l.Msg[0] != byte(s.Version) {
+		if now-l.At > int64(recovery.LeftOverFor) || l.Msg[0] != byte(s.Version) {
 			s.progress.Lose(1)
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // A session stands by while this process is not master of its switch: it is
@@ -36,7 +36,7 @@ func (s *Session) Activate() {
 	s.pipeline = s.shared.Open(s.DPID, s.later)
 	s.admission = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)
-	var left []estate.LeftOver
+	var left []recovery.LeftOver
 	s.outgoing, left = s.shared.recovery.Begin(s.DPID)
 	s.progress.Ring = s.outgoing.Ring
 	s.resume(left)

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/beats"
-	"github.com/weft-sdn/weft/services/southbound/estate"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 )
 
@@ -85,8 +85,8 @@ type Session struct {
 	active    bool // this process is master, and the system knows the switch
 	pipeline  Pipeline
 	batch     batch
-	progress  estate.Progress
-	outgoing  estate.Outgoing
+	progress  recovery.Progress
+	outgoing  recovery.Outgoing
 	leftOvers leftOvers
 	admission admission.Filter
 	backlog   backlog

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/beats"
-	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/watch"
 )
 
@@ -25,8 +25,8 @@ type Shared struct {
 	Up       roster
 	total    totals
 	memory   *admission.Memory
-	tally    *estate.Tally // of packet-ins
-	recovery *estate.Recovery
+	tally    *recovery.Tally // of packet-ins
+	recovery *recovery.Recovery
 
 	spaces    workspaces
 	rooms     rooms
@@ -96,7 +96,7 @@ type Receiver struct {
 
 // Init makes what sessions share; the outputs are set afterwards.
 func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *slog.Logger) {
-	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &estate.Tally{}, &estate.Recovery{}, watch.New()
+	h.owner, h.fence, h.Log, h.memory, h.tally, h.recovery, h.watch = o, f, log, m, &recovery.Tally{}, &recovery.Recovery{}, watch.New()
 	h.Beats = beats.New()
 	h.total.excesses = map[admission.Bound]*atomic.Uint64{}
 	for _, b := range admission.Bounds() {
@@ -126,8 +126,8 @@ func (h *Shared) sendBeats(now time.Time) {
 	}
 }
 
-// OpenEstate takes over memory that an earlier process may have left.
-func (h *Shared) OpenEstate(memory []byte) { h.tally, h.recovery = estate.Open(memory, time.Now()) }
+// OpenRecovery takes over memory that an earlier process may have left.
+func (h *Shared) OpenRecovery(memory []byte) { h.tally, h.recovery = recovery.Open(memory, time.Now()) }
 
 // Expire counts as lost what an earlier process left of switches that did not
 // come back in time.

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/estate"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // outs returns a write of some packet-outs, an entry, and what a process that is not
@@ -35,10 +35,10 @@ func outs(t *testing.T, n int) (b []byte) {
 // TestShedIsCountedEach: of a write that is not sent each message that programs the
 // switch counts, by reason, whenever it is dropped; and the counts outlive the process.
 func TestShedIsCountedEach(t *testing.T) {
-	memory := make([]byte, estate.Size)
-	tally, _ := estate.Open(memory, time.Now())
+	memory := make([]byte, recovery.Size)
+	tally, _ := recovery.Open(memory, time.Now())
 	h := &Shared{tally: tally}
-	want := func(why estate.Reason, messages, packetOuts uint64) {
+	want := func(why recovery.Reason, messages, packetOuts uint64) {
 		t.Helper()
 		if m, o := tally.ShedFor(why); m != messages || o != packetOuts {
 			t.Errorf("%v: %d messages, %d packet-outs; want %d and %d", why, m, o, messages, packetOuts)
@@ -53,14 +53,14 @@ func TestShedIsCountedEach(t *testing.T) {
 	} else {
 		s.shed(err, b)
 	}
-	want(estate.NotMaster, 31, 30)
+	want(recovery.NotMaster, 31, 30)
 	s.shed(errQueueFull, outs(t, 4))
-	want(estate.QueueFull, 5, 4)
+	want(recovery.QueueFull, 5, 4)
 	s.shed(admission.ErrClosed, outs(t, 5))
-	want(estate.Away, 6, 5)
-	h.shedOp(estate.Away, flow.OpFlow)
-	h.shedOp(estate.Away, flow.OpPacketOut)
-	want(estate.Away, 8, 6)
+	want(recovery.Away, 6, 5)
+	h.shedOp(recovery.Away, flow.OpFlow)
+	h.shedOp(recovery.Away, flow.OpPacketOut)
+	want(recovery.Away, 8, 6)
 	if s.count.shed.Load() != 31+5+6 {
 		t.Errorf("of the session: %d", s.count.shed.Load())
 	}
@@ -68,12 +68,12 @@ func TestShedIsCountedEach(t *testing.T) {
 	// What waited in the queue when the mastership ended.
 	s.out.queued = append(s.out.queued, outs(t, 7)...)
 	s.out.release()
-	want(estate.NotMaster, 31+8, 30+7)
+	want(recovery.NotMaster, 31+8, 30+7)
 	// What waited when the connection ended.
 	s.out.queued = append(s.out.queued, outs(t, 9)...)
 	s.out.close()
-	want(estate.Away, 8+10, 6+9)
+	want(recovery.Away, 8+10, 6+9)
 
-	tally, _ = estate.Open(memory, time.Now())
-	want(estate.NotMaster, 39, 37)
+	tally, _ = recovery.Open(memory, time.Now())
+	want(recovery.NotMaster, 39, 37)
 }

@@ -1,4 +1,4 @@
-package estate
+package recovery
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package estate
+package recovery
 
 import (
 	"sync"
@@ -31,20 +31,20 @@ type Tally struct {
 // number.
 const tallyLayout = 0x5745465400000003
 
-// estate is the content of the memory that outlives the process.
-type estate struct {
+// layout is the content of the memory that outlives the process.
+type layout struct {
 	tally Tally
 	rings rings
 }
 
 // Size is the size of the memory for the tally and the packet-ins that
 // are away. Unused memory is zero.
-const Size = int(unsafe.Sizeof(estate{}))
+const Size = int(unsafe.Sizeof(layout{}))
 
 // Open takes over memory that an earlier process may have left. What that
 // process was working on is lost, unless it can be handled again.
 func Open(memory []byte, now time.Time) (*Tally, *Recovery) {
-	l := (*estate)(unsafe.Pointer(unsafe.SliceData(memory[:Size:Size])))
+	l := (*layout)(unsafe.Pointer(unsafe.SliceData(memory[:Size:Size])))
 	t := &l.tally
 	if t.layout.Load() != tallyLayout {
 		clear(memory[:unsafe.Sizeof(Tally{})])

@@ -24,7 +24,7 @@ func (s *Session) Check(now time.Time, t *Timeouts) {
 	switch {
 	case s.doubted.Load() && asked != 0 && now.Sub(time.Unix(0, asked)) > doubt:
 		s.End("another connection claims this datapath id, and this one does not answer")
-	case s.out.stuck(now) > t.WriteTimeout:
+	case s.out.stuckFor(now) > t.WriteTimeout:
 		s.End(fmt.Sprintf("the switch has not read for %v", t.WriteTimeout))
 	case silent > t.DeadAfter:
 		s.End(fmt.Sprintf("the switch has been silent for %v", t.DeadAfter))

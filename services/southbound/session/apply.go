@@ -91,7 +91,7 @@ func (s *Session) emit(d *flow.Decision) {
 		h.carryWatched(d, s, &s.in.ws.messages)
 		return
 	}
-	if at, yes := lone(d); yes && at != s.DPID {
+	if at, yes := soleTarget(d); yes && at != s.DPID {
 		if target := h.Session(at); target != nil {
 			s.holdForeign(target, d)
 		} else {
@@ -108,7 +108,7 @@ func (s *Session) encodeOwn(d *flow.Decision, m *messages, b *batch) {
 		op := &d.Ops[i]
 		msg, err := s.appendOp(m.own, d, op, b.nextXid(s))
 		if err != nil {
-			s.shared.unsendable(s, op.Kind, err)
+			s.shared.countUnsendable(s, op.Kind, err)
 			continue
 		}
 		m.own = msg
@@ -125,7 +125,7 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 		op := &d.Ops[i]
 		if op.Switch == s.DPID {
 			if msg, err := s.appendOp(m.own, d, op, b.nextXid(s)); err != nil {
-				h.unsendable(s, op.Kind, err)
+				h.countUnsendable(s, op.Kind, err)
 			} else {
 				m.own = msg
 				b.op(op.Kind)
@@ -140,7 +140,7 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 			}
 		}
 		if msg, err := target.appendOp(m.foreign, d, op, target.xid.Add(1)); err != nil {
-			h.unsendable(target, op.Kind, err)
+			h.countUnsendable(target, op.Kind, err)
 		} else {
 			m.foreign = msg
 			target.count.op(op.Kind)
@@ -159,49 +159,50 @@ func (m *messages) sendForeign(target *Session) {
 	m.foreign = m.foreign[:0]
 }
 
-// later carries out a decision that stages in another process have made, on the
-// goroutine that delivers it; nil ends a series of decisions. Until then it
-// gathers what is for the session's own switch.
-func (s *Session) later(d *flow.Decision) {
+// applyRemote applies a decision that stages in another process have made, on the
+// goroutine that delivers it. It gathers the messages for the session's own switch
+// until nil ends a series of decisions.
+func (s *Session) applyRemote(d *flow.Decision) {
 	switch {
 	case d == nil:
-		s.sendLate()
+		s.sendRemote()
 		s.progress.Back(s.pipeline.Returned())
 	case s.shared.Receiver != nil:
 		s.shared.Receiver.Carry(s.DPID, d)
 	case d.Fenced():
-		s.sendLate()
+		s.sendRemote()
 		s.shared.applyLater(d)
 	default:
 		if d.Trace != 0 {
-			s.shared.carryWatched(d, s, &s.late.messages)
+			s.shared.carryWatched(d, s, &s.remote.messages)
 		} else if d.Solely(s.DPID) {
-			s.encodeOwn(d, &s.late.messages, &s.late.batch)
+			s.encodeOwn(d, &s.remote.messages, &s.remote.batch)
 		} else {
-			s.encode(d, &s.late.messages, &s.late.batch)
+			s.encode(d, &s.remote.messages, &s.remote.batch)
 		}
-		if len(s.late.own) >= flushAt {
-			s.sendLate()
+		if len(s.remote.own) >= flushAt {
+			s.sendRemote()
 		}
 	}
 }
 
-// late is what decisions of other processes have sent to the session's own
-// switch and is not written yet.
-type late struct {
+// remoteOutput gathers the messages of decisions made by other processes for the
+// session's own switch until they are written.
+type remoteOutput struct {
 	batch
 	messages
 }
 
-func (s *Session) sendLate() {
-	s.count.add(&s.late.batchCounts)
-	if len(s.late.own) == 0 {
+// sendRemote writes the messages gathered by applyRemote.
+func (s *Session) sendRemote() {
+	s.count.add(&s.remote.batchCounts)
+	if len(s.remote.own) == 0 {
 		return
 	}
-	if err := s.out.put(s.late.own); err != nil {
-		s.shed(err, s.late.own)
+	if err := s.out.put(s.remote.own); err != nil {
+		s.shed(err, s.remote.own)
 	}
-	s.late.own = s.late.own[:0]
+	s.remote.own = s.remote.own[:0]
 }
 
 // applyLater carries out a decision that has fences, without waiting for it.
@@ -210,7 +211,8 @@ func (h *Shared) applyLater(d *flow.Decision) {
 	go func() { _, _ = h.Apply(context.Background(), kept) }()
 }
 
-func (h *Shared) unsendable(s *Session, kind flow.OpKind, err error) {
+// countUnsendable counts an operation that could not be encoded, by the error.
+func (h *Shared) countUnsendable(s *Session, kind flow.OpKind, err error) {
 	if errors.Is(err, admission.ErrClaimed) {
 		h.shedOp(recovery.NotOwn, kind)
 		return

@@ -18,9 +18,9 @@ const (
 	awayMost    = 2048 // packets of one session; some milliseconds' worth
 )
 
-// look evaluates a read, and reports whether the session is behind.
-func (b *backlog) look(r *reader, now int64) bool {
-	if !r.brimful() && (b.away == nil || b.away.Away() < awayMost) {
+// evaluate evaluates a read, and reports whether the session is behind.
+func (b *backlog) evaluate(r *reader, now int64) bool {
+	if !r.wasFull() && (b.away == nil || b.away.Away() < awayMost) {
 		b.since = 0
 		return false
 	}

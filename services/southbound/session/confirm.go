@@ -77,7 +77,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 		}
 		b, err := sh.s.appendOp(*to, kept, op, sh.xid)
 		if err != nil {
-			h.unsendable(sh.s, op.Kind, err)
+			h.countUnsendable(sh.s, op.Kind, err)
 			sh.fail(i, err)
 			failures = append(failures, failure(op.Switch, i, err, false))
 		} else {
@@ -96,7 +96,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 		defer cancel()
 		for _, sw := range kept.Programs(0) {
 			sh := shares.of(sw)
-			h.tellConfirmed(ctx, kept, sh, asks)
+			h.reportConfirmed(ctx, kept, sh, asks)
 		}
 	}()
 	return failures
@@ -143,8 +143,8 @@ func (h *Shared) shareWatched(d *flow.Decision, asks bool) (shares watchedShares
 	return shares
 }
 
-// tellConfirmed waits until the switch of a share has answered, and tells what.
-func (h *Shared) tellConfirmed(ctx context.Context, d *flow.Decision, sh *watchedShare, asks bool) {
+// reportConfirmed waits until the switch of a share has answered, and tells what.
+func (h *Shared) reportConfirmed(ctx context.Context, d *flow.Decision, sh *watchedShare, asks bool) {
 	c := &flow.Confirmation{Decision: d, Switch: sh.dpid, Ended: time.Now(), Failed: sh.failed}
 	var err error
 	switch {

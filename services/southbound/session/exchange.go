@@ -19,7 +19,7 @@ func (s *Session) Exchange(ctx context.Context, request func(xid uint32) ([]byte
 	if err != nil {
 		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
 	}
-	p, err := s.converse(ctx, xid, 1, msg)
+	p, err := s.exchangeMessages(ctx, xid, 1, msg)
 	if err != nil {
 		return nil, s.Unanswered(err)
 	}
@@ -37,7 +37,7 @@ func (s *Session) Confirm(ctx context.Context, message func(xid uint32) ([]byte,
 	if err != nil {
 		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
 	}
-	p, err := s.converse(ctx, last, 2, s.Version.AppendBarrierRequest(msg, last))
+	p, err := s.exchangeMessages(ctx, last, 2, s.Version.AppendBarrierRequest(msg, last))
 	if err != nil {
 		return nil, s.Unanswered(err)
 	}
@@ -48,9 +48,9 @@ func (s *Session) Confirm(ctx context.Context, message func(xid uint32) ([]byte,
 	return result, nil
 }
 
-// converse sends n messages, the last with the xid last, and waits for the
+// exchangeMessages sends n messages, the last with the xid last, and waits for the
 // answer to that one.
-func (s *Session) converse(ctx context.Context, last uint32, n int, msg []byte) (*wait, error) {
+func (s *Session) exchangeMessages(ctx context.Context, last uint32, n int, msg []byte) (*wait, error) {
 	p, err := s.waits.add(last, n)
 	if err != nil {
 		return nil, err

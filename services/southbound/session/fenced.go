@@ -16,10 +16,10 @@ var errFenced = errors.New("this process is not master of the switch now; who is
 // when the mastership ended: the rest can neither be sent nor left out.
 var errHalf = errors.New("the mastership ended with a message half sent")
 
-// harmless reports whether a process that is not master may send a message: it
+// allowedForSlave reports whether a process that is not master may send a message: it
 // asks, answers, or sets up the connection itself, and changes nothing else in
 // the switch.
-func harmless(msg []byte) bool {
+func allowedForSlave(msg []byte) bool {
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
 		return false
@@ -65,7 +65,7 @@ func eachMessage(b []byte, f func(msg []byte, harmless bool)) {
 		if n >= openflow.HeaderLen {
 			n = min(n, max(openflow.HeaderLen, int(binary.BigEndian.Uint16(rest[2:]))))
 		}
-		f(rest[:n], n >= openflow.HeaderLen && harmless(rest))
+		f(rest[:n], n >= openflow.HeaderLen && allowedForSlave(rest))
 		rest = rest[n:]
 	}
 }

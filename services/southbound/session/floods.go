@@ -50,7 +50,7 @@ func (s *Session) floodChanged(c admission.Change) {
 // Settle adds the counts of a session that is over to the totals, and
 // publishes that its limits are over. Nobody reads the session any more.
 func (s *Session) Settle() {
-	s.shared.total.closed(&s.count)
+	s.shared.total.addClosed(&s.count)
 	s.limits.Store(nil)
 	for _, l := range s.admission.Limited {
 		s.floodChanged(admission.Change{Limit: l, Ended: true})

@@ -30,9 +30,9 @@ const (
 	heldMost = 32 << 10
 )
 
-// lone returns the switch of a decision that does nothing but send a packet out
+// soleTarget returns the switch of a decision that does nothing but send a packet out
 // of that switch. Decisions that program switches are sent at once, in order.
-func lone(d *flow.Decision) (at dpid, yes bool) {
+func soleTarget(d *flow.Decision) (at dpid, yes bool) {
 	if len(d.Ops) != 1 || d.Ops[0].Kind != flow.OpPacketOut {
 		return 0, false
 	}
@@ -45,7 +45,7 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 	ws := s.in.ws
 	b, err := target.appendOp(ws.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
 	if err != nil {
-		s.shared.unsendable(target, flow.OpPacketOut, err)
+		s.shared.countUnsendable(target, flow.OpPacketOut, err)
 		return
 	}
 	target.count.op(flow.OpPacketOut)

@@ -63,7 +63,7 @@ func (s *Session) hello() error {
 	}
 	msg, err := s.in.next()
 	if err != nil {
-		return s.noHello(err)
+		return s.helloError(err)
 	}
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
@@ -98,14 +98,14 @@ func (s *Session) reply(xid uint32, want openflow.Type, what string) ([]byte, er
 	for {
 		msg, err := s.in.next()
 		if err != nil {
-			return nil, s.missing(what, err)
+			return nil, s.handshakeError(what, err)
 		}
 		h, err := openflow.ParseHeader(msg)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case s.tablesTold(h, msg):
+		case s.handleTables(h, msg):
 		case h.Version != s.Version && h.Type != openflow.TypeError:
 			return nil, fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.Version)
 		case h.Type == openflow.TypeEchoRequest:

@@ -100,7 +100,7 @@ func (s *Session) sendLimiter(d *flow.Decision) {
 		xid := s.batch.nextXid(s)
 		b, err := s.appendOp(ws.own, d, op, xid)
 		if err != nil {
-			s.shared.unsendable(s, op.Kind, err)
+			s.shared.countUnsendable(s, op.Kind, err)
 			continue
 		}
 		ws.own = b

@@ -55,7 +55,7 @@ type totals struct {
 	notIn    [admission.ReasonCount][admission.ClassCount]atomic.Uint64 // packet-ins not admitted
 }
 
-func (t *totals) closed(c *counts) {
+func (t *totals) addClosed(c *counts) {
 	for to, from := range map[*atomic.Uint64]*atomic.Uint64{
 		&t.over.packetIns: &c.packetIns, &t.over.packetOuts: &c.packetOuts, &t.over.flowMods: &c.flowMods,
 		&t.over.errors: &c.errors, &t.over.shed: &c.shed, &t.over.portEventsHeld: &c.portEventsHeld,

@@ -38,8 +38,8 @@ func asked(t openflow.MultipartType) string {
 	return "port description"
 }
 
-// missing returns why a handshake ends while the switch has not sent something.
-func (s *Session) missing(what string, err error) error {
+// handshakeError returns why a handshake ends while the switch has not sent something.
+func (s *Session) handshakeError(what string, err error) error {
 	within := s.shared.Config.Load().HandshakeTimeout
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -50,10 +50,10 @@ func (s *Session) missing(what string, err error) error {
 	return fmt.Errorf("no %s: %w", what, err)
 }
 
-// noHello is missing for the first message, before which it is not known whether
+// helloError is missing for the first message, before which it is not known whether
 // the peer is a switch.
-func (s *Session) noHello(err error) error {
-	err = s.missing("hello", err)
+func (s *Session) helloError(err error) error {
+	err = s.handshakeError("hello", err)
 	if e := (*HandshakeError)(nil); errors.As(err, &e) {
 		e.Silent = e.Remedy == remedyHangUp && s.secrets.Plain()
 		e.Remedy = remedyNoSwitch

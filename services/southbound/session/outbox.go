@@ -129,7 +129,7 @@ func (o *outbox) enqueue(b []byte) error {
 		o.flush()
 		return nil
 	}
-	whole := wholeTo(b, done)
+	whole := messageEnd(b, done)
 	if len(b) > whole {
 		o.queued = append(append(o.spare[:0], b[whole:]...), o.queued...) // before what came meanwhile
 		o.spare = nil
@@ -187,8 +187,8 @@ func (o *outbox) release() {
 	o.flush()
 }
 
-// wholeTo returns the end offset of the message that contains byte n-1.
-func wholeTo(b []byte, n int) int {
+// messageEnd returns the end offset of the message that contains byte n-1.
+func messageEnd(b []byte, n int) int {
 	end := 0
 	for end < n {
 		end += max(openflow.HeaderLen, int(binary.BigEndian.Uint16(b[end+2:])))
@@ -307,7 +307,7 @@ func (o *outbox) block() []byte {
 		o.spare = nil
 		return b
 	}
-	n := wholeTo(b, blockMax)
+	n := messageEnd(b, blockMax)
 	o.queued = b[n:]
 	return b[:n:n]
 }
@@ -363,8 +363,8 @@ func (o *outbox) drain() error {
 	}
 }
 
-// stuck returns how long the switch has refused to read.
-func (o *outbox) stuck(now time.Time) time.Duration {
+// stuckFor returns how long the switch has refused to read.
+func (o *outbox) stuckFor(now time.Time) time.Duration {
 	if at := o.started.Load(); at != 0 {
 		return now.Sub(time.Unix(0, at))
 	}

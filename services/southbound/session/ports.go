@@ -54,7 +54,7 @@ func (s *Session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 		s.mu.Unlock()
 		return nil
 	}
-	event := s.due(p, now)
+	event := s.portEvent(p, now)
 	s.mu.Unlock()
 	if event != nil {
 		s.shared.PortChanged(event)
@@ -89,9 +89,9 @@ func (s *Session) deletePort(no flow.Port) {
 
 func (s *Session) burst() float64 { return float64(2 * s.shared.Config.Load().PortEventsPerSecond) }
 
-// due returns the event for a port if its allowance suffices; else the event is
+// portEvent returns the event for a port if its allowance suffices; else the event is
 // held back.
-func (s *Session) due(p *port, now time.Time) *api.PortChanged {
+func (s *Session) portEvent(p *port, now time.Time) *api.PortChanged {
 	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.shared.Config.Load().PortEventsPerSecond))
 	p.filled = now
 	if p.allowance < 1 {
@@ -117,7 +117,7 @@ func (s *Session) releaseHeld(now time.Time) {
 		if !p.held {
 			continue
 		}
-		if e := s.due(p, now); e != nil {
+		if e := s.portEvent(p, now); e != nil {
 			events = append(events, e)
 		} else {
 			s.held.Store(true)

@@ -11,11 +11,11 @@ import (
 func TestProbeAt(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, openflow.V13} {
 		lldp := packetIn(t, v, flow.EthTypeLLDP)
-		if !probeAt(v).is(lldp) || probeAt(v).is(packetIn(t, v, flow.EthTypeIPv4)) {
+		if !probeAt(v).isProbe(lldp) || probeAt(v).isProbe(packetIn(t, v, flow.EthTypeIPv4)) {
 			t.Errorf("%v: LLDP is not told from others", v)
 		}
 		for n := range lldp {
-			if probeAt(v).is(lldp[:n]) {
+			if probeAt(v).isProbe(lldp[:n]) {
 				t.Errorf("%v: %d octets are a probe", v, n)
 			}
 		}

@@ -68,8 +68,8 @@ type reader struct {
 	tail       []byte           // the beginning of a message, between batches
 	kept       admission.Buffer // tail's
 	wide       bool             // the last read filled its room
-	early      *early           // what was read early; nil under TLS and without a file descriptor
-	ahead      bool             // the last fill came from early
+	early      *readAhead       // what was read early; nil under TLS and without a file descriptor
+	ahead      bool             // the last fill came from readAhead
 	full       bool             // and there was more to read
 
 	soon [followMost][]byte // the frames that following returned last
@@ -249,9 +249,9 @@ func (r *reader) fillSecured() error {
 	}
 }
 
-// brimful reports whether the last fill brought as much as a fill can, so that
+// wasFull reports whether the last fill brought as much as a fill can, so that
 // more is likely to wait.
-func (r *reader) brimful() bool { return r.end >= ReadMax || r.ahead && r.full }
+func (r *reader) wasFull() bool { return r.end >= ReadMax || r.ahead && r.full }
 
 // fewOctets is what a switch has sent if it hardly sends anything: it took so
 // little time to handle that no more will have come meanwhile.
@@ -278,7 +278,7 @@ func (r *reader) fillFor(early bool) error {
 	e.mu.Lock()
 	if !early && (!e.on || e.whole == 0) {
 		if e.on {
-			r.tail = append(r.tail, e.end()...)
+			r.tail = append(r.tail, e.stopReading()...)
 		}
 		e.mu.Unlock()
 		r.ahead = false
@@ -286,7 +286,7 @@ func (r *reader) fillFor(early bool) error {
 		return r.fill()
 	}
 	if !e.on {
-		e.begin(r.tail)
+		e.start(r.tail)
 		r.tail = r.tail[:0]
 	}
 	e.dry = e.dry && few

@@ -29,7 +29,7 @@ func (s *Session) enroll() error {
 	if err != nil {
 		return err
 	}
-	err = s.settle(xid, msg)
+	err = s.confirmMessage(xid, msg)
 	var refused *openflow.Error
 	if err != nil && !errors.As(err, &refused) {
 		return err
@@ -43,7 +43,7 @@ func (s *Session) enroll() error {
 	if msg, err = s.Version.AppendSetAsync(nil, xid, &async); err != nil {
 		return err
 	}
-	if err := s.settle(xid, msg); err != nil {
+	if err := s.confirmMessage(xid, msg); err != nil {
 		return fmt.Errorf("switch %v: asynchronous configuration: %w", s.DPID, err)
 	}
 	if refused != nil {
@@ -54,9 +54,9 @@ func (s *Session) enroll() error {
 	return nil
 }
 
-// settle sends a message and a barrier with the same xid, and waits until the
+// confirmMessage sends a message and a barrier with the same xid, and waits until the
 // switch answers one of them.
-func (s *Session) settle(xid uint32, msg []byte) error {
+func (s *Session) confirmMessage(xid uint32, msg []byte) error {
 	if err := s.out.put(s.Version.AppendBarrierRequest(msg, xid)); err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (s *Session) settle(xid uint32, msg []byte) error {
 	return err
 }
 
-// wants prepares a packet-in of a receiver for the stages. It returns false for
+// prepareForReceiver prepares a packet-in of a receiver for the stages. It returns false for
 // LLDP, because the southbound gets all of it.
-func (s *Session) wants(in *flow.PacketIn) bool {
+func (s *Session) prepareForReceiver(in *flow.PacketIn) bool {
 	switch {
 	case s.setRole == nil:
 		s.shared.Receiver.Strangers.Add(1)

@@ -17,7 +17,7 @@ func (s *Session) refused(msg []byte) error {
 		return err
 	}
 	s.count.errors.Add(1)
-	if s.roleRefused(e) {
+	if s.handleRoleError(e) {
 		return nil
 	}
 	waited, err := s.waits.refuse(e)

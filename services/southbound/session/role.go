@@ -31,9 +31,9 @@ func (s *Session) establish() error {
 // it.
 func (s *Session) Activate() {
 	s.active = true
-	s.reign.asked.Store(time.Now().UnixNano())
-	s.reign.master.Store(s.role == openflow.RoleMaster)
-	s.pipeline = s.shared.Open(s.DPID, s.later)
+	s.roleState.asked.Store(time.Now().UnixNano())
+	s.roleState.master.Store(s.role == openflow.RoleMaster)
+	s.pipeline = s.shared.Open(s.DPID, s.applyRemote)
 	s.admission = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)
 	var left []recovery.LeftOver
@@ -95,9 +95,9 @@ func (s *Session) AskMaster(epoch uint64) error {
 	return s.out.put(msg)
 }
 
-// stand handles a message of a switch whose master this process is not, or not
-// yet. done is false if the message needs no special treatment.
-func (s *Session) stand(msg []byte) (done bool, err error) {
+// handleWhileSlave handles a message of a switch while this process is not, or not
+// yet, its master. done is false if the message needs no special treatment.
+func (s *Session) handleWhileSlave(msg []byte) (done bool, err error) {
 	h, err := openflow.ParseHeader(msg)
 	if err != nil || h.Version != s.Version {
 		return false, err
@@ -116,7 +116,7 @@ func (s *Session) stand(msg []byte) (done bool, err error) {
 		case err != nil:
 			return true, err
 		case h.Xid == s.asking.Load() && h.Xid != 0:
-			return true, s.surpassed(generation)
+			return true, s.handleHigherGeneration(generation)
 		case claimed && role == openflow.RoleMaster:
 			s.role = role
 			return true, s.takeOver()
@@ -128,13 +128,13 @@ func (s *Session) stand(msg []byte) (done bool, err error) {
 		if err != nil || !claimed {
 			return true, err
 		}
-		return true, s.denied(e)
+		return true, s.handleClaimError(e)
 	}
 	return true, nil
 }
 
-// denied handles the switch's refusal of a claim.
-func (s *Session) denied(e openflow.Error) error {
+// handleClaimError handles the switch's refusal of a claim to be master.
+func (s *Session) handleClaimError(e openflow.Error) error {
 	if !staleRole(&e) {
 		s.role = openflow.RoleEqual
 		s.shared.Log.Info("switch has no roles, used as it is", "dpid", s.DPID, "error", e.Error())
@@ -149,9 +149,9 @@ func (s *Session) denied(e openflow.Error) error {
 	return s.out.put(msg)
 }
 
-// surpassed handles a switch that reports a higher generation than that of this
-// process, which believes to be its master.
-func (s *Session) surpassed(theirs uint64) error {
+// handleHigherGeneration handles a switch that reports a higher generation than that
+// of this process, which is its master as far as it knows.
+func (s *Session) handleHigherGeneration(theirs uint64) error {
 	if s.shared.owner.Surpassed(theirs) {
 		return nil // the switch is claimed again under a higher epoch, or the session ends
 	}

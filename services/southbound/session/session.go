@@ -60,10 +60,10 @@ type Session struct {
 	since   time.Time
 	counted atomic.Bool // counted among the refused connections
 
-	Mastered bool          // the handshake made this process master
-	claiming atomic.Uint32 // xid of a later request for mastership
-	asking   atomic.Uint32 // xid of the request for the switch's generation
-	reign    reign
+	Mastered  bool          // the handshake made this process master
+	claiming  atomic.Uint32 // xid of a later request for mastership
+	asking    atomic.Uint32 // xid of the request for the switch's generation
+	roleState roleState
 
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
@@ -100,8 +100,8 @@ type Session struct {
 	beat    atomic.Pointer[beats.Beat] // of the standing order; nil while this process is not master
 	at      int64                      // when the batch began, by the clock of the beats
 	pulse   pulse
-	holding []*Session // switches for which only this batch holds packets; of the reading goroutine
-	late    late       // only for the goroutine that delivers decisions of other processes
+	holding []*Session   // switches for which only this batch holds packets; of the reading goroutine
+	remote  remoteOutput // only for the goroutine that delivers decisions of other processes
 }
 
 // yieldAt is the size of a batch, in bytes, after which other goroutines run.
@@ -118,8 +118,8 @@ const lookPackets = 16
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s := &Session{shared: h, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
 	s.account = h.memory.NewAccount(s.Begun,
-		func(e *admission.Excess) { s.End(s.exceeds(e).Error()) },
-		func(e *admission.Excess) { s.waits.abandon(s.exceeds(e)) })
+		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },
+		func(e *admission.Excess) { s.waits.abandon(s.recordExcess(e)) })
 	s.waits.account, s.waiting.Account, s.async.kept.Account = s.account, s.account, s.account
 	s.progress.Tally = h.tally
 	if secrets.Plain() {
@@ -132,7 +132,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s.in, s.out = newReader(s.Conn, &h.spaces, s.account), newOutbox(s.Conn, cfg.QueueBytes, h.fence, s.account)
 	s.out.shed = s.shed
 	if s.in.raw != nil && s.in.records == nil {
-		s.in.early = newEarly(s, s.in.raw)
+		s.in.early = newReadAhead(s, s.in.raw)
 	}
 	s.pipeline, s.admission = Idle{}, admission.NewFilter(cfg.Flood, s.account)
 	s.lastRead.Store(s.Begun.UnixNano())
@@ -180,7 +180,7 @@ func (s *Session) Run() (err error) {
 			err = fmt.Errorf("internal error: %v", p)
 			s.shared.Log.Error("session ended by a fault of ours", "peer", s.Conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
-		err = s.exceeds(s.cause(err))
+		err = s.recordExcess(s.endCause(err))
 		s.releaseHolding() // the session ended in the middle of a batch
 		s.ending.Store(true)
 		s.Conn.Close()
@@ -204,15 +204,15 @@ func (s *Session) Run() (err error) {
 	defer func() {
 		s.ending.Store(true)
 		if s.active {
-			s.deactivate(s.cause(err))
+			s.deactivate(s.endCause(err))
 		}
 	}()
 	return s.receive()
 }
 
-// exceeds logs and counts an excess, and returns it. It returns other errors
+// recordExcess logs and counts an excess, and returns it. It returns other errors
 // unchanged.
-func (s *Session) exceeds(err error) error {
+func (s *Session) recordExcess(err error) error {
 	e := (*admission.Excess)(nil)
 	if !errors.As(err, &e) {
 		return err
@@ -235,9 +235,9 @@ func (s *Session) write() {
 	}
 }
 
-// cause returns why the session ends: our reason if we ended it, else the read
+// endCause returns why the session ends: our reason if we ended it, else the read
 // error.
-func (s *Session) cause(err error) error {
+func (s *Session) endCause(err error) error {
 	if reason := s.lost.Load(); reason != nil {
 		return errors.New(*reason)
 	}
@@ -265,26 +265,26 @@ func (s *Session) receive() error {
 		began := time.Now()
 		now := began.UnixNano()
 		s.at = s.shared.Beats.At(began)
-		s.shared.turn(began)
+		s.shared.pollUrgent(began)
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		left, urgent := survey(s.in.waiting(), s.Version)
-		if !s.in.ahead { // else early counts them
+		if !s.in.ahead { // else readAhead counts them
 			s.progress.Read(left)
 		}
 		ws.packet.Switch, ws.packet.Time = s.DPID, now
-		if behind := s.backlog.look(s.in, now); s.admission.Due(now) {
+		if behind := s.backlog.evaluate(s.in, now); s.admission.Due(now) {
 			s.roll(now, behind)
 		}
 		if urgent && s.shared.Config.Load().RealtimeFirst {
-			if err := s.ahead(); err != nil {
+			if err := s.handleUrgent(); err != nil {
 				return err
 			}
 		}
 		finished := 0
 		for ; ; finished++ {
-			if finished%lookPackets == lookPackets-1 && s.shared.turns() {
-				s.shared.turn(time.Now())
+			if finished%lookPackets == lookPackets-1 && s.shared.hasUrgent() {
+				s.shared.pollUrgent(time.Now())
 			}
 			msg, err := s.in.take()
 			if err != nil {
@@ -303,8 +303,8 @@ func (s *Session) receive() error {
 				}
 			}
 		}
-		if !s.in.ahead { // else early sees it
-			s.unfinished(s.in.partial(), finished > 0, now)
+		if !s.in.ahead { // else readAhead sees it
+			s.notePartial(s.in.partial(), finished > 0, now)
 		}
 		left -= int64(s.batch.packetIns)
 		if err := s.flush(); err != nil {
@@ -321,9 +321,9 @@ func (s *Session) receive() error {
 	}
 }
 
-// unfinished records whether the beginning of a message waits for its end:
+// notePartial records whether the beginning of a message waits for its end:
 // since now, if messages before it were finished.
-func (s *Session) unfinished(is, finished bool, now int64) {
+func (s *Session) notePartial(is, finished bool, now int64) {
 	switch {
 	case !is:
 		s.partial.Store(0)
@@ -380,7 +380,7 @@ func (s *Session) send() error {
 // message handles one message of a switch that is up.
 func (s *Session) message(msg []byte) error {
 	if !s.active {
-		if done, err := s.stand(msg); done || err != nil {
+		if done, err := s.handleWhileSlave(msg); done || err != nil {
 			return err
 		}
 	}
@@ -422,7 +422,7 @@ func (s *Session) message(msg []byte) error {
 		}
 		return s.waits.answer(h.Xid, r.Body, r.More)
 	case openflow.TypeRoleReply:
-		if mine, err := s.roleTold(h.Xid, msg); mine {
+		if mine, err := s.handleRoleReply(h.Xid, msg); mine {
 			return err
 		}
 		return s.waits.answer(h.Xid, msg, false)
@@ -465,7 +465,7 @@ func (s *Session) packetIn(msg []byte) error {
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	in.Unapproved, in.HeldBy, in.Following = false, nil, s.in.following(s.Version)
 	d.Reset()
-	if s.shared.Receiver != nil && !s.wants(in) {
+	if s.shared.Receiver != nil && !s.prepareForReceiver(in) {
 		return nil
 	}
 	switch v := s.pipeline.Packet(in, d); {

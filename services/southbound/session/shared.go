@@ -109,28 +109,29 @@ func (h *Shared) Init(o Owner, f *mastership.Fence, m *admission.Memory, log *sl
 // ReadEarly reads early from sessions with heartbeats, until ctx ends.
 func (h *Shared) ReadEarly(ctx context.Context) error { return h.watch.Run(ctx, h.sendBeats) }
 
-// turn looks at what has arrived elsewhere, and sends the beats that are due.
-func (h *Shared) turn(now time.Time) {
+// pollUrgent reads what has arrived at other sessions, and sends the heartbeats
+// that are due.
+func (h *Shared) pollUrgent(now time.Time) {
 	h.watch.Tick(now.UnixNano())
 	h.sendBeats(now)
 }
 
-// turns reports whether turn has anything to do.
-func (h *Shared) turns() bool { return h.watch.Busy() || h.Beats.Ordered() }
+// hasUrgent reports whether pollUrgent has anything to do.
+func (h *Shared) hasUrgent() bool { return h.watch.Busy() || h.Beats.Ordered() }
 
-// sendBeats sends the beats that are due. If nothing is to go before packet-ins,
-// it leaves them to the timer.
+// sendBeats sends the beats that are due. If nothing has priority over
+// packet-ins, it leaves them to the timer.
 func (h *Shared) sendBeats(now time.Time) {
 	if h.Config.Load().RealtimeFirst {
 		h.Beats.Turn(now)
 	}
 }
 
-// OpenRecovery takes over memory that an earlier process may have left.
+// OpenRecovery opens the memory that an earlier process may have left.
 func (h *Shared) OpenRecovery(memory []byte) { h.tally, h.recovery = recovery.Open(memory, time.Now()) }
 
-// Expire counts as lost what an earlier process left of switches that did not
-// come back in time.
+// Expire counts as lost the packet-ins that an earlier process left, if their
+// switches did not reconnect in time.
 func (h *Shared) Expire(now time.Time) { h.recovery.Expire(now) }
 
 // Session returns the session of a switch that is up, or nil.

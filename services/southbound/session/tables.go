@@ -29,9 +29,9 @@ func (s *Session) askTables(t openflow.MultipartType) error {
 	return s.out.put(msg)
 }
 
-// tablesTold takes an answer to askTables; false if the message is none. An answer
+// handleTables takes an answer to askTables; false if the message is none. An answer
 // that is not understood says nothing.
-func (s *Session) tablesTold(h openflow.Header, msg []byte) bool {
+func (s *Session) handleTables(h openflow.Header, msg []byte) bool {
 	t := &s.tables
 	if t.xid == 0 || h.Xid != t.xid || h.Type != openflow.TypeMultipartReply && h.Type != openflow.TypeError {
 		return false

@@ -231,7 +231,7 @@ func (s *Session) Multipart(ctx context.Context, req *openflow.MultipartRequest,
 		size += len(b)
 	}
 	if err := s.account.Take(size * decodedShare); err != nil {
-		if e := (*admission.Excess)(nil); errors.As(s.exceeds(err), &e) && e.Bound != admission.BoundAll {
+		if e := (*admission.Excess)(nil); errors.As(s.recordExcess(err), &e) && e.Bound != admission.BoundAll {
 			s.End(err.Error())
 		}
 		return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
@@ -244,7 +244,7 @@ func (s *Session) Multipart(ctx context.Context, req *openflow.MultipartRequest,
 			return s.Garbled(err)
 		}
 		if n > most.Most {
-			err := s.exceeds(most)
+			err := s.recordExcess(most)
 			s.End(err.Error())
 			return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
 		}
@@ -294,13 +294,13 @@ func (s *Session) parts(ctx context.Context, req *openflow.MultipartRequest) ([]
 	}
 	p, err := s.waits.add(xid, 1)
 	if err != nil {
-		return nil, s.unread(err)
+		return nil, s.readError(err)
 	}
 	if fenced {
 		fence, err := s.waits.add(xid+1, 1)
 		if err != nil {
 			s.waits.forget(p, err)
-			return nil, s.unread(err)
+			return nil, s.readError(err)
 		}
 		msg = s.Version.AppendBarrierRequest(msg, xid+1)
 		watched, end := context.WithCancel(ctx)
@@ -313,7 +313,7 @@ func (s *Session) parts(ctx context.Context, req *openflow.MultipartRequest) ([]
 		err = s.await(ctx, p)
 	}
 	if err != nil {
-		return nil, s.unread(err)
+		return nil, s.readError(err)
 	}
 	s.answers[req.Type].Store(true)
 	return p.bodies, nil
@@ -338,8 +338,8 @@ func (s *Session) giveUpSilent(ctx context.Context, p, fence *wait) {
 	}
 }
 
-// unread is the error for an answer that could not be had.
-func (s *Session) unread(err error) error {
+// readError is the error for an answer that could not be had.
+func (s *Session) readError(err error) error {
 	if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
 		return api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
 	}

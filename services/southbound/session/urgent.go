@@ -24,19 +24,19 @@ func survey(b []byte, v openflow.Version) (packetIns int64, urgent bool) {
 			urgent = true
 		} else {
 			packetIns++
-			urgent = urgent || probe.is(b[:n])
+			urgent = urgent || probe.isProbe(b[:n])
 		}
 		b = b[n:]
 	}
 	return packetIns, urgent
 }
 
-// ahead handles the real-time messages among those that were read, before
+// handleUrgent handles the real-time messages among those that were read, before
 // packet-ins that came earlier: echoes, port status, answers about roles, and
 // probes. These messages keep their order among themselves. OpenFlow promises
 // no order except by barriers (1.3.5 §6.2); barrier replies and errors stay
 // where they are. A handled message becomes a hello, which means nothing.
-func (s *Session) ahead() error {
+func (s *Session) handleUrgent() error {
 	buf := s.in.waiting()
 	if len(buf) < aheadFrom {
 		return nil
@@ -53,10 +53,10 @@ func (s *Session) ahead() error {
 			break
 		}
 		if msg[1] == byte(openflow.TypePacketIn) {
-			if !probe.is(msg) {
+			if !probe.isProbe(msg) {
 				continue
 			}
-		} else if h, err := openflow.ParseHeader(msg); err != nil || !urgent(h.Type) {
+		} else if h, err := openflow.ParseHeader(msg); err != nil || !isUrgent(h.Type) {
 			continue
 		}
 		if err := s.message(msg); err != nil {
@@ -67,8 +67,8 @@ func (s *Session) ahead() error {
 	return s.flushUrgent()
 }
 
-// urgent reports whether messages of a type are handled before packet-ins.
-func urgent(t openflow.Type) bool {
+// isUrgent reports whether messages of a type are handled before packet-ins.
+func isUrgent(t openflow.Type) bool {
 	switch t {
 	case openflow.TypeEchoRequest, openflow.TypeEchoReply, openflow.TypePortStatus, openflow.TypeRoleReply:
 		return true
@@ -89,8 +89,8 @@ func probeAt(v openflow.Version) probes {
 	return probes{frame: 26, match: 24} // OpenFlow 1.3.5 §7.4.1: 24 octets, the match, 2 of padding
 }
 
-// is reports whether a packet-in holds an untagged LLDP frame.
-func (p probes) is(msg []byte) bool {
+// isProbe reports whether a packet-in holds an untagged LLDP frame.
+func (p probes) isProbe(msg []byte) bool {
 	at := p.frame + 12
 	if p.match > 0 {
 		if len(msg) < p.match+4 {

@@ -16,11 +16,11 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/admission"
 )
 
-// early buffers what was read from a connection before its goroutine asked for
-// it, by the watch or by the goroutine itself. It answers echoes at once,
-// whatever waits before them. Whole messages wait for the goroutine, and the
+// readAhead buffers bytes that the watch, or the session's goroutine itself, reads
+// from a connection ahead of their turn. It answers echoes at once, even if other
+// messages wait before them. Whole messages wait for the goroutine, and the
 // beginning of a message waits for its end.
-type early struct {
+type readAhead struct {
 	s       *Session
 	raw     syscall.RawConn
 	read    func(uintptr) bool // reads once, into room
@@ -28,7 +28,7 @@ type early struct {
 	watched bool               // the watch reads it; only the goroutine uses this field
 
 	mu     sync.Mutex    // guards what follows
-	on     bool          // early reads the connection, not the goroutine alone
+	on     bool          // the watch reads the connection, too
 	buf    []byte        // bytes read but not yet taken
 	space  *[]byte       // the pooled buffer that holds buf; nil while buf is empty
 	whole  int           // bytes of buf that form whole messages
@@ -56,7 +56,7 @@ const EarlyMost = ReadMax
 // turn.
 const turnMost = 32
 
-// earlySpaces is a pool of buffers for early.
+// earlySpaces is a pool of buffers for readAhead.
 type earlySpaces struct{ pool sync.Pool }
 
 func (p *earlySpaces) get() *[]byte {
@@ -67,8 +67,8 @@ func (p *earlySpaces) get() *[]byte {
 	return &b
 }
 
-func newEarly(s *Session, raw syscall.RawConn) *early {
-	e := &early{s: s, raw: raw, wake: make(chan struct{}, 1), kept: admission.Buffer{Account: s.account}}
+func newReadAhead(s *Session, raw syscall.RawConn) *readAhead {
+	e := &readAhead{s: s, raw: raw, wake: make(chan struct{}, 1), kept: admission.Buffer{Account: s.account}}
 	e.read = func(fd uintptr) bool {
 		e.got, e.failed = readNow(fd, e.room)
 		return true
@@ -78,7 +78,7 @@ func newEarly(s *Session, raw syscall.RawConn) *early {
 
 // Look reads what has arrived and wakes the goroutine if there is something for
 // it. The watch calls it.
-func (e *early) Look(now int64, events uint32) {
+func (e *readAhead) Look(now int64, events uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.on {
@@ -86,32 +86,32 @@ func (e *early) Look(now int64, events uint32) {
 	}
 	e.fill(now, events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
 	if e.parked && (e.whole > 0 || e.err != nil || e.full) {
-		e.rouse()
+		e.wakeReader()
 	}
 }
 
-// rouse wakes the goroutine. The caller holds the lock.
-func (e *early) rouse() {
+// wakeReader wakes the session's goroutine. The caller holds the lock.
+func (e *readAhead) wakeReader() {
 	e.parked = false
 	e.wake <- struct{}{}
 }
 
 // stop makes the goroutine find the connection closed.
-func (e *early) stop() {
+func (e *readAhead) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
 		e.err = net.ErrClosed
 	}
 	if e.parked {
-		e.rouse()
+		e.wakeReader()
 	}
 }
 
 // fill reads what there is, as far as there is room. The caller holds the lock.
 // toEnd makes it read on after a short read, until nothing is left: epoll may
 // have reported the end of the connection together with the data.
-func (e *early) fill(now int64, toEnd bool) {
+func (e *readAhead) fill(now int64, toEnd bool) {
 	first := e.s.shared.Config.Load().RealtimeFirst
 	reads, finished := 0, false
 	for e.full, e.dry = false, false; e.err == nil; reads++ {
@@ -119,7 +119,7 @@ func (e *early) fill(now int64, toEnd bool) {
 			e.full = true
 			break
 		}
-		e.widen()
+		e.grow()
 		e.room = (*e.space)[len(e.buf):min(cap(e.buf), len(e.buf)+ReadMax)]
 		if err := e.raw.Read(e.read); err != nil {
 			e.err = err
@@ -149,15 +149,15 @@ func (e *early) fill(now int64, toEnd bool) {
 			break
 		}
 	}
-	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
+	e.s.notePartial(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
 	if err := e.kept.Resize(len(e.buf) - e.whole); err != nil && e.err == nil {
 		e.err = err
 	}
 	e.shrink()
 }
 
-// widen makes room for a read.
-func (e *early) widen() {
+// grow enlarges the buffer for a read.
+func (e *readAhead) grow() {
 	if e.space == nil {
 		e.space = e.s.shared.early.get()
 		e.buf = (*e.space)[:0]
@@ -171,11 +171,11 @@ func (e *early) widen() {
 	e.space = &wide
 }
 
-// begin starts early reading; tail is the partial message read so far.
-func (e *early) begin(tail []byte) {
+// start starts early reading; tail is the partial message read so far.
+func (e *readAhead) start(tail []byte) {
 	e.on, e.dry = true, false
 	if len(tail) > 0 {
-		e.widen()
+		e.grow()
 		if len(tail) > readQuiet/2 {
 			wide := make([]byte, 2*ReadMax)
 			e.space, e.buf = &wide, wide[:0]
@@ -184,9 +184,9 @@ func (e *early) begin(tail []byte) {
 	}
 }
 
-// end stops early reading and returns the partial message read so far. The
+// stopReading stops early reading and returns the partial message read so far. The
 // caller holds the lock.
-func (e *early) end() []byte {
+func (e *readAhead) stopReading() []byte {
 	rest := bytes.Clone(e.buf)
 	e.on, e.buf = false, e.buf[:0]
 	e.shrink()
@@ -196,7 +196,7 @@ func (e *early) end() []byte {
 // handOver swaps buffers with a workspace: the workspace gets the whole
 // messages, and its former buffer takes the beginning of the next one. handOver
 // then reads what had no room before, because epoll does not report that again.
-func (e *early) handOver(ws *workspace) {
+func (e *readAhead) handOver(ws *workspace) {
 	rest := e.buf[e.whole:]
 	if len(rest) > len(ws.buf) {
 		ws.widen()
@@ -211,7 +211,7 @@ func (e *early) handOver(ws *workspace) {
 }
 
 // shrink returns an empty buffer to the pool.
-func (e *early) shrink() {
+func (e *readAhead) shrink() {
 	if e.space != nil && len(e.buf) == 0 {
 		e.s.shared.early.pool.Put(e.space)
 		e.space, e.buf, e.whole = nil, nil, 0
@@ -223,7 +223,7 @@ func (e *early) shrink() {
 // mean nothing, or removes them if nothing follows. If it leaves one echo to
 // the goroutine because the switch does not read its answers, it leaves the
 // later ones too: they are answered in order.
-func (e *early) scan(now int64, first bool) (any bool) {
+func (e *readAhead) scan(now int64, first bool) (any bool) {
 	s, packetIns := e.s, int64(0)
 	if !first || !s.out.roomFirst(len(e.buf)-e.whole) {
 		e.left = true
@@ -266,7 +266,7 @@ func (e *early) scan(now int64, first bool) (any bool) {
 }
 
 // echo handles an echo; it returns false if the goroutine must do so.
-func (e *early) echo(msg []byte, now int64) bool {
+func (e *readAhead) echo(msg []byte, now int64) bool {
 	s := e.s
 	s.pulse.beat(now)
 	xid := binary.BigEndian.Uint32(msg[4:])

@@ -38,7 +38,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		{"echoes", reply, false, false},
 	} {
 		h := newAlone()
-		e := newEarly(&Session{shared: h, progress: recovery.Progress{Tally: &recovery.Tally{}}, Version: openflow.V13, out: &outbox{}}, endless{})
+		e := newReadAhead(&Session{shared: h, progress: recovery.Progress{Tally: &recovery.Tally{}}, Version: openflow.V13, out: &outbox{}}, endless{})
 		at, reads := 0, 0
 		e.read = func(uintptr) bool {
 			if reads++; reads > turnMost {
@@ -53,7 +53,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 			}
 			return true
 		}
-		e.begin(nil)
+		e.start(nil)
 		e.parked = true
 		e.Look(1, unix.EPOLLRDHUP)
 		if !e.full || e.whole > 0 != c.remaining || len(e.buf) > EarlyMost+ReadMax || len(e.wake) != 1 {
@@ -67,13 +67,13 @@ func TestReadAheadIsBounded(t *testing.T) {
 func TestWatchThatIsOver(t *testing.T) {
 	over, other := watch.New(), watch.New()
 	first, _ := socketPair(t)
-	if _, err := over.Add(secure.RawConn(first), newEarly(&Session{}, secure.RawConn(first))); err != nil {
+	if _, err := over.Add(secure.RawConn(first), newReadAhead(&Session{}, secure.RawConn(first))); err != nil {
 		t.Fatal(err)
 	}
 	over.Close()
 	defer other.Close()
 	ours, _ := socketPair(t)
-	e := newEarly(&Session{}, secure.RawConn(ours))
+	e := newReadAhead(&Session{}, secure.RawConn(ours))
 	if _, err := over.Add(e.raw, e); err == nil {
 		t.Error("it takes a connection")
 	}

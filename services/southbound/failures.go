@@ -88,8 +88,8 @@ func (f *failures) add(a net.Addr, sw flow.DPID, err error, now time.Time) (say 
 	return true
 }
 
-// over forgets the failures of a switch that has become one.
-func (f *failures) over(a net.Addr, sw flow.DPID) {
+// forgetPeer forgets the failures of a peer that has completed its handshake.
+func (f *failures) forgetPeer(a net.Addr, sw flow.DPID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.by, peerOf(a, sw))

@@ -54,19 +54,19 @@ func TestAwaySwitchesAreBounded(t *testing.T) {
 	for i := range awayMost + more {
 		sw := flow.DPID(i + 1)
 		h.record(sw)
-		h.left(sw)
+		h.recordLeave(sw)
 	}
 	if len(h.records) != awayMost || h.away.Len() != awayMost || len(told) != more || told[0] != flow.DPID(1).String() {
 		t.Errorf("%d records, %d away, %v forgotten", len(h.records), h.away.Len(), told)
 	}
-	h.joined(more + 1)
+	h.recordJoin(more + 1)
 	if resp := h.forget(more + 2); !resp.Known {
 		t.Error("it is not known")
 	}
 	for i := range 2 * awayMost {
 		sw := flow.DPID(1<<32 + i)
 		h.record(sw)
-		h.left(sw)
+		h.recordLeave(sw)
 	}
 	if len(h.records) != awayMost+1 || h.records[more+1] == nil {
 		t.Errorf("%d records; that of a connected switch: %v", len(h.records), h.records[more+1])
@@ -88,10 +88,10 @@ func TestStandingSwitchesAreNotRemembered(t *testing.T) {
 		defer p.hub.mu.Unlock()
 		return len(p.hub.records)
 	}
-	testwait.Until(t, "the switch stands by", func() bool { return p.hub.held() == 1 })
+	testwait.Until(t, "the switch stands by", func() bool { return p.hub.countStandby() == 1 })
 	stop()
 	connections.Wait()
-	testwait.Until(t, "nothing is left of it", func() bool { return p.hub.held() == 0 && records() == 0 })
+	testwait.Until(t, "nothing is left of it", func() bool { return p.hub.countStandby() == 0 && records() == 0 })
 	p.cancel()
 	<-p.ended
 }

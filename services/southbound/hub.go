@@ -35,23 +35,23 @@ type hub struct {
 	sparing sparing // of what anybody can cause
 
 	silent atomic.Bool // the mastership is lost: the hub publishes nothing more
-	// onSurpassed is called when a switch reports a generation higher than ours;
+	// onHigherGeneration is called when a switch reports a generation higher than ours;
 	// it reports whether something is done about it.
-	onSurpassed func(generation uint64) bool
+	onHigherGeneration func(generation uint64) bool
 
 	beatChanged func(*api.BeatChanged)
 	forgotten   func(*api.SwitchForgotten)
 	failures    failures
 
-	mu       sync.Mutex            // guards all below, members, and changes of up
-	claimed  map[flow.DPID]*member // sessions whose handshake is over
-	records  map[flow.DPID]*record
-	away     list.List // of flow.DPID: records of switches that are away, in the order in which they left
-	members  map[*session.Session]*member
-	standing map[*session.Session]bool // sessions that stand by
-	master   bool                      // this process is master of its switches
-	before   *admission.Partition      // the switches before the last change, until settled
-	settled  time.Time
+	mu      sync.Mutex            // guards all below, members, and changes of up
+	claimed map[flow.DPID]*member // sessions whose handshake is over
+	records map[flow.DPID]*record
+	away    list.List // of flow.DPID: records of switches that are away, in the order in which they left
+	members map[*session.Session]*member
+	standby map[*session.Session]bool // sessions that stand by
+	master  bool                      // this process is master of its switches
+	before  *admission.Partition      // the switches before the last change, until settled
+	settled time.Time
 }
 
 // member is the hub's part of a session.
@@ -79,11 +79,11 @@ const awayMost = 10_000
 // newHub returns a hub whose sessions stand by until promote.
 func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has checked it
-	h := &hub{claimed: map[flow.DPID]*member{}, records: map[flow.DPID]*record{}, members: map[*session.Session]*member{}, standing: map[*session.Session]bool{}}
+	h := &hub{claimed: map[flow.DPID]*member{}, records: map[flow.DPID]*record{}, members: map[*session.Session]*member{}, standby: map[*session.Session]bool{}}
 	h.Shared.Init(h, f, admission.NewMemory(cfg.SessionBytes, cfg.TotalBytes), log)
 	h.configure(&cfg)
 	h.mine.Store(&mine)
-	h.onSurpassed = func(uint64) bool { return false }
+	h.onHigherGeneration = func(uint64) bool { return false }
 	h.forgotten = func(*api.SwitchForgotten) {}
 	h.sparing.limit = rate.NewLimiter(rate.Every(refusalEvery), refusalsAtOnce)
 	return h
@@ -128,7 +128,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 				}
 				resend.Soon(conn)
 				if m := h.admit(conn, l.secrets); m != nil {
-					sessions.Go(func() { h.hold(m) })
+					sessions.Go(func() { h.runSession(m) })
 				}
 			}
 		})
@@ -157,7 +157,7 @@ func (h *hub) admit(conn net.Conn, secrets *secure.Secrets) *member {
 	m := &member{Session: session.NewSession(&h.Shared, conn, secrets), over: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.members) >= h.cfg.Load().MaxSessions && !h.giveWay(m.Begun) {
+	if len(h.members) >= h.cfg.Load().MaxSessions && !h.endOldestHandshake(m.Begun) {
 		h.Refused(session.RefusedTooMany)
 		h.reached.Reach(time.Now().UnixNano(), maxSessions[h.intake], h.cfg.Load().MaxSessions, "")
 		conn.Close()
@@ -172,9 +172,9 @@ func (h *hub) admit(conn net.Conn, secrets *secure.Secrets) *member {
 // milliseconds.
 const tooLong = time.Second
 
-// giveWay ends the connection whose handshake has lasted longest, if that is
+// endOldestHandshake ends the connection whose handshake has lasted longest, if that is
 // too long; mu is held.
-func (h *hub) giveWay(now time.Time) bool {
+func (h *hub) endOldestHandshake(now time.Time) bool {
 	var first *session.Session
 	for s := range h.members {
 		if s.InHandshake() && now.Sub(s.Begun) > tooLong && (first == nil || s.Begun.Before(first.Begun)) {
@@ -189,12 +189,12 @@ func (h *hub) giveWay(now time.Time) bool {
 	return true
 }
 
-// hold runs a session and says how it ended.
-func (h *hub) hold(m *member) {
+// runSession runs a session and logs how it ended.
+func (h *hub) runSession(m *member) {
 	err := m.Run()
 	h.mu.Lock()
 	delete(h.members, m.Session)
-	delete(h.standing, m.Session)
+	delete(h.standby, m.Session)
 	if h.claimed[m.DPID] == m {
 		delete(h.claimed, m.DPID)
 		if r := h.records[m.DPID]; r != nil && r.last == nil { // it has never joined
@@ -226,16 +226,16 @@ func (h *hub) drop(sw flow.DPID) {
 	delete(h.records, sw)
 }
 
-// joined has a record for a switch that is connected. The caller holds the lock.
-func (h *hub) joined(sw flow.DPID) {
+// recordJoin records a switch that has connected. The caller holds the lock.
+func (h *hub) recordJoin(sw flow.DPID) {
 	if r := h.record(sw); r.away != nil {
 		h.away.Remove(r.away)
 		r.away = nil
 	}
 }
 
-// left bounds how many switches are remembered that are away, of which one more is.
-func (h *hub) left(sw flow.DPID) {
+// recordLeave records a switch that has disconnected, and limits the number of such records.
+func (h *hub) recordLeave(sw flow.DPID) {
 	h.mu.Lock()
 	var oldest []flow.DPID
 	if r := h.records[sw]; r != nil && r.away == nil && h.Session(sw) == nil { // neither forgotten nor back
@@ -255,11 +255,11 @@ func (h *hub) left(sw flow.DPID) {
 // Join makes a switch known to the system.
 func (h *hub) Join(s *session.Session) {
 	h.mu.Lock()
-	delete(h.standing, s)
-	h.joined(s.DPID)
+	delete(h.standby, s)
+	h.recordJoin(s.DPID)
 	h.Up.Put(s.DPID, s)
 	h.mu.Unlock()
-	h.failures.over(s.Conn.RemoteAddr(), s.DPID)
+	h.failures.forgetPeer(s.Conn.RemoteAddr(), s.DPID)
 	h.Log.Info("switch up", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "ports", len(s.PortList()))
 	h.SwitchChanged(newSwitchChanged(s))
 }
@@ -286,7 +286,7 @@ func (h *hub) Leave(s *session.Session, cause error) {
 	s.Settle()
 	h.Log.Info("switch down", "dpid", s.DPID, "reason", last.Reason)
 	h.SwitchChanged(&api.SwitchChanged{Switch: last})
-	h.left(s.DPID)
+	h.recordLeave(s.DPID)
 }
 
 // keepAlive sends an echo to silent switches and ends the sessions of switches
@@ -300,7 +300,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 		}
 		now := time.Now()
 		h.Expire(now)
-		for _, m := range h.all() {
+		for _, m := range h.allMembers() {
 			m.Check(now, &session.Timeouts{EchoInterval: cfg.EchoInterval, DeadAfter: cfg.DeadAfter, WriteTimeout: cfg.WriteTimeout})
 		}
 	}

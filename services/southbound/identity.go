@@ -21,14 +21,14 @@ func (h *hub) Identify(s *session.Session, sw flow.DPID) error {
 		return err
 	}
 	s.DPID = sw
-	return h.unlessTaken(s, func(*member) {})
+	return h.claimIdentity(s, func(*member) {})
 }
 
 // Claim gives a session whose handshake is over its identity. It ends the other
 // sessions with this identity that are still in their handshake.
 func (h *hub) Claim(s *session.Session) error {
 	var others []*session.Session
-	err := h.unlessTaken(s, func(m *member) {
+	err := h.claimIdentity(s, func(m *member) {
 		h.claimed[s.DPID] = m
 		h.record(s.DPID) // counts the others
 		for _, o := range h.members {
@@ -41,7 +41,7 @@ func (h *hub) Claim(s *session.Session) error {
 		return err
 	}
 	for _, o := range others {
-		h.duplicate(o)
+		h.countDuplicate(o)
 		o.End(inUse(s).Error())
 	}
 	if len(others) > 0 {
@@ -50,11 +50,11 @@ func (h *hub) Claim(s *session.Session) error {
 	return nil
 }
 
-// unlessTaken runs take, with the lock held, if no other connection has the
+// claimIdentity runs take, with the lock held, if no other connection has the
 // identity of a session. It waits for one that is closing. A connection that
 // has the identity gets an echo request at once, so that a switch that lost its
 // connection unnoticed is not kept out for long.
-func (h *hub) unlessTaken(s *session.Session, take func(*member)) error {
+func (h *hub) claimIdentity(s *session.Session, take func(*member)) error {
 	h.mu.Lock()
 	first := h.claimed[s.DPID]
 	for first != nil && first.Ending() {
@@ -76,13 +76,13 @@ func (h *hub) unlessTaken(s *session.Session, take func(*member)) error {
 		return nil
 	}
 	h.mu.Unlock()
-	h.duplicate(s)
+	h.countDuplicate(s)
 	first.Doubt()
 	return inUse(first.Session)
 }
 
-// duplicate counts a session that is refused because another has its identity.
-func (h *hub) duplicate(s *session.Session) {
+// countDuplicate counts a session that is refused because another has its identity.
+func (h *hub) countDuplicate(s *session.Session) {
 	if s.Refuse(session.RefusedDuplicate) {
 		h.mu.Lock()
 		if r := h.records[s.DPID]; r != nil {

@@ -46,9 +46,9 @@ func (h *hub) repartition(p admission.Partition, now time.Time) {
 	h.settled = now.Add(moveSettle)
 }
 
-// takes reports whether this process is to be master of a switch now. The
+// isMasterOf reports whether this process must be master of a switch now. The
 // caller holds the lock.
-func (h *hub) takes(sw flow.DPID) bool {
+func (h *hub) isMasterOf(sw flow.DPID) bool {
 	return h.master && h.owns(sw) && (h.before == nil || h.before.Admits(sw) == nil)
 }
 
@@ -72,14 +72,14 @@ func (h *hub) rearrange(ctx context.Context) error {
 			h.promote(h.epoch.Load())
 		}
 		hold := h.cfg.Load().HoldOthers
-		for _, m := range h.all() {
+		for _, m := range h.allMembers() {
 			switch {
 			case h.owns(m.DPID):
 				m.leavingSince.Store(0)
 			case h.Session(m.DPID) == m.Session:
 				m.leavingSince.CompareAndSwap(0, now.UnixNano())
 				if m.yielding.CompareAndSwap(false, true) {
-					go h.yield(ctx, m)
+					go h.yieldSwitch(ctx, m)
 				}
 			case !hold:
 				m.End(h.mine.Load().Admits(m.DPID).Error())
@@ -89,9 +89,9 @@ func (h *hub) rearrange(ctx context.Context) error {
 	return nil
 }
 
-// yield releases a switch if another process is already its master. It releases
+// yieldSwitch releases a switch if another process is already its master. It releases
 // a switch of OpenFlow 1.0, which has no masters, at once.
-func (h *hub) yield(ctx context.Context, m *member) {
+func (h *hub) yieldSwitch(ctx context.Context, m *member) {
 	defer m.yielding.Store(false)
 	role := openflow.RoleSlave
 	if m.Version == openflow.V13 {
@@ -132,5 +132,5 @@ func (h *hub) Coming(sw flow.DPID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.claimed[sw]
-	return m != nil && h.master && h.standing[m.Session]
+	return m != nil && h.master && h.standby[m.Session]
 }

@@ -202,7 +202,7 @@ func (p *process) begin(t *testing.T, place int, switches []flow.DPID) {
 	h.PortChanged = func(*api.PortChanged) {}
 	h.FlowRemoved = func(*api.FlowRemoved) {}
 	h.SwitchError = func(*api.SwitchError) {}
-	h.onSurpassed = h.surpassedBy(m)
+	h.onHigherGeneration = h.higherGenerationHandler(m)
 	os.Remove(p.address)
 	l, err := net.Listen("unix", p.address)
 	if err != nil {

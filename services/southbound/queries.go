@@ -225,17 +225,17 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 	resp := &api.ReadPortStatsResponse{}
 	for _, p := range list {
 		resp.Ports = append(resp.Ports, &api.PortStats{
-			Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
-			RxBytes: kept(p.RxBytes), TxBytes: kept(p.TxBytes), RxDropped: kept(p.RxDropped), TxDropped: kept(p.TxDropped),
-			RxErrors: kept(p.RxErrors), TxErrors: kept(p.TxErrors),
+			Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: keptCounter(p.RxPackets), TxPackets: keptCounter(p.TxPackets),
+			RxBytes: keptCounter(p.RxBytes), TxBytes: keptCounter(p.TxBytes), RxDropped: keptCounter(p.RxDropped), TxDropped: keptCounter(p.TxDropped),
+			RxErrors: keptCounter(p.RxErrors), TxErrors: keptCounter(p.TxErrors),
 		})
 	}
 	return resp, nil
 }
 
-// kept replaces the value of a counter that the switch does not keep, all ones,
+// keptCounter replaces the value of a counter that the switch does not keep, all ones,
 // by 0.
-func kept(counter uint64) uint64 {
+func keptCounter(counter uint64) uint64 {
 	if counter == ^uint64(0) {
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 // register registers the metrics.
 func (h *hub) register(m session.Metrics) {
 	h.Shared.Register(m)
-	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
+	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.countStandby()) })
 }
 
 // register registers the TLS refusals and when the certificate expires.

@@ -56,7 +56,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	if err != nil {
 		return err
 	}
-	m := mastership.New(book, cfg.terms(), cfg.self(), env.Log)
+	m := mastership.New(book, cfg.terms(), cfg.newTenure(), env.Log)
 	m.Fresh = book.fresh
 	m.Others = func() []string { return weft.StandbyPeers(env) }
 	m.Ask = func(ctx context.Context, instance string, question []byte) ([]byte, error) {
@@ -74,7 +74,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.FloodChanged = publisher(env, h, api.FloodChangedEvent)
 	h.Confirmed = func(c *flow.Confirmation) { weft.ReportConfirmation(env, c) }
 	h.beatChanged = publisher(env, h, api.BeatChangedEvent)
-	h.onSurpassed = h.surpassedBy(m)
+	h.onHigherGeneration = h.higherGenerationHandler(m)
 	memory, err := weft.Scratch(env, "packet-ins", recovery.Size)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)

@@ -120,7 +120,7 @@ func TestDeposedWithoutLease(t *testing.T) {
 	testwait.Until(t, "the switch stands by at the standby", func() bool {
 		standby.hub.mu.Lock()
 		defer standby.hub.mu.Unlock()
-		return len(standby.hub.standing) == 1
+		return len(standby.hub.standby) == 1
 	})
 	first.set(func() { first.cut = true })
 	ledger.mu.Lock()

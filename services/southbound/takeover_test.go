@@ -309,7 +309,7 @@ func TestMove(t *testing.T) {
 			return n == 1 && from == p.address
 		}
 	}
-	until("east is master, and west holds the switch ready", func() bool { return ownedBy(east)() && east.hub.Session(1) != nil && west.hub.held() == 1 })
+	until("east is master, and west holds the switch ready", func() bool { return ownedBy(east)() && east.hub.Session(1) != nil && west.hub.countStandby() == 1 })
 	west.hub.repartition(lists("1-2", "3"), time.Now())
 	east.hub.repartition(lists("3", "1-2"), time.Now())
 	if east.hub.Session(1) == nil {
@@ -317,7 +317,7 @@ func TestMove(t *testing.T) {
 	}
 	until("west is master", ownedBy(west))
 	until("west programs it", func() bool { return west.hub.Session(1) != nil })
-	until("east lets go of it, and holds it ready", func() bool { return east.hub.Session(1) == nil && east.hub.held() == 1 })
+	until("east lets go of it, and holds it ready", func() bool { return east.hub.Session(1) == nil && east.hub.countStandby() == 1 })
 	until("west's writes are of a higher epoch", func() bool { return j.highestWrite() > 9_000_000_001 })
 	for _, p := range sides {
 		p.cancel()

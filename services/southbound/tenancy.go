@@ -14,8 +14,8 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// self returns what this process writes into the lease.
-func (c *Config) self() mastership.Tenure {
+// newTenure returns the tenure that this process writes into the lease.
+func (c *Config) newTenure() mastership.Tenure {
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // never fails
 	return mastership.Tenure{Holder: c.holder(), Run: fmt.Sprintf("%x", run)}
@@ -44,19 +44,19 @@ func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []lis
 	g.Go(func() error {
 		epoch, err := m.Win(ctx)
 		if err != nil {
-			return unlessEnded(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
 		defer m.Release(context.WithoutCancel(ctx))
 		h.epoch.Store(epoch)
 		keeping, stop := context.WithCancel(ctx)
 		kept := make(chan error, 1)
 		g.Go(func() error { m.Vouch(keeping); return nil })
-		go func() { kept <- m.Keep(keeping, epoch, h.promote, h.resume) }()
+		go func() { kept <- m.Keep(keeping, epoch, h.promote, h.announceMissed) }()
 		defer func() { stop(); m.Fence.Shut() }()
 		if err := ready(ctx); err != nil {
-			return unlessEnded(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
-		m.Log.Info("master of the switches", "epoch", epoch, "held_ready", h.held())
+		m.Log.Info("master of the switches", "epoch", epoch, "held_ready", h.countStandby())
 		select {
 		case err = <-kept: // already lost
 		default:
@@ -69,7 +69,7 @@ func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []lis
 		if ctx.Err() == nil {
 			h.silent.Store(true) // the switches do not cause the ends of these sessions
 		}
-		return unlessEnded(ctx, err)
+		return ignoreEnd(ctx, err)
 	})
 	return g.Wait()
 }
@@ -84,12 +84,12 @@ const (
 	contestAgain = time.Hour
 )
 
-// surpassedBy returns the reaction to a switch that reports a generation higher
+// higherGenerationHandler returns the reaction to a switch that reports a generation higher
 // than ours. With partitions it may have come from another one, and the store
 // is asked for a higher epoch; so it is where the generation is hardly higher,
 // as that of a process that does not know yet that its partition is no more.
 // Otherwise another process, or another controller, is master.
-func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool {
+func (h *hub) higherGenerationHandler(m *mastership.Mastership) func(generation uint64) bool {
 	var mu sync.Mutex // guards raised
 	var raised uint64
 	contests := rate.NewLimiter(rate.Every(contestAgain), contestMost)
@@ -106,8 +106,8 @@ func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool
 	}
 }
 
-// unlessEnded returns err unless the end of ctx caused it.
-func unlessEnded(ctx context.Context, err error) error {
+// ignoreEnd returns err, or nil if the end of ctx caused it.
+func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -23,9 +23,9 @@ type probing struct {
 // a switch whose queue is full also drops probes.
 const probingFor = int64(time.Minute)
 
-// probed records that a port sent a probe. It keeps the last two such ports:
+// recordProbe records that a port sent a probe. It keeps the last two such ports:
 // one of them is not the port in question.
-func (a *Filter) probed(now int64, port flow.Port) {
+func (a *Filter) recordProbe(now int64, port flow.Port) {
 	p := &a.probing
 	if p[0].port != port {
 		p[0], p[1] = probing{port: port}, p[0]
@@ -33,12 +33,12 @@ func (a *Filter) probed(now int64, port flow.Port) {
 	p[0].at = now
 }
 
-// contended reports whether a port that sends much makes others wait: either
+// isContended reports whether a port that sends much makes others wait: either
 // other ports of its switch send too, or the processor or the switch's queue is
 // full and probes of other ports, or other switches, suffer.
-func (a *Filter) contended(now int64, p *portSlot, by Pressure) bool {
+func (a *Filter) isContended(now int64, p *portSlot, by Pressure) bool {
 	others := a.talking
-	if p.epoch == a.epoch && p.offered() > 0 {
+	if p.epoch == a.epoch && p.packetIns() > 0 {
 		others--
 	}
 	if others > 0 {

@@ -148,7 +148,7 @@ func (a *Filter) Admit(in *flow.PacketIn) Reason {
 	if p.limit == nil && c != ClassProbes {
 		return Admitted
 	}
-	return a.judge(p, c, in)
+	return a.evaluate(p, c, in)
 }
 
 // classify classifies by type and destination. Neighbour discovery and DHCP
@@ -168,8 +168,8 @@ func classify(in *flow.PacketIn) Class {
 // EthTypeBDDP is the Ethernet type of probes that other controllers send.
 const EthTypeBDDP uint16 = 0x8942
 
-// judge decides about a probe, or a packet-in of a limited port.
-func (a *Filter) judge(p *portSlot, c Class, in *flow.PacketIn) Reason {
+// evaluate decides on a probe, or on a packet-in of a limited port.
+func (a *Filter) evaluate(p *portSlot, c Class, in *flow.PacketIn) Reason {
 	if c == ClassProbes {
 		if a.Rule.Rate > 0 && !p.probe.Take(in.Time, int64(1e9/a.Rule.Probes), depth) {
 			return a.refuse(p, c, OverPort)
@@ -177,7 +177,7 @@ func (a *Filter) judge(p *portSlot, c Class, in *flow.PacketIn) Reason {
 		return Admitted
 	}
 	l := p.limit
-	if c != ClassNeighbours && neighbourly(in) {
+	if c != ClassNeighbours && isNeighbourDiscovery(in) {
 		c = ClassNeighbours
 	}
 	l.seen[c]++
@@ -268,8 +268,8 @@ type Change struct {
 	Ended bool
 }
 
-// lift ends all limits, because floods are no longer limited.
-func (a *Filter) lift(list []Change) []Change {
+// endLimits ends all limits, because floods are no longer limited.
+func (a *Filter) endLimits(list []Change) []Change {
 	for _, l := range a.Limited {
 		list = append(list, Change{Limit: l, Ended: true})
 		p := a.slot(l.Port)
@@ -291,7 +291,7 @@ func (a *Filter) Roll(now int64, by Pressure, list []Change) []Change {
 	first := a.from == 0
 	a.from = now
 	if a.Rule.Rate == 0 {
-		list = a.lift(list)
+		list = a.endLimits(list)
 	}
 	if first || elapsed <= 0 || a.Rule.Rate == 0 {
 		return a.next(list)
@@ -312,17 +312,17 @@ func (a *Filter) Roll(now int64, by Pressure, list []Change) []Change {
 	}
 	for _, i := range a.touched {
 		p := &a.table[i]
-		rate := p.offered() / elapsed
+		rate := p.packetIns() / elapsed
 		if l := p.limit; l != nil {
 			l.Offered = rate
 			continue
 		}
-		if rate < threshold || rate <= fair || !a.contended(now, p, by) {
+		if rate < threshold || rate <= fair || !a.isContended(now, p, by) {
 			p.hot = 0
 			continue
 		}
 		if p.hot++; p.hot >= windowsAlone || p.hot >= windowsToFlood && a.talking > 1 {
-			list = append(list, a.begin(now, p, rate))
+			list = append(list, a.startLimit(now, p, rate))
 		}
 	}
 	for _, l := range a.Limited {
@@ -341,7 +341,7 @@ func (a *Filter) measure(now int64, elapsed float64) (most float64) {
 	a.rates, a.talking, a.Rate = a.rates[:0], 0, 0
 	for _, i := range a.touched {
 		p := &a.table[i]
-		r := p.offered() / elapsed
+		r := p.packetIns() / elapsed
 		if r > 0 {
 			a.talking++
 			if !p.talks {
@@ -350,7 +350,7 @@ func (a *Filter) measure(now int64, elapsed float64) (most float64) {
 			}
 		}
 		if p.seen[ClassProbes] > 0 {
-			a.probed(now, p.port)
+			a.recordProbe(now, p.port)
 		}
 		most, a.Rate = max(most, r), a.Rate+r
 		a.rates = append(a.rates, r)
@@ -358,8 +358,8 @@ func (a *Filter) measure(now int64, elapsed float64) (most float64) {
 	return most
 }
 
-// begin limits a port that has sent at the given rate.
-func (a *Filter) begin(now int64, p *portSlot, rate float64) Change {
+// startLimit limits a port that has sent at the given rate.
+func (a *Filter) startLimit(now int64, p *portSlot, rate float64) Change {
 	if p.again = min(p.again+1, againMost); p.ended == 0 || now-p.ended > againWithin {
 		p.again = 0
 	}
@@ -381,7 +381,7 @@ func (a *Filter) review(now int64, p *portSlot, limit float64, by Pressure, elap
 		l.Offered = 0
 	}
 	l.count()
-	if l.Offered > limit && a.contended(now, p, by) {
+	if l.Offered > limit && a.isContended(now, p, by) {
 		l.Calm = 0
 		return list
 	}
@@ -399,9 +399,9 @@ func (a *Filter) next(list []Change) []Change {
 	return list
 }
 
-// offered returns how many packet-ins count in the window; probes have their
+// packetIns returns how many packet-ins count in the window; probes have their
 // own allowance.
-func (p *portSlot) offered() float64 {
+func (p *portSlot) packetIns() float64 {
 	return float64(p.seen[ClassNeighbours]) + float64(p.seen[classUnicast]) + float64(p.seen[classMulticast])
 }
 

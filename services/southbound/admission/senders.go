@@ -45,9 +45,9 @@ func (s *senders) gauge(mac flow.MAC, port flow.Port, c Class, now int64) *ratel
 	return &free.Bucket
 }
 
-// neighbourly reports whether a packet other than ARP is neighbour discovery or
+// isNeighbourDiscovery reports whether a packet other than ARP is neighbour discovery or
 // DHCP, which hosts need to find each other.
-func neighbourly(in *flow.PacketIn) bool {
+func isNeighbourDiscovery(in *flow.PacketIn) bool {
 	k := packet.Headers(in)
 	switch {
 	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6:

@@ -88,14 +88,14 @@ func (m *Beat) Join(b []byte, at int64) []byte {
 func (m *Beat) note(from, now int64, o *Order) uint32 {
 	xid := m.peer.NextXid()
 	if n := m.ring.put(sent{xid: xid, at: now, from: from, until: from + int64(o.Deadline)}); n > 0 {
-		m.miss(n, o)
+		m.recordMiss(n, o)
 	}
 	return xid
 }
 
-// turn sends the beat that was due at a time; the next is due at the time next.
+// sendDue sends the beat that was due at a time; the next is due at the time next.
 // Beats.mu is held.
-func (m *Beat) turn(due, next, at int64, o *Order) {
+func (m *Beat) sendDue(due, next, at int64, o *Order) {
 	if !m.prepare(due, next, at, o) {
 		return
 	}
@@ -111,7 +111,7 @@ func (m *Beat) prepare(due, next, at int64, o *Order) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.due = next
-	m.judge(at, o)
+	m.countMissed(at, o)
 	if m.joined {
 		m.joined = false
 		m.rearm(o)
@@ -120,7 +120,7 @@ func (m *Beat) prepare(due, next, at int64, o *Order) bool {
 	m.soon.Store(never)
 	if at-due >= int64(o.Deadline) {
 		m.failed = errLate
-		m.miss(1, o)
+		m.recordMiss(1, o)
 		return false
 	}
 	m.failed = nil
@@ -131,7 +131,7 @@ func (m *Beat) prepare(due, next, at int64, o *Order) bool {
 // rearm lets the next beat go with what is written, if no other is under way;
 // mu is held.
 func (m *Beat) rearm(o *Order) {
-	if !m.joined && m.ring.settled() {
+	if !m.joined && m.ring.allSettled() {
 		m.soon.Store(m.due - int64(o.Interval)/joinShare)
 	}
 }
@@ -140,10 +140,10 @@ func (m *Beat) rearm(o *Order) {
 // joinShare-th.
 const joinShare = 2
 
-// judge counts the beats whose time is over as missed; mu is held.
-func (m *Beat) judge(at int64, o *Order) {
+// countMissed counts as missed the beats whose time is over; mu is held.
+func (m *Beat) countMissed(at int64, o *Order) {
 	if n := m.ring.expire(at); n > 0 {
-		m.miss(n, o)
+		m.recordMiss(n, o)
 	}
 }
 
@@ -151,19 +151,19 @@ func (m *Beat) judge(at int64, o *Order) {
 func (m *Beat) skip(n uint64, at int64, o *Order) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.judge(at, o)
+	m.countMissed(at, o)
 	if m.joined { // the first of them has been sent
 		m.joined = false
 		n--
 	}
 	m.soon.Store(never)
 	if m.failed = errLate; n > 0 {
-		m.miss(n, o)
+		m.recordMiss(n, o)
 	}
 }
 
-// miss counts beats that were not answered in time; mu is held.
-func (m *Beat) miss(n uint64, o *Order) {
+// recordMiss counts beats that were not answered in time; mu is held.
+func (m *Beat) recordMiss(n uint64, o *Order) {
 	m.of.counts.beats.Add(n)
 	m.of.counts.missed.Add(n)
 	m.beats += n
@@ -237,8 +237,8 @@ func (m *Beat) Describe() *api.SwitchHeartbeat {
 	}
 }
 
-// news returns the event about a state that was not reported yet, else nil.
-func (m *Beat) news() *api.BeatChanged {
+// changeEvent returns the event of a state that was not published yet, else nil.
+func (m *Beat) changeEvent() *api.BeatChanged {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listed = false
@@ -246,11 +246,11 @@ func (m *Beat) news() *api.BeatChanged {
 		return nil
 	}
 	m.told = m.state
-	return &api.BeatChanged{Dpid: m.name, State: m.state.String(), MissedInRow: m.row, Reason: m.why()}
+	return &api.BeatChanged{Dpid: m.name, State: m.state.String(), MissedInRow: m.row, Reason: m.missReason()}
 }
 
-// why returns why the last beat was missed, or the switch is away; mu is held.
-func (m *Beat) why() string {
+// missReason returns why the last beat was missed, or the switch is away; mu is held.
+func (m *Beat) missReason() string {
 	switch {
 	case m.state == away:
 		return m.left

@@ -138,7 +138,7 @@ func (b *Beats) Give(o Order) error {
 	b.until = b.At(time.Now()) + int64(orderLasts)
 	old := b.order.Swap(&o)
 	if old == nil || old.Interval != o.Interval {
-		b.disarm()
+		b.clearEarly()
 		b.wheel = newWheel(o.Interval)
 		for m := range b.members {
 			b.wheel.add(m)
@@ -156,8 +156,8 @@ func (b *Beats) restart() {
 	b.judging = b.sending
 }
 
-// disarm has no beat go early; mu is held.
-func (b *Beats) disarm() {
+// clearEarly cancels all early beats; mu is held.
+func (b *Beats) clearEarly() {
 	for m := range b.members {
 		m.mu.Lock()
 		m.soon.Store(never)
@@ -187,20 +187,20 @@ func (b *Beats) plan() {
 // costs one comparison.
 func (b *Beats) Turn(now time.Time) {
 	if at := b.At(now); at >= b.next.Load() && b.mu.TryLock() {
-		b.turn(at)
+		b.runDue(at)
 		b.mu.Unlock()
 	}
 }
 
-// turn sends what is due and judges what is over; mu is held.
-func (b *Beats) turn(at int64) {
+// runDue sends the beats that are due and counts those that were missed; mu is held.
+func (b *Beats) runDue(at int64) {
 	o := b.order.Load()
 	if o == nil {
 		return
 	}
 	if at >= b.until {
 		b.order.Store(nil)
-		b.disarm()
+		b.clearEarly()
 		b.plan()
 		return
 	}
@@ -216,13 +216,13 @@ func (b *Beats) turn(at int64) {
 		case judge <= min(send, at):
 			for _, m := range b.wheel.slots[b.judging.slot] {
 				m.mu.Lock()
-				m.judge(at, o)
+				m.countMissed(at, o)
 				m.mu.Unlock()
 			}
 			b.judging.next(&b.wheel)
 		case send <= at:
 			for _, m := range b.wheel.slots[b.sending.slot] {
-				m.turn(send, send+b.wheel.interval, at, o)
+				m.sendDue(send, send+b.wheel.interval, at, o)
 			}
 			b.sending.next(&b.wheel)
 		default:
@@ -245,7 +245,7 @@ func (b *Beats) Run(ctx context.Context) error {
 		case <-b.retimed:
 		case <-timer.C:
 			b.mu.Lock()
-			b.turn(b.At(time.Now()))
+			b.runDue(b.At(time.Now()))
 			b.mu.Unlock()
 		}
 	}
@@ -295,7 +295,7 @@ func (b *Beats) ReportChanges(changed func(*api.BeatChanged)) {
 	b.changes.list = nil
 	b.changes.mu.Unlock()
 	for _, m := range list {
-		if e := m.news(); e != nil {
+		if e := m.changeEvent(); e != nil {
 			changed(e)
 		}
 	}

@@ -407,7 +407,7 @@ func TestNoAllocations(t *testing.T) {
 	at := b.sending.start
 	if n := testing.AllocsPerRun(100, func() {
 		at += b.wheel.interval
-		b.turn(at)
+		b.runDue(at)
 		m.Answered(q.xid, 0)
 	}); n != 0 {
 		t.Errorf("%v allocations for each beat", n)
@@ -428,7 +428,7 @@ func BenchmarkTurn(b *testing.B) {
 	all.until = never
 	for at := all.sending.start; b.Loop(); {
 		at += all.wheel.interval
-		all.turn(at)
+		all.runDue(at)
 		for i, m := range members {
 			m.Answered(peers[i].xid, 0)
 		}

@@ -45,14 +45,14 @@ func (r *ring) take(xid uint32, at int64) (of sent, ok bool) {
 		s.answered = true
 		s.inTime = at <= s.until && r.next-i-r.open < ringSize // else its time is over already
 		of = *s
-		r.settle()
+		r.skipAnswered()
 		return of, true
 	}
 	return sent{}, false
 }
 
-// settle passes over requests that were answered in time.
-func (r *ring) settle() {
+// skipAnswered skips the requests that were answered in time.
+func (r *ring) skipAnswered() {
 	for r.open != r.next && r.sent[r.open%ringSize].inTime {
 		r.open++
 	}
@@ -61,12 +61,12 @@ func (r *ring) settle() {
 // expire ends the time of requests whose deadline is over at at, and returns
 // how many of them were not answered in time.
 func (r *ring) expire(at int64) (missed uint64) {
-	for r.settle(); r.open != r.next && r.sent[r.open%ringSize].until <= at; r.settle() {
+	for r.skipAnswered(); r.open != r.next && r.sent[r.open%ringSize].until <= at; r.skipAnswered() {
 		r.open++
 		missed++
 	}
 	return missed
 }
 
-// settled reports whether no request waits for an answer in time.
-func (r *ring) settled() bool { return r.open == r.next }
+// allSettled reports whether no request waits for an answer in time.
+func (r *ring) allSettled() bool { return r.open == r.next }

@@ -51,7 +51,7 @@ func TestRing(t *testing.T) {
 			}
 		}
 		missed += r.expire(1 << 60)
-		if inTime+missed != uint64(len(model)) || !r.settled() || pending() != 0 {
+		if inTime+missed != uint64(len(model)) || !r.allSettled() || pending() != 0 {
 			t.Fatalf("round %d: %d in time and %d missed of %d", round, inTime, missed, len(model))
 		}
 	}

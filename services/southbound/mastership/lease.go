@@ -36,7 +36,7 @@ func ReadTenure(value []byte) (t Tenure, err error) {
 	return t, err
 }
 
-func (t *Tenure) lasts() time.Duration { return time.Duration(t.Lasts) * time.Millisecond }
+func (t *Tenure) duration() time.Duration { return time.Duration(t.Lasts) * time.Millisecond }
 
 // Terms are the times of a lease.
 type Terms struct {
@@ -97,34 +97,34 @@ const (
 // to learn of one, or it is dead.
 const unrenewed = 5 * time.Second
 
-// margin is how much earlier than others may take the lease its holder gives it
-// up.
-func margin(lasts time.Duration) time.Duration { return lasts / 8 }
+// renewMargin returns how much earlier the holder gives up its lease than others may
+// take it.
+func renewMargin(lasts time.Duration) time.Duration { return lasts / 8 }
 
 // lastsMost bounds a lease that is longer than its terms because the store is
 // slow.
 const lastsMost = 5 * time.Second
 
-// took records how long the store took to answer a request. What it takes at most
-// is forgotten slowly: over some 60 renewals.
-func (l *lease) took(d time.Duration) { l.slow, l.waited = max(d, l.slow-l.slow/64), 0 }
+// recordLatency records how long the store took to answer a request. The maximum
+// decays slowly, over some 60 renewals.
+func (l *lease) recordLatency(d time.Duration) { l.slow, l.waited = max(d, l.slow-l.slow/64), 0 }
 
-// missed records that a request was waited for in vain, so that its result is
-// unknown. That says nothing of how slow the store is: it may not be reached at
-// all. Only the next request is waited for longer.
-func (l *lease) missed(d time.Duration) {
+// recordTimeout records that a request timed out, so its result is unknown. It does
+// not count as latency, because the store may be unreachable. Only the next request
+// gets more time.
+func (l *lease) recordTimeout(d time.Duration) {
 	l.waited = d
-	l.refused()
+	l.recordRefusal()
 }
 
 // patience returns how long to wait for the answer to a request.
 func (l *lease) patience() time.Duration {
-	return max(l.lasting()/2, min(2*l.waited, lastsMost/2), 20*time.Millisecond)
+	return max(l.renewalTime()/2, min(2*l.waited, lastsMost/2), 20*time.Millisecond)
 }
 
-// lasting returns how long a renewal shall last: as the terms say, but long
-// enough for one renewal to fail and another to succeed on a slow store.
-func (l *lease) lasting() time.Duration {
+// renewalTime returns the duration of a renewal: that of the terms, but enough for
+// one renewal to fail and another to succeed on a slow store.
+func (l *lease) renewalTime() time.Duration {
 	if l.Renew == 0 {
 		return l.Lasts
 	}
@@ -136,17 +136,17 @@ func (l *lease) term() time.Duration {
 	if l.have.Lasts == 0 {
 		return l.Lasts
 	}
-	return min(l.have.lasts(), LeaseMost)
+	return min(l.have.duration(), LeaseMost)
 }
 
-// held reports whether this process may program switches.
-func (l *lease) held(now time.Time) bool { return l.epoch != 0 && !l.lost && now.Before(l.until) }
+// isHeld reports whether this process may program switches.
+func (l *lease) isHeld(now time.Time) bool { return l.epoch != 0 && !l.lost && now.Before(l.until) }
 
-// deadline is when the time held ends; forever if the lease is not renewed.
-func (l *lease) deadline() (until time.Time, forever bool) { return l.until, l.Renew == 0 }
+// heldUntil returns when the lease ends; forever is true if it needs no renewal.
+func (l *lease) heldUntil() (until time.Time, forever bool) { return l.until, l.Renew == 0 }
 
-// found records what the store has; rev 0 means nothing.
-func (l *lease) found(now time.Time, t Tenure, rev uint64) {
+// recordRead records what the store has; rev 0 means nothing.
+func (l *lease) recordRead(now time.Time, t Tenure, rev uint64) {
 	l.doubt = false
 	if !l.Known || rev != l.rev {
 		l.seen = now
@@ -175,7 +175,7 @@ func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Durat
 	case l.epoch != 0:
 		return actWrite, 0
 	}
-	if left := l.takeable().Sub(now); left > 0 {
+	if left := l.takeableAt().Sub(now); left > 0 {
 		return actRead, min(left, poll) // its holder may have renewed it meanwhile
 	}
 	return actWrite, 0
@@ -185,8 +185,8 @@ func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Durat
 // promises: its place is from a plan that the holder may not know.
 const strange = 30 * time.Second
 
-// takeable returns when this process may take a lease that it does not hold.
-func (l *lease) takeable() time.Time {
+// takeableAt returns when this process may take a lease that it does not hold.
+func (l *lease) takeableAt() time.Time {
 	if at := l.takeableByStore(); l.left.Before(at) {
 		return at
 	}
@@ -208,17 +208,17 @@ func (l *lease) takeableByStore() time.Time {
 	case l.have.Lasts == 0:
 		return l.seen.Add(unrenewed)
 	case len(l.have.Others) > 0 && l.have.Holder != l.self.Holder && !slices.Contains(l.have.Others, l.self.Holder):
-		return l.seen.Add(l.have.lasts() + strange)
+		return l.seen.Add(l.have.duration() + strange)
 	}
-	return l.seen.Add(l.have.lasts())
+	return l.seen.Add(l.have.duration())
 }
 
-// wish returns what to write, and over which revision. fresh is the least epoch
-// of a new tenure.
-func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
+// wantedTenure returns the tenure to write, and the revision to replace. fresh is the
+// lowest epoch of a new tenure.
+func (l *lease) wantedTenure(fresh uint64) (t Tenure, over uint64) {
 	t = l.self
 	if l.Renew > 0 {
-		t.Lasts = int64(l.lasting() / time.Millisecond)
+		t.Lasts = int64(l.renewalTime() / time.Millisecond)
 		t.Others = l.others
 	}
 	l.wished = append(l.wished, t.Others...)
@@ -232,7 +232,7 @@ func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 // sends records that a write is about to be sent, and reports whether it ends the
 // time held earlier: others may act on it even if its result stays unknown.
 func (l *lease) sends(now time.Time, t Tenure) bool {
-	end := now.Add(t.lasts() - margin(t.lasts()))
+	end := now.Add(t.duration() - renewMargin(t.duration()))
 	if l.epoch == 0 || t.Lasts == 0 || l.have.Lasts == 0 || !end.Before(l.until) {
 		return false
 	}
@@ -240,15 +240,15 @@ func (l *lease) sends(now time.Time, t Tenure) bool {
 	return true
 }
 
-// granted records that a write sent at the time sent took effect.
-func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
+// recordWrite records that a write sent at the time sent took effect.
+func (l *lease) recordWrite(sent, now time.Time, t Tenure, rev uint64) {
 	if l.lost {
 		return
 	}
 	l.have, l.rev, l.seen = t, rev, now
 	l.wished = nil
 	l.epoch = t.Epoch
-	l.until = sent.Add(l.term() - margin(l.term()))
+	l.until = sent.Add(l.term() - renewMargin(l.term()))
 	l.due = sent.Add(l.Renew)
 }
 
@@ -260,7 +260,7 @@ func (l *lease) pledge(now time.Time, t Tenure) bool {
 	if l.writing || later || l.epoch != 0 && !l.lost {
 		return false
 	}
-	if until := now.Add(min(t.lasts(), LeaseMost)); until.After(l.left) {
+	if until := now.Add(min(t.duration(), LeaseMost)); until.After(l.left) {
 		l.left = until
 	}
 	return true
@@ -275,27 +275,27 @@ func (l *lease) asks() []string {
 
 // askAt returns when to ask them; never is true if there is nobody to ask.
 func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
-	if !l.held(now) || l.Renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
+	if !l.isHeld(now) || l.Renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
 		return at, true
 	}
-	whole := l.term() - margin(l.term())
+	whole := l.term() - renewMargin(l.term())
 	late := max(l.Renew*3/2, min(l.Renew+2*l.slow, whole/2))
 	return l.until.Add(late - whole), false
 }
 
-// pledged records that all of them promised, in answer to a question about a
+// recordPledge records that all of them promised, in answer to a question about a
 // tenure sent at the time asked, to leave the mastership here. Only the store
 // renews a lease that has ended.
-func (l *lease) pledged(asked, now time.Time, t Tenure) {
-	lasts := min(t.lasts(), LeaseMost)
-	if until := asked.Add(lasts - margin(lasts)); l.held(now) && until.After(l.until) {
+func (l *lease) recordPledge(asked, now time.Time, t Tenure) {
+	lasts := min(t.duration(), LeaseMost)
+	if until := asked.Add(lasts - renewMargin(lasts)); l.isHeld(now) && until.After(l.until) {
 		l.until = until
 	}
 }
 
-// refused records that another process was first, or that the result of a write
+// recordRefusal records that another process was first, or that the result of a write
 // is unknown: the store is read next.
-func (l *lease) refused() { l.doubt = true }
+func (l *lease) recordRefusal() { l.doubt = true }
 
 // LeaseMost bounds the time of a lease.
 const LeaseMost = time.Minute

@@ -38,13 +38,13 @@ func settle(l *lease, s *shelf, now time.Time) time.Duration {
 		case wait > 0 || do == actWait:
 			return wait
 		case do == actRead:
-			l.found(now, s.t, s.rev)
+			l.recordRead(now, s.t, s.rev)
 		default:
-			t, over := l.wish(100)
+			t, over := l.wantedTenure(100)
 			if rev, done := s.swap(t, over); done {
-				l.granted(now, now, t, rev)
+				l.recordWrite(now, now, t, rev)
 			} else {
-				l.refused()
+				l.recordRefusal()
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func settle(l *lease, s *shelf, now time.Time) time.Duration {
 
 // look has a lease read the store.
 func look(l *lease, s *shelf, now time.Time) {
-	l.found(now, s.t, s.rev)
+	l.recordRead(now, s.t, s.rev)
 	settle(l, s, now)
 }
 
@@ -61,17 +61,17 @@ func TestLeaseIsTakenRenewedAndGivenBack(t *testing.T) {
 	a, b := leaseOf("a", 0), leaseOf("b", 1)
 	settle(b, s, at(0))
 	settle(a, s, at(1))
-	if !a.held(at(1)) || b.held(at(1)) || a.epoch != 100 {
+	if !a.isHeld(at(1)) || b.isHeld(at(1)) || a.epoch != 100 {
 		t.Fatalf("at the start the first in place is master: %+v %+v", a, b)
 	}
 	settle(a, s, at(151))
-	if !a.held(at(600)) || a.held(at(151+600)) {
+	if !a.isHeld(at(600)) || a.isHeld(at(151+600)) {
 		t.Error("a renewal lasts from when it was sent, and no longer")
 	}
 	s.t.Released = true
 	s.rev++
 	look(b, s, at(200))
-	if !b.held(at(201)) || b.epoch != 101 {
+	if !b.isHeld(at(201)) || b.epoch != 101 {
 		t.Errorf("what was given back is taken at once, under the next epoch: %+v", b)
 	}
 }
@@ -90,22 +90,22 @@ func TestLeaseOfADeadMaster(t *testing.T) {
 		}
 	}
 	// Both want it at the same moment, having read the same.
-	_, overB := b.wish(100)
-	tb, _ := b.wish(100)
-	tc, overC := c.wish(100)
+	_, overB := b.wantedTenure(100)
+	tb, _ := b.wantedTenure(100)
+	tc, overC := c.wantedTenure(100)
 	revB, first := s.swap(tb, overB)
 	_, second := s.swap(tc, overC)
 	if !first || second {
 		t.Fatal("of two that race one wins")
 	}
-	b.granted(at(611), at(612), tb, revB)
-	c.refused()
+	b.recordWrite(at(611), at(612), tb, revB)
+	c.recordRefusal()
 	settle(c, s, at(613))
-	if !b.held(at(620)) || c.held(at(620)) {
+	if !b.isHeld(at(620)) || c.isHeld(at(620)) {
 		t.Error("whoever has lost the race stands by")
 	}
 	// The dead one wakes up.
-	if a.held(at(620)) {
+	if a.isHeld(at(620)) {
 		t.Error("the former master believes that it still is, with its lease over")
 	}
 	settle(a, s, at(620))
@@ -119,28 +119,28 @@ func TestLeaseAfterAWriteOfUnknownFate(t *testing.T) {
 		s := &shelf{}
 		a := leaseOf("a", 0)
 		settle(a, s, at(0))
-		w, over := a.wish(100) // sent at 150, never answered
+		w, over := a.wantedTenure(100) // sent at 150, never answered
 		if done {
 			s.swap(w, over)
 		}
-		a.refused()
-		if a.held(at(540)) {
+		a.recordRefusal()
+		if a.isHeld(at(540)) {
 			t.Error("a renewal of which nothing is known prolongs nothing")
 		}
 		settle(a, s, at(700))
-		if !a.held(at(710)) || a.epoch != 100 || a.lost {
+		if !a.isHeld(at(710)) || a.epoch != 100 || a.lost {
 			t.Errorf("nobody else has taken it, so the master goes on under its epoch: %+v", a)
 		}
 	}
 	// The same of one that begins.
 	s := &shelf{}
 	b := leaseOf("b", 0)
-	b.found(at(0), Tenure{}, 0)
-	w, over := b.wish(100)
+	b.recordRead(at(0), Tenure{}, 0)
+	w, over := b.wantedTenure(100)
 	s.swap(w, over)
-	b.refused()
+	b.recordRefusal()
 	settle(b, s, at(10))
-	if !b.held(at(20)) || b.epoch != 101 {
+	if !b.isHeld(at(20)) || b.epoch != 101 {
 		t.Errorf("a take-over of unknown fate is made good: %+v", b)
 	}
 }
@@ -150,7 +150,7 @@ func TestLeaseWithoutStandby(t *testing.T) {
 	a := leaseOf("a", 0)
 	a.Renew = 0
 	settle(a, s, at(0))
-	if _, forever := a.deadline(); !forever || s.t.Lasts != 0 {
+	if _, forever := a.heldUntil(); !forever || s.t.Lasts != 0 {
 		t.Error("without a standby the mastership does not end by itself")
 	}
 	again := leaseOf("a", 0) // it died, and is started again
@@ -246,7 +246,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 	check := func() {
 		holding := 0
 		for _, a := range actors {
-			if a.l.held(clock()) {
+			if a.l.isHeld(clock()) {
 				holding++
 				if a.l.epoch < last {
 					t.Errorf("seed %d, %v: master under epoch %d after %d", seed, now, a.l.epoch, last)
@@ -294,7 +294,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 						awake(a, func() {
 							if current() {
 								a.call++
-								l.took(clock().Sub(sent))
+								l.recordLatency(clock().Sub(sent))
 								back()
 								step(i, a)
 							}
@@ -307,7 +307,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 			awake(a, func() {
 				if current() {
 					a.call++
-					l.missed(clock().Sub(sent))
+					l.recordTimeout(clock().Sub(sent))
 					step(i, a)
 				}
 			})
@@ -333,18 +333,18 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 				case actRead:
 					var have Tenure
 					var rev uint64
-					request(i, a, l, func() { have, rev = store.t, store.rev }, func() { l.found(clock(), have, rev) })
+					request(i, a, l, func() { have, rev = store.t, store.rev }, func() { l.recordRead(clock(), have, rev) })
 				case actWrite:
-					w, over := l.wish(100)
+					w, over := l.wantedTenure(100)
 					sent := clock()
 					l.sends(sent, w)
 					var rev uint64
 					var done bool
 					request(i, a, l, func() { rev, done = store.swap(w, over) }, func() {
 						if done {
-							l.granted(sent, clock(), w, rev)
+							l.recordWrite(sent, clock(), w, rev)
 						} else {
-							l.refused()
+							l.recordRefusal()
 						}
 					})
 				default:
@@ -374,7 +374,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 					later(trip(), func() {
 						awake(a, func() {
 							if yes++; yes == len(actors)-1 && a.l == l {
-								l.pledged(asked, clock(), t)
+								l.recordPledge(asked, clock(), t)
 								pledges++
 							}
 						})
@@ -397,7 +397,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 		i := r.IntN(len(actors))
 		a := actors[i]
 		for k, x := range actors { // rather whoever is master
-			if r.IntN(2) == 0 && x.l.held(clock()) {
+			if r.IntN(2) == 0 && x.l.isHeld(clock()) {
 				i, a = k, x
 			}
 		}
@@ -429,7 +429,7 @@ func simulate(t *testing.T, seed uint64) (taken, pledges int) {
 	}
 	holding := 0
 	for _, a := range actors {
-		if a.l.held(clock()) {
+		if a.l.isHeld(clock()) {
 			holding++
 		}
 	}

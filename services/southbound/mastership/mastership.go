@@ -118,7 +118,7 @@ func (m *Mastership) Raise(epoch uint64) {
 // Look reads the store at once: another process seems to be master.
 func (m *Mastership) Look() {
 	m.Mu.Lock()
-	m.Lease.refused()
+	m.Lease.recordRefusal()
 	m.Mu.Unlock()
 	m.wake()
 }
@@ -130,7 +130,7 @@ func (m *Mastership) Holder() (name string, epoch uint64, here bool) {
 	if m.Lease.rev == 0 || m.Lease.have.Released {
 		return "", m.Lease.have.Epoch, false
 	}
-	return m.Lease.have.Holder, m.Lease.have.Epoch, m.Lease.held(m.now()) || m.Fence.until.Load() == openForever
+	return m.Lease.have.Holder, m.Lease.have.Epoch, m.Lease.isHeld(m.now()) || m.Fence.until.Load() == openForever
 }
 
 // Left returns how long the mastership lasts without a renewal.
@@ -243,7 +243,7 @@ func (m *Mastership) step(ctx context.Context) error {
 		m.Log.Warn("the lease of the mastership cannot be read or renewed now; trying again", "error", err)
 	}
 	m.Mu.Lock()
-	m.Lease.missed(m.now().Sub(begin))
+	m.Lease.recordTimeout(m.now().Sub(begin))
 	m.Mu.Unlock()
 	if backoff.Sleep(ctx, limit/8) != nil {
 		return ctx.Err()
@@ -261,8 +261,8 @@ func (m *Mastership) read(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	m.Lease.took(m.now().Sub(sent))
-	if m.Lease.found(m.now(), t, rev); m.Lease.lost {
+	m.Lease.recordLatency(m.now().Sub(sent))
+	if m.Lease.recordRead(m.now(), t, rev); m.Lease.lost {
 		m.Fence.Shut()
 	}
 	return nil
@@ -282,18 +282,18 @@ func (m *Mastership) write(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	m.Mu.Lock()
-	if begins && m.now().Before(m.Lease.takeable()) { // promised to another meanwhile
+	if begins && m.now().Before(m.Lease.takeableAt()) { // promised to another meanwhile
 		m.Mu.Unlock()
 		return nil
 	}
 	if m.Others != nil {
 		m.Lease.others = m.Others()
 	}
-	t, over := m.Lease.wish(fresh)
+	t, over := m.Lease.wantedTenure(fresh)
 	m.Lease.writing = begins
 	sent := m.now()
 	if m.Lease.sends(sent, t) {
-		m.Fence.set(m.Lease.deadline())
+		m.Fence.set(m.Lease.heldUntil())
 	}
 	m.Mu.Unlock()
 	rev, done, err := m.ledger.Swap(ctx, t, over)
@@ -303,14 +303,14 @@ func (m *Mastership) write(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	m.Lease.took(m.now().Sub(sent))
+	m.Lease.recordLatency(m.now().Sub(sent))
 	if !done {
-		m.Lease.refused()
+		m.Lease.recordRefusal()
 		return nil
 	}
 	m.Renewals.Add(1)
-	m.Lease.granted(sent, m.now(), t, rev)
-	m.Fence.set(m.Lease.deadline())
+	m.Lease.recordWrite(sent, m.now(), t, rev)
+	m.Fence.set(m.Lease.heldUntil())
 	return nil
 }
 

@@ -60,16 +60,16 @@ type faith struct {
 	proven  time.Time     // when the store accepted a write after began; zero: not yet
 }
 
-// question records a question, and reports whether the master may stay; slow is
+// recordQuestion records a question, and reports whether the master may stay; slow is
 // what the store takes for a request. A master that has renewed its lease since
 // its last question has reached the store: then its questions begin anew.
-func (f *faith) question(now time.Time, q question, slow time.Duration) bool {
+func (f *faith) recordQuestion(now time.Time, q question, slow time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.asked.IsZero() || now.Sub(f.asked) > f.lasts || q.Renewed != f.renewed {
 		f.began, f.renewed, f.proven = now, q.Renewed, time.Time{}
 	}
-	f.asked, f.lasts = now, max(faithEnds, min(q.lasts(), LeaseMost))
+	f.asked, f.lasts = now, max(faithEnds, min(q.duration(), LeaseMost))
 	return f.proven.IsZero() || now.Sub(f.proven) < min(faithAfter+faithSlow*slow, lastsMost)
 }
 
@@ -80,8 +80,8 @@ func (f *faith) open(now time.Time) (began time.Time, try bool) {
 	return f.began, !f.asked.IsZero() && now.Sub(f.asked) <= f.lasts && f.proven.IsZero()
 }
 
-// prove records that the store accepted a write begun after the questions.
-func (f *faith) prove(began, now time.Time) {
+// recordProof records that the store accepted a write begun after the questions.
+func (f *faith) recordProof(began, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.began.Equal(began) && f.proven.IsZero() {
@@ -97,7 +97,7 @@ func (m *Mastership) Asked(encoded []byte) []byte {
 	}
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
-	if !m.faith.question(m.now(), q, m.Lease.slow) {
+	if !m.faith.recordQuestion(m.now(), q, m.Lease.slow) {
 		return denied
 	}
 	if !m.Lease.pledge(m.now(), q.Tenure) {
@@ -118,7 +118,7 @@ func (m *Mastership) Test(ctx context.Context) {
 		m.Mu.Unlock()
 		trying, cancel := context.WithTimeout(ctx, limit)
 		if m.ledger.Prove(trying) == nil {
-			m.faith.prove(began, m.now())
+			m.faith.recordProof(began, m.now())
 		}
 		cancel()
 	}
@@ -156,7 +156,7 @@ func (m *Mastership) Vouch(ctx context.Context) {
 			}
 			continue
 		}
-		asking.Go(func() { m.askAll(ctx, q, names, lasts-margin(lasts)) })
+		asking.Go(func() { m.askAll(ctx, q, names, lasts-renewMargin(lasts)) })
 		if backoff.Sleep(ctx, renew/2) != nil {
 			return
 		}
@@ -187,8 +187,8 @@ func (m *Mastership) askAll(ctx context.Context, q question, names []string, lim
 	}
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
-	if m.Lease.pledged(asked, m.now(), q.Tenure); m.Lease.held(m.now()) {
+	if m.Lease.recordPledge(asked, m.now(), q.Tenure); m.Lease.isHeld(m.now()) {
 		m.Pledges.Add(1)
-		m.Fence.set(m.Lease.deadline())
+		m.Fence.set(m.Lease.heldUntil())
 	}
 }

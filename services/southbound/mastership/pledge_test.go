@@ -29,7 +29,7 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 	last := 0
 	for ms := 10; ms < 10_000; ms += 10 { // the store is away
 		asked, never := a.askAt(at(ms))
-		if never || !a.held(at(ms)) {
+		if never || !a.isHeld(at(ms)) {
 			t.Fatalf("the mastership has ended after %d ms", ms)
 		}
 		if at(ms).Before(asked) {
@@ -38,11 +38,11 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 		if !b.pledge(at(ms+3), a.have) {
 			t.Fatalf("no promise after %d ms", ms)
 		}
-		a.pledged(at(ms), at(ms+5), a.have)
+		a.recordPledge(at(ms), at(ms+5), a.have)
 		last = ms
 	}
 	look(b, s, at(10_000)) // the store is back, and the master is dead
-	if b.epoch != 0 || a.held(at(last+526)) || !a.held(at(last+524)) {
+	if b.epoch != 0 || a.isHeld(at(last+526)) || !a.isHeld(at(last+524)) {
 		t.Errorf("a promise counts from the question, an eighth less: %v", a.until)
 	}
 	look(b, s, at(last+602))
@@ -50,14 +50,14 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 		t.Error("the standby has broken its promise")
 	}
 	look(b, s, at(last+604))
-	if !b.held(at(last + 605)) {
+	if !b.isHeld(at(last + 605)) {
 		t.Error("the standby does not take over when its promise has ended")
 	}
 	if b.pledge(at(last+606), a.have) {
 		t.Error("who has the mastership promises to leave it to another")
 	}
-	a.pledged(at(last+520), at(last+610), a.have)
-	if a.held(at(last + 611)) {
+	a.recordPledge(at(last+520), at(last+610), a.have)
+	if a.isHeld(at(last + 611)) {
 		t.Error("a lease that has ended is renewed by a promise")
 	}
 }
@@ -72,7 +72,7 @@ func TestPledgeIsRefused(t *testing.T) {
 		t.Error("a promise while a write of one's own is on its way")
 	}
 	b.writing = false
-	b.found(at(0), Tenure{Holder: "c", Run: "c", Epoch: 8, Lasts: 600}, 3)
+	b.recordRead(at(0), Tenure{Holder: "c", Run: "c", Epoch: 8, Lasts: 600}, 3)
 	if b.pledge(at(1), holder) {
 		t.Error("a promise to a former holder")
 	}
@@ -91,12 +91,12 @@ func TestStrangerWaits(t *testing.T) {
 		t.Error("a stranger takes over at once")
 	}
 	look(c, s, at(31_000))
-	if !c.held(at(31_001)) {
+	if !c.isHeld(at(31_001)) {
 		t.Error("a stranger never takes over")
 	}
 	// The holder asks also those whom a write has named that nobody has confirmed.
 	a.others = []string{"b", "c"}
-	a.wish(0)
+	a.wantedTenure(0)
 	if len(a.asks()) != 2 {
 		t.Errorf("asked: %v", a.asks())
 	}
@@ -106,29 +106,29 @@ func TestStrangerWaits(t *testing.T) {
 // alone for a moment only.
 func TestFaith(t *testing.T) {
 	var f faith
-	if !f.question(at(0), question{Renewed: 7}, 0) || !f.question(at(1_000), question{Renewed: 7}, 0) {
+	if !f.recordQuestion(at(0), question{Renewed: 7}, 0) || !f.recordQuestion(at(1_000), question{Renewed: 7}, 0) {
 		t.Error("the store may be away for all")
 	}
 	began, try := f.open(at(1_000))
 	if !try || began != at(0) {
 		t.Fatal("the store is not tried")
 	}
-	f.prove(began, at(1_500))
-	if !f.question(at(2_900), question{Renewed: 7}, 0) || f.question(at(3_100), question{Renewed: 7}, 0) {
+	f.recordProof(began, at(1_500))
+	if !f.recordQuestion(at(2_900), question{Renewed: 7}, 0) || f.recordQuestion(at(3_100), question{Renewed: 7}, 0) {
 		t.Error("a master that is cut off has its time, and no more")
 	}
-	if !f.question(at(3_200), question{Renewed: 8}, 0) {
+	if !f.recordQuestion(at(3_200), question{Renewed: 8}, 0) {
 		t.Error("a master that has renewed its lease since is not cut off")
 	}
 	if began, try := f.open(at(3_200)); !try || began != at(3_200) {
 		t.Error("the store is not tried again for its new questions")
 	}
-	f.prove(at(0), at(3_300))
-	if !f.question(at(5_100), question{Renewed: 8}, 0) {
+	f.recordProof(at(0), at(3_300))
+	if !f.recordQuestion(at(5_100), question{Renewed: 8}, 0) {
 		t.Error("what the store did before the questions says nothing of them")
 	}
-	f.prove(at(3_200), at(5_200))
-	if f.question(at(6_800), question{Renewed: 8}, 0) || !f.question(at(9_000), question{Renewed: 8}, 0) {
+	f.recordProof(at(3_200), at(5_200))
+	if f.recordQuestion(at(6_800), question{Renewed: 8}, 0) || !f.recordQuestion(at(9_000), question{Renewed: 8}, 0) {
 		t.Error("another time begins anew")
 	}
 }
@@ -137,17 +137,17 @@ func TestFaith(t *testing.T) {
 // where the store is slow, and not for ever.
 func TestFaithOnASlowStore(t *testing.T) {
 	var f faith
-	f.question(at(0), question{Renewed: 7}, 0)
-	f.prove(at(0), at(500))
-	f.question(at(1_500), question{Renewed: 7}, 0)
-	if f.question(at(2_100), question{Renewed: 7}, 5*time.Millisecond) {
+	f.recordQuestion(at(0), question{Renewed: 7}, 0)
+	f.recordProof(at(0), at(500))
+	f.recordQuestion(at(1_500), question{Renewed: 7}, 0)
+	if f.recordQuestion(at(2_100), question{Renewed: 7}, 5*time.Millisecond) {
 		t.Error("on a store that answers at once a master that is cut off has 1.5 s, and no more")
 	}
-	if !f.question(at(3_000), question{Renewed: 7}, 200*time.Millisecond) || f.question(at(3_700), question{Renewed: 7}, 200*time.Millisecond) {
+	if !f.recordQuestion(at(3_000), question{Renewed: 7}, 200*time.Millisecond) || f.recordQuestion(at(3_700), question{Renewed: 7}, 200*time.Millisecond) {
 		t.Error("on a store that takes 0.2 s it has 1.6 s more")
 	}
-	f.question(at(4_700), question{Renewed: 7}, 0)
-	if f.question(at(5_600), question{Renewed: 7}, 10*time.Second) {
+	f.recordQuestion(at(4_700), question{Renewed: 7}, 0)
+	if f.recordQuestion(at(5_600), question{Renewed: 7}, 10*time.Second) {
 		t.Error("a master that is cut off stays for ever")
 	}
 }
@@ -161,15 +161,15 @@ func TestFaithOfALongLease(t *testing.T) {
 		a.Lasts, a.Renew, a.others = time.Duration(lasts)*time.Millisecond, time.Duration(lasts/4)*time.Millisecond, []string{"b"}
 		settle(a, &shelf{}, at(0))
 		ms := 0
-		for ; a.held(at(ms)); ms += 10 {
+		for ; a.isHeld(at(ms)); ms += 10 {
 			if ms > 2*lasts+10_000 {
 				t.Fatalf("a lease of %d ms: the master stays for ever", lasts)
 			}
 			if began, try := b.open(at(ms)); try && ms%250 == 0 {
-				b.prove(began, at(ms))
+				b.recordProof(began, at(ms))
 			}
-			if asked, _ := a.askAt(at(ms)); !at(ms).Before(asked) && b.question(at(ms), question{a.have, a.rev}, 0) {
-				a.pledged(at(ms), at(ms), a.have)
+			if asked, _ := a.askAt(at(ms)); !at(ms).Before(asked) && b.recordQuestion(at(ms), question{a.have, a.rev}, 0) {
+				a.recordPledge(at(ms), at(ms), a.have)
 			}
 		}
 		if ms <= lasts {
@@ -182,16 +182,16 @@ func TestFaithOfALongLease(t *testing.T) {
 // longer for that.
 func TestLeaseOfAStoreAway(t *testing.T) {
 	l := leaseOf("a", 0)
-	l.took(5 * time.Millisecond)
+	l.recordLatency(5 * time.Millisecond)
 	for range 100 {
-		if l.missed(l.patience()); l.patience() > lastsMost/2 {
+		if l.recordTimeout(l.patience()); l.patience() > lastsMost/2 {
 			t.Fatalf("waits %v for an answer", l.patience())
 		}
 	}
-	if l.lasting() != l.Lasts {
-		t.Errorf("a lease of %v", l.lasting())
+	if l.renewalTime() != l.Lasts {
+		t.Errorf("a lease of %v", l.renewalTime())
 	}
-	if l.took(5 * time.Millisecond); l.patience() != l.Lasts/2 {
+	if l.recordLatency(5 * time.Millisecond); l.patience() != l.Lasts/2 {
 		t.Errorf("waits %v for an answer once it is back", l.patience())
 	}
 }

@@ -35,30 +35,30 @@ func TestLeaseOnASlowStore(t *testing.T) {
 			}
 			sent, w, over := at(ms), Tenure{}, uint64(0)
 			if do == actWrite {
-				w, over = l.wish(100)
+				w, over = l.wantedTenure(100)
 				l.sends(sent, w)
 			}
-			held := l.held(sent)
+			held := l.isHeld(sent)
 			for end := ms + max(1, int(takes.Milliseconds())); ms < end; ms++ {
-				if held && !l.held(at(ms)) && ms > 5_000 {
+				if held && !l.isHeld(at(ms)) && ms > 5_000 {
 					ends++
 					held = false
 				}
 			}
 			if takes == c.takes {
-				l.took(takes)
+				l.recordLatency(takes)
 			}
 			switch {
 			case takes < c.takes: // it was not waited for longer; nothing was done
-				l.missed(takes)
+				l.recordTimeout(takes)
 				ms += int(limit.Milliseconds() / 8)
 			case do == actRead:
-				l.found(at(ms), s.t, s.rev)
+				l.recordRead(at(ms), s.t, s.rev)
 			default:
 				if rev, done := s.swap(w, over); done {
-					l.granted(sent, at(ms), w, rev)
+					l.recordWrite(sent, at(ms), w, rev)
 				} else {
-					l.refused()
+					l.recordRefusal()
 				}
 			}
 		}
@@ -78,20 +78,20 @@ func TestLeaseShortenedByAWriteOfUnknownFate(t *testing.T) {
 	s := &shelf{}
 	a, b := leaseOf("a", 0), leaseOf("b", 1)
 	a.others, b.others = []string{"b"}, []string{"a"}
-	a.took(600 * time.Millisecond)
+	a.recordLatency(600 * time.Millisecond)
 	settle(a, s, at(0)) // lasts 3.75 s
-	if !a.held(at(3_200)) {
+	if !a.isHeld(at(3_200)) {
 		t.Fatalf("the lease on a slow store lasts until %v", a.until)
 	}
 	a.slow = 0
-	w, over := a.wish(100)
+	w, over := a.wantedTenure(100)
 	a.sends(at(150), w)
 	s.swap(w, over) // and the confirmation is lost
-	a.refused()
+	a.recordRefusal()
 	look(b, s, at(151))
 	for ms := 160; ms < 5_000; ms += 10 {
 		look(b, s, at(ms))
-		if a.held(at(ms)) && b.held(at(ms)) {
+		if a.isHeld(at(ms)) && b.isHeld(at(ms)) {
 			t.Fatalf("two masters after %d ms", ms)
 		}
 	}

@@ -54,9 +54,9 @@ func newRecords(conn net.Conn, spaces *recordSpaces, a *admission.Account) *Reco
 	return &Records{Conn: conn, raw: RawConn(conn), spaces: spaces, kept: admission.Buffer{Account: a}, hands: admission.Buffer{Account: a}}
 }
 
-// agreed records that the handshake of TLS is over, and that TLS keeps nothing
-// more.
-func (r *Records) agreed() {
+// finishHandshake records that the TLS handshake is over, and that TLS buffers
+// nothing more.
+func (r *Records) finishHandshake() {
 	r.handed = -1
 	_ = r.hands.Resize(0) // shrinking never fails
 }

@@ -82,7 +82,7 @@ func (s *Secrets) Wrap(conn net.Conn, a *admission.Account) *Secured {
 // what the switch lacks.
 func (s *Secrets) Handshake(conn *Secured) error {
 	err := conn.HandshakeContext(context.Background()) // the session's deadline bounds it
-	conn.Under.agreed()
+	conn.Under.finishHandshake()
 	if err == nil {
 		return nil
 	}

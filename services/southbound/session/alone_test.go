@@ -13,15 +13,15 @@ import (
 // alone owns sessions without a hub: all are those of a master.
 type alone struct{ *Shared }
 
-func (alone) Identify(*Session, dpid) error { return nil }
-func (alone) Claim(*Session) error          { return nil }
-func (alone) Mandate(dpid) (uint64, bool)   { return 1, true }
-func (alone) Surpassed(uint64) bool         { return false }
-func (alone) Enlist(s *Session) error       { s.Activate(); return nil }
-func (o alone) Join(s *Session)             { o.Up.Put(s.DPID, s) }
-func (o alone) Leave(s *Session, _ error)   { o.Up.Drop(s.DPID) }
-func (alone) Restored(*Session)             {}
-func (alone) Coming(dpid) bool              { return false }
+func (alone) Identify(*Session, dpid) error      { return nil }
+func (alone) Claim(*Session) error               { return nil }
+func (alone) IsOwner(dpid) (uint64, bool)        { return 1, true }
+func (alone) HandleHigherGeneration(uint64) bool { return false }
+func (alone) AddSession(s *Session) error        { s.Activate(); return nil }
+func (o alone) Join(s *Session)                  { o.Up.Put(s.DPID, s) }
+func (o alone) Leave(s *Session, _ error)        { o.Up.Drop(s.DPID) }
+func (alone) AnnounceRestored(*Session)          {}
+func (alone) Coming(dpid) bool                   { return false }
 
 // newAlone returns what sessions without a hub share.
 func newAlone() *Shared {

@@ -24,7 +24,7 @@ func (s *Session) establish() error {
 	s.mu.Lock()
 	s.since = time.Now()
 	s.mu.Unlock()
-	return s.shared.owner.Enlist(s)
+	return s.shared.owner.AddSession(s)
 }
 
 // Activate makes the switch known to the system; the reading goroutine calls
@@ -152,14 +152,14 @@ func (s *Session) handleClaimError(e openflow.Error) error {
 // handleHigherGeneration handles a switch that reports a higher generation than that
 // of this process, which is its master as far as it knows.
 func (s *Session) handleHigherGeneration(theirs uint64) error {
-	if s.shared.owner.Surpassed(theirs) {
+	if s.shared.owner.HandleHigherGeneration(theirs) {
 		return nil // the switch is claimed again under a higher epoch, or the session ends
 	}
 	return s.laterMaster(theirs)
 }
 
 func (s *Session) laterMaster(theirs uint64) error {
-	ours, _ := s.shared.owner.Mandate(s.DPID)
+	ours, _ := s.shared.owner.IsOwner(s.DPID)
 	return fmt.Errorf("switch %v has a later master (generation %d, ours %d): another controller, or this one with an older clock, has programmed it", s.DPID, theirs, ours)
 }
 
@@ -202,7 +202,7 @@ func (s *Session) CurrentRole(ctx context.Context) (openflow.Role, uint64, error
 // takeRole becomes master under this run's epoch, or slave while another
 // process is master. It uses a switch without roles as it is.
 func (s *Session) takeRole() error {
-	epoch, master := s.shared.owner.Mandate(s.DPID)
+	epoch, master := s.shared.owner.IsOwner(s.DPID)
 	if !master {
 		return s.takeSlave(epoch)
 	}
@@ -216,7 +216,7 @@ func (s *Session) takeRole() error {
 		return fmt.Errorf("switch %v answered the request for master with %v", s.DPID, role)
 	case errors.As(err, &refused) && staleRole(refused):
 		_, theirs, _ := s.requestRole(openflow.RoleNoChange, 0)
-		if s.shared.owner.Surpassed(theirs) {
+		if s.shared.owner.HandleHigherGeneration(theirs) {
 			return s.takeSlave(theirs) // until the epoch is higher
 		}
 		return s.laterMaster(theirs)
@@ -254,7 +254,7 @@ func (s *Session) takeSlave(generation uint64) error {
 // of the same switch may have got the role meanwhile, so that this one lost it
 // (OpenFlow 1.3.5 §6.3.6).
 func (s *Session) ConfirmRole() {
-	epoch, master := s.shared.owner.Mandate(s.DPID)
+	epoch, master := s.shared.owner.IsOwner(s.DPID)
 	if s.role != openflow.RoleMaster || !master {
 		return
 	}

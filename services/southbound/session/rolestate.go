@@ -60,7 +60,7 @@ func (s *Session) checkRole(now time.Time, every time.Duration) {
 // switch now. A process whose lease has expired must not: another may have become
 // master, so the session stays as it is.
 func (s *Session) isOwner() (epoch uint64, master bool) {
-	epoch, master = s.shared.owner.Mandate(s.DPID)
+	epoch, master = s.shared.owner.IsOwner(s.DPID)
 	return epoch, master && s.out.fence.Open()
 }
 
@@ -108,7 +108,7 @@ func (s *Session) handleRoleReply(xid uint32, msg []byte) (mine bool, err error)
 	case role == openflow.RoleMaster:
 		if since := s.roleState.demoted.Swap(0); since != 0 {
 			s.shared.Log.Info("switch has this controller as its master again", "dpid", s.DPID, "after", time.Duration(now-since))
-			s.shared.owner.Restored(s)
+			s.shared.owner.AnnounceRestored(s)
 		}
 	case role != openflow.RoleSlave || !owner:
 	case int64(generation-epoch) > 0 && generation != noGeneration: // the demand would be refused

@@ -49,26 +49,26 @@ type Shared struct {
 	confirming atomic.Int32 // decisions that wait for switches to confirm
 }
 
-// Owner decides about all sessions of a process together.
+// Owner makes the decisions that concern all sessions of a process.
 type Owner interface {
 	// Identify gives a session its switch. It returns an error if the switch may
 	// not connect here, or another connection has its identity.
 	Identify(*Session, dpid) error
 	// Claim gives a session whose handshake is over its identity.
 	Claim(*Session) error
-	// Mandate reports whether this process is master of a switch. epoch is the
+	// IsOwner reports whether this process is master of a switch. epoch is the
 	// epoch of its mastership, or the highest epoch that it knows.
-	Mandate(dpid) (epoch uint64, master bool)
-	// Surpassed handles a generation of a switch that is higher than ours; it
-	// reports whether something is done about it.
-	Surpassed(generation uint64) bool
-	// Enlist adds a session whose handshake is over.
-	Enlist(*Session) error
+	IsOwner(dpid) (epoch uint64, master bool)
+	// HandleHigherGeneration handles a generation of a switch that is higher than ours. It
+	// reports whether it has taken action.
+	HandleHigherGeneration(generation uint64) bool
+	// AddSession adds a session whose handshake is over.
+	AddSession(*Session) error
 	// Join makes a switch known to the system, leave publishes that it is gone.
 	Join(*Session)
 	Leave(*Session, error)
-	// Restored handles a session that the switch had made a slave for a while.
-	Restored(*Session)
+	// AnnounceRestored announces a switch whose session was a slave for a while.
+	AnnounceRestored(*Session)
 	// Coming reports whether a switch that is not up is about to come up.
 	Coming(dpid) bool
 }

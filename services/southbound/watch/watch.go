@@ -118,12 +118,12 @@ func (w *Watch) Tick(now int64) {
 	if !w.Busy() || now-w.last.Load() < int64(lookEvery) || !w.mu.TryLock() {
 		return
 	}
-	w.look(now)
+	w.readArrived(now)
 	w.mu.Unlock()
 }
 
-// look reads what has arrived; mu is held.
-func (w *Watch) look(now int64) {
+// readArrived reads what has arrived; mu is held.
+func (w *Watch) readArrived(now int64) {
 	w.last.Store(now)
 	for !w.over {
 		n, err := epollNow(w.epoll, w.events)
@@ -172,7 +172,7 @@ func (w *Watch) Run(ctx context.Context, then func(now time.Time)) error {
 	err = raw.Read(func(uintptr) bool {
 		now := time.Now()
 		w.mu.Lock()
-		w.look(now.UnixNano())
+		w.readArrived(now.UnixNano())
 		w.mu.Unlock()
 		then(now)
 		return false

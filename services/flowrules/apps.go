@@ -21,7 +21,7 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 			added[t.app]++
 			continue
 		}
-		if err := r.theirs(w, t); err != nil {
+		if err := r.checkOwners(w, t); err != nil {
 			return err
 		}
 		w.mu.Lock()
@@ -35,15 +35,15 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 	}
 	for app, n := range added {
 		if has := r.appFlows(app); has+n > most {
-			r.count.rejected("app_limit")
+			r.count.countRejection("app_limit")
 			return api.Errorf(codes.ResourceExhausted, "%d more entries: app %s has %d, and the plan gives it %d; delete some, or raise apps.%s.entries", n, app, has, most, app)
 		}
 	}
 	return nil
 }
 
-// theirs returns an error if an app's entry would replace somebody else's.
-func (r *Rules) theirs(w *worker, t *target) error {
+// checkOwners returns an error if an app's entry would replace another owner's.
+func (r *Rules) checkOwners(w *worker, t *target) error {
 	if t.app == "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Rules) theirs(w *worker, t *target) error {
 	if old == nil || old.app == t.app {
 		return nil
 	}
-	r.count.rejected("owner")
+	r.count.countRejection("owner")
 	whose := "the operator"
 	if old.app != "" {
 		whose = "app " + old.app

@@ -13,7 +13,7 @@ func TestAskedDuringARead(t *testing.T) {
 	for name, ask := range map[string]func(*worker, time.Time){
 		"observed": func(w *worker, now time.Time) { w.ask(only(flow.OwnerLabels), now) },
 		"a group suspected": func(w *worker, now time.Time) {
-			w.ledger.suspect(newRule(&flow.Entry{Apply: []flow.Action{flow.ToGroup(testGroup)}}, now), now)
+			w.ledger.rereadObjects(newRule(&flow.Entry{Apply: []flow.Action{flow.ToGroup(testGroup)}}, now), now)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

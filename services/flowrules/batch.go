@@ -83,7 +83,7 @@ func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.Add
 	}
 	b, err := r.open(req, time.Now())
 	if err != nil {
-		r.count.rejected("batch")
+		r.count.countRejection("batch")
 		return nil, err
 	}
 	switch {
@@ -106,12 +106,12 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 	for _, f := range req.GetFlows() {
 		sw, e, err := admit(f)
 		if err != nil {
-			r.count.rejected("invalid")
+			r.count.countRejection("invalid")
 			r.batches.drop(batchKey(req))
 			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: %w", req.GetBatch(), err)
 		}
 		if app := api.AppOf(f.GetOwner()); app != "" {
-			r.count.rejected("owner")
+			r.count.countRejection("owner")
 			r.batches.drop(batchKey(req))
 			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: it has entries of app %s, and apps add theirs without a batch", req.GetBatch(), app)
 		}
@@ -193,7 +193,7 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 		return err
 	}
 	changes := lastOfEach(b.changes)
-	added, err := r.room(targetsOf(changes))
+	added, err := r.checkRoom(targetsOf(changes))
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (r *Rules) complete(b *batch, total int) error {
 	if len(b.changes) == total {
 		return nil
 	}
-	r.count.rejected("batch")
+	r.count.countRejection("batch")
 	return api.Errorf(codes.FailedPrecondition, "batch %s is dropped: it has %d entries of %d. Parts are missing, or its switches are of several partitions: send a batch for each partition", b.title(), len(b.changes), total)
 }
 
@@ -345,8 +345,8 @@ func (s *batches) add(b *batch) {
 	}
 }
 
-// surplus forgets and returns the first finished batches if there are too many.
-func (s *batches) surplus() (list []*batch) {
+// trimFinished forgets and returns the first finished batches if there are too many.
+func (s *batches) trimFinished() (list []*batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Clone(s.order) {

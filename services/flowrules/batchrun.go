@@ -44,7 +44,7 @@ func (r *Rules) finish(ctx context.Context, b *batch) {
 	outcome.State = state
 	r.retry(ctx, "finish", b, func() error { return r.journal.finish(ctx, b, outcome, time.Now()) })
 	r.batches.set(b, func(b *batch) { b.state, b.outcome, b.changes, b.written = outcome.State, outcome, nil, 0 })
-	for _, old := range r.batches.surplus() {
+	for _, old := range r.batches.trimFinished() {
 		r.retry(ctx, "forget", old, func() error { return r.journal.remove(ctx, old) })
 	}
 }
@@ -94,9 +94,9 @@ func (r *Rules) await(ctx context.Context, b *batch) (refused bool) {
 	})
 	defer patience.Stop()
 	for ctx.Err() == nil {
-		waits, away := r.unanswered(b)
+		waits, away := r.listUnanswered(b)
 		await(ctx, waits)
-		if r.judge(b) {
+		if r.mustUndo(b) {
 			return true
 		}
 		if len(waits)+len(away) == 0 {
@@ -109,9 +109,9 @@ func (r *Rules) await(ctx context.Context, b *batch) (refused bool) {
 	return false
 }
 
-// unanswered returns what to wait for: the entries of a batch that connected
-// switches have not answered, and a change of each switch that is away.
-func (r *Rules) unanswered(b *batch) (waits, away []<-chan struct{}) {
+// listUnanswered returns the channels to wait for: those of the entries of a batch
+// that connected switches have not answered, and those of switches that are away.
+func (r *Rules) listUnanswered(b *batch) (waits, away []<-chan struct{}) {
 	absent := map[*worker]bool{}
 	for i := range b.changes {
 		c := &b.changes[i]
@@ -119,9 +119,9 @@ func (r *Rules) unanswered(b *batch) (waits, away []<-chan struct{}) {
 		w.mu.Lock()
 		rule := w.ledger.operatorRule(idOf(&c.entry))
 		switch {
-		case rule == nil || !rule.same(&c.entry) || rule.waiting() == nil: // replaced, deleted, over; answered
+		case rule == nil || !rule.same(&c.entry) || rule.settledChan() == nil: // replaced, deleted, over; answered
 		case w.ledger.connected:
-			waits = append(waits, rule.waiting())
+			waits = append(waits, rule.settledChan())
 		case !absent[w]:
 			absent[w] = true
 			away = append(away, w.changed)
@@ -148,9 +148,9 @@ func awaitAny(ctx context.Context, list []<-chan struct{}) {
 	wg.Wait()
 }
 
-// judge decides that a batch is taken back if a switch has refused one of its
-// entries. It returns whether that is so.
-func (r *Rules) judge(b *batch) bool {
+// mustUndo reports whether a batch must be undone because a switch has refused one
+// of its entries, and marks it.
+func (r *Rules) mustUndo(b *batch) bool {
 	const most = 100 // most refused entries to show
 	var refused []*api.WantedFlow
 	n := 0

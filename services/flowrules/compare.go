@@ -32,15 +32,14 @@ func same(want, have *flow.Entry, version string) bool {
 	if version == "1.0" {
 		h.Flags = w.Flags
 	}
-	w.Apply, h.Apply = told(w.Apply), told(h.Apply)
-	w.Write, h.Write = told(w.Write), told(h.Write)
+	w.Apply, h.Apply = reportedActions(w.Apply), reportedActions(h.Apply)
+	w.Write, h.Write = reportedActions(w.Write), reportedActions(h.Write)
 	return w.Same(&h)
 }
 
-// right is same for a rule's entry, read at now. One that is to end at a given
-// time has a hard timeout that counts from when it was installed, so the ends are
-// compared.
-func (r *rule) right(have *seen, now time.Time, version string) bool {
+// matchesReading is same for a rule's entry, read at now. The hard timeout of an
+// entry with an expiry counts from its installation, so expiries are compared.
+func (r *rule) matchesReading(have *seen, now time.Time, version string) bool {
 	if r.expires.IsZero() {
 		return r.same(&have.entry) || same(r.entry(), &have.entry, version)
 	}
@@ -56,8 +55,8 @@ func (r *rule) right(have *seen, now time.Time, version string) bool {
 	return same(w, &have.entry, version)
 }
 
-// told returns actions as a switch reports them.
-func told(list []flow.Action) []flow.Action {
+// reportedActions returns actions as a switch reports them.
+func reportedActions(list []flow.Action) []flow.Action {
 	changes := func(a flow.Action) bool {
 		return a.Kind == flow.ActionOutput && flow.Port(a.Arg) != flow.PortController && a.MaxLen != 0
 	}

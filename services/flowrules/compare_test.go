@@ -56,7 +56,7 @@ func TestRightTimed(t *testing.T) {
 		"told in the switch's time": {300, 900 * time.Millisecond, true},
 	} {
 		have := seen{flow.Entry{HardTimeout: c.hard}, c.age}
-		if got := want.right(&have, now, "1.3"); got != c.want {
+		if got := want.matchesReading(&have, now, "1.3"); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -51,13 +51,13 @@ func newCounts(counter Counters) *counts {
 	return c
 }
 
-func (c *counts) written(op, result string) { c.writes[[2]string{op, result}].Add(1) }
-func (c *counts) repaired(fault string)     { c.repairs[fault].Add(1) }
-func (c *counts) expired(reason string)     { c.expiries[reason].Add(1) }
-func (c *counts) rejected(reason string)    { c.rejections[reason].Add(1) }
-func (c *counts) restored()                 { c.restores.Add(1) }
+func (c *counts) countWrite(op, result string) { c.writes[[2]string{op, result}].Add(1) }
+func (c *counts) countRepair(fault string)     { c.repairs[fault].Add(1) }
+func (c *counts) countExpiry(reason string)    { c.expiries[reason].Add(1) }
+func (c *counts) countRejection(reason string) { c.rejections[reason].Add(1) }
+func (c *counts) countRestore()                { c.restores.Add(1) }
 
-func (c *counts) reconciled(kept, added, removed uint32) {
+func (c *counts) countReconciled(kept, added, removed uint32) {
 	c.reconciles["kept"].Add(float64(kept))
 	c.reconciles["added"].Add(float64(added))
 	c.reconciles["removed"].Add(float64(removed))

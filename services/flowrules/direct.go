@@ -101,9 +101,9 @@ func (d *directions) number(sw flow.DPID) uint16 {
 	return best
 }
 
-// lapse ends requests that were not repeated. It returns the switches that they
+// expire ends requests that were not repeated. It returns the switches that they
 // directed, and when the next request may lapse; zero is never.
-func (d *directions) lapse(now time.Time) (concerned []flow.DPID, next time.Time) {
+func (d *directions) expire(now time.Time) (concerned []flow.DPID, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for who, x := range d.of {
@@ -144,7 +144,7 @@ func (r *Rules) DirectPackets(_ context.Context, req *api.DirectPacketsRequest) 
 	if !req.GetSame() {
 		for _, text := range req.GetDpids() {
 			sw, _ := flow.ParseDPID(text) // checked above
-			if w := r.known(sw); w != nil && w.undirectable() {
+			if w := r.known(sw); w != nil && w.refusesDirect() {
 				resp.Refused = append(resp.Refused, sw.String())
 			}
 		}
@@ -152,8 +152,8 @@ func (r *Rules) DirectPackets(_ context.Context, req *api.DirectPacketsRequest) 
 	return resp, nil
 }
 
-// undirectable reports whether the switch has refused to direct packets.
-func (w *worker) undirectable() bool {
+// refusesDirect reports whether the switch has refused to direct packets.
+func (w *worker) refusesDirect() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ledger.undirectable
@@ -171,7 +171,7 @@ func (r *Rules) direct(switches []flow.DPID) {
 		changed := l.direct(r.directions.number(sw), uint8(r.generation.Add(1)), time.Now())
 		w.mu.Unlock()
 		if changed {
-			w.ring()
+			w.wake()
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (r *Rules) watch(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		lapsed, next := d.lapse(time.Now())
+		lapsed, next := d.expire(time.Now())
 		if len(lapsed) > 0 {
 			r.count.lapsed.Add(float64(len(lapsed)))
 			r.log.Warn("packets go to the southbound again: who took them has not said for too long that it is there", "switches", len(lapsed))
@@ -210,9 +210,9 @@ func directable(o flow.Owner) bool {
 	return o != flow.OwnerDiscovery && o != flow.OwnerOperator && o != flow.OwnerForeign
 }
 
-// redirected returns an entry that sends to the connections numbered to what it
-// sent to those numbered from; false if it sends those nothing.
-func redirected(e *flow.Entry, from, to uint16) (flow.Entry, bool) {
+// redirectEntry returns the entry with its output to connection from changed to
+// connection to; false if it has no such output.
+func redirectEntry(e *flow.Entry, from, to uint16) (flow.Entry, bool) {
 	reason := flow.ReasonAction
 	if e.Priority == 0 && e.Match.Set == 0 {
 		reason = flow.ReasonNoMatch // OpenFlow 1.3.5 §7.4.1: a table miss
@@ -268,7 +268,7 @@ func (l *ledger) directed(owner flow.Owner, entries []flow.Entry) {
 		return
 	}
 	for i := range entries {
-		if e, ok := redirected(&entries[i], 0, l.number); ok {
+		if e, ok := redirectEntry(&entries[i], 0, l.number); ok {
 			entries[i] = e
 		}
 	}
@@ -291,14 +291,14 @@ func (l *ledger) direct(number uint16, generation uint8, now time.Time) bool {
 		if !directable(old.owner()) {
 			continue
 		}
-		e, ok := redirected(old.entry(), from, number)
+		e, ok := redirectEntry(old.entry(), from, number)
 		if !ok {
 			continue
 		}
 		e.Cookie = flow.NewCookie(old.owner(), generation, e.Cookie.ID())
 		r := newRule(&e, now)
 		r.added, r.order = old.added, old.order
-		l.take(k, old)
+		l.removeRule(k, old)
 		l.put(r, now)
 		changed = true
 	}
@@ -311,7 +311,7 @@ func (l *ledger) refusesNumbers(r *rule, now time.Time) bool {
 	if l.number == 0 || !directable(r.owner()) {
 		return false
 	}
-	if _, names := redirected(r.entry(), l.number, 0); !names {
+	if _, names := redirectEntry(r.entry(), l.number, 0); !names {
 		return false
 	}
 	l.undirectable = true

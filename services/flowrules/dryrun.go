@@ -57,7 +57,7 @@ func (r *Rules) effect(t *target) *api.WantedFlow {
 	old := w.ledger.operatorRule(idOf(&t.entry))
 	switch {
 	case old == nil:
-	case old.repeats(t.app, &t.entry, expiry(&t.entry, time.Now())):
+	case old.equalsRequest(t.app, &t.entry, expiry(&t.entry, time.Now())):
 		out.Effect = effectUnchanged
 	default:
 		out.Effect, out.Replaces = effectReplaced, w.ledger.wantedFlow(old).Flow
@@ -132,7 +132,7 @@ func (r *Rules) wouldAddBatch(b *batch, total int) ([]*api.WantedFlow, error) {
 		return nil, err
 	}
 	targets := targetsOf(lastOfEach(b.changes))
-	if _, err := r.room(targets); err != nil {
+	if _, err := r.checkRoom(targets); err != nil {
 		return nil, err
 	}
 	resp, err := r.wouldAdd(targets)

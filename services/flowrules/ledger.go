@@ -31,7 +31,7 @@ type ledger struct {
 	readDue   time.Time
 	readLate  int // failed reads in a row
 	readError string
-	asked     asked // to publish with the next reading
+	asked     ownerSet // to publish with the next reading
 
 	rules     map[entryID]*rule
 	hidden    map[entryID]*rule // the operator's, behind a service's with the same key
@@ -50,7 +50,7 @@ type ledger struct {
 	objects   objects
 	tally     tally
 	lacks     map[entryID]*lack // of entries that a reading has lacked
-	lacking   asked             // owners of entries that the last reading lacked once too often
+	lacking   ownerSet          // owners of entries that the last reading lacked once too often
 	soon      bool              // the last reading lacked entries: the next is soon
 	order     uint64
 
@@ -121,7 +121,7 @@ func (l *ledger) disconnect(now time.Time) {
 	for k, r := range l.rules {
 		if r.owner() == flow.OwnerOperator {
 			r.become(requested, reasonAway, now)
-			r.settle() // nobody waits for a switch that is away
+			r.closeWaiters() // nobody waits for a switch that is away
 			continue
 		}
 		delete(l.rules, k)
@@ -134,9 +134,9 @@ func (l *ledger) disconnect(now time.Time) {
 	}
 }
 
-// idle reports whether the switch is forgotten, or has never been here, and nothing
-// is desired there.
-func (l *ledger) idle() bool {
+// isIdle reports whether the switch is forgotten or has never connected, and no
+// entries are desired there.
+func (l *ledger) isIdle() bool {
 	return !l.connected && (l.forgotten || l.session == 0) && len(l.rules)+len(l.hidden)+len(l.removals)+len(l.forget)+len(l.deliver) == 0
 }
 
@@ -172,8 +172,8 @@ func (l *ledger) send(k entryID, r *rule, reason string, now time.Time) {
 	}
 }
 
-// take removes r from the desired entries.
-func (l *ledger) take(k entryID, r *rule) {
+// removeRule removes r from the desired entries.
+func (l *ledger) removeRule(k entryID, r *rule) {
 	if l.rules[k] == r {
 		delete(l.rules, k)
 		delete(l.todo, k)
@@ -185,7 +185,7 @@ func (l *ledger) take(k entryID, r *rule) {
 	if l.timed[k] == r {
 		delete(l.timed, k)
 	}
-	r.settle()
+	r.closeWaiters()
 }
 
 // remove starts the removal of an entry from the switch.
@@ -230,7 +230,7 @@ func (l *ledger) operatorRule(k entryID) *rule {
 func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	k := idOf(e)
 	r := l.operatorRule(k)
-	if r == nil || !r.repeats(app, e, expires) {
+	if r == nil || !r.equalsRequest(app, e, expires) {
 		return nil
 	}
 	if r.state == failed && l.connected && l.rules[k] == r {
@@ -241,8 +241,8 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	return r
 }
 
-// repeats reports whether a request says what the rule says already.
-func (r *rule) repeats(app string, e *flow.Entry, expires time.Time) bool {
+// equalsRequest reports whether a request asks for the rule as it is.
+func (r *rule) equalsRequest(app string, e *flow.Entry, expires time.Time) bool {
 	return r.app == app && r.same(e) && expires.Sub(r.expires) < time.Second
 }
 
@@ -258,7 +258,7 @@ func expiry(e *flow.Entry, now time.Time) time.Time {
 func (l *ledger) add(r *rule, now time.Time) *rule {
 	k := r.id
 	if old := l.operatorRule(k); old != nil {
-		l.take(k, old)
+		l.removeRule(k, old)
 	}
 	l.order++
 	r.order = l.order
@@ -287,16 +287,16 @@ func (l *ledger) cancel(k entryID, now time.Time) *removal {
 		return nil
 	}
 	visible := l.rules[k] == r
-	l.take(k, r)
+	l.removeRule(k, r)
 	if !visible || !l.connected || !l.viewed {
 		return nil // the comparison at connect finds it
 	}
 	return l.remove(r.entry(), now)
 }
 
-// removed records that the switch has removed an entry. An entry whose time was
-// over is no longer desired; one that somebody else has deleted is sent again.
-func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
+// handleRemoved records that the switch has removed an entry. An entry that expired
+// is no longer desired; one that somebody else deleted is sent again.
+func (l *ledger) handleRemoved(e *flow.Entry, reason string, now time.Time) {
 	k := idOf(e)
 	if h := l.unclaimed[e.Cookie.Owner()]; h != nil {
 		delete(h, k)
@@ -307,8 +307,8 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 	}
 	switch reason {
 	case "idle_timeout", "hard_timeout":
-		l.count.expired(reason)
-		l.over(k, r)
+		l.count.countExpiry(reason)
+		l.removeExpired(k, r)
 	default:
 		if r.state != confirmed {
 			r.lost = true // handled when the step under way has ended
@@ -322,21 +322,21 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 // restore resends an entry that somebody else has deleted, the sooner the longer
 // it lasted.
 func (l *ledger) restore(k entryID, r *rule, now time.Time) {
-	l.count.restored()
+	l.count.countRestore()
 	if now.Sub(r.since) > time.Minute {
 		r.restores = 0
 	}
 	r.restores++
-	l.suspect(r, now)
+	l.rereadObjects(r, now)
 	l.send(k, r, reasonDeleted, now)
 	if r.restores > 1 {
 		r.due = now.Add(latePause(int(r.restores)))
 	}
 }
 
-// over removes an entry whose time has come from the desired ones.
-func (l *ledger) over(k entryID, r *rule) {
-	l.take(k, r)
+// removeExpired removes an entry that has expired from the desired ones.
+func (l *ledger) removeExpired(k entryID, r *rule) {
+	l.removeRule(k, r)
 	if r.owner() == flow.OwnerOperator {
 		l.forget = append(l.forget, r)
 	}
@@ -352,8 +352,8 @@ func (l *ledger) expire(now time.Time) (next time.Time) {
 			end = end.Add(clockSlack)
 		}
 		if !now.Before(end) {
-			l.count.expired("hard_timeout")
-			l.over(k, r)
+			l.count.countExpiry("hard_timeout")
+			l.removeExpired(k, r)
 			continue
 		}
 		next = earlier(next, end)

@@ -99,7 +99,7 @@ func sameGroup(w, h *flow.Group) bool {
 				return false
 			}
 		}
-		if !sameActions(told(a.Actions), told(b.Actions)) {
+		if !sameActions(reportedActions(a.Actions), reportedActions(b.Actions)) {
 			return false
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // doubt asks for a reading, as an owner would: a group or meter seems to be gone.
 // The entries that use it wait for the reading.
-const doubt asked = 1 << 63
+const doubt ownerSet = 1 << 63
 
 // doubtPause is the least time between two such readings.
 const doubtPause = time.Second
@@ -29,8 +29,8 @@ func newObjects() objects {
 	return objects{wanted: map[objectKey]*resource{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
 }
 
-// none reports whether there is nothing to do.
-func (o *objects) none() bool { return len(o.wanted)+len(o.have) == 0 }
+// isEmpty reports whether no groups or meters are wanted or present.
+func (o *objects) isEmpty() bool { return len(o.wanted)+len(o.have) == 0 }
 
 // forget ends what belongs to a session that is over.
 func (o *objects) forget(now time.Time) {
@@ -93,7 +93,7 @@ func (o *objects) want(w *resource, d *declared, now time.Time) {
 			d.objects = append(d.objects, old)
 			return
 		}
-		old.settle()
+		old.closeWaiters()
 	}
 	o.wanted[w.key] = w
 	o.drop(w.key)
@@ -108,14 +108,14 @@ func (o *objects) want(w *resource, d *declared, now time.Time) {
 	d.sent++
 }
 
-// unwant takes a group or meter out of what is wanted; the switch may have it.
+// unwant removes a group or meter from those wanted; the switch may still have it.
 func (o *objects) unwant(k objectKey) {
 	w := o.wanted[k]
 	if w == nil {
 		return
 	}
 	delete(o.wanted, k)
-	w.settle()
+	w.closeWaiters()
 	if o.have[k] == nil && w.state == sent {
 		o.have[k] = &body{} // it may still arrive there
 	}
@@ -192,10 +192,10 @@ func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.T
 	return due, later
 }
 
-// making returns the step that makes the first of the groups and meters. It
+// makeStep returns the step that makes the first groups and meters. It
 // changes an existing one in place, so that the entries that use it are not
 // interrupted.
-func (l *ledger) making(due []*resource, now time.Time) step {
+func (l *ledger) makeStep(due []*resource, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: place, session: l.session, objects: due, decision: &flow.Decision{}}
 	for _, w := range due {
@@ -210,8 +210,8 @@ func (l *ledger) making(due []*resource, now time.Time) step {
 	return s
 }
 
-// unmaking returns the step that removes the first of the groups and meters.
-func (l *ledger) unmaking(due []objectKey, now time.Time) step {
+// unmakeStep returns the step that removes the first groups and meters.
+func (l *ledger) unmakeStep(due []objectKey, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: displace, session: l.session, decision: &flow.Decision{}}
 	for _, k := range due {
@@ -236,13 +236,13 @@ func (l *ledger) objectMod(d *flow.Decision, k objectKey, b *body, c flow.Comman
 	d.Group(l.sw, flow.GroupMod{Command: c, Group: b.group})
 }
 
-// made records what became of groups and meters that were made.
-func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
+// recordMade records the results of making groups and meters.
+func (l *ledger) recordMade(s step, res *api.ApplyResult, err error, now time.Time) {
 	if s.session != l.session || !l.connected {
 		return
 	}
-	failures, said := l.outcome(len(s.objects), res, err)
-	l.trust(len(s.objects), failures)
+	failures, said := l.stepFailures(len(s.objects), res, err)
+	l.adaptBatch(len(s.objects), failures)
 	made := map[objectKey]bool{}
 	for i, w := range s.objects {
 		f, bad := failures[i]
@@ -250,7 +250,7 @@ func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
 		if bad {
 			result = f.kind.String()
 		}
-		l.count.written(w.key.kind.String(), result)
+		l.count.countWrite(w.key.kind.String(), result)
 		if !bad {
 			b := w.body
 			l.objects.have[w.key] = &b
@@ -259,7 +259,7 @@ func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
 			continue // replaced or taken back meanwhile
 		}
 		if !bad {
-			w.onSwitch(now)
+			w.recordConfirmed(now)
 			made[w.key] = true
 			continue
 		}
@@ -288,7 +288,7 @@ func (l *ledger) objectFailed(w *resource, f failure, said objectFailure, now ti
 	if said == noRoom {
 		f.kind = failedFull
 	}
-	if !w.refused(f, l.cfg, now) {
+	if !w.recordFailure(f, l.cfg, now) {
 		w.due = time.Time{}
 	}
 	if w.state != failed {
@@ -324,13 +324,13 @@ func (l *ledger) release(made map[objectKey]bool, now time.Time) {
 	}
 }
 
-// unmade records what became of groups and meters that were removed.
-func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
+// recordUnmade records the results of removing groups and meters.
+func (l *ledger) recordUnmade(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
 	if s.session != l.session || !l.connected {
 		return ""
 	}
-	failures, said := l.outcome(len(s.gone), res, err)
-	l.trust(len(s.gone), failures)
+	failures, said := l.stepFailures(len(s.gone), res, err)
+	l.adaptBatch(len(s.gone), failures)
 	gone := false
 	for i, m := range s.gone {
 		f, bad := failures[i]
@@ -341,7 +341,7 @@ func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) 
 		if bad {
 			result = f.kind.String()
 		}
-		l.count.written("delete_"+m.key.kind.String(), result)
+		l.count.countWrite("delete_"+m.key.kind.String(), result)
 		if !bad {
 			delete(l.objects.have, m.key)
 			gone = true
@@ -373,9 +373,9 @@ func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) 
 	return refusal
 }
 
-// suspect re-reads the groups and meters that a rule uses, because the switch
+// rereadObjects re-reads the groups and meters that a rule uses, because the switch
 // removed or rejected the rule.
-func (l *ledger) suspect(r *rule, now time.Time) {
+func (l *ledger) rereadObjects(r *rule, now time.Time) {
 	if !l.viewed || l.unknown || !l.usesObjects(r) || l.asked&doubt != 0 {
 		return
 	}
@@ -400,7 +400,7 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 		}
 		switch {
 		case h == nil:
-			l.count.repaired("missing")
+			l.count.countRepair("missing")
 		case sameBody(k.kind, &w.body, h):
 			if w.quirks < quirkMax {
 				w.quirks, w.told = 0, nil
@@ -413,19 +413,19 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 			w.told = h
 			if w.quirks++; w.quirks > quirkMax {
 				if w.reason == "" {
-					l.count.repaired("given_up")
+					l.count.countRepair("given_up")
 				}
 				w.reason = reasonTold
 				continue
 			}
-			l.count.repaired("changed")
+			l.count.countRepair("changed")
 		}
 		w.due = now
 		w.become(requested, "", now)
 	}
 	for k := range have {
 		if l.claimed[k.owner()] && l.objects.wanted[k] == nil && l.objects.removals[k] == nil {
-			l.count.repaired("extra")
+			l.count.countRepair("extra")
 			l.objects.remove(k, now)
 		}
 	}

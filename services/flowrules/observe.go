@@ -13,14 +13,14 @@ import (
 // owners returns the owners whose entries are published.
 func owners() []flow.Owner { return flow.Owners(func(w *flow.Writer) bool { return w.Observed }) }
 
-// asked is a set of owners, one bit each.
-type asked uint64
+// ownerSet is a set of owners, with one bit for each.
+type ownerSet uint64
 
-const everybody = ^asked(0)
+const everybody = ^ownerSet(0)
 
-func only(o flow.Owner) asked { return 1 << o }
+func only(o flow.Owner) ownerSet { return 1 << o }
 
-func (a asked) has(o flow.Owner) bool { return a&only(o) != 0 }
+func (a ownerSet) has(o flow.Owner) bool { return a&only(o) != 0 }
 
 // Observe answers the call.
 func (r *Rules) Observe(_ context.Context, req *api.ObserveRequest) (*api.ObserveResponse, error) {
@@ -46,14 +46,14 @@ func (r *Rules) Observe(_ context.Context, req *api.ObserveRequest) (*api.Observ
 	for _, w := range list {
 		if w.ask(wanted, time.Now()) {
 			resp.Dpids = append(resp.Dpids, w.ledger.sw.String())
-			w.ring()
+			w.wake()
 		}
 	}
 	return resp, nil
 }
 
 // askedFor returns the owner of a name, or all if there is no name.
-func askedFor(name string) (asked, error) {
+func askedFor(name string) (ownerSet, error) {
 	if name == "" {
 		return everybody, nil
 	}
@@ -67,7 +67,7 @@ func askedFor(name string) (asked, error) {
 
 // ask requests another read of the switch, even if a read is under way: that one
 // may report an older state. It returns false if the switch is away.
-func (w *worker) ask(wanted asked, now time.Time) bool {
+func (w *worker) ask(wanted ownerSet, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.ledger
@@ -81,15 +81,15 @@ func (w *worker) ask(wanted asked, now time.Time) bool {
 	return true
 }
 
-// reading returns the step that reads the entries for those who have asked.
-func (l *ledger) reading() step {
-	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || l.unknown || !l.objects.none())}
+// readStep returns the step that reads the entries for those who have asked.
+func (l *ledger) readStep() step {
+	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || l.unknown || !l.objects.isEmpty())}
 	l.asked = 0
 	return s
 }
 
 // observe queues what a reading shows of some owners to be published.
-func (l *ledger) observe(rd *reading, wanted asked) {
+func (l *ledger) observe(rd *reading, wanted ownerSet) {
 	for _, o := range owners() {
 		if wanted.has(o) {
 			l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o], Since: l.began, Address: l.address})

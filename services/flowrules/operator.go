@@ -41,7 +41,7 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	for _, f := range req.GetFlows() {
 		sw, e, err := admit(f)
 		if err != nil {
-			r.count.rejected("invalid")
+			r.count.countRejection("invalid")
 			return nil, err
 		}
 		targets = append(targets, target{sw: sw, app: api.AppOf(f.GetOwner()), entry: operatorEntry(e, generation)})
@@ -49,7 +49,7 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	if err := r.roomOfApps(targets, int(req.GetMost())); err != nil {
 		return nil, err
 	}
-	added, err := r.room(targets)
+	added, err := r.checkRoom(targets)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	if !req.GetNoWait() {
 		r.settle(ctx, targets)
 	}
-	resp := &api.AddFlowsResponse{Flows: r.outcome(targets)}
+	resp := &api.AddFlowsResponse{Flows: r.flowStates(targets)}
 	for i, f := range resp.Flows {
 		f.Effect, f.Replaces = effects[i].Effect, effects[i].Replaces
 	}
@@ -97,10 +97,10 @@ func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) err
 	return nil
 }
 
-// room checks, before anything is stored, that no service holds the key of a
+// checkRoom checks, before anything is stored, that no service holds the key of a
 // target and that the entries stay within their bound. It returns how many are
 // new.
-func (r *Rules) room(targets []target) (added int, err error) {
+func (r *Rules) checkRoom(targets []target) (added int, err error) {
 	for i := range targets {
 		t := &targets[i]
 		k := idOf(&t.entry)
@@ -116,13 +116,13 @@ func (r *Rules) room(targets []target) (added int, err error) {
 		}
 		w.mu.Unlock()
 		if held {
-			r.count.rejected("held")
+			r.count.countRejection("held")
 			return 0, api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, t.entry.Table, t.entry.Priority, reasonHeld(owner))
 		}
 	}
 	if added > 0 && int(r.flows.Load())+added > r.cfg.MaxFlows {
 		if n := r.operatorFlows(); n+added > r.cfg.MaxFlows {
-			r.count.rejected("limit")
+			r.count.countRejection("limit")
 			return 0, api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, r.cfg.MaxFlows)
 		}
 	}
@@ -153,7 +153,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.storing.Lock()
 	defer w.storing.Unlock()
 	for _, t := range share {
-		if err := r.theirs(w, t); err != nil {
+		if err := r.checkOwners(w, t); err != nil {
 			return err
 		}
 	}
@@ -196,9 +196,9 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 		t.rule = share[last[idOf(&t.entry)]].rule
 	}
 	w.mu.Unlock()
-	w.ring()
+	w.wake()
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		r.unstored("put", share[i].sw, errs[i])
+		r.reportUnstored("put", share[i].sw, errs[i])
 		if readOnly(errs[i]) {
 			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not stored, so not installed: %w", share[i].sw, errs[i])
 		}
@@ -218,15 +218,15 @@ func (r *Rules) settle(ctx context.Context, targets []target) {
 		w := r.worker(t.sw)
 		w.mu.Lock()
 		if w.ledger.connected {
-			waits[i] = t.rule.waiting()
+			waits[i] = t.rule.settledChan()
 		}
 		w.mu.Unlock()
 	}
 	await(ctx, waits)
 }
 
-// outcome returns the states of the entries of a request.
-func (r *Rules) outcome(targets []target) []*api.WantedFlow {
+// flowStates returns the state of each entry of a request.
+func (r *Rules) flowStates(targets []target) []*api.WantedFlow {
 	flows := make([]*api.WantedFlow, len(targets))
 	for i := range targets {
 		t := &targets[i]
@@ -249,7 +249,7 @@ func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*
 	for _, f := range req.GetFlows() {
 		sw, e, err := f.Entry()
 		if err != nil {
-			r.count.rejected("invalid")
+			r.count.countRejection("invalid")
 			return nil, err
 		}
 		e.Match.Normalize()
@@ -347,7 +347,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 			if err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, why); readOnly(why) {
 				err = api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not deleted from the store: %w", t.sw, why)
 			}
-			r.unstored("delete", t.sw, why)
+			r.reportUnstored("delete", t.sw, why)
 			continue
 		}
 		k := idOf(&t.entry)
@@ -359,6 +359,6 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 			waits = append(waits, m.settled)
 		}
 	}
-	w.ring()
+	w.wake()
 	return deleted, waits, err
 }

@@ -150,7 +150,7 @@ func (w *worker) write(ctx context.Context, store Store, e *edits) map[*edit]err
 func (w *worker) writePage(ctx context.Context, store Store, c *edit) error {
 	p := c.page
 	if p.tried != nil {
-		if err := p.recover(ctx, store); err != nil {
+		if err := p.checkFailedWrite(ctx, store); err != nil {
 			return err
 		}
 	}
@@ -179,8 +179,8 @@ func (w *worker) writePage(ctx context.Context, store Store, c *edit) error {
 	return nil
 }
 
-// recover finds out whether a write that failed has been carried out.
-func (p *page) recover(ctx context.Context, store Store) error {
+// checkFailedWrite reads the page again to learn whether a failed write took effect.
+func (p *page) checkFailedWrite(ctx context.Context, store Store) error {
 	value, revision, err := store.Get(ctx, p.key)
 	if err != nil {
 		return err

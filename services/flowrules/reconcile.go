@@ -28,7 +28,7 @@ func newReading(flows []*api.FlowEntry) *reading {
 			rd.foreign++
 			continue
 		}
-		if owner == flow.OwnerOperator || !passing(owner, f) {
+		if owner == flow.OwnerOperator || !followsTraffic(owner, f) {
 			_, e, err := f.Entry()
 			if err != nil {
 				rd.foreign++
@@ -42,9 +42,9 @@ func newReading(flows []*api.FlowEntry) *reading {
 	return rd
 }
 
-// passing reports whether an entry comes and goes with traffic: routes, and a
-// service's other entries with a timeout. Its owner writes it itself.
-func passing(o flow.Owner, f *api.FlowEntry) bool {
+// followsTraffic reports whether an entry comes and goes with the traffic, as routes
+// and a service's other entries with a timeout do. Its owner writes it itself.
+func followsTraffic(o flow.Owner, f *api.FlowEntry) bool {
 	return o == flow.OwnerRoutes || f.GetIdleTimeout() != 0 || f.GetHardTimeout() != 0
 }
 
@@ -60,7 +60,7 @@ func ownerOf(f *api.FlowEntry) flow.Owner {
 // read records a reading that was requested at began. The first reading of a
 // session is the comparison after connecting; later ones verify, and publish what
 // was asked for.
-func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
+func (l *ledger) read(rd *reading, wanted ownerSet, began, now time.Time) {
 	l.foreign = rd.foreign
 	l.readLate, l.unread, l.readError = 0, 0, ""
 	if l.unknown {
@@ -115,7 +115,7 @@ func (l *ledger) presume(now time.Time) {
 		l.send(k, r, "", now)
 	}
 	l.tally = tally{added: uint32(len(l.rules))}
-	l.count.reconciled(0, l.tally.added, 0)
+	l.count.countReconciled(0, l.tally.added, 0)
 }
 
 // compare settles, right after connecting, which of the operator's entries are
@@ -132,20 +132,20 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 			continue
 		}
 		switch {
-		case h != nil && !r.lost && r.right(h, now, l.version):
+		case h != nil && !r.lost && r.matchesReading(h, now, l.version):
 			r.cookie = h.entry.Cookie
 			l.confirm(k, r, now)
 			t.kept++
 		case h == nil && l.idledAway(r, now):
-			l.count.expired("idle_while_away")
-			l.over(k, r)
+			l.count.countExpiry("idle_while_away")
+			l.removeExpired(k, r)
 		default:
 			l.send(k, r, "", now)
 			t.added++
 		}
 	}
-	if n := l.unheardOf(flow.OwnerOperator, rd.entries, now); n > 0 {
-		l.distrust(flow.OwnerOperator, n)
+	if n := l.countUnknown(flow.OwnerOperator, rd.entries, now); n > 0 {
+		l.keepUnknown(flow.OwnerOperator, n)
 	}
 	for k, h := range rd.entries {
 		if h.entry.Cookie.Owner() != flow.OwnerOperator || l.rules[k] != nil {
@@ -159,7 +159,7 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 		t.removed++
 	}
 	l.tally = t
-	l.count.reconciled(t.kept, t.added, t.removed)
+	l.count.countReconciled(t.kept, t.added, t.removed)
 }
 
 // setAside keeps the entries, as last read, of the services that have not
@@ -200,7 +200,7 @@ func (l *ledger) confirm(k entryID, r *rule, now time.Time) {
 		l.deliver = append(l.deliver, r)
 	}
 	delete(l.todo, k)
-	r.onSwitch(now)
+	r.recordConfirmed(now)
 }
 
 // verify repairs entries that others have changed. It does not judge entries
@@ -221,33 +221,33 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 		case h == nil:
 			r.quirks, r.told = 0, nil
 			if l.idledAway(r, now) && r.owner() == flow.OwnerOperator {
-				l.count.expired("idle_unheard")
-				l.over(k, r)
+				l.count.countExpiry("idle_unheard")
+				l.removeExpired(k, r)
 				continue
 			}
-			l.count.repaired("missing")
-			l.lack(k, r, now)
-		case r.right(h, now, l.version):
-			l.stays(k, r, now)
+			l.count.countRepair("missing")
+			l.recordMissing(k, r, now)
+		case r.matchesReading(h, now, l.version):
+			l.recordPresent(k, r, now)
 			if r.quirks < quirkMax {
 				r.quirks, r.told = 0, nil
 			}
 		default:
-			l.mend(k, r, h, now)
+			l.repair(k, r, h, now)
 		}
 	}
 	for k, h := range rd.entries {
 		o := h.entry.Cookie.Owner()
 		if (o == flow.OwnerOperator && !l.doubtful || l.claimed[o] && !l.keeping[o]) && l.rules[k] == nil && l.removals[k] == nil && h.age >= l.cfg.VerifyAge {
-			l.count.repaired("extra")
+			l.count.countRepair("extra")
 			l.remove(&h.entry, now)
 		}
 	}
 }
 
-// lack records that the switch does not have an entry that it has confirmed, and
-// sends it again: at once, or ever more rarely if that is so again and again.
-func (l *ledger) lack(k entryID, r *rule, now time.Time) {
+// recordMissing records that the switch lacks an entry that it has confirmed, and
+// sends the entry again: at once, or at growing intervals if it recurs.
+func (l *ledger) recordMissing(k entryID, r *rule, now time.Time) {
 	n := l.lacks[k]
 	if n == nil {
 		n = &lack{}
@@ -264,19 +264,19 @@ func (l *ledger) lack(k entryID, r *rule, now time.Time) {
 	r.become(failed, reasonLacks, now)
 	if r.announced != reasonLacks {
 		r.announced = reasonLacks
-		l.count.repaired("given_up")
+		l.count.countRepair("given_up")
 		l.failures = append(l.failures, l.wantedFlow(r))
 		l.lacking |= only(r.owner())
 	}
 }
 
-// stays records that the switch has an entry.
-func (l *ledger) stays(k entryID, r *rule, now time.Time) {
+// recordPresent records that the switch has an entry.
+func (l *ledger) recordPresent(k entryID, r *rule, now time.Time) {
 	n := l.lacks[k]
 	if n == nil {
 		return
 	}
-	if n.now() && r.state == confirmed {
+	if n.isMissing() && r.state == confirmed {
 		l.lacking |= only(r.owner())
 	}
 	if n.seen = now; now.Sub(n.last) < lackFor {
@@ -289,9 +289,9 @@ func (l *ledger) stays(k entryID, r *rule, now time.Time) {
 	}
 }
 
-// mend rewrites an entry that the switch reports wrongly, unless the switch has
-// reported it just so after each of the last repairs: then that is its way.
-func (l *ledger) mend(k entryID, r *rule, h *seen, now time.Time) {
+// repair rewrites an entry that the switch reports with differences, unless the
+// switch has reported the same after each of the last repairs.
+func (l *ledger) repair(k entryID, r *rule, h *seen, now time.Time) {
 	if r.told == nil || !same(&r.told.entry, &h.entry, l.version) {
 		r.quirks = 0
 	}
@@ -299,11 +299,11 @@ func (l *ledger) mend(k entryID, r *rule, h *seen, now time.Time) {
 	r.quirks++
 	if r.quirks > quirkMax {
 		if r.reason == "" {
-			l.count.repaired("given_up")
+			l.count.countRepair("given_up")
 		}
 		r.reason = reasonTold
 		return
 	}
-	l.count.repaired("changed")
+	l.count.countRepair("changed")
 	l.send(k, r, "", now)
 }

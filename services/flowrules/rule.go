@@ -55,8 +55,9 @@ type lack struct {
 	seen  time.Time // when a reading had it last
 }
 
-// now reports whether no reading has had the entry since one lacked it.
-func (n *lack) now() bool { return n != nil && n.last.After(n.seen) }
+// isMissing reports whether the entry is missing since the last reading that lacked
+// it.
+func (n *lack) isMissing() bool { return n != nil && n.last.After(n.seen) }
 
 // rule is one desired entry of one switch.
 type rule struct {
@@ -81,10 +82,10 @@ func newRule(e *flow.Entry, added time.Time) *rule {
 	return &rule{id: idOf(e), compact: pack(e), added: added, progress: progress{since: added}}
 }
 
-// onSwitch records that the switch has the entry.
-func (r *rule) onSwitch(now time.Time) {
+// recordConfirmed records that the switch has the entry.
+func (r *rule) recordConfirmed(now time.Time) {
 	r.crowded, r.lost, r.delivered = false, false, true
-	r.progress.onSwitch(now)
+	r.progress.recordConfirmed(now)
 }
 
 // progress is the progress of something that a switch should have: an entry, a
@@ -110,20 +111,20 @@ func (r *progress) become(s state, reason string, now time.Time) {
 	}
 	r.state, r.reason = s, reason
 	if s == confirmed || s == failed {
-		r.settle()
+		r.closeWaiters()
 	}
 }
 
-func (r *progress) settle() {
+func (r *progress) closeWaiters() {
 	if r.settled != nil {
 		close(r.settled)
 		r.settled = nil
 	}
 }
 
-// waiting returns a channel that is closed when the rule is confirmed or has
+// settledChan returns a channel that is closed when the rule is confirmed or has
 // failed; nil if it is or has already.
-func (r *progress) waiting() <-chan struct{} {
+func (r *progress) settledChan() <-chan struct{} {
 	if r.state == confirmed || r.state == failed {
 		return nil
 	}
@@ -133,8 +134,8 @@ func (r *progress) waiting() <-chan struct{} {
 	return r.settled
 }
 
-// wanted returns the entry to write at now.
-func (r *rule) wanted(now time.Time) flow.Entry {
+// wantedEntry returns the entry to write at now.
+func (r *rule) wantedEntry(now time.Time) flow.Entry {
 	e := *r.entry()
 	if !r.expires.IsZero() {
 		e.HardTimeout = remaining(r.expires, now)
@@ -142,8 +143,8 @@ func (r *rule) wanted(now time.Time) flow.Entry {
 	return e
 }
 
-// onSwitch records that the switch has it.
-func (r *progress) onSwitch(now time.Time) {
+// recordConfirmed records that the switch has it.
+func (r *progress) recordConfirmed(now time.Time) {
 	r.refusals, r.late, r.full, r.announced = 0, 0, false, ""
 	r.become(confirmed, "", now)
 }
@@ -165,10 +166,10 @@ func refusalPause(cfg *Config, n int) time.Duration {
 	return backoff.Exponential{First: cfg.RetryAfter, Factor: 4, Last: time.Hour}.After(n)
 }
 
-// refused records a failure and returns whether the rule is to be retried, at
+// recordFailure records a failure and returns whether the rule is to be retried, at
 // due. Kinds of failure: the switch was late or away (transient), its table is
 // full, or it rejects the entry.
-func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
+func (r *progress) recordFailure(f failure, cfg *Config, now time.Time) (again bool) {
 	r.full = f.kind == failedFull
 	switch f.kind {
 	case failedLate:

@@ -21,7 +21,7 @@ type Rules struct {
 	store Store
 	log   *slog.Logger
 	count *counts
-	news  *news
+	news  *eventQueue
 	slots chan struct{} // one taken for each switch during a read or write
 
 	directions *directions
@@ -47,7 +47,7 @@ type Rules struct {
 func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
 	c := newCounts(counter)
 	r := &Rules{
-		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
+		cfg: cfg, net: net, store: store, log: log, count: c, news: newEventQueue(c.unheard),
 		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: newJournal(batches),
 		run: runName(time.Now()), workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
 	}
@@ -91,12 +91,12 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 			if !readOnly(err) { // else it is seen at the next start, too
 				return err
 			}
-			r.unstored("put", w.ledger.sw, err)
+			r.reportUnstored("put", w.ledger.sw, err)
 		}
 	}
 	for _, key := range empty {
 		if err := r.store.Delete(ctx, key); readOnly(err) {
-			r.unstored("delete", 0, err) // it is seen at the next start, too
+			r.reportUnstored("delete", 0, err) // it is seen at the next start, too
 		} else if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 func (r *Rules) load(l *ledger, one *rule, changed *edits, now time.Time) {
 	if !one.expires.IsZero() && !now.Before(one.expires) {
 		changed.drop(one)
-		r.count.expired("hard_timeout")
+		r.count.countExpiry("hard_timeout")
 		return
 	}
 	if other := l.operatorRule(one.id); other != nil {
@@ -186,7 +186,7 @@ func (r *Rules) claim(sw flow.DPID) *worker {
 	if w == nil {
 		w = newWorker(newLedger(sw, r.cfg, r.count), r.start)
 		r.workers[sw] = w
-		w.ring()
+		w.wake()
 	}
 	w.users++
 	return w
@@ -196,19 +196,18 @@ func (r *Rules) release(w *worker) {
 	r.mu.Lock()
 	w.users--
 	r.mu.Unlock()
-	r.part(w)
+	r.dropWorker(w)
 }
 
-// part drops a worker whose goroutine has ended, if its switch is forgotten, or has
-// never been here, and nothing is desired there.
-func (r *Rules) part(w *worker) {
+// dropWorker drops a worker whose goroutine has ended, if its ledger is idle.
+func (r *Rules) dropWorker(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.life.Lock()
 	defer w.life.Unlock()
-	if l := w.ledger; r.workers[l.sw] == w && w.users == 0 && !w.running && l.idle() {
+	if l := w.ledger; r.workers[l.sw] == w && w.users == 0 && !w.running && l.isIdle() {
 		delete(r.workers, l.sw)
 	}
 }
@@ -247,8 +246,8 @@ func (r *Rules) size() int {
 	return len(r.workers)
 }
 
-// unstored reports a change that is not on disk.
-func (r *Rules) unstored(what string, sw flow.DPID, err error) {
+// reportUnstored logs a change that was not stored.
+func (r *Rules) reportUnstored(what string, sw flow.DPID, err error) {
 	r.count.unstored.Add(1)
 	r.log.Error("entry not stored", "operation", what, "dpid", sw, "error", err)
 }
@@ -274,8 +273,8 @@ func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 	} else {
 		l.number, l.undirectable = r.directions.number(sw), false
 	}
-	w.turn()
-	w.ring()
+	w.notifyWaiters()
+	w.wake()
 }
 
 // SwitchForgotten handles the event: a switch that is away is looked after no more,
@@ -289,14 +288,14 @@ func (r *Rules) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
 		w.mu.Lock()
 		w.ledger.forgotten = !w.ledger.connected
 		w.mu.Unlock()
-		w.ring()
+		w.wake()
 	}
 }
 
 // FlowRemoved handles the event.
 func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
 	owner := ownerOf(e.GetFlow())
-	if owner == flow.OwnerForeign || owner != flow.OwnerOperator && passing(owner, e.GetFlow()) {
+	if owner == flow.OwnerForeign || owner != flow.OwnerOperator && followsTraffic(owner, e.GetFlow()) {
 		return
 	}
 	sw, entry, err := e.GetFlow().Entry()
@@ -309,9 +308,9 @@ func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
 	}
 	entry.Match.Normalize()
 	w.mu.Lock()
-	w.ledger.removed(&entry, e.GetReason(), time.Now())
+	w.ledger.handleRemoved(&entry, e.GetReason(), time.Now())
 	w.mu.Unlock()
-	w.ring()
+	w.wake()
 }
 
 func invalid(err error) error {

@@ -50,19 +50,19 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	l.doubts = nil
 	waits := make([]<-chan struct{}, 0, len(d.rules)+len(d.removals))
 	for _, rule := range d.rules {
-		waits = append(waits, rule.waiting())
+		waits = append(waits, rule.settledChan())
 	}
 	for _, m := range d.removals {
 		waits = append(waits, m.settled)
 	}
 	for _, w := range d.objects {
-		waits = append(waits, w.waiting())
+		waits = append(waits, w.settledChan())
 	}
 	for _, m := range d.gone {
 		waits = append(waits, m.settled)
 	}
 	w.mu.Unlock()
-	w.ring()
+	w.wake()
 	r.tellDoubts(ctx, doubts)
 	await(ctx, waits)
 
@@ -77,7 +77,7 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 			continue
 		}
 		switch {
-		case rule.state == confirmed && l.lacks[rule.id].now():
+		case rule.state == confirmed && l.lacks[rule.id].isMissing():
 			f := l.wantedFlow(rule)
 			f.Reason = reasonLacked
 			resp.Failed = append(resp.Failed, f)
@@ -171,8 +171,8 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 	first, kept := !l.claimed[owner], l.keeping[owner]
 	l.claimed[owner] = true
 	if owner.Policy() {
-		if n := l.unheardOf(owner, without(have, entries), now); n > 0 && !keep {
-			l.distrust(owner, n)
+		if n := l.countUnknown(owner, excludeKeys(have, entries), now); n > 0 && !keep {
+			l.keepUnknown(owner, n)
 		}
 		keep = keep || l.doubtful
 	}
@@ -215,12 +215,12 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 	switch {
 	case kept && !keep:
 		l.tally.removed += removed
-		l.count.reconciled(0, 0, removed)
+		l.count.countReconciled(0, 0, removed)
 	case first:
 		l.tally.kept += d.kept
 		l.tally.added += d.sent - removed
 		l.tally.removed += removed
-		l.count.reconciled(d.kept, d.sent-removed, removed)
+		l.count.countReconciled(d.kept, d.sent-removed, removed)
 	}
 	return d
 }
@@ -243,7 +243,7 @@ func (l *ledger) want(e *flow.Entry, have map[entryID]*seen, d *declared, now ti
 	r := newRule(e, now)
 	r.order = l.order
 	if old != nil {
-		l.take(k, old)
+		l.removeRule(k, old)
 		if old.owner() == flow.OwnerOperator {
 			l.hide(k, old, owner, now)
 		}
@@ -252,7 +252,7 @@ func (l *ledger) want(e *flow.Entry, have map[entryID]*seen, d *declared, now ti
 	if h := have[k]; h != nil && same(e, &h.entry, l.version) {
 		r.cookie = h.entry.Cookie
 		l.rules[k] = r
-		r.onSwitch(now)
+		r.recordConfirmed(now)
 		d.kept++
 		return true
 	}
@@ -261,9 +261,9 @@ func (l *ledger) want(e *flow.Entry, have map[entryID]*seen, d *declared, now ti
 	return true
 }
 
-// unwant takes an entry of a service back.
+// unwant removes an entry of a service from those wanted.
 func (l *ledger) unwant(k entryID, r *rule, d *declared, now time.Time) {
-	l.take(k, r)
+	l.removeRule(k, r)
 	if h := l.hidden[k]; h != nil { // the operator's comes back in its place
 		delete(l.hidden, k)
 		l.put(h, now)
@@ -333,8 +333,8 @@ func (l *ledger) change(owner flow.Owner, entries []flow.Entry, objects []*resou
 	return d
 }
 
-// without returns the entries of a switch whose keys are not in a set.
-func without(have map[entryID]*seen, set []flow.Entry) map[entryID]*seen {
+// excludeKeys returns the entries of a switch whose keys are not in a set.
+func excludeKeys(have map[entryID]*seen, set []flow.Entry) map[entryID]*seen {
 	rest := maps.Clone(have)
 	for i := range set {
 		delete(rest, idOf(&set[i]))

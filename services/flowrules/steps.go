@@ -27,7 +27,7 @@ type step struct {
 	kind    stepKind
 	until   time.Time // idle; zero is for ever
 	session uint64
-	asked   asked // read
+	asked   ownerSet // read
 	// readObjects: groups and meters, too.
 	readObjects bool
 	rules       []*rule      // write
@@ -52,13 +52,13 @@ func (l *ledger) next(now time.Time) step {
 	}
 	if !l.viewed {
 		if !now.Before(l.readDue) {
-			return l.reading()
+			return l.readStep()
 		}
 		return step{kind: idle, until: earlier(wake, l.readDue)}
 	}
 	if l.asked != 0 {
 		if !now.Before(l.readDue) {
-			return l.reading()
+			return l.readStep()
 		}
 		wake = earlier(wake, l.readDue)
 	}
@@ -71,15 +71,15 @@ func (l *ledger) next(now time.Time) step {
 	}
 	switch {
 	case len(objects) > 0:
-		return l.making(objects, now)
+		return l.makeStep(objects, now)
 	case len(due) > 0:
-		return l.writing(due, now)
+		return l.writeStep(due, now)
 	case len(erasable) > 0:
-		return l.erasing(erasable, now)
+		return l.eraseStep(erasable, now)
 	case len(displaced) > 0:
-		return l.unmaking(displaced, now)
+		return l.unmakeStep(displaced, now)
 	case l.cfg.VerifyInterval > 0 && !now.Before(l.readDue):
-		return l.reading()
+		return l.readStep()
 	}
 	if l.cfg.VerifyInterval > 0 {
 		wake = earlier(wake, l.readDue)
@@ -93,9 +93,9 @@ func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	if len(l.todo) == 0 {
 		return nil, later
 	}
-	without := l.missless()
+	without := l.tablesWithoutMiss()
 	for _, r := range l.todo {
-		end := l.early(r, &without, now)
+		end := l.waitsForMiss(r, &without, now)
 		switch _, waits := l.awaits(r); {
 		case !end.IsZero():
 			later = earlier(later, end)
@@ -137,10 +137,10 @@ func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
 	return due, later
 }
 
-// trust adapts the size of batches to what the switch can do in time: it halves
+// adaptBatch adapts the size of batches to what the switch can do in time: it halves
 // the size after a batch that was late as a whole, and adds one after a batch
 // that was not.
-func (l *ledger) trust(n int, failures map[int]failure) {
+func (l *ledger) adaptBatch(n int, failures map[int]failure) {
 	late := 0
 	for _, f := range failures {
 		if f.kind == failedLate {
@@ -158,13 +158,13 @@ func (l *ledger) pace(n int, now time.Time) {
 	l.nextSend = now.Add(time.Duration(n) * time.Second / time.Duration(l.cfg.Rate))
 }
 
-// writing returns the step that adds the first of the rules.
-func (l *ledger) writing(due []*rule, now time.Time) step {
+// writeStep returns the step that adds the first rules.
+func (l *ledger) writeStep(due []*rule, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: write, session: l.session, rules: due, decision: &flow.Decision{}}
 	for _, r := range due {
 		m := l.mod(s.decision)
-		m.Command, m.Entry = flow.Add, r.wanted(now)
+		m.Command, m.Entry = flow.Add, r.wantedEntry(now)
 		r.lost = false
 		r.become(sent, "", now)
 	}
@@ -172,11 +172,11 @@ func (l *ledger) writing(due []*rule, now time.Time) step {
 	return s
 }
 
-// erasing returns the step that carries out the first of the removals. It removes
+// eraseStep returns the step that carries out the first of the removals. It removes
 // exactly the entry of that key, and only if it still belongs to the same owner,
 // so that no owner ever deletes another's (CVE-2019-11189). OpenFlow 1.0 cannot
 // ask for the owner.
-func (l *ledger) erasing(due []*removal, now time.Time) step {
+func (l *ledger) eraseStep(due []*removal, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: erase, session: l.session, removals: due, decision: &flow.Decision{}}
 	for _, r := range due {
@@ -192,9 +192,9 @@ func (l *ledger) erasing(due []*removal, now time.Time) step {
 
 func (l *ledger) mod(d *flow.Decision) *flow.Mod { return d.AddFlow(l.sw) }
 
-// outcome returns the failures of a step by the number of the operation, and what
-// they say about groups and meters. err is the error of the whole call.
-func (l *ledger) outcome(n int, res *api.ApplyResult, err error) (map[int]failure, map[int]objectFailure) {
+// stepFailures returns the failures of a step by the number of the operation, and the
+// failures of groups and meters among them. err is the error of the whole call.
+func (l *ledger) stepFailures(n int, res *api.ApplyResult, err error) (map[int]failure, map[int]objectFailure) {
 	failures, said := map[int]failure{}, map[int]objectFailure{}
 	if err != nil {
 		for i := range n {
@@ -213,13 +213,13 @@ func (l *ledger) outcome(n int, res *api.ApplyResult, err error) (map[int]failur
 	return failures, said
 }
 
-// wrote records what became of entries that were added.
-func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
+// recordWrite records the results of adding entries.
+func (l *ledger) recordWrite(s step, res *api.ApplyResult, err error, now time.Time) {
 	if s.session != l.session || !l.connected {
 		return // all are compared again after connecting
 	}
-	failures, _ := l.outcome(len(s.rules), res, err)
-	l.trust(len(s.rules), failures)
+	failures, _ := l.stepFailures(len(s.rules), res, err)
+	l.adaptBatch(len(s.rules), failures)
 	for i, r := range s.rules {
 		k := r.id
 		if l.rules[k] != r || r.state != sent {
@@ -228,7 +228,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 		f, bad := failures[i]
 		switch {
 		case !bad:
-			l.count.written("add", "confirmed")
+			l.count.countWrite("add", "confirmed")
 			if r.lacking { // it has said so before; the next reading shows
 				delete(l.todo, k)
 				r.lost = false
@@ -241,7 +241,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 				l.restore(k, r, now)
 			}
 		default:
-			l.count.written("add", f.kind.String())
+			l.count.countWrite("add", f.kind.String())
 			l.fail(k, r, f, now)
 		}
 	}
@@ -258,11 +258,11 @@ func (l *ledger) fail(k entryID, r *rule, f failure, now time.Time) {
 	if f.kind == failedRefused && l.refusesNumbers(r, now) {
 		return
 	}
-	if !r.refused(f, l.cfg, now) {
+	if !r.recordFailure(f, l.cfg, now) {
 		delete(l.todo, k)
 	}
 	if f.kind == failedRefused {
-		l.suspect(r, now)
+		l.rereadObjects(r, now)
 	}
 	if r.state == failed && r.announced != f.text {
 		r.announced = f.text
@@ -270,14 +270,14 @@ func (l *ledger) fail(k entryID, r *rule, f failure, now time.Time) {
 	}
 }
 
-// erased records the outcome of removals. It returns the switch's words if the
+// recordErased records the outcome of removals. It returns the switch's words if the
 // switch refused one; verification finds that entry again.
-func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
+func (l *ledger) recordErased(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
 	if s.session != l.session || !l.connected {
 		return ""
 	}
-	failures, _ := l.outcome(len(s.removals), res, err)
-	l.trust(len(s.removals), failures)
+	failures, _ := l.stepFailures(len(s.removals), res, err)
+	l.adaptBatch(len(s.removals), failures)
 	gone := 0
 	for i, m := range s.removals {
 		k := idOf(&m.entry)
@@ -286,7 +286,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 		}
 		f, bad := failures[i]
 		if bad {
-			l.count.written("delete", f.kind.String())
+			l.count.countWrite("delete", f.kind.String())
 			if f.kind == failedLate {
 				m.late++
 				m.due = now.Add(latePause(m.late))
@@ -294,7 +294,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 			}
 			refusal = f.text
 		} else {
-			l.count.written("delete", "confirmed")
+			l.count.countWrite("delete", "confirmed")
 			gone++
 		}
 		l.drop(k, m)

@@ -67,9 +67,9 @@ func (h history) between(at time.Time) bool {
 	return !h.alive.IsZero() && at.After(h.alive.Add(recordedSlack)) && at.Before(h.opened.Add(-recordedSlack))
 }
 
-// unheardOf counts an owner's entries on a switch that nobody wants and that the
-// store cannot have known.
-func (l *ledger) unheardOf(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int) {
+// countUnknown counts an owner's unwanted entries on a switch that the store cannot
+// know of.
+func (l *ledger) countUnknown(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int) {
 	for k, h := range have {
 		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
 			continue
@@ -82,9 +82,9 @@ func (l *ledger) unheardOf(owner flow.Owner, have map[entryID]*seen, now time.Ti
 	return n
 }
 
-// distrust keeps all unwanted entries on the switch, because the switch has n
-// entries that the store cannot have known.
-func (l *ledger) distrust(owner flow.Owner, n int) {
+// keepUnknown keeps all unwanted entries on the switch, because the switch has n
+// entries that the store cannot know of.
+func (l *ledger) keepUnknown(owner flow.Owner, n int) {
 	l.doubtful = true
 	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the state was removed on purpose", l.sw, n, owner))
 }

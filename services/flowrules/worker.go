@@ -49,8 +49,8 @@ func newWorker(l *ledger, start func(*worker)) *worker {
 	return &worker{start: start, ledger: l, changed: make(chan struct{}), bell: make(chan struct{}, 1)}
 }
 
-// ring notifies the worker that there may be work.
-func (w *worker) ring() {
+// wake notifies the worker of possible work.
+func (w *worker) wake() {
 	w.life.Lock()
 	defer w.life.Unlock()
 	object.Notify(w.bell)
@@ -60,9 +60,9 @@ func (w *worker) ring() {
 	}
 }
 
-// rest ends the goroutine of a worker with nothing to do, unless it was rung
+// endIfIdle ends the goroutine of a worker without work, unless it was notified
 // meanwhile.
-func (w *worker) rest() bool {
+func (w *worker) endIfIdle() bool {
 	w.life.Lock()
 	defer w.life.Unlock()
 	select {
@@ -74,8 +74,8 @@ func (w *worker) rest() bool {
 	}
 }
 
-// turn notifies those who wait for the switch. The caller holds mu.
-func (w *worker) turn() {
+// notifyWaiters notifies those who wait for the switch. The caller holds mu.
+func (w *worker) notifyWaiters() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -93,8 +93,8 @@ func (w *worker) run(ctx context.Context, r *Rules) {
 			continue
 		}
 		if s.until.IsZero() {
-			if w.rest() {
-				r.part(w)
+			if w.endIfIdle() {
+				r.dropWorker(w)
 				return
 			}
 			continue
@@ -131,13 +131,13 @@ func (w *worker) perform(ctx context.Context, r *Rules, s step) {
 		refusal := ""
 		switch now := time.Now(); s.kind {
 		case write:
-			w.ledger.wrote(s, res, err, now)
+			w.ledger.recordWrite(s, res, err, now)
 		case erase:
-			refusal = w.ledger.erased(s, res, err, now)
+			refusal = w.ledger.recordErased(s, res, err, now)
 		case place:
-			w.ledger.made(s, res, err, now)
+			w.ledger.recordMade(s, res, err, now)
 		case displace:
-			refusal = w.ledger.unmade(s, res, err, now)
+			refusal = w.ledger.recordUnmade(s, res, err, now)
 		}
 		w.announce(r)
 		w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 		if presumed {
 			r.log.Warn("switch does not tell its entries: they are taken as unknown, and those that it is to have are written over them", "dpid", l.sw, "error", err)
 			w.announce(r)
-			w.turn()
+			w.notifyWaiters()
 		}
 		return
 	}
@@ -193,7 +193,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	l.again(now.Sub(began), switches, rand.Float64(), now)
 	doubts, l.doubts = l.doubts, nil
 	w.announce(r)
-	w.turn()
+	w.notifyWaiters()
 }
 
 // readObjects reads the groups and meters that a switch has.
@@ -250,6 +250,6 @@ func (w *worker) record(ctx context.Context, r *Rules) {
 		}
 	}
 	for _, err := range w.write(ctx, r.store, &e) {
-		r.unstored("put", l.sw, err)
+		r.reportUnstored("put", l.sw, err)
 	}
 }

@@ -11,10 +11,10 @@ import (
 // failuresMax bounds the refusals that wait to be published.
 const failuresMax = 4096
 
-// news publishes observations and failures on a goroutine of its own, because a
-// subscriber may be waiting for the worker that reports them. Of several readings
+// eventQueue publishes observations and failures on its own goroutine, because a
+// subscriber may wait for the worker that reports them. Of several readings
 // of one switch only the last counts, so the queue is bounded.
-type news struct {
+type eventQueue struct {
 	mu       sync.Mutex // guards what follows
 	order    [][2]string
 	observed map[[2]string]*api.FlowsObserved // by switch and owner
@@ -24,11 +24,11 @@ type news struct {
 	shed Counter
 }
 
-func newNews(shed Counter) *news {
-	return &news{observed: map[[2]string]*api.FlowsObserved{}, bell: make(chan struct{}, 1), shed: shed}
+func newEventQueue(shed Counter) *eventQueue {
+	return &eventQueue{observed: map[[2]string]*api.FlowsObserved{}, bell: make(chan struct{}, 1), shed: shed}
 }
 
-func (n *news) add(observed []*api.FlowsObserved, failures []*api.WantedFlow) {
+func (n *eventQueue) add(observed []*api.FlowsObserved, failures []*api.WantedFlow) {
 	if len(observed)+len(failures) == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (n *news) add(observed []*api.FlowsObserved, failures []*api.WantedFlow) {
 	object.Notify(n.bell)
 }
 
-func (n *news) next() (*api.FlowsObserved, *api.WantedFlow) {
+func (n *eventQueue) next() (*api.FlowsObserved, *api.WantedFlow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.order) > 0 {
@@ -66,7 +66,7 @@ func (n *news) next() (*api.FlowsObserved, *api.WantedFlow) {
 }
 
 // run publishes until ctx ends.
-func (n *news) run(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
+func (n *eventQueue) run(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
 	for {
 		o, f := n.next()
 		switch {

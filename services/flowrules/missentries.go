@@ -10,8 +10,8 @@ import (
 // table waits for that table's miss entry: without it packets would end there.
 const leadWait = 3 * time.Second
 
-// missless returns the tables that packets reach and that have no miss entry yet.
-func (l *ledger) missless() (without [256]bool) {
+// tablesWithoutMiss returns the tables that packets reach and that have no miss entry yet.
+func (l *ledger) tablesWithoutMiss() (without [256]bool) {
 	for _, t := range flow.Tables() {
 		miss := flow.Entry{Table: t.Number}
 		r := l.rules[idOf(&miss)]
@@ -21,9 +21,9 @@ func (l *ledger) missless() (without [256]bool) {
 	return without
 }
 
-// early returns until when an entry must wait because it leads to a table without
-// a miss entry; zero if it need not wait.
-func (l *ledger) early(r *rule, without *[256]bool, now time.Time) time.Time {
+// waitsForMiss returns the time until which an entry must wait because it leads to
+// a table without a miss entry, or zero if it need not wait.
+func (l *ledger) waitsForMiss(r *rule, without *[256]bool, now time.Time) time.Time {
 	end := l.since.Add(leadWait)
 	if to := r.next; to == 0 || !without[to] || r.entry().TableMiss() || !now.Before(end) {
 		return time.Time{}

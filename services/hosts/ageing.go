@@ -16,16 +16,16 @@ func (t *table) advance(now int64, d *flow.Decision) {
 		*d, t.asking = t.asking, *d
 	}
 	t.notices.send(now, t, d)
-	if t.calling.come(now) {
-		t.callRoll(now, d)
+	if t.calling.hasPassed(now) {
+		t.askNewHosts(now, d)
 	}
-	if t.judging.come(now) {
-		t.judge(now, d)
+	if t.judging.hasPassed(now) {
+		t.decideClaims(now, d)
 	}
-	if t.evicting.come(now) {
+	if t.evicting.hasPassed(now) {
 		t.evict(now)
 	}
-	if t.ageing.come(now) {
+	if t.ageing.hasPassed(now) {
 		t.age(now, d)
 	}
 }
@@ -52,6 +52,6 @@ func (t *table) age(now int64, d *flow.Decision) {
 			}
 			next = min(h.asked+age/10, seen+age)
 		}
-		t.ageing.at(max(next, now+age/100))
+		t.ageing.moveUp(max(next, now+age/100))
 	})
 }

@@ -44,15 +44,15 @@ func (a *announcer) add(h *host) {
 // notify wakes the publishing goroutine.
 func (a *announcer) notify() { object.Notify(a.wake) }
 
-// waiting returns how many hosts are marked.
-func (a *announcer) waiting() int {
+// countMarked returns the number of marked hosts.
+func (a *announcer) countMarked() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.queue)
 }
 
-// take returns the marked hosts, and unmarks them.
-func (a *announcer) take(list []*host) []*host {
+// takeMarked returns the marked hosts and unmarks them.
+func (a *announcer) takeMarked(list []*host) []*host {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list = append(list[:0], a.queue...)
@@ -64,12 +64,12 @@ func (a *announcer) take(list []*host) []*host {
 	return list
 }
 
-// drain publishes the changes of the marked hosts, and changes their permits.
-func (t *table) drain(now int64, list []*host, publish func(*api.HostChanged)) []*host {
-	list = t.news.take(list)
+// publishMarked publishes the changes of the marked hosts, and changes their permits.
+func (t *table) publishMarked(now int64, list []*host, publish func(*api.HostChanged)) []*host {
+	list = t.news.takeMarked(list)
 	for i, h := range list {
 		t.mu.Lock()
-		if h.changed() {
+		if h.hasChanged() {
 			t.pages.note(h)
 		}
 		events := t.newsOf(h)
@@ -83,9 +83,9 @@ func (t *table) drain(now int64, list []*host, publish func(*api.HostChanged)) [
 	return list
 }
 
-// changed reports whether a host differs from the last published state, or from
+// hasChanged reports whether a host differs from the last published state, or from
 // the state that an earlier run stored.
-func (h *host) changed() bool {
+func (h *host) hasChanged() bool {
 	now := h.state()
 	return h.published == nil || h.gone.Load() || h.published.at != now.at || h.published.held != now.held || !slices.Equal(h.published.addresses, now.addresses)
 }

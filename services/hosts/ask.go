@@ -40,24 +40,24 @@ func (h *host) address(ip netip.Addr) netip.Addr {
 // frames of the host's VLAN leave there. used says that the host has sent packets
 // with the address.
 func (t *table) askAt(at flow.Location, who id, ip netip.Addr, used bool, d *flow.Decision) {
-	tag, ok := t.tagging.Egress(at, tagged(who))
+	tag, ok := t.tagging.Egress(at, keyVLAN(who))
 	if !ok {
 		return
 	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
-		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(who, ip, used),
+		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.buildProbe(who, ip, used),
 	})
 }
 
 // rollCall holds the hosts to be asked for the first time, so that it is known
 // which of them answer. table.mu guards it.
 type rollCall struct {
-	first, second []called
+	first, second []dueQuestion
 }
 
-// called is a host and the time to ask it.
-type called struct {
+// dueQuestion is a host and the time at which to probe it.
+type dueQuestion struct {
 	host *host
 	due  int64
 }
@@ -70,15 +70,15 @@ const rollCallAtOnce = 10
 func (t *table) call(now int64, h *host) {
 	if !h.answers && !h.called {
 		h.called = true
-		t.roll.first = append(t.roll.first, called{h, now})
-		t.calling.at(now)
+		t.roll.first = append(t.roll.first, dueQuestion{h, now})
+		t.calling.moveUp(now)
 	}
 }
 
-// callRoll asks the new hosts that are due.
-func (t *table) callRoll(now int64, d *flow.Decision) {
+// askNewHosts probes the new hosts that are due.
+func (t *table) askNewHosts(now int64, d *flow.Decision) {
 	left := rollCallAtOnce
-	ask := func(list []called, then func(*host)) []called {
+	ask := func(list []dueQuestion, then func(*host)) []dueQuestion {
 		for len(list) > 0 && left > 0 && list[0].due <= now {
 			if h := list[0].host; !h.gone.Load() && !h.answers {
 				left--
@@ -91,16 +91,16 @@ func (t *table) callRoll(now int64, d *flow.Decision) {
 		if len(list) == 0 {
 			return nil
 		}
-		t.calling.at(max(list[0].due, now+1))
+		t.calling.moveUp(max(list[0].due, now+1))
 		return list
 	}
 	second := int64(time.Second)
-	t.roll.first = ask(t.roll.first, func(h *host) { t.roll.second = append(t.roll.second, called{h, now + second}) })
+	t.roll.first = ask(t.roll.first, func(h *host) { t.roll.second = append(t.roll.second, dueQuestion{h, now + second}) })
 	t.roll.second = ask(t.roll.second, func(*host) {})
 }
 
-// tagged returns the VLAN of a host in the form of flow.Key.
-func tagged(who id) uint16 {
+// keyVLAN returns the VLAN of a host as flow.Key has it.
+func keyVLAN(who id) uint16 {
 	if v := who.vlan(); v != 0 {
 		return v | flow.VLANPresent
 	}
@@ -122,15 +122,15 @@ func (t *table) segmentChanged(ev *api.SegmentChanged) {
 // yet (RFC 7600 §4.8).
 var dummy4 = netip.AddrFrom4([4]byte{192, 0, 0, 8})
 
-// question returns the frame that asks a host for its own address: an ARP request
+// buildProbe returns the frame that asks a host for its own address: an ARP request
 // or a neighbour solicitation as in unreachability detection (RFC 4861 §7.3), both
 // unicast to the host. The ARP request is a probe, which any host answers, only if
 // the host uses the address already: one that still probes it itself would take
 // another's probe for a conflict and give the address up (RFC 5227 §2.1.1). A
 // solicitation from a unicast address is none (RFC 4862 §5.4.3).
-func (t *table) question(who id, ip netip.Addr, used bool) []byte {
+func (t *table) buildProbe(who id, ip netip.Addr, used bool) []byte {
 	src := flow.MACFrom(t.probes)
-	vlan := tagged(who)
+	vlan := keyVLAN(who)
 	if ip.Is4() {
 		from := dummy4
 		if used {

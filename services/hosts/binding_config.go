@@ -9,16 +9,16 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// security is what a configuration says of bindings and ports.
-type security struct {
+// bindingConfig is the part of a configuration about bindings and ports.
+type bindingConfig struct {
 	bindings []*binding
-	ports    map[flow.Location]secured
+	ports    map[flow.Location]portSettings
 	routers  map[flow.Location]bool
 }
 
 // security reads and checks Bindings, Ports and RouterPorts.
-func (c *Config) security() (security, error) {
-	s := security{ports: map[flow.Location]secured{}, routers: map[flow.Location]bool{}}
+func (c *Config) security() (bindingConfig, error) {
+	s := bindingConfig{ports: map[flow.Location]portSettings{}, routers: map[flow.Location]bool{}}
 	own, err := c.gateways()
 	if err != nil {
 		return s, err
@@ -65,7 +65,7 @@ func (c *Config) security() (security, error) {
 		if p.MaxHosts < 0 || p.MaxHosts > 1_000_000 || p.MaxHosts == 0 && !p.Sticky {
 			return s, fmt.Errorf("ports[%d].max_hosts is %d: want 1 to 1000000, or sticky", i, p.MaxHosts)
 		}
-		s.ports[at] = secured{p.MaxHosts, p.Sticky, byConfig}
+		s.ports[at] = portSettings{p.MaxHosts, p.Sticky, byConfig}
 	}
 	for i, text := range c.RouterPorts {
 		at, err := parsePort(text)
@@ -113,7 +113,7 @@ func (t *table) configure(now int64) {
 		t.bindings.put(one)
 	}
 	for _, one := range s.bindings {
-		t.enforce(one)
+		t.enforceBinding(one)
 	}
 	for at, set := range s.ports {
 		t.secure(now, at, set)

@@ -59,7 +59,7 @@ func (t *table) restoreBinding(key string, value []byte) error {
 		if _, ok := t.bindings.ports[at]; ok {
 			return errConfigured
 		}
-		t.bindings.ports[at] = secured{int(m.MaxHosts), m.Sticky, byOperator}
+		t.bindings.ports[at] = portSettings{int(m.MaxHosts), m.Sticky, byOperator}
 		return nil
 	}
 	m := &api.HostBinding{}

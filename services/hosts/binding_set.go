@@ -103,7 +103,7 @@ func (t *table) bindHost(now int64, m *api.HostBinding) (*api.HostBinding, error
 		one.since = old.since // the same call again
 	}
 	t.bindings.put(one)
-	t.enforce(one)
+	t.enforceBinding(one)
 	return one.message(), nil
 }
 
@@ -166,19 +166,19 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 			return nil, err
 		}
 	}
-	t.secure(now, at, secured{int(m.MaxHosts), m.Sticky, byOperator})
+	t.secure(now, at, portSettings{int(m.MaxHosts), m.Sticky, byOperator})
 	return t.portMessage(at), nil
 }
 
 // secure applies the settings of a port. It binds hosts known there if the
 // port's bindings are sticky.
-func (t *table) secure(now int64, at flow.Location, set secured) {
+func (t *table) secure(now int64, at flow.Location, set portSettings) {
 	t.bindings.ports[at] = set
 	t.bindings.note(portKey(at), set.origin)
-	if p := t.settled(at); p != nil && set.sticky {
+	if p := t.placeAt(at); p != nil && set.sticky {
 		for h := range p.hosts {
 			if len(t.bindings.of) < maxBindings {
-				t.stick(now, h)
+				t.bindSticky(now, h)
 			}
 		}
 	}
@@ -257,7 +257,7 @@ func (t *table) portMessage(at flow.Location) *api.PortSecurity {
 		Dpid: at.Switch.String(), Port: uint32(at.Port), MaxHosts: uint32(set.most), Sticky: set.sticky, Origin: set.origin,
 		Bound: uint32(len(t.bindings.naming[at])),
 	}
-	if p := t.settled(at); p != nil {
+	if p := t.placeAt(at); p != nil {
 		m.Hosts = uint32(len(p.hosts))
 	}
 	return m

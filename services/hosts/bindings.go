@@ -27,8 +27,8 @@ const (
 	byLearning = "learnt"
 )
 
-// secured holds the settings of a port.
-type secured struct {
+// portSettings holds the settings of a port.
+type portSettings struct {
 	most   int // hosts; 0: Config.PortLimit
 	sticky bool
 	origin string
@@ -39,7 +39,7 @@ type secured struct {
 type bindings struct {
 	of     map[id]*binding
 	naming map[flow.Location]map[id]struct{} // the bindings that name a port
-	ports  map[flow.Location]secured
+	ports  map[flow.Location]portSettings
 	owners *owners
 	dirty  map[string]struct{} // keys to write
 	told   map[claim]int64     // when a violation was last published
@@ -60,7 +60,7 @@ const violationInterval = int64(1e9)
 
 func newBindings() bindings {
 	return bindings{
-		of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]secured{},
+		of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]portSettings{},
 		owners: &owners{m: map[formerKey]id{}}, dirty: map[string]struct{}{}, told: map[claim]int64{},
 	}
 }
@@ -190,8 +190,8 @@ func (t *table) room(now int64, p *place, who id) refusal {
 	return accepted
 }
 
-// stick binds a host that has appeared at a port with sticky bindings.
-func (t *table) stick(now int64, h *host) {
+// bindSticky binds a host that has appeared at a port with sticky bindings.
+func (t *table) bindSticky(now int64, h *host) {
 	at := h.at.Load().Location
 	if !t.bindings.ports[at].sticky || t.bindings.of[h.id] != nil {
 		return
@@ -205,9 +205,9 @@ func (t *table) stick(now int64, h *host) {
 	t.bindings.put(one)
 }
 
-// stickAddress adds an address to a host's binding if that is sticky and has
+// bindStickyAddress adds an address to a host's binding if that is sticky and has
 // room.
-func (t *table) stickAddress(h *host, ip netip.Addr) {
+func (t *table) bindStickyAddress(h *host, ip netip.Addr) {
 	one := t.bindings.of[h.id]
 	if one == nil || !one.sticky || len(one.ips) >= stickyAddresses || slices.Contains(one.ips, ip) {
 		return
@@ -232,8 +232,8 @@ func (t *table) violate(now int64, c claim) {
 	t.notify(&c, t.host(c.key.who), "bound")
 }
 
-// enforce takes from hosts what contradicts a binding.
-func (t *table) enforce(one *binding) {
+// enforceBinding removes from hosts the addresses and places that contradict a binding.
+func (t *table) enforceBinding(one *binding) {
 	if h := t.host(one.who); h != nil && !t.bindings.allow(one.who, h.at.Load().Location) {
 		t.remove(h)
 	}

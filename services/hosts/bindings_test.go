@@ -342,7 +342,7 @@ func TestBindingsWithoutRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.hand(r.bindings.count)
+	r.recordSent(r.bindings.count)
 	entries := r.guardEntries(newGuard(), 1)
 	kept := 0
 	for _, b := range r.listBindings(inSync).Bindings {

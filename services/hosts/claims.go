@@ -62,14 +62,14 @@ func (t *table) relocate(s sighting, h *host, d *flow.Decision) refusal {
 		return accepted
 	case h.quarantine > s.now:
 		return quarantined
-	case !h.at.Load().alive():
+	case !h.at.Load().isReachable():
 		return t.resettle(s.now, h, s.at)
 	}
-	return t.contest(s, claim{key: claimKey{who: h.id}, by: s.who, at: s.at}, h, d)
+	return t.contestHolder(s, claim{key: claimKey{who: h.id}, by: s.who, at: s.at}, h, d)
 }
 
-// contest handles a claim against a holder that may be alive.
-func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) refusal {
+// contestHolder handles a claim against a holder that may be alive.
+func (t *table) contestHolder(s sighting, c claim, holder *host, d *flow.Decision) refusal {
 	list := t.claims[c.key]
 	i := slices.IndexFunc(list, func(o *claim) bool { return o.by == c.by && o.at == c.at })
 	if i < 0 {
@@ -81,7 +81,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 			list = t.claims[c.key]
 		}
 		if len(list) >= maxClaimants {
-			list = t.supersede(s.now, list, holder, d)
+			list = t.endOldestClaim(s.now, list, holder, d)
 		}
 		if len(list) == 0 && len(t.claims) >= maxClaims || len(list) >= maxClaimants {
 			t.reached.Reach(s.now, "the room for claims of hosts", maxClaims, "port "+placeText(s.at))
@@ -94,7 +94,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 				c.since = min(c.since, o.since)
 			}
 		}
-		t.claim(&c)
+		t.startClaim(&c)
 		t.askBoth(s.now, &c, holder, d)
 		return unverified
 	}
@@ -104,7 +104,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	old.assigned = old.assigned || c.assigned
 	if uses := s.uses(holder.address(c.key.ip)); uses && !old.used { // it may answer from now on
 		old.used, old.asked = true, 0
-		t.judging.at(s.now)
+		t.judging.moveUp(s.now)
 	}
 	if old.refused != 0 && old.refused <= s.now && old.first != 0 && !s.answer { // it claims anew
 		old.refused, old.first, old.since, old.asked, old.answered = 0, 0, s.now, 0, false
@@ -115,9 +115,9 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	return t.resolve(s.now, old, d)
 }
 
-// supersede ends the claim that was not heard for longest, if that is longer than
-// Verify, so that a host that moves on can make another. It returns the others.
-func (t *table) supersede(now int64, list []*claim, holder *host, d *flow.Decision) []*claim {
+// endOldestClaim ends the claim that was silent for longest, if that is longer than
+// Verify, so that a moving host can make another. It returns the others.
+func (t *table) endOldestClaim(now int64, list []*claim, holder *host, d *flow.Decision) []*claim {
 	oldest := slices.MinFunc(list, func(a, b *claim) int { return cmp.Compare(a.heard, b.heard) })
 	if oldest.refused != 0 || now-oldest.heard <= int64(t.cfg.Verify) {
 		return list
@@ -131,7 +131,7 @@ func (t *table) supersede(now int64, list []*claim, holder *host, d *flow.Decisi
 func (t *table) askBoth(now int64, c *claim, holder *host, d *flow.Decision) {
 	c.asked++
 	c.last = now
-	t.judging.at(now + int64(t.cfg.Verify)/2)
+	t.judging.moveUp(now + int64(t.cfg.Verify)/2)
 	t.ask(holder, c.key.ip, d)
 	if ip := holder.address(c.key.ip); ip.IsValid() {
 		t.askAt(c.at, c.by, ip, c.used, d)
@@ -161,14 +161,14 @@ func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 	case heard > c.since:
 		t.deny(now, c, h, d)
 		return spoofed
-	case !h.at.Load().alive():
-		return t.settle(now, c, h, d)
+	case !h.at.Load().isReachable():
+		return t.grantClaim(now, c, h, d)
 	case c.first != 0 && (c.asked < 2 || now-c.last < verify/2):
 		return spoofed
 	case c.asked < 2 || now-c.last < verify/2:
 		return unverified
 	case h.answers && (c.answered || c.assigned), c.first == 0 && c.heard-c.since >= hold:
-		return t.settle(now, c, h, d)
+		return t.grantClaim(now, c, h, d)
 	case c.first != 0:
 		if now-c.first >= int64(t.cfg.Age) {
 			t.forget(c)
@@ -192,26 +192,26 @@ func (t *table) deny(now int64, c *claim, h *host, d *flow.Decision) {
 		}
 	}
 	c.since, c.asked, c.answered = now, 2, false // until both are asked again
-	t.judging.at(now)
+	t.judging.moveUp(now)
 	if c.waiting {
 		t.notify(c, h, "refused")
 	}
 	t.release(c, h, d)
 }
 
-// settle gives the claimant what it claims.
-func (t *table) settle(now int64, c *claim, h *host, d *flow.Decision) refusal {
+// grantClaim gives the claimant the address or place that it claims.
+func (t *table) grantClaim(now int64, c *claim, h *host, d *flow.Decision) refusal {
 	waited, event := c.waiting, c.event(h, "taken")
-	t.dismiss(c.key, h, d)
-	why := t.give(now, c, h)
+	t.endClaims(c.key, h, d)
+	why := t.moveToClaimant(now, c, h)
 	if waited && why == accepted {
 		t.publish(event)
 	}
 	return why
 }
 
-// give moves a host, or its address, to a claimant.
-func (t *table) give(now int64, c *claim, h *host) refusal {
+// moveToClaimant moves a host, or its address, to a claimant.
+func (t *table) moveToClaimant(now int64, c *claim, h *host) refusal {
 	if !c.key.ip.IsValid() {
 		return t.resettle(now, h, c.at)
 	}
@@ -220,12 +220,12 @@ func (t *table) give(now int64, c *claim, h *host) refusal {
 		return unverified
 	}
 	t.strip(h, c.key.ip)
-	t.former.probation(h.id, c.key.ip, now+int64(t.cfg.Probation))
+	t.former.startProbation(h.id, c.key.ip, now+int64(t.cfg.Probation))
 	return t.grant(now, claimant, c.key.ip, c.used, c.advert)
 }
 
-// claim begins one claim.
-func (t *table) claim(c *claim) {
+// startClaim records a new claim.
+func (t *table) startClaim(c *claim) {
 	t.claims[c.key] = append(t.claims[c.key], c)
 	t.claimedAt[c.at]++
 }
@@ -237,7 +237,7 @@ func (t *table) forget(c *claim) {
 	if i < 0 {
 		return
 	}
-	t.unclaim(c.at)
+	t.removeClaim(c.at)
 	if list = slices.Delete(list, i, i+1); len(list) == 0 {
 		delete(t.claims, c.key)
 	} else {
@@ -245,20 +245,20 @@ func (t *table) forget(c *claim) {
 	}
 }
 
-// unclaim counts one claim less at a port.
-func (t *table) unclaim(at flow.Location) {
+// removeClaim decrements the number of claims at a port.
+func (t *table) removeClaim(at flow.Location) {
 	if t.claimedAt[at]--; t.claimedAt[at] > 0 {
 		return
 	}
 	delete(t.claimedAt, at)
-	if p := t.settled(at); p != nil {
-		p.emptied(t)
+	if p := t.placeAt(at); p != nil {
+		p.scheduleRemoval(t)
 	}
 }
 
-// judge decides the claims that are due, and asks again: a second time after
-// half of Verify, and at intervals in quarantine.
-func (t *table) judge(now int64, d *flow.Decision) {
+// decideClaims decides the claims that are due, and probes again: once after half of
+// Verify, and at intervals in quarantine.
+func (t *table) decideClaims(now int64, d *flow.Decision) {
 	verify, hold := int64(t.cfg.Verify), int64(t.cfg.Hold)
 	for _, list := range t.claims {
 		for _, c := range slices.Clone(list) {
@@ -267,14 +267,14 @@ func (t *table) judge(now int64, d *flow.Decision) {
 				if c.asked == 0 || c.asked == 1 && now-c.last >= verify/2 {
 					t.askBoth(now, c, t.host(c.key.who), d)
 				}
-				t.judging.at(c.last + verify/2)
+				t.judging.moveUp(c.last + verify/2)
 			case quarantined:
 				if again := max(verify, hold/quarantineQuestions); now-c.last >= again {
 					if h := t.host(c.key.who); h != nil {
 						t.askBoth(now, c, h, d)
 					}
 				} else {
-					t.judging.at(c.last + again)
+					t.judging.moveUp(c.last + again)
 				}
 			case spoofed:
 				t.askAgain(now, c, d)
@@ -288,7 +288,7 @@ func (t *table) judge(now int64, d *flow.Decision) {
 func (t *table) askAgain(now int64, c *claim, d *flow.Decision) {
 	if c.first == 0 {
 		if c.refused > now {
-			t.judging.at(c.refused)
+			t.judging.moveUp(c.refused)
 		}
 		return
 	}
@@ -303,5 +303,5 @@ func (t *table) askAgain(now int64, c *claim, d *flow.Decision) {
 		t.askBoth(now, c, h, d)
 		return
 	}
-	t.judging.at(due)
+	t.judging.moveUp(due)
 }

@@ -147,15 +147,15 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// owned is the addresses that no host may have.
-type owned struct {
+// reservedAddresses lists the addresses that no host may have.
+type reservedAddresses struct {
 	macs map[flow.MAC]bool
 	ips  map[netip.Addr]bool
 }
 
 // gateways reads Gateways and ProbeMAC.
-func (c *Config) gateways() (owned, error) {
-	o := owned{map[flow.MAC]bool{}, map[netip.Addr]bool{}}
+func (c *Config) gateways() (reservedAddresses, error) {
+	o := reservedAddresses{map[flow.MAC]bool{}, map[netip.Addr]bool{}}
 	for i, s := range c.Gateways {
 		if ip, err := netip.ParseAddr(s); err == nil {
 			o.ips[ip.Unmap().WithZone("")] = true

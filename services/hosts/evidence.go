@@ -30,9 +30,9 @@ func carries(k *flow.Key) bool {
 	return false
 }
 
-// testimony appends the evidence in a packet. It refuses what contradicts
-// itself: ARP or ND whose sender is not the frame's.
-func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal) {
+// appendEvidence appends the evidence in a packet. It refuses ARP and ND whose sender
+// is not the sender of the frame.
+func appendEvidence(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal) {
 	who := newID(k.EthSrc, k.VLAN)
 	switch k.EthType {
 	case flow.EthTypeARP:

@@ -159,8 +159,8 @@ func (t *table) guardRequest(g *guard, info *api.Switch) *api.SetStandingRequest
 	return req
 }
 
-// guarded reports whether switches have any entries for bindings.
-func (t *table) guarded() bool {
+// hasGuards reports whether switches have any entries for bindings.
+func (t *table) hasGuards() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cfg.Guard && len(t.bindings.of) > 0
@@ -173,8 +173,8 @@ func (t *table) bindingChanges() uint64 {
 	return t.bindings.count
 }
 
-// hand records that the entries for so many changes are on their way.
-func (t *table) hand(n uint64) {
+// recordSent records that the entries for the first n changes have been sent.
+func (t *table) recordSent(n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handed = n

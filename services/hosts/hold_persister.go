@@ -104,18 +104,18 @@ func (s *holdPersister) drop(ctx context.Context, t *table, stage string) (*api.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, _, err := t.approval(stage, 0); err != nil {
+	if _, _, err := t.isApproved(stage, 0); err != nil {
 		return &api.DeleteHoldResponse{}, nil
 	}
 	for page := range uint64(approvedPages) {
 		if _, kept := s.revisions[approvedKey(stage, page)]; kept {
 			if err := s.put(ctx, approvedKey(stage, page), nil); err != nil {
-				return nil, unkept(err)
+				return nil, notStored(err)
 			}
 		}
 	}
 	if err := s.put(ctx, holdKey(stage), nil); err != nil {
-		return nil, unkept(err)
+		return nil, notStored(err)
 	}
 	t.dropHold(stage)
 	return &api.DeleteHoldResponse{Deleted: true}, nil
@@ -129,7 +129,7 @@ func (s *holdPersister) approve(ctx context.Context, t *table, m *api.ApproveHos
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch approved, all, err := t.approval(m.GetStage(), who); {
+	switch approved, all, err := t.isApproved(m.GetStage(), who); {
 	case err != nil:
 		return nil, err
 	case approved:
@@ -138,7 +138,7 @@ func (s *holdPersister) approve(ctx context.Context, t *table, m *api.ApproveHos
 		return nil, api.Errorf(codes.ResourceExhausted, "%d hosts are approved already; revoke some", all)
 	}
 	if err := s.write(ctx, t, m.Stage, who, true); err != nil {
-		return nil, unkept(err)
+		return nil, notStored(err)
 	}
 	t.approve(m.Stage, who, true)
 	return &api.ApproveHostResponse{}, nil
@@ -152,7 +152,7 @@ func (s *holdPersister) revoke(ctx context.Context, t *table, m *api.RevokeHostR
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	approved, _, err := t.approval(m.GetStage(), who)
+	approved, _, err := t.isApproved(m.GetStage(), who)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (one *hold) holds(who id, at flow.Location) bool {
 // hold records which holds hold a host.
 func (t *table) hold(h *host, at flow.Location) {
 	if bits := t.holds.bits(h.id, at); h.held.Swap(bits) != bits {
-		t.changed(h)
+		t.invalidate(h)
 		t.news.add(h)
 	}
 }
@@ -184,9 +184,9 @@ func (t *table) approve(stage string, who id, yes bool) {
 	}
 }
 
-// approval reports whether a stage has approved a host. The error is NotFound
+// isApproved reports whether a stage has approved a host. The error is NotFound
 // if the stage has no hold.
-func (t *table) approval(stage string, who id) (approved bool, all int, err error) {
+func (t *table) isApproved(stage string, who id) (approved bool, all int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one, _ := t.holds.find(stage)

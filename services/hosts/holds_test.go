@@ -130,7 +130,7 @@ func TestHoldsAreKept(t *testing.T) {
 	}
 	s.no("portal", mac(2))
 	s.accept(at(1, 1), udp(mac(3), mac(9), "10.0.0.3", "10.0.0.9"))
-	s.drain(s.now, nil, func(*api.HostChanged) {})
+	s.publishMarked(s.now, nil, func(*api.HostChanged) {})
 	if err := s.holdPersister.run.save(t.Context(), s.table); err != nil {
 		t.Fatal(err)
 	}

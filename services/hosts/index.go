@@ -129,12 +129,12 @@ func (x *index) drop(h *host) {
 	s.mu.Lock()
 	delete(s.m, h.id)
 	s.mu.Unlock()
-	x.changed(h)
+	x.invalidate(h)
 }
 
-// changed invalidates what caches know of a host. It is called after a change
+// invalidate invalidates a host in all caches. It is called after a change
 // of its place, of those who contest or hold it, and when it has gone.
-func (x *index) changed(h *host) { x.byID[h.id.hash()>>58].changes.Add(1) }
+func (x *index) invalidate(h *host) { x.byID[h.id.hash()>>58].changes.Add(1) }
 
 func (x *index) ipShard(ip netip.Addr) *ipShard {
 	a := ip.As16()
@@ -155,9 +155,9 @@ func (x *index) holder(ip netip.Addr, vlan uint16) *host {
 	return nil
 }
 
-// routed returns the host that has an address in any VLAN, the given one first;
+// hostInAnyVLAN returns the host that has an address in any VLAN, the given one first;
 // a link-local address means nothing in another VLAN.
-func (x *index) routed(ip netip.Addr, vlan uint16) *host {
+func (x *index) hostInAnyVLAN(ip netip.Addr, vlan uint16) *host {
 	s := x.ipShard(ip)
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -52,7 +52,7 @@ func (s *journal) put(ctx context.Context, key string, m proto.Message) error {
 
 // putText is put for an encoded value; an empty one is deleted.
 func (s *journal) putText(ctx context.Context, key string, value []byte) error {
-	if err := s.run.last(ctx); err != nil {
+	if err := s.run.checkOwnership(ctx); err != nil {
 		return err
 	}
 	if len(value) == 0 {
@@ -87,8 +87,8 @@ func inForce(err error) error {
 	return api.Errorf(codes.Unavailable, "in force, but not kept yet: call again, or wait: %w", err)
 }
 
-// unkept wraps the error for a change that could not be stored and is not in
+// notStored wraps the error for a change that could not be stored and is not in
 // force.
-func unkept(err error) error {
+func notStored(err error) error {
 	return api.Errorf(codes.Unavailable, "not in force, as it could not be kept: call again: %w", err)
 }

@@ -324,7 +324,7 @@ func TestEndsOfCircuits(t *testing.T) {
 	r.accept(at(2, 1), arpRequest(mac(2), "10.0.0.2", "10.0.0.9"))
 	r.changes()
 	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
-		r.endChanged(r.now, end, true)
+		r.handleCircuitEnd(r.now, end, true)
 	}
 	r.wantChanges("gone 02:00:00:00:00:01 " + at(1, 1).String())
 	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
@@ -332,7 +332,7 @@ func TestEndsOfCircuits(t *testing.T) {
 	}
 	r.wantAt(mac(1), flow.Location{})
 	r.wantAt(mac(2), at(2, 1))
-	r.endChanged(r.now, at(1, 1), false)
+	r.handleCircuitEnd(r.now, at(1, 1), false)
 	r.accept(at(1, 1), frame)
 	r.wantAt(mac(1), at(1, 1))
 }

@@ -17,7 +17,7 @@ type leaving struct {
 	due int64
 	p   *place // nil: the switch
 	sw  flow.DPID
-	a   *attached
+	a   *switchState
 }
 
 func (l leavings) Len() int           { return len(l) }
@@ -43,7 +43,7 @@ func (t *table) awaitPort(due int64, p *place) {
 }
 
 // awaitSwitch schedules the check of a switch for when it will be lost.
-func (t *table) awaitSwitch(due int64, sw flow.DPID, a *attached) {
+func (t *table) awaitSwitch(due int64, sw flow.DPID, a *switchState) {
 	if a.leaving {
 		return
 	}
@@ -53,7 +53,7 @@ func (t *table) awaitSwitch(due int64, sw flow.DPID, a *attached) {
 
 func (t *table) await(one *leaving) {
 	heap.Push(&t.leaving, one)
-	t.evicting.at(t.leaving[0].due)
+	t.evicting.moveUp(t.leaving[0].due)
 }
 
 // forgetAfter is how long a lost switch without hosts is remembered.
@@ -77,7 +77,7 @@ func (t *table) evict(now int64) {
 	}
 	clear(t.empty)
 	if len(t.leaving) > 0 {
-		t.evicting.at(t.leaving[0].due)
+		t.evicting.moveUp(t.leaving[0].due)
 	}
 }
 
@@ -86,18 +86,18 @@ func (t *table) evict(now int64) {
 // the check anew.
 func (t *table) evictPort(now int64, p *place) {
 	p.leaving = false
-	if p.lost(t.cfg, now) {
+	if p.isLost(t.cfg, now) {
 		t.vacate(p)
-		p.emptied(t)
-	} else if p.down && !p.sw.away() {
+		p.scheduleRemoval(t)
+	} else if p.down && !p.sw.isAway() {
 		t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 	}
 }
 
-func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
+func (t *table) evictSwitch(now int64, sw flow.DPID, a *switchState) {
 	a.leaving = false
 	switch grace := int64(t.cfg.SwitchGrace); {
-	case !a.away() || t.switches[sw] != a:
+	case !a.isAway() || t.switches[sw] != a:
 	case now-a.since < grace:
 		t.awaitSwitch(a.since+grace, sw, a)
 	case now-a.since > grace+forgetAfter && len(a.places) == 0:
@@ -106,16 +106,16 @@ func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
 	default:
 		for _, p := range a.places {
 			t.vacate(p)
-			p.emptied(t)
+			p.scheduleRemoval(t)
 		}
 		t.awaitSwitch(now+forgetAfter+1, sw, a)
 	}
 }
 
-// emptied schedules a place to be forgotten if nobody is there.
-func (p *place) emptied(t *table) {
+// scheduleRemoval schedules the removal of a place without hosts.
+func (p *place) scheduleRemoval(t *table) {
 	if len(p.hosts) == 0 {
 		t.empty[p] = struct{}{}
-		t.evicting.at(0)
+		t.evicting.moveUp(0)
 	}
 }

@@ -82,16 +82,16 @@ func TestPortOfAClaimIsKept(t *testing.T) {
 	tb.portChanged(now, 1, port(2, false), false)
 	tb.observe(sighting{now: now, who: who, at: flow.Location{Switch: 1, Port: 2}}, d)
 	tb.advance(now+int64(tb.cfg.PortGrace), d)
-	if tb.settled(flow.Location{Switch: 1, Port: 2}) == nil {
+	if tb.placeAt(flow.Location{Switch: 1, Port: 2}) == nil {
 		t.Error("the port is forgotten")
 	}
 	tb.mu.Lock()
 	for key := range tb.claims {
-		tb.dismiss(key, tb.host(key.who), d)
+		tb.endClaims(key, tb.host(key.who), d)
 	}
 	tb.mu.Unlock()
 	tb.advance(now+int64(tb.cfg.PortGrace), d)
-	if tb.settled(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claimedAt) != 0 {
+	if tb.placeAt(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claimedAt) != 0 {
 		t.Errorf("the port is kept, and %d ports have claims", len(tb.claimedAt))
 	}
 }

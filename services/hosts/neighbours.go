@@ -19,7 +19,7 @@ import (
 // A permit is what a switch lets through of one host. table.mu guards it.
 type permit struct {
 	at  flow.Location
-	sw  *attached
+	sw  *switchState
 	ips []netip.Addr
 }
 

@@ -190,7 +190,7 @@ func TestSpeechIsBounded(t *testing.T) {
 	}
 	gone := r.host(newID(mac(1), 0))
 	r.remove(gone)
-	r.ageing.at(0)
+	r.ageing.moveUp(0)
 	r.changes()
 	r.step(nil)
 	if list := r.lets(1); len(list) != 4 || passes(list, 1, arpReply(mac(1), "10.0.0.1", mac(9), "10.0.0.9")) {

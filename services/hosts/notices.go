@@ -92,12 +92,12 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 	for sw, a := range t.switches {
 		ports = ports[:0]
 		for n, p := range a.places {
-			if len(p.hosts) > 0 && p.alive() && p.Location != own {
+			if len(p.hosts) > 0 && p.isReachable() && p.Location != own {
 				ports = append(ports, n)
 			}
 		}
 		for some := range slices.Chunk(ports, portsAtOnce) {
-			if actions := t.tagging.Outputs(nil, sw, tagged(h.id), some); len(actions) > 0 {
+			if actions := t.tagging.Outputs(nil, sw, keyVLAN(h.id), some); len(actions) > 0 {
 				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 			}
 		}
@@ -108,7 +108,7 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 // address, as the host itself would: nil if it has not said yet whether it is a
 // router, or the only one with the address.
 func gratuitous(h *host, ip netip.Addr) []byte {
-	mac, vlan := h.id.mac(), tagged(h.id)
+	mac, vlan := h.id.mac(), keyVLAN(h.id)
 	if ip.Is4() {
 		return packet.Pad(packet.AppendARPRequest(nil, vlan, packet.ARPFields{SenderMAC: mac, SenderIP: ip, TargetIP: ip}))
 	}

@@ -107,7 +107,7 @@ func (s *persister) put(ctx context.Context, key string, value []byte) error {
 	defer s.mu.Unlock()
 	revision, err := s.bucket.Update(ctx, key, value, s.revisions[key])
 	if err != nil {
-		if err := s.last(ctx); err != nil {
+		if err := s.checkOwnership(ctx); err != nil {
 			return err
 		}
 		if _, revision, err = s.bucket.Get(ctx, key); err != nil {
@@ -121,8 +121,8 @@ func (s *persister) put(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// last returns errSuperseded if another instance has started since.
-func (s *persister) last(ctx context.Context) error {
+// checkOwnership returns errSuperseded if another instance has started meanwhile.
+func (s *persister) checkOwnership(ctx context.Context) error {
 	run, _, err := s.bucket.Get(ctx, runKey)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	}
 	p := t.place(e.at)
 	if !t.bindings.allow(e.id, e.at) || t.room(now, p, e.id) != accepted {
-		p.emptied(t)
+		p.scheduleRemoval(t)
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
@@ -184,8 +184,8 @@ func (t *table) restore(now int64, number int, e entry) {
 		a.awaited, a.since = true, now
 		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), e.at.Switch, a)
 	}
-	if p.lost(t.cfg, now) {
+	if p.isLost(t.cfg, now) {
 		t.awaitPort(now, p)
 	}
-	t.ageing.at(h.spared + int64(t.cfg.Age)*8/10)
+	t.ageing.moveUp(h.spared + int64(t.cfg.Age)*8/10)
 }

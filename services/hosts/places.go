@@ -9,7 +9,7 @@ import (
 // which never changes.
 type place struct {
 	flow.Location
-	sw    *attached
+	sw    *switchState
 	down  bool
 	since int64 // of down
 	role  flow.PortRole
@@ -19,8 +19,8 @@ type place struct {
 	leaving bool // it is in table.leaving
 }
 
-// attached is a switch.
-type attached struct {
+// switchState is the state of a switch.
+type switchState struct {
 	gone      bool
 	awaited   bool  // hosts of an earlier run are there, and it has not connected yet
 	since     int64 // since when it is gone, or awaited
@@ -31,20 +31,20 @@ type attached struct {
 	leaving   bool                 // it is in table.leaving
 }
 
-// away reports whether hosts at the switch will be given up if this lasts.
-func (a *attached) away() bool { return a.gone || a.awaited }
+// isAway reports whether the hosts at the switch will be given up if it stays so.
+func (a *switchState) isAway() bool { return a.gone || a.awaited }
 
-// alive reports whether hosts at the place can be heard and reached.
-func (p *place) alive() bool {
+// isReachable reports whether hosts at the place can send and receive.
+func (p *place) isReachable() bool {
 	return !p.down && !p.sw.gone && !p.ofEnd && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
 }
 
-// lost reports whether hosts at the place must be given up.
-func (p *place) lost(cfg *Config, now int64) bool {
+// isLost reports whether hosts at the place must be given up.
+func (p *place) isLost(cfg *Config, now int64) bool {
 	switch {
 	case p.ofEnd || p.role == flow.RoleLink || p.role.OfHybrid():
 		return true
-	case p.sw.away():
+	case p.sw.isAway():
 		return now-p.sw.since >= int64(cfg.SwitchGrace)
 	case p.down:
 		return now-p.since >= int64(cfg.PortGrace)
@@ -52,11 +52,11 @@ func (p *place) lost(cfg *Config, now int64) bool {
 	return false
 }
 
-// attached returns the record of a switch; it makes one if there is none.
-func (t *table) attached(sw flow.DPID) *attached {
+// switchOf returns the state of a switch, and creates it if there is none.
+func (t *table) switchOf(sw flow.DPID) *switchState {
 	a := t.switches[sw]
 	if a == nil {
-		a = &attached{places: map[flow.Port]*place{}, table: flow.TableForward}
+		a = &switchState{places: map[flow.Port]*place{}, table: flow.TableForward}
 		t.switches[sw] = a
 		t.shareCaches()
 	}
@@ -65,7 +65,7 @@ func (t *table) attached(sw flow.DPID) *attached {
 
 // place returns the record of a port; it makes one if there is none.
 func (t *table) place(at flow.Location) *place {
-	a := t.attached(at.Switch)
+	a := t.switchOf(at.Switch)
 	p := a.places[at.Port]
 	if p == nil {
 		p = &place{Location: at, sw: a, role: flow.RoleEdge, ofEnd: t.ends[at], hosts: map[*host]struct{}{}}
@@ -77,8 +77,8 @@ func (t *table) place(at flow.Location) *place {
 	return p
 }
 
-// settled returns the record of a port, nil if no hosts live there.
-func (t *table) settled(at flow.Location) *place {
+// placeAt returns the place at a port, or nil if no hosts live there.
+func (t *table) placeAt(at flow.Location) *place {
 	if a := t.switches[at.Switch]; a != nil {
 		return a.places[at.Port]
 	}
@@ -90,7 +90,7 @@ func (t *table) settled(at flow.Location) *place {
 func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*api.Port) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.attached(sw)
+	a := t.switchOf(sw)
 	if a.gone == connected || a.awaited {
 		a.gone, a.awaited, a.since = !connected, false, now
 	}
@@ -110,7 +110,7 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	a.macs = macs
 	for n, p := range a.places {
 		if !listed[n] {
-			t.lower(now, p)
+			t.lowerPort(now, p)
 		}
 		t.repeat(now, p)
 	}
@@ -137,7 +137,7 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 	for _, p := range a.places {
 		t.vacate(p)
 	}
-	if a.away() {
+	if a.isAway() {
 		delete(t.switches, sw)
 		t.shareCaches()
 	}
@@ -147,7 +147,7 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.attached(sw)
+	a := t.switchOf(sw)
 	if a.table == table {
 		return
 	}
@@ -160,7 +160,7 @@ func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 // repeat publishes the hosts of an earlier run again once their port is
 // present.
 func (t *table) repeat(now int64, p *place) {
-	if !p.alive() || p.sw.awaited {
+	if !p.isReachable() || p.sw.awaited {
 		return
 	}
 	for h := range p.hosts {
@@ -179,22 +179,22 @@ func (t *table) portChanged(now int64, sw flow.DPID, p *api.Port, removed bool) 
 }
 
 func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool) {
-	p := t.attached(sw).places[flow.Port(msg.GetPort())]
+	p := t.switchOf(sw).places[flow.Port(msg.GetPort())]
 	switch {
 	case p == nil: // no host there: nothing to remember
 	case removed || !msg.GetUp():
-		t.lower(now, p)
+		t.lowerPort(now, p)
 	default:
 		p.down = false
 		t.repeat(now, p)
 	}
 }
 
-// lower handles a port that has gone down.
-func (t *table) lower(now int64, p *place) {
+// lowerPort handles a port that has gone down.
+func (t *table) lowerPort(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
-		t.judging.at(now)
+		t.judging.moveUp(now)
 	}
 	t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 }
@@ -208,8 +208,8 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	} else {
 		delete(t.links, at)
 	}
-	t.admit(now, at, role == flow.RoleEdge.String())
-	p := t.attached(at.Switch).places[at.Port]
+	t.learnNoted(now, at, role == flow.RoleEdge.String())
+	p := t.switchOf(at.Switch).places[at.Port]
 	if p == nil {
 		return
 	}
@@ -223,14 +223,14 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	t.repeat(now, p)
 }
 
-// endChanged handles that a port is the whole end of a circuit, or is no more.
-func (t *table) endChanged(now int64, at flow.Location, is bool) {
+// handleCircuitEnd records whether a port is the whole end of a circuit.
+func (t *table) handleCircuitEnd(now int64, at flow.Location, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if delete(t.ends, at); is {
 		t.ends[at] = true
 	}
-	p := t.attached(at.Switch).places[at.Port]
+	p := t.switchOf(at.Switch).places[at.Port]
 	if p == nil {
 		return
 	}

@@ -15,7 +15,7 @@ const quarantineQuestions = 10
 func (t *table) quarantine(c *claim, h *host, d *flow.Decision) {
 	c.waiting = true
 	h.contested.Add(1)
-	t.changed(h)
+	t.invalidate(h)
 	t.notify(c, h, "quarantined")
 	m := t.listen(h, d)
 	m.Entry.HardTimeout = uint16(min((t.cfg.Hold+t.cfg.Verify)/time.Second+2, 65535))
@@ -29,18 +29,18 @@ func (t *table) release(c *claim, h *host, d *flow.Decision) {
 	}
 	c.waiting = false
 	left := h.contested.Add(-1)
-	t.changed(h)
+	t.invalidate(h)
 	if left == 0 && d != nil {
 		t.listen(h, d).Command = flow.DeleteStrict
 	}
 }
 
-// dismiss ends all claims of one host or address. If d is nil, the switch stops
+// endClaims ends all claims of one host or address. If d is nil, the switch stops
 // sending the host's packets by itself.
-func (t *table) dismiss(key claimKey, h *host, d *flow.Decision) {
+func (t *table) endClaims(key claimKey, h *host, d *flow.Decision) {
 	for _, c := range t.claims[key] {
 		t.release(c, h, d)
-		t.unclaim(c.at)
+		t.removeClaim(c.at)
 	}
 	delete(t.claims, key)
 }
@@ -74,7 +74,7 @@ func (t *table) resettle(now int64, h *host, to flow.Location) refusal {
 // returnHome moves a host back to where it was before another took its place.
 func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 	taker := h.at.Load().Location
-	t.dismiss(claimKey{who: h.id}, h, d)
+	t.endClaims(claimKey{who: h.id}, h, d)
 	h.home, h.probation = flow.Location{}, 0
 	t.transfer(s.now, h, t.place(s.at))
 	t.exclude(s.now, &claim{key: claimKey{who: h.id}, by: h.id, at: taker}, h)
@@ -84,8 +84,8 @@ func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 func (t *table) exclude(now int64, c *claim, h *host) {
 	c.since, c.refused = now, now+int64(t.cfg.Penalty)
 	if len(t.claims) < maxClaims {
-		t.claim(c)
-		t.judging.at(c.refused)
+		t.startClaim(c)
+		t.judging.moveUp(c.refused)
 	}
 	t.notify(c, h, "returned")
 }
@@ -140,8 +140,8 @@ func (t *table) claimEvents() []*api.HostClaimed {
 	return list
 }
 
-// waiting returns how many claimants are in quarantine.
-func (t *table) waiting() (n int) {
+// countQuarantined returns the number of claimants in quarantine.
+func (t *table) countQuarantined() (n int) {
 	for _, list := range t.claims {
 		for _, c := range list {
 			if c.waiting {

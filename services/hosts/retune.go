@@ -25,10 +25,10 @@ func (t *table) retune(now int64, c *Config) {
 	own.Bindings, own.Ports, own.RouterPorts = c.Bindings, c.Ports, c.RouterPorts
 	own.Guard, own.NeighbourEntries = c.Guard, c.NeighbourEntries
 	t.configure(now)
-	t.judging.at(0)
+	t.judging.moveUp(0)
 	for _, one := range t.leaving { // which stay in order
 		one.due = 0
 	}
-	t.evicting.at(0)
-	t.ageing.at(0)
+	t.evicting.moveUp(0)
+	t.ageing.moveUp(0)
 }

@@ -90,7 +90,7 @@ func (r *rig) step(answer func(to flow.Location, frame []byte)) {
 
 // changes returns and forgets the events so far, as "change mac at".
 func (r *rig) changes() (list []string) {
-	r.drain(r.now, nil, func(e *api.HostChanged) {
+	r.publishMarked(r.now, nil, func(e *api.HostChanged) {
 		r.events = append(r.events, e)
 		list = append(list, e.Change+" "+e.Host.Mac+" "+e.Host.At.Flow().String())
 	})

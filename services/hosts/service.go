@@ -45,7 +45,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		t.tally.metrics[r] = env.Metric.Counter("refused_total", "Packets not taken as evidence of a host.", "reason", r.String())
 	}
 	env.Metric.Gauge("hosts", "Hosts known.", func() float64 { return float64(t.size()) })
-	env.Metric.Gauge("events_waiting", "Hosts whose changes are not published yet.", func() float64 { return float64(t.news.waiting()) })
+	env.Metric.Gauge("events_waiting", "Hosts whose changes are not published yet.", func() float64 { return float64(t.news.countMarked()) })
 	kept, err := weft.State(env, "hosts")
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			t.portChanged(now(), sw, m.Port, m.Removed)
-			if g.portChanged(sw, m.Port, m.Removed) && t.guarded() {
+			if g.portChanged(sw, m.Port, m.Removed) && t.hasGuards() {
 				k.Recompute(sw)
 			}
 		}
@@ -118,11 +118,13 @@ func run(ctx context.Context, env *weft.Env) error {
 		t.roleChanged(now(), at, m.GetPort().GetRole())
 		if m.Gone {
 			g.drop(at)
-		} else if g.set(at, m.GetPort().GetRole()) && t.guarded() {
+		} else if g.set(at, m.GetPort().GetRole()) && t.hasGuards() {
 			k.Recompute(at.Switch)
 		}
 	})
-	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) { t.endChanged(now(), m.GetAt().Flow(), !m.Gone) })
+	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) {
+		t.handleCircuitEnd(now(), m.GetAt().Flow(), !m.Gone)
+	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, m *api.RolesSettled) {
 		k.RolesSettled(m)
 		n.RolesSettled(m)
@@ -181,7 +183,7 @@ func gauges(m weft.Metrics, t *table) {
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
 	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.permitEntries))
-	m.Gauge("quarantined", "Claimants in quarantine.", read(t.waiting))
+	m.Gauge("quarantined", "Claimants in quarantine.", read(t.countQuarantined))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
 	m.CounterFunc("claim_events_dropped_total", "Events about claims that were not published, because too many waited.", read(func() int { return int(t.claimNews.lost) }))
@@ -252,13 +254,13 @@ func handleHolds(env *weft.Env, t *table, s *holdPersister) {
 // soon, but less often if there are many and an update takes longer.
 func watchBindings(ctx context.Context, t *table, changed func()) {
 	seen := t.bindingChanges()
-	t.hand(seen)
+	t.recordSent(seen)
 	for {
 		n, pause := t.bindingChanges(), 100*time.Millisecond
 		if n != seen {
 			seen = n
 			changed()
-			t.hand(n)
+			t.recordSent(n)
 			pause += time.Duration(t.boundHosts()) * time.Millisecond
 		}
 		select {
@@ -299,7 +301,7 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlow
 		case <-ctx.Done():
 			return
 		case <-t.news.wake:
-			list = t.drain(now(), list, func(e *api.HostChanged) {
+			list = t.publishMarked(now(), list, func(e *api.HostChanged) {
 				if ctx.Err() == nil {
 					weft.Publish(env, api.HostChangedEvent, e)
 				}

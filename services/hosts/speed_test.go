@@ -149,7 +149,7 @@ func TestConcurrency(t *testing.T) {
 			sw := flow.DPID(i%6 + 1)
 			r.portChanged(r.now+i*ms, sw, portMsg(sw, flow.Port(i%4+1), i%3 == 0), false)
 			r.roleChanged(r.now, at(sw, flow.Port(i%4+1)), []string{"link", "edge"}[i%2])
-			r.drain(r.now, nil, func(*api.HostChanged) { events++ })
+			r.publishMarked(r.now, nil, func(*api.HostChanged) { events++ })
 			r.list()
 			_, _ = r.find("10.0.0.1", -1)
 		}

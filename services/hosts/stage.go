@@ -69,8 +69,8 @@ func (c *cache) fetch(frames [][]byte) {
 	}
 }
 
-// held returns the holds that hold the host.
-func (r *recentHost) held() uint32 {
+// heldBy returns the holds that hold the host.
+func (r *recentHost) heldBy() uint32 {
 	if !r.special {
 		return 0
 	}
@@ -90,7 +90,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	known := &cache{}
 	var says []evidence
 	var full fullPort
-	notes := notebook{}
+	notes := noteLimiter{}
 	probes := flow.MACFrom(t.probes)
 	anyBound := &t.bindings.owners.count
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
@@ -112,11 +112,11 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			if r == nil || r.at.Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || r.special && r.host.contested.Load() > 0 {
 				var h *host
 				why := portLimit
-				if r != nil || carries(k) || !full.was(in) || t.picky() {
+				if r != nil || carries(k) || !full.covers(in) || t.identityMatters() {
 					h, says, why = t.examine(in, who, d, says[:0])
 				}
 				if h == nil && (why == portLimit || why == tableLimit) {
-					if !full.was(in) {
+					if !full.covers(in) {
 						full = fullPort{k.InPort, in.Time, t.takesGuests(flow.Location{Switch: sw, Port: k.InPort})}
 					}
 					guest = full.guests
@@ -135,7 +135,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 					r.seen = now
 					r.host.seen.Store(in.Time)
 				}
-				in.Src, held = r.at.Location, r.held()
+				in.Src, held = r.at.Location, r.heldBy()
 			}
 			if anyBound.Load() > 0 && t.foreignSource(in, who) {
 				t.refuse(bound, in, log)
@@ -149,7 +149,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 		case flow.RoleLink:
 			if r := known.find(t, who); r != nil {
-				in.Src, held = r.at.Location, r.held()
+				in.Src, held = r.at.Location, r.heldBy()
 			} else {
 				t.tally.add(onLink)
 			}
@@ -165,16 +165,16 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			}
 			return flow.Drop
 		}
-		if to := known.destined(t, k); to != nil {
+		if to := known.destinationHost(t, k); to != nil {
 			in.Dst, in.DstMAC = to.at.Location, k.EthDst
-			held |= to.held()
+			held |= to.heldBy()
 		} else if h := t.destination(in, d); h != nil {
 			in.Dst, in.DstMAC = h.at.Load().Location, h.id.mac()
 			held |= h.held.Load()
 		} else if guest {
 			return flow.Drop
 		}
-		if guest && t.picky() {
+		if guest && t.identityMatters() {
 			held |= t.holdsOn(who, flow.Location{Switch: sw, Port: k.InPort})
 		}
 		in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
@@ -185,7 +185,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 // examine is the slow path of a packet from an edge port: its sender is not
 // known there, or it is evidence of addresses.
 func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evidence) (*host, []evidence, refusal) {
-	s, why := t.sighted(in, who, says)
+	s, why := t.readSighting(in, who, says)
 	if why != accepted {
 		return nil, s.says, why
 	}
@@ -193,15 +193,15 @@ func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evid
 	return h, s.says, why
 }
 
-// sighted returns what a packet shows; says is memory for it.
-func (t *table) sighted(in *flow.PacketIn, who id, says []evidence) (s sighting, why refusal) {
+// readSighting returns the sighting and evidence of a packet; says is memory for it.
+func (t *table) readSighting(in *flow.PacketIn, who id, says []evidence) (s sighting, why refusal) {
 	s = sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, source: sourceIP(&in.Key)}
 	s.answer = in.Key.EthDst.Uint64() == t.probes
 	s.says = says
 	if t.owned.macs[in.Key.EthSrc] {
 		return s, gateway
 	}
-	s.says, why = testimony(&in.Key, in.Data, says)
+	s.says, why = appendEvidence(&in.Key, in.Data, says)
 	return s, why
 }
 
@@ -216,13 +216,15 @@ type fullPort struct {
 
 const fullFor = int64(10 * time.Millisecond)
 
-func (f *fullPort) was(in *flow.PacketIn) bool {
+// covers reports whether a packet is from the port, and soon enough that the port is
+// still full.
+func (f *fullPort) covers(in *flow.PacketIn) bool {
 	return f.port == in.Key.InPort && in.Time-f.at < fullFor
 }
 
-// picky reports whether who a sender is may matter even where there is no room
-// for it: there are holds or bindings.
-func (t *table) picky() bool {
+// identityMatters reports whether there are holds or bindings, so that the sender of
+// a packet matters even if it cannot be recorded.
+func (t *table) identityMatters() bool {
 	return t.holds.stages.Load() != nil || t.bindings.owners.count.Load() > 0
 }
 
@@ -279,9 +281,9 @@ func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 	}
 }
 
-// destined returns the host with the Ethernet destination of a packet, nil if
-// there is none, or if another address decides.
-func (c *cache) destined(t *table, k *flow.Key) *recentHost {
+// destinationHost returns the host with the Ethernet destination of a packet, or nil
+// if there is none or another address decides.
+func (c *cache) destinationHost(t *table, k *flow.Key) *recentHost {
 	if k.EthDst.Multicast() {
 		return nil
 	}
@@ -318,9 +320,9 @@ func (t *table) destination(in *flow.PacketIn, d *flow.Decision) *host {
 	}
 	switch k.EthType {
 	case flow.EthTypeIPv4:
-		return t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+		return t.hostInAnyVLAN(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
 	case flow.EthTypeIPv6:
-		return t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
+		return t.hostInAnyVLAN(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
 	}
 	return nil
 }
@@ -341,7 +343,7 @@ func (t *table) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *
 	defer t.mu.Unlock()
 	a := h.has(ip)
 	switch p := h.at.Load(); {
-	case a == nil || !p.alive() || p.sw.away():
+	case a == nil || !p.isReachable() || p.sw.isAway():
 		return nil
 	case now-a.confirmed < heardLately:
 	case a.asked <= a.confirmed:

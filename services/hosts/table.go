@@ -18,7 +18,7 @@ import (
 // guards all else.
 type table struct {
 	cfg    *Config // its own copy; mu guards what retune changes
-	owned  owned
+	owned  reservedAddresses
 	probes uint64 // Config.ProbeMAC
 	tally  *tally
 	news   *announcer
@@ -30,7 +30,7 @@ type table struct {
 	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
 
 	mu        sync.Mutex // guards the following, and changes of the index
-	switches  map[flow.DPID]*attached
+	switches  map[flow.DPID]*switchState
 	links     map[flow.Location]bool // ports that are links
 	ends      map[flow.Location]bool // ports that are whole ends of circuits
 	claims    map[claimKey][]*claim
@@ -39,10 +39,10 @@ type table struct {
 	empty     map[*place]struct{} // places without hosts, soon to be forgotten
 	count     int
 	pages     pages
-	former    former
+	former    formerHolders
 	notices   notices
 	roll      rollCall
-	noted     noted
+	noted     earlySightings
 	asking    flow.Decision // what admit has decided, which advance hands on
 	claimNews claimNews
 	permits   permitChanges
@@ -58,11 +58,11 @@ type table struct {
 // A deadline is the time before which there is nothing to do.
 type deadline int64
 
-// at moves a deadline forward to t if t is earlier.
-func (d *deadline) at(t int64) { *d = min(*d, deadline(t)) }
+// moveUp sets a deadline to t if t is earlier.
+func (d *deadline) moveUp(t int64) { *d = min(*d, deadline(t)) }
 
-// come reports whether a deadline has passed, and if so clears it.
-func (d *deadline) come(now int64) bool {
+// hasPassed reports whether a deadline has passed; if so it clears it.
+func (d *deadline) hasPassed(now int64) bool {
 	if now < int64(*d) {
 		return false
 	}
@@ -79,9 +79,9 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, ends: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
+		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
-		permits: permitChanges{}, former: former{}, noted: noted{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
+		permits: permitChanges{}, former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
 	t.configure(0)
@@ -106,11 +106,11 @@ type sighting struct {
 func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.take(s, d)
+	return t.observeLocked(s, d)
 }
 
-// take is observe with mu held.
-func (t *table) take(s sighting, d *flow.Decision) (*host, refusal) {
+// observeLocked is observe with mu held.
+func (t *table) observeLocked(s sighting, d *flow.Decision) (*host, refusal) {
 	h, why := t.locate(s, d)
 	if why != accepted {
 		return h, why
@@ -119,7 +119,7 @@ func (t *table) take(s sighting, d *flow.Decision) (*host, refusal) {
 		a.confirmed, a.used = s.now, true
 	}
 	for _, e := range s.says {
-		why = t.testify(s, e, d)
+		why = t.handleEvidence(s, e, d)
 		if policy := why == bound || why == gateway; why != accepted && (e.who == s.who || policy) {
 			return h, why // what a DHCP server says of its client is no claim of its own
 		}
@@ -143,7 +143,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 		h.seen.Store(s.now)
 		h.answers = h.answers || s.answer
 		if h.contested.Load() > 0 {
-			t.judging.at(s.now)
+			t.judging.moveUp(s.now)
 		}
 		return h, accepted
 	case !t.bindings.allow(s.who, s.at):
@@ -163,7 +163,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	}
 	p := t.place(s.at)
 	if why := t.room(s.now, p, s.who); why != accepted {
-		p.emptied(t)
+		p.scheduleRemoval(t)
 		return nil, why
 	}
 	h := &host{id: s.who, first: s.now, source: usable(s.source)}
@@ -174,8 +174,8 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.count++
 	t.put(h)
 	t.news.add(h)
-	t.ageing.at(s.now + int64(t.cfg.Age)*8/10)
-	t.stick(s.now, h)
+	t.ageing.moveUp(s.now + int64(t.cfg.Age)*8/10)
+	t.bindSticky(s.now, h)
 	if h.source.IsValid() {
 		t.call(s.now, h)
 	}
@@ -189,20 +189,20 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	}
 	p := t.place(to)
 	if why := t.room(now, p, h.id); why != accepted {
-		p.emptied(t)
+		p.scheduleRemoval(t)
 		return why
 	}
 	if len(h.moved) >= t.cfg.Moves {
 		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
 			h.quarantine = now + int64(t.cfg.Quarantine)
-			p.emptied(t)
+			p.scheduleRemoval(t)
 			return quarantined
 		}
 		h.moved = append(h.moved[:0], h.moved[1:]...)
 	}
 	h.moved = append(h.moved, now)
 	t.transfer(now, h, p)
-	t.stick(now, h)
+	t.bindSticky(now, h)
 	return accepted
 }
 
@@ -212,19 +212,19 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.hold(h, p.Location) // before its first packet from there
 	from := h.at.Load()
 	delete(from.hosts, h)
-	from.emptied(t)
+	from.scheduleRemoval(t)
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
-	t.changed(h)
-	t.dismiss(claimKey{who: h.id}, h, nil)
+	t.invalidate(h)
+	t.endClaims(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
 	h.called = false
 	t.call(now, h)
 }
 
-// testify handles evidence of an address.
-func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
+// handleEvidence handles evidence of an address.
+func (t *table) handleEvidence(s sighting, e evidence, d *flow.Decision) refusal {
 	if t.owned.ips[e.ip] {
 		return gateway
 	}
@@ -249,12 +249,12 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	holder := t.holder(e.ip, e.who.vlan())
 	switch {
 	case holder == nil:
-	case t.former.returns(s, e):
+	case t.former.isReturn(s, e):
 		return t.giveBack(s, h, holder, e)
-	case owned || holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
+	case owned || holder.at.Load() == h.at.Load() || !holder.at.Load().isReachable():
 		t.strip(holder, e.ip)
 	default:
-		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location, advert: e.advert, assigned: e.who != s.who}, holder, d)
+		return t.contestHolder(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location, advert: e.advert, assigned: e.who != s.who}, holder, d)
 	}
 	return t.grant(s.now, h, e.ip, e.who == s.who, e.advert)
 }
@@ -281,8 +281,8 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 	t.bind(ip, h)
 	t.news.add(h)
 	t.call(now, h)
-	t.stickAddress(h, ip)
-	if t.former.readdressed(now, h, ip) {
+	t.bindStickyAddress(h, ip)
+	if t.former.belongedToOther(now, h, ip) {
 		t.announceAddress(now, h, ip)
 	}
 	return accepted
@@ -302,8 +302,8 @@ func (t *table) strip(h *host, ip netip.Addr) {
 		}
 	}
 	t.unbind(ip, h)
-	t.dismiss(claimKey{who: h.id, ip: ip}, h, nil)
-	t.former.leave(h, ip)
+	t.endClaims(claimKey{who: h.id, ip: ip}, h, nil)
+	t.former.record(h, ip)
 	t.news.add(h)
 }
 
@@ -314,12 +314,12 @@ func (t *table) remove(h *host) {
 	t.count--
 	for _, a := range h.addresses {
 		t.unbind(a.ip, h)
-		t.dismiss(claimKey{who: h.id, ip: a.ip}, h, nil)
-		t.former.leave(h, a.ip)
+		t.endClaims(claimKey{who: h.id, ip: a.ip}, h, nil)
+		t.former.record(h, a.ip)
 	}
-	t.dismiss(claimKey{who: h.id}, h, nil)
+	t.endClaims(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
-	h.at.Load().emptied(t)
+	h.at.Load().scheduleRemoval(t)
 	t.news.add(h)
 }
 

@@ -12,47 +12,46 @@ type formerKey struct {
 	vlan uint16
 }
 
-// former records who had an address before: other hosts may still send to that
-// Ethernet address. table.mu guards it.
-type former map[formerKey]formerHolder
+// formerHolders records the former holders of addresses, because other hosts may
+// still send to their Ethernet addresses. table.mu guards it.
+type formerHolders map[formerKey]formerHolder
 
 // formerHolder is a host that had an address.
 type formerHolder struct {
 	who   id
 	at    flow.Location
-	until int64 // before then it gets the address back as soon as it is heard
+	until int64 // before then, a packet of the host gets it the address back
 }
 
 // maxFormer bounds the addresses with a recorded former holder.
 const maxFormer = 1 << 16
 
-// leave records that a host no longer has an address.
-func (f former) leave(h *host, ip netip.Addr) {
+// record records that a host no longer has an address.
+func (f formerHolders) record(h *host, ip netip.Addr) {
 	if len(f) >= maxFormer {
 		clear(f)
 	}
 	f[formerKey{ip, h.id.vlan()}] = formerHolder{who: h.id, at: h.at.Load().Location}
 }
 
-// probation lets the former holder of an address get it back until the given
-// time.
-func (f former) probation(who id, ip netip.Addr, until int64) {
+// startProbation lets the former holder of an address get it back until a time.
+func (f formerHolders) startProbation(who id, ip netip.Addr, until int64) {
 	key := formerKey{ip, who.vlan()}
 	was := f[key]
 	was.until = until
 	f[key] = was
 }
 
-// returns reports whether evidence comes during probation from the former
-// holder of an address, at the place where it had it.
-func (f former) returns(s sighting, e evidence) bool {
+// isReturn reports whether evidence comes during probation from the former holder
+// of an address, at the same place.
+func (f formerHolders) isReturn(s sighting, e evidence) bool {
 	was, ok := f[formerKey{e.ip, e.who.vlan()}]
 	return ok && s.now < was.until && was.who == e.who && s.who == e.who && was.at == s.at
 }
 
-// readdressed reports whether the address that a host got belonged to another
-// Ethernet address.
-func (f former) readdressed(now int64, h *host, ip netip.Addr) bool {
+// belongedToOther reports whether an address of a host belonged to another Ethernet
+// address before.
+func (f formerHolders) belongedToOther(now int64, h *host, ip netip.Addr) bool {
 	key := formerKey{ip, h.id.vlan()}
 	was, ok := f[key]
 	if ok && now >= was.until {
@@ -65,7 +64,7 @@ func (f former) readdressed(now int64, h *host, ip netip.Addr) bool {
 func (t *table) giveBack(s sighting, h, taker *host, e evidence) refusal {
 	ip := e.ip
 	t.strip(taker, ip)
-	t.former.probation(taker.id, ip, 0)
+	t.former.startProbation(taker.id, ip, 0)
 	why := t.grant(s.now, h, ip, true, e.advert)
 	if why == accepted {
 		t.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)

@@ -10,7 +10,7 @@ import (
 // A host often speaks once, when its port comes up, and then waits: before
 // discovery knows what the port is. The first that speak there are noted, and
 // learnt when it turns out to be an edge port.
-type noted map[flow.Location][]sighting
+type earlySightings map[flow.Location][]sighting
 
 const (
 	notedMost  = 8                       // hosts of a port
@@ -21,7 +21,7 @@ const (
 )
 
 // A notebook bounds how many notes the ports of one switch make.
-type notebook map[flow.Port]noteRate
+type noteLimiter map[flow.Port]noteRate
 
 type noteRate struct {
 	from int64
@@ -29,7 +29,7 @@ type noteRate struct {
 }
 
 // room reports whether a packet may be noted, and counts it.
-func (b notebook) room(in *flow.PacketIn) bool {
+func (b noteLimiter) room(in *flow.PacketIn) bool {
 	r, known := b[in.Key.InPort]
 	if in.Time-r.from > notedGap {
 		r = noteRate{from: in.Time}
@@ -44,7 +44,7 @@ func (b notebook) room(in *flow.PacketIn) bool {
 
 // note notes the sender of a packet from a port that is not settled.
 func (t *table) note(in *flow.PacketIn, who id) {
-	s, why := t.sighted(in, who, nil)
+	s, why := t.readSighting(in, who, nil)
 	if why != accepted {
 		return
 	}
@@ -65,9 +65,9 @@ func (t *table) note(in *flow.PacketIn, who id) {
 	}
 }
 
-// admit takes the sightings that were noted at a port, if it has become an edge
-// port, as if they were made now. Questions wait for advance.
-func (t *table) admit(now int64, at flow.Location, edge bool) {
+// learnNoted learns from the sightings noted at a port, as if they were made now, if
+// the port has become an edge port. Probes wait for advance.
+func (t *table) learnNoted(now int64, at flow.Location, edge bool) {
 	list := t.noted[at]
 	delete(t.noted, at)
 	for _, s := range list {
@@ -75,6 +75,6 @@ func (t *table) admit(now int64, at flow.Location, edge bool) {
 			continue
 		}
 		s.now = now
-		t.take(s, &t.asking)
+		t.observeLocked(s, &t.asking)
 	}
 }

@@ -55,8 +55,7 @@ type lack struct {
 	seen  time.Time // when a reading had it last
 }
 
-// isMissing reports whether the entry is missing since the last reading that lacked
-// it.
+// isMissing reports whether a reading lacked the entry and none has had it since.
 func (n *lack) isMissing() bool { return n != nil && n.last.After(n.seen) }
 
 // rule is one desired entry of one switch.

@@ -9,18 +9,18 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// An Edit is a part of a Change: of an object of a store (Store.Edit), or what
-// follows with it (Then).
+// An Edit is one part of a Change: an edit of an object (Store.Edit), or a function
+// to call with it (Then).
 type Edit interface {
 	guardedBy() *Guard // nil: by no store
 	prepare(ctx context.Context, c *change) error
-	admit(c *change) error           // with the guard locked
-	write(c *change) error           // says what is to be written
-	alone(ctx context.Context) error // writes it, if nothing else is to be written
-	put() (changed bool)             // brings it into force, with the guard locked
+	admit(c *change) error                // with the guard locked
+	write(c *change) error                // says what is to be written
+	storeAlone(ctx context.Context) error // writes it, if nothing else is to be written
+	put() (changed bool)                  // brings it into force, with the guard locked
 }
 
-// change is what Change does.
+// change is the state of one Change.
 type change struct {
 	many   bool            // edits
 	named  map[string]bool // the objects so far
@@ -29,15 +29,15 @@ type change struct {
 	edits  []Edit // of writes
 }
 
-// Change makes edits of stores of one guard: all of them, or none, even if the process
-// ends meanwhile; which, is settled when the stores are loaded again. Each edit is
-// admitted as Store.Change does, with the objects as they are before the change; then
-// all are stored, and then brought into force at once, in their order. An edit of what
-// somebody else has changed meanwhile fails the change, and is named. Who makes the
-// same change again changes nothing.
+// Change makes edits of stores of one guard: all of them or none, even if the process
+// ends meanwhile; the next load of the stores then decides which. Change admits each
+// edit as Store.Change does, with the objects as they were before. Then it stores all
+// objects, and then brings them into force at once, in order. If somebody else has
+// changed one of the objects meanwhile, the change fails and the error names it. To
+// make the same change again has no effect.
 //
-// Other instances that follow the stores see all or none, too, as far as the objects are
-// in the bucket of the guard's first store; those in others one by one.
+// Other instances that follow the stores also see all edits or none, if the objects are
+// in the bucket of the guard's first store. They see edits in other buckets one by one.
 func Change(ctx context.Context, edits ...Edit) error {
 	var guard *Guard
 	for _, e := range edits {
@@ -75,7 +75,7 @@ func Change(ctx context.Context, edits ...Edit) error {
 	switch len(c.writes) {
 	case 0:
 	case 1:
-		err = c.edits[0].alone(ctx)
+		err = c.edits[0].storeAlone(ctx)
 	default:
 		err = guard.write(ctx, c.writes)
 	}
@@ -86,7 +86,7 @@ func Change(ctx context.Context, edits ...Edit) error {
 	return nil
 }
 
-// admit admits edits.
+// admit admits the edits of a change.
 func (g *Guard) admit(c *change, edits []Edit) error {
 	g.Lock()
 	defer g.Unlock()
@@ -121,11 +121,11 @@ func (g *Guard) write(ctx context.Context, list []Write) error {
 	case errors.Is(err, errTaken):
 		return api.Errorf(codes.Aborted, "%w; look at it, and try again", err)
 	default:
-		return api.Errorf(codes.Unavailable, "%s %s is not %s, nor are %d more: %w", first.Bucket, first.Key, outcome(first.After != nil), len(list)-1, err)
+		return api.Errorf(codes.Unavailable, "%s %s is not %s, nor are %d more: %w", first.Bucket, first.Key, outcomeText(first.After != nil), len(list)-1, err)
 	}
 }
 
-// put brings edits into force.
+// put brings the edits into force.
 func (g *Guard) put(edits []Edit) {
 	changed := false
 	g.Lock()
@@ -138,8 +138,8 @@ func (g *Guard) put(edits []Edit) {
 	}
 }
 
-// join adds a store: reread reads one of its objects again.
-func (g *Guard) join(what string, bucket Bucket, reread func(context.Context, string) error) {
+// addStore adds a store to the guard. reread reads one of its objects again.
+func (g *Guard) addStore(what string, bucket Bucket, reread func(context.Context, string) error) {
 	if g.log == nil {
 		g.log = &Log{journal: bucket, buckets: map[string]Bucket{}, pending: true}
 		g.stores = map[string]func(context.Context, string) error{}
@@ -147,7 +147,7 @@ func (g *Guard) join(what string, bucket Bucket, reread func(context.Context, st
 	g.log.buckets[what], g.stores[what] = bucket, reread
 }
 
-// settle finishes or takes back changes that are half done. The caller has the turn.
+// settle finishes or undoes incomplete changes. The caller has the turn.
 func (g *Guard) settle(ctx context.Context) error {
 	type object struct{ what, name string }
 	var list []object
@@ -176,7 +176,7 @@ func (b *Store[T]) reread(ctx context.Context, name string) error {
 }
 
 // StoreEdit is an Edit of an object of a store. After Change, Old and Now are the object
-// before and after; they are equal if nothing has changed, or Change has failed.
+// before and after. They are equal if nothing has changed or Change has failed.
 type StoreEdit[T comparable] struct {
 	Old, Now T
 
@@ -241,12 +241,12 @@ func (e *StoreEdit[T]) write(c *change) error {
 		*x.value = value
 	}
 	e.c, e.at = c, len(c.writes)
-	c.writes = append(c.writes, Write{Bucket: e.store.kind.What, Key: e.name, Before: before, After: e.value, Over: e.store.known[e.name].expected()})
+	c.writes = append(c.writes, Write{Bucket: e.store.kind.What, Key: e.name, Before: before, After: e.value, Over: e.store.known[e.name].expectedRevision()})
 	c.edits = append(c.edits, e)
 	return nil
 }
 
-func (e *StoreEdit[T]) alone(ctx context.Context) (err error) {
+func (e *StoreEdit[T]) storeAlone(ctx context.Context) (err error) {
 	e.c.writes[e.at].Revision, err = e.store.write(ctx, e.name, e.value)
 	return err
 }
@@ -259,8 +259,8 @@ func (e *StoreEdit[T]) put() bool {
 	return e.store.putLocked(e.name, e.next, e.store.version(e.name, e.value, e.c.writes[e.at].Revision))
 }
 
-// Then returns an edit of nothing: f is called with the guard locked when the edits
-// before it are in force.
+// Then returns an edit that calls f, with the guard locked, when the edits before it
+// are in force.
 func Then(f func()) Edit { return then(f) }
 
 type then func()
@@ -269,5 +269,5 @@ func (then) guardedBy() *Guard                      { return nil }
 func (then) prepare(context.Context, *change) error { return nil }
 func (then) admit(*change) error                    { return nil }
 func (then) write(*change) error                    { return nil }
-func (then) alone(context.Context) error            { return nil }
+func (then) storeAlone(context.Context) error       { return nil }
 func (f then) put() bool                            { f(); return false }

@@ -9,31 +9,31 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// settleAfter is how long a change of another instance may last before this one
-// settles it: its process has ended, or it waits for the store.
+// settleAfter is how long a change of another instance may take before this one
+// settles it. By then its process has ended, or it waits for the store.
 const settleAfter = 15 * time.Second
 
-// holder applies what other instances store, the objects of a change at once. Its
-// methods need the turn.
-type holder[T comparable] struct {
-	store *Store[T]
-	open  map[string]bool // changes that are being made
-	held  map[string]held // objects, until they are
-	timer *time.Timer     // settles open ones; nil: there are none
+// changeHolder applies the changes of other instances. It holds the objects of a
+// change until all are stored. The callers of its methods have the turn.
+type changeHolder[T comparable] struct {
+	store  *Store[T]
+	open   map[string]bool      // changes under way
+	values map[string]heldValue // objects held until no change is open
+	timer  *time.Timer          // settles open changes; nil if there are none
 }
 
-// held is a value that waits.
-type held struct {
+// heldValue is a stored value that is not applied yet.
+type heldValue struct {
 	value    []byte
 	revision uint64
 }
 
-func newHolder[T comparable](b *Store[T]) *holder[T] {
-	return &holder[T]{store: b, open: map[string]bool{}, held: map[string]held{}}
+func newChangeHolder[T comparable](b *Store[T]) *changeHolder[T] {
+	return &changeHolder[T]{store: b, open: map[string]bool{}, values: map[string]heldValue{}}
 }
 
-// record takes a key of the journal; it reports whether it is one.
-func (h *holder[T]) record(ctx context.Context, key string, value []byte) bool {
+// record handles a key of the journal. It returns false for any other key.
+func (h *changeHolder[T]) record(ctx context.Context, key string, value []byte) bool {
 	if !Journaled(key) {
 		return false
 	}
@@ -46,7 +46,7 @@ func (h *holder[T]) record(ctx context.Context, key string, value []byte) bool {
 	}
 	switch {
 	case len(h.open) == 0:
-		h.stop()
+		h.stopTimer()
 		h.apply()
 	case h.timer == nil:
 		h.timer = time.AfterFunc(settleAfter, func() { h.settle(ctx) })
@@ -54,8 +54,8 @@ func (h *holder[T]) record(ctx context.Context, key string, value []byte) bool {
 	return true
 }
 
-// stop ends the waiting for changes.
-func (h *holder[T]) stop() {
+// stopTimer stops waiting for open changes.
+func (h *changeHolder[T]) stopTimer() {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
@@ -63,7 +63,7 @@ func (h *holder[T]) stop() {
 }
 
 // settle settles the changes that are open.
-func (h *holder[T]) settle(ctx context.Context) {
+func (h *changeHolder[T]) settle(ctx context.Context) {
 	g := h.store.guard
 	done, err := g.Turn(ctx)
 	if err != nil {
@@ -80,15 +80,15 @@ func (h *holder[T]) settle(ctx context.Context) {
 	h.timer.Reset(settleAfter) // until the journal is empty
 }
 
-// take takes a value that has been stored.
-func (h *holder[T]) take(name string, value []byte, revision uint64) {
-	if h.held[name] = (held{value, revision}); len(h.open) == 0 {
+// hold handles a value that another instance has stored.
+func (h *changeHolder[T]) hold(name string, value []byte, revision uint64) {
+	if h.values[name] = (heldValue{value, revision}); len(h.open) == 0 {
 		h.apply()
 	}
 }
 
 // apply applies the values that have been held.
-func (h *holder[T]) apply() {
+func (h *changeHolder[T]) apply() {
 	b := h.store
 	type object struct {
 		name string
@@ -96,8 +96,8 @@ func (h *holder[T]) apply() {
 		v    version
 	}
 	var list []object
-	for _, name := range slices.Sorted(maps.Keys(h.held)) {
-		x := h.held[name]
+	for _, name := range slices.Sorted(maps.Keys(h.values)) {
+		x := h.values[name]
 		if v, known := b.known[name]; x.revision <= v.revision || !known && x.value == nil {
 			continue
 		}
@@ -108,7 +108,7 @@ func (h *holder[T]) apply() {
 		}
 		list = append(list, object{name, now, b.version(name, x.value, x.revision)})
 	}
-	clear(h.held)
+	clear(h.values)
 	var none T
 	changed := false
 	b.guard.Lock()

@@ -40,15 +40,15 @@ const (
 // Reach notes that the limit of a key of the configuration was reached, at a time in
 // nanoseconds since 1970, by somebody; empty is all.
 func (l *Limits) Reach(now int64, key string, limit int, who string) {
-	l.note(now, limitKey{key: key, who: who}, limit)
+	l.noteReached(now, limitKey{key: key, who: who}, limit)
 }
 
 // ReachAt is Reach by a port. It allocates only the first time.
 func (l *Limits) ReachAt(now int64, key string, limit int, at flow.Location) {
-	l.note(now, limitKey{key: key, at: at}, limit)
+	l.noteReached(now, limitKey{key: key, at: at}, limit)
 }
 
-func (l *Limits) note(now int64, k limitKey, limit int) {
+func (l *Limits) noteReached(now int64, k limitKey, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := l.m[k]

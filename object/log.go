@@ -83,7 +83,7 @@ func (l *Log) Write(ctx context.Context, list []Write) error {
 	}
 	if len(list) == 1 {
 		if err := l.put(ctx, &list[0]); err != nil && !errors.As(err, new(*Conflict)) {
-			return unknown(err)
+			return unknownOutcome(err)
 		} else if err != nil {
 			return err
 		}
@@ -160,23 +160,23 @@ func (l *Log) giveUp(ctx context.Context, name string, parts int, cause error) e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	if err := l.records().Remove(ctx, name, parts); err != nil {
-		l.takeBack(name)
-		return unknown(cause)
+		l.markFailed(name)
+		return unknownOutcome(cause)
 	}
 	return cause
 }
 
-// takeBack marks a change of this process as failed, as its caller has been told: Settle
-// undoes it. Another process would finish it.
-func (l *Log) takeBack(name string) {
+// markFailed marks a change of this process as failed, because its caller got an
+// error. Settle then undoes it, while another process would finish it.
+func (l *Log) markFailed(name string) {
 	if l.pending = true; l.failed == nil {
 		l.failed = map[string]bool{}
 	}
 	l.failed[name] = true
 }
 
-// unknown is the error of a change that may or may not have been made.
-func unknown(cause error) error {
+// unknownOutcome returns the error of a change that may or may not have been made.
+func unknownOutcome(cause error) error {
 	return api.Errorf(codes.Unavailable, "the store does not answer, and whether all is written or none is seen when it does: %w", cause)
 }
 
@@ -192,29 +192,29 @@ func (l *Log) put(ctx context.Context, w *Write) error {
 	switch {
 	case err != nil:
 		return err
-	case same(value, w.After):
+	case equalValues(value, w.After):
 		w.Revision = revision
 		return nil
 	}
 	return &Conflict{w, value, revision}
 }
 
-// same compares values; nil is none.
-func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+// equalValues reports whether two values are equal; nil means no value.
+func equalValues(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
 // undo writes again what was there before, as far as it is there no more.
 func (l *Log) undo(ctx context.Context, name string, head recordHead, revision uint64, done []Write, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
-	l.takeBack(name)
+	l.markFailed(name)
 	head.Undo = true
 	if _, err := l.putHead(ctx, name, head, revision); errors.Is(err, weft.ErrRevision) {
 		return errTaken
 	} else if err != nil {
-		return unknown(cause)
+		return unknownOutcome(cause)
 	}
 	if err := l.finish(ctx, head, done); err != nil {
-		return unknown(cause)
+		return unknownOutcome(cause)
 	}
 	if err := l.records().Remove(ctx, name, head.Parts); err == nil {
 		l.pending, l.failed = false, nil
@@ -240,7 +240,7 @@ func (l *Log) finish(ctx context.Context, head recordHead, list []Write) error {
 			if bad != nil {
 				return bad
 			}
-			if err = nil; w.open(head.Undo, value, revision) {
+			if err = nil; w.isOpen(head.Undo, value, revision) {
 				if _, err = replace(ctx, b, w.Key, to, revision); err != nil && !errors.Is(err, weft.ErrRevision) {
 					return err
 				}
@@ -250,13 +250,13 @@ func (l *Log) finish(ctx context.Context, head recordHead, list []Write) error {
 	return nil
 }
 
-// open reports whether a write is still to be made, or taken back, if that is what
-// its bucket has.
-func (w *Write) open(undo bool, value []byte, revision uint64) bool {
+// isOpen reports whether a write must still be made, or undone, if its bucket has
+// the given value.
+func (w *Write) isOpen(undo bool, value []byte, revision uint64) bool {
 	if undo {
-		return same(value, w.After) && !same(value, w.Before)
+		return equalValues(value, w.After) && !equalValues(value, w.Before)
 	}
-	return !same(value, w.After) && (revision == w.Over && w.Over != 0 || same(value, w.Before))
+	return !equalValues(value, w.After) && (revision == w.Over && w.Over != 0 || equalValues(value, w.Before))
 }
 
 // Settle finishes or takes back what an earlier run, or a call that failed, has left

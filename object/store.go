@@ -83,8 +83,8 @@ type Kind[T comparable] struct {
 	Bad func(name string, err error)
 }
 
-// raise says how to permit more objects.
-func (k *Kind[T]) raise() string {
+// limitHint describes how to permit more objects.
+func (k *Kind[T]) limitHint() string {
 	if k.Raise == "" {
 		return ""
 	}
@@ -112,8 +112,8 @@ type version struct {
 	gone     bool // it has been deleted since
 }
 
-// expected returns the revision in the store if nobody else has written.
-func (v version) expected() uint64 {
+// expectedRevision returns the revision that the store has if nobody else has written.
+func (v version) expectedRevision() uint64 {
 	if v.gone {
 		return 0
 	}
@@ -138,8 +138,8 @@ func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 		kind.Changed = func(T, T) {}
 	}
 	b := &Store[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
-	guard.again = append(guard.again, b.again)
-	guard.join(kind.What, store, b.reread)
+	guard.again = append(guard.again, b.retryHeldBack)
+	guard.addStore(kind.What, store, b.reread)
 	return b
 }
 
@@ -200,7 +200,7 @@ const followPause = 5 * time.Second
 func (b *Store[T]) Follow(ctx context.Context) {
 	for {
 		first := map[string]bool{} // the initial names, later nil
-		h := newHolder(b)
+		h := newChangeHolder(b)
 		err := b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
 			done, err := b.guard.Turn(ctx)
 			if err != nil {
@@ -208,7 +208,7 @@ func (b *Store[T]) Follow(ctx context.Context) {
 			}
 			defer done()
 			if name == "" {
-				b.missing(ctx, first)
+				b.dropMissing(ctx, first)
 				first = nil
 				return
 			}
@@ -218,9 +218,9 @@ func (b *Store[T]) Follow(ctx context.Context) {
 			if first != nil {
 				first[name] = true
 			}
-			h.take(name, value, revision)
+			h.hold(name, value, revision)
 		})
-		h.stop()
+		h.stopTimer()
 		if ctx.Err() != nil {
 			return
 		}
@@ -233,9 +233,9 @@ func (b *Store[T]) Follow(ctx context.Context) {
 	}
 }
 
-// missing drops objects that were deleted between the reading and the watching.
-// In a damaged store it drops none, because the loss is unknown.
-func (b *Store[T]) missing(ctx context.Context, there map[string]bool) {
+// dropMissing drops the objects that were deleted between loading and watching. In a
+// damaged store it drops none, because the loss is unknown.
+func (b *Store[T]) dropMissing(ctx context.Context, there map[string]bool) {
 	if damage(b.store) != "" {
 		return
 	}
@@ -274,7 +274,7 @@ func (b *Store[T]) Try(ctx context.Context, name string, admit func(old T) (T, e
 		return old, now, err
 	}
 	if d := damage(b.store); d != "" {
-		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcome(now != none), d)
+		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcomeText(now != none), d)
 	}
 	return old, now, nil
 }
@@ -293,7 +293,7 @@ func (b *Store[T]) admitLocked(name string, more int, admit func(old T) (T, erro
 	old = b.objects[name]
 	now, err = admit(old)
 	if n := len(b.objects) + more; err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
-		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.raise())
+		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.limitHint())
 	}
 	if err != nil || old != none && now != none && b.kind.Equal(old, now) {
 		now = old
@@ -301,8 +301,8 @@ func (b *Store[T]) admitLocked(name string, more int, admit func(old T) (T, erro
 	return old, now, err
 }
 
-// outcome says what a change that was not written has not become.
-func outcome(stored bool) string {
+// outcomeText returns the words of an error for a change that could not be written.
+func outcomeText(stored bool) string {
 	if stored {
 		return "stored, so it is not in force"
 	}
@@ -319,7 +319,7 @@ func (b *Store[T]) Remove(ctx context.Context, name string) (old T, err error) {
 func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
 	v := b.known[name]
 	for {
-		if revision, err = replace(ctx, b.store, name, value, v.expected()); err == nil {
+		if revision, err = replace(ctx, b.store, name, value, v.expectedRevision()); err == nil {
 			delete(b.unsure, name)
 			return revision, nil
 		}
@@ -342,7 +342,7 @@ func (b *Store[T]) write(ctx context.Context, name string, value []byte) (revisi
 		v = b.version(name, there, revision)
 	}
 	b.unsure[name] = value
-	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, outcome(value != nil), err)
+	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, outcomeText(value != nil), err)
 }
 
 // adopt applies a value of the store. An unusable value has no effect until it
@@ -378,8 +378,9 @@ func (b *Store[T]) read(name string, value []byte) (now T, err error) {
 	return now, nil
 }
 
-// again applies stored objects that did not fit the others before, and do now.
-func (b *Store[T]) again() {
+// retryHeldBack applies the stored objects that were in conflict with others and are
+// no longer.
+func (b *Store[T]) retryHeldBack() {
 	for _, name := range slices.Sorted(maps.Keys(b.unfit)) {
 		if now, err := b.read(name, b.unfit[name]); err == nil {
 			b.put(name, now, b.known[name])

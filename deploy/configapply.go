@@ -139,7 +139,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	if limitMs > 0 {
 		limit = min(time.Duration(limitMs)*time.Millisecond, trialMost)
 	}
-	c, err := n.consider(ctx, text)
+	c, err := n.checkConfig(ctx, text)
 	if err != nil {
 		n.configMetrics.failures.Add(1)
 		return nil, err
@@ -195,8 +195,8 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 }
 
-// consider checks a configuration against the plan in force.
-func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
+// checkConfig checks a configuration against the plan in force.
+func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error) {
 	doc, err := plan.ParseConfig("configuration", []byte(text))
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -272,6 +272,6 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now config.
 	}
 	n.log.Info("configuration is applied", "number", r.Number, "hash", r.Hash, "source", source, "changes", len(c.changes))
 	done := make(chan error, 1)
-	n.trials.Go(func() { done <- n.judge(life, r, c, next, limit) })
+	n.trials.Go(func() { done <- n.finishTrial(life, r, c, next, limit) })
 	return r, done, nil
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/weft-sdn/weft/internal/backoff"
 )
 
-// judge waits until all processes have applied a configuration on trial, and
-// then keeps it. If they fail, it restores the former configuration and records
-// why.
-func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *members.Current, limit time.Duration) error {
-	err := n.carriedOut(ctx, next, limit)
+// finishTrial waits until all processes have applied a configuration on trial, and
+// keeps it. If they fail, it restores the former configuration and records why.
+func (n *Node) finishTrial(ctx context.Context, r *config.Record, c *candidate, next *members.Current, limit time.Duration) error {
+	err := n.awaitApplied(ctx, next, limit)
 	if ctx.Err() != nil {
 		return fmt.Errorf("configuration %d: the process has ended before it was known to be good", r.Number)
 	}
@@ -30,7 +29,7 @@ func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *
 	}
 	n.configMetrics.failures.Add(1)
 	back := "the former one is back in force"
-	if putBack := n.putBack(ctx, next, c.old); putBack != nil {
+	if putBack := n.restorePlan(ctx, next, c.old); putBack != nil {
 		back = "the former one could not be put back: " + putBack.Error()
 	}
 	if end := n.configs.End(ctx, r, config.Failed, err.Error()); end != nil {
@@ -40,13 +39,13 @@ func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *
 	return fmt.Errorf("configuration %d has failed: %w; %s", r.Number, err, back)
 }
 
-// carriedOut waits until all processes have applied a plan, and trialQuiet
-// longer.
-func (n *Node) carriedOut(ctx context.Context, next *members.Current, limit time.Duration) error {
+// awaitApplied waits until all processes have applied a plan, and then for
+// trialQuiet.
+func (n *Node) awaitApplied(ctx context.Context, next *members.Current, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	var since time.Time // when all had applied it
 	for {
-		late, err := n.lateWith(next)
+		late, err := n.listUnapplied(next)
 		switch {
 		case err != nil:
 			return err
@@ -66,9 +65,9 @@ func (n *Node) carriedOut(ctx context.Context, next *members.Current, limit time
 	}
 }
 
-// lateWith returns the processes that have not applied a plan yet. It returns
-// an error if one of them cannot, or if another plan is in force by now.
-func (n *Node) lateWith(next *members.Current) (late []string, err error) {
+// listUnapplied returns the processes that have not applied a plan yet, or an error
+// if one of them cannot apply it or another plan has come into force.
+func (n *Node) listUnapplied(next *members.Current) (late []string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current != nil && n.current.Generation > next.Generation {
@@ -114,9 +113,9 @@ func (n *Node) keep(ctx context.Context, next *members.Current) error {
 	return n.directory.Put(ctx, now, revision)
 }
 
-// putBack restores the plan that was in force before the one on trial, unless
+// restorePlan restores the plan that was in force before the one on trial, unless
 // another plan is in force by now.
-func (n *Node) putBack(ctx context.Context, trial, former *members.Current) error {
+func (n *Node) restorePlan(ctx context.Context, trial, former *members.Current) error {
 	now, revision, err := n.directory.Current(ctx)
 	if err != nil || now == nil || now.Generation != trial.Generation {
 		return err
@@ -128,7 +127,7 @@ func (n *Node) putBack(ctx context.Context, trial, former *members.Current) erro
 	if err := n.directory.Put(ctx, back, revision); err != nil {
 		return err
 	}
-	return n.carriedOut(ctx, back, trialLimit)
+	return n.awaitApplied(ctx, back, trialLimit)
 }
 
 // resume restores the last good configuration if an earlier run of this process

@@ -19,9 +19,9 @@ import (
 // crossingsMethod asks a process for its crossings.
 const crossingsMethod = "deploy.Crossings"
 
-// callTook counts a call that a service of this process made by way of callIn;
+// countCall counts a call that a service of this process made through callIn;
 // peer is nil if this process answered it.
-func (n *Node) callTook(from *local.Service, owner, method string, peer *members.Peer, began time.Time) {
+func (n *Node) countCall(from *local.Service, owner, method string, peer *members.Peer, began time.Time) {
 	if from == nil {
 		return // a client outside
 	}

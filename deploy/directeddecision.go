@@ -36,8 +36,9 @@ func segment(p *members.Parts, d *flow.Decision, start int) (runs []run, end int
 	return runs, end
 }
 
-// whole returns the partition of all operations; false if there are several.
-func whole(p *members.Parts, d *flow.Decision) (partition string, ok bool) {
+// solePartition returns the partition of all operations, or false if there are
+// several.
+func solePartition(p *members.Parts, d *flow.Decision) (partition string, ok bool) {
 	known := false
 	for i := range d.Ops {
 		if d.Ops[i].Kind == flow.OpFence {
@@ -60,7 +61,7 @@ func whole(p *members.Parts, d *flow.Decision) (partition string, ok bool) {
 // unreachable partition fail, like those for a disconnected switch; the rest is
 // applied.
 func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error) {
-	if partition, ok := whole(c.parts, d); ok {
+	if partition, ok := solePartition(c.parts, d); ok {
 		return c.one(ctx, partition, d)
 	}
 	result := &api.ApplyResult{}

@@ -85,7 +85,7 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 				}
 				joined := into.Mutable(f).List()
 				for k := range value.List().Len() {
-					if c.heeds(a.partition, f, value.List().Get(k)) {
+					if c.counts(a.partition, f, value.List().Get(k)) {
 						joined.Append(value.List().Get(k))
 					}
 				}
@@ -112,9 +112,9 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 	return resp
 }
 
-// heeds reports whether a partition's information about a switch counts: it may
-// also know switches of others. Fields that partitions have in common count.
-func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
+// counts reports whether a partition's information about a switch counts. A partition
+// may also know switches of others. Fields that partitions have in common count.
+func (c *directedCall) counts(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
 	if f.Kind() != protoreflect.MessageKind || textOf(element.Message(), c.direction.Same) != "" || slices.Contains(c.direction.Once, string(f.Name())) {
 		return true
 	}

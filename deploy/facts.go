@@ -109,12 +109,13 @@ func (f *facts) noteLasting(of members.RunOf, sub *local.Subject, key string, ev
 	f.known[sub][key] = noted{source: source}
 }
 
-// late reports whether an event is outdated: its publisher has been restarted
-// since, and the new run has sent an event with the same key, or would have if it
-// knew that. Such an event waited while this process could not be reached. Of a service
-// with standbys a later run replaces those that go on, too, whether the directory has said
-// so here or not: one that has stood still, and goes on, reports its own sessions as gone.
-func (f *facts) late(sub *local.Subject, key string, event any, source publisher) bool {
+// isOutdated reports whether an event is outdated: its publisher has restarted since,
+// and the new run has sent an event with the same key, or would have if the thing still
+// existed. Such an event was delayed while this process was unreachable. In a service
+// with standbys, a later run also replaces earlier ones that still run, even if the
+// directory does not show that here yet: an instance that was suspended and resumes
+// reports its own sessions as gone.
+func (f *facts) isOutdated(sub *local.Subject, key string, event any, source publisher) bool {
 	f.mu.Lock()
 	fact, known := f.known[sub][key]
 	last := fact.source
@@ -207,9 +208,9 @@ func (f *facts) now() uint64 {
 	return f.count
 }
 
-// outdate withdraws the facts that a publisher sent up to a note, because it
-// has sent everything it knows since then.
-func (f *facts) outdate(sub *local.Subject, source publisher, since uint64) {
+// withdrawOlder withdraws the facts that a publisher sent up to a note, because the
+// publisher has sent all its facts again since then.
+func (f *facts) withdrawOlder(sub *local.Subject, source publisher, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, fact := range f.known[sub] {

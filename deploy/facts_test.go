@@ -32,7 +32,7 @@ func TestLateFact(t *testing.T) {
 		if x.listed {
 			n.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "discovery", Epoch: x.source.epoch}}}
 		}
-		if got := f.late(sub, x.key, &api.LinkChanged{}, x.source); got != x.want {
+		if got := f.isOutdated(sub, x.key, &api.LinkChanged{}, x.source); got != x.want {
 			t.Errorf("%s by %v, listed %v: late %v, want %v", x.key, x.source, x.listed, got, x.want)
 		}
 	}
@@ -47,14 +47,14 @@ func TestReplacedRun(t *testing.T) {
 	sub := &local.Subject{Name: api.SwitchChangedEvent.SubjectName(), Decl: api.SwitchChangedEvent}
 	up, down := &api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}}, &api.SwitchChanged{Switch: &api.Switch{Dpid: "1"}}
 	f.note(sub, "1", up, publisher{epoch: 1})
-	if f.late(sub, "1", down, publisher{epoch: 1}) {
+	if f.isOutdated(sub, "1", down, publisher{epoch: 1}) {
 		t.Error("what the only run says is late")
 	}
 	f.note(sub, "1", up, publisher{epoch: 2})
-	if !f.late(sub, "1", down, publisher{epoch: 1}) {
+	if !f.isOutdated(sub, "1", down, publisher{epoch: 1}) {
 		t.Error("what a replaced run says is not late")
 	}
-	if f.late(sub, "1", down, publisher{epoch: 2}) || f.late(sub, "2", down, publisher{epoch: 1}) || f.late(sub, "1", down, publisher{1, "east"}) {
+	if f.isOutdated(sub, "1", down, publisher{epoch: 2}) || f.isOutdated(sub, "2", down, publisher{epoch: 1}) || f.isOutdated(sub, "1", down, publisher{1, "east"}) {
 		t.Error("what the later run says, or nobody else has said, is late")
 	}
 }
@@ -95,12 +95,12 @@ func TestLateLastingFact(t *testing.T) {
 		if x.listed {
 			n.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "hosts", Epoch: x.now.by.epoch}}}
 		}
-		if got := f.late(sub, x.now.key, x.now.event, x.now.by); got != x.want {
+		if got := f.isOutdated(sub, x.now.key, x.now.event, x.now.by); got != x.want {
 			t.Errorf("%s: late %v, want %v", x.name, got, x.want)
 		}
 		for _, m := range f.known {
 			for _, fact := range m {
-				f.outdate(sub, fact.source, fact.number) // withdraws nothing
+				f.withdrawOlder(sub, fact.source, fact.number) // withdraws nothing
 			}
 		}
 	}

@@ -240,7 +240,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	settled := make(chan struct{})
 	watching := make(chan error, 1)
 	work.Go(func() {
-		watching <- n.directory.Watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
+		watching <- n.directory.Watch(life, n.handlePlan, n.handleEntry, func() { close(settled) })
 	})
 	work.Go(func() { n.packets.Run(life) })
 	work.Go(func() { n.worker.Crossings().Run(life) })
@@ -365,7 +365,7 @@ func (n *Node) publishEntry(ctx context.Context) error {
 		n.log.Warn("the directory entry of this process cannot be written now; trying again", "error", err)
 		_ = pauses.Wait(ctx) // writing fails when ctx has ended
 	}
-	n.entryChanged(e.Process, &e) // without waiting for the echo
+	n.handleEntry(e.Process, &e) // without waiting for the echo
 	return nil
 }
 
@@ -385,8 +385,8 @@ func (n *Node) setState(s *local.Service, state string) {
 	n.entry.Services = append(n.entry.Services, st)
 }
 
-// planChanged handles a plan that has come into force.
-func (n *Node) planChanged(c *members.Current, err error) {
+// handlePlan handles a plan that has come into force.
+func (n *Node) handlePlan(c *members.Current, err error) {
 	if err == nil {
 		err = n.checkSettings(c)
 	}
@@ -408,8 +408,8 @@ func (n *Node) planChanged(c *members.Current, err error) {
 	n.changed.Notify()
 }
 
-// entryChanged handles a change of a process's entry.
-func (n *Node) entryChanged(process string, e *members.Entry) {
+// handleEntry handles a change of a process's entry.
+func (n *Node) handleEntry(process string, e *members.Entry) {
 	n.mu.Lock()
 	old := n.entries[process]
 	if n.left {
@@ -432,7 +432,7 @@ func (n *Node) entryChanged(process string, e *members.Entry) {
 		n.successor = n.successor && process != n.config.Process
 	}
 	if process != n.config.Process {
-		n.meet(process, e)
+		n.updatePeer(process, e)
 	}
 	n.rebuild()
 	n.mu.Unlock()

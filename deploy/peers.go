@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// meet updates the peer of a process whose entry has changed. The caller holds
+// updatePeer updates the peer of a process whose entry has changed. The caller holds
 // the node's lock.
-func (n *Node) meet(process string, e *members.Entry) {
+func (n *Node) updatePeer(process string, e *members.Entry) {
 	p := n.peers[process]
 	if p != nil && (e == nil || p.Entry.Load().Incarnation != e.Incarnation) {
 		delete(n.peers, process)
@@ -93,5 +93,5 @@ func (n *Node) rebuild() {
 		}
 	}
 	n.setTaps(v.Mine)
-	n.supply(v)
+	n.subscribeRemote(v)
 }

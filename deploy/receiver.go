@@ -118,7 +118,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		if kind == eventComplete {
 			if since, ok := in.anew[subscriber{s.Spec.Name, epoch, sub.Name}]; ok {
 				delete(in.anew, subscriber{s.Spec.Name, epoch, sub.Name})
-				n.facts.outdate(sub, publisher{source, partition}, since)
+				n.facts.withdrawOlder(sub, publisher{source, partition}, since)
 			}
 			in.completeMu.Lock()
 			maps.DeleteFunc(in.complete, func(k subscriber, _ bool) bool { return k.service == s.Spec.Name && k.epoch != epoch })
@@ -147,7 +147,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		}
 		if retained && !noted {
 			noted = true
-			if late = n.facts.late(sub, key, event, publisher{source, partition}); !late {
+			if late = n.facts.isOutdated(sub, key, event, publisher{source, partition}); !late {
 				n.facts.note(sub, key, event, publisher{source, partition})
 			}
 		}

@@ -30,8 +30,8 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return err
 	}
 	n.waiting = false
-	for _, g := range n.ripe() {
-		if err := n.work(ctx, g); err != nil {
+	for _, g := range n.listActivatable() {
+		if err := n.activate(ctx, g); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		if wanted && same && !s.Stale.Load() && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
-		if !wanted && !s.Stale.Load() && !n.succeeded(s, current) && time.Since(since) < successionWait {
+		if !wanted && !s.Stale.Load() && !n.mayStop(s, current) && time.Since(since) < successionWait {
 			n.waiting = true
 			continue
 		}
@@ -75,14 +75,14 @@ func (n *Node) reconcile(ctx context.Context) error {
 		case n.refused[spec.Name] == current.Generation: // until another plan is in force
 		case standsBy(current, mine, &spec):
 			standing = append(standing, spec)
-		case n.takenBy(ctx, current, &spec, entries) != "":
+		case n.runningElsewhere(ctx, current, &spec, entries) != "":
 			n.waiting = true
 		default:
 			specs = append(specs, spec)
 		}
 	}
 	if len(standing) > 0 {
-		if err := n.stand(ctx, standing); err != nil || ctx.Err() != nil {
+		if err := n.runStandby(ctx, standing); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -144,9 +144,9 @@ func (n *Node) pipelineOf(c *members.Current) []string {
 	return c.InForce().Stages(n.config.Specs)
 }
 
-// succeeded reports whether a service of ours may stop: its new place is there,
-// and already serves if the service may run twice.
-func (n *Node) succeeded(s *local.Service, c *members.Current) bool {
+// mayStop reports whether a service of this process may stop: the process of its new
+// place runs, and serves already if the service may run twice.
+func (n *Node) mayStop(s *local.Service, c *members.Current) bool {
 	if !c.InForce().Has(s.Spec.Name) {
 		return true
 	}
@@ -168,9 +168,9 @@ func (n *Node) succeeded(s *local.Service, c *members.Current) bool {
 	return false
 }
 
-// takenBy returns the process that still runs a service and must stop it before
+// runningElsewhere returns the process that still runs a service and must stop it before
 // the service starts here; empty if there is none.
-func (n *Node) takenBy(ctx context.Context, c *members.Current, spec *weft.Spec, entries map[string]*members.Entry) string {
+func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *weft.Spec, entries map[string]*members.Entry) string {
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
@@ -197,10 +197,10 @@ func (n *Node) takenBy(ctx context.Context, c *members.Current, spec *weft.Spec,
 	return ""
 }
 
-// beaten reports whether another process, whose plan is older or newer than
-// ours, has also begun one of the services. Both publish this before they look,
-// so at least one of them gives way until the plans agree.
-func (n *Node) beaten(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
+// mustYield reports whether another process, whose plan is older or newer than ours,
+// has also started one of the services. Both publish their start before they check,
+// so at least one of them yields until the plans agree.
+func (n *Node) mustYield(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
 	list, err := n.directory.Entries(ctx)
 	if err != nil {
 		n.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
@@ -210,7 +210,7 @@ func (n *Node) beaten(ctx context.Context, c *members.Current, specs []weft.Spec
 	for _, e := range list {
 		entries[e.Process] = e
 	}
-	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return n.takenBy(ctx, c, &s, entries) != "" })
+	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return n.runningElsewhere(ctx, c, &s, entries) != "" })
 }
 
 // retire stops a service that now belongs elsewhere.
@@ -250,7 +250,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
-	if n.beaten(ctx, c, specs) {
+	if n.mustYield(ctx, c, specs) {
 		n.waiting = true
 		for _, s := range g.Services {
 			n.setState(s, "")

@@ -27,7 +27,7 @@ func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *conf
 		return true
 	}
 	changes := config.ChangesOf(old, next)
-	if !config.TakenLive(s.Spec, changes) || s.Standing.Load() {
+	if !config.TakenLive(s.Spec, changes) || s.Standby.Load() {
 		return false
 	}
 	if err := s.TakeOver(ctx, next); err != nil {

@@ -55,7 +55,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 			if here := n.worker.Running().Methods[name]; here != nil && here.Ready(ctx, from) {
 				began := time.Now()
 				resp, err := here.Answer(ctx, req)
-				n.callTook(from, owner, name, nil, began)
+				n.countCall(from, owner, name, nil, began)
 				if err == nil {
 					return resp, nil
 				}
@@ -71,7 +71,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
-					n.callTook(from, owner, name, t.Peer, began)
+					n.countCall(from, owner, name, t.Peer, began)
 					return resp, err
 				}
 			} else if last = err; transport.ErrorOf(err).Code != transport.Unavailable {
@@ -149,7 +149,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case watchMethod:
-		return n.watched(req)
+		return n.answerWatch(req)
 	case members.EventsMethod:
 		return n.receivers.take(n, stamp, req)
 	case members.PacketsMethod:
@@ -166,7 +166,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	if m == nil {
 		return []byte{members.AnswerNotHere}, nil
 	}
-	if m.Server.Standing.Load() || !stamp.Meant(m.Server) {
+	if m.Server.Standby.Load() || !stamp.Meant(m.Server) {
 		return []byte{members.AnswerNotHere}, nil
 	}
 	out, here, err := m.Serve(ctx, []byte{members.AnswerOK}, req)

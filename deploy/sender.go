@@ -85,9 +85,10 @@ func (r remote) Send(from *local.Service, event []byte) {
 	}
 }
 
-// supply subscribes every service elsewhere that wants our events. The caller
+// subscribeRemote subscribes the services of other processes to the events of this
+// one. The caller
 // holds the node's lock.
-func (n *Node) supply(v *members.View) {
+func (n *Node) subscribeRemote(v *members.View) {
 	tables := n.worker.Running()
 	for process, o := range n.senders {
 		if n.peers[process] != o.peer {

@@ -23,9 +23,8 @@ func standsBy(c *members.Current, mine plan.Instance, spec *weft.Spec) bool {
 	return spec.Standby && w != nil && w.Standby > 0
 }
 
-// stand starts a service that becomes active later; stand does not wait for
-// that.
-func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
+// runStandby starts services as standbys. It does not wait until they become active.
+func (n *Node) runStandby(ctx context.Context, specs []weft.Spec) error {
 	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
@@ -34,22 +33,22 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 		return err
 	}
 	for _, s := range g.Services {
-		s.Standing.Store(true)
+		s.Standby.Store(true)
 		n.setState(s, members.StateStandby)
 	}
 	if err := n.publishEntry(ctx); err != nil {
 		return err
 	}
 	n.worker.Enter(g)
-	n.worker.Stand(ctx, g, n.changed.Notify)
+	n.worker.RunStandby(ctx, g, n.changed.Notify)
 	return nil
 }
 
-// ripe returns the standby services that may become active now, by group.
-func (n *Node) ripe() (list []*local.Group) {
+// listActivatable returns the groups of standby services that may become active now.
+func (n *Node) listActivatable() (list []*local.Group) {
 	seen := map[*local.Group]bool{}
 	for _, s := range n.worker.Running().Services {
-		if s.Standing.Load() && s.Group.Ripe.Load() && !seen[s.Group] {
+		if s.Standby.Load() && s.Group.MayActivate.Load() && !seen[s.Group] {
 			seen[s.Group] = true
 			list = append(list, s.Group)
 		}
@@ -57,13 +56,13 @@ func (n *Node) ripe() (list []*local.Group) {
 	return list
 }
 
-// work activates standby services: they begin a new run, which replaces all
+// activate activates standby services: they begin a new run, which replaces all
 // earlier ones.
-func (n *Node) work(ctx context.Context, g *local.Group) error {
+func (n *Node) activate(ctx context.Context, g *local.Group) error {
 	epoch := n.nextEpoch()
 	for _, s := range g.Services {
 		s.Epoch.Store(epoch)
-		s.Standing.Store(false)
+		s.Standby.Store(false)
 		n.worker.Began(s)
 	}
 	n.mu.Lock()

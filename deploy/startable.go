@@ -56,8 +56,8 @@ func reachable(address string) error {
 	return l.Close()
 }
 
-// worse returns what err reports and before does not, by lines.
-func worse(before, err error) error {
+// newErrors returns what err reports and before does not, by lines.
+func newErrors(before, err error) error {
 	if before == nil || err == nil {
 		return err
 	}
@@ -82,5 +82,5 @@ func (n *Node) startable(old, next *members.Current) error {
 	if err == nil || old == nil {
 		return err
 	}
-	return worse(Startable(old, n.links.Machine, n.config.Secure), err)
+	return newErrors(Startable(old, n.links.Machine, n.config.Secure), err)
 }

@@ -177,7 +177,7 @@ func (l *watchers) tell(ids []uint64, p *api.WatchedPacket) {
 func (n *Node) askForPackets(ctx context.Context) {
 	after := map[uint64]uint64{} // positions, by the run of the process
 	run := rand.Uint64()         // not n.self: two runs of this may overlap
-	walks := walks{by: map[uint64]*walk{}, now: time.Now, order: n.worker.Pipeline}
+	walks := packetTraces{by: map[uint64]*packetTrace{}, now: time.Now, order: n.worker.Pipeline}
 	spread := spreading{}
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
@@ -194,7 +194,7 @@ func (n *Node) askForPackets(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		for _, w := range walks.ready() {
+		for _, w := range walks.takeReady() {
 			n.watchers.tell(w.watches, w.packet)
 		}
 		if held && all {
@@ -265,8 +265,8 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 	return answers, all
 }
 
-// watched answers another process's question for packets.
-func (n *Node) watched(request []byte) ([]byte, error) {
+// answerWatch answers another process's request for traced packets.
+func (n *Node) answerWatch(request []byte) ([]byte, error) {
 	o := &api.WatchOrder{}
 	if err := proto.Unmarshal(request, o); err != nil {
 		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode what is to be watched: %v", err)

@@ -283,12 +283,12 @@ func (s *socket) close(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if s.conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"error":%s}`, failureOf(cause))) == nil {
-		s.goodbye(code, cause.Error())
+		s.closeHandshake(code, cause.Error())
 	}
 }
 
-// goodbye makes the closing handshake, and waits a second for it.
-func (s *socket) goodbye(code websocket.StatusCode, reason string) {
+// closeHandshake performs the closing handshake, for at most a second.
+func (s *socket) closeHandshake(code websocket.StatusCode, reason string) {
 	if len(reason) > 120 {
 		reason = reason[:117] + "..."
 	}

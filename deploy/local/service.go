@@ -35,7 +35,7 @@ type Service struct {
 	panics    weft.Counter
 	slow      weft.Counter // times that a publisher waited longer than a second for the inbox
 	busy      atomic.Int64 // calls and batches of packets in progress
-	Standing  atomic.Bool  // it is a standby; another process is active
+	Standby   atomic.Bool  // it is a standby; another process is active
 	Serving   atomic.Bool  // its stage takes packets, and it has received what others retain
 	synced    chan struct{}
 	syncOnce  sync.Once   // closes synced
@@ -178,7 +178,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	first := !s.ready
 	s.ready = true
 	if first {
-		s.mistakes = append(s.mistakes, s.unkept()...)
+		s.mistakes = append(s.mistakes, s.listUnregistered()...)
 	}
 	err := errors.Join(s.mistakes...)
 	s.mu.Unlock()
@@ -203,8 +203,9 @@ func (s *Service) Synced() <-chan struct{} { return s.synced }
 // MarkSynced closes the channel of Synced. Further calls have no effect.
 func (s *Service) MarkSynced() { s.syncOnce.Do(func() { close(s.synced) }) }
 
-// unkept reports what the Spec declares and the set-up did not register.
-func (s *Service) unkept() (errs []error) {
+// listUnregistered returns an error for each declaration of the Spec that the set-up
+// did not register.
+func (s *Service) listUnregistered() (errs []error) {
 	for _, m := range s.methods {
 		if m.handler.Load() == nil {
 			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.Spec.Name, m.name))

@@ -78,7 +78,7 @@ func (r *Stages) Run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if in.Time != r.when && r.any && in.Time/slotLength != r.when/slotLength {
 		r.Settle()
 	}
-	v := r.pass(in, d)
+	v := r.runStages(in, d)
 	r.when = in.Time
 	if r.at < len(r.ended) {
 		r.ended[r.at]++
@@ -87,14 +87,14 @@ func (r *Stages) Run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return v
 }
 
-func (r *Stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+func (r *Stages) runStages(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	defer r.dropOnPanic(d, &v)
 	r.seen++
 	measured := chosen(r.seen)
 	observed := measured || r.dense != nil && !r.dense.sparse.Load() || in.Trace != 0
 	for r.at = range r.funcs {
 		if observed {
-			v = r.observed(in, d, measured)
+			v = r.runObserved(in, d, measured)
 		} else {
 			v = r.funcs[r.at](in, d)
 		}
@@ -117,9 +117,9 @@ func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	}
 }
 
-// observed runs the current stage and records the time that it takes; as that
+// runObserved runs the current stage and records the time that it takes; as that
 // of work if it is measured.
-func (r *Stages) observed(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
+func (r *Stages) runObserved(in *flow.PacketIn, d *flow.Decision, measured bool) flow.Verdict {
 	before := len(d.Ops)
 	d.Kept = false
 	began := time.Now()

@@ -57,7 +57,7 @@ type Tables struct {
 func (t *Tables) Publisher(subject string) *Service {
 	for _, s := range t.Services {
 		for _, p := range s.Spec.Publishes {
-			if p.SubjectName() == subject && !s.Standing.Load() {
+			if p.SubjectName() == subject && !s.Standby.Load() {
 				return s
 			}
 		}
@@ -67,10 +67,10 @@ func (t *Tables) Publisher(subject string) *Service {
 
 // Group is services that start together.
 type Group struct {
-	Services []*Service
-	arrived  chan *Service // those that are set up
-	started  chan struct{} // closed when all have arrived
-	Ripe     atomic.Bool   // all have arrived, as standbys
+	Services    []*Service
+	arrived     chan *Service // those that are set up
+	started     chan struct{} // closed when all have arrived
+	MayActivate atomic.Bool   // all services are set up as standbys
 }
 
 // New checks that the services fit together, and their configurations, and
@@ -225,7 +225,7 @@ func (w *Worker) Enter(g *Group) {
 	}
 	w.tables.Store(t)
 	for _, s := range g.Services {
-		if !s.Standing.Load() {
+		if !s.Standby.Load() {
 			w.Began(s)
 		}
 		base := w.networks.of(s.Clustered)
@@ -391,9 +391,9 @@ func (w *Worker) start(ctx context.Context, g *Group) {
 	}
 }
 
-// Stand starts the services of a group, which become active later (begin), and
+// RunStandby starts the services of a group, which become active later (begin), and
 // calls ripe once all are set up.
-func (w *Worker) Stand(ctx context.Context, g *Group, ripe func()) {
+func (w *Worker) RunStandby(ctx context.Context, g *Group, ripe func()) {
 	w.start(ctx, g)
 	go func() {
 		for range g.Services {
@@ -403,7 +403,7 @@ func (w *Worker) Stand(ctx context.Context, g *Group, ripe func()) {
 				return
 			}
 		}
-		g.Ripe.Store(true)
+		g.MayActivate.Store(true)
 		ripe()
 	}()
 }

@@ -181,7 +181,7 @@ func (c *Lanes) without(ctx context.Context, p *batch, left []int, policy string
 	if onward.empty() {
 		return nil
 	}
-	c.pass(ctx, onward, onward.all())
+	c.forward(ctx, onward, onward.all())
 	for n, i := range left {
 		if r := &onward.records[n]; r.done {
 			rec := &p.records[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// hand notes when the packets of a batch were handed over.
-func (p *batch) hand(now int64) {
+// recordHandover records when the packets of a batch were handed over.
+func (p *batch) recordHandover(now int64) {
 	for i := range p.records {
 		p.records[i].handed = now
 	}

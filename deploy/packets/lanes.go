@@ -159,7 +159,7 @@ func (l *lane) begin(rest []string) *batch {
 // send queues a batch. It waits for room; if there is none in time, it drops
 // the batch's packets.
 func (l *lane) send(p *batch) {
-	p.hand(time.Now().UnixNano())
+	p.recordHandover(time.Now().UnixNano())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
@@ -218,10 +218,10 @@ func (l *lane) run(ctx context.Context) {
 				break
 			}
 			merged := p.merge(l.all.seed)
-			l.all.pass(ctx, p, p.all())
+			l.all.forward(ctx, p, p.all())
 			if merged > 0 {
 				l.all.merged.Add(float64(merged))
-				l.all.pass(ctx, p, p.unlike(nil))
+				l.all.forward(ctx, p, p.unlike(nil))
 				if err := p.unmerge(); err != nil {
 					l.all.Log.Error("decision from another process cannot be read", "error", err)
 				}
@@ -279,7 +279,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 		}
 		last.returns(returned, l == l.all.probes())
 		if returned = 0; !closed {
-			last.hand(nil)
+			last.deliver(nil)
 		}
 	}
 	var carried, held, lost int
@@ -313,7 +313,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 		if !d.Solely(r.session.sw) {
 			r.session.Apply(d)
 		}
-		r.session.hand(d)
+		r.session.deliver(d)
 	}
 	end()
 	l.all.carried.Add(float64(carried))

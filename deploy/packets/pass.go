@@ -16,13 +16,13 @@ import (
 // holdMax is how long a packet-in waits for a stage that is away.
 const holdMax = 10 * time.Second
 
-// pass runs the remaining stages on the packets of a batch that list has. A
-// packet that is not done when it returns has waited too long.
-func (c *Lanes) pass(ctx context.Context, p *batch, list []int) {
+// forward runs the remaining stages on the listed packets of a batch. A packet that
+// is not done when it returns has timed out.
+func (c *Lanes) forward(ctx context.Context, p *batch, list []int) {
 	for left := list; len(left) > 0; left = p.left(p.all()) {
 		v := c.Links.View.Load()
 		var replanned atomic.Bool
-		apart(v.Parts, p, left, func(list []int, sw flow.DPID) {
+		splitByPartition(v.Parts, p, left, func(list []int, sw flow.DPID) {
 			if !c.passShare(ctx, v.Wiring(), p, list, sw) {
 				replanned.Store(true)
 			}
@@ -40,9 +40,9 @@ func (p *batch) left(list []int) []int {
 	return slices.DeleteFunc(undone(p, list), func(i int) bool { return now-p.records[i].since > int64(holdMax) })
 }
 
-// apart calls f for the packets of each partition, with a switch of it;
-// concurrently if there are several.
-func apart(parts *members.Parts, p *batch, list []int, f func(list []int, sw flow.DPID)) {
+// splitByPartition calls f for the packets of each partition, with one of its
+// switches. It runs the calls concurrently.
+func splitByPartition(parts *members.Parts, p *batch, list []int, f func(list []int, sw flow.DPID)) {
 	if len(list) == 0 {
 		return
 	}
@@ -89,7 +89,7 @@ func (c *Lanes) passShare(ctx context.Context, wiring uint64, p *batch, left []i
 			if sent {
 				c.retried.Add(float64(len(left)))
 			}
-			c.scatter(ctx, v, p, left, targets)
+			c.spread(ctx, v, p, left, targets)
 			sent = true
 			if left = undone(p, left); len(left) == 0 {
 				return true
@@ -141,8 +141,8 @@ func serving(all []*members.Target) []*members.Target {
 	return members.Usable(list)
 }
 
-// scatter divides packets among instances and waits for all answers.
-func (c *Lanes) scatter(ctx context.Context, v *members.View, p *batch, list []int, targets []*members.Target) {
+// spread divides packets among instances and waits for their answers.
+func (c *Lanes) spread(ctx context.Context, v *members.View, p *batch, list []int, targets []*members.Target) {
 	if len(targets) == 1 {
 		c.send(ctx, v, p, list, targets[0])
 		return

@@ -127,8 +127,8 @@ func (c *Lanes) finish(ctx context.Context, w *scratch) []byte {
 	if w.rest.empty() {
 		return bytes.Clone(w.answer)
 	}
-	w.rest.hand(time.Now().UnixNano())
-	c.pass(ctx, &w.rest, w.rest.all())
+	w.rest.recordHandover(time.Now().UnixNano())
+	c.forward(ctx, &w.rest, w.rest.all())
 	return w.merge()
 }
 
@@ -170,7 +170,7 @@ func (c *Lanes) runStages(w *scratch, id sessionID, here []*local.Service, r *me
 // packet to those for the stages further on.
 func (c *Lanes) answer(w *scratch, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
 	if v == flow.Next && len(w.rest.rest) > 0 {
-		if err := w.rest.add(nil, id.onward(), in, d, w.now); err != nil {
+		if err := w.rest.add(nil, id.remoteNumber(), in, d, w.now); err != nil {
 			return err
 		}
 		w.results = append(w.results, result{onward: len(w.rest.records)})
@@ -210,7 +210,7 @@ func (w *scratch) merge() []byte {
 	return b
 }
 
-// onward returns the number by which the processes further on know the session.
-func (id sessionID) onward() uint64 {
+// remoteNumber returns the number of the session in the processes further on.
+func (id sessionID) remoteNumber() uint64 {
 	return (id.process*0x9e3779b97f4a7c15 ^ id.session) | 1<<63
 }

@@ -106,8 +106,8 @@ func (s *session) returns(n uint64, probes bool) {
 // Away returns how many packets are in flight (Crossing).
 func (s *session) Away() int64 { return s.away.Load() }
 
-// hand passes a decision to the session, or nil at the end of a series.
-func (s *session) hand(d *flow.Decision) {
+// deliver delivers a decision to the session, or nil at the end of a series.
+func (s *session) deliver(d *flow.Decision) {
 	s.handing.Lock()
 	s.later(d)
 	s.handing.Unlock()

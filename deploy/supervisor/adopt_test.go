@@ -190,7 +190,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		for _, m := range marked(dir) {
+		for _, m := range listMarked(dir) {
 			syscall.Kill(m.pid, syscall.SIGKILL)
 		}
 	})
@@ -203,7 +203,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 		}
 		time.Sleep(time.Duration(random.IntN(25)) * time.Millisecond)
 		if random.IntN(2) == 0 { // and one of those that it keeps
-			for _, m := range marked(dir) {
+			for _, m := range listMarked(dir) {
 				syscall.Kill(m.pid, syscall.SIGKILL)
 				break
 			}
@@ -214,7 +214,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 	s := begin(t, Config{Directory: dir})
 	set(t, s, sleeper("one"), sleeper("two"))
 	found := map[string]int{}
-	for _, m := range marked(dir) {
+	for _, m := range listMarked(dir) {
 		found[m.name]++
 	}
 	if len(found) != 2 || found["one"] != 1 || found["two"] != 1 {

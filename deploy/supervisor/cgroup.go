@@ -301,9 +301,9 @@ func (g *group) each(file string, id int) error {
 	return errors.Join(errs...)
 }
 
-// kills returns how many processes the kernel has killed in the cgroup because
-// it was at its memory limit; -1 if there is no such cgroup.
-func (g *group) kills() int {
+// countKills returns the number of processes that the kernel killed in the cgroup at
+// its memory limit, or -1 if there is no such cgroup.
+func (g *group) countKills() int {
 	file := "memory.oom_control"
 	if g.Version == 2 {
 		file = "memory.events"

@@ -88,7 +88,7 @@ func (c *child) keep(adopted *run) {
 		case e := <-ended:
 			retry = c.over(e)
 		case v := <-probes:
-			c.judge(v)
+			c.handleVerdict(v)
 		case <-retry:
 			retry = nil
 			if err := c.start(); err != nil {
@@ -191,8 +191,8 @@ func (c *child) watch() {
 	go c.s.probe(ctx, c.name, c.run.identity, c.run.probes)
 }
 
-// judge acts on a verdict of the probes.
-func (c *child) judge(v verdict) {
+// handleVerdict handles a verdict of the probes.
+func (c *child) handleVerdict(v verdict) {
 	if v.alive {
 		c.s.change(c, func(s *Status, _ *record) { s.State = Up })
 		return
@@ -241,7 +241,7 @@ func (c *child) finish(e *ending) {
 	switch g := c.run.group; {
 	case c.run.why != "":
 		e.Text += ": " + c.run.why
-	case g != nil && (e.Signal == unix.SIGKILL || e.unknown) && g.kills() > 0:
+	case g != nil && (e.Signal == unix.SIGKILL || e.unknown) && g.countKills() > 0:
 		e.Signal, e.OutOfMemory = unix.SIGKILL, true
 		e.Text = "out of memory: the kernel killed it at its memory limit"
 	}

@@ -171,7 +171,7 @@ func begin(t *testing.T, c Config) *Supervisor {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, m := range marked(c.Directory) {
+		for _, m := range listMarked(c.Directory) {
 			t.Errorf("process %d (%s) was left", m.pid, m.name)
 		}
 		for _, h := range []hierarchy{s.places.memory, s.places.cpu} {

@@ -122,9 +122,9 @@ func parseMark(s string) (m mark, ok bool) {
 	return mark{nonce: part[0], name: part[1], directory: part[2]}, true
 }
 
-// marked returns the processes that a supervisor of the directory started,
-// oldest first. They lead their session; processes that they start do not.
-func marked(directory string) (list []markedProcess) {
+// listMarked returns the processes that a supervisor of the directory started, oldest
+// first. They lead their session; processes that they start do not.
+func listMarked(directory string) (list []markedProcess) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range paths {
 		env, err := os.ReadFile(path)

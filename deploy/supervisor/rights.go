@@ -249,7 +249,7 @@ func (p *part) joinGroup(r rightsRequest) (rightsAnswer, error) {
 	switch {
 	case err != nil:
 		return rightsAnswer{}, err
-	case g.Version == 1 && !leads(r.PID):
+	case g.Version == 1 && !isFirstThread(r.PID):
 		return rightsAnswer{}, g.joinThread(r.PID)
 	}
 	return rightsAnswer{}, g.join(r.PID)
@@ -319,8 +319,8 @@ func userIDs(pid int) ([]string, error) {
 	return nil, fmt.Errorf("process %d: /proc does not say whose it is", pid)
 }
 
-// leads reports whether a thread is the first of its process.
-func leads(tid int) bool {
+// isFirstThread reports whether a thread is the main thread of its process.
+func isFirstThread(tid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	return err == nil && strings.Contains(string(b), fmt.Sprintf("\nTgid:\t%d\n", tid))
 }
@@ -340,7 +340,7 @@ func Strangers(directory string, uid int) (list []Stranger) {
 	if err != nil {
 		return nil
 	}
-	for _, m := range marked(directory) {
+	for _, m := range listMarked(directory) {
 		if ids, err := userIDs(m.pid); err == nil && len(ids) > 0 && ids[0] != fmt.Sprint(uid) {
 			list = append(list, Stranger{m.name, m.pid, ids[0]})
 		}

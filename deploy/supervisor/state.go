@@ -125,7 +125,7 @@ func (s *Supervisor) load() state {
 // search reconstructs the state from the marks of the running processes.
 func (s *Supervisor) search() state {
 	st := state{Boot: s.boot}
-	for _, m := range marked(s.config.Directory) {
+	for _, m := range listMarked(s.config.Directory) {
 		if !slices.ContainsFunc(st.Processes, func(r record) bool { return r.Name == m.name }) {
 			st.Processes = append(st.Processes, record{Name: m.name, Nonce: m.nonce, PID: m.pid, Started: m.started, Since: time.Now(), Group: s.places.groupOf(m.pid, s.groupPrefix())})
 		}
@@ -141,7 +141,7 @@ func (s *Supervisor) complete(list []record) {
 		if try > 0 {
 			time.Sleep(20 * time.Millisecond) // one may be executing its program just now
 		}
-		found := marked(s.config.Directory)
+		found := listMarked(s.config.Directory)
 		for i := range list {
 			if j := slices.IndexFunc(found, func(m markedProcess) bool { return m.nonce == list[i].Nonce }); j >= 0 && missing(list[i]) {
 				list[i].PID, list[i].Started, list[i].Since = found[j].pid, found[j].started, time.Now()
@@ -181,7 +181,7 @@ func (s *Supervisor) adopt() {
 			}
 		case pid != 0:
 			e := Exit{Time: time.Now(), PID: pid, Code: -1, Text: "ended while no supervisor ran"}
-			if group != nil && sameBoot && group.kills() > 0 {
+			if group != nil && sameBoot && group.countKills() > 0 {
 				e.Signal, e.OutOfMemory = syscall.SIGKILL, true
 				e.Text += "; the kernel killed it at its memory limit"
 			}

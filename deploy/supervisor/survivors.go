@@ -22,7 +22,7 @@ func Survivors(directory string) ([]Survivor, error) {
 		return nil, err
 	}
 	var list []Survivor
-	for _, m := range marked(directory) {
+	for _, m := range listMarked(directory) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", m.pid))
 		if err != nil || len(line) == 0 {
 			continue // it has ended

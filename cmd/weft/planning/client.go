@@ -65,8 +65,8 @@ func (p *Planner) sources(b *api.PlanBasis) Sources {
 	}
 }
 
-// given returns what a client gives as options.
-func given(b *api.PlanBasis) (*pflag.FlagSet, error) {
+// clientOptions returns the options that a client has set.
+func clientOptions(b *api.PlanBasis) (*pflag.FlagSet, error) {
 	var o Options
 	f := pflag.NewFlagSet("basis", pflag.ContinueOnError)
 	o.Flags(f)
@@ -124,7 +124,7 @@ func (p *Planner) made(ctx context.Context, b *api.PlanBasis, run func(context.C
 	defer p.making.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, clientPatience)
 	defer cancel()
-	options, err := given(b)
+	options, err := clientOptions(b)
 	if err == nil {
 		err = run(ctx, p.sources(b), options)
 	}

@@ -14,39 +14,39 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// walks are the packets whose way is not known whole yet.
-type walks struct {
-	by    map[uint64]*walk // by trace
+// packetTraces holds the traces of packets that are not complete yet.
+type packetTraces struct {
+	by    map[uint64]*packetTrace // by trace
 	now   func() time.Time
 	order func() []string // of the stages
 }
 
-// walk is a packet's way as far as it is known.
-type walk struct {
-	packet  *api.WatchedPacket // nil: the first span has not come
+// packetTrace is the known part of a packet's way through the controller.
+type packetTrace struct {
+	packet  *api.WatchedPacket // nil until the first span has arrived
 	watches []uint64
 	read    int64
 	spans   []span
 	since   time.Time
 	ended   bool
-	settled bool // all processes have been asked again since all of it was known
+	settled bool // all processes have been asked again since it was complete
 }
 
-// span is a part of it, and the process that told it.
+// span is a part of a trace, and the process that reported it.
 type span struct {
 	*api.WatchSpan
 	process string
 }
 
-// add adds what a process has told.
-func (l *walks) add(answer *api.WatchSpans) {
+// add adds the spans that a process has reported.
+func (l *packetTraces) add(answer *api.WatchSpans) {
 	for _, s := range answer.Spans {
 		w := l.by[s.Trace]
 		if w == nil {
 			if len(l.by) >= watchWalks {
 				continue
 			}
-			w = &walk{since: l.now()}
+			w = &packetTrace{since: l.now()}
 			l.by[s.Trace] = w
 		}
 		switch {
@@ -59,9 +59,9 @@ func (l *walks) add(answer *api.WatchSpans) {
 	}
 }
 
-// owed returns, for each switch that the packet changes, of how many answers of it
-// nothing is known yet, and how many stages keep the packet.
-func (w *walk) owed() (answers map[uint64]int, kept int) {
+// outstanding returns the number of missing answers of each switch that the packet
+// changes, and the number of stages that hold the packet.
+func (w *packetTrace) outstanding() (answers map[uint64]int, kept int) {
 	answers = map[uint64]int{}
 	first := map[uint64]bool{} // of the decision of the pipeline
 	for _, s := range w.spans {
@@ -88,12 +88,12 @@ func (w *walk) owed() (answers map[uint64]int, kept int) {
 	return answers, kept
 }
 
-// whole reports whether all of the packet's way is known.
-func (w *walk) whole() bool {
+// isComplete reports whether the packet's whole way is known.
+func (w *packetTrace) isComplete() bool {
 	if !w.ended {
 		return false
 	}
-	answers, kept := w.owed()
+	answers, kept := w.outstanding()
 	for _, n := range answers {
 		if n > 0 {
 			return false
@@ -102,15 +102,15 @@ func (w *walk) whole() bool {
 	return kept <= 0
 }
 
-// ready removes and returns the packets whose way is known whole, and those that
-// take too long: another process may tell its part only when it is asked again
-// after the end.
-func (l *walks) ready() (list []*walk) {
+// takeReady removes and returns the traces that are complete and those that take too
+// long. Another process may report its part only when it is asked again after the
+// end.
+func (l *packetTraces) takeReady() (list []*packetTrace) {
 	now := l.now()
 	for trace, w := range l.by {
 		late := now.Sub(w.since) > watchLate
 		if !late && (w.packet == nil || !w.settled) {
-			w.settled = w.whole()
+			w.settled = w.isComplete()
 			continue
 		}
 		delete(l.by, trace)
@@ -119,13 +119,13 @@ func (l *walks) ready() (list []*walk) {
 			list = append(list, w)
 		}
 	}
-	slices.SortFunc(list, func(a, b *walk) int { return cmp.Compare(a.read, b.read) })
+	slices.SortFunc(list, func(a, b *packetTrace) int { return cmp.Compare(a.read, b.read) })
 	return list
 }
 
 // join makes the packet's stages of the spans, in the order of the pipeline: the
 // clocks of machines may differ.
-func (w *walk) join(order []string) {
+func (w *packetTrace) join(order []string) {
 	by := map[string]string{w.packet.Process: plan.Inproc} // transports
 	for _, s := range w.spans {
 		if s.To != "" && by[s.To] == "" {
@@ -151,7 +151,7 @@ func (w *walk) join(order []string) {
 		}
 	}
 	w.packet.Missing = w.missing()
-	answers, _ := w.owed()
+	answers, _ := w.outstanding()
 	for sw, n := range answers {
 		if n > 0 {
 			w.packet.Entries = append(w.packet.Entries, &api.WatchedEntry{
@@ -170,7 +170,7 @@ func (w *walk) join(order []string) {
 
 // missing returns the processes that the packet went to and that told nothing of it:
 // they did not know yet that it was watched, or do not answer.
-func (w *walk) missing() (list []string) {
+func (w *packetTrace) missing() (list []string) {
 	told := map[string]bool{}
 	for _, s := range w.spans {
 		told[s.process] = true

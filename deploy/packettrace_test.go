@@ -13,7 +13,7 @@ import (
 func TestWalkNamesWhatIsMissing(t *testing.T) {
 	now := time.Unix(1, 0)
 	for _, told := range []bool{true, false} {
-		walks := walks{by: map[uint64]*walk{}, now: func() time.Time { return now }, order: func() []string { return []string{"discovery", "hosts"} }}
+		walks := packetTraces{by: map[uint64]*packetTrace{}, now: func() time.Time { return now }, order: func() []string { return []string{"discovery", "hosts"} }}
 		walks.add(&api.WatchSpans{Process: "w", Spans: []*api.WatchSpan{
 			{Trace: 1, Packet: &api.WatchedPacket{Process: "w"}, Watches: []uint64{3}}, {Trace: 1, Service: "discovery", Verdict: "next"},
 			{Trace: 1, To: "x", Transport: "grpc", Verdict: "done"}, {Trace: 1, End: true, Verdict: "done"},
@@ -21,8 +21,8 @@ func TestWalkNamesWhatIsMissing(t *testing.T) {
 		if told {
 			walks.add(&api.WatchSpans{Process: "x", Spans: []*api.WatchSpan{{Trace: 1, Service: "hosts", Verdict: "done"}}})
 		}
-		walks.ready()
-		list := walks.ready()
+		walks.takeReady()
+		list := walks.takeReady()
 		if len(list) != 1 {
 			t.Fatal(len(list), "packets")
 		}

@@ -88,7 +88,7 @@ func TestHostAtFormerLink(t *testing.T) {
 			w = w.restart(time.Second)
 			for id := flow.DPID(1); id <= 2; id++ {
 				w.topo.connect(w.now, id, nil, []*api.Port{portMsg(id, 1, false), portMsg(id, 2, true), portMsg(id, 3, true)})
-				w.topo.trap(w.now, id)
+				w.topo.confirmTrap(w.now, id)
 			}
 			w.run(time.Second)
 		}

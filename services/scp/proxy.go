@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -222,13 +223,19 @@ func (p *proxy) forget(id string) {
 	}
 }
 
-// hostChanged handles the event: an address has come, moved or gone.
-func (p *proxy) hostChanged(e *api.HostChanged) {
+// networkChanged follows a change of the network.
+func (p *proxy) networkChanged(c nib.Change) {
+	c.Tag(&p.tagging)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hosts.Changed(e)
+	for _, h := range c.Hosts() {
+		p.hosts.Follow(h)
+	}
 	if p.wire != nil {
 		p.wire.hostsChanged(p.hosts)
+	}
+	p.mu.Unlock()
+	if p.wire != nil {
+		p.wire.networkChanged(c)
 	}
 }
 

@@ -46,6 +46,7 @@ type rig struct {
 	now   atomic.Int64
 	url   string
 
+	feed    func(events ...any)
 	stop    func()
 	buckets map[string]object.Bucket
 }
@@ -224,6 +225,7 @@ func (g *rig) start() {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	g.proxy = newProxy(g.cfg, g.buckets["policies"], log)
 	g.proxy.count = newCounts(func(string, string, ...string) Counter { return silent{} })
+	g.feed = wefttest.Network(reads, g.proxy.networkChanged)
 	instance, endpoint := g.proxy.restore(g.now.Load())
 	keepers := map[string]*object.Persister{}
 	for name, f := range map[string]func(string, string){"instances": instance, "endpoints": endpoint} {
@@ -367,5 +369,5 @@ func (g *rig) host(port int, n ...int) {
 	for _, x := range n {
 		h.Ipv4 = append(h.Ipv4, at(x))
 	}
-	g.proxy.hostChanged(&api.HostChanged{Change: "learnt", Host: h})
+	g.feed(&api.HostChanged{Change: "learnt", Host: h})
 }

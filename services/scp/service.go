@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -30,7 +31,8 @@ func Spec() weft.Spec {
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
 			api.DrainProducer),
 		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.SegmentChangedEvent),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
 		Optional:   []string{"tenants"},
 		Buckets:    []string{"instances", "endpoints", "policies"},
 		Rebuilt:    []string{"instances"},
@@ -43,6 +45,9 @@ func Spec() weft.Spec {
 		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -133,7 +138,7 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 // sendTime is how long packets of the front may take to get to their switches.
 const sendTime = time.Second
 
-// follow handles the events, and keeps the entries of a front without a host.
+// follow follows the network, and keeps the entries of a front without a host.
 func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 	w := p.wire
 	want := func(*api.Switch) *api.SetStandingRequest { return nil }
@@ -141,21 +146,12 @@ func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 		want = w.want
 	}
 	k := weft.NewBaselineFlows(env, flow.OwnerSCP, want)
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { p.hostChanged(e) })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		if w != nil {
-			w.switchChanged(e)
-		}
-		k.SwitchChanged(e)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		p.networkChanged(c)
+		k.NetworkChanged(c)
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
-		if w != nil {
-			w.roleChanged(e)
-		}
-	})
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { p.segmentChanged(e) })
 	if w != nil {
 		w.changed = k.Recompute
 		w.due = func(sw flow.DPID) bool {

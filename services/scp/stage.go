@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/sbi"
@@ -145,17 +144,6 @@ func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, ds
 		packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}, nil)
 	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(k.InPort))
 	d.PacketOut(in.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
-}
-
-// segmentChanged handles the event: virtual networks have tags.
-func (p *proxy) segmentChanged(e *api.SegmentChanged) {
-	switch vlan, ports := e.GetSegment().Tagged(); {
-	case vlan == 0:
-	case e.Removed:
-		p.tagging.Remove(vlan)
-	default:
-		p.tagging.Set(vlan, ports)
-	}
 }
 
 // direct is the consumers that use producers' own addresses. The proxy's mu guards

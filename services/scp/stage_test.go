@@ -88,7 +88,7 @@ func TestResetInNetworks(t *testing.T) {
 		{"with a tag of its own", 7, 3, []flow.Action{flow.SetVLAN(7), flow.Output(3)}},
 		{"no longer a member", 0, 4, nil},
 	} {
-		g.proxy.segmentChanged(&api.SegmentChanged{Segment: &api.Segment{Vlan: 3000, Ports: []*api.SegmentPort{{Dpid: flow.DPID(1).String(), Port: test.port, Tag: test.tag}}}})
+		g.feed(&api.SegmentChanged{Segment: &api.Segment{Vlan: 3000, Ports: []*api.SegmentPort{{Dpid: flow.DPID(1).String(), Port: test.port, Tag: test.tag}}}})
 		frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}, VLAN: inside},
 			packet.IP{Src: netip.MustParseAddr(at(2)), Dst: netip.MustParseAddr(at(5))}, packet.TCPFields{SrcPort: 40000, DstPort: 7777, Flags: packet.TCPSyn, Seq: 7}, nil)
 		in := wefttest.NewPacketIn(1, 3, frame)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -43,6 +44,7 @@ type wire struct {
 	peers    map[netip.Addr]*peer
 	at       map[flow.Location]*portUse
 	swept    int64
+	net      nib.Snapshot
 	switches map[flow.DPID]*wireSwitch
 }
 
@@ -59,12 +61,10 @@ type portUse struct {
 	full  int64 // when its allowance is whole again
 }
 
-// wireSwitch is a switch that this controller programs.
+// wireSwitch is what is known of the entries of a connected switch.
 type wireSwitch struct {
-	connected, single, openflow10 bool // single: it has one table
-	edges                         map[flow.Port]bool
-	declared                      int  // entries, the last time
-	there                         bool // it has confirmed some since the front is open, and refused none of the last
+	declared int  // the last time
+	there    bool // it has confirmed some since the front is open, and refused none of the last
 }
 
 // wireCounts are the metrics of a front without a host.
@@ -373,17 +373,14 @@ func (w *wire) listen(context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("the NRF %v has not been seen in the network", w.nrf.Addr())
 	}
 	w.mu.Lock()
-	sw := w.switches[s.At.Switch]
-	known := sw != nil && sw.connected
+	known := w.net.Connected(s.At.Switch)
 	w.mu.Unlock()
-	if !known {
+	if known == nil {
 		return nil, fmt.Errorf("the NRF %v is at switch %v, which is not connected to this controller; give scp.listen, in a host", w.nrf.Addr(), s.At.Switch)
 	}
 	l := &wireListener{w.stack.listen(w.most), w}
 	w.mu.Lock()
-	for _, s := range w.switches {
-		s.declared, s.there = 0, false
-	}
+	clear(w.switches)
 	w.mu.Unlock()
 	w.open.Store(true)
 	w.changed()

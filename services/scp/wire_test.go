@@ -197,9 +197,9 @@ func TestWireEntries(t *testing.T) {
 	w := n.wire
 	for sw, s := range map[flow.DPID]*api.Switch{1: {Openflow: "1.3", Tables: 254}, 2: {Openflow: "1.0", Tables: 254}} {
 		s.Dpid, s.Connected = sw.String(), true
-		w.switchChanged(&api.SwitchChanged{Switch: s})
+		n.feed(&api.SwitchChanged{Switch: s})
 		for port, role := range []string{"", "edge", "link"} {
-			w.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: uint32(port)}, Role: role}})
+			n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: uint32(port)}, Role: role}})
 		}
 		flows := w.want(s).GetFlows()
 		own := len(flows) - 2 // by which what claims its address comes, too
@@ -243,8 +243,8 @@ func TestFrontPending(t *testing.T) {
 	info := map[flow.DPID]*api.Switch{}
 	for sw := flow.DPID(1); sw <= 2; sw++ {
 		info[sw] = &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}
-		w.switchChanged(&api.SwitchChanged{Switch: info[sw]})
-		w.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 1}, Role: "edge"}})
+		n.feed(&api.SwitchChanged{Switch: info[sw]})
+		n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 1}, Role: "edge"}})
 	}
 	declare := func(sw flow.DPID, failed ...*api.WantedFlow) {
 		w.want(info[sw])
@@ -264,8 +264,7 @@ func TestFrontPending(t *testing.T) {
 	is("entries are declared again", "intercepting")
 	declare(1, &api.WantedFlow{})
 	is("the first refuses one", "pending")
-	info[1].Connected = false
-	w.switchChanged(&api.SwitchChanged{Switch: info[1]})
+	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: info[1].Dpid}})
 	is("the first is gone", "intercepting")
 }
 

@@ -1,11 +1,13 @@
 package scp
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -19,12 +21,13 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.switches[sw]
-	if s == nil || s.openflow10 && w.own.Is6() { // of which OpenFlow 1.0 knows nothing
+	openflow10 := info.Openflow == "1.0"
+	if openflow10 && w.own.Is6() { // of which OpenFlow 1.0 knows nothing
 		return nil
 	}
+	single := flow.ForwardTable(info.Tables, openflow10) == 0
 	table, priority := flow.TableTranslate, uint16(flow.PriorityProxy)
-	if s.single {
+	if single {
 		table, priority = 0, flow.PrioritySingleProxy
 	}
 	to := func(a netip.Addr) flow.Match {
@@ -35,7 +38,8 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 		return m.WithVLAN(w.vlan)
 	}
 	req := &api.SetStandingRequest{}
-	for p := range s.edges {
+	edges := w.net.PortsWith(sw, flow.RoleEdge)
+	for _, p := range edges {
 		for _, m := range []flow.Match{to(w.nrf.Addr()).WithTCPDst(w.nrf.Port()), to(w.own)} {
 			e := flow.Entry{
 				Table: table, Priority: priority, Match: m.WithInPort(p), Apply: []flow.Action{flow.Output(flow.PortController)},
@@ -44,12 +48,12 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 		}
 	}
-	if len(s.edges) > 0 && !s.single {
+	if len(edges) > 0 && !single {
 		for _, e := range flow.OwnNeighbour(flow.OwnerSCP, flow.PriorityNeighbourNRF, w.vlan, w.mac, w.own) {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 		}
 	}
-	s.declared = len(req.Flows)
+	w.switchOf(sw).declared = len(req.Flows)
 	return req
 }
 
@@ -68,59 +72,45 @@ func (w *wire) inForce() bool {
 	w.mu.Lock()
 	var rest []flow.DPID // switches that may want some
 	some, missing := false, false
-	for sw, s := range w.switches {
-		if !s.connected || len(s.edges) == 0 {
+	for sw := range w.net.Switches() {
+		if !sw.Is.Switch.Connected || len(w.net.PortsWith(sw.Key, flow.RoleEdge)) == 0 {
 			continue
 		}
+		s := w.switchOf(sw.Key)
 		some = some || s.there
 		missing = missing || s.declared > 0 && !s.there
 		if !s.there {
-			rest = append(rest, sw)
+			rest = append(rest, sw.Key)
 		}
 	}
 	w.mu.Unlock()
 	return some && !missing && !slices.ContainsFunc(rest, w.due)
 }
 
-// switchChanged and roleChanged handle the events of switches and their ports.
-func (w *wire) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
+// networkChanged follows the switches and the roles of their ports.
+func (w *wire) networkChanged(c nib.Change) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.switchOf(sw)
-	if s.connected = e.Switch.GetConnected(); !s.connected {
-		s.declared, s.there = 0, false
-	} else {
-		s.openflow10 = e.Switch.GetOpenflow() == "1.0"
-		s.single = flow.ForwardTable(e.Switch.GetTables(), s.openflow10) == 0
+	w.net = c.Is
+	for _, s := range c.Switches() {
+		if s.Is != nil && (nib.Anew(s) || !s.Is.Is.Switch.Connected) {
+			delete(w.switches, s.Is.Key)
+		}
+	}
+	w.mu.Unlock()
+	for _, r := range c.Roles() {
+		if isEdge(r.Was) != isEdge(r.Is) {
+			w.changed(cmp.Or(r.Is, r.Was).Key.Switch)
+		}
 	}
 }
 
-func (w *wire) roleChanged(e *api.PortRoleChanged) {
-	at := e.GetPort().GetAt().Flow()
-	w.mu.Lock()
-	s := w.switchOf(at.Switch)
-	was := s.edges[at.Port]
-	if e.Port.GetRole() == flow.RoleEdge.String() {
-		s.edges[at.Port] = true
-	} else {
-		delete(s.edges, at.Port)
-	}
-	changed := was != s.edges[at.Port]
-	w.mu.Unlock()
-	if changed {
-		w.changed(at.Switch)
-	}
-}
+func isEdge(r *nib.Role) bool { return r != nil && r.Is.Role == flow.RoleEdge.String() }
 
 // switchOf returns what is known of a switch. It is called with mu held.
 func (w *wire) switchOf(sw flow.DPID) *wireSwitch {
 	s := w.switches[sw]
 	if s == nil {
-		s = &wireSwitch{edges: map[flow.Port]bool{}}
+		s = &wireSwitch{}
 		w.switches[sw] = s
 	}
 	return s

@@ -34,6 +34,7 @@ type network struct {
 	wire   *wire
 	proxy  *proxy
 	live   atomic.Pointer[proxy] // the same, for hosts
+	feed   func(events ...any)
 	counts map[string]*tally
 	stop   func()
 	lax    bool // answers may be anything
@@ -134,6 +135,7 @@ func (n *network) start() {
 		n.t.Fatal(err)
 	}
 	n.wire, n.proxy.wire = w, w
+	n.feed = wefttest.Network(reads, n.proxy.networkChanged)
 	w.send = n.deliver
 	n.live.Store(n.proxy)
 	client, err := newNRF(n.cfg, w)
@@ -142,14 +144,14 @@ func (n *network) start() {
 	}
 	r := newReconciler(n.proxy, &fakeBalancer{vips: map[string]*api.Vip{}})
 	f := newFront(n.proxy, client, w, r.await, log)
-	w.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
+	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 	h := &api.Host{Mac: macOf(1).String(), Vlan: uint32(n.cfg.VLAN), At: &api.Location{Dpid: flow.DPID(1).String(), Port: 1}}
 	if n.v6 {
 		h.Ipv6 = []string{n.addr(1).String()}
 	} else {
 		h.Ipv4 = []string{n.addr(1).String()}
 	}
-	n.proxy.hostChanged(&api.HostChanged{Change: "learnt", Host: h})
+	n.feed(&api.HostChanged{Change: "learnt", Host: h})
 	var work sync.WaitGroup
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() { f.serve(ctx) })

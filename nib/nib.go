@@ -328,6 +328,18 @@ func (c Change) Tag(t *flow.Tagging) (changed bool) {
 	return changed
 }
 
+// SwitchesOf returns the switches at which other ports have a role than before.
+func (c Change) SwitchesOf(role flow.PortRole) (list []flow.DPID) {
+	text := role.String()
+	for _, r := range c.Roles() {
+		sw := cmp.Or(r.Is, r.Was).Key.Switch
+		if (r.Was != nil && r.Was.Is.Role == text) != (r.Is != nil && r.Is.Is.Role == text) && !slices.Contains(list, sw) {
+			list = append(list, sw)
+		}
+	}
+	return list
+}
+
 // Heard reports whether some parts have been heard in full, and had not been.
 func (c Change) Heard(p Parts) bool { return c.Is.Heard(p) && !c.Was.Heard(p) }
 

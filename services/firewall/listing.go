@@ -70,7 +70,7 @@ func (b *store) counts(ctx context.Context) map[uint32][2]uint64 {
 		defer close(lists)
 		b.each(b.everySite(), func(s *site) error {
 			s.mu.Lock()
-			connected, mode := s.connected, modeOff
+			connected, mode := s.info.GetConnected(), modeOff
 			if s.program != nil {
 				mode = s.program.mode
 			}

@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -16,21 +18,19 @@ import (
 // firewall makes them anew when one comes or goes. It stores which VLAN carries
 // whose network, so that they hold from the start after a restart.
 
-// segmentChanged records a virtual network that has come or gone. It does not
+// segmentsChanged records the virtual networks that have come or gone. It does not
 // block.
-func (b *store) segmentChanged(ev *api.SegmentChanged) {
-	s := ev.GetSegment()
-	if s.GetVlan() == 0 || s.Vlan > 4094 {
-		return
-	}
+func (b *store) segmentsChanged(c nib.Change) {
 	b.newsMu.Lock()
 	defer b.newsMu.Unlock()
-	tenant := s.Tenant
-	if ev.Removed {
-		tenant = ""
+	for _, s := range c.Segments() {
+		if vlan := cmp.Or(s.Is, s.Was).Key; vlan == 0 || vlan > 4094 {
+			continue
+		} else if b.segmentNews[vlan] = ""; s.Is != nil {
+			b.segmentNews[vlan] = s.Is.Is.Tenant
+		}
+		object.Notify(b.news)
 	}
-	b.segmentNews[uint16(s.Vlan)] = tenant
-	object.Notify(b.news)
 }
 
 // follow makes rules anew as virtual networks come and go, until ctx ends.

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Spec declares the service.
@@ -22,19 +23,22 @@ func Spec() weft.Spec {
 		Doc:  "lets packets in or not, by ordered rules over all header fields",
 		Serves: weft.Methods(api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault,
 			api.GetFirewallStatus, api.CheckFirewall),
-		Calls: weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent,
-			api.SegmentChangedEvent),
-		Optional: []string{"tenants"}, // rules of tenants then wait
-		Buckets:  []string{"rules"},
-		Stage:    true,
-		Class:    weft.Latency,
-		Scale:    weft.PerPartition,
-		Config:   DefaultConfig(),
-		Live:     []string{"rules"},
-		Run:      run,
+		Calls:      weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
+		Optional:   []string{"tenants"}, // rules of tenants then wait
+		Buckets:    []string{"rules"},
+		Stage:      true,
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Live:       []string{"rules"},
+		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Segments
 
 func run(ctx context.Context, env *weft.Env) error {
 	kept, err := weft.State(env, "rules")
@@ -43,6 +47,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	b := newStore(env.Config.(*Config), southbound{env}, kept, env.Log)
 	b.damage = func() string { return weft.Damage(env) }
+	b.network = func() nib.Snapshot { return weft.NIB(env) }
 	if err := b.load(ctx); err != nil {
 		return err
 	}
@@ -57,19 +62,18 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return b.open(sw) })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) {
-		b.switchChanged(ev)
-		keep.SwitchChanged(ev)
-	})
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) {
-		if sw, changed := b.roleChanged(ev.GetPort().GetAt().Flow(), ev.GetPort().GetRole()); changed {
-			keep.Recompute(sw)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		keep.NetworkChanged(c)
+		for _, sw := range c.SwitchesOf(flow.RoleLink) {
+			if b.filters(sw) {
+				keep.Recompute(sw)
+			}
 		}
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, ev *api.RolesSettled) { keep.RolesSettled(ev) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { b.segmentChanged(ev) })
 	weft.Handle(env, api.AddFirewallRules, b.addByAPI)
 	weft.Handle(env, api.DeleteFirewallRules, b.deleteByAPI)
 	weft.Handle(env, api.ListFirewallRules, b.listRules)
@@ -124,7 +128,7 @@ func gauges(m weft.Metrics, b *store) {
 		m.Gauge("switches", "Connected switches, by how they do what the rules say.", sum(func(s *site) uint64 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.connected && s.program != nil && s.program.mode == mode {
+			if s.info.GetConnected() && s.program != nil && s.program.mode == mode {
 				return 1
 			}
 			return 0

@@ -43,17 +43,15 @@ type site struct {
 
 	sending chan struct{} // holds a token while verdicts are sent or removed, so that they do not cross
 
-	mu        sync.Mutex // guards the following
-	connected bool
-	info      *api.Switch // as it last connected; read-only
-	changes   uint64      // how often the switch has connected or disconnected
-	target    target
-	ports     map[flow.Port]bool // links
-	program   *program           // as last declared
-	version   uint64             // of the ruleset that it is of
-	verdicts  map[flow.Match]*verdict
-	unknown   bool              // the switch may have verdicts that are not in verdicts
-	failed    map[uint32]string // why the switch does not have entries of the last declared, by the number of the rule; 0 is of none
+	mu       sync.Mutex  // guards the following
+	info     *api.Switch // as it last connected or disconnected; read-only
+	changes  uint64      // how often the switch has connected or disconnected
+	target   target
+	program  *program // as last declared
+	version  uint64   // of the ruleset that it is of
+	verdicts map[flow.Match]*verdict
+	unknown  bool              // the switch may have verdicts that are not in verdicts
+	failed   map[uint32]string // why the switch does not have entries of the last declared, by the number of the rule; 0 is of none
 }
 
 // verdict is one that a switch has.
@@ -129,7 +127,7 @@ func (s *site) install(ctx context.Context, b *store, list []words, now time.Tim
 // installs them; mu is held.
 func (s *site) verdictsOn(b *store, list []words, now time.Time) *flow.Decision {
 	d := &flow.Decision{}
-	if !s.connected || s.unknown || !s.reactive.Load() {
+	if !s.info.GetConnected() || s.unknown || !s.reactive.Load() {
 		return d
 	}
 	v := b.now.Load().view(s.dpid)
@@ -217,7 +215,7 @@ func (s *site) revoke(ctx context.Context, b *store, changed []*cond, all bool) 
 // condition may concern, and these verdicts; nil if they are all. mu is held.
 func (s *site) revocation(changed []*cond, all bool) (d *flow.Decision, gone []flow.Match) {
 	d = &flow.Decision{}
-	if !s.connected || len(s.verdicts) == 0 && !s.unknown {
+	if !s.info.GetConnected() || len(s.verdicts) == 0 && !s.unknown {
 		return d, nil
 	}
 	if !all && !s.unknown && len(changed)*len(s.verdicts) <= comparisons {

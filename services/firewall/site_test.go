@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // slowNetwork carries out decisions when it is let.
@@ -27,15 +28,18 @@ func (n *slowNetwork) Apply(context.Context, *flow.Decision) (*api.ApplyResult, 
 func TestEventsDoNotWaitForSwitches(t *testing.T) {
 	n := &slowNetwork{asked: make(chan struct{}), let: make(chan struct{})}
 	b := newStore(DefaultConfig(), n, nil, slog.New(slog.DiscardHandler))
-	connected := &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}}
-	b.switchChanged(connected)
+	feed := wefttest.Network(reads, b.networkChanged)
+	connect := func(since string) {
+		feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254, Since: since}})
+	}
+	connect("now")
 	for again := range 2 {
 		done := make(chan error, 1)
 		go func() { done <- b.site(1).revoke(t.Context(), b, nil, true) }()
 		<-n.asked
-		b.roleChanged(flow.Location{Switch: 1, Port: 2}, "link")
+		feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: 2}, Role: "link"}})
 		if again == 0 {
-			b.switchChanged(connected)
+			connect("later")
 		}
 		n.let <- struct{}{}
 		if err := <-done; err != nil {

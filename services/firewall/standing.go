@@ -50,9 +50,9 @@ func (b *store) stands() (list stands) {
 	for _, s := range b.everySite() {
 		state, err := b.keeper.Status(s.dpid)
 		s.mu.Lock()
-		connected, info, p, version, failed := s.connected, s.info, s.program, s.version, s.failed
+		info, p, version, failed := s.info, s.program, s.version, s.failed
 		s.mu.Unlock()
-		if !connected {
+		if !info.GetConnected() {
 			continue
 		}
 		x := stand{sw: s.dpid, info: info, state: pending, reason: "not confirmed yet"}

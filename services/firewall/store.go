@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -26,6 +27,7 @@ type keeper interface {
 type store struct {
 	cfg     *Config
 	net     network
+	network func() nib.Snapshot
 	bucket  object.Bucket
 	changes *object.Log // of bucket
 	keeper  keeper
@@ -63,7 +65,7 @@ func newStore(cfg *Config, net network, kept object.Bucket, log *slog.Logger) *s
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
 		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
 		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
-		damage: func() string { return "" },
+		damage: func() string { return "" }, network: func() nib.Snapshot { return nib.Snapshot{} },
 	}
 	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
 	return b
@@ -75,7 +77,7 @@ func (b *store) site(sw flow.DPID) *site {
 	defer b.siteMu.Unlock()
 	s := b.sites[sw]
 	if s == nil {
-		s = &site{dpid: sw, sending: make(chan struct{}, 1), ports: map[flow.Port]bool{}, verdicts: map[flow.Match]*verdict{}, unknown: true}
+		s = &site{dpid: sw, sending: make(chan struct{}, 1), verdicts: map[flow.Match]*verdict{}, unknown: true}
 		b.sites[sw] = s
 	}
 	return s

@@ -4,48 +4,43 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
-// switchChanged records a switch that has connected or disconnected.
-func (b *store) switchChanged(ev *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
-	if err != nil {
-		return
+// networkChanged follows a change of the network. It does not block.
+func (b *store) networkChanged(c nib.Change) {
+	b.segmentsChanged(c)
+	for _, f := range c.Switches() {
+		if f.Is != nil {
+			b.site(f.Is.Key).switchChanged(f.Is.Is.Switch)
+		}
 	}
-	s := b.site(sw)
+}
+
+// switchChanged records that the switch has connected or disconnected.
+func (s *site) switchChanged(info *api.Switch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.connected, s.unknown = ev.Switch.Connected, true
+	s.info, s.unknown = info, true
 	s.changes++
 	s.enforced.Store(0)
 	clear(s.verdicts)
 	s.program, s.version, s.target.forced = nil, 0, ""
-	s.info = proto.CloneOf(ev.Switch)
-	if s.connected {
-		s.target.old = ev.Switch.Openflow == "1.0"
-		s.target.single = flow.ForwardTable(ev.Switch.Tables, s.target.old) == 0
+	if info.Connected {
+		s.target.old = info.Openflow == "1.0"
+		s.target.single = flow.ForwardTable(info.Tables, s.target.old) == 0
 		s.unknown = !s.target.single // one table never has verdicts
 	}
 }
 
-// roleChanged records which ports lead to other switches. It returns the switch
-// if its entries may change.
-func (b *store) roleChanged(at flow.Location, role string) (sw flow.DPID, changed bool) {
-	s := b.site(at.Switch)
+// filters reports whether a switch has been declared entries.
+func (b *store) filters(sw flow.DPID) bool {
+	s := b.site(sw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	link := role == flow.RoleLink.String()
-	if s.ports[at.Port] == link {
-		return at.Switch, false
-	}
-	if s.ports[at.Port] = link; !link {
-		delete(s.ports, at.Port)
-	}
-	return at.Switch, s.program != nil && s.program.mode != modeOff
+	return s.program != nil && s.program.mode != modeOff
 }
 
 // want returns the entries that a switch should have now.
@@ -60,9 +55,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	set := b.now.Load()
 	v := set.view(sw)
 	t := s.target
-	for port := range s.ports {
-		t.links = append(t.links, port)
-	}
+	t.links = b.network().PortsWith(sw, flow.RoleLink)
 	p := v.compile(&t, b.cfg.TableLimit)
 	s.program, s.version = p, set.version
 	s.reactive.Store(p.mode == modeReactive)
@@ -82,7 +75,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 func (b *store) review() (again bool) {
 	for _, s := range b.everySite() {
 		s.mu.Lock()
-		version, p, connected := s.version, s.program, s.connected
+		version, p, connected := s.version, s.program, s.info.GetConnected()
 		s.mu.Unlock()
 		if !connected || p == nil {
 			continue
@@ -125,7 +118,7 @@ func (b *store) watch(ctx context.Context) {
 		var due []*site
 		for _, s := range b.everySite() {
 			s.mu.Lock()
-			if s.connected && s.unknown && s.program != nil && s.version > 0 {
+			if s.info.GetConnected() && s.unknown && s.program != nil && s.version > 0 {
 				due = append(due, s)
 			}
 			s.mu.Unlock()

@@ -113,7 +113,7 @@ func (s *server) portBehaviour(ctx context.Context, o *order) error {
 		}
 		req.HwAddr = &text
 	}
-	if !s.view.hasPort(o.sw, req.Port) {
+	if s.view().port(flow.Location{Switch: o.sw, Port: flow.Port(req.Port)}) == nil {
 		return &failure{404, "the switch has no such port"}
 	}
 	if o.args["cmd"] != "modify" {

@@ -51,7 +51,7 @@ func (s *server) pathSwitches(r *request, what string) ([]flow.DPID, error) {
 	if len(r.body) > 0 && !json.Valid(r.body) {
 		return nil, bad("body: want JSON")
 	}
-	list := s.view.connected()
+	list := s.view().connected()
 	switch {
 	case len(list) == 0:
 		return nil, bad("%s sw is not connected.", what)

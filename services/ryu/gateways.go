@@ -68,7 +68,7 @@ func (s *server) eachGateway(h func(context.Context, *request, dict, flow.DPID) 
 
 // gatewaySwitches returns the switches of a path, and the body.
 func (s *server) gatewaySwitches(r *request) ([]flow.DPID, dict, error) {
-	name, list := r.args["dpid"], s.view.connected()
+	name, list := r.args["dpid"], s.view().connected()
 	if v, ok := r.args["vlan"]; ok && v != "all" && (len(v) > 4 || strings.Trim(v, "0123456789") != "") {
 		return nil, nil, &failure{404, fmt.Sprintf("there is no %.80q: want a VLAN, 2 to 4094, or all", r.path)}
 	}
@@ -77,7 +77,7 @@ func (s *server) gatewaySwitches(r *request) ([]flow.DPID, dict, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if list = nil; s.view.has(sw) {
+		if list = nil; s.view().has(sw) {
 			list = []flow.DPID{sw}
 		}
 	}

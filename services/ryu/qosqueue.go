@@ -44,7 +44,7 @@ func (s *server) qosQueues(ctx context.Context, _ *request, sw flow.DPID) (any, 
 	if err != nil {
 		return nil, err
 	}
-	names := s.view.portNames(sw)
+	names := s.view().portNames(sw)
 	list := map[string]queueConfig{}
 	for _, p := range resp.Ports {
 		if p.Dpid != sw.String() || p.State == "removing" {
@@ -85,7 +85,7 @@ func (s *server) setQosQueues(ctx context.Context, r *request, sw flow.DPID) (an
 	if err != nil {
 		return nil, err
 	}
-	names := s.view.portNames(sw)
+	names := s.view().portNames(sw)
 	if v, ok := body["port_name"]; ok && v != nil {
 		name, _ := v.(string)
 		maps.DeleteFunc(names, func(_ uint32, n string) bool { return n != name })

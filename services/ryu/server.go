@@ -40,7 +40,7 @@ type server struct {
 	config   Config
 	owners   *owners
 	net      southbound
-	view     *view
+	view     func() view
 	stream   *stream
 	conf     *conf
 	firewall *firewall
@@ -106,11 +106,11 @@ func (s *server) connected(text string) (flow.DPID, error) {
 	if err != nil {
 		return 0, bad("dpid: %v", err)
 	}
-	if !n.IsUint64() || !s.view.has(flow.DPID(n.Uint64())) {
+	if !n.IsUint64() || !s.view().has(flow.DPID(n.Uint64())) {
 		return 0, &failure{404, fmt.Sprintf("there is no switch %.80q", text)}
 	}
 	sw := flow.DPID(n.Uint64())
-	if v := s.view.version(sw); v != "1.3" {
+	if v := s.view().version(sw); v != "1.3" {
 		return 0, &failure{501, fmt.Sprintf("the switch speaks OpenFlow %s; this interface is for 1.3", v)}
 	}
 	return sw, nil

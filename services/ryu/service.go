@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/auditlog"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Process describes the process that the service runs in.
@@ -29,25 +30,24 @@ func Spec(p Process) weft.Spec {
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus,
 			api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues,
 			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters),
-		Optional:   []string{"firewall", "qos", "router"},
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
-		Buckets:    []string{"conf", "firewall"},
-		Listens:    true,
-		Class:      weft.Compute,
-		Scale:      weft.PerPartition,
-		Config:     defaults(),
-		Run:        func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
+		Optional: []string{"firewall", "qos", "router"},
+		Reads:    reads,
+		Buckets:  []string{"conf", "firewall"},
+		Listens:  true,
+		Class:    weft.Compute,
+		Scale:    weft.PerPartition,
+		Config:   defaults(),
+		Run:      func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Ports | nib.Links | nib.Hosts
 
 func run(ctx context.Context, env *weft.Env, p Process) error {
 	cfg := env.Config.(*Config)
 	stream := newStream(cfg.EventQueue, cfg.MaxEventClients)
-	v := newView(stream.publish)
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { v.switchChanged(e) })
-	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { v.portChanged(e) })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { v.linkChanged(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { v.hostChanged(e) })
+	weft.OnChange(env, reads, func(c nib.Change) { announce(c, stream.publish) })
 	if cfg.Listen == "" {
 		return weft.Serve(ctx, env)
 	}
@@ -70,7 +70,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
-	s := &server{config: *cfg, owners: owners, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
+	s := &server{config: *cfg, owners: owners, net: network{env}, view: func() view { return view{weft.NIB(env)} }, stream: stream, conf: conf, firewall: firewall, log: env.Log}
 	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
 	s.gateways = &gateways{service: network{env}}
 	firewall.filter, firewall.tell = network{env}, s.unconfirmed

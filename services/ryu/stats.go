@@ -106,7 +106,7 @@ func (q *question) pathNumber(name string, all uint32) (uint32, error) {
 
 func (s *server) listSwitches(context.Context, *request) (any, error) {
 	list := []uint64{}
-	for _, sw := range s.view.connected() {
+	for _, sw := range s.view().connected() {
 		list = append(list, uint64(sw))
 	}
 	return list, nil

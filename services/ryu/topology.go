@@ -13,9 +13,9 @@ import (
 func (s *server) topologyRoutes() []route {
 	var list []route
 	for name, of := range map[string]func(*flow.DPID) any{
-		"switches": func(only *flow.DPID) any { return s.view.switchList(only) },
-		"links":    func(only *flow.DPID) any { return s.view.linkList(only) },
-		"hosts":    func(only *flow.DPID) any { return s.view.hostList(only) },
+		"switches": func(only *flow.DPID) any { return s.view().switchList(only) },
+		"links":    func(only *flow.DPID) any { return s.view().linkList(only) },
+		"hosts":    func(only *flow.DPID) any { return s.view().hostList(only) },
 	} {
 		list = append(list,
 			route{"GET", "/v1.0/topology/" + name, func(context.Context, *request) (any, error) { return of(nil), nil }},

@@ -1,36 +1,18 @@
 package ryu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
-// view is the network according to the last events. It passes what appears and
-// disappears to notify, under the names of ws_topology.
-type view struct {
-	notify func(method string, object any)
-
-	mu       sync.Mutex // guards what follows
-	switches map[flow.DPID]*knownSwitch
-	links    map[link]bool
-	hosts    map[string]*api.Host // by address and VLAN
-}
-
-type knownSwitch struct {
-	version string
-	ports   map[uint32]*api.Port
-}
-
-type link struct{ src, dst flow.Location }
-
-func newView(notify func(string, any)) *view {
-	return &view{notify: notify, switches: map[flow.DPID]*knownSwitch{}, links: map[link]bool{}, hosts: map[string]*api.Host{}}
-}
+// view is a snapshot of the network as programs for Ryu see it.
+type view struct{ nib.Snapshot }
 
 // The objects of rest_topology.
 type (
@@ -56,139 +38,74 @@ type (
 	}
 )
 
-func (v *view) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_, before := v.switches[sw]
-	if !e.Switch.Connected {
-		if before {
-			gone := v.switchObject(sw)
-			delete(v.switches, sw)
-			v.notify("event_switch_leave", gone)
+// announce passes what has appeared and disappeared to notify, under the names of
+// ws_topology.
+func announce(c nib.Change, notify func(method string, object any)) {
+	was, is := view{c.Was}, view{c.Is}
+	for _, s := range c.Switches() {
+		sw := cmp.Or(s.Is, s.Was).Key
+		before, after := was.Connected(sw) != nil, is.Connected(sw) != nil
+		again := before && after && nib.Anew(s)
+		if before && !after || again {
+			notify("event_switch_leave", was.switchObject(sw))
 		}
-		return
+		if !before && after || again {
+			notify("event_switch_enter", is.switchObject(sw))
+		}
 	}
-	k := &knownSwitch{version: e.Switch.Openflow, ports: map[uint32]*api.Port{}}
-	for _, p := range e.Ports {
-		k.ports[p.Port] = p
+	for _, s := range c.Links() {
+		before, after := usable(s.Was), usable(s.Is)
+		again := before && after && nib.Anew(s)
+		if before && !after || again {
+			notify("event_link_delete", is.linkObject(s.Was.Key))
+		}
+		if !before && after || again {
+			notify("event_link_add", is.linkObject(s.Is.Key))
+		}
 	}
-	v.switches[sw] = k
-	if !before {
-		v.notify("event_switch_enter", v.switchObject(sw))
-	}
-}
-
-func (v *view) portChanged(e *api.PortChanged) {
-	sw, err := flow.ParseDPID(e.GetPort().GetDpid())
-	if err != nil {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	k := v.switches[sw]
-	switch {
-	case k == nil:
-	case e.Removed:
-		delete(k.ports, e.Port.Port)
-	default:
-		k.ports[e.Port.Port] = e.Port
+	for _, s := range c.Hosts() {
+		if nib.Anew(s) {
+			notify("event_host_add", is.hostObject(s.Is.Is))
+		}
 	}
 }
 
-func (v *view) linkChanged(e *api.LinkChanged) {
-	l := link{e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()}
-	up := !e.Removed && e.GetLink().Usable()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if up == v.links[l] {
-		return
-	}
-	if up {
-		v.links[l] = true
-		v.notify("event_link_add", v.linkObject(l))
-	} else {
-		delete(v.links, l)
-		v.notify("event_link_delete", v.linkObject(l))
-	}
-}
-
-func (v *view) hostChanged(e *api.HostChanged) {
-	h := e.GetHost()
-	key := fmt.Sprintf("%s/%d", h.GetMac(), h.GetVlan())
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_, before := v.hosts[key]
-	if e.Change == "gone" {
-		delete(v.hosts, key)
-		return
-	}
-	v.hosts[key] = h
-	if !before {
-		v.notify("event_host_add", v.hostObject(h))
-	}
-}
+func usable(l *nib.Link) bool { return l != nil && l.Is.Usable() }
 
 // has reports whether a switch is connected.
-func (v *view) has(sw flow.DPID) bool { return v.version(sw) != "" }
+func (v view) has(sw flow.DPID) bool { return v.version(sw) != "" }
 
 // version returns the OpenFlow version of a switch, empty if it is not connected.
-func (v *view) version(sw flow.DPID) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if k := v.switches[sw]; k != nil {
-		return k.version
+func (v view) version(sw flow.DPID) string { return v.Connected(sw).GetOpenflow() }
+
+// port returns a port of a connected switch, nil if there is none.
+func (v view) port(at flow.Location) *api.Port {
+	if p := v.Port(at); p != nil && v.Connected(at.Switch) != nil {
+		return p.Is
 	}
-	return ""
+	return nil
 }
 
-func (v *view) hasPort(sw flow.DPID, port uint32) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	k := v.switches[sw]
-	return k != nil && k.ports[port] != nil
-}
-
-// portNames returns the names of a switch's ports, by number, but for LOCAL.
-func (v *view) portNames(sw flow.DPID) map[uint32]string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// portNames returns the names of a connected switch's ports, by number, but for LOCAL.
+func (v view) portNames(sw flow.DPID) map[uint32]string {
 	names := map[uint32]string{}
-	if k := v.switches[sw]; k != nil {
-		for n, p := range k.ports {
-			if flow.Port(n) <= flow.PortMax {
-				names[n] = p.Name
-			}
+	for p := range v.Ports(sw) {
+		if p.Key.Port <= flow.PortMax && v.Connected(sw) != nil {
+			names[p.Is.Port] = p.Is.Name
 		}
 	}
 	return names
 }
 
-// connected returns the switches in order.
-func (v *view) connected() []flow.DPID {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.order()
-}
-
-func (v *view) order() []flow.DPID {
-	list := make([]flow.DPID, 0, len(v.switches))
-	for sw := range v.switches {
-		list = append(list, sw)
-	}
-	slices.Sort(list)
-	return list
+// connected returns the switches that are connected, in order.
+func (v view) connected() []flow.DPID {
+	return slices.DeleteFunc(v.DPIDs(), func(sw flow.DPID) bool { return v.Connected(sw) == nil })
 }
 
 // switchList returns all switches, or the one given.
-func (v *view) switchList(only *flow.DPID) []switchObject {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v view) switchList(only *flow.DPID) []switchObject {
 	list := []switchObject{}
-	for _, sw := range v.order() {
+	for _, sw := range v.connected() {
 		if only == nil || *only == sw {
 			list = append(list, v.switchObject(sw))
 		}
@@ -197,13 +114,11 @@ func (v *view) switchList(only *flow.DPID) []switchObject {
 }
 
 // linkList returns all links, or those from the switch given.
-func (v *view) linkList(only *flow.DPID) []linkObject {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v view) linkList(only *flow.DPID) []linkObject {
 	list := []linkObject{}
-	for l := range v.links {
-		if only == nil || *only == l.src.Switch {
-			list = append(list, v.linkObject(l))
+	for l := range v.Links() {
+		if usable(l) && (only == nil || *only == l.Key.Src.Switch) {
+			list = append(list, v.linkObject(l.Key))
 		}
 	}
 	slices.SortFunc(list, func(a, b linkObject) int {
@@ -213,45 +128,38 @@ func (v *view) linkList(only *flow.DPID) []linkObject {
 }
 
 // hostList returns all hosts, or those at the switch given.
-func (v *view) hostList(only *flow.DPID) []hostObject {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v view) hostList(only *flow.DPID) []hostObject {
 	list := []hostObject{}
-	for _, h := range v.hosts {
-		if only == nil || *only == h.GetAt().Flow().Switch {
-			list = append(list, v.hostObject(h))
+	for h := range v.Hosts() {
+		if only == nil || *only == h.Is.GetAt().Flow().Switch {
+			list = append(list, v.hostObject(h.Is))
 		}
 	}
 	slices.SortFunc(list, func(a, b hostObject) int { return strings.Compare(a.MAC+a.Port.DPID, b.MAC+b.Port.DPID) })
 	return list
 }
 
-// The functions below are called with mu held.
-
-func (v *view) switchObject(sw flow.DPID) switchObject {
+func (v view) switchObject(sw flow.DPID) switchObject {
 	o := switchObject{sw.String(), []portObject{}}
-	for n := range v.switches[sw].ports {
-		if flow.Port(n) <= flow.PortMax {
-			o.Ports = append(o.Ports, v.portObject(flow.Location{Switch: sw, Port: flow.Port(n)}))
+	for p := range v.Ports(sw) {
+		if p.Key.Port <= flow.PortMax {
+			o.Ports = append(o.Ports, v.portObject(p.Key))
 		}
 	}
 	slices.SortFunc(o.Ports, func(a, b portObject) int { return strings.Compare(a.PortNo, b.PortNo) })
 	return o
 }
 
-func (v *view) portObject(at flow.Location) portObject {
-	o := portObject{DPID: at.Switch.String(), PortNo: fmt.Sprintf("%08x", uint32(at.Port))}
-	if k := v.switches[at.Switch]; k != nil {
-		o.HWAddr, o.Name = k.ports[uint32(at.Port)].GetMac(), k.ports[uint32(at.Port)].GetName()
-	}
-	return o
+func (v view) portObject(at flow.Location) portObject {
+	p := v.port(at)
+	return portObject{DPID: at.Switch.String(), PortNo: fmt.Sprintf("%08x", uint32(at.Port)), HWAddr: p.GetMac(), Name: p.GetName()}
 }
 
-func (v *view) linkObject(l link) linkObject {
-	return linkObject{v.portObject(l.src), v.portObject(l.dst)}
+func (v view) linkObject(l nib.LinkKey) linkObject {
+	return linkObject{v.portObject(l.Src), v.portObject(l.Dst)}
 }
 
-func (v *view) hostObject(h *api.Host) hostObject {
+func (v view) hostObject(h *api.Host) hostObject {
 	return hostObject{
 		MAC: h.GetMac(), IPv4: append([]string{}, h.GetIpv4()...), IPv6: append([]string{}, h.GetIpv6()...), Port: v.portObject(h.GetAt().Flow()),
 	}

@@ -126,14 +126,8 @@ func (k *BaselineFlows) SwitchChanged(ev *api.SwitchChanged) {
 // NetworkChanged handles the changes of switches in a snapshot. A service that
 // calls it from its OnChange handler needs no handler of SwitchChanged.
 func (k *BaselineFlows) NetworkChanged(c nib.Change) {
-	for _, s := range c.Switches() {
-		if s.Is == nil { // its publisher has forgotten it
-			continue
-		}
-		if nib.Anew(s) && s.Was != nil { // it was away in between
-			k.SwitchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: s.Is.Key.String()}})
-		}
-		k.SwitchChanged(s.Is.Is)
+	for _, e := range c.Connections() {
+		k.SwitchChanged(e)
 	}
 }
 

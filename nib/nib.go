@@ -290,6 +290,25 @@ func Anew[K comparable, M any](s Step[Fact[K, M]]) bool {
 // Switches returns the switches that have changed.
 func (c Change) Switches() []Step[Switch] { return steps(c.Was.switches, c.Is.switches) }
 
+// Connections returns the switches that have changed as events of their connections:
+// one that was gone meanwhile is gone first, and then there. Those of which nobody says
+// anything any more are left out.
+func (c Change) Connections() iter.Seq2[flow.DPID, *api.SwitchChanged] {
+	return func(yield func(flow.DPID, *api.SwitchChanged) bool) {
+		for _, s := range c.Switches() {
+			if s.Is == nil {
+				continue
+			}
+			if Anew(s) && s.Was != nil && s.Is.Is.Switch.Connected && !yield(s.Is.Key, &api.SwitchChanged{Switch: &api.Switch{Dpid: s.Is.Key.String()}}) {
+				return
+			}
+			if !yield(s.Is.Key, s.Is.Is) {
+				return
+			}
+		}
+	}
+}
+
 // Ports returns the ports that have changed.
 func (c Change) Ports() []Step[Port] { return steps(c.Was.ports, c.Is.ports) }
 

@@ -17,7 +17,7 @@ var network = []string{
 // handlers is how many handlers of events of the network each service still has.
 // The numbers may only fall: a service reads the network by weft.OnChange.
 var handlers = map[string]int{
-	"chain": 5, "discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4,
+	"discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4,
 	"intake": 2, "l2vpn": 5, "nodes": 2, "paths": 2,
 	"stats": 1, "tunnels": 4,
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 func number(n int) string { return strconv.Itoa(n) }
@@ -123,9 +124,8 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 // enter has packets from edge ports go into a chain. Where all functions are
 // bypassed there is nothing to do.
 func (b *builder) enter(c *chain) {
-	ports := slices.SortedFunc(maps.Keys(b.edges), func(a, b flow.Location) int { return cmp.Compare(a.Port, b.Port) })
-	for _, at := range ports {
-		if at.Switch != b.sw || b.taken[at] {
+	for _, port := range b.net.PortsWith(b.sw, flow.RoleEdge) {
+		if b.taken[flow.Location{Switch: b.sw, Port: port}] {
 			continue
 		}
 		for _, d := range directions {
@@ -134,7 +134,7 @@ func (b *builder) enter(c *chain) {
 				continue
 			}
 			for _, m := range b.untagged(c, d) {
-				b.add(flow.TableForward, c.priority(d), m.WithInPort(at.Port), b.onward(s, pass))
+				b.add(flow.TableForward, c.priority(d), m.WithInPort(port), b.onward(s, pass))
 			}
 		}
 	}
@@ -260,9 +260,9 @@ func (b *builder) returned(c *chain) {
 // tagged has packets on their way between switches go on.
 func (b *builder) tagged() {
 	var links []flow.Port
-	for at, far := range b.links {
-		if at.Switch == b.sw && far.Switch != b.sw {
-			links = append(links, at.Port)
+	for _, l := range linksFrom(b.net, b.sw) {
+		if l.Dst.Switch != b.sw {
+			links = append(links, l.Src.Port)
 		}
 	}
 	slices.Sort(links)
@@ -289,12 +289,16 @@ func (b *builder) tagged() {
 // deliver has packets behind the last function go to their host: all, where there
 // are functions; elsewhere those of the switch itself.
 func (b *builder) deliver() {
-	macs := maps.Keys(b.at[b.sw])
+	macs := slices.Collect(maps.Keys(b.at[b.sw]))
 	if slices.Contains(b.functional(), b.sw) {
-		macs = maps.Keys(b.hosts)
+		macs = nil
+		for _, list := range b.at {
+			macs = slices.AppendSeq(macs, maps.Keys(list))
+		}
 	}
-	for _, mac := range slices.SortedFunc(macs, func(x, y flow.MAC) int { return cmp.Compare(x.Uint64(), y.Uint64()) }) {
-		if at := b.hosts[mac]; !b.taken[at] {
+	slices.SortFunc(macs, func(x, y flow.MAC) int { return cmp.Compare(x.Uint64(), y.Uint64()) })
+	for _, mac := range macs {
+		if at := b.net.Host(nib.HostKey{MAC: mac}).Is.GetAt().Flow(); !b.taken[at] {
 			b.hand(flow.TableDeliver, flow.Match{}.WithEthDst(mac), at, &flow.Location{Switch: at.Switch})
 		}
 	}

@@ -109,7 +109,7 @@ func (b *store) disown(e *api.FlowsObserved) {
 // knows reports whether the hosts and the ways to functions are known since the start. It
 // is called with mu held.
 func (b *store) knows(now time.Time) bool {
-	b.settled = b.settled || b.whole && len(b.hosts) > 0 && now.Sub(b.told) >= quiet
+	b.settled = b.settled || b.whole && len(b.at) > 0 && now.Sub(b.told) >= quiet
 	return b.settled
 }
 
@@ -118,7 +118,7 @@ func (b *store) knows(now time.Time) bool {
 func (b *store) ready(sw flow.DPID, now time.Time) bool {
 	b.mu.Lock()
 	none, known := b.chains.Len() == 0, b.knows(now) && b.roles[sw]
-	has, info := b.observed[sw], b.switches[sw]
+	has, info := b.observed[sw], b.net.Info(sw)
 	b.mu.Unlock()
 	if none || !known || len(has) == 0 {
 		return none || known

@@ -19,6 +19,7 @@ type network struct {
 	t       *testing.T
 	kept    *wefttest.Store
 	b       *store
+	feed    func(events ...any)
 	links   map[flow.Location]flow.Location
 	entries map[flow.DPID][]flow.Entry
 	hosts   []flow.Location
@@ -40,18 +41,18 @@ func newNetwork(t *testing.T, r *rand.Rand, switches int) *network {
 		x, y := flow.Location{Switch: a, Port: ports[a]}, flow.Location{Switch: b, Port: ports[b]}
 		n.links[x], n.links[y] = y, x
 		for _, l := range [][2]flow.Location{{x, y}, {y, x}} {
-			n.b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(l[0]), Dst: api.NewLocation(l[1]), State: "up"}})
+			n.feed(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(l[0]), Dst: api.NewLocation(l[1]), State: "up"}})
 		}
 	}
 	for i := range switches {
-		n.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid(i).String(), Connected: true, Openflow: "1.3", Tables: 254}})
+		n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid(i).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 		if i > 0 {
 			link(dpid(i), dpid(r.IntN(i)))
 		}
 		at := flow.Location{Switch: dpid(i), Port: 100}
 		n.hosts = append(n.hosts, at)
-		n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
-		n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: hostMAC(i).String(), At: api.NewLocation(at)}})
+		n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
+		n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(i).String(), At: api.NewLocation(at)}})
 	}
 	for range switches / 2 {
 		if a, b := r.IntN(switches), r.IntN(switches); a != b {
@@ -73,6 +74,7 @@ func (n *network) begin() {
 		n.t.Fatal(err)
 	}
 	n.b = newStore(defaults(), chains, numbers, func(what, name string, err error) { n.t.Errorf("%s %s: %v", what, name, err) })
+	n.feed = wefttest.Network(reads, n.b.networkChanged)
 	if err := errors.Join(n.b.tags.kept.Load(n.t.Context()), n.b.chains.Load(n.t.Context())); err != nil {
 		n.t.Fatal(err)
 	}
@@ -118,8 +120,9 @@ func (n *network) settle() {
 		n.t.Fatal(err)
 	}
 	n.entries = map[flow.DPID][]flow.Entry{}
-	for sw, info := range n.b.switches {
-		for _, f := range n.b.want(info).Flows {
+	for s := range n.b.net.Switches() {
+		sw := s.Key
+		for _, f := range n.b.want(s.Is.Switch).Flows {
 			_, e, err := f.Entry()
 			if err != nil {
 				n.t.Fatal(err)
@@ -234,8 +237,8 @@ func TestChains(t *testing.T) {
 		at := func() *api.Location {
 			port++
 			l := &api.Location{Dpid: dpid(r.IntN(len(n.hosts))).String(), Port: port}
-			n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: l.Port, Up: r.IntN(6) > 0}})
-			n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: l, Role: "edge"}})
+			n.feed(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: l.Port, Up: r.IntN(6) > 0}})
+			n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: l, Role: "edge"}})
 			return l
 		}
 		for range 1 + r.IntN(4) {
@@ -338,7 +341,7 @@ func TestForged(t *testing.T) {
 	n := newNetwork(t, r, 4)
 	in, out := &api.Location{Dpid: dpid(2).String(), Port: 200}, &api.Location{Dpid: dpid(3).String(), Port: 201}
 	for _, at := range []*api.Location{in, out} {
-		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
+		n.feed(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
 	}
 	c := n.set(&api.ServiceChain{Name: "c", Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.1"},
 		Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: in, Out: out}}}}})

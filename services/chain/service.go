@@ -17,24 +17,25 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:   "chain",
-		Doc:    "leads packets through network functions behind ports, as copies or in a chain",
-		Serves: weft.Methods(api.SetChain, api.DeleteChain, api.ListChains),
-		Calls:  weft.Methods(api.SetStanding, api.FindPath),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
-			api.HostChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
-		Publishes: weft.Subjects(api.ChainPortChangedEvent),
-		Buckets:   []string{"chains", "tags"},
-		Class:     weft.Latency,
-		Scale:     weft.PerPartition,
-		Config:    defaults(),
-		Run:       run,
+		Name:       "chain",
+		Doc:        "leads packets through network functions behind ports, as copies or in a chain",
+		Serves:     weft.Methods(api.SetChain, api.DeleteChain, api.ListChains),
+		Calls:      weft.Methods(api.SetStanding, api.FindPath),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
+		Publishes:  weft.Subjects(api.ChainPortChangedEvent),
+		Buckets:    []string{"chains", "tags"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
 	}
 }
 
@@ -44,6 +45,9 @@ const (
 	retry = time.Second
 	look  = 100 * time.Millisecond
 )
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Ports | nib.Roles | nib.Links | nib.Hosts
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -70,24 +74,18 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.declare, b.reroute, b.overall = k.Recompute, func() { object.Notify(ways) }, k.OverallStatus
 	b.publish = func() { object.Notify(news) }
 	b.mu.Unlock()
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-		if err != nil {
-			return
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		for sw, e := range c.Connections() {
+			if e.Switch.Connected && !b.ready(sw, time.Now()) {
+				h.keep(sw, e, time.Now())
+				object.Notify(ways)
+				continue
+			}
+			h.drop(sw)
+			k.SwitchChanged(e)
 		}
-		if e.Switch.Connected && !b.ready(sw, time.Now()) {
-			h.keep(sw, e, time.Now())
-			object.Notify(ways)
-			return
-		}
-		h.drop(sw)
-		k.SwitchChanged(e)
 	})
-	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { b.portChanged(e) })
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(ways) })
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {

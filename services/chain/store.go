@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -25,13 +26,9 @@ type store struct {
 
 	mu       object.Guard // guards the following
 	chains   *object.Store[*chain]
-	switches map[flow.DPID]*api.Switch             // those that are or were connected
-	ports    map[flow.Location]bool                // whether it is up
-	edges    map[flow.Location]bool                // edge ports
-	roles    map[flow.DPID]bool                    // whether any role of its ports is known
-	links    map[flow.Location]flow.Location       // that are up, by the port at one end
-	hosts    map[flow.MAC]flow.Location            // untagged ones
-	at       map[flow.DPID]map[flow.MAC]bool       // the same by switch
+	net      nib.Snapshot
+	roles    map[flow.DPID]bool                    // whether any role of its ports has been known
+	at       map[flow.DPID]map[flow.MAC]bool       // untagged hosts by switch
 	taken    map[flow.Location]bool                // ports of functions
 	said     map[flow.Location]bool                // those that have been published
 	next     map[flow.DPID]map[flow.DPID]flow.Port // by which port to go from one switch to another
@@ -44,8 +41,7 @@ type store struct {
 
 func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
 	b := &store{
-		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, publish: func() {}, reroute: func() {}, switches: map[flow.DPID]*api.Switch{}, ports: map[flow.Location]bool{},
-		edges: map[flow.Location]bool{}, links: map[flow.Location]flow.Location{}, hosts: map[flow.MAC]flow.Location{},
+		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, publish: func() {}, reroute: func() {},
 		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
 	}
 	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
@@ -148,18 +144,20 @@ func (b *store) admit(c, old *chain) error {
 
 // usable returns why a port cannot be one of a copy. It is called with mu held.
 func (b *store) usable(p copyOf, at flow.Location) error {
-	sw := b.switches[at.Switch]
+	sw := b.net.Info(at.Switch)
 	switch {
 	case sw == nil:
 		return api.Errorf(codes.NotFound, "there is no switch %v; weft get switches shows those that are", at.Switch)
 	case unable(sw):
 		return api.Errorf(codes.FailedPrecondition, "port %v cannot be one of a function: its switch %s", at, sw.Lack(api.NeedChains))
 	}
-	if _, known := b.ports[at]; !known && sw.Connected {
+	if b.net.Port(at) == nil && sw.Connected {
 		return api.Errorf(codes.NotFound, "switch %v has no port %v", at.Switch, at.Port)
 	}
-	if far, linked := b.links[at]; linked && far != p.in && far != p.out {
-		return api.Errorf(codes.FailedPrecondition, "port %v leads to port %v of another switch; a function is not there", at, far)
+	for _, l := range linksFrom(b.net, at.Switch) {
+		if l.Src == at && l.Dst != p.in && l.Dst != p.out {
+			return api.Errorf(codes.FailedPrecondition, "port %v leads to port %v of another switch; a function is not there", at, l.Dst)
+		}
 	}
 	return nil
 }
@@ -170,11 +168,10 @@ func unable(sw *api.Switch) bool { return sw.Lack(api.NeedChains) != "" }
 // entrances returns the switches at which packets may enter a chain: those with edge ports.
 // It is called with mu held.
 func (b *store) entrances() (list []*api.Switch) {
-	seen := map[flow.DPID]bool{}
-	for at := range b.edges {
-		if !seen[at.Switch] && !b.taken[at] {
-			seen[at.Switch] = true
-			list = append(list, b.switches[at.Switch])
+	for f := range b.net.Switches() {
+		taken := func(p flow.Port) bool { return b.taken[flow.Location{Switch: f.Key, Port: p}] }
+		if len(slices.DeleteFunc(b.net.PortsWith(f.Key, flow.RoleEdge), taken)) > 0 {
+			list = append(list, f.Is.Switch)
 		}
 	}
 	return list
@@ -245,7 +242,7 @@ func (b *store) message(c *chain) *api.ServiceChain {
 // switches there. It is called with mu held.
 func (b *store) alive(f function) (list []int) {
 	for i, p := range f {
-		if b.up(p.in) && b.up(p.out) && b.there(p.in.Switch) && b.there(p.out.Switch) {
+		if b.up(p.in) && b.up(p.out) && there(b.net, p.in.Switch) && there(b.net, p.out.Switch) {
 			list = append(list, i)
 		}
 	}
@@ -253,141 +250,104 @@ func (b *store) alive(f function) (list []int) {
 }
 
 // there reports whether a switch is connected, or has a link that is up: without a
-// controller it still forwards. It is called with mu held.
-func (b *store) there(sw flow.DPID) bool {
-	if info := b.switches[sw]; info == nil || info.Connected {
-		return true
-	}
-	for at := range b.links {
-		if at.Switch == sw {
-			return true
+// controller it still forwards.
+func there(net nib.Snapshot, sw flow.DPID) bool {
+	info := net.Info(sw)
+	return info == nil || info.Connected || len(linksFrom(net, sw)) > 0
+}
+
+// linksFrom returns the links from a switch that are up.
+func linksFrom(net nib.Snapshot, sw flow.DPID) (list []nib.LinkKey) {
+	for l := range net.LinksFrom(sw) {
+		if l.Is.Usable() {
+			list = append(list, l.Key)
 		}
 	}
-	return false
+	return list
 }
 
 // up reports whether a port is; one of a switch that has not been heard of is
 // taken to be. It is called with mu held.
 func (b *store) up(at flow.Location) bool {
-	up, known := b.ports[at]
-	return up || !known && !b.switches[at.Switch].GetConnected()
+	p := b.net.Port(at)
+	return isUp(p) || p == nil && b.net.Connected(at.Switch) == nil
 }
 
-func (b *store) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
+func isUp(p *nib.Port) bool     { return p != nil && p.Is.Up }
+func isUsable(l *nib.Link) bool { return l != nil && l.Is.Usable() }
+func isEdge(r *nib.Role) bool   { return r != nil && r.Is.Role == flow.RoleEdge.String() }
+
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.switches[sw] = proto.CloneOf(e.Switch)
-	if e.Switch.Connected {
-		maps.DeleteFunc(b.ports, func(at flow.Location, _ bool) bool { return at.Switch == sw })
-		for _, p := range e.Ports {
-			b.ports[flow.Location{Switch: sw, Port: flow.Port(p.Port)}] = p.Up
+	b.net = c.Is
+	all, reroute := false, len(c.Switches()) > 0
+	var some []flow.DPID // whose entries may change if there are chains
+	functional := b.functional()
+	for _, s := range c.Switches() {
+		all = all || slices.Contains(functional, cmp.Or(s.Is, s.Was).Key)
+	}
+	for _, s := range c.Ports() {
+		at := cmp.Or(s.Is, s.Was).Key
+		all = all || b.taken[at] && (s.Was == nil || isUp(s.Was) != isUp(s.Is))
+	}
+	for _, s := range c.Roles() {
+		sw := cmp.Or(s.Is, s.Was).Key.Switch
+		b.roles[sw], b.told = true, time.Now()
+		if isEdge(s.Was) != isEdge(s.Is) {
+			some, reroute = append(some, sw), reroute || b.chains.Len() > 0
 		}
 	}
-	if slices.Contains(b.functional(), sw) {
-		b.declare()
-	}
-	b.reroute()
-}
-
-func (b *store) portChanged(e *api.PortChanged) {
-	at := (&api.Location{Dpid: e.GetPort().GetDpid(), Port: e.GetPort().GetPort()}).Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was, known := b.ports[at]
-	now := e.Port.GetUp() && !e.Removed
-	if e.Removed {
-		delete(b.ports, at)
-	} else {
-		b.ports[at] = now
-	}
-	if (!known || was != now) && b.taken[at] {
-		b.declare()
-	}
-}
-
-func (b *store) roleChanged(e *api.PortRoleChanged) {
-	at := e.GetPort().GetAt().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.roles[at.Switch], b.told = true, time.Now()
-	edge := !e.Gone && e.Port.GetRole() == flow.RoleEdge.String()
-	if edge == b.edges[at] {
-		return
-	}
-	if delete(b.edges, at); edge {
-		b.edges[at] = true
-	}
-	if b.chains.Len() > 0 {
-		b.reroute()
-		b.declare(at.Switch)
-	}
-}
-
-func (b *store) linkChanged(e *api.LinkChanged) {
-	l := e.GetLink()
-	src, dst := l.GetSrc().Flow(), l.GetDst().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	up := !e.Removed && (l.State == "up" || l.State == "dampened")
-	if was, there := b.links[src]; there == up && (!there || was == dst) {
-		return
-	}
-	b.told = time.Now()
-	was := b.there(src.Switch)
-	if delete(b.links, src); up {
-		b.links[src] = dst
-	}
-	switch {
-	case b.chains.Len() == 0:
-	case was != b.there(src.Switch):
-		b.declare()
-	default:
-		b.declare(src.Switch)
-	}
-}
-
-func (b *store) hostChanged(e *api.HostChanged) {
-	h := e.GetHost()
-	mac, err := flow.ParseMAC(h.GetMac())
-	if err != nil || h.Vlan != 0 {
-		return
-	}
-	at := h.GetAt().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.told = time.Now()
-	was, there := b.hosts[mac]
-	gone := e.Change == "gone"
-	if gone && !there || !gone && there && was == at {
-		return
-	}
-	if delete(b.hosts, mac); there {
-		if delete(b.at[was.Switch], mac); len(b.at[was.Switch]) == 0 {
-			delete(b.at, was.Switch)
+	for _, s := range c.Links() {
+		if isUsable(s.Was) != isUsable(s.Is) {
+			sw := cmp.Or(s.Is, s.Was).Key.Src.Switch
+			b.told, some = time.Now(), append(some, sw)
+			all = all || b.chains.Len() > 0 && there(c.Was, sw) != there(c.Is, sw)
 		}
 	}
-	first := false // of its switch
-	if !gone {
-		if first = b.at[at.Switch] == nil; first {
-			b.at[at.Switch] = map[flow.MAC]bool{}
+	for _, s := range c.Hosts() {
+		if cmp.Or(s.Is, s.Was).Key.VLAN == 0 {
+			b.told = time.Now()
+			moved, first := b.place(s)
+			if len(moved) > 0 {
+				some = slices.Concat(some, moved, functional)
+			}
+			reroute = reroute || first && b.chains.Len() > 0
 		}
-		b.hosts[mac], b.at[at.Switch][mac] = at, true
 	}
-	if b.chains.Len() == 0 {
-		return
-	}
-	if first {
+	if reroute {
 		b.reroute()
 	}
-	which := []flow.DPID{at.Switch}
-	if there {
-		which = append(which, was.Switch)
+	if all {
+		b.declare()
+	} else if len(some) > 0 && b.chains.Len() > 0 {
+		b.declare(some...)
 	}
-	b.declare(append(which, b.functional()...)...)
+}
+
+// place notes where a host is. It returns the switches between which it has moved, and
+// whether it is the first of its own. It is called with mu held.
+func (b *store) place(s nib.Step[nib.Host]) (moved []flow.DPID, first bool) {
+	if s.Was != nil && s.Is != nil && s.Was.Is.GetAt().Flow() == s.Is.Is.GetAt().Flow() {
+		return nil, false
+	}
+	if s.Was != nil {
+		sw := s.Was.Is.GetAt().Flow().Switch
+		if delete(b.at[sw], s.Was.Key.MAC); len(b.at[sw]) == 0 {
+			delete(b.at, sw)
+		}
+		moved = append(moved, sw)
+	}
+	if s.Is != nil {
+		sw := s.Is.Is.GetAt().Flow().Switch
+		if first = b.at[sw] == nil; first {
+			b.at[sw] = map[flow.MAC]bool{}
+		}
+		b.at[sw][s.Is.Key.MAC] = true
+		moved = append(moved, sw)
+	}
+	return moved, first
 }
 
 // functional returns the switches that functions are at. It is called with mu held.

@@ -15,7 +15,7 @@ func TestTagsLast(t *testing.T) {
 	n := newNetwork(t, rand.New(rand.NewPCG(3, 4)), 4)
 	port := func(sw int, p uint32) *api.Location {
 		l := &api.Location{Dpid: dpid(sw).String(), Port: p}
-		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: p, Up: true}})
+		n.feed(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: p, Up: true}})
 		return l
 	}
 	priority := uint32(0)
@@ -83,7 +83,7 @@ func TestTagsOfSwitches(t *testing.T) {
 	n := newNetwork(t, rand.New(rand.NewPCG(3, 4)), 4)
 	function := func(sw int) *api.Location {
 		l := &api.Location{Dpid: dpid(sw).String(), Port: 200}
-		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: l.Port, Up: true}})
+		n.feed(&api.PortChanged{Port: &api.Port{Dpid: l.Dpid, Port: l.Port, Up: true}})
 		return l
 	}
 	add := func(name string, sw int) {
@@ -98,7 +98,7 @@ func TestTagsOfSwitches(t *testing.T) {
 	add("a", 0)
 	n.b.settled = true
 	was := tag(3, 0)
-	n.b.hostChanged(&api.HostChanged{Change: "gone", Host: &api.Host{Mac: hostMAC(3).String(), At: api.NewLocation(n.hosts[3])}})
+	n.feed(&api.HostChanged{Change: "gone", Host: &api.Host{Mac: hostMAC(3).String(), At: api.NewLocation(n.hosts[3])}})
 	n.settle()
 	if got := tag(3, 0); got != was || got == 0 {
 		t.Fatalf("without hosts a switch has tag %d; it was %d", got, was)
@@ -112,22 +112,22 @@ func TestTagsOfSwitches(t *testing.T) {
 
 // reborn has a network tell a new store what it is.
 func reborn(n *network) *network {
-	old := n.b
+	old := n.b.net
 	n.begin()
-	for _, info := range old.switches {
-		n.b.switchChanged(&api.SwitchChanged{Switch: info})
+	for s := range old.Switches() {
+		n.feed(s.Is)
+		for p := range old.Ports(s.Key) {
+			n.feed(&api.PortChanged{Port: p.Is})
+		}
+		for r := range old.Roles(s.Key) {
+			n.feed(&api.PortRoleChanged{Port: r.Is})
+		}
 	}
-	for at, up := range old.ports {
-		n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port), Up: up}})
+	for l := range old.Links() {
+		n.feed(&api.LinkChanged{Link: l.Is})
 	}
-	for at := range old.edges {
-		n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
-	}
-	for a, z := range old.links {
-		n.b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(a), Dst: api.NewLocation(z), State: "up"}})
-	}
-	for mac, at := range old.hosts {
-		n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: mac.String(), At: api.NewLocation(at)}})
+	for h := range old.Hosts() {
+		n.feed(&api.HostChanged{Host: h.Is})
 	}
 	n.settle()
 	return n
@@ -138,14 +138,14 @@ func reborn(n *network) *network {
 func TestHeld(t *testing.T) {
 	n := newNetwork(t, rand.New(rand.NewPCG(5, 6)), 3)
 	at := &api.Location{Dpid: dpid(2).String(), Port: 200}
-	n.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
+	n.feed(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
 	n.set(&api.ServiceChain{Name: "a", Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.1"},
 		Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: at}}}}})
 	n.begin()
 	sw := dpid(0)
 	h := &held{all: map[flow.DPID]waiting{}}
 	e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}}
-	n.b.switchChanged(e)
+	n.feed(e)
 	now := time.Now()
 	h.keep(sw, e, now)
 	released := func(after time.Duration) bool {
@@ -155,12 +155,12 @@ func TestHeld(t *testing.T) {
 	if released(time.Second) {
 		t.Error("nothing is known of the switch, and its entries are declared")
 	}
-	n.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 100}, Role: "edge"}})
+	n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 100}, Role: "edge"}})
 	if released(2 * time.Second) {
 		t.Error("no way is known, and the entries are declared")
 	}
 	n.b.whole = true
-	n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: hostMAC(1).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
+	n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(1).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
 	if n.b.ready(sw, time.Now()) {
 		t.Error("news still comes, and the entries are declared")
 	}
@@ -173,7 +173,7 @@ func TestHeld(t *testing.T) {
 	if n.b.ready(sw, time.Now().Add(quiet)) {
 		t.Error("a host is missing that the switch has an entry for, and the entries are declared")
 	}
-	n.b.hostChanged(&api.HostChanged{Host: &api.Host{Mac: hostMAC(2).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
+	n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(2).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
 	if !n.b.ready(sw, time.Now().Add(quiet)) {
 		t.Error("all is known, and the entries are held back")
 	}

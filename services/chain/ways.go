@@ -20,8 +20,10 @@ func (b *store) legs() (to map[flow.DPID]map[flow.DPID]bool) {
 	functions := b.functional()
 	for _, dst := range functions {
 		to[dst] = map[flow.DPID]bool{}
-		for at := range b.edges {
-			to[dst][at.Switch] = true
+		for f := range b.net.Switches() {
+			if len(b.net.PortsWith(f.Key, flow.RoleEdge)) > 0 {
+				to[dst][f.Key] = true
+			}
 		}
 	}
 	if len(functions) > 0 {

@@ -117,3 +117,35 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// TestConnections: a switch that was gone meanwhile is gone first and then there, and the
+// switches are named at which other ports have a role.
+func TestConnections(t *testing.T) {
+	b := New()
+	b.Read(every)
+	from := Source{Epoch: 1}
+	role := func(port uint32, name string) {
+		b.Apply(from, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: port}, Role: name}})
+	}
+	b.Apply(from, kinds["switch"](1, 3, false))
+	role(1, "edge")
+	was := b.Snapshot()
+	b.Apply(from, kinds["switch"](1, 3, true))
+	b.Apply(from, kinds["switch"](1, 4, false))
+	role(1, "link")
+	role(2, "link")
+	c := Change{was, b.Snapshot()}
+	var connected []bool
+	for sw, e := range c.Connections() {
+		connected = append(connected, e.Switch.Connected)
+		if sw != 1 {
+			t.Errorf("switch %v", sw)
+		}
+	}
+	if fmt.Sprint(connected) != "[false true]" {
+		t.Errorf("connected: %v, want false, true", connected)
+	}
+	if list := c.SwitchesOf(flow.RoleLink); fmt.Sprint(list) != "[0000000000000001]" || len(c.SwitchesOf(flow.RoleBlocked)) != 0 {
+		t.Errorf("switches of links: %v", list)
+	}
+}

@@ -1,5 +1,10 @@
 package flow
 
+import (
+	"encoding/binary"
+	"hash/fnv"
+)
+
 // LabelMax is the largest MPLS label; those below 16 have meanings of their own
 // (RFC 3032 §2.1).
 const LabelMax = 1<<20 - 1
@@ -13,3 +18,20 @@ const (
 	SegmentLabels     uint32 = 800_000 // reserved: of segment routing
 	VPNLabels         uint32 = 900_000 // reserved: of layer-3 VPNs, up to LabelMax
 )
+
+// TunnelMAC returns the Ethernet address that the frames of tunnels have at a port, locally
+// administered: 02:57 and a hash of switch and port (FNV-1a).
+func TunnelMAC(sw DPID, port Port) MAC {
+	var at [12]byte
+	binary.BigEndian.PutUint64(at[:], uint64(sw))
+	binary.BigEndian.PutUint32(at[8:], uint32(port))
+	h := fnv.New32a()
+	h.Write(at[:])
+	return MACFrom(0x0257<<32 | uint64(h.Sum32()))
+}
+
+// TunnelFrame reports whether a packet is a frame of a tunnel: it has a label, and a source
+// as TunnelMAC returns.
+func (k *Key) TunnelFrame() bool {
+	return k.EthType == EthTypeMPLS && k.EthSrc[0] == 0x02 && k.EthSrc[1] == 0x57
+}

@@ -134,6 +134,25 @@ func TestUnsettledAndBlockedPorts(t *testing.T) {
 	r.wantAt(mac(1), flow.Location{})
 }
 
+// TestTunnelFrames: a labelled frame of a tunnel that meets a switch without the entries
+// (one that has just come back) makes no host of the tunnel's address, and goes no further,
+// whatever is known of the port. Labelled frames of hosts are as other frames.
+func TestTunnelFrames(t *testing.T) {
+	r := newRig(t, nil)
+	labelled := func(src flow.MAC) []byte {
+		frame := packet.AppendEthernet(nil, packet.Ether{Src: src, Dst: flow.TunnelMAC(1, 1)}, flow.EthTypeMPLS)
+		return append(frame, 0, 1, 0x81, 64, 1, 2, 3, 4, 5, 6, 7, 8)
+	}
+	for _, role := range []flow.PortRole{flow.RoleEdge, flow.RoleLink, flow.RoleUnsettled} {
+		r.roles[at(1, 1)] = role
+		r.refusedAs(tunnel, at(1, 1), labelled(flow.TunnelMAC(2, 2)))
+	}
+	r.wantAt(flow.TunnelMAC(2, 2), flow.Location{})
+	r.roles[at(1, 1)] = flow.RoleEdge
+	r.accept(at(1, 1), labelled(mac(1)))
+	r.wantAt(mac(1), at(1, 1))
+}
+
 func TestPortDownAndSwitchGone(t *testing.T) {
 	r := newRig(t, nil)
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))

@@ -11,6 +11,7 @@ const (
 	unsettled            // the role of the port is not known yet
 	blocked              // the port is out of use
 	onLink               // an unknown sender, on a link between switches
+	tunnel               // a frame of a tunnel, for which the switch has no entry yet
 	source               // the sender's address is zero or a group's
 	gateway              // the sender claims an address of the network's own
 	spoofed              // it contradicts itself, or what a live host has
@@ -25,7 +26,7 @@ const (
 
 // String returns the reason as ListHosts and metrics name it.
 func (r refusal) String() string {
-	return [...]string{"accepted", "unsettled_port", "blocked_port", "link_port", "source", "gateway", "spoofed",
+	return [...]string{"accepted", "unsettled_port", "blocked_port", "link_port", "tunnel", "source", "gateway", "spoofed",
 		"bound", "unverified", "quarantined", "port_limit", "address_limit", "table_limit"}[r]
 }
 

@@ -99,6 +99,10 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 		who := newID(k.EthSrc, k.VLAN)
 		var held uint32
 		guest := false
+		if k.TunnelFrame() {
+			t.tally.add(tunnel)
+			return flow.Drop // a customer's: it is no host's, and nobody else gets it
+		}
 		switch in.Role {
 		case flow.RoleEdge:
 			if k.EthSrc.Multicast() || k.EthSrc == (flow.MAC{}) {

@@ -369,11 +369,16 @@ func (b *store) replant(ctx context.Context) {
 	}
 }
 
-// packet is the stage: it learns the senders of a vpls, and of payload ip.
-func (b *store) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+// packet is the stage: it learns the senders of a vpls, and of payload ip. What an
+// entry of a circuit sends is seen by no stage behind, whether it teaches anything or
+// not (a probe of an earlier run): it is no frame of a host of the network.
+func (b *store) packet(in *flow.PacketIn) flow.Verdict {
 	m := in.Key.TunnelID
-	if in.Table != flow.TableCircuits || in.Cookie.Owner() != flow.OwnerCircuits || m&lanBit == 0 {
+	switch {
+	case in.Cookie.Owner() != flow.OwnerCircuits:
 		return flow.Next
+	case in.Table != flow.TableCircuits || m&lanBit == 0:
+		return flow.Done
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

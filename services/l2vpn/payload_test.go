@@ -73,7 +73,7 @@ func TestDeviceAtPort(t *testing.T) {
 		c := b.status["c"].circuit
 		in := wefttest.NewPacketIn(c.ends[i].at.Switch, 1, ipFrame(end{}, 0, src, dst))
 		in.Table, in.Cookie, in.Key.TunnelID = flow.TableCircuits, flow.NewCookie(flow.OwnerCircuits, 0, 0), c.came(i)
-		if v := b.packet(in, &flow.Decision{}); v != flow.Done {
+		if v := b.packet(in); v != flow.Done {
 			t.Errorf("the stage says %v", v)
 		}
 	}

@@ -22,7 +22,7 @@ func TestFloodOfAddresses(t *testing.T) {
 	send := func(i int, src flow.MAC) {
 		in := wefttest.NewPacketIn(1, s.circuit.ends[i].at.Port, frame(end{}, src, everybody, 1))
 		in.Table, in.Cookie, in.Key.TunnelID = flow.TableCircuits, flow.NewCookie(flow.OwnerCircuits, 0, 0), s.circuit.came(i)
-		if v := b.packet(in, &flow.Decision{}); v != flow.Done {
+		if v := b.packet(in); v != flow.Done {
 			t.Fatalf("the stage says %v", v)
 		}
 	}
@@ -68,5 +68,29 @@ func TestFloodOfAddresses(t *testing.T) {
 	flood()
 	if n := len(s.lan.known); n != 2*learnRate+2 {
 		t.Errorf("%d addresses are known of two seconds of a flood", n)
+	}
+}
+
+// TestStrayProbe: a probe of an earlier run, whose key is lost, and a frame of a circuit
+// that is gone come to no stage behind: their source is no host. Other packets go on.
+func TestStrayProbe(t *testing.T) {
+	b := newTestStore(t, wefttest.NewStore(), defaults())
+	for _, c := range []struct {
+		name   string
+		owner  flow.Owner
+		table  uint8
+		tunnel uint64
+		want   flow.Verdict
+	}{
+		{"probe", flow.OwnerCircuits, flow.TableLabels, 0, flow.Done},
+		{"first table", flow.OwnerCircuits, 0, 0, flow.Done},
+		{"circuit that is gone", flow.OwnerCircuits, flow.TableCircuits, lanBit | 7, flow.Done},
+		{"frame of a host", flow.OwnerForwarding, flow.TableForward, 0, flow.Next},
+	} {
+		in := wefttest.NewPacketIn(1, 2, frame(end{}, flow.MAC{2, 'W', 1, 2, 3, 4}, everybody, 1))
+		in.Table, in.Cookie, in.Key.TunnelID = c.table, flow.NewCookie(c.owner, 0, 0), c.tunnel
+		if v := b.packet(in); v != c.want {
+			t.Errorf("%s: %v, want %v", c.name, v, c.want)
+		}
 	}
 }

@@ -150,11 +150,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	o, r := newObserver(b, send), newRings(b)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc {
-		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+		return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 			if o.takes(in) || r.takes(in) {
 				return flow.Done
 			}
-			return b.packet(in, d)
+			return b.packet(in)
 		}
 	})
 	weft.Handle(env, api.PingCircuit, o.ping)

@@ -1,8 +1,6 @@
 package tunnels
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
@@ -150,16 +148,5 @@ func (s *status) headBypass() (port flow.Port, ok bool) {
 // a hop, so that switches in between which know no labels take it there. They
 // are made of the switch and the port alone.
 func address(p lsp, i int) []flow.Action {
-	return []flow.Action{flow.SetEthSrc(macOf(p[i].sw, p[i].out)), flow.SetEthDst(macOf(p[i+1].sw, p[i+1].in))}
-}
-
-// macOf returns the Ethernet address of labelled frames at a port, locally
-// administered: 02:57 and a hash of switch and port (FNV-1a).
-func macOf(sw flow.DPID, port flow.Port) flow.MAC {
-	var at [12]byte
-	binary.BigEndian.PutUint64(at[:], uint64(sw))
-	binary.BigEndian.PutUint32(at[8:], uint32(port))
-	h := fnv.New32a()
-	h.Write(at[:])
-	return flow.MACFrom(0x0257<<32 | uint64(h.Sum32()))
+	return []flow.Action{flow.SetEthSrc(flow.TunnelMAC(p[i].sw, p[i].out)), flow.SetEthDst(flow.TunnelMAC(p[i+1].sw, p[i+1].in))}
 }

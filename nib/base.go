@@ -29,7 +29,7 @@ type Base struct {
 	mu      sync.Mutex // guards what follows, and changes of snapshot
 	next    Snapshot   // being made
 	readers map[Parts]int
-	runs    map[Parts]map[string]run // by part and partition
+	runs    map[Parts]map[string]runs // by part and partition
 	watches []*Watch
 
 	switches    claims[flow.DPID, *api.SwitchChanged]
@@ -41,12 +41,11 @@ type Base struct {
 	tunnelPorts claims[TunnelKey, *api.TunnelPort]
 }
 
-// run is the runs of a publisher for one partition: the last of which anything
-// was heard, and the last of which all was heard that it retained; 0 if there is
-// none that has not ended.
-type run struct {
-	last, full uint64
-	over       []uint64 // runs that have ended, of which events may still come; at most overMost
+// runs are the epochs of a publisher's runs for one partition.
+type runs struct {
+	last uint64   // the last one that has sent anything; 0: none, or it has ended
+	full uint64   // the last one that has sent all that it retained; 0 likewise
+	over []uint64 // those that have ended, at most overMost: events of theirs may still come
 }
 
 const overMost = 8
@@ -63,7 +62,12 @@ type claim[M any] struct {
 
 // New returns a base of an empty network.
 func New() *Base {
-	b := &Base{readers: map[Parts]int{}, runs: map[Parts]map[string]run{}}
+	b := &Base{
+		readers: map[Parts]int{}, runs: map[Parts]map[string]runs{},
+		switches: claims[flow.DPID, *api.SwitchChanged]{}, roles: claims[flow.Location, *api.PortRole]{},
+		links: claims[LinkKey, *api.Link]{}, hosts: claims[HostKey, *api.Host]{}, segments: claims[uint16, *api.Segment]{},
+		nodes: claims[flow.DPID, *api.Node]{}, tunnelPorts: claims[TunnelKey, *api.TunnelPort]{},
+	}
 	for _, p := range []Parts{Switches, Ports, Roles, Links, Hosts, Segments, Nodes, TunnelPorts} {
 		b.reset(p)
 	}
@@ -80,8 +84,8 @@ type Watch struct {
 	notify func()
 }
 
-// Watch has notify called when one of some parts has changed, by whoever brings
-// the event; it must not wait.
+// Watch calls notify whenever one of some parts has changed. Apply, Complete and Over
+// call it, so it must not wait.
 func (b *Base) Watch(p Parts, notify func()) *Watch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,27 +141,37 @@ func (b *Base) Leave(p Parts) {
 // reset empties a part. It is called with mu held.
 func (b *Base) reset(p Parts) {
 	b.next = b.next.Only(^p)
-	b.runs[p] = map[string]run{}
-	switch p {
-	case Switches:
-		b.switches = claims[flow.DPID, *api.SwitchChanged]{}
-	case Roles:
-		b.roles = claims[flow.Location, *api.PortRole]{}
-	case Links:
-		b.links = claims[LinkKey, *api.Link]{}
-	case Hosts:
-		b.hosts = claims[HostKey, *api.Host]{}
-	case Segments:
-		b.segments = claims[uint16, *api.Segment]{}
-	case Nodes:
-		b.nodes = claims[flow.DPID, *api.Node]{}
-	case TunnelPorts:
-		b.tunnelPorts = claims[TunnelKey, *api.TunnelPort]{}
-	}
+	b.runs[p] = map[string]runs{}
+	b.claimsOf(p).clear()
 }
 
-// publish makes what has been made the present snapshot, and notifies those who
-// read the parts that have changed. It is called with mu held.
+// claimsOf returns the claims of a part. Ports have none: what counts is the run that says
+// that their switch is there.
+func (b *Base) claimsOf(p Parts) interface {
+	forget(b *Base, p Parts, partition string)
+	clear()
+} {
+	switch p {
+	case Switches:
+		return b.switches
+	case Roles:
+		return b.roles
+	case Links:
+		return b.links
+	case Hosts:
+		return b.hosts
+	case Segments:
+		return b.segments
+	case Nodes:
+		return b.nodes
+	case TunnelPorts:
+		return b.tunnelPorts
+	}
+	return claims[flow.Location, *api.Port](nil)
+}
+
+// publish makes next the present snapshot and notifies the watches of the parts that
+// have changed. It is called with mu held.
 func (b *Base) publish(changed Parts) {
 	if changed == 0 {
 		return
@@ -182,22 +196,7 @@ func (b *Base) Complete(p Parts, from Source) {
 	}
 	r.last, r.full = max(r.last, from.Epoch), max(r.full, from.Epoch)
 	b.runs[p][from.Partition] = r
-	switch p {
-	case Switches:
-		b.switches.forget(b, p, from.Partition)
-	case Roles:
-		b.roles.forget(b, p, from.Partition)
-	case Links:
-		b.links.forget(b, p, from.Partition)
-	case Hosts:
-		b.hosts.forget(b, p, from.Partition)
-	case Segments:
-		b.segments.forget(b, p, from.Partition)
-	case Nodes:
-		b.nodes.forget(b, p, from.Partition)
-	case TunnelPorts:
-		b.tunnelPorts.forget(b, p, from.Partition)
-	}
+	b.claimsOf(p).forget(b, p, from.Partition)
 	if b.listen(p) {
 		b.next.rev++
 		b.publish(p)
@@ -254,7 +253,9 @@ func (b *Base) keeps(p Parts, from Source) bool {
 }
 
 // outlived reports whether a run has ended, and another goes on.
-func (r run) outlived(epoch uint64) bool { return r.last != 0 && slices.Contains(r.over, epoch) }
+func (r runs) outlived(epoch uint64) bool { return r.last != 0 && slices.Contains(r.over, epoch) }
+
+func (c claims[K, M]) clear() { clear(c) }
 
 func (c claims[K, M]) put(k K, list []claim[M]) {
 	if len(list) == 0 {

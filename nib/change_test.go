@@ -8,8 +8,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// TestAnew: whoever looks between two revisions sees that a thing was gone
-// meanwhile, also if it is as it was.
+// TestAnew: a Change shows that a thing was gone meanwhile, also if it is now as it
+// was before.
 func TestAnew(t *testing.T) {
 	b := New()
 	b.Read(every)
@@ -32,8 +32,8 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestReaders: a part is empty unless somebody reads it, and the ports of
-// switches that are known are there for whoever reads them later.
+// TestReaders: a part is empty unless it is read. A later reader of ports finds those
+// of all known switches.
 func TestReaders(t *testing.T) {
 	b, from := New(), Source{Epoch: 1}
 	if first := b.Read(Switches | Hosts); first != Switches|Hosts {

@@ -34,15 +34,6 @@ func (o *ownAnswers) answer(m api.AnyMethod) api.Answer {
 	}
 }
 
-// call makes a call within the process.
-func (o *ownAnswers) call(ctx context.Context, method string, req any) (any, error) {
-	a, ok := o.of[method]
-	if !ok {
-		return nil, api.Errorf(codes.Unimplemented, "nothing of this process answers %s", method)
-	}
-	return a.Call(ctx, req)
-}
-
 // askAll are the methods that ask all processes and whose requests are empty: one call is
 // made for all clients that wait.
 var askAll = map[string]bool{

@@ -140,7 +140,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		m := describe(p, node.Pipeline(), weft.Specs(env))
 		ctx, cancel := context.WithTimeout(ctx, infoPatience)
 		defer cancel()
-		if c, err := own.call(ctx, api.GetConfig.Name, &api.GetConfigRequest{}); err == nil {
+		if c, err := own.answer(api.GetConfig).Call(ctx, &api.GetConfigRequest{}); err == nil {
 			m.ConfigHash = c.(*api.Configuration).Hash
 		}
 		return m, nil

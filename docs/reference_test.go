@@ -12,8 +12,8 @@ import (
 	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
-// TestReference has the reference written (make reference): a page for each command,
-// and that of the API.
+// TestReference writes the reference, as make reference does, and checks it: a page for each
+// command, and one for the API.
 func TestReference(t *testing.T) {
 	writeReference(t)
 	list := names(t, filepath.Join(root, reference))

@@ -235,8 +235,8 @@ func (d *Demo) routeNow(ctx context.Context) (from, to, a, b string, err error) 
 	return from, to, a, b, err
 }
 
-// wholeStream is the time between packets of a stream of which none may be lost. A busy machine
-// may not let a switch run for a second or two, and the kernel holds some 270 packets meanwhile.
+// wholeStream is the interval between packets where a lost one is a failure. On a busy machine a
+// switch may not run for a second, and its sockets hold only some hundred packets meanwhile.
 const wholeStream = 10 * time.Millisecond
 
 // stream pings on in the background; the result comes when it is through.

@@ -2360,14 +2360,17 @@ func (x *CircuitChanged) GetDeleted() bool {
 	return false
 }
 
-// CircuitPortChanged: a port is a whole end of a circuit, also outside the circuit's time, or
-// is no more. What is flooded in the ordinary network is not sent to it.
+// CircuitPortChanged: all frames of a port, or those of a VLAN there, are a circuit's, also
+// outside the circuit's time, or are no more. What is flooded in the ordinary network is not
+// sent there.
 type CircuitPortChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The port.
 	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
 	// Whether it is no more.
-	Gone          bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	// The VLAN identifier, of two tags the outer one; 0: all frames.
+	Vlan          uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2414,6 +2417,13 @@ func (x *CircuitPortChanged) GetGone() bool {
 		return x.Gone
 	}
 	return false
+}
+
+func (x *CircuitPortChanged) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
 }
 
 var File_l2vpn_proto protoreflect.FileDescriptor
@@ -2635,10 +2645,11 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x01\"X\n" +
+	"\x05l2vpn\x10\x01\"l\n" +
 	"\x12CircuitPortChanged\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
-	"\x04gone\x18\x02 \x01(\bR\x04gone:\v\xfa\xe0\x18\a\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x12\n" +
+	"\x04vlan\x18\x03 \x01(\rR\x04vlan:\v\xfa\xe0\x18\a\n" +
 	"\x05l2vpn2\xdd\x1a\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +

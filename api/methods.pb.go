@@ -614,8 +614,9 @@ var (
 	PortUsedEvent = Subject[PortUsed]{Name: "intake.PortUsed"}
 	// a circuit is another, or in another state, or gone.
 	CircuitChangedEvent = Subject[CircuitChanged]{Name: "l2vpn.CircuitChanged", Clients: true}
-	// a port is a whole end of a circuit, also outside the circuit's time, or
-	// is no more. What is flooded in the ordinary network is not sent to it.
+	// all frames of a port, or those of a VLAN there, are a circuit's, also
+	// outside the circuit's time, or are no more. What is flooded in the ordinary network is not
+	// sent there.
 	CircuitPortChangedEvent = Subject[CircuitPortChanged]{Name: "l2vpn.CircuitPortChanged"}
 	// a node has been heard of, does other than before, or is gone.
 	NodeChangedEvent = Subject[NodeChanged]{Name: "nodes.NodeChanged", Clients: true}

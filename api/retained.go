@@ -76,11 +76,14 @@ func (e *ChainPortChanged) EventWithdrawn() *ChainPortChanged {
 	return &ChainPortChanged{At: e.GetAt(), Gone: true}
 }
 
-func (e *CircuitPortChanged) EventKey() string { return portKey(e.GetAt()) }
+func (e *CircuitPortChanged) EventKey() string {
+	return fmt.Sprintf("%s/%d", portKey(e.GetAt()), e.GetVlan())
+}
+
 func (e *CircuitPortChanged) EventGone() bool  { return e.GetGone() }
 
 func (e *CircuitPortChanged) EventWithdrawn() *CircuitPortChanged {
-	return &CircuitPortChanged{At: e.GetAt(), Gone: true}
+	return &CircuitPortChanged{At: e.GetAt(), Vlan: e.GetVlan(), Gone: true}
 }
 
 func portKey(at interface {

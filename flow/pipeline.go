@@ -172,10 +172,10 @@ const (
 	PriorityNeighbour     = 42000 // what a known host says of itself: on
 
 	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
-	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network
+	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network or a VLAN that circuits have
 	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
 	PriorityTrap        = 40000 // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller; unicast ones of neighbours in TableNeighbours
-	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
+	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network or a VLAN that circuits have
 	PriorityChainGuard  = 35000 // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
 	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
 	PriorityListen      = 15000 // packets of a host whose place somebody claims; above the routes, so that all are heard
@@ -312,12 +312,12 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityHidden, Top: PriorityHidden, Doc: "frames that hide from the tables what they carry, but not from hosts: dropped"},
 			{Table: TableForward, Base: PriorityLinkLocal, Top: PriorityLinkLocal, Doc: "frames of protocols between neighbouring bridges, such as BPDU, LACP and EAPOL: dropped (IEEE 802.1Q §8.6.3)"},
-			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network"},
+			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network, or of a VLAN that circuits have"},
 			{Table: TableNeighbours, Base: PriorityNeighbourLink, Top: PriorityNeighbourLink, Doc: "what comes by a link, and was judged where it came in: on to the routes"},
 			{Table: TableNeighbours, Base: PriorityNeighbourOwn, Top: PriorityNeighbourOwn, Doc: "unicast ARP and ND to or about the gateways of `forwarding.subnets`: to the controller"},
 			{Table: TableNeighbours, Base: PriorityTrap, Top: PriorityTrap, Doc: "other unicast ARP and ND, to the controller; IGMP, MLD, VRRP, router advertisements, EAPOL and broadcasts with LLC, a copy to the controller"},
 			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP and ND to groups, RARP, DHCP to the controller"},
-			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members"},
+			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members, or of a VLAN that circuits have"},
 			{Table: TableForward, Base: PriorityOther, Top: PriorityOther, Doc: "multicast from any other port: dropped; where such ports are many, instead of an entry for each"},
 			{Table: TableForward, Base: PriorityMiss, Top: PriorityMiss, Doc: "table miss: to the controller; in the tables before, to the next"},
 		},

@@ -127,13 +127,13 @@ func (e *engine) edge(sw flow.DPID) *edgePorts {
 	return p
 }
 
-// eachEdge calls f for every switch that has edge ports.
-func (e *engine) eachEdge(f func(flow.DPID, []flow.Port)) {
+// eachEdge calls f for every switch that floods to any port.
+func (e *engine) eachEdge(f func(flow.DPID, *edgeList)) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for sw, p := range e.edges {
-		if ports := p.list(); len(ports) > 0 {
-			f(sw, ports)
+		if list := p.list(); len(list.ports) > 0 {
+			f(sw, list)
 		}
 	}
 }

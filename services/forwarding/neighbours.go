@@ -112,8 +112,8 @@ func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
 	var actions []flow.Action
 	var ports []flow.Port
-	e.eachEdge(func(sw flow.DPID, list []flow.Port) {
-		for part := range slices.Chunk(list, outputsMost) {
+	e.eachEdge(func(sw flow.DPID, list *edgeList) {
+		for part := range slices.Chunk(list.without(list.ports, vlan), outputsMost) {
 			ports = ports[:0]
 			for _, p := range part {
 				if (but != flow.Location{Switch: sw, Port: p}) {

@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,8 @@ import (
 // edgePorts are the ports of one switch, and the allowance of each for packets
 // that the controller floods.
 type edgePorts struct {
-	edges atomic.Pointer[[]flow.Port] // in order, read-only; nil from a change until the next list
-	table atomic.Int32                // table for routes; negative if unknown
+	edges atomic.Pointer[edgeList] // nil from a change until the next list
+	table atomic.Int32             // table for routes; negative if unknown
 
 	floods *ratelimit.Keyed[flow.Port] // has a lock of its own
 
@@ -36,22 +37,76 @@ func newEdgePorts() *edgePorts {
 	return p
 }
 
-// list returns the edge ports that are up and not reserved, in order. It builds the list only if
-// ports have changed since the last call.
-func (p *edgePorts) list() []flow.Port {
+// edgeList is where a switch floods: its edge ports that are up and not reserved, in order, but
+// frames of a VLAN not to those that are reserved for it. It is read-only.
+type edgeList struct {
+	ports []flow.Port
+	but   map[uint16][]flow.Port // by VLAN identifier, in order
+}
+
+// without returns the ports of a list to which frames of a VLAN, as in Key.VLAN, are flooded.
+func (l *edgeList) without(list []flow.Port, vlan uint16) []flow.Port {
+	but := l.but[vlan&^flow.VLANPresent]
+	if vlan == anyVLAN {
+		but = slices.Sorted(func(yield func(flow.Port) bool) {
+			for _, ports := range l.but {
+				for _, port := range ports {
+					if !yield(port) {
+						return
+					}
+				}
+			}
+		})
+	}
+	if vlan == 0 || len(but) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(port flow.Port) bool { return contains(but, port) })
+}
+
+// contains reports whether a sorted list contains a port.
+func contains(list []flow.Port, port flow.Port) bool {
+	_, found := slices.BinarySearch(list, port)
+	return found
+}
+
+// reservedMost is how many VLANs of a switch are told apart in its entries. If more are
+// reserved, no tagged frame is flooded to a port where any is.
+const reservedMost = 64
+
+// vlans returns, in order, the VLANs, as in Key.VLAN, that are flooded to fewer ports than
+// others, but those of networks; anyVLAN if they are too many.
+func (l *edgeList) vlans(networks []uint16) (list []uint16) {
+	for _, vlan := range slices.Sorted(maps.Keys(l.but)) {
+		if vlan |= flow.VLANPresent; !slices.Contains(networks, vlan) {
+			list = append(list, vlan)
+		}
+	}
+	if len(list) > reservedMost {
+		return []uint16{anyVLAN}
+	}
+	return list
+}
+
+// anyVLAN stands for all tagged frames, where a VLAN is as in Key.VLAN.
+const anyVLAN = flow.VLANPresent | 0xfff
+
+// list returns where the switch floods. It builds the list only if ports have changed since
+// the last call.
+func (p *edgePorts) list() *edgeList {
 	if list := p.edges.Load(); list != nil {
-		return *list
+		return list
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := []flow.Port{}
+	list := &edgeList{ports: []flow.Port{}, but: p.reservedVLANs()}
 	for port := range p.role {
-		if p.isEdge(port) && !p.isReserved(port) {
-			list = append(list, port)
+		if p.isEdge(port) && !p.isReserved(portVLAN{port: port}) {
+			list.ports = append(list.ports, port)
 		}
 	}
-	slices.Sort(list)
-	p.edges.Store(&list)
+	slices.Sort(list.ports)
+	p.edges.Store(list)
 	return list
 }
 
@@ -86,12 +141,12 @@ func (p *edgePorts) update(change func()) {
 func (p *edgePorts) updateOne(port flow.Port, change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	up, role, edge, reserved := p.up[port], p.role[port], p.isEdge(port), p.isReserved(port)
+	up, role, edge, reserved := p.up[port], p.role[port], p.isEdge(port), p.isReserved(portVLAN{port: port})
 	change()
-	if up != p.up[port] || role != p.role[port] || reserved != p.isReserved(port) {
+	if up != p.up[port] || role != p.role[port] || reserved != p.isReserved(portVLAN{port: port}) {
 		p.changes++
 	}
-	if edge != p.isEdge(port) || reserved != p.isReserved(port) {
+	if edge != p.isEdge(port) || reserved != p.isReserved(portVLAN{port: port}) {
 		p.edges.Store(nil)
 	}
 }
@@ -146,7 +201,7 @@ func (e *engine) forgetPorts(sw flow.DPID, p *edgePorts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.reserved {
-		if len(r.said) > 0 {
+		if len(r.announced) > 0 {
 			return
 		}
 	}

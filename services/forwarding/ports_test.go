@@ -27,7 +27,7 @@ func TestRolesOutliveSessions(t *testing.T) {
 	}
 	expect := func(when string, want ...flow.Port) {
 		t.Helper()
-		if got := e.edge(sw).list(); !slices.Equal(got, want) {
+		if got := e.edge(sw).list().ports; !slices.Equal(got, want) {
 			t.Errorf("%s: edge ports %v, want %v", when, got, want)
 		}
 	}

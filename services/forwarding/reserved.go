@@ -2,83 +2,118 @@ package forwarding
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A reservation is the ports of a switch that are of one other service, to which nothing is
-// flooded: those of the functions of chains, and those that are whole ends of circuits.
+// A reservation is what one other service has of a switch's ports, to which nothing is flooded:
+// the ports of the functions of chains; the ports, or VLANs of ports, of circuits.
 type reservation struct {
-	said  map[flow.Port]bool // whether a port is, as the service has said
-	found map[flow.Port]bool // those that the switch's entries name; what the service has said counts more
+	announced map[portVLAN]bool // whether it is so, as the service says
+	found     map[portVLAN]bool // what the switch's entries name; what the service says counts more
+}
+
+// portVLAN is a VLAN identifier at a port; 0: all frames.
+type portVLAN struct {
+	port flow.Port
+	vlan uint16
 }
 
 // reserving are the services with reservations, by what they own, and of each the priority
-// of an entry in TableIngress that matches all packets of such a port.
+// of an entry in TableIngress that matches all packets of such a port or VLAN.
 var reserving = map[flow.Owner]uint16{flow.OwnerChains: flow.PriorityChainPort, flow.OwnerCircuits: flow.PriorityCircuit}
 
-// has reports whether a port is of the service. While it does not run, what the switch has of
-// it goes on.
-func (r reservation) has(port flow.Port) bool {
-	is, said := r.said[port]
-	return is || !said && r.found[port]
+// has reports whether something is reserved. While the service does not run, what the switch
+// has of it goes on.
+func (r reservation) has(k portVLAN) bool {
+	is, known := r.announced[k]
+	return is || !known && r.found[k]
 }
 
-// isReserved reports whether nothing is flooded to a port; mu is held.
-func (p *edgePorts) isReserved(port flow.Port) bool {
+// isReserved reports whether nothing is flooded to a port, or to a VLAN there; mu is held.
+func (p *edgePorts) isReserved(k portVLAN) bool {
 	for _, r := range p.reserved {
-		if r.has(port) {
+		if r.has(k) {
 			return true
 		}
 	}
 	return false
 }
 
-// reservedOf returns what a service has reserved; mu is held.
-func (p *edgePorts) reservedOf(o flow.Owner) *reservation {
+// reservedVLANs returns the ports, in order, to which nothing of a VLAN is flooded, by its
+// identifier; nil if there are none. mu is held.
+func (p *edgePorts) reservedVLANs() (of map[uint16][]flow.Port) {
+	for _, r := range p.reserved {
+		for _, set := range []map[portVLAN]bool{r.announced, r.found} {
+			for k := range set {
+				if k.vlan == 0 || !r.has(k) || slices.Contains(of[k.vlan], k.port) {
+					continue
+				}
+				if of == nil {
+					of = map[uint16][]flow.Port{}
+				}
+				of[k.vlan] = append(of[k.vlan], k.port)
+			}
+		}
+	}
+	for _, list := range of {
+		slices.Sort(list)
+	}
+	return of
+}
+
+// reservation returns what a service has reserved; mu is held.
+func (p *edgePorts) reservation(o flow.Owner) *reservation {
 	r := p.reserved[o]
 	if r == nil {
-		r = &reservation{said: map[flow.Port]bool{}}
+		r = &reservation{announced: map[portVLAN]bool{}}
 		p.reserved[o] = r
 	}
 	return r
 }
 
-// reservedChanged handles the events of services: a port is reserved, or no more.
-func (e *engine) reservedChanged(o flow.Owner, m *api.Location, gone bool) {
+// setReserved takes what a service says of a port, or of a VLAN there.
+func (e *engine) setReserved(o flow.Owner, m *api.Location, vlan uint32, is bool) {
 	at := m.Flow()
 	p := e.edge(at.Switch)
-	p.updateOne(at.Port, func() { p.reservedOf(o).said[at.Port] = !gone })
+	p.update(func() { p.reservation(o).announced[portVLAN{at.Port, uint16(vlan)}] = is })
 }
 
-// reservedFound takes from a switch's report which of its ports are reserved. It reports
-// whether that is news.
-func (e *engine) reservedFound(ev *api.FlowsObserved) bool {
+// findReserved takes from a switch's report what is reserved there. It reports whether that
+// is news.
+func (e *engine) findReserved(ev *api.FlowsObserved) bool {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil {
 		return false
 	}
 	for owner, priority := range reserving {
 		if ev.Owner == owner.String() {
-			return e.edge(sw).find(owner, priority, ev.Flows)
+			return e.edge(sw).findReserved(owner, priority, ev.Flows)
 		}
 	}
 	return false
 }
 
-// find takes from entries of a service which ports are reserved. It reports whether that is
-// news.
-func (p *edgePorts) find(owner flow.Owner, priority uint16, list []*api.FlowEntry) bool {
-	found := map[flow.Port]bool{}
+func (p *edgePorts) findReserved(owner flow.Owner, priority uint16, list []*api.FlowEntry) bool {
+	found := map[portVLAN]bool{}
 	for _, m := range list {
 		_, entry, err := m.Entry()
-		if port := entry.Match.Key.InPort; err == nil && entry.Table == flow.TableIngress && entry.Priority == priority && entry.Match == (flow.Match{}).WithInPort(port) {
-			found[port] = true
+		if err != nil || entry.Table != flow.TableIngress || entry.Priority != priority {
+			continue
+		}
+		k := portVLAN{entry.Match.Key.InPort, entry.Match.Key.VLAN &^ flow.VLANPresent}
+		match := flow.Match{}.WithInPort(k.port)
+		if k.vlan != 0 {
+			match = match.WithVLAN(k.vlan)
+		}
+		if entry.Match == match {
+			found[k] = true
 		}
 	}
 	p.mu.Lock()
-	r := p.reservedOf(owner)
+	r := p.reservation(owner)
 	same := maps.Equal(found, r.found)
 	p.mu.Unlock()
 	if !same {

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestReservedAreNotFlooded: what is for groups goes to no port of a chain's function and to no
@@ -45,7 +46,7 @@ func testReservedAreNotFlooded(t *testing.T, owner flow.Owner) {
 	}
 	floods("of nobody", true)
 	before := e.inputs(at.Switch)
-	e.reservedChanged(owner, api.NewLocation(at), false)
+	e.setReserved(owner, api.NewLocation(at), 0, true)
 	floods("reserved", false)
 	if e.inputs(at.Switch) == before {
 		t.Error("entries are not made anew")
@@ -53,7 +54,7 @@ func testReservedAreNotFlooded(t *testing.T, owner flow.Owner) {
 	e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: at.Switch.String()}})
 	connect()
 	floods("after the switch was away", false)
-	e.reservedChanged(owner, api.NewLocation(at), true)
+	e.setReserved(owner, api.NewLocation(at), 0, false)
 	floods("reserved no more", true)
 }
 
@@ -78,25 +79,71 @@ func TestReservedByAnEarlierRun(t *testing.T) {
 	back := flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityChainBack, Match: flow.Match{}.WithInPort(a.at.Port), Cookie: flow.NewCookie(flow.OwnerChains, 0, 0)}
 	is := func(when string, want bool) {
 		t.Helper()
-		if list := e.edge(at.Switch).list(); slices.Contains(list, at.Port) == want || !slices.Contains(list, a.at.Port) {
+		if list := e.edge(at.Switch).list().ports; slices.Contains(list, at.Port) == want || !slices.Contains(list, a.at.Port) {
 			t.Errorf("%s: floods to %v", when, list)
 		}
 	}
-	if !e.reservedFound(report(dropped, back)) || e.reservedFound(report(dropped)) {
+	if !e.findReserved(report(dropped, back)) || e.findReserved(report(dropped)) {
 		t.Error("what is news")
 	}
 	is("found", true)
-	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), true)
+	e.setReserved(flow.OwnerChains, api.NewLocation(at), 0, false)
 	is("chain says no", false)
-	e.reservedFound(report())
-	e.reservedFound(report(dropped))
+	e.findReserved(report())
+	e.findReserved(report(dropped))
 	is("found again", false)
-	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), false)
-	e.reservedFound(report())
+	e.setReserved(flow.OwnerChains, api.NewLocation(at), 0, true)
+	e.findReserved(report())
 	is("chain says so, and the switch has none", true)
-	e.reservedChanged(flow.OwnerChains, api.NewLocation(at), true)
-	e.reservedFound(ofCircuits(tagged))
+	e.setReserved(flow.OwnerChains, api.NewLocation(at), 0, false)
+	e.findReserved(ofCircuits(tagged))
 	is("an end of a VLAN", false)
-	e.reservedFound(ofCircuits(circuit))
+	e.findReserved(ofCircuits(circuit))
 	is("a whole end", true)
+}
+
+// TestReservedVLANs: frames of a VLAN are flooded to no port where it is a circuit's, by the
+// switch and by the controller; others are. If more VLANs are reserved than entries tell apart,
+// the switch floods no tagged frame there.
+func TestReservedVLANs(t *testing.T) {
+	net, a, b := line(t, 2)
+	sw := a.at.Switch
+	at := flow.Location{Switch: sw, Port: 77}
+	frame := packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: b.mac, Dst: flow.MAC{1, 0, 0x5e, 0, 0, 9}}, 0x88b5))
+	tagged := func(vlan uint16) []byte {
+		if vlan == 0 {
+			return frame
+		}
+		return slices.Concat(frame[:12], []byte{0x81, 0, byte(vlan >> 8), byte(vlan)}, frame[12:])
+	}
+	for _, n := range []uint16{1, reservedMost, reservedMost + 1} {
+		e := testEngine(t, net, nil, a.at, b.at)
+		setRole(e, a.at, flow.RoleEdge)
+		setRole(e, at, flow.RoleEdge)
+		for vlan := range n {
+			e.setReserved(flow.OwnerCircuits, api.NewLocation(at), uint32(100+vlan), true)
+		}
+		to := func(list []flow.Action, port flow.Port) bool {
+			return slices.ContainsFunc(list, func(x flow.Action) bool { return x.Kind == flow.ActionOutput && flow.Port(x.Arg) == port })
+		}
+		entries, _ := e.standingEntries(sw, nil, false, flow.TableForward)
+		for vlan, want := range map[uint16]bool{0: true, 100: false, 99 + n: false, 100 + n: n <= reservedMost} {
+			in := wefttest.NewPacketIn(sw, a.at.Port, tagged(vlan))
+			var first *flow.Entry
+			for i := range entries {
+				if x := &entries[i]; x.Table == flow.TableForward && x.Match.Matches(&in.Key) && (first == nil || x.Priority > first.Priority) {
+					first = x
+				}
+			}
+			if first == nil || to(first.Apply, at.Port) != want || !to(first.Apply, a.at.Port) {
+				t.Errorf("%d VLANs: of VLAN %d the switch has %v, want it flooded: %v", n, vlan, first, want)
+			}
+			d := &flow.Decision{}
+			e.toAll(d, in.Data, in.Key.VLAN, flow.Location{})
+			sent := slices.ContainsFunc(d.Outs, func(o flow.PacketOut) bool { return to(o.Actions, at.Port) })
+			if exact := vlan < 100 || vlan >= 100+n; sent != exact {
+				t.Errorf("%d VLANs: of VLAN %d the controller floods: %v, want %v", n, vlan, sent, exact)
+			}
+		}
+	}
 }

@@ -95,11 +95,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { e.segmentChanged(ev); f.noteChange() })
 	weft.On(env, api.ChainPortChangedEvent, func(_ context.Context, ev *api.ChainPortChanged) {
-		e.reservedChanged(flow.OwnerChains, ev.At, ev.Gone)
+		e.setReserved(flow.OwnerChains, ev.At, 0, !ev.Gone)
 		f.noteChange()
 	})
 	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, ev *api.CircuitPortChanged) {
-		e.reservedChanged(flow.OwnerCircuits, ev.At, ev.Gone)
+		e.setReserved(flow.OwnerCircuits, ev.At, ev.Vlan, !ev.Gone)
 		f.noteChange()
 	})
 	var grouping sync.Mutex

@@ -51,7 +51,7 @@ func (e *engine) handleReport(f *flooding, ev *api.FlowsObserved) {
 
 // applyReport applies a report that belongs to the session of its switch.
 func (e *engine) applyReport(f *flooding, ev *api.FlowsObserved) {
-	if e.reservedFound(ev) {
+	if e.findReserved(ev) {
 		f.noteChange()
 	}
 	e.handleRouteReport(ev)

@@ -237,17 +237,28 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	out := slices.Concat(edges, links)
 	slices.Sort(out)
 	groups := floodGroups{}
+	where := e.edge(sw).list()
 	outputs := groups.actionsFor(0, e.tagging.Outputs(nil, sw, 0, out), v10)
 	networks := e.tagging.Networks()
-	members := make([][]flow.Action, len(networks))
-	for i, vlan := range networks {
-		members[i] = groups.actionsFor(vlan, e.members(sw, vlan, out, tree), v10)
+	var tagged [][]flow.Action // of networks, then of VLANs with fewer ports than others
+	for _, vlan := range networks {
+		tagged = append(tagged, groups.actionsFor(vlan, e.members(sw, vlan, where.without(out, vlan), tree), v10))
+	}
+	vlans := append(networks, where.vlans(networks)...)
+	for _, vlan := range vlans[len(networks):] {
+		tagged = append(tagged, groups.actionsFor(vlan, e.tagging.Outputs(nil, sw, 0, where.without(out, vlan)), v10))
 	}
 	flood := func(priority uint16, m flow.Match) {
-		add(priority, m, outputs...)
-		for i, vlan := range networks {
-			add(priority+1, m.WithVLAN(vlan), members[i]...)
+		most := m
+		for i, vlan := range vlans {
+			if vlan == anyVLAN {
+				add(priority, m, tagged[i]...)
+				most, priority = m.WithoutVLAN(), priority+1
+				break // it is the last
+			}
+			add(priority+1, m.WithVLAN(vlan), tagged[i]...)
 		}
+		add(priority, most, outputs...)
 	}
 	for _, port := range links {
 		flood(flow.PriorityLinkFlood, multicast.WithInPort(port))
@@ -324,7 +335,7 @@ func (p *edgePorts) links() (list []flow.Port) {
 // reserved ones, which send only what is of their service, the link ports of the tree, and
 // all others.
 func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
-	edges = p.list()
+	edges = p.list().ports
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for port, role := range p.role {
@@ -339,12 +350,6 @@ func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
 	slices.Sort(links)
 	slices.Sort(others)
 	return edges, links, others
-}
-
-// contains reports whether a sorted list contains a port.
-func contains(list []flow.Port, port flow.Port) bool {
-	_, found := slices.BinarySearch(list, port)
-	return found
 }
 
 // members returns the actions that send a multicast frame of a virtual network,

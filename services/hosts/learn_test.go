@@ -334,24 +334,30 @@ func TestForgetSwitch(t *testing.T) {
 	}
 }
 
-// TestEndsOfCircuits: who is behind a whole end of a circuit is no host: those that were are
-// forgotten, and others are not learnt, until the circuit is gone.
+// TestEndsOfCircuits: who is behind the end of a circuit is no host, of the port or of a VLAN
+// there: those that were are forgotten, and others are not learnt, until the circuit is gone.
 func TestEndsOfCircuits(t *testing.T) {
 	r := newRig(t, nil)
+	tag := func(frame []byte, vlan byte) []byte {
+		return slices.Concat(frame[:12], []byte{0x81, 0, 0, vlan}, frame[12:])
+	}
 	frame := arpRequest(mac(1), "10.0.0.1", "10.0.0.9")
 	r.accept(at(1, 1), frame)
-	r.accept(at(2, 1), arpRequest(mac(2), "10.0.0.2", "10.0.0.9"))
+	r.accept(at(1, 3), tag(arpRequest(mac(3), "10.0.0.3", "10.0.0.9"), 7))
+	r.accept(at(1, 3), tag(arpRequest(mac(4), "10.0.0.4", "10.0.0.9"), 8))
 	r.changes()
-	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
-		r.handleCircuitEnd(r.now, end, true)
+	for _, port := range []flow.Port{1, 2} {
+		r.setCircuitEnd(at(1, port), 0, true)
 	}
 	r.wantChanges("gone 02:00:00:00:00:01 " + at(1, 1).String())
-	for _, end := range []flow.Location{at(1, 1), at(1, 2)} {
-		r.refusedAs(blocked, end, frame)
-	}
+	r.setCircuitEnd(at(1, 3), 7, true)
+	r.wantChanges("gone 02:00:00:00:00:03 " + at(1, 3).String())
+	r.refusedAs(blocked, at(1, 1), frame)
+	r.refusedAs(blocked, at(1, 2), tag(frame, 5))
+	r.refusedAs(blocked, at(1, 3), tag(frame, 7))
 	r.wantAt(mac(1), flow.Location{})
-	r.wantAt(mac(2), at(2, 1))
-	r.handleCircuitEnd(r.now, at(1, 1), false)
+	r.accept(at(1, 3), tag(arpRequest(mac(5), "10.0.0.5", "10.0.0.9"), 8))
+	r.setCircuitEnd(at(1, 1), 0, false)
 	r.accept(at(1, 1), frame)
 	r.wantAt(mac(1), at(1, 1))
 }

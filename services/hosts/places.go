@@ -13,7 +13,6 @@ type place struct {
 	down  bool
 	since int64 // of down
 	role  flow.PortRole
-	ofEnd bool // it is the whole end of a circuit: who is there is the circuit's
 	hosts map[*host]struct{}
 
 	leaving bool // it is in table.leaving
@@ -36,13 +35,13 @@ func (a *switchState) isAway() bool { return a.gone || a.awaited }
 
 // isReachable reports whether hosts at the place can send and receive.
 func (p *place) isReachable() bool {
-	return !p.down && !p.sw.gone && !p.ofEnd && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
+	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked && !p.role.OfHybrid()
 }
 
 // isLost reports whether hosts at the place must be given up.
 func (p *place) isLost(cfg *Config, now int64) bool {
 	switch {
-	case p.ofEnd || p.role == flow.RoleLink || p.role.OfHybrid():
+	case p.role == flow.RoleLink || p.role.OfHybrid():
 		return true
 	case p.sw.isAway():
 		return now-p.sw.since >= int64(cfg.SwitchGrace)
@@ -68,7 +67,7 @@ func (t *table) place(at flow.Location) *place {
 	a := t.switchOf(at.Switch)
 	p := a.places[at.Port]
 	if p == nil {
-		p = &place{Location: at, sw: a, role: flow.RoleEdge, ofEnd: t.ends[at], hosts: map[*host]struct{}{}}
+		p = &place{Location: at, sw: a, role: flow.RoleEdge, hosts: map[*host]struct{}{}}
 		if t.links[at] {
 			p.role = flow.RoleLink
 		}
@@ -223,19 +222,32 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	t.repeat(now, p)
 }
 
-// handleCircuitEnd records whether a port is the whole end of a circuit.
-func (t *table) handleCircuitEnd(now int64, at flow.Location, is bool) {
+// setCircuitEnd records that all frames of a port, or with a VLAN identifier those of a VLAN
+// there, are a circuit's, or are no more.
+func (t *table) setCircuitEnd(at flow.Location, vlan uint16, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if delete(t.ends, at); is {
-		t.ends[at] = true
-	}
-	p := t.switchOf(at.Switch).places[at.Port]
-	if p == nil {
+	if !is {
+		if delete(t.ends[at], vlan); len(t.ends[at]) == 0 {
+			delete(t.ends, at)
+		}
 		return
 	}
-	if p.ofEnd = is; is {
-		t.vacate(p)
+	if t.ends[at] == nil {
+		t.ends[at] = map[uint16]bool{}
 	}
-	t.updatePermitsAt(now, p)
+	t.ends[at][vlan] = true
+	if p := t.switchOf(at.Switch).places[at.Port]; p != nil {
+		for h := range p.hosts {
+			if p.isCircuits(t, h.id) {
+				t.remove(h)
+			}
+		}
+	}
+}
+
+// isCircuits reports whether what a host sends from a place is a circuit's.
+func (p *place) isCircuits(t *table, who id) bool {
+	of := t.ends[p.Location]
+	return of[0] || of[who.vlan()&^flow.VLANPresent]
 }

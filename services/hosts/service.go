@@ -123,7 +123,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) {
-		t.handleCircuitEnd(now(), m.GetAt().Flow(), !m.Gone)
+		t.setCircuitEnd(m.GetAt().Flow(), uint16(m.GetVlan()), !m.GetGone())
 	})
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, m *api.RolesSettled) {
 		k.RolesSettled(m)

@@ -31,8 +31,8 @@ type table struct {
 
 	mu        sync.Mutex // guards the following, and changes of the index
 	switches  map[flow.DPID]*switchState
-	links     map[flow.Location]bool // ports that are links
-	ends      map[flow.Location]bool // ports that are whole ends of circuits
+	links     map[flow.Location]bool            // ports that are links
+	ends      map[flow.Location]map[uint16]bool // VLAN identifiers at ports whose frames are circuits'; 0: all frames
 	claims    map[claimKey][]*claim
 	claimedAt map[flow.Location]int // number of claims made at a port
 	leaving   leavings
@@ -79,7 +79,7 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
+		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
 		permits: permitChanges{}, former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,

@@ -287,7 +287,7 @@ func (s *server) record(ctx context.Context, p, macs *object.Persister) {
 func (s *server) publish(ctx context.Context, news <-chan struct{}) {
 	for {
 		s.b.mu.Lock()
-		ports := s.b.whole.changes(func(e end) bool { return len(s.b.taken[e.at.Switch][e.at.Port][e]) > 0 })
+		ports := s.b.reserved.changes()
 		s.b.mu.Unlock()
 		for _, e := range ports {
 			weft.Publish(s.env, api.CircuitPortChangedEvent, e)

@@ -46,7 +46,7 @@ type store struct {
 	macs     uint64                         // counts changes of what keptMACs returns
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
-	whole    *wholePorts
+	reserved *reservedPorts
 	timed    map[string]bool // circuits that begin or end
 
 	broken    map[string]time.Time // circuits of which a bound is broken, and since when
@@ -97,7 +97,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
-		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, whole: newWholePorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
+		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
@@ -121,7 +121,7 @@ func (b *store) changed(old, now *circuit) {
 		}
 		had = b.leave(was)
 		b.index(old, false)
-		b.whole.doubt(old)
+		b.reserved.add(old, -1)
 	}
 	if now == nil {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
@@ -157,7 +157,7 @@ func (b *store) changed(old, now *circuit) {
 	b.ids[now.Id] = s
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
-	b.whole.doubt(now)
+	b.reserved.add(now, 1)
 	b.news()
 	b.stay(s, had)
 	if now.Type == vpls {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,9 @@ import (
 )
 
 // TestCircuitsApart: on switches that are no hybrid nodes nothing of ordinary hosts comes to a
-// customer's port, and nothing of a customer to ordinary hosts or other customers: with a
-// circuit that is up, with one whose other end cannot be reached, before the time of one, after
-// that of one, and after a restart of the controller.
+// customer, and nothing of a customer to ordinary hosts or other customers: with a circuit that
+// is up, with one of a VLAN, with one whose other end cannot be reached, before the time of one,
+// after that of one, and after a restart of the controller.
 func TestCircuitsApart(t *testing.T) { synctest.Test(t, circuitsApart) }
 
 func circuitsApart(t *testing.T) {
@@ -29,8 +30,15 @@ func circuitsApart(t *testing.T) {
 	w.addLink(a, b)
 	var circuits []*api.Circuit
 	customers := map[string][2]*station{}
-	for name, far := range map[string]*device{"up": b, "unreachable": island, "waits": b, "ended": b} {
-		c := &api.Circuit{Name: name, Ends: []string{fmt.Sprintf("%d:%d", a.sw, a.next), fmt.Sprintf("%d:%d", far.sw, far.next)}}
+	for _, name := range []string{"up", "tagged", "unreachable", "waits", "ended"} {
+		far, tag := b, ""
+		switch name {
+		case "unreachable":
+			far = island
+		case "tagged":
+			tag = ".7"
+		}
+		c := &api.Circuit{Name: name, Ends: []string{fmt.Sprintf("%d:%d%s", a.sw, a.next, tag), fmt.Sprintf("%d:%d%s", far.sw, far.next, tag)}}
 		switch name {
 		case "waits":
 			c.From = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -79,9 +87,10 @@ func circuitsApart(t *testing.T) {
 		for _, s := range w.stations {
 			s.Received()
 		}
-		mark := func(s *station, dst flow.MAC) []byte { // a frame that no other is like
+		mark := func(s *station, dst flow.MAC, tag []byte) []byte { // a frame that no other is like
 			frame := packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: s.mac, Dst: dst}, 0x88b5))
 			copy(frame[20:], s.name+" to "+dst.String())
+			frame = slices.Concat(frame[:12], tag, frame[12:])
 			s.Send(frame)
 			return frame
 		}
@@ -89,29 +98,40 @@ func circuitsApart(t *testing.T) {
 		for _, s := range w.stations {
 			destinations = append(destinations, s.mac)
 		}
-		may := map[*station]*station{} // whom a frame of a customer may come to
-		for name, ends := range customers {
-			if name == "up" {
+		for _, vlan := range []byte{0, 7, 8} {
+			var tag []byte
+			ordinary := map[*station]bool{hosts[0]: true, hosts[1]: true}
+			may := map[*station]*station{} // whom a frame of a customer may come to
+			pair := func(name string) {
+				ends := customers[name]
 				may[ends[0]], may[ends[1]] = ends[1], ends[0]
 			}
-		}
-		ordinary := map[*station]bool{hosts[0]: true, hosts[1]: true}
-		for _, from := range w.stations {
-			for _, dst := range destinations {
-				frame := mark(from, dst)
-				time.Sleep(100 * time.Millisecond)
-				for _, to := range w.stations {
-					came := 0
-					for _, got := range to.Received() {
-						if bytes.Equal(got, frame) {
-							came++
+			pair("up")
+			if vlan != 0 {
+				tag = []byte{0x81, 0, 0, vlan}
+			}
+			if vlan == 7 {
+				pair("tagged")
+			} else { // their ports are the ordinary network's, too
+				ordinary[customers["tagged"][0]], ordinary[customers["tagged"][1]] = true, true
+			}
+			for _, from := range w.stations {
+				for _, dst := range destinations {
+					frame := mark(from, dst, tag)
+					time.Sleep(100 * time.Millisecond)
+					for _, to := range w.stations {
+						came := 0
+						for _, got := range to.Received() {
+							if bytes.Equal(got, frame) {
+								came++
+							}
 						}
-					}
-					switch {
-					case may[from] == to && came != 1:
-						t.Errorf("%s: a frame of %s for %v comes %d times to the other end", when, from.name, dst, came)
-					case came > 0 && may[from] != to && !(ordinary[from] && ordinary[to]):
-						t.Errorf("%s: a frame of %s for %v comes to %s", when, from.name, dst, to.name)
+						switch {
+						case may[from] == to && came != 1:
+							t.Errorf("%s: a frame of %s for %v, VLAN %d, comes %d times to the other end", when, from.name, dst, vlan, came)
+						case came > 0 && may[from] != to && !(ordinary[from] && ordinary[to]):
+							t.Errorf("%s: a frame of %s for %v, VLAN %d, comes to %s", when, from.name, dst, vlan, to.name)
+						}
 					}
 				}
 			}

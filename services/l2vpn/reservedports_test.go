@@ -60,16 +60,16 @@ func TestEndsAreShut(t *testing.T) {
 	}
 }
 
-// TestPortChanges: a port is published when it becomes a whole end of a circuit and when it is
-// none any more, once, and after a restart again.
+// TestPortChanges: a port, or a VLAN of one, is published when it becomes a circuit's and when
+// it is none's any more, once, and after a restart again.
 func TestPortChanges(t *testing.T) {
 	kept := wefttest.NewStore()
 	b := newTestStore(t, kept, defaults())
 	expect := func(when string, want ...string) {
 		t.Helper()
 		var got []string
-		for _, e := range b.whole.changes(func(e end) bool { return len(b.taken[e.at.Switch][e.at.Port][e]) > 0 }) {
-			got = append(got, fmt.Sprintf("%v %v", e.At.Flow(), e.Gone))
+		for _, e := range b.reserved.changes() {
+			got = append(got, fmt.Sprintf("%v VLAN %d %v", e.At.Flow(), e.Vlan, e.Gone))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", when, got, want)
@@ -88,13 +88,13 @@ func TestPortChanges(t *testing.T) {
 		}
 	}
 	set("", "1:1", "2:1.7")
-	expect("new", "0000000000000001/1 false")
-	set("", "1:1", "2:2")
-	expect("another end", "0000000000000002/2 false")
-	set("", "1:1.7", "2:2")
-	expect("a VLAN", "0000000000000001/1 true")
+	expect("new", "0000000000000001/1 VLAN 0 false", "0000000000000002/1 VLAN 7 false")
+	set("", "1:1", "2:2.7.8")
+	expect("another end", "0000000000000002/1 VLAN 7 true", "0000000000000002/2 VLAN 7 false")
+	set("", "1:1.7", "2:2.7.9")
+	expect("a VLAN", "0000000000000001/1 VLAN 0 true", "0000000000000001/1 VLAN 7 false")
 	b = newTestStore(t, kept, defaults())
-	expect("a restart", "0000000000000002/2 false")
+	expect("a restart", "0000000000000001/1 VLAN 7 false", "0000000000000002/2 VLAN 7 false")
 	set("c")
-	expect("deleted", "0000000000000002/2 true")
+	expect("deleted", "0000000000000001/1 VLAN 7 true", "0000000000000002/2 VLAN 7 true")
 }

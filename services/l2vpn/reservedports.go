@@ -1,0 +1,57 @@
+package l2vpn
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// reservedPorts are the ports, or VLANs of ports, whose frames are circuits', and which of
+// them are published. The store's mu guards it.
+type reservedPorts struct {
+	ends      map[portVLAN]int // how many ends of circuits are there
+	published map[portVLAN]bool
+	changed   map[portVLAN]bool // those that may have to be published
+}
+
+// portVLAN is a VLAN of a port; 0: all of the port.
+type portVLAN struct {
+	at   flow.Location
+	vlan uint16
+}
+
+func newReservedPorts() *reservedPorts {
+	return &reservedPorts{ends: map[portVLAN]int{}, published: map[portVLAN]bool{}, changed: map[portVLAN]bool{}}
+}
+
+// add counts the ends of a circuit, or with -1 uncounts them.
+func (r *reservedPorts) add(c *circuit, n int) {
+	for _, e := range c.ends {
+		k := portVLAN{e.at, e.vlan}
+		if r.ends[k] += n; r.ends[k] == 0 {
+			delete(r.ends, k)
+		}
+		r.changed[k] = true
+	}
+}
+
+// changes returns, in order, what has become circuits', or is no more, since its last call.
+func (r *reservedPorts) changes() (list []*api.CircuitPortChanged) {
+	for k := range r.changed {
+		is := r.ends[k] > 0
+		if is == r.published[k] {
+			continue
+		}
+		if delete(r.published, k); is {
+			r.published[k] = true
+		}
+		list = append(list, &api.CircuitPortChanged{At: api.NewLocation(k.at), Vlan: uint32(k.vlan), Gone: !is})
+	}
+	clear(r.changed)
+	slices.SortFunc(list, func(x, y *api.CircuitPortChanged) int {
+		return cmp.Or(cmp.Compare(x.At.Dpid, y.At.Dpid), cmp.Compare(x.At.Port, y.At.Port), cmp.Compare(x.Vlan, y.Vlan))
+	})
+	return list
+}

@@ -15,14 +15,12 @@ type Format[T any] struct {
 
 // Messages is the format of objects that are stored as a message, in JSON: read
 // converts a message to an object, said an object to its message.
-func Messages[T any, M any, P interface {
-	*M
-	proto.Message
-}](read func(P) (T, error), said func(T) P) Format[T] {
+func Messages[T any, M proto.Message](read func(M) (T, error), said func(T) M) Format[T] {
 	return Format[T]{
 		Format: func(o T) ([]byte, error) { return protojson.Marshal(said(o)) },
 		Parse: func(_ string, value []byte) (o T, err error) {
-			m := P(new(M))
+			var none M
+			m := none.ProtoReflect().New().Interface().(M)
 			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, m); err != nil {
 				return o, err
 			}

@@ -47,22 +47,32 @@ func Call[Req, Resp any](h *Harness, m api.Method[Req, Resp], req *Req) (*Resp, 
 // service runs.
 func CallContext[Req, Resp any](ctx context.Context, h *Harness, m api.Method[Req, Resp], req *Req) (*Resp, error) {
 	h.t.Helper()
-	if !listed(h.spec.Serves, m.Name) {
-		h.t.Fatalf("call of %s, which the Spec of %s does not list in Serves", m.Name, h.spec.Name)
-	}
-	h.Start()
-	caller := h.run.peers[self]
-	resp, err := caller.Call(ctx, m, req)
+	resp, err := CallAny(ctx, h, m, req)
 	if err != nil {
 		return nil, err
 	}
-	h.keep("response of "+m.Name, resp)
+	return resp.(*Resp), nil
+}
+
+// CallAny is CallContext without the types: req and resp are pointers of those of the
+// method.
+func CallAny(ctx context.Context, h *Harness, m weft.Method, req any) (resp any, err error) {
+	h.t.Helper()
+	if !listed(h.spec.Serves, m.MethodName()) {
+		h.t.Fatalf("call of %s, which the Spec of %s does not list in Serves", m.MethodName(), h.spec.Name)
+	}
+	h.Start()
+	caller := h.run.peers[self]
+	if resp, err = caller.Call(ctx, m, req); err != nil {
+		return nil, err
+	}
+	h.keep("response of "+m.MethodName(), resp)
 	if h.Mode == Twice {
 		if _, err := caller.Call(ctx, m, req); err != nil && ctx.Err() == nil {
-			h.t.Errorf("%s is not idempotent: made twice, it succeeds and then fails: %v", m.Name, err)
+			h.t.Errorf("%s is not idempotent: made twice, it succeeds and then fails: %v", m.MethodName(), err)
 		}
 	}
-	return resp.(*Resp), nil
+	return resp, nil
 }
 
 // Publish publishes an event to the service, as from its publisher, and waits

@@ -15,7 +15,7 @@ func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 		c.fail(f, spec, "imports %s; bench is a module of its own, which requires this one and not the other way: move what both need out of bench", dir)
 	case f.test && slices.Contains(helpers, dir):
 	case slices.Contains(suites, dir):
-		if !f.test && !strings.HasPrefix(path.Base(f.dir), "oftest") {
+		if !f.test && !slices.Contains(suites, f.dir) && !strings.HasPrefix(path.Base(f.dir), "oftest") {
 			c.fail(f, spec, "imports %s, which is made for tests; import it in _test.go files only", dir)
 		}
 	case strings.HasPrefix(f.dir, "services/") && strings.HasPrefix(dir, "services") && !lends(f.dir, dir):

@@ -34,9 +34,10 @@ var table = []row{
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*", "internal/backoff", "internal/ratelimit"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "object", "services/southbound/*", "internal/backoff", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
 	{"object", []string{".", "nib", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"policy", []string{".", "nib", "flow", "api", "object"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
 	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "services/l2vpn/*", "internal/backoff"}, []string{"*"}},
-	{"services/*", []string{".", "nib", "flow", "packet", "api", "sbi", "pce", "object", "internal/asowner", "internal/backoff", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/rootpart", "internal/shares", "flow/trace", "loom"}, []string{"*"}},
+	{"services/*", []string{".", "nib", "flow", "packet", "api", "sbi", "pce", "object", "policy", "internal/asowner", "internal/backoff", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/rootpart", "internal/shares", "flow/trace", "loom"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},
@@ -55,6 +56,7 @@ var table = []row{
 	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/asowner", "internal/backoff", "internal/document", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
+	{"policy/policytest", []string{".", "api", "policy", "wefttest", "internal/testwait"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/backoff", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
@@ -108,7 +110,7 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/asowner/asownertest", "internal/testprogram"}
+var suites = []string{"wefttest", "policy/policytest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/asowner/asownertest", "internal/testprogram"}
 
 // helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.

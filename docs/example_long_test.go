@@ -105,6 +105,9 @@ func copyModule(t *testing.T) string {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(dir, name), string(text))
+		if info, err := os.Stat(filepath.Join(root, name)); err != nil || os.Chmod(filepath.Join(dir, name), info.Mode()) != nil {
+			t.Fatal(name, err)
+		}
 	}
 	modules, err := filepath.Abs(filepath.Join(root, "node_modules"))
 	if err == nil {

@@ -1,9 +1,14 @@
 package docs
 
 import (
+	"go/ast"
 	"go/format"
+	"go/parser"
+	"go/token"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +18,16 @@ import (
 	"github.com/weft-sdn/weft/internal/archtest"
 )
 
+// The most that a service of objects may take: lines of all its files and diffs, and
+// names of the framework that it uses.
+const (
+	exampleLines = 130
+	exampleNames = 15
+)
+
 // TestExample holds the service of CONTRIBUTING.md to the format and the rules
-// of the module and counts the files that it touches outside its folder.
-// TestExampleService, with the tag long, builds it.
+// of the module and counts its lines, the names that it uses and the files that it touches
+// outside its folder. TestExampleService, with the tag long, builds it.
 func TestExample(t *testing.T) {
 	files := exampleFiles(t)
 	var touched []string
@@ -34,6 +46,12 @@ func TestExample(t *testing.T) {
 	if want := []string{"api/isolation.proto", "flow/pipeline.go", "services/services.go"}; !slices.Equal(touched, want) {
 		t.Errorf("touches %q, want %q", touched, want)
 	}
+	if n := exampleSize(t); n > exampleLines {
+		t.Errorf("it has %d lines, want at most %d", n, exampleLines)
+	}
+	if list := frameworkNames(t, files); len(list) > exampleNames {
+		t.Errorf("it uses %d names of the framework, want at most %d: %q", len(list), exampleNames, list)
+	}
 	before, err := archtest.Check(module(t, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +65,46 @@ func TestExample(t *testing.T) {
 			t.Error(b)
 		}
 	}
+}
+
+// exampleSize returns how many lines the files and diffs of the example have.
+func exampleSize(t *testing.T) (n int) {
+	for _, b := range blocks(t, "CONTRIBUTING.md") {
+		if b.file != "" {
+			n += strings.Count(b.text, "\n")
+		}
+	}
+	return n
+}
+
+// frameworkNames returns the names that the Go files of the example use of other packages
+// of the module. What the example itself declares there (its messages, its owner) is none.
+func frameworkNames(t *testing.T, files map[string]string) []string {
+	names := map[string]bool{}
+	for name, text := range files {
+		if filepath.Ext(name) != ".go" || !strings.HasPrefix(name, "services/isolation/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages := map[string]bool{}
+		for _, i := range file.Imports {
+			if at := strings.Trim(i.Path.Value, `"`); strings.HasPrefix(at, "github.com/weft-sdn/weft") {
+				packages[path.Base(at)] = true
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && packages[x.Name] && !strings.Contains(s.Sel.Name, "Isolat") {
+					names[x.Name+"."+s.Sel.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // exampleFiles returns the files of the example, and those of the module that
@@ -67,7 +125,7 @@ func exampleFiles(t *testing.T) map[string]string {
 			files[b.file] = patch(t, b, before)
 		}
 	}
-	if len(files) < 7 {
+	if len(files) < 5 {
 		t.Fatalf("CONTRIBUTING.md: only %d files of the example found", len(files))
 	}
 	return files

@@ -38,9 +38,6 @@ type Rules struct {
 	Meters []flow.Meter
 }
 
-// Standing returns the state of a switch, as weft.BaselineFlows.Status does.
-type Standing func(flow.DPID) (state string, err error)
-
 // Kind describes the objects of a service. M is their message, and T the object that is
 // made of it, a pointer; nobody writes to either once it is stored. T may be M.
 type Kind[M Message, T comparable] struct {
@@ -66,9 +63,12 @@ type Kind[M Message, T comparable] struct {
 	// together, by All.
 	Compile func(sw *api.Switch, o T) Rules
 	All     func(sw *api.Switch) Rules
+	// On returns the switches to whose flows an object contributes, with the guard locked.
+	// Only these are compiled by All when it changes. Nil: all.
+	On func(T) []flow.DPID
 
 	// Status returns the message of an object with its state, for answers. Nil: Said.
-	Status func(o T, standing Standing) M
+	Status func(T) M
 
 	// Reads are the parts of the network that the service reads beside switches. Network
 	// follows their changes.
@@ -84,16 +84,16 @@ type Kind[M Message, T comparable] struct {
 
 // Policy is the objects of a kind and their flows.
 type Policy[M Message, T comparable] struct {
-	Objects *object.Store[T]
-	Flows   *weft.BaselineFlows
+	*object.Store[T]
 
-	kind Kind[M, T]
-	env  *weft.Env
+	kind  Kind[M, T]
+	env   *weft.Env           // nil before Open, as flows
+	flows *weft.BaselineFlows // of the objects
 }
 
-// New reads the objects of earlier runs, and registers the handlers of events. The service's
-// Spec is made by Declare.
-func New[M Message, T comparable](ctx context.Context, env *weft.Env, k Kind[M, T]) (*Policy[M, T], error) {
+// New returns a policy without objects, which are stored in a bucket. bad receives stored
+// objects that cannot be read.
+func New[M Message, T comparable](k Kind[M, T], bucket object.Bucket, bad func(name string, err error)) *Policy[M, T] {
 	if k.Guard == nil {
 		k.Guard = &object.Guard{}
 	}
@@ -103,27 +103,38 @@ func New[M Message, T comparable](ctx context.Context, env *weft.Env, k Kind[M, 
 	if k.Said == nil {
 		k.Said = func(o T) M { return any(o).(M) }
 	}
+	p := &Policy[M, T]{kind: k}
+	p.Store = object.New(k.Guard, bucket, object.Kind[T]{
+		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise, Name: func(o T) string { return k.Said(o).GetName() },
+		Format: object.Messages(k.Load, k.Said), Changed: p.changed, Bad: bad,
+	})
+	return p
+}
+
+// Open returns the policy of a service, with the objects of earlier runs. It answers the
+// calls and follows the events that Declare lists; the service calls Run at the end.
+func Open[M Message, T comparable](ctx context.Context, env *weft.Env, k Kind[M, T]) (*Policy[M, T], error) {
 	kept, err := weft.State(env, k.bucket())
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy[M, T]{kind: k, env: env}
-	if k.Compile == nil {
-		p.Flows = weft.NewBaselineFlows(env, k.Owner, func(sw *api.Switch) *api.SetStandingRequest { return k.request(sw, k.All(sw)) })
-	} else {
-		p.Flows = weft.NewObjectFlows(env, k.Owner, p.names, p.compile)
-	}
-	p.Objects = object.New(k.Guard, kept, object.Kind[T]{
-		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise,
-		Name:    func(o T) string { return k.Said(o).GetName() },
-		Format:  object.Messages(k.Load, k.Said),
-		Changed: p.changed,
-		Bad: func(name string, err error) {
-			env.Log.Warn(k.What+" of an earlier run not read", "key", name, "error", err)
-		},
+	p := New(k, kept, func(name string, err error) {
+		env.Log.Warn(k.What+" of an earlier run not read", "key", name, "error", err)
 	})
-	if err := p.Objects.Load(ctx); err != nil {
-		return nil, err
+	return p, p.Serve(ctx, env)
+}
+
+// Serve is Open for a policy that New has made.
+func (p *Policy[M, T]) Serve(ctx context.Context, env *weft.Env) error {
+	if err := p.Load(ctx); err != nil {
+		return err
+	}
+	k := &p.kind
+	p.env = env
+	if k.Compile == nil {
+		p.flows = weft.NewBaselineFlows(env, k.Owner, func(sw *api.Switch) *api.SetStandingRequest { return k.request(sw, k.All(sw)) })
+	} else {
+		p.flows = weft.NewObjectFlows(env, k.Owner, p.names, p.compile)
 	}
 	name := strings.ReplaceAll(k.Many, " ", "_")
 	env.Metric.Gauge(name, strings.ToUpper(k.Many[:1])+k.Many[1:]+".", func() float64 { return float64(len(p.list(""))) })
@@ -131,10 +142,10 @@ func New[M Message, T comparable](ctx context.Context, env *weft.Env, k Kind[M, 
 		if k.Network != nil {
 			k.Network(c)
 		}
-		p.Flows.NetworkChanged(c)
+		p.flows.NetworkChanged(c)
 	})
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { p.Flows.FlowsObserved(e) })
-	return p, p.serve()
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { p.flows.FlowsObserved(e) })
+	return p.answer()
 }
 
 func (k *Kind[M, T]) bucket() string {
@@ -148,8 +159,8 @@ func (k *Kind[M, T]) bucket() string {
 // ends.
 func (p *Policy[M, T]) Run(ctx context.Context) {
 	var work sync.WaitGroup
-	work.Go(func() { p.Objects.Follow(ctx) })
-	p.Flows.Run(ctx)
+	work.Go(func() { p.Follow(ctx) })
+	p.flows.Run(ctx)
 	work.Wait()
 }
 
@@ -159,25 +170,43 @@ func (p *Policy[M, T]) changed(old, now T) {
 		p.kind.Changed(old, now)
 	}
 	var none T
-	o := now
-	if now == none {
-		o = old
+	switch {
+	case p.flows == nil:
+	case p.kind.Compile == nil && p.kind.On == nil:
+		p.flows.Recompute()
+	case p.kind.Compile == nil:
+		for _, o := range []T{old, now} {
+			if o != none {
+				if list := p.kind.On(o); len(list) > 0 {
+					p.flows.Recompute(list...)
+				}
+			}
+		}
+	case now == none:
+		p.recompute(old)
+	default:
+		p.recompute(now)
 	}
-	p.Recompute(o)
 }
 
-// Recompute compiles an object again, on all switches, because something that it depends
-// on has changed. The guard may be locked.
-func (p *Policy[M, T]) Recompute(o T) {
-	if p.kind.Compile == nil {
-		p.Flows.Recompute()
-		return
-	}
+// recompute compiles an object again, on all switches.
+func (p *Policy[M, T]) recompute(o T) {
 	name := p.kind.Said(o).GetName()
 	for _, sw := range weft.NIB(p.env).DPIDs() {
-		p.Flows.RecomputeObjects(sw, name)
+		p.flows.RecomputeObjects(sw, name)
 	}
 }
+
+// Recompute compiles the objects of some switches again, or of all if none is named,
+// because something that they depend on has changed. The guard may be locked.
+func (p *Policy[M, T]) Recompute(switches ...flow.DPID) {
+	if p.flows != nil {
+		p.flows.Recompute(switches...)
+	}
+}
+
+// Standing returns the state of a switch, as weft.BaselineFlows.Status does.
+func (p *Policy[M, T]) Standing(sw flow.DPID) (state string, err error) { return p.flows.Status(sw) }
 
 func (p *Policy[M, T]) names(*api.Switch) []string {
 	list := p.list("")
@@ -223,52 +252,44 @@ func (p *Policy[M, T]) list(name string) []T {
 	p.kind.Guard.Lock()
 	defer p.kind.Guard.Unlock()
 	if name == "" {
-		return append([]T(nil), p.Objects.List()...)
+		return append([]T(nil), p.Store.List()...)
 	}
 	var none T
-	if o := p.Objects.Get(name); o != none {
+	if o := p.Store.Get(name); o != none {
 		return []T{o}
 	}
 	return nil
 }
 
-// set stores the object of a message, and returns it as it is then.
-func (p *Policy[M, T]) set(ctx context.Context, m M) (now M, err error) {
+// Set stores the object of a message, and returns it as it was before and is then.
+func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
 	if err := api.CheckName("name", m.GetName()); err != nil {
-		return now, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
+		return old, old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}
 	o, err := p.kind.Check(proto.CloneOf(m))
 	if err != nil {
-		return now, api.Errorf(codes.InvalidArgument, "%s %s: %w", p.kind.What, m.GetName(), err)
+		return old, old, api.Errorf(codes.InvalidArgument, "%s %s: %w", p.kind.What, m.GetName(), err)
 	}
-	old, is, err := p.Objects.Change(ctx, m.GetName(), func(old T) (T, error) {
+	return p.Change(ctx, m.GetName(), func(old T) (T, error) {
 		if p.kind.Admit == nil {
 			return o, nil
 		}
 		return o, p.kind.Admit(o, old)
 	})
-	if err != nil {
-		return now, err
-	}
-	p.settle(ctx, old != is)
-	return p.status(is), nil
 }
 
-// remove deletes an object and reports whether there was one.
-func (p *Policy[M, T]) remove(ctx context.Context, name string) (bool, error) {
+// Delete deletes an object and returns it; nil if there was none.
+func (p *Policy[M, T]) Delete(ctx context.Context, name string) (old T, err error) {
 	if err := api.CheckName("name", name); err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
+		return old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}
-	var none T
-	old, err := p.Objects.Remove(ctx, name)
-	p.settle(ctx, err == nil && old != none)
-	return old != none, err
+	return p.Remove(ctx, name)
 }
 
 // settle waits for the switches to confirm a change.
 func (p *Policy[M, T]) settle(ctx context.Context, changed bool) {
 	if changed {
-		p.Flows.SettleWithin(ctx, p.kind.Deadline(), p.kind.Many)
+		p.flows.SettleWithin(ctx, p.kind.Deadline(), p.kind.Many)
 	}
 }
 
@@ -276,5 +297,5 @@ func (p *Policy[M, T]) status(o T) M {
 	if p.kind.Status == nil {
 		return p.kind.Said(o)
 	}
-	return p.kind.Status(o, p.Flows.Status)
+	return p.kind.Status(o)
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// serve answers the methods of the kind, whose messages have these forms: Set has a field
+// answer answers the methods of the kind, whose messages have these forms: Set has a field
 // with the object and returns it, Delete has the field name and returns deleted, and List,
 // which may have the field name, returns a list of objects.
-func (p *Policy[M, T]) serve() error {
+func (p *Policy[M, T]) answer() error {
 	var object M
+	var none T
 	is := object.ProtoReflect().Descriptor().FullName()
 	field := func(m any, want func(protoreflect.FieldDescriptor) bool) protoreflect.FieldDescriptor {
 		fields := m.(proto.Message).ProtoReflect().Descriptor().Fields()
@@ -40,11 +41,12 @@ func (p *Policy[M, T]) serve() error {
 		return fmt.Errorf("%s: want a field with the %s, which it returns", p.kind.Set.MethodName(), p.kind.What)
 	}
 	weft.HandleAny(p.env, p.kind.Set, func(ctx context.Context, req any) (any, error) {
-		m, err := p.set(ctx, get(req, set).Message().Interface().(M))
+		old, now, err := p.Set(ctx, get(req, set).Message().Interface().(M))
 		if err != nil {
 			return nil, err
 		}
-		return m, nil
+		p.settle(ctx, old != now)
+		return p.status(now), nil
 	})
 
 	req, resp = p.kind.Delete.NewMessages()
@@ -53,12 +55,13 @@ func (p *Policy[M, T]) serve() error {
 		return fmt.Errorf("%s: want the field name, and deleted in the answer", p.kind.Delete.MethodName())
 	}
 	weft.HandleAny(p.env, p.kind.Delete, func(ctx context.Context, req any) (any, error) {
-		there, err := p.remove(ctx, get(req, gone).String())
+		old, err := p.Delete(ctx, get(req, gone).String())
 		if err != nil {
 			return nil, err
 		}
+		p.settle(ctx, old != none)
 		_, resp := p.kind.Delete.NewMessages()
-		resp.(proto.Message).ProtoReflect().Set(deleted, protoreflect.ValueOfBool(there))
+		resp.(proto.Message).ProtoReflect().Set(deleted, protoreflect.ValueOfBool(old != none))
 		return resp, nil
 	})
 

@@ -31,7 +31,7 @@ func Spec[M Message, T comparable](name, doc string, k Kind[M, T]) weft.Spec {
 		k := k
 		k.Most, k.Raise = func() int { return cfg.Load().Most }, name+".most"
 		k.Deadline = func() time.Duration { return cfg.Load().Deadline }
-		p, err := New(ctx, env, k)
+		p, err := Open(ctx, env, k)
 		if err != nil {
 			return err
 		}

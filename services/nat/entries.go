@@ -3,7 +3,6 @@ package nat
 import (
 	"net/netip"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -71,8 +70,7 @@ func (g *gateway) guards(outside []flow.MAC) (list []flow.Entry) {
 
 // entries returns the entries of a gateway. reach is the known hosts inside, outside the
 // Ethernet addresses of those at its port.
-func (g *gateway) entries(reach map[netip.Addr]flow.MAC, outside []flow.MAC) []*api.FlowEntry {
-	var list []flow.Entry
+func (g *gateway) entries(reach map[netip.Addr]flow.MAC, outside []flow.MAC) (list []flow.Entry) {
 	add := func(table uint8, priority uint16, k kind, m flow.Match, actions ...flow.Action) *flow.Entry {
 		list = append(list, flow.Entry{Table: table, Priority: priority, Cookie: g.cookie(k), Match: m, Apply: actions})
 		return &list[len(list)-1]
@@ -126,9 +124,5 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC, outside []flow.MAC) []*
 		add(flow.TableTracked, flow.PriorityTrackedExhausted, kindExhausted, state(flow.CTNew, flow.CTNew|flow.CTSrcNAT))
 		add(flow.TableTracked, flow.PriorityTrackedOut, kindOut, state(0, 0), flow.SetEthSrc(g.mac), flow.SetEthDst(g.hopMAC), flow.Action{Kind: flow.ActionDecNwTTL}, flow.Output(g.at.Port))
 	}
-	out := make([]*api.FlowEntry, len(list))
-	for i := range list {
-		out[i] = api.NewFlowEntry(g.at.Switch, &list[i])
-	}
-	return out
+	return list
 }

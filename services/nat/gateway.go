@@ -41,29 +41,21 @@ type forward struct {
 	at, to netip.AddrPort
 }
 
-func checkName(name string) error { return api.CheckName("name", name) }
-
 // readGateway returns the gateway that a message describes.
 func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {
 	g := &gateway{name: m.GetName()}
-	if err := checkName(g.name); err != nil {
-		return nil, err
-	}
-	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("gateway "+g.name+": "+format, args...)
-	}
 	sw, err := flow.ParseDPID(m.Dpid)
 	if err != nil {
-		return nil, wrong("%w", err)
+		return nil, fmt.Errorf("%w", err)
 	}
 	if g.at = (flow.Location{Switch: sw, Port: flow.Port(m.Port)}); !g.at.Port.Physical() {
-		return nil, wrong("port %d: want the number of the port outside", m.Port)
+		return nil, fmt.Errorf("port %d: want the number of the port outside", m.Port)
 	}
 	if g.first, g.last, err = readPool(m.Pool); err != nil {
-		return nil, wrong("%w", err)
+		return nil, fmt.Errorf("%w", err)
 	}
 	if m.FirstPort > 0xffff || m.LastPort > 0xffff {
-		return nil, wrong("ports %d to %d: want 1 to 65535", m.FirstPort, m.LastPort)
+		return nil, fmt.Errorf("ports %d to %d: want 1 to 65535", m.FirstPort, m.LastPort)
 	}
 	g.ports = [2]uint16{uint16(m.FirstPort), uint16(m.LastPort)}
 	if g.ports[0] == 0 {
@@ -73,22 +65,22 @@ func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {
 		g.ports[1] = 65535
 	}
 	if g.ports[1] < g.ports[0] {
-		return nil, wrong("ports %d to %d: the last is before the first", g.ports[0], g.ports[1])
+		return nil, fmt.Errorf("ports %d to %d: the last is before the first", g.ports[0], g.ports[1])
 	}
 	if g.hop, err = g.address(m.NextHop); err != nil {
-		return nil, wrong("next hop: %w", err)
+		return nil, fmt.Errorf("next hop: %w", err)
 	}
 	if g.addr, err = g.address(m.Gateway); err != nil {
-		return nil, wrong("gateway address: %w", err)
+		return nil, fmt.Errorf("gateway address: %w", err)
 	}
 	if err := g.readInside(m.Inside); err != nil {
-		return nil, wrong("%w", err)
+		return nil, fmt.Errorf("%w", err)
 	}
 	if g.pooled(g.hop) || g.within(g.hop) || g.within(g.first) || g.within(g.last) || g.pooled(g.addr) {
-		return nil, wrong("pool and next hop must be outside of %v, and the pool apart from next hop and gateway address", g.inside)
+		return nil, fmt.Errorf("pool and next hop must be outside of %v, and the pool apart from next hop and gateway address", g.inside)
 	}
 	if err := g.readForwards(m.Forwards); err != nil {
-		return nil, wrong("%w", err)
+		return nil, fmt.Errorf("%w", err)
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(g.name + "/" + g.addr.String()))

@@ -14,37 +14,27 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
-		Name:       "nat",
-		Doc:        "translates addresses between inside and outside by the switch's connection tracking",
-		Serves:     weft.Methods(api.SetNat, api.DeleteNat, api.ListNats),
-		Calls:      weft.Methods(api.Send, api.SetStanding, api.ReadFlows),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.FlowsObservedEvent),
-		Buckets:    []string{"gateways", "hosts"},
-		Rebuilt:    []string{"hosts"},
-		Stage:      true,
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     DefaultConfig(),
-		Live:       []string{"gateways", "hosts", "ask_interval", "poll", "exhausted", "deadline"},
-		Run:        run,
-	}
+	return policy.Declare(weft.Spec{
+		Name:    "nat",
+		Doc:     "translates addresses between inside and outside by the switch's connection tracking",
+		Calls:   weft.Methods(api.Send, api.ReadFlows),
+		Buckets: []string{"hosts"},
+		Rebuilt: []string{"hosts"},
+		Stage:   true,
+		Config:  DefaultConfig(),
+		Live:    []string{"gateways", "hosts", "ask_interval", "poll", "exhausted", "deadline"},
+		Run:     run,
+	}, (*store)(nil).kind())
 }
-
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Hosts
 
 // settleHosts is how long after the start the hosts of an earlier run are
 // trusted.
@@ -63,75 +53,32 @@ func run(ctx context.Context, env *weft.Env) error {
 	b, s := newStore(cfg, kept, func(key string, err error) {
 		env.Log.Warn("gateway of an earlier run not read", "key", key, "error", err)
 	}), object.NewPersister(keptHosts)
-	if err := errors.Join(b.loadHosts(ctx, s), b.gateways.Load(ctx)); err != nil {
+	if err := errors.Join(b.loadHosts(ctx, s), b.gateways.Serve(ctx, env)); err != nil {
 		return err
 	}
-	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(len(b.names())) })
 	env.Metric.Gauge("stray_packets", "Packets to or from a gateway that were refused since the service started.", func() float64 { return float64(b.strays.Load()) })
 	m := &meters{metric: env.Metric, store: b, of: map[string]bool{}}
 	m.update()
 	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
-	k := weft.NewBaselineFlows(env, flow.OwnerNAT, b.want)
-	b.declare = k.Recompute
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.OnChange(env, reads, func(c nib.Change) {
-		b.networkChanged(c)
-		k.NetworkChanged(c)
-	})
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
-		k.Recompute() // another bound of hosts
+		b.gateways.Recompute() // another bound of hosts
 		for _, t := range turns {
 			object.Notify(t)
 		}
 		return nil
 	})
-	serve(env, b, k, m)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { attend(ctx, env, b, s, turns[0]) })
 	work.Go(func() { watch(ctx, env, b, m, turns[1]) })
-	b.gateways.Follow(ctx)
+	b.gateways.Run(ctx)
 	return nil
-}
-
-// serve answers the calls about gateways.
-func serve(env *weft.Env, b *store, k *weft.BaselineFlows, m *meters) {
-	settle := func(ctx context.Context, changed bool) {
-		if changed {
-			m.update()
-			k.SettleWithin(ctx, b.cfg.Load().Deadline, "gateways")
-		}
-	}
-	weft.Handle(env, api.SetNat, func(ctx context.Context, r *api.SetNatRequest) (*api.NatGateway, error) {
-		changed, err := b.set(ctx, r.GetGateway())
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx, changed)
-		list := b.list(r.Gateway.Name, now(), k.Status)
-		if len(list) == 0 {
-			return nil, api.Errorf(codes.Aborted, "gateway %s: somebody else has deleted it meanwhile", r.Gateway.Name)
-		}
-		return list[0], nil
-	})
-	weft.Handle(env, api.DeleteNat, func(ctx context.Context, r *api.DeleteNatRequest) (*api.DeleteNatResponse, error) {
-		deleted, err := b.remove(ctx, r.GetName())
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx, deleted)
-		return &api.DeleteNatResponse{Deleted: deleted}, nil
-	})
-	weft.Handle(env, api.ListNats, func(_ context.Context, r *api.ListNatsRequest) (*api.ListNatsResponse, error) {
-		return &api.ListNatsResponse{Gateways: b.list(r.GetName(), now(), k.Status)}, nil
-	})
 }
 
 // attend asks for next hops, takes their answers and stores the hosts inside.
@@ -158,7 +105,7 @@ func attend(ctx context.Context, env *weft.Env, b *store, s *object.Persister, a
 			forgot := b.hosts.Forget()
 			b.mu.Unlock()
 			if forgot {
-				b.declare()
+				b.gateways.Recompute()
 			}
 		case <-tick.C:
 			d := &flow.Decision{}
@@ -185,6 +132,9 @@ func watch(ctx context.Context, env *weft.Env, b *store, m *meters, again <-chan
 			return
 		case <-again:
 			tick.Reset(b.cfg.Load().Poll)
+			continue
+		case <-b.another:
+			m.update()
 			continue
 		case <-tick.C:
 		}

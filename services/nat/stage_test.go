@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -34,8 +35,8 @@ func rig(t testing.TB) (*store, *gateway) {
 		t.Fatal(err)
 	}
 	b := newStore(DefaultConfig(), bucket, nil)
-	wefttest.Network(reads, b.networkChanged)(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
-	if _, err := b.set(context.Background(), wanted()); err != nil {
+	wefttest.Network(nib.Switches|nib.Hosts, b.networkChanged)(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
+	if _, _, err := b.gateways.Set(context.Background(), wanted()); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := b.learnt(context.Background(), "internet", hop, hopMAC); !changed || err != nil {
@@ -106,7 +107,7 @@ func wanted6() *api.NatGateway {
 
 func TestStage6(t *testing.T) {
 	b, v4 := rig(t)
-	if _, err := b.set(context.Background(), wanted6()); err != nil {
+	if _, _, err := b.gateways.Set(context.Background(), wanted6()); err != nil {
 		t.Fatal(err)
 	}
 	g := b.gateways.Get("internet6")
@@ -181,7 +182,7 @@ func TestStage6(t *testing.T) {
 		}
 	}
 	// Hosts inside are reached by addresses that are of the networks inside.
-	wefttest.Network(reads, b.networkChanged)(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv6: []string{"fd00::3", "fe80::3", "2001:db8::3"}}})
+	wefttest.Network(nib.Switches|nib.Hosts, b.networkChanged)(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv6: []string{"fd00::3", "fe80::3", "2001:db8::3"}}})
 	if reach := b.reach(g); len(reach) != 1 || reach[netip.MustParseAddr("fd00::3")] != (flow.MAC{2, 0, 0, 0, 0, 3}) {
 		t.Errorf("reached inside: %v", reach)
 	}
@@ -190,12 +191,12 @@ func TestStage6(t *testing.T) {
 	}
 	other := wanted6()
 	other.Name = "other"
-	if _, err := b.set(context.Background(), other); api.KindOf(err) != codes.AlreadyExists {
+	if _, _, err := b.gateways.Set(context.Background(), other); api.KindOf(err) != codes.AlreadyExists {
 		t.Errorf("the same port twice: %v", err)
 	}
 	mixed := wanted6()
 	mixed.Inside = []string{"fd00::/64", "10.0.0.0/24"}
-	if _, err := b.set(context.Background(), mixed); api.KindOf(err) != codes.InvalidArgument {
+	if _, _, err := b.gateways.Set(context.Background(), mixed); api.KindOf(err) != codes.InvalidArgument {
 		t.Errorf("both versions: %v", err)
 	}
 }

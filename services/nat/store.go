@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // store is the gateways, the switches and the hosts inside.
@@ -22,13 +23,13 @@ type store struct {
 	cfg     atomic.Pointer[Config]
 	news    chan answer           // of next hops
 	index   atomic.Pointer[index] // of the gateways, for the stage; nil: none
-	declare func(...flow.DPID)    // declares the entries of switches anew
+	another chan struct{}         // notified when gateways come and go
 
-	reached object.Limits // of the configuration, and of gateways
+	reached  object.Limits // of the configuration, and of gateways
+	gateways *policy.Policy[*api.NatGateway, *gateway]
 
-	mu       object.Guard // guards the following
-	gateways *object.Store[*gateway]
-	changes  uint64 // of gateways
+	mu       object.Guard // guards the following, and gateways
+	changes  uint64       // of gateways
 	net      nib.Snapshot
 	hosts    *object.Hosts
 	counters map[string]*counters
@@ -52,17 +53,31 @@ type outside struct {
 }
 
 func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
-	b := &store{news: make(chan answer, 64), declare: func(...flow.DPID) {}, hosts: object.NewHosts(),
+	b := &store{news: make(chan answer, 64), another: make(chan struct{}, 1), hosts: object.NewHosts(),
 		counters: map[string]*counters{}, asked: map[string]int64{}, heard: map[string]int64{}}
 	b.cfg.Store(cfg)
-	b.gateways = object.New(&b.mu, bucket, object.Kind[*gateway]{
-		What: "gateway", Many: "gateways", Most: func() int { return b.cfg.Load().Gateways }, Raise: "nat.gateways",
-		Name:    func(g *gateway) string { return g.name },
-		Format:  object.Messages(b.parse, func(g *gateway) *api.NatGateway { return g.said }),
-		Changed: b.changed, Bad: bad,
-	})
+	b.gateways = policy.New(b.kind(), bucket, bad)
 	return b
 }
+
+// kind describes the gateways; b may be nil to declare them.
+func (b *store) kind() policy.Kind[*api.NatGateway, *gateway] {
+	k := policy.Kind[*api.NatGateway, *gateway]{
+		Owner: flow.OwnerNAT, What: "gateway", Many: "gateways", Bucket: "gateways", Raise: "nat.gateways",
+		Set: api.SetNat, Delete: api.DeleteNat, List: api.ListNats,
+		Check: b.check, Load: b.parse, Said: func(g *gateway) *api.NatGateway { return g.said },
+		Admit: b.admit, Changed: b.changed, All: b.rules, Status: b.status,
+		Reads: nib.Hosts, Network: b.networkChanged,
+		Most: func() int { return b.cfg.Load().Gateways }, Deadline: func() time.Duration { return b.cfg.Load().Deadline },
+	}
+	if b != nil {
+		k.Guard = &b.mu
+	}
+	return k
+}
+
+// check returns the gateway of a message as it came.
+func (b *store) check(m *api.NatGateway) (*gateway, error) { return readGateway(m, b.cfg.Load()) }
 
 // parse returns the stored gateway.
 func (b *store) parse(m *api.NatGateway) (*gateway, error) {
@@ -71,7 +86,7 @@ func (b *store) parse(m *api.NatGateway) (*gateway, error) {
 		return nil, err
 	}
 	if m.Zone == 0 || m.Zone > 0xffff {
-		return nil, fmt.Errorf("gateway %s: has zone %d", m.Name, m.Zone)
+		return nil, fmt.Errorf("has zone %d", m.Zone)
 	}
 	g.zone, g.said.Zone = uint16(m.Zone), m.Zone
 	if g.hopMAC, err = flow.ParseMAC(m.NextHopMac); err == nil {
@@ -91,7 +106,7 @@ func (b *store) changed(old, now *gateway) {
 	case old == nil:
 		b.counters[now.name] = &counters{}
 	}
-	b.declare()
+	object.Notify(b.another)
 	b.reindex()
 }
 
@@ -107,16 +122,6 @@ func (b *store) reindex() {
 		x.macs[g.mac], x.addrs[g.addr], x.ports[outside{g.at, g.v6()}] = g, g, g
 	}
 	b.index.Store(x)
-}
-
-// set stores a gateway, and reports whether anything has changed.
-func (b *store) set(ctx context.Context, m *api.NatGateway) (changed bool, err error) {
-	g, err := readGateway(m, b.cfg.Load())
-	if err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, now, err := b.gateways.Change(ctx, g.name, func(old *gateway) (*gateway, error) { return g, b.admit(g, old) })
-	return old != now, err
 }
 
 // admit checks that a gateway is compatible with its switch and the others, and gives it its
@@ -154,15 +159,6 @@ func (b *store) admit(g, old *gateway) error {
 	return nil
 }
 
-// remove deletes a gateway, and reports whether there was one.
-func (b *store) remove(ctx context.Context, name string) (bool, error) {
-	if err := checkName(name); err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, err := b.gateways.Remove(ctx, name)
-	return old != nil, err
-}
-
 // learnt records the Ethernet address of a next hop, and reports whether it has
 // changed.
 func (b *store) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (bool, error) {
@@ -195,7 +191,7 @@ func (b *store) hostChanged(h nib.Step[nib.Host]) {
 	for _, a := range moved {
 		for _, g := range b.gateways.List() {
 			if st, _ := b.hosts.Station(a); g.reaches(a) || st.At == g.at {
-				b.declare(g.at.Switch)
+				b.gateways.Recompute(g.at.Switch)
 			}
 		}
 	}
@@ -216,25 +212,21 @@ func unable(sw *api.Switch) error {
 	return nil
 }
 
-// want returns the entries that a switch should have.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+// rules returns the entries that a switch should have.
+func (b *store) rules(info *api.Switch) (r policy.Rules) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || info.Lack(api.NeedTables) != "" {
-		return nil
+		return r
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	req := &api.SetStandingRequest{}
 	for _, g := range b.gateways.List() {
-		own := flow.OwnNeighbour(flow.OwnerNAT, flow.PriorityNeighbourNAT, 0, g.mac, g.addr)
-		for i := range own {
-			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &own[i]))
-		}
+		r.Flows = append(r.Flows, flow.OwnNeighbour(flow.OwnerNAT, flow.PriorityNeighbourNAT, 0, g.mac, g.addr)...)
 		if g.at.Switch == sw && unable(info) == nil {
-			req.Flows = append(req.Flows, g.entries(b.reach(g), b.outside(g))...)
+			r.Flows = append(r.Flows, g.entries(b.reach(g), b.outside(g))...)
 		}
 	}
-	return req
+	return r
 }
 
 // outside returns the Ethernet addresses of the next hop and of other hosts at the port of a
@@ -274,34 +266,30 @@ func (b *store) reach(g *gateway) map[netip.Addr]flow.MAC {
 	return out
 }
 
-// list returns the gateways, all or the one of a name, with their state.
-func (b *store) list(name string, now int64, status func(flow.DPID) (string, error)) []*api.NatGateway {
+// status returns the message of a gateway with its state.
+func (b *store) status(g *gateway) *api.NatGateway {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := []*api.NatGateway{}
-	for _, g := range b.gateways.List() {
-		if name != "" && g.name != name {
-			continue
-		}
-		f := b.counters[g.name]
-		m := proto.CloneOf(g.said)
-		m.Hosts = uint32(len(b.reach(g)))
-		m.ExhaustedPackets, m.PacketsOut, m.PacketsIn = f.refused, f.last[kindOut], f.last[kindIn]
-		if f.at != 0 {
-			m.ExhaustedAtMs = f.at / 1e6
-		}
-		m.State, m.Reason = b.state(g, f, now, status)
-		out = append(out, m)
+	f := b.counters[g.name]
+	if f == nil {
+		f = &counters{} // it has been deleted meanwhile
 	}
-	return out
+	m := proto.CloneOf(g.said)
+	m.Hosts = uint32(len(b.reach(g)))
+	m.ExhaustedPackets, m.PacketsOut, m.PacketsIn = f.refused, f.last[kindOut], f.last[kindIn]
+	if f.at != 0 {
+		m.ExhaustedAtMs = f.at / 1e6
+	}
+	m.State, m.Reason = b.state(g, f, now())
+	return m
 }
 
 // state returns the state of a gateway. It is called with mu held.
-func (b *store) state(g *gateway, f *counters, now int64, status func(flow.DPID) (string, error)) (state, reason string) {
+func (b *store) state(g *gateway, f *counters, now int64) (state, reason string) {
 	if err := unable(b.net.Connected(g.at.Switch)); err != nil {
 		return "down", err.Error()
 	}
-	if s, err := status(g.at.Switch); s == "failing" {
+	if s, err := b.gateways.Standing(g.at.Switch); s == "failing" {
 		return "down", fmt.Sprintf("the switch does not have its entries, which take Open vSwitch's connection tracking: %v", err)
 	} else if s != "in_sync" {
 		return "down", "the entries are on their way to the switch"

@@ -16,7 +16,7 @@ func Declare[M Message, T comparable](s weft.Spec, k Kind[M, T]) weft.Spec {
 	s.Calls = append(s.Calls, api.SetStanding)
 	s.Subscribes = append(s.Subscribes, api.FlowsObservedEvent)
 	s.Reads |= nib.Switches | k.Reads
-	s.Buckets = append(s.Buckets, k.bucket())
+	s.Buckets = append([]string{k.bucket()}, s.Buckets...)
 	s.Class, s.Scale = weft.Latency, weft.PerPartition
 	return s
 }

@@ -219,5 +219,3 @@ func call[Req, Resp any](ctx context.Context, env *weft.Env, m api.Method[Req, R
 	defer cancel()
 	return weft.Call(ctx, env, m, req)
 }
-
-func now() int64 { return time.Now().UnixNano() }

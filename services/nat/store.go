@@ -326,3 +326,5 @@ func (b *store) sites() []flow.DPID {
 	slices.Sort(out)
 	return out
 }
+
+func now() int64 { return time.Now().UnixNano() }

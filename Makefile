@@ -1,4 +1,5 @@
-# make build   the controller and everything around it, as bin/weft and bin/weft-bench;
+# make build   the controller and everything around it, as bin/weft, bin/weft-bench and
+#              bin/weft-cni;
 #              with Loom, the page in the browser, if npm is there
 # make demo    build, then show it at work on a network of real switches;
 #              PLAN=split: in the processes of a plan;
@@ -37,7 +38,7 @@ setup:
 	.ci/setup
 
 build: loom
-	go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./bench/cmd/weft-bench
+	go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./cmd/weft-cni ./bench/cmd/weft-bench
 
 # Loom, the page in the browser, if npm is there and its sources have changed; it
 # is compiled into bin/weft.

@@ -9,6 +9,7 @@ ignore (
 
 require (
 	github.com/coder/websocket v1.8.15
+	github.com/containernetworking/cni v1.3.0
 	github.com/creack/pty v1.1.24
 	github.com/crillab/gophersat v1.4.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe

@@ -77,6 +77,8 @@ func specialCommands(service protoreflect.Name, r *cli.Remote) []*cobra.Command 
 		return []*cobra.Command{hostPortCommand(r), hostHoldCommand(r)}
 	case "L2vpn":
 		return []*cobra.Command{l2vpnAddCommand(r), l2vpnSetCommand(r), l2vpnLoopCommand(r), l2vpnApplyCommand(r)}
+	case "Scp":
+		return []*cobra.Command{scpTopoCommand(r)}
 	case "Tunnels":
 		return []*cobra.Command{tunnelPreviewCommand(r)}
 	}

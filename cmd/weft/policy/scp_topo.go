@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+)
+
+// scpTopoCommand draws who talks to whom.
+func scpTopoCommand(r *cli.Remote) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "topo",
+		Short: "Draw which functions of the 5G core talk to which",
+		Long: `Draw which functions of the 5G core talk to which now: below each consumer, the producers
+that it uses, by type, with what the switches have counted both ways. "direct" is who uses
+a producer's own address, so that nothing is balanced; "not authorised" whom the policy
+does not allow any more. weft scp pairs has the same as a table.`,
+		Example: `  weft scp topo
+  weft scp topo --type UDM
+  weft scp topo --dot | dot -Tsvg > core.svg`,
+		Args: cobra.NoArgs,
+	}
+	kind := cmd.Flags().String("type", "", "draw only producers of this type, such as UDM")
+	dot := cmd.Flags().Bool("dot", false, "write Graphviz's language instead")
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
+		answer, err := c.ListScpPairs(c.Ctx, &api.ListScpPairsRequest{Type: *kind})
+		if err != nil {
+			return cli.View{}, err
+		}
+		return cli.View{Value: answer, Text: func(t *cli.Table) {
+			if *dot {
+				fmt.Fprint(t, scpDOT(answer.Pairs))
+				return
+			}
+			fmt.Fprint(t, scpTree(answer.Pairs))
+			if n := len(answer.Pairs); int(answer.Total) > n {
+				fmt.Fprintf(t, "\n%d of %d pairs\n", n, answer.Total)
+			}
+		}}, nil
+	})
+}
+
+// scpName names a function by its type, if it is known, and its address.
+func scpName(kind, address string) string {
+	return cmp.Or(kind, "unregistered") + " " + address
+}
+
+// sortPairs returns the pairs by consumer and producer, by type first.
+func sortPairs(pairs []*api.ScpPair) []*api.ScpPair {
+	return slices.SortedStableFunc(slices.Values(pairs), func(a, b *api.ScpPair) int {
+		return cmp.Or(cmp.Compare(a.ConsumerType, b.ConsumerType), cmp.Compare(a.Consumer, b.Consumer),
+			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Producer, b.Producer))
+	})
+}
+
+// scpTree draws a tree for each consumer.
+func scpTree(pairs []*api.ScpPair) string {
+	if len(pairs) == 0 {
+		return "no function has talked to another\n"
+	}
+	pairs = sortPairs(pairs)
+	wide := 0
+	for _, p := range pairs {
+		wide = max(wide, len(scpName(p.Type, p.Producer)))
+	}
+	var b strings.Builder
+	for i, p := range pairs {
+		if from := scpName(p.ConsumerType, p.Consumer); i == 0 || from != scpName(pairs[i-1].ConsumerType, pairs[i-1].Consumer) {
+			fmt.Fprintln(&b, from)
+		}
+		branch := "├─"
+		if i+1 == len(pairs) || pairs[i+1].Consumer != p.Consumer {
+			branch = "└─"
+		}
+		fmt.Fprintf(&b, "%s %-*s  %s\n", branch, wide, scpName(p.Type, p.Producer), strings.Join(pairNotes(p), ", "))
+	}
+	return b.String()
+}
+
+// pairNotes says what there is to say of a pair.
+func pairNotes(p *api.ScpPair) []string {
+	notes := []string{fmt.Sprintf("%d packets, %d octets", p.Packets, p.Bytes)}
+	if p.Direct {
+		notes = append(notes, "direct")
+	}
+	if !p.Authorised {
+		notes = append(notes, "not authorised")
+	}
+	return notes
+}
+
+// scpDOT writes the pairs in Graphviz's language.
+func scpDOT(pairs []*api.ScpPair) string {
+	var b strings.Builder
+	b.WriteString("digraph core {\n  rankdir=LR; node [shape=box];\n")
+	for _, p := range sortPairs(pairs) {
+		host, _, _ := cutPort(p.Producer)
+		style := "solid"
+		if p.Direct {
+			style = "dashed"
+		}
+		fmt.Fprintf(&b, "  %q -> %q [label=%q, style=%s];\n", scpName(p.ConsumerType, p.Consumer), scpName(p.Type, host), fmt.Sprintf("%d packets", p.Packets), style)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// cutPort cuts ADDRESS:PORT at its last colon.
+func cutPort(s string) (address, port string, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, "", false
+	}
+	return strings.Trim(s[:i], "[]"), s[i+1:], true
+}

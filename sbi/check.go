@@ -22,6 +22,7 @@ var (
 	nameForm   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 	fqdnForm   = regexp.MustCompile(`^([0-9A-Za-z]([-0-9A-Za-z]{0,61}[0-9A-Za-z])?\.)+[A-Za-z]{2,63}\.?$`)
 	sdForm     = regexp.MustCompile(`^[0-9A-Fa-f]{6}$`)
+	shortForm  = regexp.MustCompile(`^[0-9A-Fa-f]{1,6}$`)
 	mccForm    = regexp.MustCompile(`^[0-9]{3}$`)
 	mncForm    = regexp.MustCompile(`^[0-9]{2,3}$`)
 	prefixForm = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*/?$`)
@@ -33,8 +34,8 @@ func ValidInstanceID(id string) bool { return uuidForm.MatchString(id) }
 // ValidFQDN reports whether a name is one of TS 29.571, which has a dot.
 func ValidFQDN(name string) bool { return len(name) <= 253 && fqdnForm.MatchString(name) }
 
-// Check returns what is wrong with a profile, as a ProblemDetails that names
-// every member that is.
+// Check returns what is wrong with a profile that Weft itself would register, as a
+// ProblemDetails that names every member that is.
 func (p *NFProfile) Check() error {
 	var w wrong
 	w.mandatory("/nfInstanceId", p.NFInstanceID, ValidInstanceID, "want a UUID")
@@ -55,6 +56,7 @@ func (p *NFProfile) Check() error {
 	each(&w, "/nfSetIdList", p.NFSetIDList, w.text)
 	each(&w, "/plmnList", p.PLMNList, w.plmn)
 	each(&w, "/sNssais", p.SNSSAIs, w.snssai)
+	each(&w, "/perPlmnSnssaiList", p.PerPLMNSNSSAIs, w.perPLMN)
 	w.allowed("", p.AllowedNFTypes, p.AllowedPLMNs, p.AllowedNSSAIs, p.AllowedNFDomains)
 	each(&w, "/nfServices", p.NFServices, w.service)
 	w.few("/nfServiceList", len(p.NFServiceList))
@@ -64,6 +66,29 @@ func (p *NFProfile) Check() error {
 		if s.ServiceInstanceID != "" && s.ServiceInstanceID != key {
 			w.add(MandatoryMemberIncorrect, at+"/serviceInstanceId", "want the key of the service")
 		}
+	}
+	return w.problem()
+}
+
+// CheckReceived returns what is wrong with a profile that somebody else registers, as
+// Check does: what an NRF has to understand of it. What is odd otherwise is for its
+// consumers to judge.
+func (p *NFProfile) CheckReceived() error {
+	var w wrong
+	w.mandatory("/nfInstanceId", p.NFInstanceID, ValidInstanceID, "want a UUID")
+	w.mandatory("/nfType", string(p.NFType), typeForm.MatchString, "want a type such as AMF")
+	w.mandatory("/nfStatus", string(p.NFStatus), typeForm.MatchString, "want a status such as REGISTERED")
+	if p.FQDN == "" && len(p.IPv4Addresses) == 0 && len(p.IPv6Addresses) == 0 {
+		w.add(MandatoryMemberMissing, "/ipv4Addresses", "want fqdn, ipv4Addresses or ipv6Addresses")
+	}
+	w.optional("/heartBeatTimer", p.HeartBeatTimer >= 0, "want 1 second or more")
+	w.weights("", p.Priority, p.Capacity, p.Load)
+	w.rules("", p.AllowedNFTypes, p.AllowedPLMNs, p.AllowedNSSAIs, p.AllowedNFDomains)
+	for _, s := range p.Services() {
+		at := "/nfServices/" + pointerToken(s.ServiceInstanceID)
+		w.mandatory(at+"/serviceName", s.ServiceName, nameForm.MatchString, "want a name such as nudm-sdm")
+		w.weights(at, s.Priority, s.Capacity, s.Load)
+		w.rules(at, s.AllowedNFTypes, s.AllowedPLMNs, s.AllowedNSSAIs, s.AllowedNFDomains)
 	}
 	return w.problem()
 }
@@ -136,12 +161,22 @@ func (w *wrong) plmn(at string, p PlmnID) {
 	w.mandatory(at+"/mnc", p.MNC, mncForm.MatchString, "want two or three digits")
 }
 
-func (w *wrong) snssai(at string, s Snssai) {
-	w.optional(at+"/sd", s.SD == "" || sdForm.MatchString(s.SD), "want six hexadecimal digits")
+func (w *wrong) snssai(at string, s Snssai) { w.sliceOf(at, s, sdForm) }
+
+// slice is snssai for what others send, where zeros may be left out.
+func (w *wrong) slice(at string, s Snssai) { w.sliceOf(at, s, shortForm) }
+
+func (w *wrong) sliceOf(at string, s Snssai, sd *regexp.Regexp) {
+	w.optional(at+"/sd", s.SD == "" || sd.MatchString(s.SD), "want six hexadecimal digits")
 	w.optional(at+"/wildcardSd", !s.WildcardSD || s.SDRanges == nil, "want sdRanges or wildcardSd")
 	each(w, at+"/sdRanges", s.SDRanges, func(at string, r SDRange) {
-		w.optional(at, sdForm.MatchString(r.Start) && sdForm.MatchString(r.End), "want start and end, six hexadecimal digits each")
+		w.optional(at, sd.MatchString(r.Start) && sd.MatchString(r.End), "want start and end, six hexadecimal digits each")
 	})
+}
+
+func (w *wrong) perPLMN(at string, x PlmnSnssai) {
+	w.plmn(at+"/plmnId", x.PLMNID)
+	each(w, at+"/sNssaiList", x.SNSSAIs, w.snssai)
 }
 
 func (w *wrong) nfType(at string, t NFType) {
@@ -231,5 +266,24 @@ func (w *wrong) service(at string, s NFService) {
 	w.weights(at, s.Priority, s.Capacity, s.Load)
 	each(w, at+"/nfServiceSetIdList", s.NFServiceSetIDList, w.text)
 	each(w, at+"/sNssais", s.SNSSAIs, w.snssai)
+	each(w, at+"/perPlmnSnssaiList", s.PerPLMNSNSSAIs, w.perPLMN)
 	w.allowed(at, s.AllowedNFTypes, s.AllowedPLMNs, s.AllowedNSSAIs, s.AllowedNFDomains)
+}
+
+// rules checks who is allowed, as far as one has to understand it. A list without
+// items is as none.
+func (w *wrong) rules(at string, types []NFType, plmns []PlmnID, nssais []Snssai, domains []string) {
+	for _, t := range types {
+		w.nfType(at+"/allowedNfTypes", t)
+	}
+	for _, p := range plmns {
+		w.plmn(at+"/allowedPlmns", p)
+	}
+	for _, s := range nssais {
+		w.slice(at+"/allowedNssais", s)
+	}
+	for _, d := range domains {
+		_, err := domainForm(d)
+		w.optional(at+"/allowedNfDomains", err == nil, "want a regular expression that RE2 has, too")
+	}
 }

@@ -30,6 +30,7 @@ func Search(profiles []*NFProfile, q *Query) ([]NFProfile, error) {
 		}
 		services, some := q.services(p)
 		switch {
+		case !some && len(q.SNSSAIs) > 0 && len(p.NFServices)+len(p.NFServiceList) > 0: // none serves the slice
 		case len(services) > 0 || !some && len(q.ServiceNames) == 0 && q.TargetServiceSetID == "" && p.Allows(&q.Requester, nil):
 			found = append(found, p.public(services))
 		case some || len(q.ServiceNames) == 0 && q.TargetServiceSetID == "":
@@ -73,11 +74,23 @@ func (q *Query) matches(p *NFProfile) bool {
 	case q.TargetFQDN != "" && !strings.EqualFold(q.TargetFQDN, p.FQDN):
 	case q.TargetSetID != "" && !slices.Contains(p.NFSetIDList, q.TargetSetID):
 	case len(q.TargetPLMNs) > 0 && len(p.PLMNList) > 0 && !common(p.PLMNList, q.TargetPLMNs, PlmnID.is):
-	case len(q.SNSSAIs) > 0 && len(p.SNSSAIs) > 0 && !common(p.SNSSAIs, q.SNSSAIs, Snssai.has):
+	case !q.slices(p.SNSSAIs, p.PerPLMNSNSSAIs):
 	default:
 		return true
 	}
 	return false
+}
+
+// slices reports whether one of the slices that the query asks for, if it does, is
+// among those served. What is said for each network counts before what is said for
+// all (TS 29.510, 6.1.6.2.2).
+func (q *Query) slices(served []Snssai, per []PlmnSnssai) bool {
+	if len(per) == 0 {
+		return len(q.SNSSAIs) == 0 || len(served) == 0 || common(served, q.SNSSAIs, Snssai.has)
+	}
+	return len(q.SNSSAIs) == 0 || slices.ContainsFunc(per, func(x PlmnSnssai) bool {
+		return (len(q.TargetPLMNs) == 0 || slices.ContainsFunc(q.TargetPLMNs, x.PLMNID.is)) && common(x.SNSSAIs, q.SNSSAIs, Snssai.has)
+	})
 }
 
 // services returns the services of a profile that a query asks for and its
@@ -87,7 +100,7 @@ func (q *Query) services(p *NFProfile) (allowed []NFService, some bool) {
 		if s.NFServiceStatus != Registered ||
 			len(q.ServiceNames) > 0 && !slices.Contains(q.ServiceNames, s.ServiceName) ||
 			q.TargetServiceSetID != "" && !slices.Contains(s.NFServiceSetIDList, q.TargetServiceSetID) ||
-			len(q.SNSSAIs) > 0 && len(s.SNSSAIs) > 0 && !common(s.SNSSAIs, q.SNSSAIs, Snssai.has) {
+			!q.slices(s.SNSSAIs, s.PerPLMNSNSSAIs) {
 			continue
 		}
 		some = true
@@ -141,17 +154,26 @@ func (p PlmnID) is(o PlmnID) bool { return p.MCC == o.MCC && p.MNC == o.MNC }
 func (s Snssai) has(o Snssai) bool {
 	mine, theirs := sdOf(s.SD), sdOf(o.SD)
 	return s.SST == o.SST && (s.WildcardSD || mine == theirs || slices.ContainsFunc(s.SDRanges, func(r SDRange) bool {
-		return theirs != "" && sdOf(r.Start) <= theirs && theirs <= strings.ToLower(r.End)
+		return theirs != "" && sixDigits(r.Start) <= theirs && theirs <= sixDigits(r.End)
 	}))
 }
 
 // sdOf returns a slice differentiator in lower case; ffffff is that of a slice
 // without one (TS 23.003, 28.4.2).
 func sdOf(sd string) string {
-	if sd = strings.ToLower(sd); sd == "ffffff" {
+	if sd = sixDigits(sd); sd == "ffffff" {
 		return ""
 	}
 	return sd
+}
+
+// sixDigits returns a slice differentiator in lower case, with the zeros at its
+// beginning that some leave out.
+func sixDigits(sd string) string {
+	if n := len(sd); n > 0 && n < 6 {
+		sd = "000000"[n:] + sd
+	}
+	return strings.ToLower(sd)
 }
 
 // public returns what others may know of a profile, with some of its services.

@@ -54,6 +54,7 @@ func TestSearch(t *testing.T) {
 		`snssais=[{"sst":1,"sd":"0000aB"}]`:                          all,
 		`snssais={"sst":1,"sd":"0000ab"}`:                            all,
 		`snssais=[{"sst":1}]`:                                        none,
+		`snssais=[{"sst":1,"sd":"aB"}]`:                              all, // zeros are left out
 		`snssais=[{"sst":2,"sd":"00001a"}]`:                          all,
 		`snssais=[{"sst":2,"sd":"000020"}]`:                          none,
 		`snssais=[{"sst":9},{"sst":2,"sd":"000010"}]`:                all,
@@ -64,6 +65,31 @@ func TestSearch(t *testing.T) {
 	} {
 		if got, err := found(t, query, udm(t)); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
+		}
+	}
+}
+
+// What an instance serves in each network counts instead of what it serves in all.
+func TestSlicesOfNetworks(t *testing.T) {
+	per := []PlmnSnssai{{PLMNID: PlmnID{MCC: "286", MNC: "06"}, SNSSAIs: []Snssai{{SST: 1}}}, {PLMNID: PlmnID{MCC: "286", MNC: "07"}, SNSSAIs: []Snssai{{SST: 2, SD: "123"}}}}
+	for where, edit := range map[string]func(*NFProfile){
+		"instance": func(p *NFProfile) { p.PLMNList, p.PerPLMNSNSSAIs, p.NFServices = nil, per, nil },
+		"service": func(p *NFProfile) {
+			p.PLMNList, p.SNSSAIs, p.NFServices[0].PerPLMNSNSSAIs, p.NFServices = nil, nil, per, p.NFServices[:1]
+		},
+	} {
+		for query, want := range map[string]bool{
+			"":                                  true,
+			`snssais=[{"sst":1}]`:               true,
+			`snssais=[{"sst":2,"sd":"000123"}]`: true,
+			`snssais=[{"sst":9}]`:               false,
+			`snssais=[{"sst":1,"sd":"0000ab"}]`: false,
+			`snssais=[{"sst":1}]&target-plmn-list=[{"mcc":"286","mnc":"06"}]`: true,
+			`snssais=[{"sst":1}]&target-plmn-list=[{"mcc":"286","mnc":"07"}]`: false,
+		} {
+			if got, err := found(t, query, udm(t, edit)); err != nil || (got != "") != want {
+				t.Errorf("%s, %s: %q, %v", where, query, got, err)
+			}
 		}
 	}
 }

@@ -1,10 +1,6 @@
 package sbi
 
-import (
-	"net/netip"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // An NFType is a type of network function, such as AMF.
 type NFType string
@@ -36,9 +32,10 @@ type NFProfile struct {
 	NFInstanceName   string               `json:"nfInstanceName,omitzero"`
 	NFType           NFType               `json:"nfType"`
 	NFStatus         NFStatus             `json:"nfStatus"`
-	HeartBeatTimer   int                  `json:"heartBeatTimer,omitzero"` // seconds
-	PLMNList         []PlmnID             `json:"plmnList,omitzero"`       // none: that of the NRF
-	SNSSAIs          []Snssai             `json:"sNssais,omitzero"`        // none: any slice
+	HeartBeatTimer   int                  `json:"heartBeatTimer,omitzero"`    // seconds
+	PLMNList         []PlmnID             `json:"plmnList,omitzero"`          // none: that of the NRF
+	SNSSAIs          []Snssai             `json:"sNssais,omitzero"`           // none: any slice
+	PerPLMNSNSSAIs   []PlmnSnssai         `json:"perPlmnSnssaiList,omitzero"` // counts instead of SNSSAIs
 	FQDN             string               `json:"fqdn,omitzero"`
 	IPv4Addresses    []string             `json:"ipv4Addresses,omitzero"`
 	IPv6Addresses    []string             `json:"ipv6Addresses,omitzero"`
@@ -76,6 +73,7 @@ type NFService struct {
 	Load               *int         `json:"load,omitzero"`
 	NFServiceSetIDList []string     `json:"nfServiceSetIdList,omitzero"`
 	SNSSAIs            []Snssai     `json:"sNssais,omitzero"`
+	PerPLMNSNSSAIs     []PlmnSnssai `json:"perPlmnSnssaiList,omitzero"` // counts instead of SNSSAIs
 	OAuth2Required     bool         `json:"oauth2Required,omitzero"`
 	Unknown            Unknown
 }
@@ -99,7 +97,7 @@ type IPEndPoint struct {
 // A Snssai names a slice: its type and, if SD is not empty, which of that type.
 type Snssai struct {
 	SST        uint8     `json:"sst"`
-	SD         string    `json:"sd,omitzero"` // six hexadecimal digits
+	SD         string    `json:"sd,omitzero"` // six hexadecimal digits; some leave out the first zeros
 	SDRanges   []SDRange `json:"sdRanges,omitzero"`
 	WildcardSD bool      `json:"wildcardSd,omitzero"` // any SD
 	Unknown    Unknown
@@ -109,6 +107,13 @@ type Snssai struct {
 type SDRange struct {
 	Start   string `json:"start"`
 	End     string `json:"end"`
+	Unknown Unknown
+}
+
+// A PlmnSnssai is the slices of one network.
+type PlmnSnssai struct {
+	PLMNID  PlmnID   `json:"plmnId"`
+	SNSSAIs []Snssai `json:"sNssaiList"`
 	Unknown Unknown
 }
 
@@ -129,94 +134,4 @@ func (p *NFProfile) Services() []NFService {
 		}
 	}
 	return all
-}
-
-// An EndPoint is a place at which a service of an instance is reached, with what
-// counts for choosing it.
-type EndPoint struct {
-	Service  string
-	Scheme   string
-	Addr     netip.AddrPort
-	Prefix   string // of its paths
-	Priority int    // the lowest preferred
-	Capacity int    // relative
-	Load     int    // percent
-}
-
-// DefaultCapacity is the capacity of an instance that says nothing of it.
-const DefaultCapacity = 100
-
-// EndPoints returns where the registered services of a profile are reached by
-// address. Names are not resolved.
-func (p *NFProfile) EndPoints() []EndPoint {
-	var all []EndPoint
-	for _, s := range p.Services() {
-		if s.NFServiceStatus != Registered {
-			continue
-		}
-		e := EndPoint{
-			Service: s.ServiceName, Scheme: s.Scheme, Prefix: strings.TrimSuffix(s.APIPrefix, "/"),
-			Priority: firstOf(0, s.Priority, p.Priority), Capacity: firstOf(DefaultCapacity, s.Capacity, p.Capacity), Load: firstOf(0, s.Load, p.Load),
-		}
-		points := s.IPEndPoints
-		if len(points) == 0 {
-			points = []IPEndPoint{{}}
-		}
-		for _, point := range points {
-			port := firstOf(portOf(s.Scheme), point.Port)
-			for _, a := range p.addressesOf(point) {
-				e.Addr = netip.AddrPortFrom(a, uint16(port))
-				all = append(all, e)
-			}
-		}
-	}
-	return all
-}
-
-// Addresses returns the addresses that a profile and its services name.
-func (p *NFProfile) Addresses() []netip.Addr {
-	all := p.addressesOf(IPEndPoint{})
-	for _, s := range p.Services() {
-		for _, point := range s.IPEndPoints {
-			for _, a := range p.addressesOf(point) {
-				if !slices.Contains(all, a) {
-					all = append(all, a)
-				}
-			}
-		}
-	}
-	return all
-}
-
-// addressesOf returns the addresses of an end point, which are the profile's if
-// it has none of its own.
-func (p *NFProfile) addressesOf(point IPEndPoint) []netip.Addr {
-	texts := []string{point.IPv4Address, point.IPv6Address}
-	if point.IPv4Address == "" && point.IPv6Address == "" {
-		texts = append(slices.Clone(p.IPv4Addresses), p.IPv6Addresses...)
-	}
-	var all []netip.Addr
-	for _, text := range texts {
-		if a, err := netip.ParseAddr(text); err == nil {
-			all = append(all, a.Unmap())
-		}
-	}
-	return all
-}
-
-func portOf(scheme string) int {
-	if scheme == "https" {
-		return 443
-	}
-	return 80
-}
-
-// firstOf returns the first number that is there.
-func firstOf(otherwise int, numbers ...*int) int {
-	for _, n := range numbers {
-		if n != nil {
-			return *n
-		}
-	}
-	return otherwise
 }

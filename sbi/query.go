@@ -43,8 +43,14 @@ func (r *Requester) Complete(p *NFProfile) {
 	if len(r.PLMNs) == 0 {
 		r.PLMNs = p.PLMNList
 	}
-	if len(r.SNSSAIs) == 0 {
-		r.SNSSAIs = p.SNSSAIs
+	if len(r.SNSSAIs) > 0 {
+		return
+	}
+	if r.SNSSAIs = p.SNSSAIs; len(p.PerPLMNSNSSAIs) > 0 {
+		r.SNSSAIs = nil
+		for _, x := range p.PerPLMNSNSSAIs {
+			r.SNSSAIs = append(r.SNSSAIs, x.SNSSAIs...)
+		}
 	}
 }
 
@@ -55,21 +61,20 @@ func ParseQuery(values url.Values) (*Query, error) {
 	r := &queryReader{values: values}
 	q.TargetNFType = NFType(r.mandatory("target-nf-type", typeForm.MatchString, "want a type such as AMF"))
 	q.Requester.NFType = NFType(r.mandatory("requester-nf-type", typeForm.MatchString, "want a type such as AMF"))
-	id := func(s string) bool { return ValidInstanceID(s) }
+	id, short := ValidInstanceID, func(s string) bool { return len(s) <= mostText }
 	q.Requester.InstanceID = r.text("requester-nf-instance-id", id, "want a UUID")
-	q.Requester.FQDN = r.text("requester-nf-instance-fqdn", ValidFQDN, "want a name with a dot")
+	q.Requester.FQDN = r.text("requester-nf-instance-fqdn", short, "is too long")
 	q.TargetInstanceID = r.text("target-nf-instance-id", id, "want a UUID")
 	q.TargetInstanceIDs = r.list("target-nf-instance-id-list", id, "want UUIDs")
-	q.TargetFQDN = r.text("target-nf-fqdn", ValidFQDN, "want a name with a dot")
+	q.TargetFQDN = r.text("target-nf-fqdn", short, "is too long")
 	q.ServiceNames = r.list("service-names", nameForm.MatchString, "want names such as nudm-sdm")
-	short := func(s string) bool { return len(s) <= mostText }
 	q.TargetSetID = r.text("target-nf-set-id", short, "is too long")
 	q.TargetServiceSetID = r.text("target-nf-service-set-id", short, "is too long")
 	q.PreferredLocality = r.text("preferred-locality", short, "is too long")
 	q.TargetPLMNs = readItems(r, "target-plmn-list", (*wrong).plmn)
 	q.Requester.PLMNs = readItems(r, "requester-plmn-list", (*wrong).plmn)
-	q.SNSSAIs = readItems(r, "snssais", (*wrong).snssai)
-	q.Requester.SNSSAIs = readItems(r, "requester-snssais", (*wrong).snssai)
+	q.SNSSAIs = readItems(r, "snssais", (*wrong).slice)
+	q.Requester.SNSSAIs = readItems(r, "requester-snssais", (*wrong).slice)
 	if text := r.text("limit", func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n > 0 }, "want a number of 1 or more"); text != "" {
 		q.Limit, _ = strconv.Atoi(text) // checked
 	}

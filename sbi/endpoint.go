@@ -1,0 +1,192 @@
+package sbi
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An EndPoint is a place at which a service of an instance is reached, with what
+// counts for choosing it.
+type EndPoint struct {
+	Service  string
+	Scheme   string
+	Addr     netip.AddrPort
+	Prefix   string // of its paths
+	Priority int    // the lowest preferred
+	Capacity int    // relative, of all end points with this Source together
+	Load     int    // percent
+	Source   string // whose Capacity it is: a serviceInstanceId, or empty for that of the profile
+}
+
+// DefaultCapacity is the capacity of an instance that says nothing of it.
+const DefaultCapacity = 100
+
+// EndPoints returns where the registered services of a profile are reached by TCP
+// at an address. Resolved has names, too.
+func (p *NFProfile) EndPoints() []EndPoint {
+	var all []EndPoint
+	for i, s := range p.Services() {
+		if s.NFServiceStatus != Registered {
+			continue
+		}
+		e := EndPoint{
+			Service: s.ServiceName, Scheme: s.Scheme, Prefix: s.Path(),
+			Priority: firstOf(0, s.Priority, p.Priority), Capacity: firstOf(DefaultCapacity, s.Capacity, p.Capacity), Load: firstOf(0, s.Load, p.Load),
+		}
+		if s.Capacity != nil {
+			e.Source = s.ServiceName + "/" + s.ServiceInstanceID + "/" + strconv.Itoa(i)
+		}
+		points := s.IPEndPoints
+		if len(points) == 0 {
+			points = []IPEndPoint{{}}
+		}
+		for _, point := range points {
+			if point.Transport != "" && !strings.EqualFold(point.Transport, "TCP") {
+				continue
+			}
+			port := firstOf(portOf(s.Scheme), point.Port)
+			for _, a := range p.addressesOf(point) {
+				e.Addr = netip.AddrPortFrom(a, uint16(port))
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// Path returns the prefix of the paths of a service, without a slash at its end.
+// Some give the whole URI of the service for it, of which this is the path.
+func (s *NFService) Path() string {
+	if u := s.URI(); u != nil {
+		return strings.TrimSuffix(u.Path, "/")
+	}
+	return strings.TrimSuffix(s.APIPrefix, "/")
+}
+
+// URI returns the URI that a service gives for its prefix, nil if it gives a path.
+func (s *NFService) URI() *url.URL {
+	if !strings.Contains(s.APIPrefix, "://") {
+		return nil
+	}
+	u, err := url.Parse(s.APIPrefix)
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// Addresses returns the addresses that a profile and its services name.
+func (p *NFProfile) Addresses() []netip.Addr {
+	all := p.addressesOf(IPEndPoint{})
+	for _, s := range p.Services() {
+		for _, point := range s.IPEndPoints {
+			for _, a := range p.addressesOf(point) {
+				if !slices.Contains(all, a) {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// addressesOf returns the addresses of an end point, which are the profile's if
+// it has none of its own.
+func (p *NFProfile) addressesOf(point IPEndPoint) []netip.Addr {
+	texts := []string{point.IPv4Address, point.IPv6Address}
+	if point.IPv4Address == "" && point.IPv6Address == "" {
+		texts = append(slices.Clone(p.IPv4Addresses), p.IPv6Addresses...)
+	}
+	var all []netip.Addr
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil {
+			all = append(all, a.Unmap())
+		}
+	}
+	return all
+}
+
+// Names has the addresses of host names, which are in lower case.
+type Names map[string][]netip.Addr
+
+// find returns the addresses of a name.
+func (n Names) find(name string) []netip.Addr {
+	return n[strings.ToLower(strings.TrimSuffix(name, "."))]
+}
+
+// Resolved returns a profile with the addresses of the names that it has where
+// addresses belong, or instead of any.
+func (p *NFProfile) Resolved(names Names) *NFProfile {
+	if len(names) == 0 {
+		return p
+	}
+	r := *p
+	r.IPv4Addresses, r.IPv6Addresses = nil, nil
+	texts := append(slices.Clone(p.IPv4Addresses), p.IPv6Addresses...)
+	if len(texts) == 0 {
+		texts = []string{p.FQDN}
+	}
+	for _, text := range texts {
+		if found := names.find(text); len(found) == 0 {
+			r.IPv4Addresses = append(r.IPv4Addresses, text)
+		} else {
+			r.IPv4Addresses = append(r.IPv4Addresses, textsOf(found)...)
+		}
+	}
+	r.NFServices, r.NFServiceList = nil, nil
+	for _, s := range p.Services() {
+		var points []IPEndPoint
+		for _, point := range s.IPEndPoints {
+			points = append(points, point.resolved(names)...)
+		}
+		if found := names.find(s.FQDN); len(s.IPEndPoints) == 0 && len(texts) == 1 && texts[0] == p.FQDN {
+			for _, text := range textsOf(found) {
+				points = append(points, IPEndPoint{IPv4Address: text})
+			}
+		}
+		s.IPEndPoints = points
+		r.NFServices = append(r.NFServices, s)
+	}
+	return &r
+}
+
+// resolved returns the end points at the addresses of the name that an end point
+// has for its address, or the end point.
+func (e IPEndPoint) resolved(names Names) (all []IPEndPoint) {
+	for _, a := range append(slices.Clone(names.find(e.IPv4Address)), names.find(e.IPv6Address)...) {
+		at := e
+		at.IPv4Address, at.IPv6Address = a.String(), ""
+		all = append(all, at)
+	}
+	if len(all) == 0 {
+		return []IPEndPoint{e}
+	}
+	return all
+}
+
+func textsOf(list []netip.Addr) (texts []string) {
+	for _, a := range list {
+		texts = append(texts, a.String())
+	}
+	return texts
+}
+
+func portOf(scheme string) int {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// firstOf returns the first number that is there.
+func firstOf(otherwise int, numbers ...*int) int {
+	for _, n := range numbers {
+		if n != nil {
+			return *n
+		}
+	}
+	return otherwise
+}

@@ -19,24 +19,41 @@ type Unknown map[string]json.RawMessage
 // type Unknown takes the members without a field. Names must be spelt exactly.
 // The error is a ProblemDetails that names the wrong member by a JSON pointer.
 func decode(b []byte, v any) error {
-	if err := decodeValue(b, reflect.ValueOf(v).Elem(), ""); err != nil {
+	if err := (&decoder{}).value(b, reflect.ValueOf(v).Elem(), ""); err != nil {
 		return err // an untyped nil if it is nil
 	}
 	return nil
 }
 
-func decodeValue(b []byte, v reflect.Value, at string) *ProblemDetails {
+// decoder decodes a JSON text. A lenient one leaves out what it cannot read, and
+// notes it.
+type decoder struct {
+	lenient bool
+	odd     []InvalidParam // what could not be read
+	cased   []string       // members whose names differ in case only from those of fields
+}
+
+// skip notes what could not be read; a decoder that is not lenient fails.
+func (d *decoder) skip(at, want string, err error) *ProblemDetails {
+	if !d.lenient || at == "" {
+		return malformed(at, want, err)
+	}
+	d.odd = append(d.odd, InvalidParam{Param: at, Reason: want})
+	return nil
+}
+
+func (d *decoder) value(b []byte, v reflect.Value, at string) *ProblemDetails {
 	if bytes.Equal(bytes.TrimSpace(b), []byte("null")) {
 		return nil // as if it were absent
 	}
 	switch {
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return decodeValue(b, v.Elem(), at)
+		return d.value(b, v.Elem(), at)
 	case v.Kind() == reflect.Struct && unknownOf(v).IsValid():
 		members := Unknown{}
 		if err := json.Unmarshal(b, &members); err != nil {
-			return malformed(at, "want an object", err)
+			return d.skip(at, "want an object", err)
 		}
 		for i, name := range namesOf(v.Type()) {
 			raw, ok := members[name]
@@ -44,43 +61,56 @@ func decodeValue(b []byte, v reflect.Value, at string) *ProblemDetails {
 				continue
 			}
 			delete(members, name)
-			if err := decodeValue(raw, v.Field(i), at+"/"+name); err != nil {
+			if err := d.value(raw, v.Field(i), at+"/"+name); err != nil {
 				return err
 			}
 		}
 		if len(members) > 0 {
 			unknownOf(v).Set(reflect.ValueOf(members))
+			d.compare(members, v.Type(), at)
 		}
 	case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]():
 		var items []json.RawMessage
 		if err := json.Unmarshal(b, &items); err != nil {
-			return malformed(at, "want an array", err)
+			return d.skip(at, "want an array", err)
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
 		for i, raw := range items {
-			if err := decodeValue(raw, v.Index(i), at+"/"+strconv.Itoa(i)); err != nil {
+			if err := d.value(raw, v.Index(i), at+"/"+strconv.Itoa(i)); err != nil {
 				return err
 			}
 		}
 	case v.Kind() == reflect.Map:
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(b, &members); err != nil {
-			return malformed(at, "want an object", err)
+			return d.skip(at, "want an object", err)
 		}
 		v.Set(reflect.MakeMapWithSize(v.Type(), len(members)))
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			item := reflect.New(v.Type().Elem()).Elem()
-			if err := decodeValue(members[name], item, at+"/"+pointerToken(name)); err != nil {
+			if err := d.value(members[name], item, at+"/"+pointerToken(name)); err != nil {
 				return err
 			}
 			v.SetMapIndex(reflect.ValueOf(name), item)
 		}
 	default:
 		if err := json.Unmarshal(b, v.Addr().Interface()); err != nil {
-			return malformed(at, "want "+wanted(v.Type()), err)
+			return d.skip(at, "want "+wanted(v.Type()), err)
 		}
 	}
 	return nil
+}
+
+// compare notes the members that differ in case only from those of a struct.
+func (d *decoder) compare(members Unknown, t reflect.Type, at string) {
+	if !d.lenient {
+		return
+	}
+	for name := range members {
+		if slices.ContainsFunc(namesOf(t), func(of string) bool { return of != "" && fold(of) == fold(name) }) {
+			d.cased = append(d.cased, at+"/"+pointerToken(name))
+		}
+	}
 }
 
 // encode returns the JSON object of a struct: its fields that are set, or all of

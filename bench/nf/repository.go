@@ -88,7 +88,7 @@ func (r *Repository) Register(now time.Time, id string, body []byte) (s Stored, 
 	if err := json.Unmarshal(body, p); err != nil {
 		return s, false, nil, err
 	}
-	if err := p.Check(); err != nil {
+	if err := p.CheckReceived(); err != nil {
 		return s, false, nil, err
 	}
 	if !strings.EqualFold(id, p.NFInstanceID) {
@@ -163,7 +163,7 @@ func (r *Repository) Update(now time.Time, id, ifMatch string, patch []byte) (s 
 	if err := json.Unmarshal(b, p); err != nil {
 		return s, false, nil, err
 	}
-	if err := p.Check(); err != nil {
+	if err := p.CheckReceived(); err != nil {
 		return s, false, nil, err
 	}
 	if p.NFInstanceID != x.profile.NFInstanceID || p.NFType != x.profile.NFType {

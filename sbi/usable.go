@@ -1,0 +1,142 @@
+package sbi
+
+import (
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Reading is a profile as somebody else has written it: what could be read of it,
+// and what could not.
+type Reading struct {
+	NFProfile
+	// Odd are the members that could not be read, and were left out.
+	Odd []InvalidParam
+	// Cased are the members whose names differ in case only from names of TS 29.510.
+	// Some readers take them for those.
+	Cased []string
+}
+
+// Read reads a profile that somebody else has written. The error is that it is no
+// object at all.
+func Read(text []byte) (*Reading, error) {
+	r, d := &Reading{}, &decoder{lenient: true}
+	if err := d.value(text, reflect.ValueOf(&r.NFProfile).Elem(), ""); err != nil {
+		return nil, err
+	}
+	slices.Sort(d.cased)
+	r.Odd, r.Cased = d.odd, d.cased
+	return r, nil
+}
+
+// placing are the members that addresses are in.
+var placing = regexp.MustCompile(`^/(nfInstanceId|ipv[46]Addresses(/[^/]+)?|(nfServices|nfServiceList)(/[^/]+(/ipEndPoints(/[^/]+(/ipv[46]Address)?)?)?)?)$`)
+
+// Hidden returns the 400 for a profile that may have addresses, or an id, that cannot
+// be read here and can elsewhere; nil if it has none.
+func (r *Reading) Hidden() error {
+	for _, odd := range r.Odd {
+		if placing.MatchString(odd.Param) {
+			return invalid(OptionalMemberIncorrect, odd.Param, odd.Reason)
+		}
+	}
+	if len(r.Cased) > 0 {
+		return invalid(OptionalMemberIncorrect, r.Cased[0], "differs in case only from a name of TS 29.510")
+	}
+	return nil
+}
+
+// statuses are the statuses of which it is clear whether an instance is discovered.
+var statuses = []NFStatus{Registered, Suspended, Undiscoverable}
+
+// Unusable returns why consumers cannot reach the instance, or all its services, by
+// an address that stands for several instances; empty if they can. Resolved, the
+// profile has addresses for its names.
+func (r *Reading) Unusable(resolved *NFProfile) string {
+	p := &r.NFProfile
+	if len(r.Odd) > 0 {
+		return r.Odd[0].Param + ": " + r.Odd[0].Reason
+	}
+	if len(r.Cased) > 0 {
+		return r.Cased[0] + ": differs in case only from a name of TS 29.510"
+	}
+	var w wrong
+	w.mandatory("/nfType", string(p.NFType), func(t string) bool { return typeForm.MatchString(t) && t == strings.ToUpper(t) }, "want a type such as AMF")
+	w.mandatory("/nfStatus", string(p.NFStatus), func(s string) bool { return slices.Contains(statuses, NFStatus(s)) }, "want REGISTERED, SUSPENDED or UNDISCOVERABLE")
+	w.weights("", p.Priority, p.Capacity, p.Load)
+	w.rules("", p.AllowedNFTypes, p.AllowedPLMNs, p.AllowedNSSAIs, p.AllowedNFDomains)
+	points := resolved.EndPoints()
+	for _, s := range p.Services() {
+		w.reachable("/"+s.ServiceName, &s, points)
+	}
+	if w.first == nil {
+		return ""
+	}
+	return w.first.InvalidParams[0].Param + ": " + w.first.InvalidParams[0].Reason
+}
+
+// reachable checks what consumers need of a service that is reached at some end
+// points.
+func (w *wrong) reachable(at string, s *NFService, points []EndPoint) {
+	w.mandatory(at+"/serviceName", s.ServiceName, nameForm.MatchString, "want a name such as nudm-sdm")
+	w.mandatory(at+"/scheme", s.Scheme, func(s string) bool { return s == "http" || s == "https" }, "want http or https")
+	w.mandatory(at+"/nfServiceStatus", string(s.NFServiceStatus), func(s string) bool { return slices.Contains(statuses, NFStatus(s)) }, "want REGISTERED, SUSPENDED or UNDISCOVERABLE")
+	if len(s.Versions) == 0 {
+		w.add(MandatoryMemberMissing, at+"/versions", "is missing")
+	}
+	for _, v := range s.Versions {
+		w.mandatory(at+"/versions", v.APIVersionInURI, nameForm.MatchString, "want a version such as v1")
+	}
+	w.weights(at, s.Priority, s.Capacity, s.Load)
+	w.rules(at, s.AllowedNFTypes, s.AllowedPLMNs, s.AllowedNSSAIs, s.AllowedNFDomains)
+	for _, e := range s.IPEndPoints {
+		w.optional(at+"/ipEndPoints", e.Port == nil || *e.Port > 0 && *e.Port <= 65_535, "want ports of 1 to 65535")
+	}
+	if s.NFServiceStatus != Registered {
+		return
+	}
+	var mine []netip.AddrPort
+	for _, e := range points {
+		if e.Service == s.ServiceName && e.Scheme == s.Scheme {
+			mine = append(mine, e.Addr)
+			a := e.Addr.Addr()
+			w.optional(at+"/ipEndPoints", !a.IsUnspecified() && !a.IsMulticast() && !a.IsLinkLocalUnicast() && a.Zone() == "" && a != broadcast, "want addresses of single hosts")
+		}
+	}
+	w.optional(at+"/ipEndPoints", len(mine) > 0, "want an address where it is reached by TCP; names are resolved by scp.names")
+	w.prefix(at+"/apiPrefix", s, mine)
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// prefix checks the prefix of a service: a path, or its URI at one of its end points.
+func (w *wrong) prefix(at string, s *NFService, points []netip.AddrPort) {
+	if !strings.Contains(s.APIPrefix, "://") {
+		w.optional(at, len(s.APIPrefix) <= mostText && prefixForm.MatchString(s.APIPrefix), "want a path")
+		return
+	}
+	u := s.URI()
+	if u == nil {
+		w.optional(at, false, "want a path, or a URI")
+		return
+	}
+	own := u.Scheme == s.Scheme && u.User == nil && u.RawQuery == "" && u.Fragment == "" && prefixForm.MatchString(u.Path) &&
+		slices.ContainsFunc(points, func(e netip.AddrPort) bool {
+			return s.names(u.Hostname(), e.Addr()) && (u.Port() == "" && int(e.Port()) == portOf(s.Scheme) || u.Port() == strconv.Itoa(int(e.Port())))
+		})
+	w.optional(at, own, "is the URI of another place than its end points")
+}
+
+// names reports whether a host of a URI is one of the addresses, or of the names
+// that an end point has at an address.
+func (s *NFService) names(host string, a netip.Addr) bool {
+	if b, err := netip.ParseAddr(host); err == nil {
+		return b.Unmap() == a
+	}
+	return strings.EqualFold(host, s.FQDN) || slices.ContainsFunc(s.IPEndPoints, func(e IPEndPoint) bool {
+		return strings.EqualFold(host, e.IPv4Address) || strings.EqualFold(host, e.IPv6Address)
+	})
+}

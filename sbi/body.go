@@ -2,6 +2,7 @@ package sbi
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,29 @@ func ReadBody(r io.Reader, l Limits) ([]byte, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// Decode returns a body without its content encoding (TS 29.500, 6.9), within the
+// limits. The error is a ProblemDetails: 415 for an encoding other than gzip.
+func (l Limits) Decode(encoding string, body []byte) ([]byte, error) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+		return body, nil
+	case "gzip", "x-gzip":
+	default:
+		return nil, Problem(http.StatusUnsupportedMediaType, UnsupportedMediaType, fmt.Sprintf("content encoding %.40q: want gzip, or none", encoding))
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(z, l.Octets+1))
+	}
+	switch {
+	case err != nil:
+		return nil, Problem(http.StatusBadRequest, InvalidMessageFormat, "no gzip: "+err.Error())
+	case int64(len(body)) > l.Octets:
+		return nil, tooLarge(fmt.Sprintf("more than %d octets", l.Octets))
+	}
+	return body, nil
 }
 
 // Check checks a text as ReadBody does. Its time grows with the text, its memory

@@ -1,8 +1,11 @@
 package sbi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -37,6 +40,26 @@ func TestReadBody(t *testing.T) {
 	}
 	if err := DefaultLimits.Check([]byte(strings.Repeat("[", 200_000))); err == nil {
 		t.Error("200,000 arrays in each other are allowed")
+	}
+}
+
+func TestDecode(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, strings.Repeat("x", 100))
+	z.Close()
+	for _, c := range []struct {
+		encoding string
+		most     int64
+		want     string
+	}{{"gzip", 100, ""}, {" X-GZIP", 100, ""}, {"identity", 10, ""}, {"", 10, ""}, {"gzip", 99, "413"}, {"br", 100, "415"}, {"gzip, gzip", 100, "415"}} {
+		text, err := Limits{Octets: c.most}.Decode(c.encoding, b.Bytes())
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) || c.most == 100 && err == nil && len(text) != 100 {
+			t.Errorf("%+v: %d octets, %v", c, len(text), err)
+		}
+	}
+	if _, err := DefaultLimits.Decode("gzip", []byte("{}")); err == nil {
+		t.Error("{} is gzip")
 	}
 }
 

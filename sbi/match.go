@@ -1,6 +1,9 @@
 package sbi
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +15,49 @@ type SearchResult struct {
 	NFInstances    []NFProfile `json:"nfInstances"`
 	IgnoredQuery   []string    `json:"ignoredQueryParams,omitzero"`
 	Unknown        Unknown
+	// Told are the instances as an NRF has written them, where ReadResult has read
+	// the result.
+	Told []Instance
+}
+
+// An Instance is a profile as it was written, with the id that it has, in lower case.
+type Instance struct {
+	ID   string
+	Text json.RawMessage
+}
+
+// ReadResult reads a search result, but for what it has of each instance, which is
+// in Told and may be anything.
+func ReadResult(text []byte) (*SearchResult, error) {
+	told := &SearchResult{}
+	if err := json.Unmarshal(text, (*map[string]json.RawMessage)(&told.Unknown)); err != nil {
+		return nil, err
+	}
+	if period, ok := told.Unknown["validityPeriod"]; ok {
+		if err := json.Unmarshal(period, &told.ValidityPeriod); err != nil {
+			return nil, fmt.Errorf("validityPeriod: %w", err)
+		}
+	}
+	list, ok := told.Unknown["nfInstances"]
+	if !ok && told.Unknown["nfInstanceList"] == nil {
+		return nil, errors.New("nfInstances is missing")
+	}
+	var texts []json.RawMessage
+	if err := json.Unmarshal(list, &texts); ok && err != nil {
+		return nil, fmt.Errorf("nfInstances: %w", err)
+	}
+	for _, text := range texts {
+		var of map[string]json.RawMessage
+		if err := json.Unmarshal(text, &of); err != nil {
+			return nil, fmt.Errorf("nfInstances: %w", err)
+		}
+		var id string
+		_ = json.Unmarshal(of["nfInstanceId"], &id) // one without an id is handed on, too
+		told.Told = append(told.Told, Instance{strings.ToLower(id), text})
+	}
+	delete(told.Unknown, "validityPeriod")
+	delete(told.Unknown, "nfInstances")
+	return told, nil
 }
 
 func (r *SearchResult) UnmarshalJSON(b []byte) error { return decode(b, r) }

@@ -55,7 +55,8 @@ func (r *Requester) Complete(p *NFProfile) {
 }
 
 // ParseQuery reads the query of a discovery request. Parameters that it does not
-// know are ignored (TS 29.500, 5.2.9). The error is a ProblemDetails.
+// know are ignored (TS 29.500, 5.2.9). The error is a ProblemDetails; the query then
+// has what could be read.
 func ParseQuery(values url.Values) (*Query, error) {
 	q := &Query{}
 	r := &queryReader{values: values}
@@ -83,10 +84,7 @@ func ParseQuery(values url.Values) (*Query, error) {
 			q.Ignored = append(q.Ignored, name)
 		}
 	}
-	if r.wrong.first != nil {
-		return nil, r.wrong.problem()
-	}
-	return q, nil
+	return q, r.wrong.problem()
 }
 
 // queryReader reads parameters one by one.

@@ -49,6 +49,16 @@ func (r *Reading) Hidden() error {
 	return nil
 }
 
+// Ruled reports whether it is clear who may use the instance and its services.
+func (r *Reading) Ruled() bool {
+	var w wrong
+	w.rules("", r.AllowedNFTypes, r.AllowedPLMNs, r.AllowedNSSAIs, r.AllowedNFDomains)
+	for _, s := range r.Services() {
+		w.rules("", s.AllowedNFTypes, s.AllowedPLMNs, s.AllowedNSSAIs, s.AllowedNFDomains)
+	}
+	return w.first == nil && !slices.ContainsFunc(r.Odd, func(odd InvalidParam) bool { return strings.Contains(odd.Param, "/allowed") })
+}
+
 // statuses are the statuses of which it is clear whether an instance is discovered.
 var statuses = []NFStatus{Registered, Suspended, Undiscoverable}
 

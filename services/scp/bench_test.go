@@ -50,7 +50,7 @@ func crowd(t testing.TB) *proxy {
 				q.SNSSAIs = append(q.SNSSAIs, sbi.Snssai{SST: uint8(bit + 1)})
 			}
 		}
-		if _, _, err := p.find(q, 1); err != nil {
+		if _, _, err := p.find(q, &search{}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func BenchmarkFind(b *testing.B) {
 	q := &sbi.Query{TargetNFType: sbi.UDM, Requester: sbi.Requester{NFType: sbi.AMF, FQDN: "a.5gc.example.org"}}
 	for b.Loop() {
 		p.mu.Lock()
-		_, _, _ = p.find(q, 2)
+		_, _, _ = p.find(q, &search{}, 2)
 		p.mu.Unlock()
 	}
 }

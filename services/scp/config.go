@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/internal/netspace"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // Config is the configuration of scp.
@@ -49,6 +51,10 @@ type Config struct {
 	// Registrars are prefixes of hosts that may register profiles with addresses
 	// of others, such as a management system.
 	Registrars []netip.Prefix `yaml:"registrars"`
+	// Names are the addresses of names that profiles have for addresses, such as
+	// udm.example.org: [10.0.4.1]. Producers that have only names which are not in it
+	// are found as without scp.
+	Names map[string][]netip.Addr `yaml:"names"`
 	// Overload is the load, in percent, of all producers of a type from which on
 	// new connections are refused, until it is a tenth less; 0 is never.
 	Overload int `yaml:"overload"`
@@ -147,6 +153,11 @@ func (c *Config) validateRest() error {
 	for _, p := range c.Registrars {
 		if !p.IsValid() {
 			return fmt.Errorf("registrars: %v: want prefixes such as 10.0.0.7/32", p)
+		}
+	}
+	for name, at := range c.Names {
+		if name == "" || len(name) > 253 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool { return !hostAddress(netip.AddrPortFrom(a, 1)) }) {
+			return fmt.Errorf("names: %.200q: %v: want a name and the addresses of a host", name, at)
 		}
 	}
 	for _, d := range []struct {
@@ -263,6 +274,21 @@ func (c *Config) reserved() func(netip.Addr) bool {
 	return func(a netip.Addr) bool {
 		return a == nrf.Addr() || a == listen.Addr() || a == own || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
 	}
+}
+
+// names returns the table of names as profiles are read with it.
+func (c *Config) names() sbi.Names {
+	table := sbi.Names{}
+	for name, at := range c.Names {
+		table[strings.ToLower(strings.TrimSuffix(name, "."))] = at
+	}
+	return table
+}
+
+// ours reports whether an address is nobody's but the proxy's.
+func (c *Config) ours(a netip.Addr) bool {
+	listen, _ := c.listen() // Validate has seen it
+	return a == listen.Addr() || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
 }
 
 // hostAddress reports whether it is the address of a single host, and a port.

@@ -2,13 +2,10 @@ package scp
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,24 +14,22 @@ import (
 
 // search is a discovery that has been asked for. The proxy's mu guards it.
 type search struct {
-	until   int64 // answered from what is known, in nanoseconds
+	of      sbi.NFType // that is asked for
+	until   int64      // answered from what is known, in nanoseconds
 	version uint64
 	found   []byte // nfInstances, of that version
 	vips    []string
 	etag    string
-	failed  error // why the NRF was last of no help, nil if it was
+	failed  error            // why the NRF was last of no help, nil if it was
+	told    sbi.SearchResult // what the NRF has answered
+	size    int              // octets of that
 }
 
-// mostSearches bounds the searches that are remembered.
-const mostSearches = 4096
-
-// answer is the answer of a discovery.
-type answer struct {
-	body []byte
-	etag string
-	age  int      // seconds for which it holds
-	vips []string // that must be made before consumers use it
-}
+// Bounds of the searches that are remembered.
+const (
+	mostSearches = 4096
+	mostTold     = 64 << 20 // octets that the NRF has answered to all of them
+)
 
 // narrowing are parameters that choose among the instances of a type, by which an
 // endpoint is not chosen: the NRF answers these.
@@ -128,8 +123,8 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, cloc
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s = p.searches[k]; s == nil {
-		if s = (&search{}); len(p.searches) >= mostSearches {
-			clear(p.searches)
+		if s = (&search{of: q.TargetNFType}); len(p.searches) >= mostSearches {
+			p.forgetSearches()
 		}
 		p.searches[k] = s
 	}
@@ -141,9 +136,40 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, cloc
 		s.until, s.failed = now+int64(time.Second), err // so many have not all to wait
 		return p.stale(q, s, now)
 	}
-	s.failed = nil
+	p.note(k, s, result)
 	s.until = now + int64(min(max(time.Duration(result.ValidityPeriod)*time.Second, time.Second), p.cfg.Load().Validity))
 	return p.answer(q, s, now)
+}
+
+// note notes what the NRF has answered to a search. It is called with mu held.
+func (p *proxy) note(k string, s *search, told *sbi.SearchResult) {
+	size := 0
+	for _, x := range told.Told {
+		size += len(x.Text)
+	}
+	if p.told += size - s.size; p.told > mostTold {
+		p.forgetSearches()
+		p.searches[k], p.told = s, size
+	}
+	s.told, s.size, s.failed, s.found = *told, size, nil, nil
+	s.told.Told = slices.Clone(told.Told) // others may have the same answer
+}
+
+// forgetSearches forgets all searches. It is called with mu held.
+func (p *proxy) forgetSearches() {
+	clear(p.searches)
+	p.told = 0
+}
+
+// askAnew has the NRF asked again where it has told of an instance, or could: the
+// instance is handed on as the NRF has it, and that has changed. It is called with mu
+// held.
+func (p *proxy) askAnew(of sbi.NFType) {
+	for _, s := range p.searches {
+		if s.of == of {
+			s.until = 0
+		}
+	}
 }
 
 // stale answers a discovery although the NRF has failed, if something is known. It is
@@ -160,17 +186,16 @@ func (p *proxy) stale(q *sbi.Query, s *search, now int64) (*answer, error) {
 
 // take learns what the NRF has found: of instances that were not known, their
 // whole profiles; and that others are gone.
-func (p *proxy) take(ctx context.Context, q *sbi.Query, result *sbi.SearchResult, nrf repository, now int64) {
+func (p *proxy) take(ctx context.Context, q *sbi.Query, told *sbi.SearchResult, nrf repository, now int64) {
 	found := map[string]bool{}
-	for i := range result.NFInstances {
-		found[strings.ToLower(result.NFInstances[i].NFInstanceID)] = true
+	for _, x := range told.Told {
+		found[x.ID] = true
 	}
 	p.mu.Lock()
 	var unknown, missing []string
-	for i := range result.NFInstances {
-		id := strings.ToLower(result.NFInstances[i].NFInstanceID)
-		if x := p.book[id]; x == nil || x.heard == 0 {
-			unknown = append(unknown, id)
+	for _, x := range told.Told {
+		if y := p.book[x.ID]; x.ID != "" && (y == nil || y.heard == 0) {
+			unknown = append(unknown, x.ID)
 		}
 	}
 	for _, x := range p.byType[q.TargetNFType] {
@@ -204,7 +229,8 @@ func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Co
 		return nil
 	}
 	x, err := newProducer(text, netip.Addr{})
-	if err == nil && x.id() == id {
+	if err == nil && (x.id() == id || x.profile.NFInstanceID == "") {
+		x.profile.NFInstanceID = id
 		err = p.learn(x)
 	}
 	if err != nil {
@@ -249,178 +275,4 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 		stop()
 	}
 	return true
-}
-
-// answer returns the answer of a discovery from what is known. It is called with
-// mu held.
-func (p *proxy) answer(q *sbi.Query, s *search, now int64) (*answer, error) {
-	if s.found == nil || s.version != p.version {
-		found, vips, err := p.find(q, now)
-		if err != nil {
-			p.count.forbidden.Add(1)
-			return nil, err
-		}
-		text, err := json.Marshal(found)
-		if err != nil {
-			return nil, err
-		}
-		s.found, s.vips, s.version, s.etag = text, vips, p.version, sbi.ETag(text)
-	}
-	age := max(1, int(time.Duration(s.until-now)/time.Second))
-	body := make([]byte, 0, len(s.found)+64)
-	body = strconv.AppendInt(append(body, `{"validityPeriod":`...), int64(age), 10)
-	body = append(append(append(body, `,"nfInstances":`...), s.found...), '}') // found is JSON
-	return &answer{body: body, etag: s.etag, age: age, vips: s.vips}, nil
-}
-
-// find returns the profiles that a discovery finds: one for each group, or that of
-// the instance which it names. It is called with mu held.
-func (p *proxy) find(q *sbi.Query, now int64) (found []sbi.NFProfile, vips []string, err error) {
-	if e := p.endpointByID(q.TargetInstanceID); e != nil {
-		whole := *q
-		whole.TargetInstanceID = ""
-		q = &whole
-	}
-	var list []*sbi.NFProfile
-	margin := p.cfg.Load().Margin
-	for _, x := range p.byType[q.TargetNFType] {
-		if state, _ := x.serves(now, margin); state == "" || x.drained {
-			list = append(list, x.profile)
-		}
-	}
-	all := *q
-	all.Limit = 0
-	single, err := sbi.Search(list, &all)
-	if err != nil || q.TargetInstanceID != "" {
-		return single, nil, err
-	}
-	byClass := map[string][]sbi.NFProfile{}
-	for i := range single {
-		class := p.book[strings.ToLower(single[i].NFInstanceID)].class
-		byClass[class] = append(byClass[class], single[i])
-	}
-	found = []sbi.NFProfile{}
-	for _, class := range slices.Sorted(maps.Keys(byClass)) {
-		g := group{Type: q.TargetNFType, Class: class, Slice: sliceOf(q.SNSSAIs)}
-		if slices.ContainsFunc(list, func(x *sbi.NFProfile) bool { return q.PreferredLocality != "" && x.Locality == q.PreferredLocality }) {
-			g.Locality = q.PreferredLocality
-		}
-		members := p.members(g)
-		e := p.endpointOf(g, members, now)
-		one, names, ok := e.profile(byClass[class], members)
-		if !ok || p.anyRefused(names) {
-			found = append(found, byClass[class]...) // by their own addresses, as without the proxy
-			continue
-		}
-		found, vips = append(found, one), append(vips, names...)
-	}
-	if q.Limit > 0 && len(found) > q.Limit {
-		found = found[:q.Limit]
-	}
-	return found, vips, nil
-}
-
-// endpointByID returns the endpoint that consumers know by an instance id, nil if
-// there is none. It is called with mu held.
-func (p *proxy) endpointByID(id string) *endpoint {
-	if id == "" {
-		return nil
-	}
-	for _, e := range p.endpoints {
-		if strings.EqualFold(e.Group.instance(), id) {
-			return e
-		}
-	}
-	return nil
-}
-
-// profile returns the profile by which consumers know a group, and the VIPs that it
-// names, from what a discovery has found of it. It is not ok if the group cannot be
-// reached as one.
-func (e *endpoint) profile(found []sbi.NFProfile, members []member) (one sbi.NFProfile, vips []string, ok bool) {
-	if e == nil {
-		return one, nil, false
-	}
-	first := &found[0]
-	one = sbi.NFProfile{
-		NFInstanceID: e.Group.instance(), NFType: e.Group.Type, NFStatus: sbi.Registered, PLMNList: first.PLMNList, SNSSAIs: first.SNSSAIs,
-		FQDN: commonName(e.Group.Type, found), Locality: e.Group.Locality,
-	}
-	capacity, load, foremost := 0, 0, 1<<16
-	services := map[string]sbi.NFService{}
-	for i := range found {
-		c, l := numberOf(found[i].Capacity, sbi.DefaultCapacity), numberOf(found[i].Load, 0)
-		capacity, load, foremost = capacity+c, load+c*l, min(foremost, numberOf(found[i].Priority, 0))
-		for _, s := range found[i].Services() {
-			if was, there := services[s.ServiceName]; there {
-				s.Versions = slices.DeleteFunc(slices.Clone(was.Versions), func(v sbi.Version) bool {
-					return !slices.ContainsFunc(s.Versions, func(o sbi.Version) bool { return o.APIVersionInURI == v.APIVersionInURI })
-				})
-				if s.APIPrefix != was.APIPrefix || len(s.Versions) == 0 {
-					return one, nil, false
-				}
-			}
-			services[s.ServiceName] = s
-		}
-	}
-	load = load / max(1, capacity)
-	capacity = min(capacity, 65535)
-	one.Capacity, one.Load, one.Priority = &capacity, &load, &foremost
-	for _, a := range e.Addrs {
-		if a.Is4() {
-			one.IPv4Addresses = append(one.IPv4Addresses, a.String())
-		} else {
-			one.IPv6Addresses = append(one.IPv6Addresses, a.String())
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(services)) {
-		d := e.door(name, members)
-		if d == nil {
-			continue // it is known by name only, not by an address
-		}
-		s := sbi.NFService{
-			ServiceInstanceID: name, ServiceName: name, Versions: services[name].Versions, Scheme: d.Scheme, NFServiceStatus: sbi.Registered,
-			FQDN: one.FQDN, APIPrefix: services[name].APIPrefix, OAuth2Required: services[name].OAuth2Required,
-		}
-		port := int(d.Port)
-		for _, a := range e.Addrs {
-			point := sbi.IPEndPoint{Transport: "TCP", Port: &port}
-			if a.Is4() {
-				point.IPv4Address = a.String()
-			} else {
-				point.IPv6Address = a.String()
-			}
-			s.IPEndPoints = append(s.IPEndPoints, point)
-			if v := vipName(e, a, *d); !slices.Contains(vips, v) {
-				vips = append(vips, v)
-			}
-		}
-		one.NFServices = append(one.NFServices, s)
-	}
-	return one, vips, len(one.NFServices) > 0
-}
-
-// commonName returns the name of a type in the domain that all instances share,
-// such as udm.5gc.example.org; empty if they share none.
-func commonName(t sbi.NFType, found []sbi.NFProfile) string {
-	domain := ""
-	for i := range found {
-		_, of, _ := strings.Cut(found[i].FQDN, ".")
-		if of == "" || i > 0 && of != domain {
-			return ""
-		}
-		domain = of
-	}
-	name := strings.ToLower(string(t)) + "." + domain
-	if !sbi.ValidFQDN(name) {
-		return ""
-	}
-	return name
-}
-
-func numberOf(n *int, otherwise int) int {
-	if n == nil {
-		return otherwise
-	}
-	return *n
 }

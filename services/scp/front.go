@@ -28,7 +28,7 @@ const (
 	longestHeader  = 16 << 10
 	mostStreams    = 128 // of one connection
 	vipTime        = 2 * time.Second
-	mostAnswer     = 4 << 20 // octets of what the NRF answers, where that is read
+	mostAnswer     = 16 << 20 // octets of what the NRF answers, where that is read
 	stopTime       = time.Second
 	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
@@ -88,6 +88,9 @@ func unreachable(err error) *sbi.ProblemDetails {
 	return sbi.Problem(http.StatusGatewayTimeout, sbi.NRFNotReachable, "the NRF does not answer")
 }
 
+// bodies bounds what clients may send.
+var bodies = sbi.Limits{Octets: 1 << 20, Depth: 64, Values: 200_000}
+
 // discoveryPath is that of discoveries.
 const discoveryPath = "/nnrf-disc/v1/nf-instances"
 
@@ -120,7 +123,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.register(w, r, client, instance[1])
 	default:
 		f.proxy.count.passed.Add(1)
-		r.Body = http.MaxBytesReader(w, r.Body, sbi.DefaultLimits.Octets)
+		r.Body = http.MaxBytesReader(w, r.Body, bodies.Octets)
 		f.toNRF(w, r)
 	}
 }
@@ -142,17 +145,18 @@ func (f *front) refuse(w http.ResponseWriter, r *http.Request, client netip.Addr
 // discovery answers a discovery.
 func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	values := r.URL.Query()
-	q, err := sbi.ParseQuery(values)
+	q, malformed := sbi.ParseQuery(values)
+	err := malformed
+	if q.TargetNFType != "" && q.Requester.NFType != "" && len(values["requester-nf-type"]) == 1 { // of two, others may take the other
+		err = f.proxy.admit(q, client)
+	} else if err == nil {
+		err = sbi.Problem(http.StatusBadRequest, sbi.MandatoryParameterIncorrect, "want one requester-nf-type")
+	}
 	if err != nil {
-		f.proxy.count.malformed.Add(1)
 		sbi.WriteProblem(w, err)
 		return
 	}
-	if err := f.proxy.admit(q, client); err != nil {
-		sbi.WriteProblem(w, err)
-		return
-	}
-	if narrow(values, q) != "" {
+	if malformed != nil || narrow(values, q) != "" {
 		f.proxy.count.passed.Add(1)
 		f.toNRF(w, r)
 		return
@@ -198,6 +202,9 @@ type asking struct {
 
 func (a *asking) search(ctx context.Context) (*sbi.SearchResult, error) {
 	values := a.request.URL.Query()
+	if a.front.proxy.stands(values.Get("target-nf-instance-id")) {
+		values.Del("target-nf-instance-id") // the NRF does not know end points
+	}
 	values.Del("limit") // what is found is for others, too
 	query, header := values.Encode(), a.request.Header
 	x, err, _ := a.front.once.Do(query+"\x00"+header.Get("Authorization")+"\x00"+header.Get("3gpp-Sbi-Client-Credentials"), func() (any, error) {
@@ -222,9 +229,13 @@ type watched struct{}
 // register passes on what is done to an instance, if it is the client's own, and
 // learns from the answer.
 func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sbi.DefaultLimits.Octets))
-	if err == nil && len(body) > 0 {
-		err = sbi.DefaultLimits.Check(body)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodies.Octets))
+	plain := body
+	if err == nil {
+		plain, err = bodies.Decode(strings.Join(r.Header.Values("Content-Encoding"), ","), body)
+	}
+	if err == nil && len(plain) > 0 {
+		err = bodies.Check(plain)
 	}
 	if problem := (*sbi.ProblemDetails)(nil); err != nil && !errors.As(err, &problem) {
 		f.proxy.count.malformed.Add(1)
@@ -234,21 +245,22 @@ func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Ad
 		err = f.acquaint(r.Context(), id)
 	}
 	if err == nil {
-		err = f.proxy.mayRegister(r.Method, client, id, body)
+		err = f.proxy.mayRegister(r.Method, client, id, plain)
 	}
 	if err != nil {
+		w.Header().Set("Accept-Encoding", "gzip")
 		sbi.WriteProblem(w, err)
 		return
 	}
 	f.proxy.count.passed.Add(1)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: body})))
+	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: plain})))
 }
 
 // acquaint asks the NRF for an instance that has not passed the front, so that it is
 // known whose it is before somebody changes it.
 func (f *front) acquaint(ctx context.Context, id string) error {
-	if id = strings.ToLower(id); !sbi.ValidInstanceID(id) || f.proxy.knows(id) {
+	if id = strings.ToLower(id); !idForm.MatchString(id) || f.proxy.knows(id) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.proxy.cfg.Load().NRFTimeout)
@@ -274,10 +286,13 @@ func (f *front) answered(resp *http.Response) error {
 		return err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
-	switch resp.StatusCode / 100 {
-	case 2:
+	if plain, err := answers.Decode(resp.Header.Get("Content-Encoding"), text); err == nil {
+		text = plain
+	}
+	switch {
+	case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound && c.method == http.MethodDelete:
 		f.proxy.apply(c, text, f.now())
-	case 5:
+	case resp.StatusCode/100 == 5:
 		f.unanswered(resp.Request)
 	}
 	return nil

@@ -5,17 +5,18 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"github.com/weft-sdn/weft/internal/asowner"
-	"github.com/weft-sdn/weft/sbi"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // nrf is the NRF of the core, as a client sees it. It is reached from the front's
@@ -105,7 +106,11 @@ func (n *nrf) get(ctx context.Context, path, query string, header http.Header) (
 }
 
 // answers bounds what the NRF may answer.
-var answers = sbi.Limits{Octets: mostAnswer, Depth: 20, Values: 500_000}
+var answers = sbi.Limits{Octets: mostAnswer, Depth: 64, Values: 2_000_000}
+
+// idForm is the form of the ids by which instances may be known: UUIDs, and what some
+// functions have instead.
+var idForm = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
 // search passes a discovery on.
 func (n *nrf) search(ctx context.Context, query string, header http.Header) (*sbi.SearchResult, error) {
@@ -124,22 +129,16 @@ func (n *nrf) search(ctx context.Context, query string, header http.Header) (*sb
 		}
 		return nil, problem
 	}
-	var result sbi.SearchResult
-	if err = answers.Check(body); err == nil {
-		err = json.Unmarshal(body, &result)
-	}
-	if err == nil && result.NFInstances == nil {
-		err = errors.New("nfInstances is missing")
-	}
+	told, err := sbi.ReadResult(body)
 	if err != nil {
 		return nil, sbi.Problem(http.StatusBadGateway, sbi.InboundServerError, "the NRF answered what is no search result: "+err.Error())
 	}
-	return &result, nil
+	return told, nil
 }
 
 // profile returns the profile of an instance, nil if there is none.
 func (n *nrf) profile(ctx context.Context, id string) ([]byte, error) {
-	if !sbi.ValidInstanceID(id) {
+	if !idForm.MatchString(id) {
 		return nil, fmt.Errorf("%.80q is no instance id", id)
 	}
 	status, body, err := n.get(ctx, "/nnrf-nfm/v1/nf-instances/"+id, "", nil)
@@ -178,7 +177,7 @@ func (n *nrf) instances(ctx context.Context) ([]string, error) {
 	}
 	var ids []string
 	for _, item := range list.Links.Item {
-		if id := item.Href[strings.LastIndexByte(item.Href, '/')+1:]; sbi.ValidInstanceID(id) {
+		if id := item.Href[strings.LastIndexByte(item.Href, '/')+1:]; idForm.MatchString(id) {
 			ids = append(ids, strings.ToLower(id))
 		}
 	}

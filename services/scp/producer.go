@@ -14,19 +14,23 @@ import (
 )
 
 // producer is a registered instance of a network function: as a producer of its
-// services, and as a consumer of others'. It does not change but for drained and
-// heard, which the proxy's mu guards.
+// services, and as a consumer of others'. It does not change but for drained, heard
+// and doubted, which the proxy's mu guards.
 type producer struct {
 	profile *sbi.NFProfile
-	text    []byte     // the profile
-	by      netip.Addr // the host that registered it; invalid if the NRF told of it
-	class   string     // who may use it, the same for all that allow the same; empty if all may
+	read    *sbi.Reading // what could be read of the profile, which it has
+	text    []byte       // the profile
+	by      netip.Addr   // the host that registered it; invalid if the NRF told of it
+	class   string       // who may use it, the same for all that allow the same; empty if all may
 	points  []sbi.EndPoint
 	open    *sbi.NFProfile // the profile as if it served, and all might use it
 	named   []netip.Addr   // that the profile names, in order
+	unclear bool           // only the NRF can say which discoveries it fits
+	whyNot  string         // why no end point can stand for it, whatever others do; empty if one can
 
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
 	drained bool
+	doubted bool // an update could not be followed, so the NRF is asked
 }
 
 // kept is a producer as it is stored.
@@ -37,19 +41,29 @@ type kept struct {
 	Drained bool            `json:"drained,omitempty"`
 }
 
-// newProducer returns the producer that a profile describes.
+// newProducer returns the producer that a profile describes, as far as it can be
+// read.
 func newProducer(text []byte, by netip.Addr) (*producer, error) {
-	var profile sbi.NFProfile
-	if err := json.Unmarshal(text, &profile); err != nil {
+	read, err := sbi.Read(text)
+	if err != nil {
 		return nil, err
 	}
-	if err := profile.Check(); err != nil {
-		return nil, err
+	x := &producer{profile: &read.NFProfile, read: read, text: text, by: by}
+	x.resolve(nil)
+	return x, nil
+}
+
+// resolve finds where the producer is, with the addresses of names.
+func (p *producer) resolve(names sbi.Names) {
+	at := p.profile.Resolved(names)
+	p.points, p.named, p.whyNot = at.EndPoints(), at.Addresses(), p.read.Unusable(at)
+	open := at.Public()
+	open.NFStatus, p.open = sbi.Registered, &open
+	slices.SortFunc(p.named, netip.Addr.Compare)
+	ruled := p.read.Ruled()
+	if p.unclear, p.class = !ruled || len(p.read.Odd) > 0, ""; ruled {
+		p.class = classOf(p.profile)
 	}
-	open, named := profile.Public(), profile.Addresses()
-	open.NFStatus = sbi.Registered
-	slices.SortFunc(named, netip.Addr.Compare)
-	return &producer{profile: &profile, text: text, by: by, class: classOf(&profile), points: profile.EndPoints(), open: &open, named: named}, nil
 }
 
 // classOf returns a name for who may use a profile and its services.

@@ -44,6 +44,7 @@ type proxy struct {
 	policies  *object.Store[*api.ScpPolicy]
 	direct    direct
 	searches  map[string]*search
+	told      int    // octets that the NRF has answered to these
 	serving   bool   // the front listens
 	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
@@ -97,10 +98,14 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 				return
 			}
 			x, err := newProducer(k.Profile, k.By)
+			if err == nil && x.profile.NFInstanceID == "" {
+				x.profile.NFInstanceID = key
+			}
 			if err != nil {
 				p.log.Warn("instance of an earlier run not read", "key", key, "error", err)
 				return
 			}
+			x.resolve(p.cfg.Load().names())
 			if x.drained = k.Drained; k.Watched {
 				x.heard = now
 			}
@@ -151,6 +156,10 @@ func (p *proxy) stored() map[string]string {
 func (p *proxy) learn(x *producer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !idForm.MatchString(x.id()) {
+		return fmt.Errorf("%.80q is no instance id", x.id())
+	}
+	x.resolve(p.cfg.Load().names())
 	was := p.book[x.id()]
 	if was == nil && len(p.book) >= p.cfg.Load().Instances {
 		p.count.noRoom.Add(1)
@@ -167,6 +176,9 @@ func (p *proxy) learn(x *producer) error {
 	}
 	if err := p.misplaced(x.profile, x.by, had); err != nil {
 		return err
+	}
+	if x.whyNot != "" && (was == nil || string(was.text) != string(x.text)) {
+		p.askAnew(x.profile.NFType)
 	}
 	p.enter(x)
 	return nil
@@ -217,10 +229,13 @@ func (p *proxy) knows(id string) bool {
 func (p *proxy) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, s := range p.searches {
+		s.told.Told = slices.DeleteFunc(s.told.Told, func(x sbi.Instance) bool { return x.ID == id })
+	}
 	if p.drop(id) {
 		p.reindex()
-		p.touch()
 	}
+	p.touch()
 }
 
 // networkChanged follows a change of the network.

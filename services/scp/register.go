@@ -51,11 +51,17 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 		if text, err = sbi.Apply(x.text, items); err != nil {
 			return nil // the NRF's to judge; what it makes of it is looked at when it is learnt
 		}
+		if err := bodies.Check(text); err != nil {
+			return p.malformed(err)
+		}
 	default:
 		return nil
 	}
-	var profile sbi.NFProfile
-	if err := json.Unmarshal(text, &profile); err != nil {
+	profile, err := sbi.Read(text)
+	if err == nil {
+		err = profile.Hidden()
+	}
+	if err != nil {
 		return p.malformed(err)
 	}
 	if profile.NFInstanceID != "" && !strings.EqualFold(profile.NFInstanceID, id) {
@@ -66,7 +72,7 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	if method == http.MethodPatch {
 		had = x.addresses() // these were looked at when they came
 	}
-	return p.misplaced(&profile, by, had)
+	return p.misplaced(&profile.NFProfile, by, had)
 }
 
 // malformed returns the answer to what cannot be read.
@@ -88,16 +94,15 @@ func (p *proxy) trusted(by netip.Addr) bool {
 // the front's. It is called with mu held.
 func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Addr) error {
 	cfg := p.cfg.Load()
-	listen, _ := cfg.listen() // Validate has seen it
 	refuse := func(format string, args ...any) error {
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed, fmt.Sprintf(format, args...))
 	}
-	for _, a := range profile.Addresses() {
+	for _, a := range profile.Resolved(cfg.names()).Addresses() {
 		switch {
-		case a == listen.Addr() || slices.ContainsFunc(cfg.Vips, func(v netip.Prefix) bool { return v.Contains(a) }):
+		case cfg.ours(a):
 			return refuse("address %v is for nobody's profile: it is the proxy's own", a)
-		case slices.Contains(had, a) || !by.IsValid() || p.trusted(by) || p.together(a, by):
+		case a.IsUnspecified() || slices.Contains(had, a) || !by.IsValid() || p.trusted(by) || p.together(a, by):
 		default:
 			return refuse("address %v is not at the port of the network where %v is, which registers it", a, by)
 		}
@@ -152,9 +157,7 @@ func (p *proxy) apply(c *change, answered []byte, now int64) {
 	case http.MethodDelete:
 		p.forget(id)
 	case http.MethodPut:
-		if err = p.register(id, answered, c.by, now); err != nil {
-			err = p.register(id, c.body, c.by, now)
-		}
+		err = p.register(id, merged(c.body, answered), c.by, now)
 	case http.MethodPatch:
 		err = p.update(id, c, answered, now)
 	}
@@ -169,11 +172,51 @@ func (p *proxy) register(id string, text []byte, by netip.Addr, now int64) error
 	if err != nil {
 		return err
 	}
+	if x.profile.NFInstanceID == "" {
+		x.profile.NFInstanceID = id
+	}
 	if x.id() != id {
 		return invalidID(id, x.id())
 	}
 	x.heard = now
 	return p.learn(x)
+}
+
+// merged returns the profile that an NRF has made of one: by its answer, which has the
+// whole profile, or only what the NRF has changed (nfProfileChangesInd; TS 29.510,
+// Annex B), or lacks what that NRF does not know.
+func merged(profile, answered []byte) []byte {
+	var was, now map[string]json.RawMessage
+	if json.Unmarshal(profile, &was) != nil || json.Unmarshal(answered, &now) != nil || len(now) == 0 {
+		return profile
+	}
+	more := false
+	for name, text := range was {
+		if _, there := now[name]; !there && !slices.Contains(ofOneMessage, name) {
+			now[name], more = text, true
+		}
+	}
+	for _, name := range ofOneMessage {
+		_, there := now[name]
+		more = more || there
+		delete(now, name)
+	}
+	if !more {
+		return answered
+	}
+	text, _ := json.Marshal(now) // has been JSON
+	return text
+}
+
+// ofOneMessage are the members of profiles that speak of the message they are in.
+var ofOneMessage = []string{"nfProfileChangesInd", "nfProfileChangesSupportInd", "nfProfilePartialUpdateChangesSupportInd"}
+
+// doubt has the next survey ask the NRF what it made of an update that could not be
+// followed.
+func (p *proxy) doubt(x *producer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x.doubted = true
 }
 
 // hear notes that an instance whose heartbeats pass here lives. It is called also for those
@@ -197,16 +240,19 @@ func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
 		}
 		return p.register(id, answered, c.by, now)
 	}
-	text := answered
-	if len(text) == 0 {
-		items, err := sbi.ParsePatch(c.body)
-		if err == nil {
-			text, err = sbi.Apply(x.text, items)
-		}
-		if err != nil {
+	text := x.text
+	items, err := sbi.ParsePatch(c.body)
+	if err == nil {
+		text, err = sbi.Apply(x.text, items)
+	}
+	if err != nil {
+		text = x.text
+		if len(answered) == 0 {
+			p.doubt(x)
 			return err
 		}
 	}
+	text = merged(text, answered)
 	if string(text) == string(x.text) {
 		return nil
 	}

@@ -46,6 +46,8 @@ type rig struct {
 	now   atomic.Int64
 	url   string
 
+	handler atomic.Value // http.Handler: the NRF, if it is another than nrf
+
 	feed    func(events ...any)
 	stop    func()
 	buckets map[string]object.Bucket
@@ -188,7 +190,13 @@ func (n *fakeNRF) set(f func(*fakeNRF)) {
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	g := &rig{t: t, cfg: DefaultConfig(), nrf: &fakeNRF{book: map[string][]byte{}, validity: 30}, back: &fakeBalancer{vips: map[string]*api.Vip{}}, buckets: map[string]object.Bucket{}}
 	g.now.Store(time.Now().UnixNano())
-	web := httptest.NewUnstartedServer(g.nrf)
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, ok := g.handler.Load().(http.Handler); ok {
+			h.ServeHTTP(w, r)
+		} else {
+			g.nrf.ServeHTTP(w, r)
+		}
+	}))
 	web.Config.Protocols = new(http.Protocols)
 	web.Config.Protocols.SetUnencryptedHTTP2(true)
 	web.Start()

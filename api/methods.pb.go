@@ -335,6 +335,8 @@ var (
 	ListScpPolicies = Method[ListScpPoliciesRequest, ListScpPoliciesResponse]{"scp.ListScpPolicies"}
 	// Gives a producer no new connections and leaves it those that it has.
 	DrainProducer = Method[DrainProducerRequest, ScpProducer]{"scp.DrainProducer"}
+	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
+	ForgetProducer = Method[ForgetProducerRequest, ScpProducer]{"scp.ForgetProducer"}
 )
 
 // The methods of Southbound.
@@ -534,6 +536,7 @@ var methods = []AnyMethod{
 	DeleteScpPolicy,
 	ListScpPolicies,
 	DrainProducer,
+	ForgetProducer,
 	ListSwitches,
 	ListPorts,
 	ReadFlows,

@@ -21,6 +21,98 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// An instance of a network function, and whether consumers reach it by an end point.
+type ScpFunction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// NFType.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// Its nfInstanceId.
+	Instance string `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`
+	// up, draining, late, down or away, as of its producer.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Whether new consumers reach it by an end point.
+	Balanced bool `protobuf:"varint,4,opt,name=balanced,proto3" json:"balanced,omitempty"`
+	// Why they do not; empty if they do.
+	WhyNot string `protobuf:"bytes,5,opt,name=why_not,json=whyNot,proto3" json:"why_not,omitempty"`
+	// Seconds since it last spoke, by a registration or heartbeat that passed the front, or, if
+	// none does, since the NRF last told of it.
+	Age           uint32 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScpFunction) Reset() {
+	*x = ScpFunction{}
+	mi := &file_scp_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScpFunction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScpFunction) ProtoMessage() {}
+
+func (x *ScpFunction) ProtoReflect() protoreflect.Message {
+	mi := &file_scp_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScpFunction.ProtoReflect.Descriptor instead.
+func (*ScpFunction) Descriptor() ([]byte, []int) {
+	return file_scp_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ScpFunction) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *ScpFunction) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
+func (x *ScpFunction) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ScpFunction) GetBalanced() bool {
+	if x != nil {
+		return x.Balanced
+	}
+	return false
+}
+
+func (x *ScpFunction) GetWhyNot() string {
+	if x != nil {
+		return x.WhyNot
+	}
+	return ""
+}
+
+func (x *ScpFunction) GetAge() uint32 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
 // An instance of a network function that is registered at the NRF.
 type ScpProducer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -55,7 +147,7 @@ type ScpProducer struct {
 
 func (x *ScpProducer) Reset() {
 	*x = ScpProducer{}
-	mi := &file_scp_proto_msgTypes[0]
+	mi := &file_scp_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -67,7 +159,7 @@ func (x *ScpProducer) String() string {
 func (*ScpProducer) ProtoMessage() {}
 
 func (x *ScpProducer) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[0]
+	mi := &file_scp_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -80,7 +172,7 @@ func (x *ScpProducer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScpProducer.ProtoReflect.Descriptor instead.
 func (*ScpProducer) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{0}
+	return file_scp_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ScpProducer) GetType() string {
@@ -197,7 +289,7 @@ type ScpEndpoint struct {
 
 func (x *ScpEndpoint) Reset() {
 	*x = ScpEndpoint{}
-	mi := &file_scp_proto_msgTypes[1]
+	mi := &file_scp_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -209,7 +301,7 @@ func (x *ScpEndpoint) String() string {
 func (*ScpEndpoint) ProtoMessage() {}
 
 func (x *ScpEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[1]
+	mi := &file_scp_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -222,7 +314,7 @@ func (x *ScpEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScpEndpoint.ProtoReflect.Descriptor instead.
 func (*ScpEndpoint) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{1}
+	return file_scp_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ScpEndpoint) GetVip() string {
@@ -306,7 +398,7 @@ type GetScpRequest struct {
 
 func (x *GetScpRequest) Reset() {
 	*x = GetScpRequest{}
-	mi := &file_scp_proto_msgTypes[2]
+	mi := &file_scp_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +410,7 @@ func (x *GetScpRequest) String() string {
 func (*GetScpRequest) ProtoMessage() {}
 
 func (x *GetScpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[2]
+	mi := &file_scp_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +423,7 @@ func (x *GetScpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScpRequest.ProtoReflect.Descriptor instead.
 func (*GetScpRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{2}
+	return file_scp_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetScpRequest) GetType() string {
@@ -358,14 +450,16 @@ type GetScpResponse struct {
 	// NRF passes the controller, for scp.listen is not set). Empty if it is off.
 	FrontBy string `protobuf:"bytes,5,opt,name=front_by,json=frontBy,proto3" json:"front_by,omitempty"`
 	// Where the front reaches the NRF from: ADDRESS:PORT of its host, or an address that no host has.
-	FrontAddress  string `protobuf:"bytes,6,opt,name=front_address,json=frontAddress,proto3" json:"front_address,omitempty"`
+	FrontAddress string `protobuf:"bytes,6,opt,name=front_address,json=frontAddress,proto3" json:"front_address,omitempty"`
+	// All that are known, by type and instance, and whether each is balanced.
+	Functions     []*ScpFunction `protobuf:"bytes,7,rep,name=functions,proto3" json:"functions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetScpResponse) Reset() {
 	*x = GetScpResponse{}
-	mi := &file_scp_proto_msgTypes[3]
+	mi := &file_scp_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -377,7 +471,7 @@ func (x *GetScpResponse) String() string {
 func (*GetScpResponse) ProtoMessage() {}
 
 func (x *GetScpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[3]
+	mi := &file_scp_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -390,7 +484,7 @@ func (x *GetScpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScpResponse.ProtoReflect.Descriptor instead.
 func (*GetScpResponse) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{3}
+	return file_scp_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetScpResponse) GetProducers() []*ScpProducer {
@@ -435,6 +529,13 @@ func (x *GetScpResponse) GetFrontAddress() string {
 	return ""
 }
 
+func (x *GetScpResponse) GetFunctions() []*ScpFunction {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
 // A consumer that talks to a producer.
 type ScpPair struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -462,7 +563,7 @@ type ScpPair struct {
 
 func (x *ScpPair) Reset() {
 	*x = ScpPair{}
-	mi := &file_scp_proto_msgTypes[4]
+	mi := &file_scp_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +575,7 @@ func (x *ScpPair) String() string {
 func (*ScpPair) ProtoMessage() {}
 
 func (x *ScpPair) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[4]
+	mi := &file_scp_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +588,7 @@ func (x *ScpPair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScpPair.ProtoReflect.Descriptor instead.
 func (*ScpPair) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{4}
+	return file_scp_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ScpPair) GetConsumer() string {
@@ -566,7 +667,7 @@ type ListScpPairsRequest struct {
 
 func (x *ListScpPairsRequest) Reset() {
 	*x = ListScpPairsRequest{}
-	mi := &file_scp_proto_msgTypes[5]
+	mi := &file_scp_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +679,7 @@ func (x *ListScpPairsRequest) String() string {
 func (*ListScpPairsRequest) ProtoMessage() {}
 
 func (x *ListScpPairsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[5]
+	mi := &file_scp_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +692,7 @@ func (x *ListScpPairsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScpPairsRequest.ProtoReflect.Descriptor instead.
 func (*ListScpPairsRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{5}
+	return file_scp_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListScpPairsRequest) GetType() string {
@@ -621,7 +722,7 @@ type ListScpPairsResponse struct {
 
 func (x *ListScpPairsResponse) Reset() {
 	*x = ListScpPairsResponse{}
-	mi := &file_scp_proto_msgTypes[6]
+	mi := &file_scp_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +734,7 @@ func (x *ListScpPairsResponse) String() string {
 func (*ListScpPairsResponse) ProtoMessage() {}
 
 func (x *ListScpPairsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[6]
+	mi := &file_scp_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +747,7 @@ func (x *ListScpPairsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScpPairsResponse.ProtoReflect.Descriptor instead.
 func (*ListScpPairsResponse) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{6}
+	return file_scp_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListScpPairsResponse) GetPairs() []*ScpPair {
@@ -688,7 +789,7 @@ type ScpPolicy struct {
 
 func (x *ScpPolicy) Reset() {
 	*x = ScpPolicy{}
-	mi := &file_scp_proto_msgTypes[7]
+	mi := &file_scp_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +801,7 @@ func (x *ScpPolicy) String() string {
 func (*ScpPolicy) ProtoMessage() {}
 
 func (x *ScpPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[7]
+	mi := &file_scp_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +814,7 @@ func (x *ScpPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScpPolicy.ProtoReflect.Descriptor instead.
 func (*ScpPolicy) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{7}
+	return file_scp_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScpPolicy) GetType() string {
@@ -769,7 +870,7 @@ type SetScpPolicyRequest struct {
 
 func (x *SetScpPolicyRequest) Reset() {
 	*x = SetScpPolicyRequest{}
-	mi := &file_scp_proto_msgTypes[8]
+	mi := &file_scp_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +882,7 @@ func (x *SetScpPolicyRequest) String() string {
 func (*SetScpPolicyRequest) ProtoMessage() {}
 
 func (x *SetScpPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[8]
+	mi := &file_scp_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +895,7 @@ func (x *SetScpPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetScpPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetScpPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{8}
+	return file_scp_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetScpPolicyRequest) GetPolicy() *ScpPolicy {
@@ -815,7 +916,7 @@ type DeleteScpPolicyRequest struct {
 
 func (x *DeleteScpPolicyRequest) Reset() {
 	*x = DeleteScpPolicyRequest{}
-	mi := &file_scp_proto_msgTypes[9]
+	mi := &file_scp_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +928,7 @@ func (x *DeleteScpPolicyRequest) String() string {
 func (*DeleteScpPolicyRequest) ProtoMessage() {}
 
 func (x *DeleteScpPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[9]
+	mi := &file_scp_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +941,7 @@ func (x *DeleteScpPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScpPolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteScpPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{9}
+	return file_scp_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteScpPolicyRequest) GetType() string {
@@ -861,7 +962,7 @@ type DeleteScpPolicyResponse struct {
 
 func (x *DeleteScpPolicyResponse) Reset() {
 	*x = DeleteScpPolicyResponse{}
-	mi := &file_scp_proto_msgTypes[10]
+	mi := &file_scp_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +974,7 @@ func (x *DeleteScpPolicyResponse) String() string {
 func (*DeleteScpPolicyResponse) ProtoMessage() {}
 
 func (x *DeleteScpPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[10]
+	mi := &file_scp_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +987,7 @@ func (x *DeleteScpPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScpPolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteScpPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{10}
+	return file_scp_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteScpPolicyResponse) GetDeleted() bool {
@@ -905,7 +1006,7 @@ type ListScpPoliciesRequest struct {
 
 func (x *ListScpPoliciesRequest) Reset() {
 	*x = ListScpPoliciesRequest{}
-	mi := &file_scp_proto_msgTypes[11]
+	mi := &file_scp_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +1018,7 @@ func (x *ListScpPoliciesRequest) String() string {
 func (*ListScpPoliciesRequest) ProtoMessage() {}
 
 func (x *ListScpPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[11]
+	mi := &file_scp_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1031,7 @@ func (x *ListScpPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScpPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListScpPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{11}
+	return file_scp_proto_rawDescGZIP(), []int{12}
 }
 
 // The answer of ListScpPolicies.
@@ -944,7 +1045,7 @@ type ListScpPoliciesResponse struct {
 
 func (x *ListScpPoliciesResponse) Reset() {
 	*x = ListScpPoliciesResponse{}
-	mi := &file_scp_proto_msgTypes[12]
+	mi := &file_scp_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1057,7 @@ func (x *ListScpPoliciesResponse) String() string {
 func (*ListScpPoliciesResponse) ProtoMessage() {}
 
 func (x *ListScpPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[12]
+	mi := &file_scp_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1070,7 @@ func (x *ListScpPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScpPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListScpPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{12}
+	return file_scp_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListScpPoliciesResponse) GetPolicies() []*ScpPolicy {
@@ -992,7 +1093,7 @@ type DrainProducerRequest struct {
 
 func (x *DrainProducerRequest) Reset() {
 	*x = DrainProducerRequest{}
-	mi := &file_scp_proto_msgTypes[13]
+	mi := &file_scp_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1105,7 @@ func (x *DrainProducerRequest) String() string {
 func (*DrainProducerRequest) ProtoMessage() {}
 
 func (x *DrainProducerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[13]
+	mi := &file_scp_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1118,7 @@ func (x *DrainProducerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProducerRequest.ProtoReflect.Descriptor instead.
 func (*DrainProducerRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{13}
+	return file_scp_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DrainProducerRequest) GetInstance() string {
@@ -1034,11 +1135,64 @@ func (x *DrainProducerRequest) GetUndo() bool {
 	return false
 }
 
+// What ForgetProducer is asked. NotFound if there is no such instance.
+type ForgetProducerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its nfInstanceId.
+	Instance      string `protobuf:"bytes,1,opt,name=instance,proto3" json:"instance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetProducerRequest) Reset() {
+	*x = ForgetProducerRequest{}
+	mi := &file_scp_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetProducerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetProducerRequest) ProtoMessage() {}
+
+func (x *ForgetProducerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scp_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetProducerRequest.ProtoReflect.Descriptor instead.
+func (*ForgetProducerRequest) Descriptor() ([]byte, []int) {
+	return file_scp_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ForgetProducerRequest) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
 var File_scp_proto protoreflect.FileDescriptor
 
 const file_scp_proto_rawDesc = "" +
 	"\n" +
-	"\tscp.proto\x12\aweft.v1\x1a\roptions.proto\"\xa3\x03\n" +
+	"\tscp.proto\x12\aweft.v1\x1a\roptions.proto\"\xf0\x01\n" +
+	"\vScpFunction\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1a\n" +
+	"\binstance\x18\x02 \x01(\tR\binstance\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x1a\n" +
+	"\bbalanced\x18\x04 \x01(\bR\bbalanced\x12\x17\n" +
+	"\awhy_not\x18\x05 \x01(\tR\x06whyNot\x12\x10\n" +
+	"\x03age\x18\x06 \x01(\rR\x03age:T\x8a\xe1\x18P\"\x04TYPE\"\bINSTANCE\"\x05STATE\"\x17BALANCED={balanced|yes}\"\vAGE={age} s\"\x11WHY NOT={why_not}\"\xa3\x03\n" +
 	"\vScpProducer\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -1068,14 +1222,15 @@ const file_scp_proto_rawDesc = "" +
 	"\arefused\x18\n" +
 	" \x01(\tR\arefused:t\x8a\xe1\x18p\"\x0fEND POINT={vip}\"\bINSTANCE\"\aADDRESS\"\bSERVICES\"\x05SLICE\"\bLOCALITY\"\tCONSUMERS\"\x1bOVERLOADED={overloaded|yes}\"\aREFUSED\"#\n" +
 	"\rGetScpRequest\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\"\xe0\x01\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\"\x94\x02\n" +
 	"\x0eGetScpResponse\x122\n" +
 	"\tproducers\x18\x01 \x03(\v2\x14.weft.v1.ScpProducerR\tproducers\x122\n" +
 	"\tendpoints\x18\x02 \x03(\v2\x14.weft.v1.ScpEndpointR\tendpoints\x12\x14\n" +
 	"\x05front\x18\x03 \x01(\tR\x05front\x12\x10\n" +
 	"\x03nrf\x18\x04 \x01(\tR\x03nrf\x12\x19\n" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
-	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\"\x93\x03\n" +
+	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\x122\n" +
+	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\"\x93\x03\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1119,7 +1274,9 @@ const file_scp_proto_rawDesc = "" +
 	"\x14DrainProducerRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x127\n" +
 	"\x04undo\x18\x02 \x01(\bB#\x92\xe1\x18\x1f\n" +
-	"\x1dgive it new connections againR\x04undo2\xf7\x12\n" +
+	"\x1dgive it new connections againR\x04undo\"3\n" +
+	"\x15ForgetProducerRequest\x12\x1a\n" +
+	"\binstance\x18\x01 \x01(\tR\binstance2\xf9\x16\n" +
 	"\x03Scp\x12\xc3\x01\n" +
 	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x87\x01\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x82\xe1\x18e\n" +
 	"4Show the producers, and what consumers reach them by\x1a%weft scp get\n" +
@@ -1138,14 +1295,19 @@ const file_scp_proto_rawDesc = "" +
 	"5Show the policies of types that have one of their own\x1a\x1cweft scp policy list -o json\x12\xe5\x02\n" +
 	"\rDrainProducer\x12\x1d.weft.v1.DrainProducerRequest\x1a\x14.weft.v1.ScpProducer\"\x9e\x02\xea\xe0\x18:\b\x02\x10\x01\x1a\x00\"\tscp drain*'POST /v1/scp/producers/{instance}:drain\x82\xe1\x18\xdb\x01\n" +
 	"AGive a producer no new connections and leave it those that it has\x1anweft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\n" +
-	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --undo\"\bINSTANCEB\x1c{type} {instance} is {state}\x1a\xec\x04\xf2\xe0\x18\xe7\x04\b\x01\x1a\xbb\x03\n" +
+	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --undo\"\bINSTANCEB\x1c{type} {instance} is {state}\x12\xc9\x03\n" +
+	"\x0eForgetProducer\x12\x1e.weft.v1.ForgetProducerRequest\x1a\x14.weft.v1.ScpProducer\"\x80\x03\xea\xe0\x187\b\x02\x10\x01\x1a\x00\"\n" +
+	"scp forget*#DELETE /v1/scp/producers/{instance}\x82\xe1\x18\xc0\x02\n" +
+	"6Forget an instance that has gone without deregistering\x12\xa5\x01Forget an instance that has gone without deregistering. No discovery finds it, though\n" +
+	"the NRF may still list it, until it registers again or a heartbeat of it comes.\x1a4weft scp forget 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\"\bINSTANCEB\x1e{type} {instance} is forgotten\x1a\xa2\x05\xf2\xe0\x18\x9d\x05\b\x01\x1a\xf1\x03\n" +
 	"\x03scp\x1a>Let 5G network functions reach each other through the switches\"\xf4\x01Look at and steer the communication proxy of a 5G core, which the switches are:\n" +
 	"consumers find one address for all producers of a type, and each is taken to a\n" +
 	"producer that serves and that it may use. weft up 5gc runs it with weft lab up\n" +
-	"5gc:3.*}weft scp get\n" +
+	"5gc:3.*\xb2\x01weft scp get\n" +
 	"weft scp pairs UDM\n" +
 	"weft scp policy set UDM --algorithm least\n" +
-	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\x1a\xa4\x01\n" +
+	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\n" +
+	"weft scp forget 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\x1a\xa4\x01\n" +
 	"\n" +
 	"scp policy\x1a*Say how the producers of a type are chosen*jweft scp policy set UDM --algorithm least --per connection\n" +
 	"weft scp policy list\n" +
@@ -1163,46 +1325,51 @@ func file_scp_proto_rawDescGZIP() []byte {
 	return file_scp_proto_rawDescData
 }
 
-var file_scp_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_scp_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_scp_proto_goTypes = []any{
-	(*ScpProducer)(nil),             // 0: weft.v1.ScpProducer
-	(*ScpEndpoint)(nil),             // 1: weft.v1.ScpEndpoint
-	(*GetScpRequest)(nil),           // 2: weft.v1.GetScpRequest
-	(*GetScpResponse)(nil),          // 3: weft.v1.GetScpResponse
-	(*ScpPair)(nil),                 // 4: weft.v1.ScpPair
-	(*ListScpPairsRequest)(nil),     // 5: weft.v1.ListScpPairsRequest
-	(*ListScpPairsResponse)(nil),    // 6: weft.v1.ListScpPairsResponse
-	(*ScpPolicy)(nil),               // 7: weft.v1.ScpPolicy
-	(*SetScpPolicyRequest)(nil),     // 8: weft.v1.SetScpPolicyRequest
-	(*DeleteScpPolicyRequest)(nil),  // 9: weft.v1.DeleteScpPolicyRequest
-	(*DeleteScpPolicyResponse)(nil), // 10: weft.v1.DeleteScpPolicyResponse
-	(*ListScpPoliciesRequest)(nil),  // 11: weft.v1.ListScpPoliciesRequest
-	(*ListScpPoliciesResponse)(nil), // 12: weft.v1.ListScpPoliciesResponse
-	(*DrainProducerRequest)(nil),    // 13: weft.v1.DrainProducerRequest
+	(*ScpFunction)(nil),             // 0: weft.v1.ScpFunction
+	(*ScpProducer)(nil),             // 1: weft.v1.ScpProducer
+	(*ScpEndpoint)(nil),             // 2: weft.v1.ScpEndpoint
+	(*GetScpRequest)(nil),           // 3: weft.v1.GetScpRequest
+	(*GetScpResponse)(nil),          // 4: weft.v1.GetScpResponse
+	(*ScpPair)(nil),                 // 5: weft.v1.ScpPair
+	(*ListScpPairsRequest)(nil),     // 6: weft.v1.ListScpPairsRequest
+	(*ListScpPairsResponse)(nil),    // 7: weft.v1.ListScpPairsResponse
+	(*ScpPolicy)(nil),               // 8: weft.v1.ScpPolicy
+	(*SetScpPolicyRequest)(nil),     // 9: weft.v1.SetScpPolicyRequest
+	(*DeleteScpPolicyRequest)(nil),  // 10: weft.v1.DeleteScpPolicyRequest
+	(*DeleteScpPolicyResponse)(nil), // 11: weft.v1.DeleteScpPolicyResponse
+	(*ListScpPoliciesRequest)(nil),  // 12: weft.v1.ListScpPoliciesRequest
+	(*ListScpPoliciesResponse)(nil), // 13: weft.v1.ListScpPoliciesResponse
+	(*DrainProducerRequest)(nil),    // 14: weft.v1.DrainProducerRequest
+	(*ForgetProducerRequest)(nil),   // 15: weft.v1.ForgetProducerRequest
 }
 var file_scp_proto_depIdxs = []int32{
-	0,  // 0: weft.v1.GetScpResponse.producers:type_name -> weft.v1.ScpProducer
-	1,  // 1: weft.v1.GetScpResponse.endpoints:type_name -> weft.v1.ScpEndpoint
-	4,  // 2: weft.v1.ListScpPairsResponse.pairs:type_name -> weft.v1.ScpPair
-	7,  // 3: weft.v1.SetScpPolicyRequest.policy:type_name -> weft.v1.ScpPolicy
-	7,  // 4: weft.v1.ListScpPoliciesResponse.policies:type_name -> weft.v1.ScpPolicy
-	2,  // 5: weft.v1.Scp.GetScp:input_type -> weft.v1.GetScpRequest
-	5,  // 6: weft.v1.Scp.ListScpPairs:input_type -> weft.v1.ListScpPairsRequest
-	8,  // 7: weft.v1.Scp.SetScpPolicy:input_type -> weft.v1.SetScpPolicyRequest
-	9,  // 8: weft.v1.Scp.DeleteScpPolicy:input_type -> weft.v1.DeleteScpPolicyRequest
-	11, // 9: weft.v1.Scp.ListScpPolicies:input_type -> weft.v1.ListScpPoliciesRequest
-	13, // 10: weft.v1.Scp.DrainProducer:input_type -> weft.v1.DrainProducerRequest
-	3,  // 11: weft.v1.Scp.GetScp:output_type -> weft.v1.GetScpResponse
-	6,  // 12: weft.v1.Scp.ListScpPairs:output_type -> weft.v1.ListScpPairsResponse
-	7,  // 13: weft.v1.Scp.SetScpPolicy:output_type -> weft.v1.ScpPolicy
-	10, // 14: weft.v1.Scp.DeleteScpPolicy:output_type -> weft.v1.DeleteScpPolicyResponse
-	12, // 15: weft.v1.Scp.ListScpPolicies:output_type -> weft.v1.ListScpPoliciesResponse
-	0,  // 16: weft.v1.Scp.DrainProducer:output_type -> weft.v1.ScpProducer
-	11, // [11:17] is the sub-list for method output_type
-	5,  // [5:11] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	1,  // 0: weft.v1.GetScpResponse.producers:type_name -> weft.v1.ScpProducer
+	2,  // 1: weft.v1.GetScpResponse.endpoints:type_name -> weft.v1.ScpEndpoint
+	0,  // 2: weft.v1.GetScpResponse.functions:type_name -> weft.v1.ScpFunction
+	5,  // 3: weft.v1.ListScpPairsResponse.pairs:type_name -> weft.v1.ScpPair
+	8,  // 4: weft.v1.SetScpPolicyRequest.policy:type_name -> weft.v1.ScpPolicy
+	8,  // 5: weft.v1.ListScpPoliciesResponse.policies:type_name -> weft.v1.ScpPolicy
+	3,  // 6: weft.v1.Scp.GetScp:input_type -> weft.v1.GetScpRequest
+	6,  // 7: weft.v1.Scp.ListScpPairs:input_type -> weft.v1.ListScpPairsRequest
+	9,  // 8: weft.v1.Scp.SetScpPolicy:input_type -> weft.v1.SetScpPolicyRequest
+	10, // 9: weft.v1.Scp.DeleteScpPolicy:input_type -> weft.v1.DeleteScpPolicyRequest
+	12, // 10: weft.v1.Scp.ListScpPolicies:input_type -> weft.v1.ListScpPoliciesRequest
+	14, // 11: weft.v1.Scp.DrainProducer:input_type -> weft.v1.DrainProducerRequest
+	15, // 12: weft.v1.Scp.ForgetProducer:input_type -> weft.v1.ForgetProducerRequest
+	4,  // 13: weft.v1.Scp.GetScp:output_type -> weft.v1.GetScpResponse
+	7,  // 14: weft.v1.Scp.ListScpPairs:output_type -> weft.v1.ListScpPairsResponse
+	8,  // 15: weft.v1.Scp.SetScpPolicy:output_type -> weft.v1.ScpPolicy
+	11, // 16: weft.v1.Scp.DeleteScpPolicy:output_type -> weft.v1.DeleteScpPolicyResponse
+	13, // 17: weft.v1.Scp.ListScpPolicies:output_type -> weft.v1.ListScpPoliciesResponse
+	1,  // 18: weft.v1.Scp.DrainProducer:output_type -> weft.v1.ScpProducer
+	1,  // 19: weft.v1.Scp.ForgetProducer:output_type -> weft.v1.ScpProducer
+	13, // [13:20] is the sub-list for method output_type
+	6,  // [6:13] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_scp_proto_init() }
@@ -1217,7 +1384,7 @@ func file_scp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scp_proto_rawDesc), len(file_scp_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -237,6 +237,45 @@ func local_request_Scp_DrainProducer_0(ctx context.Context, marshaler runtime.Ma
 	return msg, metadata, err
 }
 
+func request_Scp_ForgetProducer_0(ctx context.Context, marshaler runtime.Marshaler, client ScpClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ForgetProducerRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["instance"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "instance")
+	}
+	protoReq.Instance, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "instance", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.ForgetProducer(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Scp_ForgetProducer_0(ctx context.Context, marshaler runtime.Marshaler, server ScpServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ForgetProducerRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["instance"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "instance")
+	}
+	protoReq.Instance, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "instance", err)
+	}
+	msg, err := server.ForgetProducer(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 // RegisterScpHandlerServer registers the http handlers for service Scp to "mux".
 // UnaryRPC     :call ScpServer directly.
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
@@ -362,6 +401,26 @@ func RegisterScpHandlerServer(ctx context.Context, mux *runtime.ServeMux, server
 			return
 		}
 		forward_Scp_DrainProducer_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodDelete, pattern_Scp_ForgetProducer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/weft.v1.Scp/ForgetProducer", runtime.WithHTTPPathPattern("/v1/scp/producers/{instance}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Scp_ForgetProducer_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Scp_ForgetProducer_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 
 	return nil
@@ -505,6 +564,23 @@ func RegisterScpHandlerClient(ctx context.Context, mux *runtime.ServeMux, client
 		}
 		forward_Scp_DrainProducer_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodDelete, pattern_Scp_ForgetProducer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/weft.v1.Scp/ForgetProducer", runtime.WithHTTPPathPattern("/v1/scp/producers/{instance}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Scp_ForgetProducer_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Scp_ForgetProducer_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	return nil
 }
 
@@ -515,6 +591,7 @@ var (
 	pattern_Scp_DeleteScpPolicy_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3}, []string{"v1", "scp", "policies", "type"}, ""))
 	pattern_Scp_ListScpPolicies_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "scp", "policies"}, ""))
 	pattern_Scp_DrainProducer_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3}, []string{"v1", "scp", "producers", "instance"}, "drain"))
+	pattern_Scp_ForgetProducer_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3}, []string{"v1", "scp", "producers", "instance"}, ""))
 )
 
 var (
@@ -524,4 +601,5 @@ var (
 	forward_Scp_DeleteScpPolicy_0 = runtime.ForwardResponseMessage
 	forward_Scp_ListScpPolicies_0 = runtime.ForwardResponseMessage
 	forward_Scp_DrainProducer_0   = runtime.ForwardResponseMessage
+	forward_Scp_ForgetProducer_0  = runtime.ForwardResponseMessage
 )

@@ -25,6 +25,7 @@ const (
 	Scp_DeleteScpPolicy_FullMethodName = "/weft.v1.Scp/DeleteScpPolicy"
 	Scp_ListScpPolicies_FullMethodName = "/weft.v1.Scp/ListScpPolicies"
 	Scp_DrainProducer_FullMethodName   = "/weft.v1.Scp/DrainProducer"
+	Scp_ForgetProducer_FullMethodName  = "/weft.v1.Scp/ForgetProducer"
 )
 
 // ScpClient is the client API for Scp service.
@@ -47,6 +48,8 @@ type ScpClient interface {
 	ListScpPolicies(ctx context.Context, in *ListScpPoliciesRequest, opts ...grpc.CallOption) (*ListScpPoliciesResponse, error)
 	// Gives a producer no new connections and leaves it those that it has.
 	DrainProducer(ctx context.Context, in *DrainProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error)
+	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
+	ForgetProducer(ctx context.Context, in *ForgetProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error)
 }
 
 type scpClient struct {
@@ -117,6 +120,16 @@ func (c *scpClient) DrainProducer(ctx context.Context, in *DrainProducerRequest,
 	return out, nil
 }
 
+func (c *scpClient) ForgetProducer(ctx context.Context, in *ForgetProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ScpProducer)
+	err := c.cc.Invoke(ctx, Scp_ForgetProducer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ScpServer is the server API for Scp service.
 // All implementations must embed UnimplementedScpServer
 // for forward compatibility.
@@ -137,6 +150,8 @@ type ScpServer interface {
 	ListScpPolicies(context.Context, *ListScpPoliciesRequest) (*ListScpPoliciesResponse, error)
 	// Gives a producer no new connections and leaves it those that it has.
 	DrainProducer(context.Context, *DrainProducerRequest) (*ScpProducer, error)
+	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
+	ForgetProducer(context.Context, *ForgetProducerRequest) (*ScpProducer, error)
 	mustEmbedUnimplementedScpServer()
 }
 
@@ -164,6 +179,9 @@ func (UnimplementedScpServer) ListScpPolicies(context.Context, *ListScpPoliciesR
 }
 func (UnimplementedScpServer) DrainProducer(context.Context, *DrainProducerRequest) (*ScpProducer, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainProducer not implemented")
+}
+func (UnimplementedScpServer) ForgetProducer(context.Context, *ForgetProducerRequest) (*ScpProducer, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetProducer not implemented")
 }
 func (UnimplementedScpServer) mustEmbedUnimplementedScpServer() {}
 func (UnimplementedScpServer) testEmbeddedByValue()             {}
@@ -294,6 +312,24 @@ func _Scp_DrainProducer_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Scp_ForgetProducer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetProducerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScpServer).ForgetProducer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Scp_ForgetProducer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScpServer).ForgetProducer(ctx, req.(*ForgetProducerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Scp_ServiceDesc is the grpc.ServiceDesc for Scp service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -324,6 +360,10 @@ var Scp_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DrainProducer",
 			Handler:    _Scp_DrainProducer_Handler,
+		},
+		{
+			MethodName: "ForgetProducer",
+			Handler:    _Scp_ForgetProducer_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -43,18 +43,6 @@ func (p *proxy) answer(q *sbi.Query, s *search, now int64) (*answer, error) {
 	return &answer{body: body, etag: s.etag, age: age, vips: s.vips}, nil
 }
 
-// offer is what a discovery finds.
-type offer struct {
-	texts [][]byte // in JSON
-	vips  []string // that it names
-}
-
-func (o *offer) add(text any) error {
-	b, err := json.Marshal(text)
-	o.texts = append(o.texts, b)
-	return err
-}
-
 // find returns the profiles that a discovery finds: one for each group that consumers
 // reach by an end point, and those of other instances as the NRF has told of them. It
 // is called with mu held.
@@ -64,52 +52,69 @@ func (p *proxy) find(q *sbi.Query, s *search, now int64) (found [][]byte, vips [
 		whole.TargetInstanceID = ""
 		q = &whole
 	}
-	fit, forbidden := p.fitting(q, now)
-	all := &offer{}
-	stood := map[string]bool{} // instances for which an end point stands
+	f := &finding{proxy: p, query: q, now: now, stood: map[string]bool{}}
+	forbidden := f.fit()
 	if q.TargetInstanceID == "" {
-		if err := p.stand(q, fit, all, stood, now); err != nil {
-			return nil, nil, err
-		}
+		err = f.stand()
 	}
-	if err := p.handOn(q, s, fit, all, stood); err != nil {
+	if err == nil {
+		err = f.handOn(s)
+	}
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	if forbidden != nil && len(all.texts) == 0 {
+	case forbidden != nil && len(f.texts) == 0:
 		return nil, nil, forbidden
+	case q.Limit > 0 && len(f.texts) > q.Limit:
+		f.texts = f.texts[:q.Limit]
 	}
-	if q.Limit > 0 && len(all.texts) > q.Limit {
-		all.texts = all.texts[:q.Limit]
-	}
-	return all.texts, all.vips, nil
+	return f.texts, f.vips, nil
 }
 
-// fitting returns the instances in the book that a discovery finds, in order. It is
-// called with mu held.
-func (p *proxy) fitting(q *sbi.Query, now int64) ([]sbi.NFProfile, error) {
+// finding is what a discovery has found. It is made with the proxy's mu held.
+type finding struct {
+	proxy *proxy
+	query *sbi.Query
+	now   int64
+	fits  []sbi.NFProfile // of the instances in the book that fit, in order
+	stood map[string]bool // instances for which an end point stands
+	texts [][]byte        // in JSON
+	vips  []string        // that these name
+}
+
+func (f *finding) add(profile sbi.NFProfile) error {
+	text, err := json.Marshal(profile)
+	f.texts = append(f.texts, text)
+	return err
+}
+
+// fit finds the instances in the book that fit. The error says that the requester may
+// use none of them.
+func (f *finding) fit() (forbidden error) {
 	var list []*sbi.NFProfile
-	margin := p.cfg.Load().Margin
-	for _, x := range p.byType[q.TargetNFType] {
-		if state, _ := x.serves(now, margin); state == "" || x.drained {
+	margin := f.proxy.cfg.Load().Margin
+	for _, x := range f.proxy.byType[f.query.TargetNFType] {
+		if state, _ := x.serves(f.now, margin); state == "" || x.drained {
 			list = append(list, x.profile)
 		}
 	}
-	all := *q
+	all := *f.query
 	all.Limit = 0
-	return sbi.Search(list, &all)
+	f.fits, forbidden = sbi.Search(list, &all)
+	return forbidden
 }
 
-// stand adds the end points that stand for instances which fit a discovery, and notes
-// for which. It is called with mu held.
-func (p *proxy) stand(q *sbi.Query, fit []sbi.NFProfile, all *offer, stood map[string]bool, now int64) error {
+// stand adds the end points that stand for instances which fit.
+func (f *finding) stand() error {
+	p, q := f.proxy, f.query
 	byClass := map[string][]sbi.NFProfile{}
 	near := false
-	for i := range fit {
-		x := p.book[strings.ToLower(fit[i].NFInstanceID)]
+	for _, fits := range f.fits {
+		x := p.book[strings.ToLower(fits.NFInstanceID)]
 		if x.whyNot == "" {
-			byClass[x.class] = append(byClass[x.class], fit[i])
+			byClass[x.class] = append(byClass[x.class], fits)
 		}
-		near = near || q.PreferredLocality != "" && fit[i].Locality == q.PreferredLocality
+		near = near || q.PreferredLocality != "" && fits.Locality == q.PreferredLocality
 	}
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
 		g := group{Type: q.TargetNFType, Class: class, Slice: sliceOf(q.SNSSAIs)}
@@ -117,16 +122,16 @@ func (p *proxy) stand(q *sbi.Query, fit []sbi.NFProfile, all *offer, stood map[s
 			g.Locality = q.PreferredLocality
 		}
 		members := p.members(g)
-		e := p.endpointOf(g, members, now)
+		e := p.endpointOf(g, members, f.now)
 		one, names, ok := e.profile(byClass[class], members)
-		if !ok || p.anyRefused(names) {
+		if !ok || p.refused.any(names) {
 			continue // they are reached by their own addresses, as without the proxy
 		}
-		for i := range byClass[class] {
-			stood[strings.ToLower(byClass[class][i].NFInstanceID)] = true
+		for _, x := range byClass[class] {
+			f.stood[strings.ToLower(x.NFInstanceID)] = true
 		}
-		all.vips = append(all.vips, names...)
-		if err := all.add(one); err != nil {
+		f.vips = append(f.vips, names...)
+		if err := f.add(one); err != nil {
 			return err
 		}
 	}
@@ -135,26 +140,26 @@ func (p *proxy) stand(q *sbi.Query, fit []sbi.NFProfile, all *offer, stood map[s
 
 // handOn adds the instances for which no end point stands: as the NRF has told of
 // them, or, if it did not, as they have registered. Those that do not fit are left
-// out, as are those that get no new connections; of those that cannot be read, the NRF
-// says whether they fit. It is called with mu held.
-func (p *proxy) handOn(q *sbi.Query, s *search, fit []sbi.NFProfile, all *offer, stood map[string]bool) error {
-	fits := map[string]*sbi.NFProfile{}
-	for i := range fit {
-		fits[strings.ToLower(fit[i].NFInstanceID)] = &fit[i]
+// out, as are those that get no new connections.
+func (f *finding) handOn(s *search) error {
+	own := map[string]bool{} // that are to be added
+	for _, x := range f.fits {
+		if id := strings.ToLower(x.NFInstanceID); !f.stood[id] {
+			own[id] = true
+		}
 	}
 	for _, told := range s.told.Told {
-		if stood[told.ID] || fits[told.ID] == nil && !p.odd(told, q) {
-			continue
+		if own[told.ID] || !f.stood[told.ID] && f.trusts(told) {
+			f.texts = append(f.texts, told.Text)
+			delete(own, told.ID)
 		}
-		delete(fits, told.ID)
-		all.texts = append(all.texts, told.Text)
 	}
-	if q.TargetInstanceID != "" && s.failed == nil && s.told.Unknown != nil {
+	if f.query.TargetInstanceID != "" && s.failed == nil && s.told.Unknown != nil {
 		return nil // the NRF knows better
 	}
-	for i := range fit {
-		if id := strings.ToLower(fit[i].NFInstanceID); !stood[id] && fits[id] != nil {
-			if err := all.add(fits[id]); err != nil {
+	for _, x := range f.fits {
+		if own[strings.ToLower(x.NFInstanceID)] {
+			if err := f.add(x); err != nil {
 				return err
 			}
 		}
@@ -162,13 +167,15 @@ func (p *proxy) handOn(q *sbi.Query, s *search, fit []sbi.NFProfile, all *offer,
 	return nil
 }
 
-// odd reports whether the NRF is to say whether an instance fits: one that cannot be
-// read here and that the requester may use as far as that can be read, or one that
-// is not in the book and is not at the proxy's own addresses. It is called with mu
-// held.
-func (p *proxy) odd(told sbi.Instance, q *sbi.Query) bool {
-	if x := p.book[told.ID]; x != nil {
-		return x.unclear && x.allows(&q.Requester, q.ServiceNames...)
+// trusts reports whether it is the NRF that says whether an instance fits: one that
+// cannot be read here and that the requester may use as far as that can be read, or
+// one that is not in the book and is not at the proxy's own addresses. One that has
+// ended is found by its id only.
+func (f *finding) trusts(told sbi.Instance) bool {
+	p, q := f.proxy, f.query
+	if x := p.instance(told.ID); x != nil {
+		ended := p.book[told.ID] == nil
+		return (x.unclear || ended) && (!ended || q.TargetInstanceID != "") && x.allows(&q.Requester, q.ServiceNames...)
 	}
 	read, err := sbi.Read(told.Text)
 	return err == nil && !slices.ContainsFunc(read.Addresses(), p.cfg.Load().ours)

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,7 @@ type conformanceCase struct {
 
 type conformanceStep struct {
 	From   int               `json:"from"` // which function does it
+	As     int               `json:"as"`   // for which instance; 0: its own
 	Put    json.RawMessage   `json:"put"`
 	Octets bool              `json:"octets"` // put is a string, the body
 	Header map[string]string `json:"header"`
@@ -44,13 +46,15 @@ type conformanceStep struct {
 	Want   int               `json:"want"` // status; 0: 2xx
 	Found  []foundInstance   `json:"found"`
 
-	Host       []int          `json:"host"`   // these functions are at the port of the first
-	Later      int            `json:"later"`  // seconds
-	Survey     bool           `json:"survey"` // the NRF is asked for its instances
-	NRFForgets int            `json:"nrf_forgets"`
-	Vip        string         `json:"vip"`
-	Members    []wantedMember `json:"members"`
-	Repeat     int            `json:"repeat"` // of put, with {n} in its text
+	Host       []int           `json:"host"`   // these functions are at the port of the first
+	Later      int             `json:"later"`  // seconds
+	Survey     bool            `json:"survey"` // the NRF is asked for its instances
+	NRFForgets int             `json:"nrf_forgets"`
+	Vip        string          `json:"vip"`
+	Members    []wantedMember  `json:"members"`
+	Drain      int             `json:"drain"`
+	Forget     int             `json:"forget"`
+	Known      []knownFunction `json:"known"` // all that weft scp get shows
 }
 
 // foundInstance is what a consumer must get of an instance.
@@ -66,6 +70,14 @@ type wantedMember struct {
 	At     string `json:"at"`
 	State  string `json:"state"`
 	Weight uint32 `json:"weight"` // 0: any
+}
+
+// knownFunction is what weft scp get must show of an instance.
+type knownFunction struct {
+	Instance string `json:"instance"`
+	State    string `json:"state"`   // empty: up
+	WhyNot   string `json:"why_not"` // begins so; empty: it is balanced
+	Age      uint32 `json:"age"`
 }
 
 // manner is how an NRF treats profiles.
@@ -112,6 +124,8 @@ func (n *mannered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.find(w, r)
 	case single && r.Method == http.MethodPut:
 		n.put(w, r, id)
+	case single && r.Method == http.MethodPatch:
+		n.patch(w, r, id)
 	default:
 		n.fakeNRF.ServeHTTP(w, r)
 	}
@@ -166,6 +180,27 @@ func (n *mannered) put(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	w.WriteHeader(http.StatusCreated)
 	_, _ = w.Write(text)
+}
+
+// patch sets what is to be replaced also where there is nothing, as some NRFs do.
+func (n *mannered) patch(w http.ResponseWriter, r *http.Request, id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text, _ := io.ReadAll(r.Body)
+	items, err := sbi.ParsePatch(text)
+	for i := range items {
+		if items[i].Op == "replace" {
+			items[i].Op = "add"
+		}
+	}
+	if n.book[id] == nil || err != nil {
+		sbi.WriteProblem(w, sbi.Problem(http.StatusNotFound, sbi.ContextNotFound, ""))
+		return
+	}
+	if n.book[id], err = sbi.Apply(n.book[id], items); err != nil {
+		panic(err)
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // TestConformance plays the cases of testdata/conformance with NRFs of every manner.
@@ -229,11 +264,9 @@ func (g *rig) step(s *conformanceStep) {
 	path := func(n int) string { return "/nnrf-nfm/v1/nf-instances/" + id(n) }
 	switch {
 	case s.Put != nil:
-		for n := range max(1, s.Repeat) {
-			g.put(s, path(s.From), n)
-		}
+		g.put(s, path(cmp.Or(s.As, s.From)))
 	case s.Patch != nil:
-		g.wants(s, "PATCH", path(s.From), string(s.Patch))
+		g.wants(s, "PATCH", path(cmp.Or(s.As, s.From)), string(s.Patch))
 	case s.Delete != 0:
 		g.wants(s, "DELETE", path(s.Delete), "")
 	case s.Find != "":
@@ -246,19 +279,26 @@ func (g *rig) step(s *conformanceStep) {
 		g.proxy.survey(g.t.Context(), g.front.nrf)
 	case s.NRFForgets != 0:
 		g.nrf.set(func(n *fakeNRF) { delete(n.book, id(s.NRFForgets)) })
+	case s.Drain != 0:
+		if _, err := g.proxy.drain(&api.DrainProducerRequest{Instance: id(s.Drain)}); err != nil {
+			g.t.Error(err)
+		}
+	case s.Forget != 0:
+		if _, err := g.proxy.forgetProducer(&api.ForgetProducerRequest{Instance: id(s.Forget)}); err != nil {
+			g.t.Error(err)
+		}
+	case s.Known != nil:
+		g.knows(s)
 	case s.Vip != "":
 		g.hasVIP(s)
 	}
 }
 
-func (g *rig) put(s *conformanceStep, path string, n int) {
+func (g *rig) put(s *conformanceStep, path string) {
 	g.t.Helper()
 	text := string(s.Put)
 	if s.Octets {
 		_ = json.Unmarshal(s.Put, &text)
-	}
-	if s.Repeat > 1 {
-		text, path = strings.ReplaceAll(text, "{n}", strconv.Itoa(100+n)), path[:len(path)-3]+strconv.Itoa(100+n)
 	}
 	if i := strings.Index(text, `"{supiRanges}"`); i >= 0 { // as many as a large CHF has
 		var ranges []string
@@ -357,6 +397,18 @@ func valueAt(v any, pointer string) any {
 		}
 	}
 	return v
+}
+
+// knows compares what weft scp get shows with what it should.
+func (g *rig) knows(s *conformanceStep) {
+	g.t.Helper()
+	vips, _ := g.back.list(g.t.Context())
+	list := g.proxy.get(&api.GetScpRequest{}, vips, g.now.Load()).Functions
+	if !slices.EqualFunc(list, s.Known, func(f *api.ScpFunction, w knownFunction) bool {
+		return f.Instance == w.Instance && f.State == cmp.Or(w.State, "up") && f.Balanced == (w.WhyNot == "") && strings.HasPrefix(f.WhyNot, w.WhyNot) && f.Age == w.Age
+	}) {
+		g.t.Errorf("knows %v, want %+v", list, s.Known)
+	}
 }
 
 // hasVIP waits until a VIP has the members that it should.

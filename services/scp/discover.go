@@ -12,25 +12,6 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// search is a discovery that has been asked for. The proxy's mu guards it.
-type search struct {
-	of      sbi.NFType // that is asked for
-	until   int64      // answered from what is known, in nanoseconds
-	version uint64
-	found   []byte // nfInstances, of that version
-	vips    []string
-	etag    string
-	failed  error            // why the NRF was last of no help, nil if it was
-	told    sbi.SearchResult // what the NRF has answered
-	size    int              // octets of that
-}
-
-// Bounds of the searches that are remembered.
-const (
-	mostSearches = 4096
-	mostTold     = 64 << 20 // octets that the NRF has answered to all of them
-)
-
 // narrowing are parameters that choose among the instances of a type, by which an
 // endpoint is not chosen: the NRF answers these.
 var narrowing = []string{"target-nf-instance-id-list", "target-nf-fqdn", "target-nf-set-id", "target-nf-service-set-id", "target-plmn-list"}
@@ -124,7 +105,7 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, cloc
 	defer p.mu.Unlock()
 	if s = p.searches[k]; s == nil {
 		if s = (&search{of: q.TargetNFType}); len(p.searches) >= mostSearches {
-			p.forgetSearches()
+			clear(p.searches)
 		}
 		p.searches[k] = s
 	}
@@ -136,40 +117,9 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, cloc
 		s.until, s.failed = now+int64(time.Second), err // so many have not all to wait
 		return p.stale(q, s, now)
 	}
-	p.note(k, s, result)
+	p.searches.note(k, s, result)
 	s.until = now + int64(min(max(time.Duration(result.ValidityPeriod)*time.Second, time.Second), p.cfg.Load().Validity))
 	return p.answer(q, s, now)
-}
-
-// note notes what the NRF has answered to a search. It is called with mu held.
-func (p *proxy) note(k string, s *search, told *sbi.SearchResult) {
-	size := 0
-	for _, x := range told.Told {
-		size += len(x.Text)
-	}
-	if p.told += size - s.size; p.told > mostTold {
-		p.forgetSearches()
-		p.searches[k], p.told = s, size
-	}
-	s.told, s.size, s.failed, s.found = *told, size, nil, nil
-	s.told.Told = slices.Clone(told.Told) // others may have the same answer
-}
-
-// forgetSearches forgets all searches. It is called with mu held.
-func (p *proxy) forgetSearches() {
-	clear(p.searches)
-	p.told = 0
-}
-
-// askAnew has the NRF asked again where it has told of an instance, or could: the
-// instance is handed on as the NRF has it, and that has changed. It is called with mu
-// held.
-func (p *proxy) askAnew(of sbi.NFType) {
-	for _, s := range p.searches {
-		if s.of == of {
-			s.until = 0
-		}
-	}
 }
 
 // stale answers a discovery although the NRF has failed, if something is known. It is
@@ -194,7 +144,7 @@ func (p *proxy) take(ctx context.Context, q *sbi.Query, told *sbi.SearchResult, 
 	p.mu.Lock()
 	var unknown, missing []string
 	for _, x := range told.Told {
-		if y := p.book[x.ID]; x.ID != "" && (y == nil || y.heard == 0) {
+		if y := p.instance(x.ID); x.ID != "" && (y == nil || y.heard == 0) {
 			unknown = append(unknown, x.ID)
 		}
 	}
@@ -228,6 +178,9 @@ func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Co
 		p.forget(id)
 		return nil
 	}
+	if was != nil && was.heard != 0 {
+		text = merged(was.text, text)
+	}
 	x, err := newProducer(text, netip.Addr{})
 	if err == nil && (x.id() == id || x.profile.NFInstanceID == "") {
 		x.profile.NFInstanceID = id
@@ -254,20 +207,8 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 		return false
 	}
 	p.said("ok")
-	listed := map[string]bool{}
 	p.mu.Lock()
-	var wanted []string
-	for _, id := range ids {
-		listed[id] = true
-		if p.book[id] == nil && len(p.book)+len(wanted) < p.cfg.Load().Instances {
-			wanted = append(wanted, id)
-		}
-	}
-	for id, x := range p.book {
-		if x.heard == 0 && !listed[id] {
-			wanted = append(wanted, id)
-		}
-	}
+	wanted := p.list(ids, p.cfg.Load().Instances)
 	p.mu.Unlock()
 	for _, id := range wanted {
 		one, stop := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)

@@ -97,7 +97,7 @@ func (p *proxy) membersOf(g group) []member {
 	var all []member
 	reserved := p.cfg.Load().reserved()
 	for _, x := range p.byType[g.Type] {
-		if x.class != g.Class {
+		if x.class != g.Class || x.whyNot != "" {
 			continue
 		}
 		found, err := sbi.Search([]*sbi.NFProfile{x.open}, q)

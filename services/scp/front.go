@@ -25,10 +25,8 @@ import (
 
 // Bounds of the front.
 const (
-	longestHeader  = 16 << 10
 	mostStreams    = 128 // of one connection
 	vipTime        = 2 * time.Second
-	mostAnswer     = 16 << 20 // octets of what the NRF answers, where that is read
 	stopTime       = time.Second
 	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
@@ -75,21 +73,6 @@ func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string
 	}
 	return f
 }
-
-// unreachable returns the problem of an NRF that does not answer.
-func unreachable(err error) *sbi.ProblemDetails {
-	var tooBig *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooBig):
-		return sbi.Problem(http.StatusRequestEntityTooLarge, sbi.ContentTooLarge, "the body is too large")
-	case errors.Is(err, context.DeadlineExceeded):
-		return sbi.Problem(http.StatusGatewayTimeout, sbi.TimedOutRequest, "the NRF does not answer in time")
-	}
-	return sbi.Problem(http.StatusGatewayTimeout, sbi.NRFNotReachable, "the NRF does not answer")
-}
-
-// bodies bounds what clients may send.
-var bodies = sbi.Limits{Octets: 1 << 20, Depth: 64, Values: 200_000}
 
 // discoveryPath is that of discoveries.
 const discoveryPath = "/nnrf-disc/v1/nf-instances"

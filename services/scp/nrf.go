@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -105,6 +106,14 @@ func (n *nrf) get(ctx context.Context, path, query string, header http.Header) (
 	return resp.StatusCode, body, err
 }
 
+const (
+	longestHeader = 16 << 10 // octets, of a request or an answer
+	mostAnswer    = 16 << 20 // of what the NRF answers, where that is read
+)
+
+// bodies bounds what clients may send.
+var bodies = sbi.Limits{Octets: 1 << 20, Depth: 64, Values: 200_000}
+
 // answers bounds what the NRF may answer.
 var answers = sbi.Limits{Octets: mostAnswer, Depth: 64, Values: 2_000_000}
 
@@ -182,4 +191,16 @@ func (n *nrf) instances(ctx context.Context) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// unreachable returns the problem of an NRF that does not answer.
+func unreachable(err error) *sbi.ProblemDetails {
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		return sbi.Problem(http.StatusRequestEntityTooLarge, sbi.ContentTooLarge, "the body is too large")
+	case errors.Is(err, context.DeadlineExceeded):
+		return sbi.Problem(http.StatusGatewayTimeout, sbi.TimedOutRequest, "the NRF does not answer in time")
+	}
+	return sbi.Problem(http.StatusGatewayTimeout, sbi.NRFNotReachable, "the NRF does not answer")
 }

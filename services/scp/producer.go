@@ -14,8 +14,8 @@ import (
 )
 
 // producer is a registered instance of a network function: as a producer of its
-// services, and as a consumer of others'. It does not change but for drained, heard
-// and doubted, which the proxy's mu guards.
+// services, and as a consumer of others'. It does not change but for heard and
+// what follows, which the proxy's mu guards.
 type producer struct {
 	profile *sbi.NFProfile
 	read    *sbi.Reading // what could be read of the profile, which it has
@@ -31,6 +31,11 @@ type producer struct {
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
 	drained bool
 	doubted bool // an update could not be followed, so the NRF is asked
+
+	late     bool  // at the last sweep
+	told     int64 // when the NRF last told of it
+	relisted bool  // it has since
+	unlisted bool  // it does not list it any more
 }
 
 // kept is a producer as it is stored.
@@ -166,4 +171,28 @@ func (p *producer) first() (at sbi.EndPoint) {
 // compare orders producers by type and instance.
 func compare(a, b *producer) int {
 	return cmp.Or(cmp.Compare(a.profile.NFType, b.profile.NFType), cmp.Compare(a.id(), b.id()))
+}
+
+// owner returns who may change an instance.
+func (p *producer) owner() netip.Addr {
+	if p.by.IsValid() {
+		return p.by
+	}
+	if all := p.addresses(); len(all) > 0 {
+		return all[0]
+	}
+	return netip.Addr{}
+}
+
+// usualTimer is how long an instance may be silent whose NRF has not said how often
+// it is to speak.
+const usualTimer = time.Minute
+
+// timer returns how long an instance whose heartbeats pass here may be silent before
+// it has gone, if the NRF does not list it.
+func (p *producer) timer() time.Duration {
+	if p.profile.HeartBeatTimer > 0 {
+		return time.Duration(p.profile.HeartBeatTimer) * time.Second
+	}
+	return usualTimer
 }

@@ -34,17 +34,14 @@ type proxy struct {
 
 	tagging flow.Tagging // of virtual networks
 
-	mu        object.Guard // guards the following
-	hosts     *object.Hosts
-	book      map[string]*producer // by instance
-	byType    map[sbi.NFType][]*producer
-	byAddr    map[netip.Addr][]*producer // as consumers
+	mu    object.Guard // guards the following
+	hosts *object.Hosts
+	registry
 	endpoints map[string]*endpoint
-	refused   map[string]string // VIPs that the balancer does not make, and why
+	refused   refusals
 	policies  *object.Store[*api.ScpPolicy]
 	direct    direct
-	searches  map[string]*search
-	told      int    // octets that the NRF has answered to these
+	searches  searches
 	serving   bool   // the front listens
 	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
@@ -55,9 +52,9 @@ type proxy struct {
 
 func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
-		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), book: map[string]*producer{},
-		byType: map[sbi.NFType][]*producer{}, byAddr: map[netip.Addr][]*producer{}, endpoints: map[string]*endpoint{}, refused: map[string]string{},
-		direct: newDirect(), searches: map[string]*search{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(),
+		endpoints: map[string]*endpoint{}, refused: refusals{},
+		direct: newDirect(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)
@@ -161,6 +158,9 @@ func (p *proxy) learn(x *producer) error {
 	}
 	x.resolve(p.cfg.Load().names())
 	was := p.book[x.id()]
+	if p.ended[x.id()] != nil && x.heard == 0 {
+		return nil // the NRF does not know yet
+	}
 	if was == nil && len(p.book) >= p.cfg.Load().Instances {
 		p.count.noRoom.Add(1)
 		return fmt.Errorf("there are %d instances already (scp.instances)", len(p.book))
@@ -178,64 +178,70 @@ func (p *proxy) learn(x *producer) error {
 		return err
 	}
 	if x.whyNot != "" && (was == nil || string(was.text) != string(x.text)) {
-		p.askAnew(x.profile.NFType)
+		p.searches.askAnew(x.profile.NFType)
 	}
+	isNew := p.instance(x.id()) == nil
 	p.enter(x)
+	for _, old := range p.replaced(x) {
+		if isNew && x.heard != 0 {
+			p.log.Info("an instance has registered at the place of another, which has ended", "type", x.profile.NFType, "instance", x.id(), "ended", old.id())
+			p.end(old)
+		}
+	}
 	return nil
 }
 
 // enter puts an instance into the book. It is called with mu held.
 func (p *proxy) enter(x *producer) {
-	p.drop(x.id())
-	p.book[x.id()] = x
-	list := append(slices.Clone(p.byType[x.profile.NFType]), x)
-	slices.SortFunc(list, compare)
-	p.byType[x.profile.NFType] = list
-	for _, a := range x.addresses() {
-		p.byAddr[a] = append(p.byAddr[a], x)
-	}
+	p.put(x)
 	p.reindex()
 	p.touch()
-}
-
-// drop takes an instance out of the book. It reports whether it was there. It is
-// called with mu held, and followed by reindex and touch.
-func (p *proxy) drop(id string) bool {
-	x := p.book[id]
-	if x == nil {
-		return false
-	}
-	is := func(o *producer) bool { return o == x }
-	delete(p.book, id)
-	if p.byType[x.profile.NFType] = slices.DeleteFunc(slices.Clone(p.byType[x.profile.NFType]), is); len(p.byType[x.profile.NFType]) == 0 {
-		delete(p.byType, x.profile.NFType)
-	}
-	for _, a := range x.addresses() {
-		if p.byAddr[a] = slices.DeleteFunc(p.byAddr[a], is); len(p.byAddr[a]) == 0 {
-			delete(p.byAddr, a)
-		}
-	}
-	return true
 }
 
 // knows reports whether an instance is in the book.
 func (p *proxy) knows(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.book[id] != nil
+	return p.instance(id) != nil
 }
 
 // forget takes an instance out of the book that has been deregistered.
 func (p *proxy) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.searches {
-		s.told.Told = slices.DeleteFunc(s.told.Told, func(x sbi.Instance) bool { return x.ID == id })
-	}
+	p.forgetNow(id)
+}
+
+// forgetNow is forget, called with mu held.
+func (p *proxy) forgetNow(id string) {
+	delete(p.ended, id)
+	p.searches.drop(id)
 	if p.drop(id) {
 		p.reindex()
 	}
 	p.touch()
+}
+
+// end takes an instance out of the book that has gone without deregistering. The NRF
+// may list it for a time, and discoveries do not find it then; when it speaks, it is
+// back. It is called with mu held.
+func (p *proxy) end(x *producer) {
+	if p.drop(x.id()) {
+		p.ended[x.id()] = x
+		p.reindex()
+		p.touch()
+	}
+}
+
+// sweep forgets the instances that have gone. It is called with mu held.
+func (p *proxy) sweep(now int64) {
+	gone, changed := p.registry.sweep(now, p.cfg.Load().Margin)
+	if changed {
+		p.touch() // what discoveries find
+	}
+	for _, id := range gone {
+		p.forgetNow(id)
+	}
 }
 
 // networkChanged follows a change of the network.
@@ -310,10 +316,6 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 	}
 	return m, nil
 }
-
-// consumersOf returns the registered instances at an address. It is called with mu
-// held.
-func (p *proxy) consumersOf(a netip.Addr) []*producer { return p.byAddr[a] }
 
 // typesOf returns their types, in order.
 func typesOf(list []*producer) []sbi.NFType {

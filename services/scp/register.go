@@ -29,14 +29,14 @@ const fewInstances = 64
 func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x, text := p.book[strings.ToLower(id)], body
+	x, text := p.instance(strings.ToLower(id)), body
 	if x != nil && !p.trusted(by) && !p.owns(x, by) {
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.InstanceOfAnother, fmt.Sprintf("instance %s is registered by the host of %v", id, x.owner()))
 	}
 	switch method {
 	case http.MethodPut:
-		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && len(p.byAddr[by]) >= most {
+		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && len(p.byAddr[by])+p.endedBy(by) >= most {
 			p.count.noRoom.Add(1)
 			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at %v already, an eighth of scp.instances", most, by))
 		}
@@ -114,17 +114,6 @@ func invalidID(path, body string) error {
 	problem := sbi.Problem(http.StatusBadRequest, sbi.MandatoryMemberIncorrect, "")
 	problem.InvalidParams = []sbi.InvalidParam{{Param: "/nfInstanceId", Reason: fmt.Sprintf("is %.40q, and %.40q in the path", body, path)}}
 	return problem
-}
-
-// owner returns who may change an instance.
-func (p *producer) owner() netip.Addr {
-	if p.by.IsValid() {
-		return p.by
-	}
-	if all := p.addresses(); len(all) > 0 {
-		return all[0]
-	}
-	return netip.Addr{}
 }
 
 // owns reports whether a client may change an instance: it is where it was
@@ -211,23 +200,20 @@ func merged(profile, answered []byte) []byte {
 // ofOneMessage are the members of profiles that speak of the message they are in.
 var ofOneMessage = []string{"nfProfileChangesInd", "nfProfileChangesSupportInd", "nfProfilePartialUpdateChangesSupportInd"}
 
-// doubt has the next survey ask the NRF what it made of an update that could not be
-// followed.
-func (p *proxy) doubt(x *producer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x.doubted = true
-}
-
 // hear notes that an instance whose heartbeats pass here lives. It is called also for those
 // that the NRF does not answer, or all would be late soon after the NRF fails.
 func (p *proxy) hear(id string, now int64) *producer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.book[strings.ToLower(id)]
-	if x != nil {
-		x.heard = now
+	id = strings.ToLower(id)
+	x := p.instance(id)
+	if x == nil {
+		return nil
 	}
+	if p.book[id] == nil {
+		p.enter(x) // it had ended, it seemed
+	}
+	x.heard, x.unlisted = now, false
 	return x
 }
 
@@ -248,7 +234,9 @@ func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
 	if err != nil {
 		text = x.text
 		if len(answered) == 0 {
-			p.doubt(x)
+			p.mu.Lock()
+			x.doubted = true
+			p.mu.Unlock()
 			return err
 		}
 	}

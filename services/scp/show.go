@@ -11,59 +11,22 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/sbi"
 )
 
 // get answers GetScp with what the balancer says of the VIPs.
 func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.GetScpResponse {
-	type place struct {
-		address string
-		port    uint32
-	}
-	carried := map[place]*api.PoolMember{}
-	byName := map[string]*api.Vip{}
-	for _, v := range vips {
-		if v.GetOwner() != owner {
-			continue
-		}
-		byName[v.Name] = v
-		for _, m := range v.Pool {
-			at := place{m.Address, m.Port}
-			if was := carried[at]; was != nil {
-				m.Connections += was.Connections
-				if was.Health != "up" {
-					m.Health, m.Reason = was.Health, was.Reason
-				}
-			}
-			carried[at] = m
-		}
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	resp := &api.GetScpResponse{Nrf: p.nrf, Front: p.front(byName[nrfVip]), FrontBy: p.cfg.Load().front(), FrontAddress: p.cfg.Load().Listen}
+	p.sweep(now)
+	r := newReport(p, vips, now)
+	resp := &api.GetScpResponse{Nrf: p.nrf, Front: r.front(), FrontBy: p.cfg.Load().front(), FrontAddress: p.cfg.Load().Listen}
 	if p.wire != nil {
 		resp.FrontAddress = p.wire.own.String()
 	}
 	for _, x := range p.sorted(req.GetType()) {
-		m := x.message()
-		if m.State, m.Reason = x.serves(now, p.cfg.Load().Margin); m.State == "" {
-			m.State = "up"
-		}
-		for _, e := range x.points {
-			pm := carried[place{e.Addr.Addr().String(), uint32(e.Addr.Port())}]
-			if pm == nil {
-				continue
-			}
-			m.Connections = max(m.Connections, pm.Connections)
-			switch {
-			case m.State != "up":
-			case pm.Health != "" && pm.Health != "up":
-				m.State, m.Reason = pm.Health, pm.Reason
-			case pm.State != "" && pm.State != "up":
-				m.State, m.Reason = pm.State, "its type is overloaded"
-			}
-		}
+		m := r.producer(x)
 		resp.Producers = append(resp.Producers, m)
+		resp.Functions = append(resp.Functions, r.function(x, m))
 	}
 	for _, e := range p.endpoints {
 		if !strings.EqualFold(string(e.Group.Type), cmp.Or(req.GetType(), string(e.Group.Type))) {
@@ -88,53 +51,6 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 	}
 	slices.SortFunc(resp.Endpoints, func(a, b *api.ScpEndpoint) int { return cmp.Compare(a.Vip, b.Vip) })
 	return resp
-}
-
-// front says whether consumers reach the front. It is called with mu held.
-func (p *proxy) front(vip *api.Vip) string {
-	switch by := p.cfg.Load().front(); {
-	case by == "":
-		return "off"
-	case !p.serving || by == frontHost && (vip == nil || vip.GetOpen()):
-		return "passing"
-	case p.wire != nil && !p.wire.inForce() || by == frontHost && !p.shadowed:
-		return "pending"
-	}
-	return "intercepting"
-}
-
-// sorted returns the instances of a type, or of all, in order. It is called with
-// mu held.
-func (p *proxy) sorted(of string) (list []*producer) {
-	for _, x := range p.book {
-		if of == "" || strings.EqualFold(of, string(x.profile.NFType)) {
-			list = append(list, x)
-		}
-	}
-	slices.SortFunc(list, compare)
-	return list
-}
-
-// message returns what does not depend on the balancer.
-func (p *producer) message() *api.ScpProducer {
-	first := p.first()
-	m := &api.ScpProducer{
-		Type: string(p.profile.NFType), Instance: p.id(), Priority: uint32(numberOf(p.profile.Priority, first.Priority)),
-		Capacity: uint32(numberOf(p.profile.Capacity, cmp.Or(first.Capacity, sbi.DefaultCapacity))), Load: uint32(numberOf(p.profile.Load, first.Load)),
-	}
-	if first.Addr.IsValid() {
-		m.Address = first.Addr.String()
-	}
-	if p.by.IsValid() {
-		m.RegisteredBy = p.by.String()
-	}
-	for _, s := range p.profile.Services() {
-		m.Services = append(m.Services, s.ServiceName)
-	}
-	for _, t := range p.profile.AllowedNFTypes {
-		m.Allowed = append(m.Allowed, string(t))
-	}
-	return m
 }
 
 // Bounds of ListScpPairs.
@@ -222,11 +138,19 @@ func (p *proxy) drain(req *api.DrainProducerRequest) (*api.ScpProducer, error) {
 	}
 	x.drained = !req.GetUndo()
 	p.touch()
-	m := x.message()
-	if m.State, m.Reason = x.serves(now(), p.cfg.Load().Margin); m.State == "" {
-		m.State = "up"
+	return newReport(p, nil, now()).producer(x), nil
+}
+
+// forgetProducer has an instance forgotten until it speaks again.
+func (p *proxy) forgetProducer(req *api.ForgetProducerRequest) (*api.ScpProducer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.book[strings.ToLower(req.GetInstance())]
+	if x == nil {
+		return nil, api.Errorf(codes.NotFound, "there is no instance %q; weft scp get shows those there are", req.GetInstance())
 	}
-	return m, nil
+	p.end(x)
+	return x.message(), nil
 }
 
 // limits returns the limits of the configuration that were reached lately.

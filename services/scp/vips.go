@@ -2,6 +2,7 @@ package scp
 
 import (
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -52,6 +53,7 @@ func check() *api.HealthCheck {
 func (p *proxy) want(now int64) map[string]*api.Vip {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.sweep(now)
 	cfg, vips := p.cfg.Load(), map[string]*api.Vip{}
 	nrf, _, _ := cfg.nrf() // Validate has seen both
 	listen, _ := cfg.listen()
@@ -117,12 +119,15 @@ func (p *proxy) wanted(vips map[string]*api.Vip) {
 func (p *proxy) isRefused(names ...string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.anyRefused(names)
+	return p.refused.any(names)
 }
 
-// anyRefused is isRefused, called with mu held.
-func (p *proxy) anyRefused(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return p.refused[name] != "" })
+// refusals are the VIPs that the balancer does not make, and why.
+type refusals map[string]string
+
+// any reports whether one of some VIPs is refused.
+func (r refusals) any(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return r[name] != "" })
 }
 
 // vipName returns the name of the VIP of a door.
@@ -186,29 +191,74 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why
 	}
-	there := map[netip.AddrPort]bool{}
+	pool, there := []poolMember{}, map[netip.AddrPort]int{}
 	for _, m := range members {
 		state, _ := m.serves(now, cfg.Margin)
-		for _, x := range m.at(d, a.Is4()) {
-			pm := &api.PoolMember{
-				Address: x.Addr.Addr().String(), Port: uint32(x.Addr.Port()), Priority: tier(x.Priority, m.near), Weight: weight(x.Capacity, x.Load),
-			}
+		points := m.at(d, a.Is4())
+		for _, x := range points {
+			pm := &api.PoolMember{Address: x.Addr.Addr().String(), Port: uint32(x.Addr.Port()), Priority: tier(x.Priority, m.near)}
 			if state != "" || e.overloaded {
 				pm.State = "draining"
 			}
-			if !there[x.Addr] {
-				there[x.Addr] = true
-				v.Pool = append(v.Pool, pm)
+			share := poolMember{pm, float64(weight(x.Capacity, x.Load)) / float64(sharing(points, x))}
+			if was, twice := there[x.Addr]; !twice {
+				there[x.Addr] = len(pool)
+				pool = append(pool, share)
+			} else if pool[was].State != "" && pm.State == "" {
+				pool[was] = share // of several instances at a place, one that serves counts
 			}
 		}
 	}
+	v.Pool = weighted(pool)
 	return v
 }
+
+// poolMember is a member of a VIP with its share of what is new, which need not be a
+// whole number.
+type poolMember struct {
+	*api.PoolMember
+	share float64
+}
+
+// sharing returns at how many places the capacity is of an end point of a member.
+func sharing(points []sbi.EndPoint, x sbi.EndPoint) int {
+	places := map[netip.AddrPort]bool{}
+	for _, e := range points {
+		if e.Source == x.Source {
+			places[e.Addr] = true
+		}
+	}
+	return len(places)
+}
+
+// weighted returns members with weights in the ratio of their shares: the shares
+// themselves, if these are whole numbers.
+func weighted(pool []poolMember) []*api.PoolMember {
+	most, factor := 0.0, 1.0
+	for _, m := range pool {
+		most = max(most, m.share)
+	}
+	whole := func() bool {
+		return !slices.ContainsFunc(pool, func(m poolMember) bool { return m.share*factor != math.Trunc(m.share*factor) })
+	}
+	for !whole() && most*(factor+1) <= mostWeight && factor < 64 {
+		factor++
+	}
+	var all []*api.PoolMember
+	for _, m := range pool {
+		m.Weight = uint32(max(1, math.Round(m.share*factor)))
+		all = append(all, m.PoolMember)
+	}
+	return all
+}
+
+// mostWeight is the largest weight of a member.
+const mostWeight = 65_535
 
 // weight returns the share of a member: its capacity, less its load in steps of a
 // tenth, so that not every heartbeat changes it.
 func weight(capacity, load int) uint32 {
-	return uint32(max(1, min(capacity, 65535)*(10-min(load, 100)/10)/10))
+	return uint32(max(1, min(capacity, mostWeight)*(10-min(load, 100)/10)/10))
 }
 
 // allow returns who may connect, nil if that is everybody.

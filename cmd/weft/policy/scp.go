@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -16,6 +17,12 @@ func writeScp(t *cli.Table, _, answer proto.Message) {
 	if len(m.Endpoints) > 0 {
 		t.Row("")
 		writeList(t, m, "endpoints")
+	}
+	odd := proto.CloneOf(m)
+	odd.Functions = slices.DeleteFunc(odd.Functions, func(f *api.ScpFunction) bool { return f.Balanced })
+	if len(odd.Functions) > 0 {
+		fmt.Fprintf(t, "\nnot balanced: consumers reach these by their own addresses, or not at all\n")
+		writeList(t, odd, "functions")
 	}
 	front := m.Front
 	switch m.FrontBy {

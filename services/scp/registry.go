@@ -1,0 +1,140 @@
+package scp
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// registry is the instances that are known. The proxy's mu guards it.
+type registry struct {
+	book   map[string]*producer // by instance
+	byType map[sbi.NFType][]*producer
+	byAddr map[netip.Addr][]*producer // as consumers
+	ended  map[string]*producer       // that have gone without deregistering, while the NRF lists them
+}
+
+func newRegistry() registry {
+	return registry{map[string]*producer{}, map[sbi.NFType][]*producer{}, map[netip.Addr][]*producer{}, map[string]*producer{}}
+}
+
+// put puts an instance into the book.
+func (r *registry) put(x *producer) {
+	r.drop(x.id())
+	delete(r.ended, x.id())
+	r.book[x.id()] = x
+	list := append(slices.Clone(r.byType[x.profile.NFType]), x)
+	slices.SortFunc(list, compare)
+	r.byType[x.profile.NFType] = list
+	for _, a := range x.addresses() {
+		r.byAddr[a] = append(r.byAddr[a], x)
+	}
+}
+
+// drop takes an instance out of the book. It reports whether it was there.
+func (r *registry) drop(id string) bool {
+	x := r.book[id]
+	if x == nil {
+		return false
+	}
+	is := func(o *producer) bool { return o == x }
+	delete(r.book, id)
+	if r.byType[x.profile.NFType] = slices.DeleteFunc(slices.Clone(r.byType[x.profile.NFType]), is); len(r.byType[x.profile.NFType]) == 0 {
+		delete(r.byType, x.profile.NFType)
+	}
+	for _, a := range x.addresses() {
+		if r.byAddr[a] = slices.DeleteFunc(r.byAddr[a], is); len(r.byAddr[a]) == 0 {
+			delete(r.byAddr, a)
+		}
+	}
+	return true
+}
+
+// consumersOf returns the registered instances at an address.
+func (r *registry) consumersOf(a netip.Addr) []*producer { return r.byAddr[a] }
+
+// sorted returns the instances of a type, or of all, in order.
+func (r *registry) sorted(of string) (list []*producer) {
+	for _, x := range r.book {
+		if of == "" || strings.EqualFold(of, string(x.profile.NFType)) {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, compare)
+	return list
+}
+
+// instance returns an instance: one in the book, or one that has ended and may still
+// speak.
+func (r *registry) instance(id string) *producer {
+	if x := r.book[id]; x != nil {
+		return x
+	}
+	return r.ended[id]
+}
+
+// endedBy returns how many instances of a client have ended and are listed by the NRF.
+func (r *registry) endedBy(by netip.Addr) (n int) {
+	for _, x := range r.ended {
+		if x.owner() == by {
+			n++
+		}
+	}
+	return n
+}
+
+// replaced returns those of the type of an instance that were where it is: a place has
+// one process, which has a new id each time it starts. Several instances of one process
+// are back with their next heartbeats.
+func (r *registry) replaced(x *producer) (old []*producer) {
+	places := map[netip.AddrPort]bool{}
+	for _, e := range x.points {
+		places[e.Addr] = true
+	}
+	for _, y := range r.byType[x.profile.NFType] {
+		if y != x && len(y.points) > 0 && !slices.ContainsFunc(y.points, func(e sbi.EndPoint) bool { return !places[e.Addr] }) {
+			old = append(old, y)
+		}
+	}
+	return old
+}
+
+// list notes which instances the NRF lists, and returns those to ask it about, so that
+// there are most in the end.
+func (r *registry) list(ids []string, most int) (wanted []string) {
+	listed := map[string]bool{}
+	for _, id := range ids {
+		listed[id] = true
+		if r.instance(id) == nil && len(r.book)+len(wanted) < most {
+			wanted = append(wanted, id)
+		}
+	}
+	maps.DeleteFunc(r.ended, func(id string, _ *producer) bool { return !listed[id] })
+	for id, x := range r.book {
+		if x.unlisted, x.relisted = !listed[id], listed[id]; x.heard == 0 && x.unlisted || x.doubted {
+			wanted = append(wanted, id)
+		}
+	}
+	return wanted
+}
+
+// sweep notes which instances have fallen silent, and returns those that the NRF lists
+// no more and that have been silent for longer than their timers and the margin.
+func (r *registry) sweep(now int64, margin time.Duration) (gone []string, changed bool) {
+	for id, x := range r.book {
+		if state, _ := x.serves(now, margin); (state == "late") != x.late {
+			x.late, changed = !x.late, true
+		}
+		if x.relisted {
+			x.relisted, x.told = false, now
+		}
+		if x.unlisted && x.heard != 0 && now-x.heard > int64(x.timer()+margin) {
+			gone = append(gone, id)
+		}
+	}
+	return gone, changed
+}

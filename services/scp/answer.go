@@ -2,6 +2,7 @@ package scp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -107,27 +108,29 @@ func (f *finding) fit() (forbidden error) {
 // stand adds the end points that stand for instances which fit.
 func (f *finding) stand() error {
 	p, q := f.proxy, f.query
-	byClass := map[string][]sbi.NFProfile{}
-	near := false
+	kinds := map[group][]sbi.NFProfile{} // that cannot be told apart
+	near := ""
 	for _, fits := range f.fits {
 		x := p.book[strings.ToLower(fits.NFInstanceID)]
 		if x.whyNot == "" {
-			byClass[x.class] = append(byClass[x.class], fits)
+			g := group{Type: q.TargetNFType, Class: x.class, Slice: sliceOf(q.SNSSAIs), Form: x.form}
+			kinds[g] = append(kinds[g], fits)
 		}
-		near = near || q.PreferredLocality != "" && fits.Locality == q.PreferredLocality
+		if fits.Locality == q.PreferredLocality {
+			near = q.PreferredLocality
+		}
 	}
-	for _, class := range slices.Sorted(maps.Keys(byClass)) {
-		g := group{Type: q.TargetNFType, Class: class, Slice: sliceOf(q.SNSSAIs)}
-		if near {
-			g.Locality = q.PreferredLocality
-		}
+	order := func(a, b group) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Form, b.Form)) }
+	for _, g := range slices.SortedFunc(maps.Keys(kinds), order) {
+		found := kinds[g]
+		g.Locality = near
 		members := p.members(g)
 		e := p.endpointOf(g, members, f.now)
-		one, names, ok := e.profile(byClass[class], members)
-		if !ok || p.refused.any(names) {
+		one, names, whyNot := e.profile(found, members)
+		if p.apart.set(g, whyNot); whyNot != "" || p.refused.any(names) {
 			continue // they are reached by their own addresses, as without the proxy
 		}
-		for _, x := range byClass[class] {
+		for _, x := range found {
 			f.stood[strings.ToLower(x.NFInstanceID)] = true
 		}
 		f.vips = append(f.vips, names...)
@@ -195,7 +198,7 @@ func (p *proxy) endpointByID(id string) *endpoint {
 		return nil
 	}
 	for _, e := range p.endpoints {
-		if strings.EqualFold(e.Group.instance(), id) {
+		if strings.EqualFold(e.instance(), id) {
 			return e
 		}
 	}

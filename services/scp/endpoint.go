@@ -20,20 +20,25 @@ type group struct {
 	Class    string     `json:"class,omitempty"`    // of who may use them
 	Slice    string     `json:"slice,omitempty"`    // that consumers have asked for, in JSON
 	Locality string     `json:"locality,omitempty"` // that consumers prefer
+	Form     string     `json:"form,omitempty"`     // what makes one as good as another
 }
 
 // name returns the name of the group's VIPs, without their ports.
 func (g group) name() string {
 	name := "scp-" + strings.ToLower(string(g.Type))
-	if rest := (group{Class: g.Class, Slice: g.Slice, Locality: g.Locality}); rest != (group{}) {
+	if rest := (group{Class: g.Class, Slice: g.Slice, Locality: g.Locality, Form: g.Form}); rest != (group{}) {
 		text, _ := json.Marshal(rest) // of strings
 		name += "-" + digest(string(text))
 	}
 	return name
 }
 
-// instance returns the nfInstanceId by which consumers know the group.
-func (g group) instance() string { return sbi.InstanceID("scp", g.name()) }
+// plain returns the group without its form: that of one form, for the most part the
+// only one, is named so.
+func (g group) plain() group {
+	g.Form = ""
+	return g
+}
 
 // endpoint is what consumers reach a group by. It is stored, for consumers that
 // never ask again. The proxy's mu guards it.
@@ -41,10 +46,22 @@ type endpoint struct {
 	Group group        `json:"group"`
 	Addrs []netip.Addr `json:"addrs"` // one of each family
 	Doors []door       `json:"doors"`
+	Plain bool         `json:"plain,omitempty"` // it is named without its form
 
 	overloaded bool
 	used       int64 // when consumers last asked for it, or had connections
 }
+
+// name returns the name of the endpoint's VIPs, without their ports.
+func (e *endpoint) name() string {
+	if e.Plain {
+		return e.Group.plain().name()
+	}
+	return e.Group.name()
+}
+
+// instance returns the nfInstanceId by which consumers know the endpoint.
+func (e *endpoint) instance() string { return sbi.InstanceID("scp", e.name()) }
 
 // door is a port of an endpoint. All its services are reached there, at each
 // member that it has.
@@ -59,6 +76,24 @@ type member struct {
 	*producer
 	points []sbi.EndPoint // of the services that fit the group
 	near   bool
+}
+
+// apart is why the instances of groups are reached by their own addresses. The proxy's
+// mu guards it.
+type apart map[group]string
+
+// mostApart bounds the groups of which that is remembered.
+const mostApart = 4096
+
+func (a apart) set(g group, whyNot string) {
+	if whyNot == "" {
+		delete(a, g)
+		return
+	}
+	if len(a) >= mostApart {
+		clear(a)
+	}
+	a[g] = whyNot
 }
 
 // groups is what has been found of groups, of one version. The proxy's mu guards it.
@@ -97,7 +132,7 @@ func (p *proxy) membersOf(g group) []member {
 	var all []member
 	reserved := p.cfg.Load().reserved()
 	for _, x := range p.byType[g.Type] {
-		if x.class != g.Class || x.whyNot != "" {
+		if x.class != g.Class || x.form != g.Form || x.whyNot != "" {
 			continue
 		}
 		found, err := sbi.Search([]*sbi.NFProfile{x.open}, q)
@@ -130,7 +165,15 @@ func (m member) at(d door, v4 bool) []sbi.EndPoint {
 // endpointOf returns the endpoint of a group, made if there is none; nil if there
 // is no room for more, or no address. It is called with mu held.
 func (p *proxy) endpointOf(g group, members []member, now int64) *endpoint {
-	e := p.endpoints[g.name()]
+	e := p.endpoints[g.plain().name()]
+	switch {
+	case e == nil:
+	case e.Group.Form == g.Form:
+	case len(p.members(e.Group)) == 0: // nobody is of its form any more
+		e.Group, e.Plain = g, true
+	default:
+		e = p.endpoints[g.name()]
+	}
 	if e == nil {
 		if !p.room(g) {
 			p.giveBack(now, endpointIdle)
@@ -139,7 +182,7 @@ func (p *proxy) endpointOf(g group, members []member, now int64) *endpoint {
 			p.count.noRoom.Add(1)
 			return nil
 		}
-		e = &endpoint{Group: g}
+		e = &endpoint{Group: g, Plain: p.endpoints[g.plain().name()] == nil}
 	}
 	e.used = now
 	before := len(e.Addrs) + len(e.Doors)
@@ -148,7 +191,7 @@ func (p *proxy) endpointOf(g group, members []member, now int64) *endpoint {
 	if len(e.Addrs) == 0 || len(e.Doors) == 0 {
 		return nil
 	}
-	if p.endpoints[g.name()] = e; before != len(e.Addrs)+len(e.Doors) {
+	if p.endpoints[e.name()] = e; before != len(e.Addrs)+len(e.Doors) {
 		p.reindex()
 		p.touch()
 	}

@@ -22,6 +22,7 @@ type producer struct {
 	text    []byte       // the profile
 	by      netip.Addr   // the host that registered it; invalid if the NRF told of it
 	class   string       // who may use it, the same for all that allow the same; empty if all may
+	form    string       // what makes it as good as others, the same for all that are; empty if nothing does
 	points  []sbi.EndPoint
 	open    *sbi.NFProfile // the profile as if it served, and all might use it
 	named   []netip.Addr   // that the profile names, in order
@@ -65,10 +66,27 @@ func (p *producer) resolve(names sbi.Names) {
 	open := at.Public()
 	open.NFStatus, p.open = sbi.Registered, &open
 	slices.SortFunc(p.named, netip.Addr.Compare)
+	p.form = ""
+	if form := formOf(p.profile); len(form) > 0 {
+		text, _ := json.Marshal(form) // of texts
+		p.form = digest(string(text))
+	}
 	ruled := p.read.Ruled()
 	if p.unclear, p.class = !ruled || len(p.read.Odd) > 0, ""; ruled {
 		p.class = classOf(p.profile)
 	}
+}
+
+// formOf returns what has to be the same of two instances for which one end point may
+// stand: whom they serve, and the prefixes of their services' paths.
+func formOf(p *sbi.NFProfile) map[string]string {
+	form := p.Serves()
+	for _, s := range p.Services() {
+		if prefix := s.Path(); prefix != "" {
+			form["apiPrefix/"+s.ServiceName] = prefix
+		}
+	}
+	return form
 }
 
 // classOf returns a name for who may use a profile and its services.

@@ -38,6 +38,7 @@ type proxy struct {
 	hosts *object.Hosts
 	registry
 	endpoints map[string]*endpoint
+	apart     apart
 	refused   refusals
 	policies  *object.Store[*api.ScpPolicy]
 	direct    direct
@@ -53,7 +54,7 @@ type proxy struct {
 func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(),
-		endpoints: map[string]*endpoint{}, refused: refusals{},
+		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
 		direct: newDirect(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
@@ -122,7 +123,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 				p.log.Warn("endpoint of an earlier run gets another address: the front has its own now", "key", key, "address", p.own())
 				return
 			}
-			p.endpoints[e.Group.name()] = &e
+			p.endpoints[e.name()] = &e
 			p.reindex()
 		}
 }

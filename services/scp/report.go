@@ -102,14 +102,16 @@ func (r *report) whyNot(x *producer, m *api.ScpProducer) (why string) {
 	case len(x.points) == 0:
 		return "it offers no service"
 	}
-	why = "no consumer has asked for its type yet"
+	p := r.proxy
+	why = cmp.Or(p.apart[group{Type: x.profile.NFType, Class: x.class, Form: x.form}], "no consumer has asked for its type yet")
 	for _, e := range r.groups[x] {
 		names := e.vips()
-		if !r.proxy.refused.any(names) {
+		apart := p.apart[e.Group]
+		if apart == "" && !p.refused.any(names) {
 			return ""
 		}
 		for _, name := range names {
-			why = cmp.Or(r.proxy.refused[name], why)
+			why = cmp.Or(p.refused[name], apart, why)
 		}
 	}
 	return why

@@ -36,7 +36,7 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 		for _, a := range e.Addrs {
 			for _, d := range e.Doors {
 				m := &api.ScpEndpoint{
-					Vip: vipName(e, a, d), Type: string(e.Group.Type), Instance: e.Group.instance(), Address: netip.AddrPortFrom(a, d.Port).String(),
+					Vip: vipName(e, a, d), Type: string(e.Group.Type), Instance: e.instance(), Address: netip.AddrPortFrom(a, d.Port).String(),
 					Services: d.Services, Slice: e.Group.Slice, Locality: e.Group.Locality, Overloaded: e.overloaded,
 					Refused: p.refused[vipName(e, a, d)],
 				}

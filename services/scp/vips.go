@@ -132,7 +132,7 @@ func (r refusals) any(names []string) bool {
 
 // vipName returns the name of the VIP of a door.
 func vipName(e *endpoint, a netip.Addr, d door) string {
-	name := e.Group.name() + "." + strconv.Itoa(int(d.Port))
+	name := e.name() + "." + strconv.Itoa(int(d.Port))
 	if a.Is6() {
 		name += ".6"
 	}

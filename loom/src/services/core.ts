@@ -1,0 +1,55 @@
+import type { ScpPair } from "../api/types.gen";
+
+/** Box is a function of a 5G core in the picture. */
+export interface Box {
+  name: string; // its type and address
+  x: number; // of its left edge
+  y: number; // of its middle
+}
+
+/** Line is a pair of functions that talk. */
+export interface Line {
+  path: string; // of an SVG
+  width: number;
+  direct: boolean;
+  refused: boolean;
+  title: string;
+}
+
+export const [wide, boxWide, rowHigh] = [760, 250, 34];
+
+const host = (address: string) => address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+const named = (type: string | undefined, address: string) => `${type || "unregistered"} ${address}`;
+
+/** picture draws consumers at the left and producers at the right, each side by type and address;
+ * the more packets a pair has exchanged, the wider its line. */
+export function picture(pairs: ScpPair[]): { boxes: Box[]; lines: Line[]; high: number } {
+  const left = (p: ScpPair) => named(p.consumer_type, p.consumer ?? "");
+  const right = (p: ScpPair) => named(p.type, host(p.producer ?? ""));
+  const column = (names: string[], x: number) =>
+    new Map([...new Set(names)].sort().map((name, i): [string, Box] => [name, { name, x, y: rowHigh * (i + 0.5) }]));
+  const consumers = column(pairs.map(left), 0);
+  const producers = column(pairs.map(right), wide - boxWide);
+  const together = new Map<string, { from: Box; to: Box; packets: number; direct: boolean; refused: boolean }>();
+  for (const p of pairs) {
+    const key = `${left(p)}>${right(p)}`;
+    const one = together.get(key) ?? { from: consumers.get(left(p))!, to: producers.get(right(p))!, packets: 0, direct: false, refused: false };
+    one.packets += Number(p.packets ?? 0);
+    one.direct ||= !!p.direct;
+    one.refused ||= !p.authorised;
+    together.set(key, one);
+  }
+  const lines = [...together.values()].map(({ from, to, packets, direct, refused }): Line => {
+    const [x1, x2] = [from.x + boxWide, to.x];
+    const middle = (x1 + x2) / 2;
+    const notes = [`${packets} packets`, ...(direct ? ["past the end point"] : []), ...(refused ? ["not authorised"] : [])];
+    return {
+      path: `M${x1},${from.y} C${middle},${from.y} ${middle},${to.y} ${x2},${to.y}`,
+      width: 1 + Math.min(6, Math.log10(1 + packets)),
+      direct,
+      refused,
+      title: `${from.name} to ${to.name}: ${notes.join(", ")}`,
+    };
+  });
+  return { boxes: [...consumers.values(), ...producers.values()], lines, high: rowHigh * Math.max(1, consumers.size, producers.size) };
+}

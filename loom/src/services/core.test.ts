@@ -15,15 +15,16 @@ test("consumers are at the left, producers at the right, each once", () => {
   expect(high).toBe(2 * rowHigh);
 });
 
-test("a line stands for all ports of a pair, and says what is special", () => {
-  const { lines } = picture(pairs);
+test("a line stands for all ports of a pair, by the end point or past it, and says what is special", () => {
+  const { lines } = picture([...pairs, { ...pairs[0], producer: "10.0.4.1:7779", packets: 9 }]);
   expect(lines.map((l) => l.title)).toEqual([
-    "AMF 10.0.1.1 to UDM 10.0.4.1: 99 packets, past the end point",
+    "AMF 10.0.1.1 to UDM 10.0.4.1: 99 packets",
+    "AMF 10.0.1.1 to UDM 10.0.4.1: 9 packets, past the end point",
     "unregistered 10.0.9.9 to AUSF fd00::3: 0 packets, not authorised",
   ]);
   expect(lines[0].width).toBeCloseTo(3);
-  expect(lines[0].direct).toBe(true);
-  expect(lines[1].refused).toBe(true);
+  expect(lines.map((l) => l.direct)).toEqual([false, true, false]);
+  expect(lines[2].refused).toBe(true);
 });
 
 test("without pairs there is room for a line of text", () => {

@@ -22,7 +22,7 @@ const host = (address: string) => address.replace(/:\d+$/, "").replace(/^\[(.*)\
 const named = (type: string | undefined, address: string) => `${type || "unregistered"} ${address}`;
 
 /** picture draws consumers at the left and producers at the right, each side by type and address;
- * the more packets a pair has exchanged, the wider its line. */
+ * the more packets a pair has exchanged, the wider its line. What goes past an end point has a line of its own. */
 export function picture(pairs: ScpPair[]): { boxes: Box[]; lines: Line[]; high: number } {
   const left = (p: ScpPair) => named(p.consumer_type, p.consumer ?? "");
   const right = (p: ScpPair) => named(p.type, host(p.producer ?? ""));
@@ -32,19 +32,19 @@ export function picture(pairs: ScpPair[]): { boxes: Box[]; lines: Line[]; high: 
   const producers = column(pairs.map(right), wide - boxWide);
   const together = new Map<string, { from: Box; to: Box; packets: number; direct: boolean; refused: boolean }>();
   for (const p of pairs) {
-    const key = `${left(p)}>${right(p)}`;
-    const one = together.get(key) ?? { from: consumers.get(left(p))!, to: producers.get(right(p))!, packets: 0, direct: false, refused: false };
+    const key = `${left(p)}>${right(p)}${p.direct ? " directly" : ""}`;
+    const one = together.get(key) ?? { from: consumers.get(left(p))!, to: producers.get(right(p))!, packets: 0, direct: !!p.direct, refused: false };
     one.packets += Number(p.packets ?? 0);
-    one.direct ||= !!p.direct;
     one.refused ||= !p.authorised;
     together.set(key, one);
   }
   const lines = [...together.values()].map(({ from, to, packets, direct, refused }): Line => {
     const [x1, x2] = [from.x + boxWide, to.x];
     const middle = (x1 + x2) / 2;
+    const [y1, y2] = [from.y, to.y].map((y) => y + (direct ? 6 : 0));
     const notes = [`${packets} packets`, ...(direct ? ["past the end point"] : []), ...(refused ? ["not authorised"] : [])];
     return {
-      path: `M${x1},${from.y} C${middle},${from.y} ${middle},${to.y} ${x2},${to.y}`,
+      path: `M${x1},${y1} C${middle},${y1} ${middle},${y2} ${x2},${y2}`,
       width: 1 + Math.min(6, Math.log10(1 + packets)),
       direct,
       refused,

@@ -9,6 +9,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,6 +68,8 @@ type Kind[M Message, T comparable] struct {
 	// Only these are compiled by All when it changes. Nil: all.
 	On func(T) []flow.DPID
 
+	// Order is that of lists. Nil: by name.
+	Order func(a, b T) int
 	// Status returns the message of an object with its state, for answers. Nil: Said.
 	Status func(T) M
 
@@ -247,12 +250,16 @@ func (k *Kind[M, T]) request(sw *api.Switch, r Rules) *api.SetStandingRequest {
 	return req
 }
 
-// list returns the objects by name, or the one of a name.
+// list returns the objects in order, or the one of a name.
 func (p *Policy[M, T]) list(name string) []T {
 	p.kind.Guard.Lock()
 	defer p.kind.Guard.Unlock()
 	if name == "" {
-		return append([]T(nil), p.Store.List()...)
+		list := slices.Clone(p.Store.List())
+		if p.kind.Order != nil {
+			slices.SortStableFunc(list, p.kind.Order)
+		}
+		return list
 	}
 	var none T
 	if o := p.Store.Get(name); o != none {
@@ -263,6 +270,10 @@ func (p *Policy[M, T]) list(name string) []T {
 
 // Set stores the object of a message, and returns it as it was before and is then.
 func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
+	var none M
+	if m == none {
+		return old, old, api.Errorf(codes.InvalidArgument, "%s: missing", p.kind.What)
+	}
 	if err := api.CheckName("name", m.GetName()); err != nil {
 		return old, old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}

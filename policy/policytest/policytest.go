@@ -36,7 +36,11 @@ func Run[M policy.Message](t *testing.T, spec weft.Spec, flows int, good M, bad 
 			return resp.(proto.Message).ProtoReflect(), nil
 		}
 		object := func(o M) func(protoreflect.Message) {
+			var none M
 			return func(req protoreflect.Message) {
+				if o == none {
+					return
+				}
 				req.Set(req.Descriptor().Fields().Get(0), protoreflect.ValueOfMessage(proto.CloneOf(o).ProtoReflect()))
 			}
 		}

@@ -193,9 +193,6 @@ func TestReadPolicy(t *testing.T) {
 		policy *api.QosPolicy
 		want   string
 	}{
-		{nil, "missing"},
-		{&api.QosPolicy{Limit: limit}, "name"},
-		{&api.QosPolicy{Name: "../x", Limit: limit}, "name"},
 		{&api.QosPolicy{Name: "p"}, "does nothing"},
 		{&api.QosPolicy{Name: "p", Limit: &api.QosLimit{}}, "one of them"},
 		{&api.QosPolicy{Name: "p", Limit: &api.QosLimit{RateKbps: 1, RatePps: 1}}, "one of them"},

@@ -39,23 +39,14 @@ type hostName struct {
 
 func (h hostName) given() bool { return h != hostName{} }
 
-// checkName checks the name of a policy.
-func checkName(s string) error { return api.CheckName("name", s) }
-
 // readPolicy reads and checks a policy. It returns one form of what the policy
 // says, so that equal policies are equal messages; it keeps the meter.
 func readPolicy(m *api.QosPolicy) (*policy, error) {
-	if m == nil {
-		return nil, fmt.Errorf("policy: missing")
-	}
 	m = proto.CloneOf(m)
 	p := &policy{said: m}
-	if err := checkName(m.Name); err != nil {
-		return nil, err
-	}
 	for _, read := range []func(*api.QosPolicy) error{p.readMatch, p.readPlace, p.readActions} {
 		if err := read(m); err != nil {
-			return nil, fmt.Errorf("policy %s: %w", m.Name, err)
+			return nil, err
 		}
 	}
 	return p, nil

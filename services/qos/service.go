@@ -18,29 +18,22 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	kit "github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
-		Name: "qos",
-		Doc:  "limits, marks and queues traffic by meters and queues of the switches",
-		Serves: weft.Methods(api.QosSetPolicy, api.QosDeletePolicy, api.QosListPolicies, api.QosGetStatus,
-			api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues),
-		Calls:      weft.Methods(api.SetStanding, api.ReadFlows, api.ReadMeters, api.ListPorts),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.FlowsObservedEvent),
-		Buckets:    []string{"policies", "queues"},
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     DefaultConfig(),
-		Live:       []string{"*"},
-		Run:        run,
-	}
+	return kit.Declare(weft.Spec{
+		Name:    "qos",
+		Doc:     "limits, marks and queues traffic by meters and queues of the switches",
+		Serves:  weft.Methods(api.QosGetStatus, api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues),
+		Calls:   weft.Methods(api.ReadFlows, api.ReadMeters, api.ListPorts),
+		Buckets: []string{"queues"},
+		Config:  DefaultConfig(),
+		Live:    []string{"*"},
+		Run:     run,
+	}, (*store)(nil).kind())
 }
-
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Hosts
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -70,33 +63,31 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		return err
 	}, bad("queues"))
-	if err := errors.Join(b.policies.Load(ctx), q.queues.Load(ctx)); err != nil {
+	if err := errors.Join(b.policies.Serve(ctx, env), q.queues.Load(ctx)); err != nil {
 		return err
 	}
-	env.Metric.Gauge("policies", "Policies in force.", func() float64 { n, _, _ := b.sizes(); return float64(n) })
-	env.Metric.Gauge("entries", "Flow entries that policies take on all switches.", func() float64 { _, n, _ := b.sizes(); return float64(n) })
-	env.Metric.Gauge("switches_refused", "Switches that cannot enforce policies.", func() float64 { _, _, n := b.sizes(); return float64(n) })
+	env.Metric.Gauge("entries", "Flow entries that policies take on all switches.", func() float64 { n, _ := b.sizes(); return float64(n) })
+	env.Metric.Gauge("switches_refused", "Switches that cannot enforce policies.", func() float64 { _, n := b.sizes(); return float64(n) })
 
-	k := weft.NewBaselineFlows(env, flow.OwnerQoS, b.want)
-	b.declare = k.Recompute
 	weft.ReportLimits(env, b.reached.List)
-	weft.OnChange(env, reads, func(c nib.Change) {
-		b.networkChanged(c)
-		k.NetworkChanged(c)
+	weft.OnChange(env, nib.Switches, func(c nib.Change) {
 		for _, s := range c.Switches() {
 			if s.Is != nil && s.Is.Is.Switch.Connected {
 				q.retry(s.Is.Is.Switch.Dpid)
 			}
 		}
 	})
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
-		k.Recompute() // another bound of entries
-		q.retry("")   // another way to the databases
+		b.policies.Recompute() // another bound of entries
+		q.retry("")            // another way to the databases
 		return nil
 	})
-	serve(env, b, k, peers)
+	weft.Handle(env, api.QosGetStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
+		defer cancel()
+		return b.status(ctx, r.GetPolicy(), peers, b.policies.Standing)
+	})
 	serveQueues(env, b, q)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
@@ -104,37 +95,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { q.run(ctx) })
-	work.Go(func() { b.policies.Follow(ctx) })
 	work.Go(func() { q.queues.Follow(ctx) })
-	k.Run(ctx)
+	b.policies.Run(ctx)
 	return nil
-}
-
-// serve answers the calls about policies.
-func serve(env *weft.Env, b *store, k *weft.BaselineFlows, peers network) {
-	settle := func(ctx context.Context, changed bool) {
-		if changed {
-			k.SettleWithin(ctx, b.cfg.Load().Deadline, "policies")
-		}
-	}
-	weft.Handle(env, api.QosSetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {
-		m, changed, err := b.set(ctx, r.GetPolicy())
-		settle(ctx, changed)
-		return m, err
-	})
-	weft.Handle(env, api.QosDeletePolicy, func(ctx context.Context, r *api.QosDeletePolicyRequest) (*api.QosDeletePolicyResponse, error) {
-		deleted, err := b.remove(ctx, r.GetName())
-		settle(ctx, deleted)
-		return &api.QosDeletePolicyResponse{Deleted: deleted}, err
-	})
-	weft.Handle(env, api.QosListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
-		return &api.QosListPoliciesResponse{Policies: b.list()}, nil
-	})
-	weft.Handle(env, api.QosGetStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-		defer cancel()
-		return b.status(ctx, r.GetPolicy(), peers, k.Status)
-	})
 }
 
 // serveQueues answers the calls about queues.

@@ -1,7 +1,6 @@
 package qos
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -14,31 +13,42 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	kit "github.com/weft-sdn/weft/policy"
 )
 
 // store is the policies, the switches and where hosts are.
 type store struct {
-	reached object.Limits // of the configuration
-	cfg     atomic.Pointer[Config]
-	declare func(...flow.DPID) // declares the entries of switches anew
+	reached  object.Limits // of the configuration
+	cfg      atomic.Pointer[Config]
+	policies *kit.Policy[*api.QosPolicy, *policy]
 
-	mu       object.Guard // guards the following
-	policies *object.Store[*policy]
-	order    []*policy // in order of precedence; replaced, not changed
-	hosts    *object.Hosts
-	net      nib.Snapshot
+	mu    object.Guard // guards the following, and policies
+	order []*policy    // in order of precedence; replaced, not changed
+	hosts *object.Hosts
+	net   nib.Snapshot
 }
 
 func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
-	b := &store{declare: func(...flow.DPID) {}, hosts: object.NewHosts()}
+	b := &store{hosts: object.NewHosts()}
 	b.cfg.Store(cfg)
-	b.policies = object.New(&b.mu, bucket, object.Kind[*policy]{
-		What: "policy", Many: "policies", Most: func() int { return b.cfg.Load().Policies }, Raise: "qos.policies",
-		Name:    func(p *policy) string { return p.said.Name },
-		Format:  object.Messages(parse, func(p *policy) *api.QosPolicy { return p.said }),
-		Changed: b.changed, Bad: bad,
-	})
+	b.policies = kit.New(b.kind(), bucket, bad)
 	return b
+}
+
+// kind describes the policies; b may be nil to declare them.
+func (b *store) kind() kit.Kind[*api.QosPolicy, *policy] {
+	k := kit.Kind[*api.QosPolicy, *policy]{
+		Owner: flow.OwnerQoS, What: "policy", Many: "policies", Bucket: "policies", Raise: "qos.policies",
+		Set: api.QosSetPolicy, Delete: api.QosDeletePolicy, List: api.QosListPolicies,
+		Check: readPolicy, Load: parse, Said: func(p *policy) *api.QosPolicy { return p.said },
+		Admit: b.admit, Changed: b.changed, Order: before, All: b.rules, On: func(p *policy) []flow.DPID { return b.concerned(p) },
+		Reads: nib.Hosts, Network: b.networkChanged,
+		Most: func() int { return b.cfg.Load().Policies }, Deadline: func() time.Duration { return b.cfg.Load().Deadline },
+	}
+	if b != nil {
+		k.Guard = &b.mu
+	}
+	return k
 }
 
 // parse returns the stored policy.
@@ -51,24 +61,8 @@ func parse(m *api.QosPolicy) (*policy, error) {
 }
 
 // changed follows a change of a policy. It is called with mu held.
-func (b *store) changed(old, now *policy) {
+func (b *store) changed(_, _ *policy) {
 	b.order = slices.SortedFunc(slices.Values(b.policies.List()), before)
-	if list := b.concerned(old, now); len(list) > 0 {
-		b.declare(list...)
-	}
-}
-
-// set stores a policy. It returns the stored policy, and whether it has changed.
-func (b *store) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool, error) {
-	p, err := readPolicy(m)
-	if err != nil {
-		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, now, err := b.policies.Change(ctx, p.said.Name, func(old *policy) (*policy, error) { return p, b.admit(p, old) })
-	if err != nil {
-		return nil, false, err
-	}
-	return now.said, old != now, nil
 }
 
 // admit checks that switches can do what a policy says and have room for it, and gives it its
@@ -117,15 +111,6 @@ func (b *store) freeMeter() uint32 {
 	return id
 }
 
-// remove deletes a policy, and reports whether there was one.
-func (b *store) remove(ctx context.Context, name string) (bool, error) {
-	if err := checkName(name); err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, err := b.policies.Remove(ctx, name)
-	return old != nil, err
-}
-
 // concerned returns the switches to which policies apply. It is called with mu
 // held.
 func (b *store) concerned(list ...*policy) []flow.DPID {
@@ -140,17 +125,6 @@ func (b *store) concerned(list ...*policy) []flow.DPID {
 	}
 	slices.Sort(switches)
 	return switches
-}
-
-// list returns the policies in order of precedence.
-func (b *store) list() []*api.QosPolicy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list := make([]*api.QosPolicy, len(b.order))
-	for i, p := range b.order {
-		list[i] = p.said
-	}
-	return list
 }
 
 // networkChanged follows a change of the network.
@@ -173,7 +147,7 @@ func (b *store) hostChanged(h nib.Step[nib.Host]) {
 	for _, p := range b.order {
 		for _, h := range []*object.Host{was, is} {
 			if h != nil && p.host.given() && p.host.is(h) {
-				b.declare(h.At.Switch)
+				b.policies.Recompute(h.At.Switch)
 			}
 		}
 	}
@@ -204,23 +178,16 @@ func (b *store) holds(p *policy) error {
 	return api.CheckNeeds("policy "+p.said.Name, remedy, slices.Values(list), p.needs()...)
 }
 
-// want returns the entries and meters that a switch should have.
-func (b *store) want(sw *api.Switch) *api.SetStandingRequest {
-	req := &api.SetStandingRequest{}
+// rules returns the entries and meters that a switch should have.
+func (b *store) rules(sw *api.Switch) kit.Rules {
 	dpid, err := flow.ParseDPID(sw.GetDpid())
 	if err != nil || sw.Lack(api.NeedTables) != "" {
-		return req
+		return kit.Rules{}
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	c, _ := b.compile(b.order, dpid)
-	b.mu.Unlock()
-	for i := range c.entries {
-		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &c.entries[i]))
-	}
-	for i := range c.meters {
-		req.Meters = append(req.Meters, api.NewMeter(dpid, &c.meters[i]))
-	}
-	return req
+	return kit.Rules{Flows: c.entries, Meters: c.meters}
 }
 
 // compile compiles policies for a switch. It is called with mu held.
@@ -233,9 +200,9 @@ func (b *store) compile(list []*policy, sw flow.DPID) (*compiled, error) {
 	return c, err
 }
 
-// sizes returns numbers for metrics: policies, and the wanted entries of all
-// switches together.
-func (b *store) sizes() (policies, entries, refused int) {
+// sizes returns numbers for metrics: the wanted entries of all switches together, and the
+// switches that can have none.
+func (b *store) sizes() (entries, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for f := range b.net.Switches() {
@@ -250,5 +217,5 @@ func (b *store) sizes() (policies, entries, refused int) {
 		c, _ := b.compile(b.order, sw)
 		entries += len(c.entries)
 	}
-	return b.policies.Len(), entries, refused
+	return entries, refused
 }

@@ -307,18 +307,19 @@ func (p *Places) victim(c Client) (v *Place) {
 }
 
 // leavesBefore reports whether a holder has to leave before another, which is
-// older: the idle do, those of lower ranks, those idle for longer, and those of
-// clients with more places.
+// older: the idle do, those of lower ranks, those of clients with more places, and
+// those idle for longer.
 func (p *Places) leavesBefore(a, b *Place) bool {
+	x, y := p.of(a.client).held, p.of(b.client).held
 	switch {
 	case (a.idle != 0) != (b.idle != 0):
 		return a.idle != 0
 	case a.client.Rank != b.client.Rank:
 		return a.client.Rank < b.client.Rank
-	case a.idle != 0:
-		return a.idle < b.idle
+	case x != y:
+		return x > y
 	}
-	return p.of(a.client).held > p.of(b.client).held
+	return a.idle < b.idle // 0 both, or neither
 }
 
 // release takes a place back, and gives it to the next who waits.

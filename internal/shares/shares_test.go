@@ -253,3 +253,29 @@ func TestIdleLeaveFirst(t *testing.T) {
 		t.Error("a place that is used is taken")
 	}
 }
+
+// Among the idle, those of the client with the most places leave first, however
+// lately it has used them.
+func TestIdleOfTheLargestLeaveFirst(t *testing.T) {
+	p := New(Limits{What: "connections", Places: 4})
+	var gone []string
+	hold := func(name string) *Place {
+		t.Helper()
+		l, err := p.TryAcquire(Client{Name: name}, func(error) { gone = append(gone, name) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetIdle(true)
+		return l
+	}
+	hold("old")
+	for range 3 {
+		hold("many")
+	}
+	for _, name := range []string{"one", "two"} {
+		hold(name)
+	}
+	if !slices.Equal(gone, []string{"many", "many"}) {
+		t.Error(gone)
+	}
+}

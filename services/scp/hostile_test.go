@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -91,6 +92,47 @@ func TestCutAndSilent(t *testing.T) {
 		c.Close()
 	}
 	g.eventually("what served them ends", func() bool { return runtime.NumGoroutine() <= before+8 })
+}
+
+// However many addresses hosts at some ports of the network have, and however many idle
+// connections from each: others are served, and keep theirs.
+func TestIdleMakeRoom(t *testing.T) {
+	g := newRig(t, func(c *Config) { c.Connections = 32 })
+	g.register(5, sbi.UDM)
+	g.host(5, 5)
+	g.host(1, 1)
+	for port := 10; port < 18; port++ {
+		for x := range 4 {
+			g.host(port, 10*port+x)
+		}
+	}
+	old := g.open(1)
+	ask := func(c net.Conn) {
+		t.Helper()
+		_ = c.SetDeadline(time.Now().Add(testwait.Limit))
+		fmt.Fprintf(c, "GET /nnrf-disc/v1/nf-instances?target-nf-type=UDM&requester-nf-type=AMF HTTP/1.1\r\nHost: nrf\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+	ask(old)
+	for port := 10; port < 18; port++ {
+		for x := range 4 {
+			for range 8 {
+				c := g.open(10*port + x)
+				defer c.Close()
+				fmt.Fprint(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+			}
+		}
+	}
+	if status, _, _ := g.discover(2, sbi.AMF, sbi.UDM, ""); status != 200 {
+		t.Errorf("a newcomer: status %d", status)
+	}
+	ask(old)
+	g.eventually("those that were closed have left", func() bool { return g.front.at.(*hostSockets).places.all.Len() <= 32 })
+	if l := g.proxy.reached.List(time.Now().UnixNano()); len(l) == 0 || l[0].Key != "scp.connections" || l[0].Who == "" {
+		t.Errorf("health learns %v", l)
+	}
 }
 
 // open opens a connection from the n-th network function.

@@ -1,70 +1,83 @@
 package scp
 
 import (
+	"crypto/tls"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
-	"github.com/weft-sdn/weft/internal/northbound"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/shares"
+	"github.com/weft-sdn/weft/object"
 )
 
-// shares bounds what all have together, and what each one has of it.
-type shares[K comparable] struct {
-	most, each int
+// portPart is the part of the front's connections, and of each of its tables, that
+// the hosts at one port of the network may have.
+const portPart = 4
 
-	mu    sync.Mutex // guards the following
-	total int
-	of    map[K]int
+// places divides the connections of the front among the ports of the network at
+// which clients are, however many addresses are there; clients whose ports are not
+// known have the share of one. A connection that is idle makes room for the next:
+// first one of the port that has the most.
+type places struct {
+	all     *shares.Places
+	most    int
+	reached *object.Limits
+	refused Counter
+	evicted Counter
+	report  func() // logs, sparsely
 }
 
-func newShares[K comparable](most, each int) *shares[K] {
-	return &shares[K]{most: most, each: max(1, each), of: map[K]int{}}
-}
-
-// take takes one for k. It reports whether there was room.
-func (s *shares[K]) take(k K) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.total >= s.most || s.of[k] >= s.each {
-		return false
-	}
-	s.total++
-	s.of[k]++
-	return true
-}
-
-func (s *shares[K]) give(k K) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total--
-	if s.of[k]--; s.of[k] == 0 {
-		delete(s.of, k)
+func newPlaces(most int, reached *object.Limits, refused, evicted Counter, log *slog.Logger) *places {
+	return &places{
+		all:  shares.New(shares.Limits{What: "connections", Places: most, PerClient: max(1, most/portPart)}),
+		most: most, reached: reached, refused: refused, evicted: evicted,
+		report: shares.Sparsely(func(n uint64) {
+			log.Warn("the front has no room for all connections (scp.connections): idle ones make room, others are refused; weft get health names the ports", "connections", most, "times", n)
+		}),
 	}
 }
 
-// has returns how many k has.
-func (s *shares[K]) has(k K) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of[k]
+// room is the place of a connection.
+type room struct {
+	give func()
+	idle func(bool) // notes whether the connection waits for its client
 }
 
-// taken returns how many are taken.
-func (s *shares[K]) taken() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total
+// take gives a connection of a port a place; a zero location is that of clients
+// whose port is not known. abort ends the connection for another, soon after it has
+// been called; it must not wait.
+func (p *places) take(at flow.Location, abort func()) (room, bool) {
+	note := func(c Counter) {
+		c.Add(1)
+		p.report()
+		if now := time.Now().UnixNano(); at == (flow.Location{}) {
+			p.reached.Reach(now, "scp.connections", p.most, "clients at unknown ports")
+		} else {
+			p.reached.ReachAt(now, "scp.connections", p.most, at)
+		}
+	}
+	place, err := p.all.TryAcquire(shares.Client{Name: at.String()}, func(error) { note(p.evicted); abort() })
+	if err != nil {
+		note(p.refused)
+		return room{}, false
+	}
+	return room{place.Release, place.SetIdle}, true
 }
 
-// limited returns a listener that has so many connections at most, and an eighth
-// of them from one client; further ones are closed at once.
-func limited(l net.Listener, most int) net.Listener {
-	return &limitedListener{l, newShares[netip.Addr](most, most/8)}
+// limited returns a listener whose connections have places; those without one are
+// closed at once. locate says at which port of the network an address is.
+func limited(l net.Listener, p *places, locate func(netip.Addr) flow.Location) net.Listener {
+	return &limitedListener{l, p, locate}
 }
 
 type limitedListener struct {
 	net.Listener
-	open *shares[netip.Addr]
+	places *places
+	locate func(netip.Addr) flow.Location
 }
 
 // Accept returns the next connection for which there is room (net.Listener).
@@ -74,9 +87,10 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := northbound.Address(c.RemoteAddr().String())
-		if l.open.take(from) {
-			return &limitedConn{Conn: c, give: sync.OnceFunc(func() { l.open.give(from) })}, nil
+		from, _ := netip.ParseAddrPort(c.RemoteAddr().String()) // of TCP
+		r, ok := l.places.take(l.locate(from.Addr().Unmap()), func() { c.Close() })
+		if ok {
+			return &limitedConn{Conn: c, room: r, once: sync.OnceFunc(r.give)}, nil
 		}
 		c.Close()
 	}
@@ -84,11 +98,24 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 
 type limitedConn struct {
 	net.Conn
-	give func()
+	room room
+	once func()
 }
 
 // Close closes the connection (net.Conn).
 func (c *limitedConn) Close() error {
-	c.give()
+	c.once()
 	return c.Conn.Close()
+}
+
+func (c *limitedConn) setIdle(idle bool) { c.room.idle(idle) }
+
+// noteState notes whether a connection waits for its client (http.Server.ConnState).
+func noteState(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if c, ok := c.(interface{ setIdle(bool) }); ok {
+		c.setIdle(state != http.StateActive)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/buffer"
@@ -43,12 +44,11 @@ const stackNIC tcpip.NICID = 1
 // netstack is a TCP stack in this process. It takes connections to any address,
 // and makes some from its own.
 type netstack struct {
-	own     netip.Addr
-	stack   *stack.Stack
-	link    *channel.Endpoint
-	admit   func(from netip.Addr) (give func(), ok bool)
-	refused Counter // connections for which there was no room
-	halves  Counter // that their peers did not complete
+	own    netip.Addr
+	stack  *stack.Stack
+	link   *channel.Endpoint
+	admit  func(from netip.Addr, abort func()) (room, bool)
+	halves Counter // connections that their peers did not complete
 
 	mu       sync.Mutex // guards the following
 	accepted *stackListener
@@ -57,10 +57,11 @@ type netstack struct {
 }
 
 // newNetstack returns a stack with an address of its own. admit says whether
-// somebody may have a connection more, which ends with give.
-func newNetstack(own netip.Addr, admit func(netip.Addr) (give func(), ok bool), refused, halves Counter) (*netstack, error) {
+// somebody may have a connection more, and has room for it; abort ends it for
+// another.
+func newNetstack(own netip.Addr, admit func(from netip.Addr, abort func()) (room, bool), halves Counter) (*netstack, error) {
 	n := &netstack{
-		own: own, link: channel.New(stackQueue, stackMTU, ""), admit: admit, refused: refused, halves: halves,
+		own: own, link: channel.New(stackQueue, stackMTU, ""), admit: admit, halves: halves,
 		stack: stack.New(stack.Options{
 			NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 			TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
@@ -186,16 +187,20 @@ func (l *stackListener) asked(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	from, _ := netip.AddrFromSlice(id.RemoteAddress.AsSlice())
 	to, _ := netip.AddrFromSlice(id.LocalAddress.AsSlice())
-	give, ok := func() {}, false
+	var made atomic.Pointer[tcpip.Endpoint] // nil while the peer has not completed it
+	has, ok := room{}, false
 	select {
 	case <-l.ended:
 	default:
 		if to != l.stack.own {
-			give, ok = l.stack.admit(from)
+			has, ok = l.stack.admit(from, func() {
+				if e := made.Load(); e != nil {
+					(*e).Abort()
+				}
+			})
 		}
 	}
 	if !ok {
-		l.stack.refused.Add(1)
 		r.Complete(true)
 		return
 	}
@@ -204,16 +209,18 @@ func (l *stackListener) asked(r *tcp.ForwarderRequest) {
 	r.Complete(false)
 	if err != nil {
 		l.stack.halves.Add(1)
-		give()
+		has.give()
 		return
 	}
+	made.Store(&e)
+	has.idle(true)
 	e.SocketOptions().SetKeepAlive(true)
 	idle, pause, silence := tcpip.KeepaliveIdleOption(stackIdle), tcpip.KeepaliveIntervalOption(stackPause), tcpip.TCPUserTimeoutOption(stackSilence)
 	for _, option := range []tcpip.SettableSocketOption{&idle, &pause, &silence} {
 		_ = e.SetSockOpt(option) // known to every TCP endpoint
 	}
 	_ = e.SetSockOptInt(tcpip.KeepaliveCountOption, stackQuestions)
-	c := &stackConn{TCPConn: gonet.NewTCPConn(&queue, e), end: sync.OnceFunc(func() { give(); l.stack.buried(e) })}
+	c := &stackConn{TCPConn: gonet.NewTCPConn(&queue, e), room: has, end: sync.OnceFunc(func() { has.give(); l.stack.buried(e) })}
 	select {
 	case <-l.ended:
 		c.Close()
@@ -252,7 +259,8 @@ func (l *stackListener) Addr() net.Addr {
 
 type stackConn struct {
 	*gonet.TCPConn
-	end func()
+	room room
+	end  func()
 }
 
 // Close closes the connection (net.Conn).
@@ -261,3 +269,5 @@ func (c *stackConn) Close() error {
 	c.end()
 	return err
 }
+
+func (c *stackConn) setIdle(idle bool) { c.room.idle(idle) }

@@ -16,7 +16,7 @@ func TestNetstack(t *testing.T) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	stacks := map[netip.Addr]*netstack{}
 	for _, at := range []netip.Addr{a, b} {
-		s, err := newNetstack(at, func(netip.Addr) (func(), bool) { return func() {}, true }, silent{}, silent{})
+		s, err := newNetstack(at, admitAll, silent{})
 		if err != nil {
 			t.Fatal(err)
 		}

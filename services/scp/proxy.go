@@ -32,7 +32,8 @@ type proxy struct {
 	begun func()                // closes it
 	wire  *wire                 // nil: the front has a host, or there is none
 
-	tagging flow.Tagging // of virtual networks
+	tagging flow.Tagging  // of virtual networks
+	reached object.Limits // of the configuration
 
 	mu    object.Guard // guards the following
 	hosts *object.Hosts
@@ -272,6 +273,15 @@ func (p *proxy) own() netip.Addr {
 // located returns at which port of the network an address is.
 func (p *proxy) located(a netip.Addr) (at object.Station, known bool) {
 	return p.hosts.Station(object.In(a, object.VLAN(uint32(p.cfg.Load().VLAN))))
+}
+
+// portOf returns at which port of the network an address is; zero if that is not
+// known.
+func (p *proxy) portOf(a netip.Addr) flow.Location {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, _ := p.located(a)
+	return s.At
 }
 
 // policyOf returns the policy of a type. It is called with mu held.

@@ -244,7 +244,7 @@ func (g *rig) start() {
 	}
 	nrf, _, _ := g.cfg.nrf()
 	listen, _ := g.cfg.listen()
-	at := &hostSockets{at: listen, nrf: nrf, most: g.cfg.Connections}
+	at := &hostSockets{at: listen, nrf: nrf, places: newPlaces(g.cfg.Connections, &g.proxy.reached, silent{}, silent{}, log), locate: g.proxy.portOf}
 	n, err := newNRF(g.cfg, at)
 	if err != nil {
 		g.t.Fatal(err)

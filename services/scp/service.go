@@ -77,7 +77,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	gauges(env, p)
 
 	k := follow(env, p)
-	weft.ReportLimits(env, p.limits)
+	weft.ReportLimits(env, p.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return p.packet })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		p.configure(c)
@@ -110,13 +110,18 @@ func run(ctx context.Context, env *weft.Env) error {
 // front without a host has a TCP stack, to which the proxy gives its packets.
 func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 	counter := func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) }
+	conns := newPlaces(cfg.Connections, &p.reached, counter("front_connections_refused_total", "Connections to the front that did not come about, by reason.", "reason", "full"),
+		counter("front_connections_closed_total", "Idle connections to the front that were closed to make room for others."), env.Log)
+	if cfg.front() != "" {
+		env.Metric.Gauge("front_connections", "Connections to the front, with those that are being made.", func() float64 { return float64(conns.all.Len()) })
+	}
 	switch cfg.front() {
 	case frontHost:
 		nrf, _, err1 := cfg.nrf()
 		at, err2 := cfg.listen()
-		return &hostSockets{namespace: cfg.Namespace, at: at, nrf: nrf, most: cfg.Connections}, errors.Join(err1, err2)
+		return &hostSockets{namespace: cfg.Namespace, at: at, nrf: nrf, places: conns, locate: p.portOf}, errors.Join(err1, err2)
 	case frontPackets:
-		w, err := newWire(cfg, newWireCounts(counter), &p.tagging)
+		w, err := newWire(cfg, newWireCounts(counter), &p.tagging, conns)
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +132,6 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 				env.Log.Debug("packets of the front not sent", "packets", len(d.Outs), "error", err)
 			}
 		}
-		env.Metric.Gauge("front_connections", "Connections to the front that has no host, with those that are being made.",
-			func() float64 { return float64(w.conns.taken()) })
 		p.wire = w
 		return w, nil
 	}

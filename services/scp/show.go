@@ -152,11 +152,3 @@ func (p *proxy) forgetProducer(req *api.ForgetProducerRequest) (*api.ScpProducer
 	p.end(x)
 	return x.message(), nil
 }
-
-// limits returns the limits of the configuration that were reached lately.
-func (p *proxy) limits(now int64) []*api.LimitReached {
-	if p.wire == nil {
-		return nil
-	}
-	return p.wire.reached.List(now)
-}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/netspace"
 )
 
@@ -24,7 +25,8 @@ type sockets interface {
 type hostSockets struct {
 	namespace string
 	at, nrf   netip.AddrPort
-	most      int    // connections
+	places    *places
+	locate    func(netip.Addr) flow.Location
 	inode     uint64 // of the namespace in which it listens
 }
 
@@ -34,7 +36,7 @@ func (s *hostSockets) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limited(l, s.most), nil
+	return limited(l, s.places, s.locate), nil
 }
 
 func (s *hostSockets) dial(ctx context.Context) (net.Conn, error) {

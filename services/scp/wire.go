@@ -27,8 +27,8 @@ type wire struct {
 	vlan    uint16 // as in flow.Key
 	rate    int64  // nanoseconds for a packet of one port
 	stack   *netstack
-	most    int           // connections
-	reached object.Limits // of the configuration
+	most    int // connections
+	reached *object.Limits
 	tagging *flow.Tagging
 	count   wireCounts
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
@@ -37,8 +37,7 @@ type wire struct {
 
 	open  atomic.Bool                    // the front takes what is for the NRF
 	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
-	conns *shares[netip.Addr]
-	ports *shares[flow.Location] // connections by the port of their client
+	conns *places
 
 	mu       sync.Mutex // guards the following
 	peers    map[netip.Addr]*peer
@@ -53,6 +52,7 @@ type peer struct {
 	at       flow.Location
 	mac, via flow.MAC // its own, or its router's; and to which it sent
 	seen     int64
+	conns    int
 }
 
 // portUse is what comes from one port.
@@ -71,13 +71,13 @@ type wireSwitch struct {
 type wireCounts struct {
 	in, out                               Counter
 	fast, crowd, malformed, lost, feigned Counter // packets that were dropped
-	full, half                            Counter // connections that were refused
+	half                                  Counter // connections that were refused
 }
 
 func newWireCounts(counter func(name, help string, labels ...string) Counter) wireCounts {
 	const packets = "Packets of the front that has no host, by direction."
 	const dropped = "Packets of the front that has no host that were dropped, by reason."
-	const refused = "Connections to the front that has no host that did not come about, by reason."
+	const refused = "Connections to the front that did not come about, by reason."
 	return wireCounts{
 		in:        counter("front_packets_total", packets, "direction", "in"),
 		out:       counter("front_packets_total", packets, "direction", "out"),
@@ -86,7 +86,6 @@ func newWireCounts(counter func(name, help string, labels ...string) Counter) wi
 		malformed: counter("front_packets_dropped_total", dropped, "reason", "malformed"),
 		lost:      counter("front_packets_dropped_total", dropped, "reason", "unknown_receiver"),
 		feigned:   counter("front_packets_dropped_total", dropped, "reason", "spoofed"),
-		full:      counter("front_connections_refused_total", refused, "reason", "full"),
 		half:      counter("front_connections_refused_total", refused, "reason", "half_open"),
 	}
 }
@@ -95,26 +94,24 @@ const (
 	burst     = int64(250 * time.Millisecond) // of its allowance that a port may use at once
 	peerLife  = int64(10 * time.Second)       // of a silent peer without a connection
 	sweepRest = int64(time.Second)            // between two searches for peers that have gone
-	portPart  = 4                             // the part of connections, and of peers, that one port may have
 	outMost   = 64                            // packets of one decision
 )
 
-func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging) (*wire, error) {
+func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places) (*wire, error) {
 	nrf, _, err := cfg.nrf()
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{tagging: tagging,
+	w := &wire{tagging: tagging, reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
 		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
-		conns: newShares[netip.Addr](cfg.Connections, cfg.Connections/8), ports: newShares[flow.Location](cfg.Connections, cfg.Connections/portPart),
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
 	h := fnv.New32a()
 	h.Write(w.own.AsSlice())
 	n := h.Sum32()
 	w.mac = flow.MAC{0x06, 0x57, 0x73, byte(n >> 16), byte(n >> 8), byte(n)}
-	w.stack, err = newNetstack(w.own, w.admit, count.full, count.half)
+	w.stack, err = newNetstack(w.own, w.admit, count.half)
 	return w, err
 }
 
@@ -209,18 +206,54 @@ func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
 	u.full = full
 	p := w.peers[src]
 	if p == nil || p.at != at {
-		if p == nil && len(w.peers) >= w.most || u.peers >= max(1, w.most/portPart) {
+		if !w.makeRoom(u, p != nil, in.Time) {
 			w.count.crowd.Add(1)
 			w.reached.ReachAt(in.Time, "scp.connections", w.most, at)
 			return false
 		}
+		conns := 0
+		if p != nil {
+			conns = p.conns
+		}
 		w.leave(src)
-		p = &peer{at: at}
+		p = &peer{at: at, conns: conns}
 		w.peers[src] = p
 		u.peers++
 	}
 	p.mac, p.via, p.seen = k.EthSrc, k.EthDst, in.Time
 	return true
+}
+
+// Among how many peers one that makes room is looked for, and for how long it has
+// been silent at least.
+const (
+	peersLooked = 64
+	peerRest    = int64(time.Second)
+)
+
+// makeRoom makes room for a peer more at a port, which may have been at another one:
+// where the port has its share, one of its own that has no connection goes, and where
+// all have, one of a port that has more. It reports whether there is room. It is
+// called with mu held.
+func (w *wire) makeRoom(u *portUse, moved bool, now int64) bool {
+	share, full := u.peers >= max(1, w.most/portPart), !moved && len(w.peers) >= w.most
+	if !share && !full {
+		return true
+	}
+	var goes netip.Addr
+	oldest, looked := now-peerRest, 0
+	for a, p := range w.peers { // in an order that nobody knows
+		if looked++; looked > peersLooked {
+			break
+		}
+		of := w.at[p.at]
+		if p.conns > 0 || p.seen > oldest || share && of != u || !share && of.peers <= u.peers {
+			continue
+		}
+		goes, oldest = a, p.seen
+	}
+	w.leave(goes)
+	return goes.IsValid()
 }
 
 // leave forgets a peer. It is called with mu held.
@@ -236,7 +269,7 @@ func (w *wire) leave(a netip.Addr) {
 func (w *wire) sweep(now int64) {
 	w.swept = now
 	for a, p := range w.peers {
-		if now-p.seen > peerLife && w.conns.has(a) == 0 {
+		if now-p.seen > peerLife && p.conns == 0 {
 			w.leave(a)
 		}
 	}
@@ -247,26 +280,31 @@ func (w *wire) sweep(now int64) {
 	}
 }
 
-// admit says whether a peer may have a connection more: one address may have an
-// eighth of them, one port a quarter.
-func (w *wire) admit(from netip.Addr) (give func(), ok bool) {
+// admit says whether a peer may have a connection more, and has room for it.
+func (w *wire) admit(from netip.Addr, abort func()) (room, bool) {
 	w.mu.Lock()
 	p := w.peers[from]
 	w.mu.Unlock()
 	if p == nil {
-		return nil, false
+		return room{}, false
 	}
-	if !w.conns.take(from) {
-		w.reached.Reach(time.Now().UnixNano(), "scp.connections", w.most, "client "+from.String())
-		return nil, false
+	r, ok := w.conns.take(p.at, abort)
+	if !ok {
+		return room{}, false
 	}
-	at := p.at
-	if !w.ports.take(at) {
-		w.conns.give(from)
-		w.reached.ReachAt(time.Now().UnixNano(), "scp.connections", w.most, at)
-		return nil, false
+	w.counted(from, 1)
+	give := r.give
+	r.give = func() { give(); w.counted(from, -1) }
+	return r, true
+}
+
+// counted notes connections of a peer that have begun or ended.
+func (w *wire) counted(from netip.Addr, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.peers[from]; p != nil {
+		p.conns += n
 	}
-	return func() { w.conns.give(from); w.ports.give(at) }, true
 }
 
 // run sends what the stack wants sent, until ctx ends.

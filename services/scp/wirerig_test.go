@@ -67,6 +67,17 @@ func (c *tally) sum() float64 {
 	return c.n
 }
 
+// count returns the figure of a label.
+func (n *network) count(label string) *tally {
+	if n.counts[label] == nil {
+		n.counts[label] = &tally{}
+	}
+	return n.counts[label]
+}
+
+// admitAll has room for all connections.
+func admitAll(netip.Addr, func()) (room, bool) { return room{func() {}, func(bool) {}}, true }
+
 func (n *network) addr(host int) netip.Addr {
 	if n.v6 {
 		return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(host)})
@@ -126,11 +137,8 @@ func (n *network) start() {
 	n.proxy = newProxy(n.cfg, buckets[0], log)
 	n.proxy.count = newCounts(func(string, string, ...string) Counter { return silent{} })
 	w, err := newWire(n.cfg, newWireCounts(func(_, _ string, labels ...string) Counter {
-		if n.counts[labels[1]] == nil {
-			n.counts[labels[1]] = &tally{}
-		}
-		return n.counts[labels[1]]
-	}), &flow.Tagging{})
+		return n.count(labels[1])
+	}), &flow.Tagging{}, newPlaces(n.cfg.Connections, &n.proxy.reached, n.count("full"), n.count("closed"), log))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -186,7 +194,7 @@ func (n *network) host(i int) *netHost {
 	if i == 1 {
 		at = n.addr(201) // its stack accepts what is for others
 	}
-	s, err := newNetstack(at, func(netip.Addr) (func(), bool) { return func() {}, true }, silent{}, silent{})
+	s, err := newNetstack(at, admitAll, silent{})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -132,6 +133,34 @@ func TestIdleMakeRoom(t *testing.T) {
 	g.eventually("those that were closed have left", func() bool { return g.front.at.(*hostSockets).places.all.Len() <= 32 })
 	if l := g.proxy.reached.List(time.Now().UnixNano()); len(l) == 0 || l[0].Key != "scp.connections" || l[0].Who == "" {
 		t.Errorf("health learns %v", l)
+	}
+}
+
+// A table keeps the newest values of each port, and those of a port that has few
+// although others have many.
+func TestTableIsShared(t *testing.T) {
+	x := newTable[int, int](8)
+	few, many := flow.Location{Switch: 1, Port: 1}, flow.Location{Switch: 1, Port: 2}
+	v, fresh := x.use(1000, few)
+	if *v = 7; !fresh {
+		t.Error("known before")
+	}
+	for port := range flow.Port(4) {
+		for i := range 100 {
+			x.use(int(port)*100+i, flow.Location{Switch: 2, Port: port})
+		}
+	}
+	for i := 500; i < 600; i++ {
+		x.use(i, many)
+		x.use(500, many)
+	}
+	n := 0
+	x.all(func(int, *int) { n++ })
+	if v := x.get(1000); n != 8 || v == nil || *v != 7 || x.get(500) == nil || x.get(599) == nil || x.get(598) != nil {
+		t.Errorf("%d values, %v", n, x.of)
+	}
+	if _, fresh := x.use(1000, many); fresh || len(x.ports) != 6 {
+		t.Errorf("%d ports", len(x.ports))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // get answers GetScp with what the balancer says of the VIPs.
@@ -102,9 +103,9 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		}
 		add(client, netip.AddrPortFrom(member, uint16(x.GetMemberPort())), &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
 	}
-	for k, x := range p.direct.pairs {
+	p.direct.pairs.all(func(k directKey, x *directPair) {
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
-	}
+	})
 	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {
 		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Producer, b.Producer), cmp.Compare(a.Since, b.Since))
 	})
@@ -123,7 +124,7 @@ func (p *proxy) resume(pairs []*api.BalancedPair) {
 			continue
 		}
 		if list := index.doors[netip.AddrPortFrom(member, uint16(x.GetMemberPort()))]; len(list) > 0 {
-			p.partner(client, list[0].profile.NFType)
+			p.partner(client, list[0].profile.NFType, flow.Location{})
 		}
 	}
 }

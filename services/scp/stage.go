@@ -3,7 +3,6 @@ package scp
 import (
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -75,8 +74,9 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if listen, _ := cfg.listen(); listen.Addr() == src { // the front's own
 		return flow.Next
 	}
+	at := flow.Location{Switch: in.Switch, Port: k.InPort}
 	if of != "" { // the balancer judges
-		p.partner(src, of)
+		p.partner(src, of, at)
 		return flow.Next
 	}
 	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.callsBack(x.nfs[src], dst) {
@@ -85,8 +85,8 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Drop
 	}
 	p.count.allowed.Add(1)
-	p.partner(src, producers[0].profile.NFType)
-	p.used(src, to, in.Time)
+	p.partner(src, producers[0].profile.NFType, at)
+	p.used(src, to, at, in.Time)
 	return flow.Next
 }
 
@@ -110,16 +110,14 @@ func permitted(consumers, producers []*producer, strict bool) bool {
 func (p *proxy) callsBack(producers []*producer, to netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(producers, func(nf *producer) bool { return p.direct.partners[partnerKey{to, nf.profile.NFType}] })
+	return slices.ContainsFunc(producers, func(nf *producer) bool { return p.direct.partners.get(partnerKey{to, nf.profile.NFType}) != nil })
 }
 
-// partner notes that a consumer uses producers of a type.
-func (p *proxy) partner(consumer netip.Addr, of sbi.NFType) {
+// partner notes that a consumer, at a port of the network, uses producers of a type.
+func (p *proxy) partner(consumer netip.Addr, of sbi.NFType, at flow.Location) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.direct.partners) < mostDirect {
-		p.direct.partners[partnerKey{consumer, of}] = true
-	}
+	p.direct.partners.use(partnerKey{consumer, of}, at)
 }
 
 // addresses returns the IP addresses of a packet.
@@ -149,8 +147,8 @@ func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, ds
 // direct is the consumers that use producers' own addresses. The proxy's mu guards
 // it.
 type direct struct {
-	pairs    map[directKey]*directPair
-	partners map[partnerKey]bool // who has used whom, by way of a VIP or not
+	pairs    *table[directKey, directPair]
+	partners *table[partnerKey, struct{}] // who has used whom, by way of a VIP or not
 }
 
 type partnerKey struct {
@@ -164,38 +162,25 @@ type directKey struct {
 }
 
 type directPair struct {
-	since, last int64
+	since       int64
 	connections uint64 // that the controller has seen
 }
 
-// Bounds of direct pairs.
-const (
-	mostDirect = 20_000
-	directLife = int64(10 * time.Minute)
-)
+// mostDirect bounds each table of direct pairs.
+const mostDirect = 20_000
 
-func newDirect() direct { return direct{map[directKey]*directPair{}, map[partnerKey]bool{}} }
+func newDirect() direct {
+	return direct{newTable[directKey, directPair](mostDirect), newTable[partnerKey, struct{}](mostDirect)}
+}
 
-// used notes a connection of a consumer to a producer's own address.
-func (p *proxy) used(src netip.Addr, to netip.AddrPort, now int64) {
+// used notes a connection of a consumer, at a port of the network, to a producer's
+// own address.
+func (p *proxy) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := directKey{src, to}
-	x := p.direct.pairs[k]
-	if x == nil {
-		if len(p.direct.pairs) >= mostDirect {
-			for old, y := range p.direct.pairs {
-				if now-y.last > directLife {
-					delete(p.direct.pairs, old)
-				}
-			}
-			if len(p.direct.pairs) >= mostDirect {
-				return
-			}
-		}
-		x = &directPair{since: now}
-		p.direct.pairs[k] = x
+	x, fresh := p.direct.pairs.use(directKey{src, to}, at)
+	if fresh {
+		x.since = now
 	}
-	x.last = now
 	x.connections++
 }

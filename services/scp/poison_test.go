@@ -119,9 +119,12 @@ func TestMemberAtReservedAddress(t *testing.T) {
 	g.vip("scp-udm.7777", func(v *api.Vip) bool { return len(v.Pool) == 1 })
 }
 
-// One host cannot take the room of all instances; a registrar may.
+// One host cannot take the room of all instances, by however many addresses; a
+// registrar may.
 func TestInstancesOfOneHost(t *testing.T) {
 	g := newRig(t, func(c *Config) { c.Instances, c.Registrars = 200, []netip.Prefix{netip.MustParsePrefix(at(2) + "/32")} })
+	g.host(1, 1, 4)
+	g.host(3, 3)
 	put := func(by, n int) int {
 		text := profile(by, sbi.UDM, func(p *sbi.NFProfile) { p.NFInstanceID = id(n) })
 		resp, _ := g.do(by, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), text)
@@ -134,6 +137,9 @@ func TestInstancesOfOneHost(t *testing.T) {
 	}
 	if status := put(1, 100); status != 201 {
 		t.Errorf("again: status %d", status)
+	}
+	if status := put(4, 400); status != 429 {
+		t.Errorf("by another address: status %d", status)
 	}
 	if status := put(3, 500); status != 201 {
 		t.Errorf("of another: status %d", status)

@@ -21,7 +21,7 @@ type change struct {
 	body   []byte
 }
 
-// fewInstances is how many a host may always register.
+// fewInstances is how many the hosts at a port of the network may always register.
 const fewInstances = 64
 
 // mayRegister refuses a change to an instance of another, and a profile with
@@ -36,9 +36,9 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	}
 	switch method {
 	case http.MethodPut:
-		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && len(p.byAddr[by])+p.endedBy(by) >= most {
+		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && p.registered(by) >= most {
 			p.count.noRoom.Add(1)
-			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at %v already, an eighth of scp.instances", most, by))
+			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at the port of the network where %v is already, an eighth of scp.instances", most, by))
 		}
 	case http.MethodPatch:
 		items, err := sbi.ParsePatch(body)
@@ -73,6 +73,21 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 		had = x.addresses() // these were looked at when they came
 	}
 	return p.misplaced(&profile.NFProfile, by, had)
+}
+
+// registered returns how many instances are at the port of the network where a
+// client is, those that have ended and are listed by the NRF among them; those whose
+// ports are not known count as if at one. It is called with mu held.
+func (p *proxy) registered(by netip.Addr) (n int) {
+	at, _ := p.located(by)
+	for _, all := range []map[string]*producer{p.book, p.ended} {
+		for _, x := range all {
+			if s, _ := p.located(x.owner()); s.At == at.At && !p.trusted(x.owner()) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // malformed returns the answer to what cannot be read.

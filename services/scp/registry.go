@@ -77,16 +77,6 @@ func (r *registry) instance(id string) *producer {
 	return r.ended[id]
 }
 
-// endedBy returns how many instances of a client have ended and are listed by the NRF.
-func (r *registry) endedBy(by netip.Addr) (n int) {
-	for _, x := range r.ended {
-		if x.owner() == by {
-			n++
-		}
-	}
-	return n
-}
-
 // replaced returns those of the type of an instance that were where it is: a place has
 // one process, which has a new id each time it starts. Several instances of one process
 // are back with their next heartbeats.

@@ -23,14 +23,15 @@ import (
 
 // proxy is what is known of a core, and what the balancer is to do for it.
 type proxy struct {
-	cfg   atomic.Pointer[Config]
-	log   *slog.Logger
-	count counts
-	index atomic.Pointer[index] // for packets
-	out   chan struct{}         // notified when something has changed
-	ready chan struct{}         // closed when the front listens, or has failed to
-	begun func()                // closes it
-	wire  *wire                 // nil: the front has a host, or there is none
+	cfg    atomic.Pointer[Config]
+	log    *slog.Logger
+	count  counts
+	index  atomic.Pointer[index] // for packets
+	direct *direct
+	out    chan struct{} // notified when something has changed
+	ready  chan struct{} // closed when the front listens, or has failed to
+	begun  func()        // closes it
+	wire   *wire         // nil: the front has a host, or there is none
 
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
@@ -42,7 +43,6 @@ type proxy struct {
 	apart     apart
 	refused   refusals
 	policies  *object.Store[*api.ScpPolicy]
-	direct    direct
 	searches  searches
 	serving   bool   // the front listens
 	shadowed  bool   // the balancer has put the NRF's VIP in force

@@ -103,7 +103,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		}
 		add(client, netip.AddrPortFrom(member, uint16(x.GetMemberPort())), &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
 	}
-	p.direct.pairs.all(func(k directKey, x *directPair) {
+	p.direct.all(func(k directKey, x *directPair) {
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
 	})
 	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {
@@ -124,7 +124,7 @@ func (p *proxy) resume(pairs []*api.BalancedPair) {
 			continue
 		}
 		if list := index.doors[netip.AddrPortFrom(member, uint16(x.GetMemberPort()))]; len(list) > 0 {
-			p.partner(client, list[0].profile.NFType, flow.Location{})
+			p.direct.partner(client, list[0].profile.NFType, flow.Location{})
 		}
 	}
 }

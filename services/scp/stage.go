@@ -3,6 +3,7 @@ package scp
 import (
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -76,17 +77,17 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	at := flow.Location{Switch: in.Switch, Port: k.InPort}
 	if of != "" { // the balancer judges
-		p.partner(src, of, at)
+		p.direct.partner(src, of, at)
 		return flow.Next
 	}
-	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.callsBack(x.nfs[src], dst) {
+	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.direct.callsBack(x.nfs[src], dst) {
 		p.count.refused.Add(1)
 		p.reset(in, d, t, src, dst)
 		return flow.Drop
 	}
 	p.count.allowed.Add(1)
-	p.partner(src, producers[0].profile.NFType, at)
-	p.used(src, to, at, in.Time)
+	p.direct.partner(src, producers[0].profile.NFType, at)
+	p.direct.used(src, to, at, in.Time)
 	return flow.Next
 }
 
@@ -107,17 +108,17 @@ func permitted(consumers, producers []*producer, strict bool) bool {
 
 // callsBack reports whether an address has used one of some producers, which may
 // then connect to it for callbacks.
-func (p *proxy) callsBack(producers []*producer, to netip.Addr) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(producers, func(nf *producer) bool { return p.direct.partners.get(partnerKey{to, nf.profile.NFType}) != nil })
+func (d *direct) callsBack(producers []*producer, to netip.Addr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(producers, func(nf *producer) bool { return d.partners.get(partnerKey{to, nf.profile.NFType}) != nil })
 }
 
 // partner notes that a consumer, at a port of the network, uses producers of a type.
-func (p *proxy) partner(consumer netip.Addr, of sbi.NFType, at flow.Location) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.direct.partners.use(partnerKey{consumer, of}, at)
+func (d *direct) partner(consumer netip.Addr, of sbi.NFType, at flow.Location) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.partners.use(partnerKey{consumer, of}, at)
 }
 
 // addresses returns the IP addresses of a packet.
@@ -144,9 +145,9 @@ func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, ds
 	d.PacketOut(in.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 }
 
-// direct is the consumers that use producers' own addresses. The proxy's mu guards
-// it.
+// direct is the consumers that use producers' own addresses.
 type direct struct {
+	mu       sync.Mutex // guards the following
 	pairs    *table[directKey, directPair]
 	partners *table[partnerKey, struct{}] // who has used whom, by way of a VIP or not
 }
@@ -169,18 +170,25 @@ type directPair struct {
 // mostDirect bounds each table of direct pairs.
 const mostDirect = 20_000
 
-func newDirect() direct {
-	return direct{newTable[directKey, directPair](mostDirect), newTable[partnerKey, struct{}](mostDirect)}
+func newDirect() *direct {
+	return &direct{pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect)}
 }
 
 // used notes a connection of a consumer, at a port of the network, to a producer's
 // own address.
-func (p *proxy) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x, fresh := p.direct.pairs.use(directKey{src, to}, at)
+func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x, fresh := d.pairs.use(directKey{src, to}, at)
 	if fresh {
 		x.since = now
 	}
 	x.connections++
+}
+
+// all calls f with each pair.
+func (d *direct) all(f func(directKey, *directPair)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pairs.all(f)
 }

@@ -13,6 +13,7 @@ const (
 	AUSF NFType = "AUSF"
 	UDM  NFType = "UDM"
 	PCF  NFType = "PCF"
+	SCP  NFType = "SCP"
 )
 
 // An NFStatus is the status of an instance, or of one of its services.

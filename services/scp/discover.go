@@ -50,6 +50,17 @@ func (p *proxy) admit(q *sbi.Query, from netip.Addr) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	consumers := p.consumersOf(from)
+	if p.relays(from) { // for somebody else, whom it names
+		x := p.book[strings.ToLower(q.Requester.InstanceID)]
+		switch {
+		case x == nil:
+		case x.profile.NFType != q.Requester.NFType:
+			return p.forbid("requester-nf-type: instance " + x.id() + " is no " + string(q.Requester.NFType))
+		default:
+			q.Requester.Complete(x.profile)
+		}
+		return nil
+	}
 	if len(consumers) == 0 {
 		if p.cfg.Load().Strict {
 			return p.forbid("nobody is registered from this address, " + from.String())

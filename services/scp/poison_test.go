@@ -3,6 +3,7 @@ package scp
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +144,73 @@ func TestInstancesOfOneHost(t *testing.T) {
 	}
 	if status := put(3, 500); status != 201 {
 		t.Errorf("of another: status %d", status)
+	}
+}
+
+// An SCP, and a registrar, registers and asks for others, who are then asked about by
+// what it says of them; nobody else does. What a host has registered itself stays
+// its own.
+func TestRelayed(t *testing.T) {
+	g := newRig(t, func(c *Config) { c.Registrars = []netip.Prefix{netip.MustParsePrefix(at(8) + "/32")} })
+	put := func(by, n int, of sbi.NFType, change ...func(*sbi.NFProfile)) int {
+		resp, _ := g.do(by, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), profile(n, of, change...))
+		return resp.StatusCode
+	}
+	restricted := func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AUSF} }
+	g.register(6, sbi.UDM, restricted)
+	if status := put(9, 5, sbi.UDM); status != 403 {
+		t.Errorf("by a stranger: %d", status)
+	}
+	g.register(9, sbi.SCP)
+	for _, by := range []int{8, 9} {
+		if status := put(by, 5, sbi.UDM, restricted); status != 201 {
+			t.Errorf("by %d: %d", by, status)
+		}
+		if status := put(by, 1, sbi.AUSF); status != 201 {
+			t.Errorf("by %d: %d", by, status)
+		}
+		if status, found, _ := g.discover(by, sbi.AUSF, sbi.UDM, "&requester-nf-instance-id="+id(1)); status != 200 || len(found.NFInstances) != 1 {
+			t.Errorf("by %d for the AUSF: %d", by, status)
+		}
+		if status, _, _ := g.discover(by, sbi.AMF, sbi.UDM, ""); status != 403 {
+			t.Errorf("by %d for an AMF: %d", by, status)
+		}
+		if status, _, _ := g.discover(by, sbi.AMF, sbi.UDM, "&requester-nf-instance-id="+id(1)); status != 403 {
+			t.Errorf("by %d for an AUSF that says to be an AMF: %d", by, status)
+		}
+	}
+	if status := put(9, 6, sbi.UDM); status != 403 {
+		t.Errorf("what its host has registered: %d", status)
+	}
+	if status := put(9, 7, sbi.UDM, func(p *sbi.NFProfile) { p.IPv4Addresses = []string{"127.0.9.1"} }); status != 403 {
+		t.Errorf("at an address of scp.vips: %d", status)
+	}
+	if status, _, _ := g.discover(9, sbi.UDM, sbi.AUSF, ""); status != 200 {
+		t.Errorf("who registers for others is none of them: %d", status)
+	}
+	g.stop()
+	g.start() // what is known of who has registered whom stays
+	for _, by := range []int{5, 9} {
+		if resp, body := g.do(by, "PATCH", "/nnrf-nfm/v1/nf-instances/"+id(5), `[{"op":"add","path":"/load","value":3}]`); resp.StatusCode != 204 {
+			t.Errorf("by %d after a restart: %s %s", by, resp.Status, body)
+		}
+	}
+	if status := put(4, 5, sbi.UDM); status != 403 {
+		t.Errorf("by another host: %d", status)
+	}
+	g.eventually("who may connect", func() bool {
+		g.back.mu.Lock()
+		defer g.back.mu.Unlock()
+		for name, v := range g.back.vips {
+			if strings.HasPrefix(name, "scp-udm-") {
+				return slices.Equal(v.GetAllow().GetClients(), []string{at(1), at(8) + "/32", at(9)})
+			}
+		}
+		return false
+	})
+	index := g.proxy.index.Load()
+	doors := index.doors[netip.MustParseAddrPort(at(5)+":7777")]
+	if !permitted(index.nfs[netip.MustParseAddr(at(9))], doors, true) || permitted(index.nfs[netip.MustParseAddr(at(6))], doors, true) {
+		t.Errorf("connections: %v", doors)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // producer is a registered instance of a network function: as a producer of its
-// services, and as a consumer of others'. It does not change but for heard and
+// services, and as a consumer of others'. It does not change but for relayed and
 // what follows, which the proxy's mu guards.
 type producer struct {
 	profile *sbi.NFProfile
@@ -29,6 +29,7 @@ type producer struct {
 	unclear bool           // only the NRF can say which discoveries it fits
 	whyNot  string         // why no end point can stand for it, whatever others do; empty if one can
 
+	relayed bool  // by has registered it for another host, as an SCP does
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
 	drained bool
 	doubted bool // an update could not be followed, so the NRF is asked
@@ -43,6 +44,7 @@ type producer struct {
 type kept struct {
 	Profile json.RawMessage `json:"profile"`
 	By      netip.Addr      `json:"by,omitzero"`
+	Relayed bool            `json:"relayed,omitempty"`
 	Watched bool            `json:"watched,omitempty"`
 	Drained bool            `json:"drained,omitempty"`
 }
@@ -139,7 +141,7 @@ func (p *producer) requester() *sbi.Requester {
 
 // addresses returns where the instance is, in order.
 func (p *producer) addresses() []netip.Addr {
-	if !p.by.IsValid() || slices.Contains(p.named, p.by) {
+	if !p.by.IsValid() || p.relayed || slices.Contains(p.named, p.by) {
 		return p.named
 	}
 	all := append(slices.Clone(p.named), p.by)

@@ -105,7 +105,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 				return
 			}
 			x.resolve(p.cfg.Load().names())
-			if x.drained = k.Drained; k.Watched {
+			if x.drained, x.relayed = k.Drained, k.Relayed; k.Watched {
 				x.heard = now
 			}
 			p.mu.Lock()
@@ -134,7 +134,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 func (p *proxy) instances() map[string]string {
 	want := map[string]string{}
 	for id, x := range p.book {
-		text, _ := json.Marshal(kept{x.text, x.by, x.heard != 0, x.drained}) // has been JSON
+		text, _ := json.Marshal(kept{x.text, x.by, x.relayed, x.heard != 0, x.drained}) // has been JSON
 		want[id] = string(text)
 	}
 	return want
@@ -169,9 +169,10 @@ func (p *proxy) learn(x *producer) error {
 	} else if was != nil {
 		x.drained = was.drained
 		if x.heard == 0 {
-			x.heard, x.by = was.heard, was.by
+			x.heard, x.by, x.relayed = was.heard, was.by, was.relayed
 		}
 	}
+	x.relayed = x.relayed || x.by.IsValid() && !slices.Contains(x.named, x.by) && p.relays(x.by)
 	var had []netip.Addr
 	if was != nil {
 		had = was.addresses()

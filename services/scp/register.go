@@ -30,13 +30,13 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x, text := p.instance(strings.ToLower(id)), body
-	if x != nil && !p.trusted(by) && !p.owns(x, by) {
+	if x != nil && !p.owns(x, by) {
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.InstanceOfAnother, fmt.Sprintf("instance %s is registered by the host of %v", id, x.owner()))
 	}
 	switch method {
 	case http.MethodPut:
-		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.trusted(by) && p.registered(by) >= most {
+		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.relays(by) && p.registered(by) >= most {
 			p.count.noRoom.Add(1)
 			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at the port of the network where %v is already, an eighth of scp.instances", most, by))
 		}
@@ -82,7 +82,7 @@ func (p *proxy) registered(by netip.Addr) (n int) {
 	at, _ := p.located(by)
 	for _, all := range []map[string]*producer{p.book, p.ended} {
 		for _, x := range all {
-			if s, _ := p.located(x.owner()); s.At == at.At && !p.trusted(x.owner()) {
+			if s, _ := p.located(x.owner()); s.At == at.At && !x.relayed {
 				n++
 			}
 		}
@@ -104,6 +104,12 @@ func (p *proxy) trusted(by netip.Addr) bool {
 	return slices.ContainsFunc(p.cfg.Load().Registrars, func(r netip.Prefix) bool { return r.Contains(by) })
 }
 
+// relays reports whether a client registers, and asks, for others: it is trusted, or
+// an SCP is registered from its address. It is called with mu held.
+func (p *proxy) relays(by netip.Addr) bool {
+	return p.trusted(by) || slices.ContainsFunc(p.byAddr[by], func(x *producer) bool { return x.profile.NFType == sbi.SCP })
+}
+
 // misplaced refuses a profile with an address, other than those it had, that cannot
 // be its registrant's: one that is elsewhere in the network, that is of scp.vips, or
 // the front's. It is called with mu held.
@@ -117,7 +123,7 @@ func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Add
 		switch {
 		case cfg.ours(a):
 			return refuse("address %v is for nobody's profile: it is the proxy's own", a)
-		case a.IsUnspecified() || slices.Contains(had, a) || !by.IsValid() || p.trusted(by) || p.together(a, by):
+		case a.IsUnspecified() || slices.Contains(had, a) || !by.IsValid() || p.relays(by) || p.together(a, by):
 		default:
 			return refuse("address %v is not at the port of the network where %v is, which registers it", a, by)
 		}
@@ -132,14 +138,15 @@ func invalidID(path, body string) error {
 }
 
 // owns reports whether a client may change an instance: it is where it was
-// registered from. It is called with mu held.
+// registered from. An SCP may change those that hosts have not registered
+// themselves. It is called with mu held.
 func (p *proxy) owns(x *producer, by netip.Addr) bool {
 	of := x.owner()
-	if !of.IsValid() || p.together(of, by) {
+	if !of.IsValid() || p.together(of, by) || p.trusted(by) {
 		return true
 	}
 	// The host that has registered it may have gone; its addresses remain.
-	return !x.by.IsValid() && slices.Contains(x.addresses(), by)
+	return (x.relayed || !x.by.IsValid()) && (slices.Contains(x.addresses(), by) || p.relays(by))
 }
 
 // together reports whether two addresses are at one port of the network. It is

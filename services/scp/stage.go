@@ -80,7 +80,7 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		p.direct.partner(src, of, at)
 		return flow.Next
 	}
-	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.direct.callsBack(x.nfs[src], dst) {
+	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.trusted(src) && !p.direct.callsBack(x.nfs[src], dst) {
 		p.count.refused.Add(1)
 		p.reset(in, d, t, src, dst)
 		return flow.Drop
@@ -91,14 +91,15 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Next
 }
 
-// permitted reports whether consumers may use one of some producers.
+// permitted reports whether consumers may use one of some producers. An SCP uses them
+// for others, who have been judged when it asked for them.
 func permitted(consumers, producers []*producer, strict bool) bool {
 	for _, nf := range producers {
 		if nf.class == "" && !strict {
 			return true
 		}
 		for _, c := range consumers {
-			if c == nf || nf.allows(c.requester()) {
+			if c == nf || c.profile.NFType == sbi.SCP || nf.allows(c.requester()) {
 				return true
 			}
 		}

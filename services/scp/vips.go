@@ -274,13 +274,18 @@ func (p *proxy) allow(g group, d door, members []member, v4 bool) *api.Allow {
 	}
 	known := p.groupsNow().clients
 	allow := &api.Allow{}
+	for _, r := range p.cfg.Load().Registrars {
+		if r.Addr().Is4() == v4 {
+			allow.Clients = append(allow.Clients, r.String())
+		}
+	}
 	for k, x := range rules {
 		clients, ok := known[k]
 		if !ok {
 			clients = p.clientsOf(x, strings.Fields(k.services), v4)
 			known[k] = clients
 		}
-		if allow.Clients = append(allow.Clients, clients...); len(rules) > 1 {
+		if allow.Clients = append(allow.Clients, clients...); len(allow.Clients) > len(clients) {
 			slices.Sort(allow.Clients)
 			allow.Clients = slices.Compact(allow.Clients)
 		}
@@ -298,7 +303,7 @@ type clientsKey struct {
 // producer, in order. It is called with mu held.
 func (p *proxy) clientsOf(x *producer, services []string, v4 bool) (clients []string) {
 	for _, c := range p.book {
-		if !x.allows(c.requester(), services...) {
+		if c.profile.NFType != sbi.SCP && !x.allows(c.requester(), services...) {
 			continue
 		}
 		for _, a := range c.addresses() {

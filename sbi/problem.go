@@ -58,6 +58,8 @@ const (
 	TargetNotReachable          Cause = "TARGET_NF_NOT_REACHABLE"
 	NRFNotReachable             Cause = "NRF_NOT_REACHABLE"
 	DiscoveryFailure            Cause = "NF_DISCOVERY_FAILURE"
+	LoopDetected                Cause = "MSG_LOOP_DETECTED"
+	HopsReached                 Cause = "MAX_SCP_HOPS_REACHED"
 	RequesterNotAllowed         Cause = "REQUESTER_NOT_ALLOWED" // of ours; TS 29.510 has none for a discovery that is not allowed
 	TimedOutRequest             Cause = "TIMED_OUT_REQUEST"
 	UnsupportedMediaType        Cause = "UNSUPPORTED_MEDIA_TYPE" // of ours

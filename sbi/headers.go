@@ -1,0 +1,225 @@
+package sbi
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Headers of indirect communication (TS 29.500, 5.2.3.2 and 5.2.3.3), as
+// http.Header has them.
+const (
+	TargetAPIRoot   = "3gpp-Sbi-Target-Apiroot"
+	RoutingBinding  = "3gpp-Sbi-Routing-Binding"
+	BindingHeader   = "3gpp-Sbi-Binding"
+	ProducerID      = "3gpp-Sbi-Producer-Id"
+	CallbackHeader  = "3gpp-Sbi-Callback"
+	MaxForwardHops  = "3gpp-Sbi-Max-Forward-Hops"
+	MaxRspTime      = "3gpp-Sbi-Max-Rsp-Time"
+	discoveryPrefix = "3gpp-Sbi-Discovery-"
+)
+
+// header returns the 400 that names one header.
+func header(cause Cause, name, reason string) *ProblemDetails {
+	return invalid(cause, "header "+name, reason)
+}
+
+// one returns the value of a header, which it may have once.
+func one(h http.Header, name string) (string, error) {
+	switch v := h[name]; {
+	case len(v) == 0:
+		return "", nil
+	case len(v) > 1:
+		return "", header(MandatoryMemberIncorrect, name, "is there more than once")
+	case len(v[0]) > mostText:
+		return "", header(MandatoryMemberIncorrect, name, "is too long")
+	default:
+		return strings.TrimSpace(v[0]), nil
+	}
+}
+
+// DelegatedQuery returns the parameters of the discovery that a request leaves to
+// whoever passes it on; none if it leaves it none. What is encoded with percent signs
+// is decoded. An instance may be named as in 3gpp-Sbi-Producer-Id.
+func DelegatedQuery(h http.Header) (url.Values, error) {
+	values := url.Values{}
+	for name, v := range h {
+		if len(name) <= len(discoveryPrefix) || !strings.EqualFold(name[:len(discoveryPrefix)], discoveryPrefix) {
+			continue
+		}
+		if len(v) > 1 {
+			return nil, header(OptionalParameterIncorrect, name, "is there more than once")
+		}
+		text, err := url.PathUnescape(v[0])
+		if err != nil {
+			text = v[0]
+		}
+		parameter := strings.ToLower(name[len(discoveryPrefix):])
+		if parameter == "target-nf-instance-id" && strings.Contains(text, "=") {
+			text = readParams(text)["nfinst"]
+		}
+		values.Set(parameter, text)
+	}
+	return values, nil
+}
+
+// WithoutDelegation removes what a request says to whoever passes it on.
+func WithoutDelegation(h http.Header) {
+	delete(h, TargetAPIRoot)
+	for name := range h {
+		if len(name) > len(discoveryPrefix) && strings.EqualFold(name[:len(discoveryPrefix)], discoveryPrefix) {
+			delete(h, name)
+		}
+	}
+}
+
+// An APIRoot is where an API is reached: its scheme and authority, and a prefix of
+// its paths.
+type APIRoot struct {
+	Scheme string
+	Host   string         // a name; empty with an address
+	Addr   netip.AddrPort // an address; its port only with a name
+	Prefix string
+}
+
+// ParseAPIRoot reads the header 3gpp-Sbi-Target-apiRoot. It is not there if the root
+// has no scheme. The error is a ProblemDetails.
+func ParseAPIRoot(h http.Header) (r APIRoot, err error) {
+	text, err := one(h, TargetAPIRoot)
+	if err != nil || text == "" {
+		return r, err
+	}
+	bad := func(reason string) (APIRoot, error) {
+		return APIRoot{}, header(MandatoryMemberIncorrect, TargetAPIRoot, reason)
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
+		return bad("want http://AUTHORITY or https://AUTHORITY, and a prefix")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.RawPath != "":
+		return bad("has more than an authority and a plain prefix")
+	case strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/."):
+		return bad("has a prefix of more than one spelling")
+	}
+	port := uint64(portOf(u.Scheme))
+	if p := u.Port(); p != "" {
+		if port, err = strconv.ParseUint(p, 10, 16); err != nil || port == 0 {
+			return bad("want a port of 1 to 65535")
+		}
+	}
+	r = APIRoot{Scheme: u.Scheme, Prefix: strings.TrimSuffix(u.Path, "/")}
+	a, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case err == nil && a.Zone() != "":
+		return bad("want an address without a zone")
+	case err == nil:
+		r.Addr = netip.AddrPortFrom(a.Unmap(), uint16(port))
+	case u.Hostname() == "" || len(u.Hostname()) > 253:
+		return bad("want an address or a name")
+	default:
+		r.Host, r.Addr = strings.ToLower(u.Hostname()), netip.AddrPortFrom(netip.Addr{}, uint16(port))
+	}
+	return r, nil
+}
+
+// A Binding is to what a consumer is bound (TS 29.500, 6.12): an instance, or any of
+// a set.
+type Binding struct {
+	Level       string // nf-instance, nf-set, nfservice-instance or nfservice-set
+	Instance    string
+	Set         string
+	Service     string // an instance of a service
+	ServiceSet  string
+	ServiceName string
+}
+
+// ParseBinding reads the header 3gpp-Sbi-Routing-Binding; it is not there if the
+// binding has no level. The error is a ProblemDetails.
+func ParseBinding(h http.Header) (b Binding, err error) {
+	text, err := one(h, RoutingBinding)
+	if err != nil || text == "" {
+		return b, err
+	}
+	p := readParams(text)
+	b = Binding{Level: p["bl"], Instance: p["nfinst"], Set: p["nfset"], Service: p["nfservinst"], ServiceSet: p["nfserviceset"], ServiceName: p["servname"]}
+	switch {
+	case b.Level != "nf-instance" && b.Level != "nf-set" && b.Level != "nfservice-instance" && b.Level != "nfservice-set":
+		return b, header(MandatoryMemberIncorrect, RoutingBinding, "want bl=nf-instance, nf-set, nfservice-instance or nfservice-set")
+	case b.Instance == "" && b.Set == "" && b.ServiceSet == "":
+		return b, header(MandatoryMemberIncorrect, RoutingBinding, "names no instance and no set")
+	case b.Instance != "" && !ValidInstanceID(b.Instance):
+		return b, header(MandatoryMemberIncorrect, RoutingBinding, "nfinst: want a UUID")
+	}
+	return b, nil
+}
+
+// readParams reads NAME=VALUE; NAME=VALUE, the first of each name.
+func readParams(text string) map[string]string {
+	all := map[string]string{}
+	for item := range strings.SplitSeq(text, ";") {
+		name, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		name = strings.ToLower(name)
+		if _, there := all[name]; !ok || there {
+			continue
+		}
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		all[name] = strings.Trim(value, `"`)
+	}
+	return all
+}
+
+// Hop counts a request that an SCP of some name passes on, and names it in Via. The
+// error is the ProblemDetails of one that goes round in circles, or has been passed on
+// too often.
+func Hop(h http.Header, version, name string) error {
+	for _, v := range h["Via"] {
+		for item := range strings.SplitSeq(v, ",") {
+			if f := strings.Fields(item); len(f) > 1 && strings.EqualFold(f[1], name) {
+				return Problem(http.StatusBadRequest, LoopDetected, "the request has been here before")
+			}
+		}
+	}
+	text, err := one(h, MaxForwardHops)
+	if err != nil {
+		return err
+	}
+	if number, of, _ := strings.Cut(text, ";"); text != "" {
+		n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
+		if kind := readParams(of)["nodetype"]; kind == "" || strings.EqualFold(kind, "scp") {
+			switch {
+			case err != nil:
+				return header(OptionalMemberIncorrect, MaxForwardHops, "want a number of 0 to 255")
+			case n == 0:
+				return Problem(http.StatusBadGateway, HopsReached, "no further SCP may pass the request on")
+			}
+			h.Set(MaxForwardHops, strconv.FormatUint(n-1, 10)+strings.TrimRight(";"+of, ";"))
+		}
+	}
+	h.Add("Via", version+" "+name)
+	return nil
+}
+
+// ResponseTime returns how long the client of a request waits for the answer, by
+// 3gpp-Sbi-Max-Rsp-Time, but for most at most; otherwise if it does not say.
+func ResponseTime(h http.Header, otherwise, most time.Duration) time.Duration {
+	n, err := strconv.ParseUint(h.Get(MaxRspTime), 10, 32)
+	if err != nil || n == 0 {
+		return otherwise
+	}
+	return min(time.Duration(n)*time.Millisecond, most)
+}
+
+// ClientType returns the type of a client by its User-Agent, such as AMF-amf1; empty
+// if it does not say.
+func ClientType(h http.Header) NFType {
+	of, _, _ := strings.Cut(h.Get("User-Agent"), "-")
+	if of, _, _ = strings.Cut(of, "/"); !typeForm.MatchString(of) || of != strings.ToUpper(of) {
+		return ""
+	}
+	return NFType(of)
+}

@@ -37,7 +37,7 @@ func newNRF(cfg *Config, from sockets) (*nrf, error) {
 	}
 	n := &nrf{at: at, scheme: "http"}
 	n.transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return from.dial(ctx) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return from.dial(ctx, at) },
 		Protocols:   new(http.Protocols), MaxResponseHeaderBytes: longestHeader, ResponseHeaderTimeout: cfg.NRFTimeout,
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, DisableCompression: true,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},

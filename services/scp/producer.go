@@ -28,6 +28,8 @@ type producer struct {
 	named   []netip.Addr   // that the profile names, in order
 	unclear bool           // only the NRF can say which discoveries it fits
 	whyNot  string         // why no end point can stand for it, whatever others do; empty if one can
+	names   []string       // of it and its services, in lower case
+	sets    []string       // that it and its services are of
 
 	relayed bool  // by has registered it for another host, as an SCP does
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
@@ -58,6 +60,18 @@ func newProducer(text []byte, by netip.Addr) (*producer, error) {
 	}
 	x := &producer{profile: &read.NFProfile, read: read, text: text, by: by}
 	x.resolve(nil)
+	add := func(list []string, all ...string) []string {
+		for _, one := range all {
+			if one != "" && !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+		return list
+	}
+	x.names, x.sets = add(nil, strings.ToLower(x.profile.FQDN)), add(nil, x.profile.NFSetIDList...)
+	for _, s := range x.profile.Services() {
+		x.names, x.sets = add(x.names, strings.ToLower(s.FQDN)), add(x.sets, s.NFServiceSetIDList...)
+	}
 	return x, nil
 }
 

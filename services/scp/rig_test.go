@@ -242,9 +242,8 @@ func (g *rig) start() {
 			g.t.Fatal(err)
 		}
 	}
-	nrf, _, _ := g.cfg.nrf()
 	listen, _ := g.cfg.listen()
-	at := &hostSockets{at: listen, nrf: nrf, places: newPlaces(g.cfg.Connections, &g.proxy.reached, silent{}, silent{}, log), locate: g.proxy.portOf}
+	at := &hostSockets{at: listen, places: newPlaces(g.cfg.Connections, &g.proxy.reached, silent{}, silent{}, log), locate: g.proxy.portOf}
 	n, err := newNRF(g.cfg, at)
 	if err != nil {
 		g.t.Fatal(err)

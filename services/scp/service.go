@@ -117,9 +117,8 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 	}
 	switch cfg.front() {
 	case frontHost:
-		nrf, _, err1 := cfg.nrf()
-		at, err2 := cfg.listen()
-		return &hostSockets{namespace: cfg.Namespace, at: at, nrf: nrf, places: conns, locate: p.portOf}, errors.Join(err1, err2)
+		at, err := cfg.listen()
+		return &hostSockets{namespace: cfg.Namespace, at: at, places: conns, locate: p.portOf}, err
 	case frontPackets:
 		w, err := newWire(cfg, newWireCounts(counter), &p.tagging, conns)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 type sockets interface {
 	// listen returns what takes the connections of consumers.
 	listen(context.Context) (net.Listener, error)
-	// dial connects to the NRF.
-	dial(context.Context) (net.Conn, error)
+	// dial connects to the NRF, or a producer.
+	dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// lost returns why the listener takes none any more, nil if it does.
 	lost() error
 }
@@ -24,7 +24,7 @@ type sockets interface {
 // hostSockets are those of a host. Only the front's goroutine listens.
 type hostSockets struct {
 	namespace string
-	at, nrf   netip.AddrPort
+	at        netip.AddrPort
 	places    *places
 	locate    func(netip.Addr) flow.Location
 	inode     uint64 // of the namespace in which it listens
@@ -39,8 +39,8 @@ func (s *hostSockets) listen(ctx context.Context) (net.Listener, error) {
 	return limited(l, s.places, s.locate), nil
 }
 
-func (s *hostSockets) dial(ctx context.Context) (net.Conn, error) {
-	return netspace.Dial(ctx, s.namespace, s.at.Addr(), s.nrf)
+func (s *hostSockets) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return netspace.Dial(ctx, s.namespace, s.at.Addr(), to)
 }
 
 func (s *hostSockets) lost() error {

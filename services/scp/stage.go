@@ -16,11 +16,14 @@ type index struct {
 	doors map[netip.AddrPort][]*producer // where services are reached
 	vips  map[netip.AddrPort]sbi.NFType  // where those of a type are
 	nfs   map[netip.Addr][]*producer
+	names map[string][]*producer
+	sets  map[string][]*producer // of instances and of services
 }
 
 // reindex makes the index anew. It is called with mu held.
 func (p *proxy) reindex() {
-	x := &index{doors: map[netip.AddrPort][]*producer{}, vips: map[netip.AddrPort]sbi.NFType{}, nfs: map[netip.Addr][]*producer{}}
+	x := &index{doors: map[netip.AddrPort][]*producer{}, vips: map[netip.AddrPort]sbi.NFType{}, nfs: map[netip.Addr][]*producer{},
+		names: map[string][]*producer{}, sets: map[string][]*producer{}}
 	for _, e := range p.endpoints {
 		for _, a := range e.Addrs {
 			for _, d := range e.Doors {
@@ -36,6 +39,12 @@ func (p *proxy) reindex() {
 		}
 		for _, a := range nf.addresses() {
 			x.nfs[a] = append(x.nfs[a], nf)
+		}
+		for _, name := range nf.names {
+			x.names[name] = append(x.names[name], nf)
+		}
+		for _, set := range nf.sets {
+			x.sets[set] = append(x.sets[set], nf)
 		}
 	}
 	p.index.Store(x)

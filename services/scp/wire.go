@@ -439,7 +439,10 @@ func (l *wireListener) Close() error {
 }
 
 // dial connects to the NRF (sockets).
-func (w *wire) dial(ctx context.Context) (net.Conn, error) {
+func (w *wire) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	if to != w.nrf {
+		return nil, fmt.Errorf("the front has no host (scp.listen), and reaches only the NRF, not %v", to)
+	}
 	if w.there.Load() == nil {
 		return nil, fmt.Errorf("the NRF %v has not been seen in the network", w.nrf.Addr())
 	}

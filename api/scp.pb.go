@@ -769,11 +769,13 @@ type ScpPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// NFType.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// weighted (by capacity and load; the default), least (connections) or hash (of the
-	// consumer's address).
+	// weighted (by capacity and load; the default), least (connections), hash (of the
+	// consumer's address), or two-choices: of two at random the one that has less to do, by
+	// the time of its answers, for requests that the front passes on; for connections, least.
 	Algorithm string `protobuf:"bytes,2,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// pair (a consumer's connections all go to one producer, and cost the controller nothing;
-	// the default) or connection.
+	// the default) or connection. Of requests that the front passes on, each counts as a
+	// connection.
 	Per string `protobuf:"bytes,3,opt,name=per,proto3" json:"per,omitempty"`
 	// bound (a consumer that idles comes back to its producer as long as that serves; the
 	// default) or balance (anew).
@@ -1249,11 +1251,11 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xb8\x05\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xff\x05\n" +
 	"\tScpPolicy\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\x86\x01\n" +
-	"\talgorithm\x18\x02 \x01(\tBh\x92\xe1\x18d\n" +
-	"Xweighted (by capacity and load), least (connections) or hash (of the consumer's address)\x1a\bweightedR\talgorithm\x12b\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\xcd\x01\n" +
+	"\talgorithm\x18\x02 \x01(\tB\xae\x01\x92\xe1\x18\xa9\x01\n" +
+	"\x9c\x01weighted (by capacity and load), least (connections), hash (of the consumer's address) or two-choices (by response time, where the front passes requests on)\x1a\bweightedR\talgorithm\x12b\n" +
 	"\x03per\x18\x03 \x01(\tBP\x92\xe1\x18L\n" +
 	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12}\n" +
 	"\x05again\x18\x04 \x01(\tBg\x92\xe1\x18c\n" +

@@ -294,7 +294,7 @@ func (p *proxy) policyOf(t sbi.NFType) *api.ScpPolicy {
 }
 
 var (
-	algorithms = []string{"weighted", "least", "hash"}
+	algorithms = []string{"weighted", "least", "hash", twoChoices}
 	pers       = []string{"pair", "connection"}
 	agains     = []string{"bound", "balance"}
 )

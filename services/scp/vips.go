@@ -188,6 +188,9 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	if v.Per != "pair" {
 		v.Again = ""
 	}
+	if v.Policy == twoChoices { // of which switches tell no time
+		v.Policy = "least"
+	}
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why
 	}

@@ -29,11 +29,17 @@ func narrow(values url.Values, q *sbi.Query) string {
 		}
 	}
 	for _, name := range q.Ignored {
-		if !slices.Contains(harmless, name) && !strings.HasPrefix(name, "preferred-") {
+		if chooses(name) {
 			return name
 		}
 	}
 	return ""
+}
+
+// chooses reports whether a parameter that is not looked at may choose among
+// instances.
+func chooses(name string) bool {
+	return !slices.Contains(harmless, name) && !strings.HasPrefix(name, "preferred-")
 }
 
 // repository is the NRF, as the proxy asks it.

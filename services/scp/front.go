@@ -54,13 +54,8 @@ func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string
 		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = n.scheme, n.at.String(), r.In.Host
-			r.Out.Header.Del("Connection") // nobody leaves HTTP here
-			r.Out.Header.Del("Upgrade")
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-				if v := r.In.Header[name]; v != nil {
-					r.Out.Header[name] = v // as it came
-				}
-			}
+			sbi.WithoutDelegation(r.Out.Header)
+			keepForwarded(r)
 		},
 		ModifyResponse: f.answered,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -72,6 +67,18 @@ func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string
 		},
 	}
 	return f
+}
+
+// keepForwarded passes on what others have said of who has passed a request on, and
+// nothing that leaves HTTP.
+func keepForwarded(r *httputil.ProxyRequest) {
+	r.Out.Header.Del("Connection")
+	r.Out.Header.Del("Upgrade")
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v := r.In.Header[name]; v != nil {
+			r.Out.Header[name] = v // as it came
+		}
+	}
 }
 
 // discoveryPath is that of discoveries.

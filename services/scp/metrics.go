@@ -8,6 +8,7 @@ type counts struct {
 	known, asked, stale, unchanged, failed  Counter // discoveries, by how they were answered
 	forbidden, poisoned, shed, malformed    Counter // requests that were refused, by reason
 	passed, nrfFails, balancerFails, noRoom Counter
+	relayed, unrelayed                      Counter
 	allowed, refused                        Counter // direct connections
 }
 
@@ -26,6 +27,8 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		shed:          counter("requests_refused_total", requests, "reason", "overload"),
 		malformed:     counter("requests_refused_total", requests, "reason", "malformed"),
 		passed:        counter("requests_passed_total", "Requests passed on to the NRF."),
+		relayed:       counter("requests_relayed_total", "Requests passed on to producers."),
+		unrelayed:     counter("requests_refused_total", requests, "reason", "unreachable"),
 		nrfFails:      counter("nrf_failures_total", "Requests that the NRF did not answer, or with nonsense."),
 		balancerFails: counter("vips_failed_total", "VIPs that the balancer did not set."),
 		noRoom:        counter("no_room_total", "Instances, endpoints and addresses for which there was no room."),

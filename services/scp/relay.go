@@ -1,0 +1,227 @@
+package scp
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/weft-sdn/weft/internal/shares"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// Bounds of what is passed on.
+const (
+	mostRelayed  = 16 << 20 // octets of a body, in either direction
+	relayTime    = 10 * time.Second
+	relayLongest = 25 * time.Second
+	reachTime    = time.Second // for a connection to a producer
+)
+
+// relay passes requests on that consumers leave to an SCP (TS 29.500, 6.10): to the
+// producer that a request names, or to one that it chooses.
+type relay struct {
+	front   *front
+	name    string // in Via and Server
+	chooser *chooser
+	finder  *finder
+	places  *shares.Places // requests that are under way
+	client  http.RoundTripper
+	pass    *httputil.ReverseProxy
+}
+
+// errand is a request that is passed on.
+type errand struct {
+	tries []candidate
+	named bool // the client has named the producer
+	of    sbi.NFType
+	who   consumer
+	used  candidate
+	tells bool // the answer says which producer it is from
+}
+
+type errandKey struct{}
+
+func newRelay(f *front, most int) *relay {
+	cfg := f.proxy.cfg.Load()
+	r := &relay{
+		front: f, name: "SCP-" + cmp.Or(cfg.Listen, cfg.own().String()), chooser: newChooser(), finder: newFinder(f),
+		places: shares.New(shares.Limits{What: "requests", Places: most, PerClient: max(1, most/portPart)}),
+	}
+	r.client = newRelayClient(f)
+	r.pass = &httputil.ReverseProxy{
+		Transport: r, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			sbi.WithoutDelegation(p.Out.Header)
+			keepForwarded(p)
+		},
+		ModifyResponse: r.answered,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			r.refuse(w, unreached(err))
+		},
+	}
+	return r
+}
+
+// newRelayClient returns the client that connects to producers.
+func newRelayClient(f *front) http.RoundTripper {
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, at string) (net.Conn, error) {
+			to, err := netip.ParseAddrPort(at)
+			if err != nil {
+				return nil, &notReached{err}
+			}
+			ctx, cancel := context.WithTimeout(ctx, reachTime)
+			defer cancel()
+			c, err := f.at.dial(ctx, to)
+			if err != nil {
+				return nil, &notReached{err}
+			}
+			return c, nil
+		},
+		Protocols: new(http.Protocols), MaxResponseHeaderBytes: longestHeader, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, DisableCompression: true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second},
+	}
+	t.Protocols.SetUnencryptedHTTP2(true)
+	t.Protocols.SetHTTP2(true)
+	if f.nrf.tls != nil {
+		t.TLSClientConfig = f.nrf.tls.Clone()
+	} else {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return t
+}
+
+// notReached is that nobody has got a request.
+type notReached struct{ err error }
+
+func (e *notReached) Error() string { return e.err.Error() }
+func (e *notReached) Unwrap() error { return e.err }
+
+// refuse answers a request that is not passed on.
+func (r *relay) refuse(w http.ResponseWriter, problem *sbi.ProblemDetails) {
+	switch {
+	case problem.Status == http.StatusForbidden: // has been counted
+	case problem.Status < 500:
+		r.front.proxy.count.malformed.Add(1)
+	default:
+		r.front.proxy.count.unrelayed.Add(1)
+	}
+	w.Header().Set("Server", r.name)
+	sbi.WriteProblem(w, problem)
+}
+
+// unreached returns the problem of a producer that does not answer.
+func unreached(err error) *sbi.ProblemDetails {
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		return sbi.Problem(http.StatusRequestEntityTooLarge, sbi.ContentTooLarge, "the body is too large")
+	case errors.As(err, new(*notReached)):
+		return sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "no producer that may serve the request can be reached")
+	case errors.Is(err, context.DeadlineExceeded):
+		return sbi.Problem(http.StatusGatewayTimeout, sbi.TimedOutRequest, "the producer does not answer in time")
+	}
+	return sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "the producer does not answer")
+}
+
+// RoundTrip sends a request to the first candidate that can be reached
+// (http.RoundTripper).
+func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
+	e := req.Context().Value(errandKey{}).(*errand)
+	body := req.Body
+	var err error
+	for i, x := range e.tries {
+		out := req.WithContext(req.Context()) // a copy
+		u := *req.URL
+		u.Scheme, u.Host = x.at.Scheme, x.at.Addr.String()
+		if u.Path = x.at.Prefix + u.Path; u.RawPath != "" {
+			u.RawPath = x.at.Prefix + u.RawPath
+		}
+		if out.URL, out.Host = &u, u.Host; body != nil {
+			out.Body = io.NopCloser(body)
+		}
+		start := time.Now()
+		ended := r.chooser.begin(x.at.Addr)
+		var resp *http.Response
+		if resp, err = r.client.RoundTrip(out); err == nil {
+			e.used, e.tells = x, !e.named || i > 0
+			took := time.Since(start)
+			resp.Body = &relayedBody{ReadCloser: resp.Body, left: mostRelayed, ended: func() { ended(took) }}
+			return resp, nil
+		}
+		ended(time.Since(start))
+		if req.Context().Err() != nil {
+			break
+		}
+		r.chooser.rest(x.at.Addr, r.front.now())
+		if missed := (*notReached)(nil); !errors.As(err, &missed) && (body != nil || req.Method != http.MethodGet && req.Method != http.MethodHead) {
+			break // it may have done what was asked
+		}
+	}
+	return nil, err
+}
+
+// relayedBody is the body of an answer.
+type relayedBody struct {
+	io.ReadCloser
+	left  int64
+	ended func()
+}
+
+// Read reads, but not too much (io.Reader).
+func (b *relayedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer has more than %d octets", mostRelayed)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// Close ends the answer (io.Closer).
+func (b *relayedBody) Close() error {
+	if b.ended != nil {
+		b.ended()
+		b.ended = nil
+	}
+	return b.ReadCloser.Close()
+}
+
+// answered says which producer an answer is from, where the consumer cannot know, and
+// notes to which one it is bound.
+func (r *relay) answered(resp *http.Response) error {
+	e := resp.Request.Context().Value(errandKey{}).(*errand)
+	if resp.StatusCode >= 400 {
+		resp.Header.Add("Via", "2.0 "+r.name)
+	}
+	if e.used.id == "" {
+		return nil
+	}
+	if e.of != "" {
+		r.chooser.bind(e.who, e.of, e.used.id, resp.Header[sbi.BindingHeader] != nil, r.front.now())
+	}
+	if !e.tells {
+		return nil
+	}
+	if resp.Header[sbi.ProducerID] == nil {
+		id := "nfinst=" + e.used.id
+		if e.used.service != "" {
+			id += "; nfservinst=" + url.PathEscape(e.used.service)
+		}
+		resp.Header.Set(sbi.ProducerID, id)
+	}
+	if to, err := url.Parse(resp.Header.Get("Location")); resp.Header[sbi.TargetAPIRoot] == nil && (err != nil || !to.IsAbs()) {
+		resp.Header.Set(sbi.TargetAPIRoot, e.used.at.Scheme+"://"+e.used.at.Addr.String()+e.used.at.Prefix)
+	}
+	return nil
+}

@@ -44,6 +44,7 @@ type front struct {
 	nrf   *nrf
 	at    sockets
 	pass  *httputil.ReverseProxy
+	relay *relay
 	once  singleflight.Group
 	now   func() int64
 }
@@ -66,6 +67,7 @@ func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string
 			sbi.WriteProblem(w, unreachable(err))
 		},
 	}
+	f.relay = newRelay(f, p.cfg.Load().Connections)
 	return f
 }
 
@@ -104,6 +106,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	instance := instancePath.FindStringSubmatch(r.URL.Path)
 	switch {
+	case !nrfPaths.MatchString(r.URL.Path) && delegated(r.Header):
+		f.relay.serve(w, r, client)
 	case r.URL.RawPath != "" || path.Clean(r.URL.Path) != r.URL.Path:
 		f.proxy.count.malformed.Add(1)
 		sbi.WriteProblem(w, sbi.Problem(http.StatusBadRequest, sbi.InvalidAPI, "the path has more than one spelling"))
@@ -129,7 +133,8 @@ func (f *front) toNRF(w http.ResponseWriter, r *http.Request) {
 // may not let it through.
 func (f *front) refuse(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	sbi.WriteProblem(w, f.proxy.refusal(name, client))
+	nrf, _, _ := f.proxy.cfg.Load().nrf() // Validate has seen it
+	sbi.WriteProblem(w, f.proxy.refusal(name, client, r.Host == nrf.String() || r.Host == f.proxy.cfg.Load().Listen))
 }
 
 // discovery answers a discovery.

@@ -274,12 +274,13 @@ func (p *proxy) update(id string, c *change, answered []byte, now int64) error {
 }
 
 // refusal returns why a request for a producer came to the front: the consumer may
-// not use it, or nobody serves.
-func (p *proxy) refusal(service string, client netip.Addr) *sbi.ProblemDetails {
+// not use it, nobody serves, or it was sent to the front itself and does not say
+// whom it is for.
+func (p *proxy) refusal(service string, client netip.Addr, here bool) *sbi.ProblemDetails {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	consumers := p.consumersOf(client)
-	offered, allowed, overloaded := false, false, false
+	offered, allowed, overloaded, serves := false, false, false, false
 	for _, x := range p.book {
 		if !slices.ContainsFunc(x.points, func(e sbi.EndPoint) bool { return e.Service == service }) {
 			continue
@@ -287,6 +288,8 @@ func (p *proxy) refusal(service string, client netip.Addr) *sbi.ProblemDetails {
 		offered = true
 		if x.class == "" && !p.cfg.Load().Strict || slices.ContainsFunc(consumers, func(c *producer) bool { return x.allows(c.requester(), service) }) {
 			allowed = true
+			state, _ := x.serves(now(), p.cfg.Load().Margin)
+			serves = serves || state == ""
 			for _, e := range p.endpoints {
 				overloaded = overloaded || e.overloaded && e.Group.Type == x.profile.NFType
 			}
@@ -301,6 +304,9 @@ func (p *proxy) refusal(service string, client netip.Addr) *sbi.ProblemDetails {
 		problem := sbi.Problem(http.StatusServiceUnavailable, sbi.NFServiceCongestion, fmt.Sprintf("all that serve %.80s are overloaded", service))
 		problem.RetryAfter = retryOverload
 		return problem
+	case offered && serves && here:
+		p.count.malformed.Add(1)
+		return sbi.Problem(http.StatusBadRequest, sbi.MandatoryMemberMissing, fmt.Sprintf("%.80s is served, but the request names no target: want 3gpp-Sbi-Target-apiRoot, or 3gpp-Sbi-Discovery-target-nf-type", service))
 	case offered:
 		problem := sbi.Problem(http.StatusServiceUnavailable, sbi.TargetNotReachable, fmt.Sprintf("nobody serves %.80s now", service))
 		problem.RetryAfter = retryNobody

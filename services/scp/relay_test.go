@@ -1,0 +1,159 @@
+package scp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// function is a network function that answers with its number and what it was asked.
+type function struct {
+	n    int
+	at   netip.AddrPort
+	stop func()
+
+	mu   sync.Mutex // guards the following
+	got  []*http.Request
+	wait chan struct{} // closed when it may answer
+	more http.Header   // of its answers
+}
+
+func (x *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	x.mu.Lock()
+	x.got = append(x.got, r)
+	wait := x.wait
+	for name, v := range x.more {
+		w.Header()[name] = v
+	}
+	x.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-r.Context().Done():
+		}
+	}
+	if r.URL.Path == "/nudm-main/v1/missing" {
+		sbi.WriteProblem(w, sbi.Problem(http.StatusNotFound, "USER_NOT_FOUND", ""))
+		return
+	}
+	fmt.Fprintf(w, "%d %s %s %d", x.n, r.Method, r.RequestURI, len(body))
+}
+
+// last returns the last request.
+func (x *function) last() *http.Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.got[len(x.got)-1]
+}
+
+// function starts the n-th network function, which registers a service of its type.
+func (g *rig) function(n int, of sbi.NFType, change ...func(*sbi.NFProfile)) *function {
+	g.t.Helper()
+	l, err := net.Listen("tcp", at(n)+":0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	x := &function{n: n, at: netip.MustParseAddrPort(l.Addr().String())}
+	web := &http.Server{Handler: x, Protocols: new(http.Protocols)}
+	web.Protocols.SetUnencryptedHTTP2(true)
+	go func() { _ = web.Serve(l) }()
+	x.stop = sync.OnceFunc(func() { web.Close() })
+	g.t.Cleanup(x.stop)
+	port := int(x.at.Port())
+	g.register(n, of, append([]func(*sbi.NFProfile){func(p *sbi.NFProfile) { p.NFServices[0].IPEndPoints[0].Port = &port }}, change...)...)
+	return x
+}
+
+// headers of a request for a UDM that is left to the front.
+var forUDM = []string{"3gpp-Sbi-Discovery-target-nf-type", "UDM", "3gpp-sbi-discovery-service-names", "nudm-main", "3gpp-Sbi-Discovery-requester-nf-type", "AMF"}
+
+// What consumers leave to an SCP reaches a producer, with what TS 29.500 has it say.
+func TestRelay(t *testing.T) {
+	g := newRig(t, func(c *Config) { c.NRFTimeout = time.Second })
+	udm := g.function(5, sbi.UDM, func(p *sbi.NFProfile) { p.FQDN, p.NFSetIDList = "udm5.example.org", []string{"set1.udmset.example"} })
+	closed := g.function(6, sbi.AUSF, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
+	amf := g.function(1, sbi.AMF)
+	root := "http://" + udm.at.String()
+	g.discover(1, sbi.AMF, sbi.UDM, "")
+	v := g.vip("scp-udm."+strconv.Itoa(int(udm.at.Port())), func(*api.Vip) bool { return true })
+	byName := "http://UDM5.example.org:" + strconv.Itoa(int(udm.at.Port()))
+	chosen := "nfinst=" + id(5) + "; nfservinst=1"
+	for what, c := range map[string]struct {
+		from   int
+		header []string
+		status int
+		cause  sbi.Cause
+		id     string // of the producer, in the answer
+	}{
+		"Model D":                         {1, forUDM, 200, "", chosen},
+		"Model D as of Open5GS":           {1, []string{"3gpp-sbi-discovery-target-nf-type", "UDM", "3gpp-sbi-discovery-service-names", "nudm-sdm%2Cnudm-main", "user-agent", "AMF"}, 200, "", chosen},
+		"by an instance":                  {1, append([]string{"3gpp-Sbi-Discovery-target-nf-instance-id", chosen}, forUDM...), 200, "", chosen},
+		"of an address that is unknown":   {3, forUDM, 200, "", chosen},
+		"Model C":                         {1, []string{"3gpp-Sbi-Target-apiRoot", root}, 200, "", ""},
+		"by a name":                       {1, []string{"3gpp-Sbi-Target-apiRoot", byName}, 200, "", ""},
+		"by an end point":                 {1, []string{"3gpp-Sbi-Target-apiRoot", fmt.Sprintf("http://%s:%d", v.Address, v.Port)}, 200, "", chosen},
+		"by a binding":                    {1, []string{"3gpp-Sbi-Routing-Binding", "bl=nf-instance; nfinst=" + id(5)}, 200, "", chosen},
+		"by the binding of a set":         {1, []string{"3gpp-Sbi-Routing-Binding", "bl=nf-set; nfinst=" + id(77) + "; nfset=set1.udmset.example"}, 200, "", chosen},
+		"a target that has gone, and how": {1, append([]string{"3gpp-Sbi-Target-apiRoot", "http://127.0.1.99:80"}, forUDM...), 200, "", chosen},
+		"a target that has gone":          {1, []string{"3gpp-Sbi-Target-apiRoot", "http://127.0.1.99:80"}, 504, sbi.TargetNotReachable, ""},
+		"another port of a producer":      {1, []string{"3gpp-Sbi-Target-apiRoot", "http://" + at(5) + ":22"}, 504, sbi.TargetNotReachable, ""},
+		"the NRF's machine":               {1, []string{"3gpp-Sbi-Target-apiRoot", g.cfg.NRF}, 504, sbi.TargetNotReachable, ""},
+		"the front itself":                {1, []string{"3gpp-Sbi-Target-apiRoot", g.url}, 504, sbi.TargetNotReachable, ""},
+		"a root that is none":             {1, []string{"3gpp-Sbi-Target-apiRoot", "//" + udm.at.String()}, 400, "", ""},
+		"a binding that is none":          {1, []string{"3gpp-Sbi-Routing-Binding", "x"}, 400, "", ""},
+		"a binding to nobody":             {1, []string{"3gpp-Sbi-Routing-Binding", "bl=nf-instance; nfinst=" + id(77)}, 504, sbi.TargetNotReachable, ""},
+		"a type that nobody has":          {1, []string{"3gpp-Sbi-Discovery-target-nf-type", "BSF"}, 400, sbi.DiscoveryFailure, ""},
+		"no type":                         {1, []string{"3gpp-Sbi-Discovery-service-names", "nudm-main"}, 504, sbi.TargetNotReachable, ""},
+		"who says to be another":          {1, []string{"3gpp-Sbi-Discovery-target-nf-type", "UDM", "3gpp-Sbi-Discovery-requester-nf-type", "SMF"}, 403, sbi.RequesterNotAllowed, ""},
+		"who may not":                     {1, []string{"3gpp-Sbi-Target-apiRoot", "http://" + closed.at.String()}, 403, sbi.RequesterNotAllowed, ""},
+		"a loop":                          {1, append([]string{"Via", "2.0 SCP-" + g.cfg.Listen}, forUDM...), 400, sbi.LoopDetected, ""},
+		"too many hops":                   {1, append([]string{"3gpp-Sbi-Max-Forward-Hops", "0"}, forUDM...), 502, sbi.HopsReached, ""},
+	} {
+		resp, body := g.do(c.from, "POST", "/nudm-main/v1/x%2Fy?z=1", "{}", c.header...)
+		if resp.StatusCode != c.status || c.cause != "" && !strings.Contains(body, string(c.cause)) || resp.Header.Get("3gpp-Sbi-Producer-Id") != c.id {
+			t.Errorf("%s: %s, producer %q: %s", what, resp.Status, resp.Header.Get("3gpp-Sbi-Producer-Id"), body)
+			continue
+		}
+		if told := resp.Header.Get("3gpp-Sbi-Target-apiRoot"); c.status == 200 && (body != "5 POST /nudm-main/v1/x%2Fy?z=1 2" || (told == root) != (c.id != "")) {
+			t.Errorf("%s: target %q: %s", what, told, body)
+		}
+	}
+	for name := range udm.last().Header {
+		if strings.Contains(name, "Discovery") || strings.Contains(name, "Apiroot") {
+			t.Errorf("the producer sees %s", name)
+		}
+	}
+	if got := udm.last(); got.Host != udm.at.String() || got.Header.Get("Via") != "2.0 SCP-"+g.cfg.Listen {
+		t.Errorf("the producer sees %q, %v", got.Host, got.Header)
+	}
+	resp, body := g.do(1, "GET", "/nudm-main/v1/missing", "", forUDM...)
+	if resp.StatusCode != 404 || !strings.Contains(body, "USER_NOT_FOUND") || resp.Header.Get("Via") == "" || resp.Header.Get("Server") != "" {
+		t.Errorf("the producer's own error: %s, %v: %s", resp.Status, resp.Header, body)
+	}
+	callback := []string{"3gpp-Sbi-Callback", "Nudm_SDM_Notification", "3gpp-Sbi-Target-apiRoot", "http://" + amf.at.String()}
+	if resp, body := g.do(5, "POST", "/any/path", "{}", callback...); resp.StatusCode != 200 || !strings.HasPrefix(body, "1 POST /any/path") {
+		t.Errorf("a callback: %s: %s", resp.Status, body)
+	}
+	if resp, _ := g.do(5, "POST", "/any/path", "{}", "3gpp-Sbi-Callback", "X", "3gpp-Sbi-Target-apiRoot", "http://127.0.1.99:80"); resp.StatusCode != 504 {
+		t.Errorf("a callback to nobody: %s", resp.Status)
+	}
+	if resp, body := g.do(1, "POST", "/nudm-main/v1/x", "{}"); resp.StatusCode != 400 || !strings.Contains(body, string(sbi.MandatoryMemberMissing)) {
+		t.Errorf("no target: %s: %s", resp.Status, body)
+	}
+	for _, path := range []string{"/nudm-main/../x", "/nudm-main/%2e%2e/x", "/./nudm-main"} {
+		if resp, _ := g.do(1, "GET", path, "", forUDM...); resp.StatusCode != 400 {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+}

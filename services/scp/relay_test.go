@@ -157,3 +157,139 @@ func TestRelay(t *testing.T) {
 		}
 	}
 }
+
+// A producer that cannot be reached costs nothing but the attempt, one that is silent
+// the time that its consumer has; bodies are bounded.
+func TestRelayOfDead(t *testing.T) {
+	g := newRig(t)
+	one, two := g.function(5, sbi.UDM), g.function(6, sbi.UDM, func(p *sbi.NFProfile) { far := 7; p.NFServices[0].Priority = &far })
+	if _, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...); !strings.HasPrefix(body, "5 ") {
+		t.Errorf("the preferred one: %s", body)
+	}
+	one.stop()
+	for i, method := range []string{"POST", "GET", "POST"} {
+		if resp, body := g.do(1, method, "/nudm-main/v1/x", strings.Repeat("x", 100*i), forUDM...); resp.StatusCode != 200 || !strings.HasPrefix(body, "6 ") {
+			t.Errorf("the other: %s: %s", resp.Status, body)
+		}
+	}
+	if resp, _ := g.do(1, "GET", "/nudm-main/v1/x", "", append([]string{"3gpp-Sbi-Target-apiRoot", "http://" + one.at.String()}, forUDM...)...); resp.Header.Get("3gpp-Sbi-Producer-Id") != "nfinst="+id(6)+"; nfservinst=1" {
+		t.Errorf("chosen anew: %v", resp.Header)
+	}
+	two.mu.Lock()
+	two.wait = make(chan struct{})
+	two.mu.Unlock()
+	if resp, body := g.do(1, "POST", "/nudm-main/v1/x", "", append([]string{"3gpp-Sbi-Max-Rsp-Time", "50"}, forUDM...)...); resp.StatusCode != 504 || !strings.Contains(body, string(sbi.TimedOutRequest)) {
+		t.Errorf("a silent one: %s: %s", resp.Status, body)
+	}
+	close(two.wait)
+	if resp, _ := g.do(1, "POST", "/nudm-main/v1/x", strings.Repeat("x", mostRelayed+1), forUDM...); resp.StatusCode != 413 {
+		t.Errorf("a large body: %s", resp.Status)
+	}
+	two.stop()
+	if resp, body := g.do(1, "POST", "/nudm-main/v1/x", "", forUDM...); resp.StatusCode != 504 || !strings.Contains(body, string(sbi.TargetNotReachable)) || !strings.HasPrefix(resp.Header.Get("Server"), "SCP-") {
+		t.Errorf("nobody: %s, %v: %s", resp.Status, resp.Header, body)
+	}
+	g.now.Add(int64(time.Minute))
+	if resp, body := g.do(1, "POST", "/nudm-main/v1/x", "", forUDM...); resp.StatusCode != 504 || !strings.Contains(body, "none of the 2") {
+		t.Errorf("late ones: %s: %s", resp.Status, body)
+	}
+}
+
+// Parameters that the front does not know have the NRF choose, and one that does not
+// answer is done without as far as can be.
+func TestRelayAsksNRF(t *testing.T) {
+	g := newRig(t)
+	g.function(5, sbi.UDM)
+	by := append([]string{"3gpp-Sbi-Discovery-supi", "imsi-1", "Authorization", "Bearer of-the-producer"}, forUDM...)
+	for range 3 {
+		if resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", by...); resp.StatusCode != 200 {
+			t.Errorf("%s: %s", resp.Status, body)
+		}
+	}
+	g.nrf.set(func(n *fakeNRF) {
+		if n.searches != 1 {
+			t.Errorf("%d searches", n.searches)
+		}
+		n.fail = "broken"
+	})
+	g.now.Add(int64(35 * time.Second))
+	g.patch(5, `[{"op":"add","path":"/load","value":1}]`)
+	for _, header := range [][]string{by, forUDM} {
+		if resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", header...); resp.StatusCode != 200 {
+			t.Errorf("without the NRF: %s: %s", resp.Status, body)
+		}
+	}
+	if resp, _ := g.do(1, "GET", "/nudm-main/v1/x", "", append([]string{"3gpp-Sbi-Discovery-dnn", "x"}, forUDM...)...); resp.StatusCode < 500 {
+		t.Errorf("what only the NRF knows: %s", resp.Status)
+	}
+}
+
+// By pair a consumer keeps its producer, by connection each request is balanced; a
+// binding indication outlasts the time after which others are balanced anew.
+func TestRelayPolicies(t *testing.T) {
+	g := newRig(t)
+	udms := map[int]*function{}
+	for n := 5; n < 8; n++ {
+		udms[n] = g.function(n, sbi.UDM, func(p *sbi.NFProfile) { p.HeartBeatTimer = 0; c := 100 * (n - 4); p.NFServices[0].Capacity = &c })
+	}
+	count := func(requests int) map[string]int {
+		got := map[string]int{}
+		for range requests {
+			_, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...)
+			got[strings.Fields(body)[0]]++
+		}
+		return got
+	}
+	set := func(p *api.ScpPolicy) {
+		t.Helper()
+		p.Type = "UDM"
+		if p, err := readPolicy(p); err != nil {
+			t.Fatal(err)
+		} else if _, _, err = g.proxy.policies.Change(t.Context(), "UDM", func(*api.ScpPolicy) (*api.ScpPolicy, error) { return p, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := count(6); len(got) != 1 {
+		t.Errorf("by pair: %v", got)
+	}
+	set(&api.ScpPolicy{Per: "connection"})
+	if got := count(12); got["5"] != 2 || got["6"] != 4 || got["7"] != 6 {
+		t.Errorf("weighted: %v", got)
+	}
+	set(&api.ScpPolicy{Per: "connection", Algorithm: "hash"})
+	if got := count(5); len(got) != 1 {
+		t.Errorf("hash: %v", got)
+	}
+	for _, algorithm := range []string{"least", twoChoices} {
+		set(&api.ScpPolicy{Per: "connection", Algorithm: algorithm})
+		if got := count(5); len(got) == 0 {
+			t.Errorf("%s: %v", algorithm, got)
+		}
+	}
+	set(&api.ScpPolicy{Again: "balance", IdleTimeout: 10})
+	all := map[string]int{}
+	for range 12 {
+		for of := range count(2) {
+			all[of]++
+		}
+		g.now.Add(int64(11 * time.Second))
+	}
+	if len(all) != 3 {
+		t.Errorf("balanced anew: %v", all)
+	}
+	for _, x := range udms {
+		x.mu.Lock()
+		x.more = http.Header{"3gpp-Sbi-Binding": {"bl=nf-instance; nfinst=" + id(x.n)}}
+		x.mu.Unlock()
+	}
+	all = count(1)
+	for range 6 {
+		g.now.Add(int64(11 * time.Second))
+		for of := range count(1) {
+			all[of]++
+		}
+	}
+	if len(all) != 1 {
+		t.Errorf("bound by what it was answered: %v", all)
+	}
+}

@@ -25,7 +25,8 @@ func delegated(h http.Header) bool {
 
 // serve passes a request on.
 func (r *relay) serve(w http.ResponseWriter, req *http.Request, client netip.Addr) {
-	who := consumer{client.String(), r.front.proxy.portOf(client)}
+	s, _ := r.front.proxy.station(client)
+	who := consumer{client.String(), s.At}
 	place, err := r.places.TryAcquire(shares.Client{Name: who.at.String()}, nil)
 	if err != nil {
 		r.front.proxy.count.shed.Add(1)

@@ -70,14 +70,14 @@ func (p *places) take(at flow.Location, abort func()) (room, bool) {
 
 // limited returns a listener whose connections have places; those without one are
 // closed at once. locate says at which port of the network an address is.
-func limited(l net.Listener, p *places, locate func(netip.Addr) flow.Location) net.Listener {
+func limited(l net.Listener, p *places, locate func(netip.Addr) (object.Station, bool)) net.Listener {
 	return &limitedListener{l, p, locate}
 }
 
 type limitedListener struct {
 	net.Listener
 	places *places
-	locate func(netip.Addr) flow.Location
+	locate func(netip.Addr) (object.Station, bool)
 }
 
 // Accept returns the next connection for which there is room (net.Listener).
@@ -88,7 +88,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from, _ := netip.ParseAddrPort(c.RemoteAddr().String()) // of TCP
-		r, ok := l.places.take(l.locate(from.Addr().Unmap()), func() { c.Close() })
+		s, _ := l.locate(from.Addr().Unmap())                   // zero if that is not known
+		r, ok := l.places.take(s.At, func() { c.Close() })
 		if ok {
 			return &limitedConn{Conn: c, room: r, once: sync.OnceFunc(r.give)}, nil
 		}

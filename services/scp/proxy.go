@@ -276,13 +276,11 @@ func (p *proxy) located(a netip.Addr) (at object.Station, known bool) {
 	return p.hosts.Station(object.In(a, object.VLAN(uint32(p.cfg.Load().VLAN))))
 }
 
-// portOf returns at which port of the network an address is; zero if that is not
-// known.
-func (p *proxy) portOf(a netip.Addr) flow.Location {
+// station is located, called without mu held.
+func (p *proxy) station(a netip.Addr) (at object.Station, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, _ := p.located(a)
-	return s.At
+	return p.located(a)
 }
 
 // policyOf returns the policy of a type. It is called with mu held.

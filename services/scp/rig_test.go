@@ -243,7 +243,7 @@ func (g *rig) start() {
 		}
 	}
 	listen, _ := g.cfg.listen()
-	at := &hostSockets{at: listen, places: newPlaces(g.cfg.Connections, &g.proxy.reached, silent{}, silent{}, log), locate: g.proxy.portOf}
+	at := &hostSockets{at: listen, places: newPlaces(g.cfg.Connections, &g.proxy.reached, silent{}, silent{}, log), locate: g.proxy.station}
 	n, err := newNRF(g.cfg, at)
 	if err != nil {
 		g.t.Fatal(err)

@@ -118,12 +118,13 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 	switch cfg.front() {
 	case frontHost:
 		at, err := cfg.listen()
-		return &hostSockets{namespace: cfg.Namespace, at: at, places: conns, locate: p.portOf}, err
+		return &hostSockets{namespace: cfg.Namespace, at: at, places: conns, locate: p.station}, err
 	case frontPackets:
 		w, err := newWire(cfg, newWireCounts(counter), &p.tagging, conns)
 		if err != nil {
 			return nil, err
 		}
+		w.locate = p.station
 		w.send = func(ctx context.Context, d *flow.Decision) {
 			ctx, cancel := context.WithTimeout(ctx, sendTime)
 			defer cancel()

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/netspace"
+	"github.com/weft-sdn/weft/object"
 )
 
 // sockets is where the front has its sockets: in a host of the network, or in a
@@ -26,7 +26,7 @@ type hostSockets struct {
 	namespace string
 	at        netip.AddrPort
 	places    *places
-	locate    func(netip.Addr) flow.Location
+	locate    func(netip.Addr) (object.Station, bool)
 	inode     uint64 // of the namespace in which it listens
 }
 

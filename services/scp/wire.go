@@ -34,6 +34,7 @@ type wire struct {
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
 	send    func(context.Context, *flow.Decision)
 	due     func(flow.DPID) bool // whether entries of a switch are being declared
+	locate  func(netip.Addr) (object.Station, bool)
 
 	open  atomic.Bool                    // the front takes what is for the NRF
 	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
@@ -41,6 +42,7 @@ type wire struct {
 
 	mu       sync.Mutex // guards the following
 	peers    map[netip.Addr]*peer
+	targets  map[netip.Addr]*target // by the stack's own connections, the NRF apart
 	at       map[flow.Location]*portUse
 	swept    int64
 	net      nib.Snapshot
@@ -105,6 +107,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	w := &wire{tagging: tagging, reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
 		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
+		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, targets: map[netip.Addr]*target{},
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
 	h := fnv.New32a()
@@ -150,7 +153,7 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 		w.count.feigned.Add(1)
 		return flow.Drop, true
 	case dst == w.own:
-		if k.IPProto == flow.IPProtoTCP && netip.AddrPortFrom(src, k.TPSrc) == w.nrf {
+		if k.IPProto == flow.IPProtoTCP && (netip.AddrPortFrom(src, k.TPSrc) == w.nrf || w.isTarget(src)) {
 			w.take(in, src)
 		}
 		return flow.Done, true
@@ -220,7 +223,9 @@ func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
 		w.peers[src] = p
 		u.peers++
 	}
-	p.mac, p.via, p.seen = k.EthSrc, k.EthDst, in.Time
+	if p.mac, p.seen = k.EthSrc, in.Time; k.EthDst != w.mac {
+		p.via = k.EthDst
+	}
 	return true
 }
 
@@ -271,6 +276,11 @@ func (w *wire) sweep(now int64) {
 	for a, p := range w.peers {
 		if now-p.seen > peerLife && p.conns == 0 {
 			w.leave(a)
+		}
+	}
+	for a, r := range w.targets {
+		if r.conns == 0 && now-r.left > peerLife {
+			delete(w.targets, a)
 		}
 	}
 	for at, u := range w.at {
@@ -332,7 +342,8 @@ func (w *wire) run(ctx context.Context) {
 // frame appends the packet-out of an IP packet.
 func (w *wire) frame(d *flow.Decision, ip []byte, to netip.Addr) {
 	e, at := packet.Ether{Src: w.mac, VLAN: w.vlan}, flow.Location{}
-	if s := w.there.Load(); to == w.nrf.Addr() {
+	if source(ip) == w.own {
+		s := w.station(to)
 		if s == nil {
 			w.count.lost.Add(1)
 			return
@@ -440,13 +451,13 @@ func (l *wireListener) Close() error {
 
 // dial connects to the NRF (sockets).
 func (w *wire) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	if to != w.nrf {
-		return nil, fmt.Errorf("the front has no host (scp.listen), and reaches only the NRF, not %v", to)
+	if to.Addr() != w.nrf.Addr() {
+		return w.reach(ctx, to)
 	}
 	if w.there.Load() == nil {
 		return nil, fmt.Errorf("the NRF %v has not been seen in the network", w.nrf.Addr())
 	}
-	return w.stack.dial(ctx, w.nrf)
+	return w.stack.dial(ctx, to)
 }
 
 // lost returns nil: the network cannot take the stack away (sockets).

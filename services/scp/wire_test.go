@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -336,4 +337,41 @@ func FuzzWire(f *testing.F) {
 		in.Time = time.Now().UnixNano()
 		n.proxy.packet(in, &flow.Decision{})
 	})
+}
+
+// A front without a host passes requests on to producers from its own address, and
+// to a consumer that is one, too.
+func TestWireRelay(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		n := newNetwork(t, v6, func(cfg *Config) { cfg.NRFTimeout = time.Minute })
+		n.mu.Lock()
+		n.hosts[5] = &netHost{n: 5, addr: n.addr(5)}
+		n.mu.Unlock()
+		at := n.addr(205) // its stack accepts what is for others
+		s, err := newNetstack(at, admitAll, silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.run(n.hosts[5], s)
+		n.learn(5, n.addr(5), at)
+		n.register(5, sbi.UDM)
+		web := &http.Server{Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.URL.Path, " for ", r.RemoteAddr)
+		})}
+		web.Protocols.SetUnencryptedHTTP2(true)
+		l := s.listen(10)
+		go func() { _ = web.Serve(l) }()
+		defer web.Close()
+		for _, from := range []int{2, 5} {
+			c := n.host(from).web(n.wire.nrf)
+			status, body, err := ask(c, "GET", n.cfg.NRF+"/nudm-main/v1/x", "", "3gpp-Sbi-Discovery-target-nf-type", "UDM", "User-Agent", "AMF-amf1")
+			c.CloseIdleConnections()
+			if want := "/nudm-main/v1/x for " + netip.AddrPortFrom(n.wire.own, 0).String(); status != 200 || !strings.HasPrefix(body, strings.TrimSuffix(want, "0")) {
+				t.Errorf("from %d: %d %s %v", from, status, body, err)
+			}
+		}
+		if n.counts["unknown_receiver"].sum()+n.counts["spoofed"].sum() != 0 {
+			t.Error("frames of the front were dropped")
+		}
+	}
 }

@@ -122,4 +122,11 @@ func (w *wire) hostsChanged(hosts *object.Hosts) {
 	if s, known := hosts.Station(object.In(w.nrf.Addr(), w.vlan)); known {
 		w.there.Store(&s)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for a, r := range w.targets {
+		if s, known := hosts.Station(object.In(a, w.vlan)); known {
+			r.Station = s
+		}
+	}
 }

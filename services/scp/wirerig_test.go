@@ -144,7 +144,7 @@ func (n *network) start() {
 	}
 	n.wire, n.proxy.wire = w, w
 	n.feed = wefttest.Network(reads, n.proxy.networkChanged)
-	w.send = n.deliver
+	w.send, w.locate = n.deliver, n.proxy.station
 	n.live.Store(n.proxy)
 	client, err := newNRF(n.cfg, w)
 	if err != nil {
@@ -153,13 +153,7 @@ func (n *network) start() {
 	r := newReconciler(n.proxy, &fakeBalancer{vips: map[string]*api.Vip{}})
 	f := newFront(n.proxy, client, w, r.await, log)
 	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
-	h := &api.Host{Mac: macOf(1).String(), Vlan: uint32(n.cfg.VLAN), At: &api.Location{Dpid: flow.DPID(1).String(), Port: 1}}
-	if n.v6 {
-		h.Ipv6 = []string{n.addr(1).String()}
-	} else {
-		h.Ipv4 = []string{n.addr(1).String()}
-	}
-	n.feed(&api.HostChanged{Change: "learnt", Host: h})
+	n.learn(1, n.addr(1))
 	var work sync.WaitGroup
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() { f.serve(ctx) })
@@ -198,26 +192,45 @@ func (n *network) host(i int) *netHost {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	h := &netHost{i, n.addr(i), s}
+	h := &netHost{n: i, addr: n.addr(i)}
 	n.hosts[i] = h
+	n.run(h, s)
+	return h
+}
+
+// run has a host send what its stack sends.
+func (n *network) run(h *netHost, s *netstack) {
+	h.stack = s
 	go func() {
 		for {
 			ip, to := s.output(context.Background(), true)
 			if ip == nil {
 				return
 			}
-			e := packet.Ether{Src: macOf(i), Dst: macOf(1), VLAN: n.vlan}
-			if i == 1 {
-				e.Dst = n.live.Load().wire.mac
+			e := packet.Ether{Src: macOf(h.n), Dst: macOf(1), VLAN: n.vlan}
+			if own := n.live.Load().wire; h.n == 1 || to == own.own {
+				e.Dst = own.mac
 			}
 			kind := flow.EthTypeIPv4
 			if to.Is6() {
 				kind = flow.EthTypeIPv6
 			}
-			n.send(i, packet.Pad(append(packet.AppendEthernet(nil, e, kind), ip...)))
+			n.send(h.n, packet.Pad(append(packet.AppendEthernet(nil, e, kind), ip...)))
 		}
 	}()
-	return h
+}
+
+// learn has the switch tell that addresses are at a host's port.
+func (n *network) learn(host int, addrs ...netip.Addr) {
+	h := &api.Host{Mac: macOf(host).String(), Vlan: uint32(n.cfg.VLAN), At: &api.Location{Dpid: flow.DPID(1).String(), Port: uint32(host)}}
+	for _, a := range addrs {
+		if a.Is4() {
+			h.Ipv4 = append(h.Ipv4, a.String())
+		} else {
+			h.Ipv6 = append(h.Ipv6, a.String())
+		}
+	}
+	n.feed(&api.HostChanged{Change: "learnt", Host: h})
 }
 
 // send has a frame come in by a host's port.
@@ -239,7 +252,7 @@ func (n *network) deliver(_ context.Context, d *flow.Decision) {
 		n.mu.Lock()
 		h := n.hosts[port]
 		n.mu.Unlock()
-		if !packet.Parse(out.Data, &k) || h == nil || k.EthDst != macOf(port) || k.VLAN != n.vlan || port != 1 && k.EthSrc != macOf(1) {
+		if !packet.Parse(out.Data, &k) || h == nil || k.EthDst != macOf(port) || k.VLAN != n.vlan || port != 1 && k.EthSrc != macOf(1) && k.EthSrc != n.live.Load().wire.mac {
 			if !n.lax {
 				n.t.Errorf("a frame for port %d: %+v", port, k)
 			}
@@ -267,7 +280,7 @@ func (n *network) do(host int, method, path, body string) (status int, text stri
 	return ask(t, method, n.cfg.NRF+path, body)
 }
 
-func ask(t *http.Transport, method, url, body string) (status int, text string, err error) {
+func ask(t *http.Transport, method, url, body string, header ...string) (status int, text string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -275,6 +288,9 @@ func ask(t *http.Transport, method, url, body string) (status int, text string, 
 		return 0, "", err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	resp, err := t.RoundTrip(r)
 	if err != nil {
 		return 0, "", err

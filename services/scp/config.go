@@ -48,13 +48,16 @@ type Config struct {
 	// Strict has consumers registered before they may connect to anybody; else
 	// those that are not may use producers that are not restricted.
 	Strict bool `yaml:"strict"`
-	// Registrars are prefixes of hosts that may register profiles with addresses
-	// of others, such as a management system.
+	// Registrars are prefixes of hosts that may register for others, and ask for
+	// them, such as a management system, or an SCP that is not registered itself.
 	Registrars []netip.Prefix `yaml:"registrars"`
 	// Names are the addresses of names that profiles have for addresses, such as
 	// udm.example.org: [10.0.4.1]. Producers that have only names which are not in it
 	// are found as without scp.
 	Names map[string][]netip.Addr `yaml:"names"`
+	// Notifications has the front stand between the NRF and those who subscribe to
+	// the status of instances there, so that they learn of end points, too.
+	Notifications bool `yaml:"notifications"`
 	// Overload is the load, in percent, of all producers of a type from which on
 	// new connections are refused, until it is a tenth less; 0 is never.
 	Overload int `yaml:"overload"`
@@ -76,7 +79,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() *Config {
 	return &Config{
-		Overload: 90, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
+		Notifications: true, Overload: 90, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
 		Instances: 10_000, Endpoints: 256, Connections: 4096, PacketRate: 20_000,
 	}
 }
@@ -263,6 +266,16 @@ func (c *Config) own() netip.Addr {
 		return a
 	}
 	return netip.Addr{}
+}
+
+// self returns where the front is reached by the NRF.
+func (c *Config) self() netip.AddrPort {
+	nrf, _, _ := c.nrf() // Validate has seen both
+	listen, _ := c.listen()
+	if listen.IsValid() {
+		return listen
+	}
+	return netip.AddrPortFrom(c.own(), nrf.Port())
 }
 
 // reserved returns what reports whether an address cannot be that of a member of a

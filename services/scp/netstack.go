@@ -48,7 +48,8 @@ type netstack struct {
 	stack  *stack.Stack
 	link   *channel.Endpoint
 	admit  func(from netip.Addr, abort func()) (room, bool)
-	halves Counter // connections that their peers did not complete
+	calls  func(from netip.Addr) bool // who may connect to the stack's own address
+	halves Counter                    // connections that their peers did not complete
 
 	mu       sync.Mutex // guards the following
 	accepted *stackListener
@@ -61,7 +62,7 @@ type netstack struct {
 // another.
 func newNetstack(own netip.Addr, admit func(from netip.Addr, abort func()) (room, bool), halves Counter) (*netstack, error) {
 	n := &netstack{
-		own: own, link: channel.New(stackQueue, stackMTU, ""), admit: admit, halves: halves,
+		own: own, link: channel.New(stackQueue, stackMTU, ""), admit: admit, calls: func(netip.Addr) bool { return false }, halves: halves,
 		stack: stack.New(stack.Options{
 			NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 			TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
@@ -140,13 +141,19 @@ func (n *netstack) output(ctx context.Context, wait bool) (ip []byte, to netip.A
 
 // dial connects to an address from the stack's own.
 func (n *netstack) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return n.dialFrom(ctx, n.own, to)
+}
+
+// dialFrom connects to an address from another.
+func (n *netstack) dialFrom(ctx context.Context, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	return gonet.DialTCPWithBind(ctx, n.stack, tcpip.FullAddress{NIC: stackNIC, Addr: tcpip.AddrFromSlice(n.own.AsSlice())},
+	return gonet.DialTCPWithBind(ctx, n.stack, tcpip.FullAddress{NIC: stackNIC, Addr: tcpip.AddrFromSlice(from.AsSlice())},
 		tcpip.FullAddress{NIC: stackNIC, Addr: tcpip.AddrFromSlice(to.Addr().AsSlice()), Port: to.Port()}, protocolOf(to.Addr()))
 }
 
-// listen returns a listener of all connections but those to the stack's own address,
+// listen returns a listener of all connections, of those to the stack's own address by
+// who may call it,
 // of which so many are being made at once at most. Without one, they are reset.
 func (n *netstack) listen(most int) net.Listener {
 	l := &stackListener{stack: n, conns: make(chan net.Conn, most), ended: make(chan struct{})}
@@ -192,7 +199,7 @@ func (l *stackListener) asked(r *tcp.ForwarderRequest) {
 	select {
 	case <-l.ended:
 	default:
-		if to != l.stack.own {
+		if to != l.stack.own || l.stack.calls(from) {
 			has, ok = l.stack.admit(from, func() {
 				if e := made.Load(); e != nil {
 					(*e).Abort()

@@ -34,14 +34,14 @@ func Spec() weft.Spec {
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
 		Optional:   []string{"tenants"},
-		Buckets:    []string{"instances", "endpoints", "policies"},
-		Rebuilt:    []string{"instances"},
+		Buckets:    []string{"instances", "endpoints", "keys", "policies"},
+		Rebuilt:    []string{"instances", "keys"},
 		Stage:      true,
 		Listens:    true,
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
-		Live:       []string{"vips", "strict", "registrars", "overload", "margin", "validity", "nrf_timeout", "instances", "endpoints"},
+		Live:       []string{"vips", "strict", "registrars", "notifications", "overload", "margin", "validity", "nrf_timeout", "instances", "endpoints"},
 		Run:        run,
 	}
 }

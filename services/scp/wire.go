@@ -114,8 +114,11 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	h.Write(w.own.AsSlice())
 	n := h.Sum32()
 	w.mac = flow.MAC{0x06, 0x57, 0x73, byte(n >> 16), byte(n >> 8), byte(n)}
-	w.stack, err = newNetstack(w.own, w.admit, count.half)
-	return w, err
+	if w.stack, err = newNetstack(w.own, w.admit, count.half); err != nil {
+		return nil, err
+	}
+	w.stack.calls = func(from netip.Addr) bool { return from == nrf.Addr() } // it notifies
+	return w, nil
 }
 
 // packet handles a packet-in. It reports whether it was for the front.
@@ -153,7 +156,7 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 		w.count.feigned.Add(1)
 		return flow.Drop, true
 	case dst == w.own:
-		if k.IPProto == flow.IPProtoTCP && (netip.AddrPortFrom(src, k.TPSrc) == w.nrf || w.isTarget(src)) {
+		if k.IPProto == flow.IPProtoTCP && (src == w.nrf.Addr() || w.isTarget(src)) {
 			w.take(in, src)
 		}
 		return flow.Done, true

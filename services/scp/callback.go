@@ -1,0 +1,211 @@
+package scp
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// notifier has those who subscribe to the status of instances at the NRF notified by
+// way of the front, which tells them the end points of instances. The NRF keeps a
+// URI of the front's, which has the subscriber's own in it, signed: so it outlasts a
+// restart of either, and the front sends nothing to where nobody has asked it to.
+type notifier struct {
+	front *front
+	key   []byte
+
+	mu   sync.Mutex // guards the following
+	told map[string]group
+}
+
+// callback is where a subscriber is notified, and who it is.
+type callback struct {
+	URI      string     `json:"u"`
+	Type     sbi.NFType `json:"t,omitempty"`
+	Instance string     `json:"i,omitempty"`
+}
+
+const (
+	subscriptions = "/nnrf-nfm/v1/subscriptions"
+	callbacks     = "/weft-scp/v1/notifications/"
+	callbackURI   = "nfStatusNotificationUri"
+	mostNotified  = 20_000
+	notifierKey   = 32 // octets
+)
+
+// newNotifier returns a notifier with the key of a bucket, which is made there if
+// there is none; nil if it cannot be kept, for then no URI would outlast a restart.
+func newNotifier(ctx context.Context, f *front, keys object.Bucket) *notifier {
+	key, _, err := keys.Get(ctx, "notifications")
+	if err == nil && len(key) != notifierKey {
+		key = make([]byte, notifierKey)
+		rand.Read(key)
+		_, err = keys.Put(ctx, "notifications", key)
+	}
+	if err != nil {
+		f.log.Warn("there is no key to sign callbacks with, so the NRF notifies subscribers of producers' own addresses", "error", err)
+		return nil
+	}
+	return &notifier{front: f, key: key, told: map[string]group{}}
+}
+
+func (n *notifier) sign(text []byte) []byte {
+	h := hmac.New(sha256.New, n.key)
+	h.Write(text)
+	return h.Sum(nil)[:16]
+}
+
+// seal returns the URI of the front's for a callback.
+func (n *notifier) seal(c callback) string {
+	text, _ := json.Marshal(c) // of strings
+	return "http://" + n.front.proxy.cfg.Load().self().String() + callbacks + base64.RawURLEncoding.EncodeToString(append(n.sign(text), text...))
+}
+
+// open returns the callback of a token that seal has made.
+func (n *notifier) open(token string) (c callback, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(text) < 16 || !hmac.Equal(text[:16], n.sign(text[16:])) {
+		return c, false
+	}
+	return c, json.Unmarshal(text[16:], &c) == nil
+}
+
+// subscribe passes a subscription, or a change to one, on to the NRF, with a URI of the
+// front's if the subscriber can be notified by it.
+func (n *notifier) subscribe(w http.ResponseWriter, r *http.Request, client netip.Addr) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodies.Octets))
+	if err != nil {
+		n.front.proxy.count.malformed.Add(1)
+		sbi.WriteProblem(w, unreachable(err))
+		return
+	}
+	if other := n.rewrite(r.Method, body, client); other != nil {
+		body = other
+		r.Header.Del("Accept-Encoding") // the answer is read
+	}
+	n.front.proxy.count.passed.Add(1)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	n.front.toNRF(w, r)
+}
+
+// rewrite returns a subscription, or a patch of one, with a URI of the front's; nil if
+// it stays as it is.
+func (n *notifier) rewrite(method string, body []byte, client netip.Addr) []byte {
+	if !n.front.proxy.cfg.Load().Notifications || bodies.Check(body) != nil {
+		return nil
+	}
+	if method == http.MethodPatch {
+		var items []map[string]json.RawMessage
+		if json.Unmarshal(body, &items) != nil {
+			return nil
+		}
+		changed := false
+		for _, item := range items {
+			var at, uri string
+			_ = json.Unmarshal(item["path"], &at) // else it is not this
+			if at != "/"+callbackURI || json.Unmarshal(item["value"], &uri) != nil {
+				continue
+			}
+			if c := (callback{URI: uri, Type: n.typeAt(client)}); n.reaches(uri, client) {
+				item["value"], _ = json.Marshal(n.seal(c))
+				changed = true
+			}
+		}
+		if !changed {
+			return nil
+		}
+		text, _ := json.Marshal(items) // has been JSON
+		return text
+	}
+	var s sbi.SubscriptionData
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &s) != nil || json.Unmarshal(body, &members) != nil || !n.reaches(s.NotificationURI, client) {
+		return nil
+	}
+	if c := s.Cond; c != nil && (c.NFInstanceID != "" || len(c.NFInstanceIDList) > 0) {
+		return nil // of instances that it knows
+	}
+	c := callback{URI: s.NotificationURI, Type: s.ReqNFType, Instance: strings.ToLower(s.ReqNFInstanceID)}
+	if c.Type == "" {
+		c.Type = n.typeAt(client)
+	}
+	members[callbackURI], _ = json.Marshal(n.seal(c))
+	text, _ := json.Marshal(members) // has been JSON
+	return text
+}
+
+// typeAt returns the type that is registered from an address; empty if there is none,
+// or more than one.
+func (n *notifier) typeAt(client netip.Addr) sbi.NFType {
+	p := n.front.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if types := typesOf(p.consumersOf(client)); len(types) == 1 {
+		return types[0]
+	}
+	return ""
+}
+
+// reaches reports whether a client may have the front notify that URI: one at its own
+// port of the network, or, of an SCP, at an address of one that is registered.
+func (n *notifier) reaches(uri string, client netip.Addr) bool {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "http" || u.User != nil || u.Fragment != "" || len(uri) > 1024 {
+		return false
+	}
+	at, err := addressOf(u)
+	p := n.front.proxy
+	if err != nil || !dialable(p.cfg.Load(), at) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.together(at.Addr(), client) || p.relays(client) && len(p.byAddr[at.Addr()]) > 0
+}
+
+// addressOf returns the address of a URI.
+func addressOf(u *url.URL) (netip.AddrPort, error) {
+	a, err := netip.ParseAddr(u.Hostname())
+	if err != nil || u.Port() == "" {
+		return netip.AddrPortFrom(a.Unmap(), 80), err
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return netip.AddrPortFrom(a.Unmap(), uint16(port)), err
+}
+
+// restore gives the subscriber its own URI in the NRF's answer.
+func (n *notifier) restore(resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	resp.Body.Close()
+	if err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	var uri string
+	if json.Unmarshal(text, &members) == nil && json.Unmarshal(members[callbackURI], &uri) == nil {
+		if _, token, ok := strings.Cut(uri, callbacks); ok {
+			if c, ok := n.open(token); ok {
+				members[callbackURI], _ = json.Marshal(c.URI)
+				text, _ = json.Marshal(members) // has been JSON
+			}
+		}
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return nil
+}

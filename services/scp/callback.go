@@ -28,8 +28,14 @@ type notifier struct {
 	front *front
 	key   []byte
 
-	mu   sync.Mutex // guards the following
-	told map[string]group
+	mu   sync.Mutex         // guards the following
+	told map[string]standIn // by instance
+}
+
+// standIn is the end point that stands for an instance.
+type standIn struct {
+	of group
+	id string // by which consumers know it
 }
 
 // callback is where a subscriber is notified, and who it is.
@@ -60,7 +66,7 @@ func newNotifier(ctx context.Context, f *front, keys object.Bucket) *notifier {
 		f.log.Warn("there is no key to sign callbacks with, so the NRF notifies subscribers of producers' own addresses", "error", err)
 		return nil
 	}
-	return &notifier{front: f, key: key, told: map[string]group{}}
+	return &notifier{front: f, key: key, told: map[string]standIn{}}
 }
 
 func (n *notifier) sign(text []byte) []byte {

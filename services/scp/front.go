@@ -38,15 +38,16 @@ const (
 // front answers consumers in place of the NRF, and passes on to it what is not a
 // discovery.
 type front struct {
-	proxy *proxy
-	await func(ctx context.Context, vips []string) error
-	log   *slog.Logger
-	nrf   *nrf
-	at    sockets
-	pass  *httputil.ReverseProxy
-	relay *relay
-	once  singleflight.Group
-	now   func() int64
+	proxy    *proxy
+	await    func(ctx context.Context, vips []string) error
+	log      *slog.Logger
+	nrf      *nrf
+	at       sockets
+	pass     *httputil.ReverseProxy
+	relay    *relay
+	notifier *notifier // nil: subscriptions stay as they are
+	once     singleflight.Group
+	now      func() int64
 }
 
 func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string) error, log *slog.Logger) *front {
@@ -108,6 +109,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !nrfPaths.MatchString(r.URL.Path) && delegated(r.Header):
 		f.relay.serve(w, r, client)
+	case f.notifier != nil && strings.HasPrefix(r.URL.Path, callbacks):
+		f.notifier.notify(w, r, client)
 	case r.URL.RawPath != "" || path.Clean(r.URL.Path) != r.URL.Path:
 		f.proxy.count.malformed.Add(1)
 		sbi.WriteProblem(w, sbi.Problem(http.StatusBadRequest, sbi.InvalidAPI, "the path has more than one spelling"))
@@ -115,6 +118,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, client)
 	case instance != nil && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		f.register(w, r, client, instance[1])
+	case f.notifier != nil && (r.URL.Path == subscriptions && r.Method == http.MethodPost || strings.HasPrefix(r.URL.Path, subscriptions+"/") && r.Method == http.MethodPatch):
+		f.notifier.subscribe(w, r, client)
 	default:
 		f.proxy.count.passed.Add(1)
 		r.Body = http.MaxBytesReader(w, r.Body, bodies.Octets)
@@ -271,6 +276,9 @@ func (f *front) acquaint(ctx context.Context, id string) error {
 // answered learns from what the NRF has answered.
 func (f *front) answered(resp *http.Response) error {
 	f.proxy.said("ok")
+	if f.notifier != nil && strings.HasPrefix(resp.Request.URL.Path, subscriptions) && resp.StatusCode/100 == 2 {
+		return f.notifier.restore(resp)
+	}
 	c, _ := resp.Request.Context().Value(watched{}).(*change)
 	if c == nil {
 		return nil

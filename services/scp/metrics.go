@@ -5,17 +5,18 @@ type Counter interface{ Add(float64) }
 
 // counts are the service's metrics.
 type counts struct {
-	known, asked, stale, unchanged, failed  Counter // discoveries, by how they were answered
-	forbidden, poisoned, shed, malformed    Counter // requests that were refused, by reason
-	passed, nrfFails, balancerFails, noRoom Counter
-	relayed, unrelayed                      Counter
-	allowed, refused                        Counter // direct connections
+	known, asked, stale, unchanged, failed       Counter // discoveries, by how they were answered
+	forbidden, poisoned, shed, malformed         Counter // requests that were refused, by reason
+	passed, nrfFails, balancerFails, noRoom      Counter
+	relayed, unrelayed, translated, untranslated Counter
+	allowed, refused                             Counter // direct connections
 }
 
 func newCounts(counter func(name, help string, labels ...string) Counter) counts {
 	const discoveries = "Discoveries, by how they were answered."
 	const requests = "Requests that the front refused, by reason."
 	const directs = "Connections to producers' own addresses, by what became of them."
+	const notifications = "Notifications of the NRF that were passed on, by what they tell of."
 	return counts{
 		known:         counter("discoveries_total", discoveries, "from", "known"),
 		asked:         counter("discoveries_total", discoveries, "from", "nrf"),
@@ -29,6 +30,8 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		passed:        counter("requests_passed_total", "Requests passed on to the NRF."),
 		relayed:       counter("requests_relayed_total", "Requests passed on to producers."),
 		unrelayed:     counter("requests_refused_total", requests, "reason", "unreachable"),
+		translated:    counter("notifications_total", notifications, "of", "end_point"),
+		untranslated:  counter("notifications_total", notifications, "of", "instance"),
 		nrfFails:      counter("nrf_failures_total", "Requests that the NRF did not answer, or with nonsense."),
 		balancerFails: counter("vips_failed_total", "VIPs that the balancer did not set."),
 		noRoom:        counter("no_room_total", "Instances, endpoints and addresses for which there was no room."),

@@ -134,6 +134,16 @@ func unreached(err error) *sbi.ProblemDetails {
 	return sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "the producer does not answer")
 }
 
+// send passes a request on to one address, by another URI.
+func (r *relay) send(w http.ResponseWriter, req *http.Request, to *url.URL, at netip.AddrPort) {
+	ctx, cancel := context.WithTimeout(req.Context(), relayTime)
+	defer cancel()
+	e := &errand{named: true, tries: []candidate{{at: sbi.EndPoint{Scheme: to.Scheme, Addr: at}}}}
+	out := req.WithContext(context.WithValue(ctx, errandKey{}, e))
+	out.URL = to
+	r.pass.ServeHTTP(w, out)
+}
+
 // RoundTrip sends a request to the first candidate that can be reached
 // (http.RoundTripper).
 func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -22,16 +22,18 @@ type function struct {
 	at   netip.AddrPort
 	stop func()
 
-	mu   sync.Mutex // guards the following
-	got  []*http.Request
-	wait chan struct{} // closed when it may answer
-	more http.Header   // of its answers
+	mu     sync.Mutex // guards the following
+	got    []*http.Request
+	body   []byte // of the last one
+	bodies []string
+	wait   chan struct{} // closed when it may answer
+	more   http.Header   // of its answers
 }
 
 func (x *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	x.mu.Lock()
-	x.got = append(x.got, r)
+	x.got, x.body, x.bodies = append(x.got, r), body, append(x.bodies, string(body))
 	wait := x.wait
 	for name, v := range x.more {
 		w.Header()[name] = v

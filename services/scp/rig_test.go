@@ -108,6 +108,8 @@ type fakeNRF struct {
 	searches int
 	got      []string
 	fail     string // silent, nonsense, broken, refuse
+	stored   []byte // the subscription, if it keeps them
+	keeps    bool
 	validity int
 }
 
@@ -160,6 +162,13 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			items = append(items, fmt.Sprintf(`{"href":"http://nrf/nnrf-nfm/v1/nf-instances/%s"}`, id))
 		}
 		fmt.Fprintf(w, `{"_links":{"item":[%s]}}`, strings.Join(items, ","))
+	case n.keeps && strings.HasPrefix(r.URL.Path, "/nnrf-nfm/v1/subscriptions"):
+		if n.stored = body; r.Method == http.MethodPatch {
+			n.stored, _ = json.Marshal(map[string]any{"nfStatusNotificationUri": "x"})
+		}
+		w.Header().Set("Location", "http://nrf/nnrf-nfm/v1/subscriptions/1")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(body)
 	case !single:
 		fmt.Fprint(w, `{"passed": true}`)
 	case r.Method == http.MethodPut:
@@ -216,7 +225,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	}
 	g.url = "http://" + g.cfg.Listen
 	store := wefttest.NewStore()
-	for _, name := range []string{"policies", "instances", "endpoints"} {
+	for _, name := range []string{"policies", "instances", "endpoints", "keys"} {
 		if g.buckets[name], err = store.Bucket(context.Background(), "scp."+name); err != nil {
 			t.Fatal(err)
 		}
@@ -252,6 +261,7 @@ func (g *rig) start() {
 	r.now, g.made = g.now.Load, r
 	g.front = newFront(g.proxy, n, at, r.await, log)
 	g.front.now = g.now.Load
+	g.front.notifier = newNotifier(ctx, g.front, g.buckets["keys"])
 	var work sync.WaitGroup
 	work.Go(func() { r.run(ctx) })
 	work.Go(func() { g.proxy.shelve(ctx, keepers["instances"], keepers["endpoints"]) })

@@ -54,7 +54,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	policies, err1 := weft.State(env, "policies")
 	instances, err2 := weft.State(env, "instances")
 	endpoints, err3 := weft.State(env, "endpoints")
-	if err := errors.Join(err1, err2, err3); err != nil {
+	keys, err4 := weft.State(env, "keys")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	p := newProxy(cfg, policies, env.Log)
@@ -95,6 +96,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { declare(ctx, p.wire, k) })
 	if at != nil {
 		f := newFront(p, n, at, r.await, env.Log)
+		if n.tls == nil { // its certificate is for the NRF's name
+			f.notifier = newNotifier(ctx, f, keys)
+		}
 		work.Go(func() { f.serve(ctx) })
 	} else {
 		p.begun()

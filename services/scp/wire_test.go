@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"runtime"
@@ -369,6 +370,18 @@ func TestWireRelay(t *testing.T) {
 			if want := "/nudm-main/v1/x for " + netip.AddrPortFrom(n.wire.own, 0).String(); status != 200 || !strings.HasPrefix(body, strings.TrimSuffix(want, "0")) {
 				t.Errorf("from %d: %d %s %v", from, status, body, err)
 			}
+		}
+		uri := n.front.notifier.seal(callback{URI: "http://" + netip.AddrPortFrom(n.addr(5), 80).String() + "/callback"})
+		c := &http.Transport{Protocols: new(http.Protocols), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return n.host(1).stack.dialFrom(ctx, n.addr(1), n.cfg.self())
+		}}
+		c.Protocols.SetUnencryptedHTTP2(true)
+		if status, body, err := ask(c, "POST", uri, "{}"); status != 200 {
+			t.Errorf("a notification: %d %s %v", status, body, err)
+		}
+		c.CloseIdleConnections()
+		if n.wire.stack.calls(n.addr(2)) {
+			t.Error("others than the NRF may connect to the front's own address")
 		}
 		if n.counts["unknown_receiver"].sum()+n.counts["spoofed"].sum() != 0 {
 			t.Error("frames of the front were dropped")

@@ -33,6 +33,7 @@ type network struct {
 	nrf    *fakeNRF
 	wire   *wire
 	proxy  *proxy
+	front  *front
 	live   atomic.Pointer[proxy] // the same, for hosts
 	feed   func(events ...any)
 	counts map[string]*tally
@@ -152,6 +153,12 @@ func (n *network) start() {
 	}
 	r := newReconciler(n.proxy, &fakeBalancer{vips: map[string]*api.Vip{}})
 	f := newFront(n.proxy, client, w, r.await, log)
+	keys, err := store.Bucket(ctx, "scp.keys")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	f.notifier = newNotifier(ctx, f, keys)
+	n.front = f
 	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 	n.learn(1, n.addr(1))
 	var work sync.WaitGroup

@@ -1,0 +1,204 @@
+package scp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// notify passes a notification of the NRF on to the subscriber, with an end point
+// instead of the instance where there is one.
+func (n *notifier) notify(w http.ResponseWriter, r *http.Request, client netip.Addr) {
+	p := n.front.proxy
+	nrf, _, _ := p.cfg.Load().nrf() // Validate has seen it
+	p.mu.Lock()
+	may := client == nrf.Addr() || p.relays(client)
+	p.mu.Unlock()
+	c, known := n.open(strings.TrimPrefix(r.URL.Path, callbacks))
+	to, err := url.Parse(c.URI)
+	switch {
+	case !may:
+		p.count.forbidden.Add(1)
+		sbi.WriteProblem(w, sbi.Problem(http.StatusForbidden, sbi.RequesterNotAllowed, fmt.Sprintf("%v is not the NRF", client)))
+		return
+	case !known || err != nil:
+		p.count.malformed.Add(1)
+		sbi.WriteProblem(w, sbi.Problem(http.StatusNotFound, sbi.SubscriptionNotFound, "the front has not made this URI"))
+		return
+	case r.Method != http.MethodPost:
+		sbi.WriteProblem(w, sbi.Problem(http.StatusMethodNotAllowed, "", "want POST"))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostAnswer))
+	if err != nil {
+		p.count.malformed.Add(1)
+		sbi.WriteProblem(w, unreached(err))
+		return
+	}
+	at, err := addressOf(to)
+	if err != nil || !dialable(p.cfg.Load(), at) { // the configuration may be another one now
+		sbi.WriteProblem(w, sbi.Problem(http.StatusNotFound, sbi.SubscriptionNotFound, "the front may not notify that address"))
+		return
+	}
+	all := n.translate(r.Context(), c, body)
+	for i := len(all) - 1; i >= 0; i-- { // the last answer is the first one's
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(all[i])), int64(len(all[i]))
+		r.Header.Set("Content-Length", strconv.Itoa(len(all[i])))
+		if i > 0 {
+			n.front.relay.send(&discard{http.Header{}}, r, to, at)
+			continue
+		}
+		n.front.relay.send(w, r, to, at)
+	}
+}
+
+// discard is an answer that nobody wants.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// translate returns what a subscriber is told instead of a notification: for an
+// instance that is reached by an end point, that; the end of an instance as it is, and
+// that of the end point if nobody is left.
+func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]byte {
+	var data sbi.NotificationData
+	if answers.Check(body) != nil || json.Unmarshal(body, &data) != nil {
+		return [][]byte{body}
+	}
+	cut := strings.LastIndexByte(data.NFInstanceURI, '/') + 1
+	id := strings.ToLower(data.NFInstanceURI[cut:])
+	tell := func(by standIn, event sbi.NFEvent, one *sbi.NFProfile) []byte {
+		data.NFInstanceURI, data.Event, data.NFProfile, data.ProfileChanges = data.NFInstanceURI[:cut]+by.id, event, one, nil
+		text, err := json.Marshal(data)
+		if err != nil {
+			return nil
+		}
+		n.front.proxy.count.translated.Add(1)
+		return text
+	}
+	if data.Event == sbi.NFDeregistered {
+		if by, last := n.left(id); last {
+			if text := tell(by, sbi.NFDeregistered, nil); text != nil {
+				return [][]byte{body, text}
+			}
+		}
+		return [][]byte{body}
+	}
+	by, one := n.endPoint(ctx, c, id)
+	if one != nil {
+		if text := tell(by, data.Event, one); text != nil {
+			return [][]byte{text}
+		}
+	}
+	n.front.proxy.count.untranslated.Add(1)
+	return [][]byte{body}
+}
+
+// left returns the end point that stood for an instance that ends, and whether it stands
+// for no other.
+func (n *notifier) left(id string) (by standIn, last bool) {
+	n.mu.Lock()
+	by, told := n.told[id]
+	delete(n.told, id)
+	n.mu.Unlock()
+	p := n.front.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return by, told && !slices.ContainsFunc(p.members(by.of), func(m member) bool { return m.id() != id })
+}
+
+// endPoint returns the end point by which a subscriber reaches an instance; no profile
+// if it has none, or if what tells its members apart counts for choosing among them.
+func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by standIn, one *sbi.NFProfile) {
+	p := n.front.proxy
+	if !p.knows(id) {
+		_ = p.look(ctx, id, n.front.nrf.profile) // it is told as it is
+	}
+	by, one, vips := n.find(c, id)
+	if one == nil {
+		return by, nil
+	}
+	waiting, stop := context.WithTimeout(ctx, vipTime)
+	defer stop()
+	if n.front.await(waiting, vips) != nil {
+		return by, nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.told) >= mostNotified {
+		clear(n.told)
+	}
+	n.told[id] = by
+	return by, one
+}
+
+func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, vips []string) {
+	p := n.front.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.book[id]
+	if x == nil || x.whyNot != "" {
+		return by, nil, nil
+	}
+	by.of = group{Type: x.profile.NFType, Class: x.class, Form: x.form}
+	members := p.members(by.of)
+	if !interchangeable(members) {
+		return by, nil, nil
+	}
+	q := &sbi.Query{TargetNFType: x.profile.NFType, Requester: sbi.Requester{NFType: c.Type}}
+	if asks := p.book[c.Instance]; asks != nil && asks.profile.NFType == c.Type {
+		q.Requester.Complete(asks.profile)
+	}
+	f := &finding{proxy: p, query: q, now: n.front.now()}
+	if f.fit() != nil {
+		return by, nil, nil
+	}
+	fits := slices.DeleteFunc(f.fits, func(o sbi.NFProfile) bool {
+		y := p.book[strings.ToLower(o.NFInstanceID)]
+		return y.class != x.class || y.form != x.form || y.whyNot != ""
+	})
+	if len(fits) == 0 {
+		return by, nil, nil
+	}
+	e := p.endpointOf(by.of, members, f.now)
+	profile, vips, whyNot := e.profile(fits, members)
+	if whyNot != "" || p.refused.any(vips) {
+		return by, nil, nil
+	}
+	by.id = e.instance()
+	return by, &profile, vips
+}
+
+// interchangeable reports whether consumers have no reason to choose among members by
+// their slices, networks or what they say of their kind, such as smfInfo.
+func interchangeable(members []member) bool {
+	said := func(m member) string {
+		x := m.profile
+		what := map[string]any{"sNssais": x.SNSSAIs, "perPlmnSnssaiList": x.PerPLMNSNSSAIs, "plmnList": x.PLMNList}
+		for name, value := range x.Unknown {
+			if strings.Contains(name, "Info") {
+				what[name] = value
+			}
+		}
+		text, _ := json.Marshal(what) // has been JSON
+		return string(text)
+	}
+	for _, m := range members {
+		if said(m) != said(members[0]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1613,7 +1613,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9d\x12\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xb9\x12\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12I\n" +
 	"\aaddress\x18\x02 \x01(\tB/\x92\xe1\x18+\n" +
@@ -1647,9 +1647,9 @@ const file_balancer_proto_rawDesc = "" +
 	"\x03per\x18\x0f \x01(\tB\\\x92\xe1\x18X\n" +
 	"Twhat has entries of its own: connection (the default) or pair (of client and member)8\x01R\x03per\x12\x83\x01\n" +
 	"\x05again\x18\x10 \x01(\tBm\x92\xe1\x18i\n" +
-	"ewith --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)8\x01R\x05again\x12v\n" +
-	"\btakeover\x18\x11 \x01(\bBZ\x92\xe1\x18V\n" +
-	"Twith --shadow: connections that the host has are reset when a member begins to serveR\btakeover\x12U\n" +
+	"ewith --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)8\x01R\x05again\x12\x91\x01\n" +
+	"\btakeover\x18\x11 \x01(\bBu\x92\xe1\x18q\n" +
+	"owith --shadow: connections that the host has are reset, as soon as they are idle, when a member begins to serveR\btakeover\x12U\n" +
 	"\x03mac\x18\x14 \x01(\tBC\x92\xe1\x18?\n" +
 	";the Ethernet address of the VIP; one is made up if left out8\x01R\x03mac\x12(\n" +
 	"\vconnections\x18\x15 \x01(\rB\x06\x92\xe1\x18\x020\x01R\vconnections\x12 \n" +

@@ -318,6 +318,11 @@ func (b *balancer) ended(c *conn, idle bool, now int64) {
 	case idle:
 		b.remember(c, now)
 		b.table.end(c)
+		if c.kind == through && c.m.vip.leaves(c.key, now) {
+			d := &flow.Decision{}
+			b.provoke(d, c)
+			b.out.post(d)
+		}
 	default:
 		c.until = now + int64(c.idle)*int64(time.Second)
 	}
@@ -348,6 +353,10 @@ func (b *balancer) tidy(now int64) {
 				c.addBack(d)
 				c.mark(true, true)
 			}
+		}
+		if c.kind == through && c.m.vip.takeover && c.m.vip.closed != 0 && now-c.m.vip.closed >= takeoverTime {
+			b.table.cut(d, c)
+			continue
 		}
 		if !c.there && !c.back {
 			if c.until == 0 {

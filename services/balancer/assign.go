@@ -78,8 +78,15 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		return nil
 	}
 	if v.takeover && !opening && !b.open(v) {
-		b.count.stray.Add(1)
-		return nil
+		if !v.goesOn(key, in.Time) {
+			b.count.stray.Add(1)
+			return nil
+		}
+		c := b.addTo(through, key, v.host, key.to, in.Time)
+		if c != nil {
+			c.idle = takeoverIdle
+		}
+		return c
 	}
 	return b.unserved(v, key, opening, in.Time)
 }

@@ -74,6 +74,10 @@ func (b *balancer) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Deci
 	}
 	b.refuse(in, d)
 	t, ok := packet.ParseTCP(in.Data)
+	if ok && in.Time < v.leaving[key] { // the host's end of a connection that is taken over
+		b.segment(d, key.client, key.to, key.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
+		delete(v.leaving, key)
+	}
 	if len(b.seals) == 0 || !ok || t.Flags()&packet.TCPAck == 0 {
 		return
 	}

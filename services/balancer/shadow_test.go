@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -136,31 +137,65 @@ func TestShadowOpens(t *testing.T) {
 }
 
 // TestShadowTakesOver: connections that the host has when a member begins to serve
-// are reset, those that began before there was a VIP, too.
+// go on until they are idle, and are reset then at both ends, those that began before there
+// was a VIP, too; after a while they are reset at once.
 func TestShadowTakesOver(t *testing.T) {
 	g := newRig(t)
 	g.edge(placeOf(1), "edge")
 	v := shadow(5)
 	v.Takeover = true
 	g.set(v)
-	reset := func(what string, port uint16) {
+	send := func(port uint16, flags uint8) (flow.Verdict, netip.Addr, *flow.Decision) {
 		t.Helper()
-		verdict, _, d := g.send(1, segment(1, 8, port, 80, packet.TCPAck))
-		if verdict != flow.Drop || len(d.Outs) != 1 {
-			t.Errorf("%s: %v, %d packets", what, verdict, len(d.Outs))
+		verdict, in, d := g.send(1, segment(1, 8, port, 80, flags))
+		return verdict, netip.AddrFrom4(in.Key.IPv4Dst), d
+	}
+	goesOn := func(what string, port uint16) {
+		t.Helper()
+		if verdict, to, d := send(port, packet.TCPAck); verdict != flow.Next || to != v4(8) || len(d.Outs) != 0 || len(mods(d, 1, flow.Add)) != 1 {
+			t.Errorf("%s: %v to %v, %v", what, verdict, to, d.Ops)
 		}
 	}
-	reset("from before", 4000)
+	idles := func(port uint16) {
+		t.Helper()
+		c := g.b.table.by[connKey{netip.AddrPortFrom(v4(1), port), netip.AddrPortFrom(v4(8), 80), flow.IPProtoTCP, 0}]
+		if c == nil || c.kind != through || c.idle != takeoverIdle {
+			t.Fatalf("port %d: %+v", port, c)
+		}
+		g.endHalf(c, false, "idle_timeout")
+		if d := g.posted(); len(d.Outs) != 1 {
+			t.Errorf("the client is not asked: %v", d.Ops)
+		}
+		verdict, _, d := send(port, packet.TCPAck)
+		if r := resets(d); verdict != flow.Drop || len(r) != 2 {
+			t.Errorf("port %d, idle: %v, %v", port, verdict, r)
+		}
+	}
+	g.b.advance(g.now, &flow.Decision{})
+	goesOn("from before", 4000)
+	if verdict, to, _ := send(4000, packet.TCPAck); verdict != flow.Next || to != v4(8) {
+		t.Errorf("busy: %v to %v", verdict, to)
+	}
+	idles(4000)
 	g.host(5, flow.Location{}, "gone")
 	g.b.advance(g.now, &flow.Decision{})
-	if verdict, in, _ := g.send(1, segment(1, 8, 4001, 80, packet.TCPSyn)); verdict != flow.Next || in.Key.IPv4Dst != v4(8).As4() {
-		t.Fatalf("nobody serves: %v to %v", verdict, in.Key.IPv4Dst)
+	if verdict, to, _ := send(4001, packet.TCPSyn); verdict != flow.Next || to != v4(8) {
+		t.Fatalf("nobody serves: %v to %v", verdict, to)
 	}
 	g.host(5, placeOf(5), "learnt")
 	g.b.advance(g.now, &flow.Decision{})
-	reset("from meanwhile", 4001)
-	if verdict, in, _ := g.send(1, segment(1, 8, 4002, 80, packet.TCPSyn)); verdict != flow.Next || in.Key.IPv4Dst != v4(5).As4() {
-		t.Errorf("again: %v to %v", verdict, in.Key.IPv4Dst)
+	goesOn("from meanwhile", 4001)
+	idles(4001)
+	goesOn("later", 4003)
+	if verdict, to, _ := send(4002, packet.TCPSyn); verdict != flow.Next || to != v4(5) {
+		t.Errorf("again: %v to %v", verdict, to)
+	}
+	g.now += takeoverTime
+	g.b.tidy(g.now)
+	for _, port := range []uint16{4003, 4004} {
+		if verdict, _, d := send(port, packet.TCPAck); verdict != flow.Drop || len(resets(d)) != 1 {
+			t.Errorf("port %d, long after: %v", port, verdict)
+		}
 	}
 	g.consistent()
 	v.Shadow, v.Address = false, v4(100).String()

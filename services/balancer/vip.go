@@ -77,13 +77,14 @@ type vip struct {
 	closed    int64   // since when packets for it are led to members; 0: they are not
 	paired    bool    // pairs of client and member have entries, not connections
 	rebind    bool    // an idle pair stays with its member
-	takeover  bool    // connections of the shadowed host are reset
+	takeover  bool    // connections of the shadowed host are reset, once they are idle
 	group     uint32  // number of its group, 0 if another VIP has it
 
 	live    int // connections with an entry
 	pairs   int // pairs with an entry
 	refused uint64
 	stuck   map[netip.Addr]stay
+	leaving map[connKey]int64 // connections of the shadowed host that are reset until then
 }
 
 // stay is a client that stays with a member for a while.
@@ -314,4 +315,39 @@ func number(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return flow.BalancerGroups | h.Sum32()&0x0fffffff
+}
+
+// How a VIP takes over the connections that the host has which it shadows: one goes on
+// with the host until it has been idle, in seconds, so that no request is cut; then
+// both ends are reset. For how long that goes on, and how long a client has to
+// answer the segment by which it is made to say where it is.
+const (
+	takeoverIdle   = 5
+	takeoverTime   = int64(5 * time.Minute)
+	takeoverAnswer = int64(2 * time.Second)
+)
+
+// goesOn reports whether a connection that the host has goes on with it. It is called
+// with the balancer's mu held.
+func (v *vip) goesOn(key connKey, now int64) bool {
+	return key.proto == flow.IPProtoTCP && (v.closed == 0 || now-v.closed < takeoverTime) && now >= v.leaving[key]
+}
+
+// leaves notes that a connection with the host, which is idle, is to be reset, and
+// reports whether its client is to say where it is. It is called with the balancer's mu
+// held.
+func (v *vip) leaves(key connKey, now int64) bool {
+	if !v.takeover || v.closed == 0 || key.proto != flow.IPProtoTCP {
+		return false
+	}
+	for k, until := range v.leaving {
+		if now >= until {
+			delete(v.leaving, k)
+		}
+	}
+	if v.leaving == nil {
+		v.leaving = map[connKey]int64{}
+	}
+	v.leaving[key] = now + takeoverAnswer
+	return true
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,7 +28,9 @@ import (
 const (
 	mostStreams    = 128 // of one connection
 	vipTime        = 2 * time.Second
-	stopTime       = time.Second
+	leaveTime      = time.Second     // for new connections to pass the front by, before it ends
+	drainTime      = 3 * time.Second // for requests that are under way then
+	drainRest      = 200 * time.Millisecond
 	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
@@ -40,6 +43,7 @@ const (
 type front struct {
 	proxy    *proxy
 	await    func(ctx context.Context, vips []string) error
+	left     func(context.Context) // waits until new connections pass a front in a host by; nil: it has none
 	log      *slog.Logger
 	nrf      *nrf
 	at       sockets
@@ -47,6 +51,7 @@ type front struct {
 	relay    *relay
 	notifier *notifier // nil: subscriptions stay as they are
 	once     singleflight.Group
+	busy     atomic.Int64 // requests under way
 	now      func() int64
 }
 
@@ -95,6 +100,8 @@ var nrfPaths = regexp.MustCompile(`^/(nnrf-[a-z0-9-]+|oauth2|bootstrapping)(/|$)
 
 // ServeHTTP answers a request (http.Handler).
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		sbi.WriteProblem(w, err)
@@ -334,7 +341,7 @@ func (f *front) serveOnce(ctx context.Context) error {
 		Handler: f, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 10 * time.Minute,
 		ConnState:      noteState,
 		MaxHeaderBytes: longestHeader, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, // what is under way goes on when ctx ends
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams, WriteByteTimeout: unreadTime},
 		Protocols:   new(http.Protocols),
 	}
@@ -380,11 +387,7 @@ func (f *front) serveOnce(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-			defer cancel()
-			if web.Shutdown(stop) != nil {
-				web.Close()
-			}
+			f.leave(context.WithoutCancel(ctx), web)
 			return nil
 		case err := <-ended:
 			return err
@@ -394,5 +397,29 @@ func (f *front) serveOnce(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+}
+
+// leave ends a server: it has new connections pass the front by, and lets the requests
+// that are under way end.
+func (f *front) leave(ctx context.Context, web *http.Server) {
+	drain := leaveTime // no more packets come to a front without a host
+	if f.left != nil {
+		f.proxy.leave()
+		left, cancel := context.WithTimeout(ctx, leaveTime)
+		f.left(left)
+		cancel()
+		drain = drainTime
+	}
+	stop, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	go func() { // connections that have sent no request yet are not waited for
+		for f.busy.Load() > 0 && backoff.Sleep(stop, drainRest) == nil {
+		}
+		_ = backoff.Sleep(stop, drainRest) // the last answer is on its way
+		cancel()
+	}()
+	if web.Shutdown(stop) != nil {
+		web.Close()
 	}
 }

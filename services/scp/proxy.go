@@ -45,6 +45,7 @@ type proxy struct {
 	policies  *object.Store[*api.ScpPolicy]
 	searches  searches
 	serving   bool   // the front listens
+	leaving   bool   // it ends, and new connections are to pass it by
 	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
 	groups    groups

@@ -141,6 +141,23 @@ func (r *reconciler) fail(ctx context.Context, name string, err error) {
 	}
 }
 
+// left waits until the balancer gives the front no more connections, or ctx ends.
+func (r *reconciler) left(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		v, turn := r.made[nrfVip], r.turn
+		r.mu.Unlock()
+		if v != nil && v.Pool[0].State != "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-turn:
+		}
+	}
+}
+
 // errRefused is that the balancer does not make a VIP as it is.
 var errRefused = errors.New("the balancer has refused a VIP")
 

@@ -334,6 +334,14 @@ func (p *proxy) said(what string) {
 	p.nrf = what
 }
 
+// leave notes that the front ends.
+func (p *proxy) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leaving = true
+	object.Notify(p.out)
+}
+
 // serves notes whether the front listens.
 func (p *proxy) serves(yes bool) {
 	p.mu.Lock()

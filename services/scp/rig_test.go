@@ -110,6 +110,8 @@ type fakeNRF struct {
 	fail     string // silent, nonsense, broken, refuse
 	stored   []byte // the subscription, if it keeps them
 	keeps    bool
+	wait     chan struct{} // closed when it answers
+	waits    bool
 	validity int
 }
 
@@ -119,6 +121,12 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	if r.Method != http.MethodGet {
 		n.got = append(n.got, r.Method+" "+r.URL.Path)
+	}
+	if wait := n.wait; wait != nil {
+		n.waits = true
+		n.mu.Unlock()
+		<-wait
+		n.mu.Lock()
 	}
 	switch n.fail {
 	case "silent":
@@ -263,9 +271,14 @@ func (g *rig) start() {
 	g.front.now = g.now.Load
 	g.front.notifier = newNotifier(ctx, g.front, g.buckets["keys"])
 	var work sync.WaitGroup
-	work.Go(func() { r.run(ctx) })
-	work.Go(func() { g.proxy.shelve(ctx, keepers["instances"], keepers["endpoints"]) })
-	work.Go(func() { g.front.serve(ctx) })
+	last, end := context.WithCancel(context.Background())
+	g.front.left = r.left
+	work.Go(func() { r.run(last) })
+	work.Go(func() { g.proxy.shelve(last, keepers["instances"], keepers["endpoints"]) })
+	work.Go(func() {
+		defer end()
+		g.front.serve(ctx)
+	})
 	g.stop = func() {
 		cancel()
 		work.Wait()

@@ -90,21 +90,29 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { r.run(ctx) })
+	last, end := context.WithCancel(context.WithoutCancel(ctx)) // of what the front needs to leave
+	work.Go(func() { r.run(last) })
 	work.Go(func() { p.policies.Follow(ctx) })
-	work.Go(func() { p.shelve(ctx, keptInstances, keptEndpoints) })
-	work.Go(func() { declare(ctx, p.wire, k) })
+	work.Go(func() { p.shelve(last, keptInstances, keptEndpoints) })
+	work.Go(func() { declare(last, p.wire, k) })
 	if at != nil {
 		f := newFront(p, n, at, r.await, env.Log)
 		if n.tls == nil { // its certificate is for the NRF's name
 			f.notifier = newNotifier(ctx, f, keys)
 		}
-		work.Go(func() { f.serve(ctx) })
+		if p.wire == nil {
+			f.left = r.left
+		}
+		work.Go(func() {
+			defer end()
+			f.serve(ctx)
+		})
 	} else {
 		p.begun()
+		context.AfterFunc(ctx, end)
 	}
 	if p.wire != nil {
-		work.Go(func() { p.wire.run(ctx) })
+		work.Go(func() { p.wire.run(last) })
 	}
 	<-ctx.Done()
 	return nil

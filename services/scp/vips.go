@@ -57,10 +57,13 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 	cfg, vips := p.cfg.Load(), map[string]*api.Vip{}
 	nrf, _, _ := cfg.nrf() // Validate has seen both
 	listen, _ := cfg.listen()
-	if p.serving && nrf.IsValid() && listen.IsValid() {
-		vips[nrfVip] = &api.Vip{
+	if (p.serving || p.leaving) && nrf.IsValid() && listen.IsValid() {
+		v := &api.Vip{
 			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Health: check(),
 			Pool: []*api.PoolMember{{Address: listen.Addr().String(), Port: uint32(listen.Port())}},
+		}
+		if vips[nrfVip] = v; p.leaving {
+			v.Pool[0].State = "draining"
 		}
 	}
 	for _, e := range p.endpoints {

@@ -162,9 +162,13 @@ func (n *network) start() {
 	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 	n.learn(1, n.addr(1))
 	var work sync.WaitGroup
-	work.Go(func() { r.run(ctx) })
-	work.Go(func() { f.serve(ctx) })
-	work.Go(func() { w.run(ctx) })
+	last, end := context.WithCancel(context.Background())
+	work.Go(func() { r.run(last) })
+	work.Go(func() {
+		defer end()
+		f.serve(ctx)
+	})
+	work.Go(func() { w.run(last) })
 	work.Go(func() { n.proxy.shelve(ctx, object.NewPersister(buckets[1]), object.NewPersister(buckets[2])) })
 	n.stop = func() {
 		cancel()

@@ -1278,15 +1278,15 @@ const file_scp_proto_rawDesc = "" +
 	"\x04undo\x18\x02 \x01(\bB#\x92\xe1\x18\x1f\n" +
 	"\x1dgive it new connections againR\x04undo\"3\n" +
 	"\x15ForgetProducerRequest\x12\x1a\n" +
-	"\binstance\x18\x01 \x01(\tR\binstance2\xf9\x16\n" +
+	"\binstance\x18\x01 \x01(\tR\binstance2\xa2\x17\n" +
 	"\x03Scp\x12\xc3\x01\n" +
 	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x87\x01\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x82\xe1\x18e\n" +
 	"4Show the producers, and what consumers reach them by\x1a%weft scp get\n" +
-	"weft scp get UDM -o json\"\x06[TYPE]\x12\xb7\x03\n" +
-	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"\xe9\x02\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x82\xe1\x18\xbe\x02\n" +
-	"9Show which consumer talks to which producer, and how much\x12\xca\x01Show which consumer talks to which producer. PACKETS and BYTES are those of both\n" +
+	"weft scp get UDM -o json\"\x06[TYPE]\x12\xe0\x03\n" +
+	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"\x92\x03\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x82\xe1\x18\xe7\x02\n" +
+	"9Show which consumer talks to which producer, and how much\x12\xf3\x01Show which consumer talks to which producer. PACKETS and BYTES are those of both\n" +
 	"directions, read from the switches; of a consumer that uses a producer's own\n" +
-	"address (DIRECT) they are not counted apart.\x1a,weft scp pairs\n" +
+	"address (DIRECT) those since the pair was idle for five minutes, if it is registered.\x1a,weft scp pairs\n" +
 	"weft scp pairs UDM --limit 20\"\x06[TYPE]\x12\xa2\x02\n" +
 	"\fSetScpPolicy\x12\x1c.weft.v1.SetScpPolicyRequest\x1a\x12.weft.v1.ScpPolicy\"\xdf\x01\xea\xe0\x184\b\x02\x10\x01\x1a\x00\"\x0escp policy set*\x1cPOST /v1/scp/policies policy\x82\xe1\x18\xa2\x01\n" +
 	"$Set the policy of a type, as a whole\x1atweft scp policy set UDM --algorithm least --per connection\n" +

@@ -136,6 +136,8 @@ const (
 
 	PriorityQoS = 60000 // in TableQoS: of the entry that counts first; the others follow below
 
+	PriorityCounted = 1 // in TableTranslate: connections to producers' own addresses, counted: on
+
 	PriorityNATNeighbour = 30060 // in TableTranslate: IPv6's ARP, to the gateway
 	PriorityNATForward   = 30050 // in, by a rule
 	PriorityNATIn        = 30040 // in, answers
@@ -285,6 +287,7 @@ var writers = []Writer{
 	{Owner: OwnerSCP, Name: "scp", Service: "scp", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityProxy, Top: PriorityProxy, Doc: "what is for the NRF, where scp's front has no host, to the controller"},
+			{Table: TableTranslate, Base: PriorityCounted, Top: PriorityCounted, Doc: "connections of registered consumers to producers' own addresses, counted: on"},
 			{Table: TableIngress, Base: PrioritySingleProxy, Top: PrioritySingleProxy, Apps: true, Doc: "the same on switches with one table"},
 			{Table: TableNeighbours, Base: PriorityNeighbourNRF, Top: PriorityNeighbourNRF, Doc: "unicast ARP and ND to or about the address of scp's front without a host: to the controller"},
 		}},

@@ -31,7 +31,8 @@ type proxy struct {
 	out    chan struct{} // notified when something has changed
 	ready  chan struct{} // closed when the front listens, or has failed to
 	begun  func()        // closes it
-	wire   *wire         // nil: the front has a host, or there is none
+	net    atomic.Pointer[nib.Snapshot]
+	wire   *wire // nil: the front has a host, or there is none
 
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
@@ -251,6 +252,7 @@ func (p *proxy) sweep(now int64) {
 // networkChanged follows a change of the network.
 func (p *proxy) networkChanged(c nib.Change) {
 	c.Tag(&p.tagging)
+	p.net.Store(&c.Is)
 	p.mu.Lock()
 	for _, h := range c.Hosts() {
 		p.hosts.Follow(h)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // balancer is the calls by which VIPs are made.
@@ -19,6 +20,8 @@ type balancer interface {
 	set(context.Context, *api.Vip) error
 	remove(ctx context.Context, name string) error
 	pairs(ctx context.Context, vip string, limit uint32) (*api.ListPairsResponse, error)
+	// flows returns a switch's entries of scp's own, with their counters.
+	flows(context.Context, flow.DPID) ([]*api.FlowEntry, error)
 }
 
 // reconciler keeps the balancer's VIPs as the proxy wants them.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
@@ -59,6 +60,7 @@ type fakeBalancer struct {
 	vips    map[string]*api.Vip
 	removed []string
 	refuses string // a VIP
+	counted []flow.Entry
 }
 
 func (b *fakeBalancer) list(context.Context) ([]*api.Vip, error) {
@@ -99,6 +101,18 @@ func (b *fakeBalancer) pairs(context.Context, string, uint32) (*api.ListPairsRes
 		{Vip: "scp-udm.7777", Client: "127.0.1.1", Member: "127.0.1.5", MemberPort: 7777, Packets: 10, Bytes: 1000, Since: "2026-01-01T00:00:00Z"},
 		{Vip: "operators", Client: "127.0.1.1", Member: "127.0.1.5", MemberPort: 80},
 	}}, nil
+}
+
+func (b *fakeBalancer) flows(_ context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*api.FlowEntry
+	for _, e := range b.counted {
+		f := api.NewFlowEntry(sw, &e)
+		f.Packets, f.Bytes = 3, 300
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 // fakeNRF is a repository that can fail.

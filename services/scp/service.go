@@ -30,7 +30,7 @@ func Spec() weft.Spec {
 		Doc:  "lets 5G network functions find and reach each other through the switches",
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
 			api.DrainProducer, api.ForgetProducer),
-		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding),
+		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding, api.ReadFlows),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
 		Optional:   []string{"tenants"},
@@ -254,6 +254,13 @@ func (b balancerCalls) remove(ctx context.Context, name string) error {
 
 func (b balancerCalls) pairs(ctx context.Context, vip string, limit uint32) (*api.ListPairsResponse, error) {
 	return weft.Call(ctx, b.env, api.ListPairs, &api.ListPairsRequest{Vip: vip, Limit: limit})
+}
+
+func (b balancerCalls) flows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	resp, err := weft.Call(ctx, b.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerSCP.String()})
+	return resp.GetFlows(), err
 }
 
 // gauges registers the metrics that are read when somebody looks.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -70,6 +72,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 	if err != nil {
 		return nil, err
 	}
+	counted := p.direct.counters(ctx, b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	index, strict := p.index.Load(), p.cfg.Load().Strict
@@ -104,7 +107,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		add(client, netip.AddrPortFrom(member, uint16(x.GetMemberPort())), &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
 	}
 	p.direct.all(func(k directKey, x *directPair) {
-		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
+		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Packets: counted[x.id].packets, Bytes: counted[x.id].octets, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
 	})
 	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {
 		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Producer, b.Producer), cmp.Compare(a.Since, b.Since))
@@ -112,6 +115,38 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 	resp.Total = uint32(len(resp.Pairs))
 	resp.Pairs = resp.Pairs[:min(limit, len(resp.Pairs))]
 	return resp, nil
+}
+
+// carriedBy is what switches have counted.
+type carriedBy struct{ packets, octets uint64 }
+
+// counters returns what the switches have counted of direct pairs, by their numbers.
+func (d *direct) counters(ctx context.Context, b balancer) map[uint32]carriedBy {
+	switches := map[flow.DPID]bool{}
+	d.all(func(_ directKey, x *directPair) { switches[x.at] = true })
+	delete(switches, 0)
+	var mu sync.Mutex // guards sums
+	var work sync.WaitGroup
+	sums := map[uint32]carriedBy{}
+	for sw := range switches {
+		work.Go(func() {
+			flows, err := b.flows(ctx, sw)
+			if err != nil {
+				return // shown as 0
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, f := range flows {
+				n, err := strconv.ParseUint(f.Cookie, 16, 64)
+				if c := flow.Cookie(n); err == nil && c.Generation() == 1 {
+					sum := sums[c.ID()]
+					sums[c.ID()] = carriedBy{sum.packets + f.Packets, sum.octets + f.Bytes}
+				}
+			}
+		})
+	}
+	work.Wait()
+	return sums
 }
 
 // resume takes pairs of an earlier run: who has used whom.

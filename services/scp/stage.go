@@ -1,11 +1,14 @@
 package scp
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -96,7 +99,9 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	p.count.allowed.Add(1)
 	p.direct.partner(src, producers[0].profile.NFType, at)
-	p.direct.used(src, to, at, in.Time)
+	if id, due := p.direct.used(src, to, at, in.Time); due && len(x.nfs[src]) > 0 {
+		countEntries(d, p.net.Load(), in.Switch, id, k, to)
+	}
 	return flow.Next
 }
 
@@ -158,6 +163,7 @@ func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, ds
 // direct is the consumers that use producers' own addresses.
 type direct struct {
 	mu       sync.Mutex // guards the following
+	last     uint32     // number of a pair
 	pairs    *table[directKey, directPair]
 	partners *table[partnerKey, struct{}] // who has used whom, by way of a VIP or not
 }
@@ -174,26 +180,67 @@ type directKey struct {
 
 type directPair struct {
 	since       int64
-	connections uint64 // that the controller has seen
+	connections uint64    // that the controller has seen
+	id          uint32    // in the cookies of the entries that count
+	at          flow.DPID // where they are
+	sent        int64     // when they were last sent
 }
+
+// How long entries that count a direct pair stay without packets, in seconds, and after
+// which time they are sent again when the controller sees a connection.
+const (
+	countIdle = 300
+	countRest = int64(countIdle/2) * int64(time.Second)
+)
 
 // mostDirect bounds each table of direct pairs.
 const mostDirect = 20_000
 
 func newDirect() *direct {
-	return &direct{pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect)}
+	return &direct{last: rand.Uint32(), pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect)}
 }
 
 // used notes a connection of a consumer, at a port of the network, to a producer's
-// own address.
-func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) {
+// own address. It returns the number of the pair, and whether entries that count it are
+// due.
+func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) (id uint32, due bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x, fresh := d.pairs.use(directKey{src, to}, at)
 	if fresh {
-		x.since = now
+		d.last++
+		x.since, x.id = now, d.last
 	}
 	x.connections++
+	if due = x.at != at.Switch || now-x.sent > countRest; due {
+		x.at, x.sent = at.Switch, now
+	}
+	return x.id, due
+}
+
+// countEntries appends the entries that count the packets of a direct pair, at the
+// consumer's switch: they let the packets go on.
+func countEntries(d *flow.Decision, net *nib.Snapshot, sw flow.DPID, id uint32, k *flow.Key, to netip.AddrPort) {
+	if net == nil {
+		return
+	}
+	info := net.Connected(sw)
+	if info == nil || info.Openflow == "1.0" || flow.ForwardTable(info.Tables, false) == 0 {
+		return
+	}
+	src, _, _ := addresses(k)
+	between := func(from, to netip.Addr) flow.Match {
+		m := flow.Match{}.WithIPSrc(netip.PrefixFrom(from, from.BitLen())).WithIPDst(netip.PrefixFrom(to, to.BitLen())).WithIPProto(flow.IPProtoTCP)
+		if k.VLAN == 0 {
+			return m.WithNoVLAN()
+		}
+		return m.WithVLAN(k.VLAN)
+	}
+	for _, m := range []flow.Match{between(src, to.Addr()).WithTCPDst(to.Port()), between(to.Addr(), src).WithTCPSrc(to.Port())} {
+		e := &d.AddFlow(sw).Entry
+		e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, flow.PriorityCounted, m
+		e.IdleTimeout, e.Cookie = countIdle, flow.NewCookie(flow.OwnerSCP, 1, id)
+	}
 }
 
 // all calls f with each pair.

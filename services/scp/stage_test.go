@@ -71,6 +71,44 @@ func TestDirect(t *testing.T) {
 	}
 }
 
+// The packets of a registered consumer to a producer's own address are counted at its
+// switch, by two entries that let them go on.
+func TestDirectCounted(t *testing.T) {
+	g := newRig(t)
+	g.register(1, sbi.AMF)
+	g.register(5, sbi.UDM)
+	if _, d := g.syn(1, 5, 7777, packet.TCPSyn); len(d.Flows) != 0 {
+		t.Errorf("at a switch that is not known: %v", d.Flows)
+	}
+	g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
+	g.now.Add(countRest + 1)
+	_, d := g.syn(1, 5, 7777, packet.TCPSyn)
+	if len(d.Flows) != 2 {
+		t.Fatalf("%v", d.Flows)
+	}
+	for _, m := range d.Flows {
+		if e := m.Entry; e.Table != flow.TableTranslate || e.Goto != flow.TableForward || e.Priority != flow.PriorityCounted || e.IdleTimeout != countIdle || len(e.Apply) != 0 {
+			t.Errorf("%+v", e)
+		}
+		g.back.counted = append(g.back.counted, m.Entry)
+	}
+	if _, d := g.syn(1, 5, 7777, packet.TCPSyn); len(d.Flows) != 0 {
+		t.Errorf("again at once: %v", d.Flows)
+	}
+	if _, d := g.syn(9, 5, 7777, packet.TCPSyn); len(d.Flows) != 0 {
+		t.Errorf("of a stranger: %v", d.Flows)
+	}
+	resp, err := g.proxy.pairs(t.Context(), &api.ListScpPairsRequest{}, g.back)
+	if err != nil || len(resp.Pairs) == 0 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	for _, p := range resp.Pairs {
+		if counted := p.Packets == 6 && p.Bytes == 600; counted != (p.Consumer == at(1)) {
+			t.Errorf("%v", p)
+		}
+	}
+}
+
 // The reset for a member of a virtual network leaves as frames of that do at its
 // port.
 func TestResetInNetworks(t *testing.T) {

@@ -27,6 +27,7 @@ type wire struct {
 	vlan    uint16 // as in flow.Key
 	rate    int64  // nanoseconds for a packet of one port
 	stack   *netstack
+	older   *older
 	most    int // connections
 	reached *object.Limits
 	tagging *flow.Tagging
@@ -104,7 +105,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{tagging: tagging, reached: conns.reached, conns: conns,
+	w := &wire{tagging: tagging, older: newOlder(cfg.Connections), reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
 		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
 		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, targets: map[netip.Addr]*target{},
@@ -165,6 +166,9 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 	}
 	if s := w.there.Load(); s != nil && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
 		return flow.Next, false // to a router, which sends it on to the NRF
+	}
+	if v, is := w.olderPacket(in, d, src); is {
+		return v, v != flow.Next
 	}
 	w.take(in, src)
 	return flow.Done, true
@@ -323,6 +327,9 @@ func (w *wire) counted(from netip.Addr, n int) {
 // run sends what the stack wants sent, until ctx ends.
 func (w *wire) run(ctx context.Context) {
 	defer w.stack.close()
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { w.leadOver(ctx) })
 	for {
 		ip, to := w.stack.output(ctx, true)
 		if ip == nil {
@@ -434,6 +441,7 @@ func (w *wire) listen(context.Context) (net.Listener, error) {
 	w.mu.Lock()
 	clear(w.switches)
 	w.mu.Unlock()
+	w.older.begin(time.Now().UnixNano())
 	w.open.Store(true)
 	w.changed()
 	return l, nil

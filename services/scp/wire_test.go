@@ -388,3 +388,55 @@ func TestWireRelay(t *testing.T) {
 		}
 	}
 }
+
+// Connections that the NRF has when the front begins go on with it, until they are
+// idle: then both ends are reset. What is no segment of an established connection does
+// not get there.
+func TestWireOlder(t *testing.T) {
+	n := newNetwork(t, false)
+	client := netip.AddrPortFrom(n.addr(2), 40000)
+	n.mu.Lock()
+	n.hosts[2] = &netHost{n: 2, addr: n.addr(2)} // it takes no answers
+	n.mu.Unlock()
+	send := func(flags uint8, now int64) (flow.Verdict, map[flow.Port]packet.TCP) {
+		in, d := wefttest.NewPacketIn(1, 2, packet.AppendTCP(nil, packet.Ether{Src: macOf(2), Dst: macOf(1)}, packet.IP{Src: client.Addr(), Dst: n.addr(1)},
+			packet.TCPFields{SrcPort: client.Port(), DstPort: 7777, Seq: 100, Ack: 200, Flags: flags}, nil)), &flow.Decision{}
+		in.Time = now
+		v := n.proxy.packet(in, d)
+		return v, segmentsOf(d)
+	}
+	now := time.Now().UnixNano()
+	for _, flags := range []uint8{0, 0xff, packet.TCPSyn, packet.TCPRst, packet.TCPRst | packet.TCPUrg} {
+		if v, _ := send(flags, now); v != flow.Done {
+			t.Errorf("flags %x: %v", flags, v)
+		}
+	}
+	client = netip.AddrPortFrom(n.addr(2), 40001) // that SYN has made one
+	if v, out := send(packet.TCPAck|packet.TCPPsh, now); v != flow.Next || len(out) != 0 {
+		t.Errorf("of an older one: %v", v)
+	}
+	if d := n.wire.askOlder(now + olderIdle/2); !d.Empty() {
+		t.Error("asked although it is busy")
+	}
+	later := now + olderIdle
+	if out := segmentsOf(n.wire.askOlder(later)); len(out) != 1 || out[2].Flags() != packet.TCPAck || out[2].DstPort() != client.Port() {
+		t.Errorf("an idle one is asked: %v", out)
+	}
+	if v, out := send(packet.TCPAck, later+1); v != flow.Done || len(out) != 2 || out[2].Flags() != packet.TCPRst || out[2].Seq() != 200 || out[1].Flags() != packet.TCPRst || out[1].Seq() != 100 {
+		t.Errorf("its answer: %v, %v", v, out)
+	}
+	if v, _ := send(packet.TCPAck, now+olderTime+int64(time.Minute)); v != flow.Done {
+		t.Errorf("long after: %v", v)
+	}
+}
+
+// segmentsOf returns the segments of packet-outs, by port.
+func segmentsOf(d *flow.Decision) map[flow.Port]packet.TCP {
+	all := map[flow.Port]packet.TCP{}
+	for _, o := range d.Outs {
+		if t, ok := packet.ParseTCP(o.Data); ok {
+			all[flow.Port(o.Actions[len(o.Actions)-1].Arg)] = t
+		}
+	}
+	return all
+}

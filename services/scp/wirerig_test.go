@@ -252,7 +252,32 @@ func (n *network) send(host int, frame []byte) flow.Verdict {
 	if !d.Empty() {
 		n.deliver(context.Background(), d)
 	}
+	if v == flow.Next {
+		n.pass(host, frame)
+	}
 	return v
+}
+
+// pass hands a frame that the controller lets go on to the host that it is for: an
+// unwanted segment is reset by its stack, as that of the NRF's host does.
+func (n *network) pass(from int, frame []byte) {
+	var k flow.Key
+	_, ip, ok := packet.Payload(frame)
+	if !packet.Parse(frame, &k) || !ok || k.IPProto != flow.IPProtoTCP {
+		return
+	}
+	_, dst, _ := addresses(&k)
+	n.mu.Lock()
+	var to *netHost
+	for _, h := range n.hosts {
+		if h.addr == dst && h.n != from {
+			to = h
+		}
+	}
+	n.mu.Unlock()
+	if to != nil && to.stack != nil {
+		to.stack.input(protocolOf(dst), ip)
+	}
 }
 
 // deliver hands packet-outs to the hosts at their ports.

@@ -129,3 +129,27 @@ func TestHop(t *testing.T) {
 		}
 	}
 }
+
+// FuzzHeaders: no header makes those who read it panic, or name a target that is none.
+func FuzzHeaders(f *testing.F) {
+	f.Add("3gpp-Sbi-Target-apiRoot", "http://[fd00::1]:80/a")
+	f.Add("3gpp-Sbi-Routing-Binding", "bl=nf-set; nfset=x")
+	f.Add("3gpp-Sbi-Discovery-target-nf-instance-id", "nfinst=%zz")
+	f.Add("3gpp-Sbi-Max-Forward-Hops", "1;nodetype")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		h := http.Header{}
+		h.Set(name, value)
+		if r, err := ParseAPIRoot(h); err == nil && r.Scheme != "" && (r.Host == "") != r.Addr.Addr().IsValid() {
+			t.Errorf("%+v", r)
+		}
+		if b, err := ParseBinding(h); err == nil && b.Level != "" && b.Instance == "" && b.Set == "" && b.ServiceSet == "" {
+			t.Errorf("%+v", b)
+		}
+		_, _ = DelegatedQuery(h)
+		_ = Hop(h, "2.0", "SCP-me")
+		ClientType(h)
+		if WithoutDelegation(h); h.Get("3gpp-Sbi-Target-apiRoot") != "" {
+			t.Errorf("%v", h)
+		}
+	})
+}

@@ -53,6 +53,7 @@ func (f *finder) ask(ctx context.Context, q *sbi.Query, values url.Values, from 
 	values = maps.Clone(values)
 	values.Del("requester-nf-instance-id")
 	values.Del("limit")
+	values.Set("target-nf-type", string(q.TargetNFType)) // an end point stands for its type
 	values.Set("requester-nf-type", string(q.Requester.NFType))
 	key := values.Encode()
 	now := f.front.now()

@@ -131,6 +131,13 @@ func TestRelay(t *testing.T) {
 			t.Errorf("%s: target %q: %s", what, told, body)
 		}
 	}
+	g.nrf.set(func(n *fakeNRF) {
+		for _, q := range n.asked {
+			if strings.Contains(q, "target-nf-type=any") {
+				t.Errorf("the NRF is asked for %s", q)
+			}
+		}
+	})
 	for name := range udm.last().Header {
 		if strings.Contains(name, "Discovery") || strings.Contains(name, "Apiroot") {
 			t.Errorf("the producer sees %s", name)

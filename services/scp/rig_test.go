@@ -121,8 +121,9 @@ type fakeNRF struct {
 	book     map[string][]byte
 	searches int
 	got      []string
-	fail     string // silent, nonsense, broken, refuse
-	stored   []byte // the subscription, if it keeps them
+	asked    []string // discoveries
+	fail     string   // silent, nonsense, broken, refuse
+	stored   []byte   // the subscription, if it keeps them
 	keeps    bool
 	wait     chan struct{} // closed when it answers
 	waits    bool
@@ -162,6 +163,7 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/nnrf-disc/v1/nf-instances":
 		n.searches++
+		n.asked = append(n.asked, r.URL.RawQuery)
 		q, err := sbi.ParseQuery(r.URL.Query())
 		var list []*sbi.NFProfile
 		for _, id := range slices.Sorted(maps.Keys(n.book)) {

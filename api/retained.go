@@ -80,7 +80,7 @@ func (e *CircuitPortChanged) EventKey() string {
 	return fmt.Sprintf("%s/%d", portKey(e.GetAt()), e.GetVlan())
 }
 
-func (e *CircuitPortChanged) EventGone() bool  { return e.GetGone() }
+func (e *CircuitPortChanged) EventGone() bool { return e.GetGone() }
 
 func (e *CircuitPortChanged) EventWithdrawn() *CircuitPortChanged {
 	return &CircuitPortChanged{At: e.GetAt(), Vlan: e.GetVlan(), Gone: true}

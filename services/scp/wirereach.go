@@ -32,8 +32,9 @@ func (w *wire) reach(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 			r = &target{}
 			w.targets[to.Addr()] = r
 		}
-		r.Station = s
-		r.conns += n
+		if r.conns += n; n > 0 {
+			r.Station = s
+		}
 		r.left = time.Now().UnixNano()
 	}
 	count(1)
@@ -73,7 +74,8 @@ func (w *wire) station(to netip.Addr) *object.Station {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.targets[to]; r != nil {
-		return &r.Station
+		at := r.Station // which may change
+		return &at
 	}
 	return nil
 }

@@ -64,6 +64,41 @@ func runningOf(s *layout.Lab) topology.Running {
 	return topology.Running{Topology: s.Topology, Given: s.Given}
 }
 
+// What programs a machine lacks is said in one line, which ends with what to do.
+func TestAbsentPrograms(t *testing.T) {
+	const lab = "switches: [{name: s1}]\nhosts:\n"
+	host := func(name, run string) string {
+		return fmt.Sprintf("  - {name: %s, switch: s1, run: [%s]}\n", name, run)
+	}
+	many := ""
+	for i := range 12 {
+		many += host(fmt.Sprintf("m%d", i), fmt.Sprintf("no%d", i))
+	}
+	for _, test := range []struct{ hosts, want string }{
+		{host("h1", "cat"), ""},
+		{host("h1", "no1 -x"), "f.yaml:3: host h1, program no1: there is no program no1 in PATH: install what is missing, or set the PATH of weft lab up to where it is"},
+		{host("h1", "/no/1"), "f.yaml:3: host h1, program 1: there is no program /no/1 in /labs: install what is missing, or change its path"},
+		{
+			host("h1", "no1") + host("h2", "no2, cat") + host("h3", "no2, no2, ./no3") + host("h4", "no1"),
+			"f.yaml:3: host h1, program no1: there is no program no1 in PATH (also h4); nor no2 (h2, h3), ./no3 (h3): install what is missing, or set the PATH of weft lab up to where it is",
+		},
+		{
+			host("h0", "no") + host("h1", "no") + host("h2", "no") + host("h3", "no") + host("h4", "no") + host("h5", "no") + host("h6", "no"),
+			"f.yaml:3: host h0, program no: there is no program no in PATH (also h1, h2, h3, h4 and 2 more): install what is missing, or set the PATH of weft lab up to where it is",
+		},
+		{
+			many,
+			"f.yaml:3: host m0, program no0: there is no program no0 in PATH; nor no1 (m1), no2 (m2), no3 (m3), no4 (m4), no5 (m5), no6 (m6), no7 (m7), no8 (m8), no9 (m9), no10 (m10) and 1 more: install what is missing, or set the PATH of weft lab up to where it is",
+		},
+	} {
+		laid := layout.Lay(parsed(t, lab+test.hosts, nil))
+		laid.Directory = "/labs"
+		if err := nodes.HostsOf(laid).CheckPrograms(); (err == nil) != (test.want == "") || err != nil && err.Error() != test.want {
+			t.Errorf("%s: got\n%v; want\n%s", test.hosts, err, test.want)
+		}
+	}
+}
+
 // What this machine cannot make is refused before anything is touched, and nothing else.
 func TestApplyRefuses(t *testing.T) {
 	running := layout.Lay(parsed(t, laidLab, nil))

@@ -41,7 +41,7 @@ type Config struct {
 func (c *Config) Validate() error {
 	switch {
 	case services[c.Type] == nil:
-		return fmt.Errorf("type %q; allowed: AMF, SMF, AUSF, UDM, PCF", c.Type)
+		return fmt.Errorf("type %q; allowed: AMF, SMF, AUSF, UDM, PCF, UDR", c.Type)
 	case c.Instance != "" && !sbi.ValidInstanceID(c.Instance):
 		return fmt.Errorf("instance %q: want a UUID", c.Instance)
 	case !strings.HasPrefix(c.NRF, "http://") && !strings.HasPrefix(c.NRF, "https://"):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -147,10 +148,29 @@ func (i *Instance) handler() http.Handler {
 			}
 		})
 	}
+	if i.cfg.Type == UDR {
+		for _, o := range authenticationData {
+			mux.HandleFunc(o.pattern, func(w http.ResponseWriter, r *http.Request) { i.producer.say(w, r, o.answer) })
+		}
+	}
 	if i.procedure != nil {
 		i.procedure.handle(mux)
 	}
 	return problems(mux)
+}
+
+// say answers a request with a text in JSON, or with nothing.
+func (p *producer) say(w http.ResponseWriter, r *http.Request, text string) {
+	if err := p.serve(r.Context()); err != nil {
+		sbi.WriteProblem(w, err)
+		return
+	}
+	if text == "" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, text) // who asked may have gone
 }
 
 // operate answers a request.

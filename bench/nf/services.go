@@ -6,6 +6,9 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
+// UDR is the type of a unified data repository, which real UDMs ask.
+const UDR sbi.NFType = "UDR"
+
 // offered is a service of a type.
 type offered struct{ name, version string }
 
@@ -16,6 +19,7 @@ var services = map[sbi.NFType][]offered{
 	sbi.AUSF: {{"nausf-auth", "v1"}},
 	sbi.UDM:  {{"nudm-ueau", "v1"}, {"nudm-uecm", "v1"}, {"nudm-sdm", "v2"}},
 	sbi.PCF:  {{"npcf-am-policy-control", "v1"}, {"npcf-smpolicycontrol", "v1"}},
+	UDR:      {{"nudr-dr", "v1"}},
 }
 
 // What the instances of this package ask each other for.

@@ -34,6 +34,7 @@ var long = map[sbi.NFType]string{
 	sbi.AUSF: "It authenticates anybody and, with --sequence full, asks the UDM first.",
 	sbi.UDM:  "It knows every subscriber.",
 	sbi.PCF:  "It grants every policy.",
+	nf.UDR:   "It has the same authentication data for every subscriber, those of test set 1 of TS 35.208, for a real UDM to ask for. What a UDM changes is not kept.",
 }
 
 func instanceCommand(of sbi.NFType) *cobra.Command {

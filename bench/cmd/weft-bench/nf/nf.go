@@ -25,9 +25,10 @@ func Command() *cobra.Command {
 		Short:   "Run a network function: of a simulated 5G core, or an intrusion detection",
 		Long: `Run a network function of a simulated 5G core: an NRF as in TS 29.510, or an AMF,
 SMF, AUSF, UDM or PCF that registers with it, is discovered by it, and exchanges
-the messages of attachments and detachments with the others. All of it is
-simulated: no radio, no cryptography, no subscriber. Answers say so in the
-header Server, and in X-Weft-Instance which instance gives them.
+the messages of attachments and detachments with the others; or a UDR, for a UDM
+that is real. All of it is simulated: no radio, no cryptography, no subscriber.
+Answers say so in the header Server, and in X-Weft-Instance which instance gives
+them.
 
 Each listens at the first address of its host, port 7777, speaks HTTP/2 with
 prior knowledge and HTTP/1.1 or, with --certificate, TLS, and runs until it is
@@ -38,7 +39,7 @@ interrupted; then it deregisters.`,
   weft nf amf --listen 127.0.0.1:7778 --nrf http://127.0.0.1:7777`,
 	}
 	cmd.AddCommand(nrfCommand())
-	for _, of := range []sbi.NFType{sbi.AMF, sbi.SMF, sbi.AUSF, sbi.UDM, sbi.PCF} {
+	for _, of := range []sbi.NFType{sbi.AMF, sbi.SMF, sbi.AUSF, sbi.UDM, sbi.PCF, nf.UDR} {
 		cmd.AddCommand(instanceCommand(of))
 	}
 	cmd.AddCommand(agentCommand(), idsCommand())

@@ -36,7 +36,10 @@ type producer struct {
 	drained bool
 	doubted bool // an update could not be followed, so the NRF is asked
 
-	late     bool  // at the last sweep
+	late     bool         // at the last sweep
+	unproven []netip.Addr // of named: nobody has seen them where by is
+	foreign  netip.Addr   // one of these, which is elsewhere; invalid if none is
+
 	told     int64 // when the NRF last told of it
 	relisted bool  // it has since
 	unlisted bool  // it does not list it any more
@@ -49,6 +52,7 @@ type kept struct {
 	Relayed bool            `json:"relayed,omitempty"`
 	Watched bool            `json:"watched,omitempty"`
 	Drained bool            `json:"drained,omitempty"`
+	Doubted []netip.Addr    `json:"doubted,omitempty"` // its unproven addresses
 }
 
 // newProducer returns the producer that a profile describes, as far as it can be
@@ -153,12 +157,16 @@ func (p *producer) requester() *sbi.Requester {
 	return r
 }
 
-// addresses returns where the instance is, in order.
+// addresses returns where the instance is known to be, in order.
 func (p *producer) addresses() []netip.Addr {
-	if !p.by.IsValid() || p.relayed || slices.Contains(p.named, p.by) {
-		return p.named
+	named := p.named
+	if len(p.unproven) > 0 {
+		named = slices.DeleteFunc(slices.Clone(named), func(a netip.Addr) bool { return slices.Contains(p.unproven, a) })
 	}
-	all := append(slices.Clone(p.named), p.by)
+	if !p.by.IsValid() || p.relayed || slices.Contains(named, p.by) {
+		return named
+	}
+	all := append(slices.Clone(named), p.by)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return all
 }
@@ -170,6 +178,8 @@ func (p *producer) serves(now int64, margin time.Duration) (state, reason string
 	switch late := time.Duration(now - p.heard); {
 	case p.drained:
 		return "draining", "drained by an operator"
+	case p.foreign.IsValid():
+		return "draining", "its address " + p.foreign.String() + " is not at the port of the network where it was registered from"
 	case p.profile.NFStatus != sbi.Registered:
 		return "draining", "its status is " + string(p.profile.NFStatus)
 	case p.heard != 0 && timer > 0 && late > timer+margin:

@@ -107,6 +107,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 				return
 			}
 			x.resolve(p.cfg.Load().names())
+			x.unproven = k.Doubted
 			if x.drained, x.relayed = k.Drained, k.Relayed; k.Watched {
 				x.heard = now
 			}
@@ -136,7 +137,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 func (p *proxy) instances() map[string]string {
 	want := map[string]string{}
 	for id, x := range p.book {
-		text, _ := json.Marshal(kept{x.text, x.by, x.relayed, x.heard != 0, x.drained}) // has been JSON
+		text, _ := json.Marshal(kept{Profile: x.text, By: x.by, Relayed: x.relayed, Watched: x.heard != 0, Drained: x.drained, Doubted: x.unproven}) // has been JSON
 		want[id] = string(text)
 	}
 	return want
@@ -184,6 +185,11 @@ func (p *proxy) learn(x *producer) error {
 	}
 	if x.whyNot != "" && (was == nil || string(was.text) != string(x.text)) {
 		p.searches.askAnew(x.profile.NFType)
+	}
+	for _, a := range x.named {
+		if x.by.IsValid() && !a.IsUnspecified() && !slices.Contains(had, a) && !p.relays(x.by) && !p.together(a, x.by) {
+			x.unproven = append(x.unproven, a)
+		}
 	}
 	isNew := p.instance(x.id()) == nil
 	p.enter(x)
@@ -256,6 +262,18 @@ func (p *proxy) networkChanged(c nib.Change) {
 	p.mu.Lock()
 	for _, h := range c.Hosts() {
 		p.hosts.Follow(h)
+	}
+	// An address that nobody had seen is asked for by the balancer, as one of a member.
+	changed := p.prove(p.together, p.located)
+	for _, x := range changed {
+		if x.foreign.IsValid() {
+			p.count.poisoned.Add(1)
+			p.log.Warn("an instance has registered an address of another port of the network; it is not found any more", "instance", x.id(), "address", x.foreign, "by", x.by)
+		}
+	}
+	if len(changed) > 0 {
+		p.reindex()
+		p.touch()
 	}
 	if p.wire != nil {
 		p.wire.hostsChanged(p.hosts)

@@ -112,7 +112,7 @@ func (p *proxy) relays(by netip.Addr) bool {
 
 // misplaced refuses a profile with an address, other than those it had, that cannot
 // be its registrant's: one that is elsewhere in the network, that is of scp.vips, or
-// the front's. It is called with mu held.
+// the front's. One that has not spoken yet is let in. It is called with mu held.
 func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Addr) error {
 	cfg := p.cfg.Load()
 	refuse := func(format string, args ...any) error {
@@ -120,10 +120,12 @@ func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Add
 		return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed, fmt.Sprintf(format, args...))
 	}
 	for _, a := range profile.Resolved(cfg.names()).Addresses() {
+		_, seen := p.located(a)
+		_, there := p.located(by)
 		switch {
 		case cfg.ours(a):
 			return refuse("address %v is for nobody's profile: it is the proxy's own", a)
-		case a.IsUnspecified() || slices.Contains(had, a) || !by.IsValid() || p.relays(by) || p.together(a, by):
+		case a.IsUnspecified() || slices.Contains(had, a) || !by.IsValid() || p.relays(by) || p.together(a, by) || there && !seen:
 		default:
 			return refuse("address %v is not at the port of the network where %v is, which registers it", a, by)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -66,6 +67,31 @@ func (r *registry) sorted(of string) (list []*producer) {
 	}
 	slices.SortFunc(list, compare)
 	return list
+}
+
+// prove follows the network: an address that nobody had seen is its registrant's if it
+// is together with that, and not if it is seen elsewhere. It returns the instances that
+// have changed.
+func (r *registry) prove(together func(a, b netip.Addr) bool, seen func(netip.Addr) (object.Station, bool)) (changed []*producer) {
+	for _, x := range r.book {
+		if len(x.unproven) == 0 {
+			continue
+		}
+		left := slices.DeleteFunc(slices.Clone(x.unproven), func(a netip.Addr) bool { return together(a, x.by) })
+		foreign := netip.Addr{}
+		for _, a := range left {
+			if _, is := seen(a); is {
+				foreign = a
+			}
+		}
+		if len(left) != len(x.unproven) || foreign != x.foreign {
+			changed = append(changed, x)
+			r.drop(x.id()) // at the addresses that it had
+			x.unproven, x.foreign = left, foreign
+			r.put(x)
+		}
+	}
+	return changed
 }
 
 // instance returns an instance: one in the book, or one that has ended and may still

@@ -36,7 +36,9 @@ func (p *proxy) reindex() {
 	}
 	for _, nf := range p.book {
 		for _, e := range nf.points {
-			if list := x.doors[e.Addr]; len(list) == 0 || list[len(list)-1] != nf {
+			if list := x.doors[e.Addr]; slices.Contains(nf.unproven, e.Addr.Addr()) {
+				continue
+			} else if len(list) == 0 || list[len(list)-1] != nf {
 				x.doors[e.Addr] = append(list, nf)
 			}
 		}

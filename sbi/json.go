@@ -46,6 +46,10 @@ func (d *decoder) value(b []byte, v reflect.Value, at string) *ProblemDetails {
 	if bytes.Equal(bytes.TrimSpace(b), []byte("null")) {
 		return nil // as if it were absent
 	}
+	list := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+	if text := string(bytes.TrimSpace(b)); d.lenient && list && (text == "[]" || text == "{}") {
+		return nil // nothing is in it, whatever it should be
+	}
 	switch {
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -33,11 +33,7 @@ func ReadResult(text []byte) (*SearchResult, error) {
 	if err := json.Unmarshal(text, (*map[string]json.RawMessage)(&told.Unknown)); err != nil {
 		return nil, err
 	}
-	if period, ok := told.Unknown["validityPeriod"]; ok {
-		if err := json.Unmarshal(period, &told.ValidityPeriod); err != nil {
-			return nil, fmt.Errorf("validityPeriod: %w", err)
-		}
-	}
+	_ = json.Unmarshal(told.Unknown["validityPeriod"], &told.ValidityPeriod) // one that cannot be read is short
 	list, ok := told.Unknown["nfInstances"]
 	if !ok && told.Unknown["nfInstanceList"] == nil {
 		return nil, errors.New("nfInstances is missing")

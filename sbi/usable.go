@@ -59,6 +59,32 @@ func (r *Reading) Ruled() bool {
 	return w.first == nil && !slices.ContainsFunc(r.Odd, func(odd InvalidParam) bool { return strings.Contains(odd.Param, "/allowed") })
 }
 
+// Clear reports whether it is clear which discoveries the instance fits. If not, only
+// its NRF can say.
+func (r *Reading) Clear() bool {
+	if len(r.Odd)+len(r.Cased) > 0 || !r.Ruled() || !slices.Contains(statuses, r.NFStatus) || string(r.NFType) != strings.ToUpper(string(r.NFType)) {
+		return false
+	}
+	var w wrong
+	check := func(list []Snssai, per []PlmnSnssai) {
+		for _, x := range per {
+			list = append(list, x.SNSSAIs...)
+		}
+		for _, s := range list {
+			w.optional("", s.SD == "" || shortForm.MatchString(s.SD), "")
+			for _, r := range s.SDRanges {
+				w.optional("", shortForm.MatchString(r.Start) && shortForm.MatchString(r.End), "")
+			}
+		}
+	}
+	check(slices.Clone(r.SNSSAIs), r.PerPLMNSNSSAIs)
+	for _, s := range r.Services() {
+		w.optional("", slices.Contains(statuses, s.NFServiceStatus), "")
+		check(slices.Clone(s.SNSSAIs), s.PerPLMNSNSSAIs)
+	}
+	return w.first == nil
+}
+
 // statuses are the statuses of which it is clear whether an instance is discovered.
 var statuses = []NFStatus{Registered, Suspended, Undiscoverable}
 

@@ -45,6 +45,7 @@ type conformanceStep struct {
 	Find   string            `json:"find"` // the query of a discovery
 	Want   int               `json:"want"` // status; 0: 2xx
 	Found  []foundInstance   `json:"found"`
+	Text   string            `json:"text"` // that an answer of another status contains
 
 	Host       []int           `json:"host"`   // these functions are at the port of the first
 	Later      int             `json:"later"`  // seconds
@@ -54,7 +55,9 @@ type conformanceStep struct {
 	Members    []wantedMember  `json:"members"`
 	Drain      int             `json:"drain"`
 	Forget     int             `json:"forget"`
-	Known      []knownFunction `json:"known"` // all that weft scp get shows
+	Restart    bool            `json:"restart"`     // the process with scp
+	NRFAnswers *nrfAnswer      `json:"nrf_answers"` // to discoveries, from now on
+	Known      []knownFunction `json:"known"`       // all that weft scp get shows
 }
 
 // foundInstance is what a consumer must get of an instance.
@@ -78,6 +81,14 @@ type knownFunction struct {
 	State    string `json:"state"`   // empty: up
 	WhyNot   string `json:"why_not"` // begins so; empty: it is balanced
 	Age      uint32 `json:"age"`
+}
+
+// nrfAnswer is an answer of an NRF that is always the same.
+type nrfAnswer struct {
+	Status   int    `json:"status"`
+	Location string `json:"location"`
+	Encoding string `json:"encoding"`
+	Body     string `json:"body"`
 }
 
 // manner is how an NRF treats profiles.
@@ -114,7 +125,8 @@ func only(of map[string]any, names []string) {
 // the id of what it is asked for.
 type mannered struct {
 	*fakeNRF
-	of manner
+	of     manner
+	answer *nrfAnswer // guarded by mu
 }
 
 func (n *mannered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -134,6 +146,16 @@ func (n *mannered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (n *mannered) find(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if a := n.answer; a != nil {
+		w.Header().Set("Location", a.Location)
+		text := []byte(a.Body)
+		if w.Header().Set("Content-Encoding", a.Encoding); a.Encoding == "gzip" {
+			text = compressed(a.Body)
+		}
+		w.WriteHeader(a.Status)
+		_, _ = w.Write(text)
+		return
+	}
 	var all []string
 	q := r.URL.Query()
 	for _, id := range slices.Sorted(maps.Keys(n.book)) {
@@ -143,7 +165,7 @@ func (n *mannered) find(w http.ResponseWriter, r *http.Request) {
 			Status string `json:"nfStatus"`
 		}
 		_ = json.Unmarshal(n.book[id], &p)
-		if p.Type == q.Get("target-nf-type") && p.Status == "REGISTERED" && (q.Get("target-nf-instance-id") == "" || q.Get("target-nf-instance-id") == p.ID) {
+		if p.Type == q.Get("target-nf-type") && p.Status != "SUSPENDED" && p.Status != "UNDISCOVERABLE" && (q.Get("target-nf-instance-id") == "" || q.Get("target-nf-instance-id") == p.ID) {
 			all = append(all, string(n.book[id]))
 		}
 	}
@@ -222,7 +244,7 @@ func TestConformance(t *testing.T) {
 				t.Run(strings.TrimSuffix(filepath.Base(file), ".json")+"/"+c.Name+"/"+of, func(t *testing.T) {
 					t.Parallel()
 					g := newRig(t, func(cfg *Config) { cfg.Names = c.Names })
-					g.handler.Store(&mannered{g.nrf, manners[of]})
+					g.handler.Store(&mannered{fakeNRF: g.nrf, of: manners[of]})
 					for i := range c.Steps {
 						if g.step(&c.Steps[i]); t.Failed() {
 							t.Fatalf("step %d", i+1)
@@ -287,6 +309,11 @@ func (g *rig) step(s *conformanceStep) {
 		if _, err := g.proxy.forgetProducer(&api.ForgetProducerRequest{Instance: id(s.Forget)}); err != nil {
 			g.t.Error(err)
 		}
+	case s.Restart:
+		g.stop()
+		g.start()
+	case s.NRFAnswers != nil:
+		g.nrf.set(func(*fakeNRF) { g.handler.Load().(*mannered).answer = s.NRFAnswers })
 	case s.Known != nil:
 		g.knows(s)
 	case s.Vip != "":
@@ -308,13 +335,17 @@ func (g *rig) put(s *conformanceStep, path string) {
 		text = text[:i] + strings.Join(ranges, ",") + text[i+len(`"{supiRanges}"`):]
 	}
 	if s.Header["Content-Encoding"] == "gzip" {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		_, _ = io.WriteString(z, text)
-		z.Close()
-		text = b.String()
+		text = string(compressed(text))
 	}
 	g.wants(s, "PUT", path, text)
+}
+
+func compressed(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	z.Close()
+	return b.Bytes()
 }
 
 func (g *rig) wants(s *conformanceStep, method, path, body string) string {
@@ -338,6 +369,9 @@ func (g *rig) finds(s *conformanceStep) {
 		Features  string            `json:"nrfSupportedFeatures"`
 		Instances []json.RawMessage `json:"nfInstances"`
 	}
+	if s.Want != 0 && !strings.Contains(text, s.Text) {
+		g.t.Errorf("answered %s", text)
+	}
 	if err := json.Unmarshal([]byte(text), &result); s.Want != 0 || err != nil {
 		return
 	}
@@ -360,7 +394,7 @@ func (f *foundInstance) compare(g *rig, text json.RawMessage) {
 	switch of := valueAt(is, "/nfInstanceId"); {
 	case f.Of == "" && !g.proxy.stands(fmt.Sprint(of)):
 		g.t.Errorf("%v is no end point: %s", of, text)
-	case f.Of != "" && f.Of != of:
+	case f.Of != "" && f.Of != fmt.Sprint(of):
 		g.t.Errorf("found %v, want %s", of, f.Of)
 	}
 	for pointer, want := range f.Has {

@@ -184,6 +184,10 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 				Detail: "the switches are not ready for what was found", RetryAfter: retryNobody}
 		}
 	}
+	if errors.Is(err, errAnswered) {
+		f.toNRF(w, r)
+		return
+	}
 	if err != nil {
 		sbi.WriteProblem(w, err)
 		return

@@ -101,7 +101,10 @@ func (n *nrf) get(ctx context.Context, path, query string, header http.Header) (
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err == nil && len(body) > mostAnswer {
-		err = fmt.Errorf("%s: more than %d octets", path, mostAnswer)
+		return resp.StatusCode, nil, errLong
+	}
+	if err == nil {
+		body, err = answers.Decode(resp.Header.Get("Content-Encoding"), body)
 	}
 	return resp.StatusCode, body, err
 }
@@ -121,22 +124,24 @@ var answers = sbi.Limits{Octets: mostAnswer, Depth: 64, Values: 2_000_000}
 // functions have instead.
 var idForm = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
+var (
+	// errLong is that an answer is longer than what is read of one.
+	errLong = fmt.Errorf("more than %d octets", mostAnswer)
+	// errAnswered is that the NRF has answered what is for the consumer alone: a refusal,
+	// where to ask instead, or more than is read here.
+	errAnswered = errors.New("the NRF's answer is for the consumer")
+)
+
 // search passes a discovery on.
 func (n *nrf) search(ctx context.Context, query string, header http.Header) (*sbi.SearchResult, error) {
 	status, body, err := n.get(ctx, "/nnrf-disc/v1/nf-instances", query, header)
 	switch {
+	case errors.Is(err, errLong) || err == nil && status != http.StatusOK && status < 500:
+		return nil, errors.Join(errAnswered, sbi.Problem(max(status, 400), "", fmt.Sprintf("the NRF answered with status %d", status)))
 	case err != nil:
 		return nil, unreachable(err)
-	case status == http.StatusOK:
-	default:
-		problem := &sbi.ProblemDetails{}
-		if json.Unmarshal(body, problem) != nil || problem.Status != status {
-			problem = sbi.Problem(status, "", "the NRF answered so")
-		}
-		if status < 400 || status > 599 {
-			problem = sbi.Problem(http.StatusBadGateway, sbi.InboundServerError, fmt.Sprintf("the NRF answered with status %d", status))
-		}
-		return nil, problem
+	case status != http.StatusOK:
+		return nil, sbi.Problem(status, "", fmt.Sprintf("the NRF answered with status %d", status))
 	}
 	told, err := sbi.ReadResult(body)
 	if err != nil {

@@ -53,6 +53,7 @@ type kept struct {
 	Watched bool            `json:"watched,omitempty"`
 	Drained bool            `json:"drained,omitempty"`
 	Doubted []netip.Addr    `json:"doubted,omitempty"` // its unproven addresses
+	Ended   bool            `json:"ended,omitempty"`
 }
 
 // newProducer returns the producer that a profile describes, as far as it can be
@@ -91,8 +92,7 @@ func (p *producer) resolve(names sbi.Names) {
 		text, _ := json.Marshal(form) // of texts
 		p.form = digest(string(text))
 	}
-	ruled := p.read.Ruled()
-	if p.unclear, p.class = !ruled || len(p.read.Odd) > 0, ""; ruled {
+	if p.unclear, p.class = !p.read.Clear(), ""; p.read.Ruled() {
 		p.class = classOf(p.profile)
 	}
 }

@@ -113,7 +113,11 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.enter(x)
+			if k.Ended {
+				p.ended[x.id()] = x
+			} else {
+				p.enter(x)
+			}
 		}, func(key, value string) {
 			var e endpoint
 			if err := json.Unmarshal([]byte(value), &e); err != nil || len(e.Addrs) == 0 || len(e.Doors) == 0 {
@@ -136,9 +140,12 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 // held, as is stored.
 func (p *proxy) instances() map[string]string {
 	want := map[string]string{}
-	for id, x := range p.book {
-		text, _ := json.Marshal(kept{Profile: x.text, By: x.by, Relayed: x.relayed, Watched: x.heard != 0, Drained: x.drained, Doubted: x.unproven}) // has been JSON
-		want[id] = string(text)
+	for _, list := range []map[string]*producer{p.ended, p.book} {
+		for id, x := range list {
+			k := kept{Profile: x.text, By: x.by, Relayed: x.relayed, Watched: x.heard != 0, Drained: x.drained, Doubted: x.unproven, Ended: p.book[id] == nil}
+			text, _ := json.Marshal(k) // has been JSON
+			want[id] = string(text)
+		}
 	}
 	return want
 }

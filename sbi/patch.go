@@ -28,13 +28,15 @@ type ChangeItem struct {
 	NewValue json.RawMessage `json:"newValue,omitempty"`
 }
 
-// mostOperations bounds a patch.
+// Bounds of a patch.
 const mostOperations = 128
+
+var patchLimits = Limits{Octets: 1 << 20, Depth: DefaultLimits.Depth, Values: DefaultLimits.Values}
 
 // ParsePatch reads a JSON Patch. An operation on the whole document, with an
 // empty path, is refused.
 func ParsePatch(b []byte) ([]PatchItem, error) {
-	if err := DefaultLimits.Check(b); err != nil {
+	if err := patchLimits.Check(b); err != nil {
 		return nil, err
 	}
 	var items []PatchItem

@@ -145,6 +145,8 @@ func (f *finding) stand() error {
 // them, or, if it did not, as they have registered. Those that do not fit are left
 // out, as are those that get no new connections.
 func (f *finding) handOn(s *search) error {
+	before := len(f.texts)
+	defer func() { f.proxy.count.handedOn.Add(float64(len(f.texts) - before)) }()
 	own := map[string]bool{} // that are to be added
 	for _, x := range f.fits {
 		if id := strings.ToLower(x.NFInstanceID); !f.stood[id] {

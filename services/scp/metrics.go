@@ -9,6 +9,7 @@ type counts struct {
 	forbidden, poisoned, shed, malformed         Counter // requests that were refused, by reason
 	passed, nrfFails, balancerFails, noRoom      Counter
 	relayed, unrelayed, translated, untranslated Counter
+	handedOn                                     Counter
 	allowed, refused                             Counter // direct connections
 }
 
@@ -32,6 +33,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		unrelayed:     counter("requests_refused_total", requests, "reason", "unreachable"),
 		translated:    counter("notifications_total", notifications, "of", "end_point"),
 		untranslated:  counter("notifications_total", notifications, "of", "instance"),
+		handedOn:      counter("handed_on_total", "Instances that discoveries have found by their own addresses, for no end point stands for them."),
 		nrfFails:      counter("nrf_failures_total", "Requests that the NRF did not answer, or with nonsense."),
 		balancerFails: counter("vips_failed_total", "VIPs that the balancer did not set."),
 		noRoom:        counter("no_room_total", "Instances, endpoints and addresses for which there was no room."),

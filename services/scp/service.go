@@ -273,6 +273,14 @@ func gauges(env *weft.Env, p *proxy) {
 		}
 	}
 	env.Metric.Gauge("instances", "Instances of network functions that are known.", read(func() int { return len(p.book) }))
+	env.Metric.Gauge("instances_apart", "Instances for which no end point can stand (weft scp get).", read(func() (n int) {
+		for _, x := range p.book {
+			if x.whyNot != "" {
+				n++
+			}
+		}
+		return n
+	}))
 	env.Metric.Gauge("endpoints", "Common addresses of producers.", read(func() int { return len(p.endpoints) }))
 	env.Metric.Gauge("intercepting", "Whether the front listens.", read(func() int {
 		if p.serving {

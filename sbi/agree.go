@@ -39,6 +39,10 @@ func Agreed(all []Unknown) Unknown {
 	return agreed
 }
 
+// mostCompared bounds the texts of a member that differ and are compared, in octets:
+// what is larger is not agreed on.
+const mostCompared = 2 << 20
+
 // agree returns what several texts of a member say together, nil if that is nothing.
 // With adds, its lists are what one of them has.
 func agree(name string, texts []json.RawMessage, adds bool) json.RawMessage {
@@ -58,8 +62,11 @@ func agree(name string, texts []json.RawMessage, adds bool) json.RawMessage {
 	if same {
 		return texts[0]
 	}
-	values := make([]any, len(texts))
+	values, size := make([]any, len(texts)), 0
 	for i, t := range texts {
+		if size += len(t); size > mostCompared {
+			return nil
+		}
 		v, err := valueOf(t)
 		if err != nil {
 			return nil

@@ -215,6 +215,10 @@ func (p *proxy) look(ctx context.Context, id string, profile func(ctx context.Co
 func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	asking, cancel := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)
 	defer cancel()
+	p.mu.Lock()
+	p.turn++
+	turn := p.turn
+	p.mu.Unlock()
 	ids, err := nrf.instances(asking)
 	if ctx.Err() != nil {
 		return false
@@ -225,7 +229,7 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	}
 	p.said("ok")
 	p.mu.Lock()
-	wanted := p.list(ids, p.cfg.Load().Instances)
+	wanted := p.list(ids, turn, p.cfg.Load().Instances)
 	p.mu.Unlock()
 	for _, id := range wanted {
 		one, stop := context.WithTimeout(ctx, p.cfg.Load().NRFTimeout)

@@ -377,6 +377,10 @@ func TestPassed(t *testing.T) {
 	if resp, body := g.do(1, "POST", "/nnrf-nfm/v1/subscriptions", `{"nfStatusNotificationUri":"http://127.0.1.1/x"}`); resp.StatusCode != 200 || !strings.Contains(body, "passed") {
 		t.Errorf("subscription: %s: %s", resp.Status, body)
 	}
+	form := "grant_type=client_credentials&nfInstanceId=" + id(1) + "&targetNfType=UDM&scope=nudm-sdm"
+	if resp, body := g.do(1, "POST", "/oauth2/token", form, "Content-Type", "application/x-www-form-urlencoded"); resp.StatusCode != 200 || !strings.Contains(body, "passed") || string(g.nrf.last) != form {
+		t.Errorf("token: %s: %s, the NRF got %q", resp.Status, body, g.nrf.last)
+	}
 	g.nrf.set(func(n *fakeNRF) { n.fail = "silent" })
 	if resp, _ := g.do(1, "GET", "/nnrf-nfm/v1/nf-instances", ""); resp.StatusCode != 504 {
 		t.Errorf("silent: %s", resp.Status)

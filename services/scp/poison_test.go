@@ -214,3 +214,22 @@ func TestRelayed(t *testing.T) {
 		t.Errorf("connections: %v", doors)
 	}
 }
+
+// One address cannot take the room of all profiles by long ones.
+func TestOctetsOfOneHost(t *testing.T) {
+	g := newRig(t)
+	put := func(n, size int) int {
+		resp, _ := g.do(1, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), profile(1, sbi.UDM, func(p *sbi.NFProfile) {
+			p.NFInstanceID, p.Locality, p.NFServices = id(n), strings.Repeat("x", size), nil
+		}))
+		return resp.StatusCode
+	}
+	for n := range 17 {
+		if s := put(100+n, 1_000_000); s != 201 && n < 16 || s != 429 && n == 16 {
+			t.Fatalf("%d: status %d", n, s)
+		}
+	}
+	if a, b := put(100, 1_000_000), put(200, 10); a != 201 || b != 201 {
+		t.Errorf("again: status %d; a short one: %d", a, b)
+	}
+}

@@ -40,6 +40,7 @@ type producer struct {
 	unproven []netip.Addr // of named: nobody has seen them where by is
 	foreign  netip.Addr   // one of these, which is elsewhere; invalid if none is
 
+	turn     int   // of the registry, when it came or ended
 	told     int64 // when the NRF last told of it
 	relisted bool  // it has since
 	unlisted bool  // it does not list it any more
@@ -149,6 +150,14 @@ func digest(text string) string {
 
 // id returns by what the instance is known.
 func (p *producer) id() string { return strings.ToLower(p.profile.NFInstanceID) }
+
+// octets returns how long the profile is; 0 if there is none.
+func (p *producer) octets() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.text)
+}
 
 // requester returns the instance as a consumer.
 func (p *producer) requester() *sbi.Requester {

@@ -245,7 +245,7 @@ func (p *proxy) forgetNow(id string) {
 // back. It is called with mu held.
 func (p *proxy) end(x *producer) {
 	if p.drop(x.id()) {
-		p.ended[x.id()] = x
+		p.ended[x.id()], x.turn = x, p.turn
 		p.reindex()
 		p.touch()
 	}

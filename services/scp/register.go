@@ -21,6 +21,9 @@ type change struct {
 	body   []byte
 }
 
+// mostProfiles bounds the profiles that one address has registered, in octets.
+const mostProfiles = 16 << 20
+
 // fewInstances is how many the hosts at a port of the network may always register.
 const fewInstances = 64
 
@@ -39,6 +42,10 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.relays(by) && p.registered(by) >= most {
 			p.count.noRoom.Add(1)
 			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at the port of the network where %v is already, an eighth of scp.instances", most, by))
+		}
+		if was := x.octets(); !p.relays(by) && p.octetsOf(by)-was+len(body) > mostProfiles {
+			p.count.noRoom.Add(1)
+			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("the profiles that are registered from %v have more than %d octets", by, mostProfiles))
 		}
 	case http.MethodPatch:
 		items, err := sbi.ParsePatch(body)

@@ -17,17 +17,18 @@ type registry struct {
 	byType map[sbi.NFType][]*producer
 	byAddr map[netip.Addr][]*producer // as consumers
 	ended  map[string]*producer       // that have gone without deregistering, while the NRF lists them
+	turn   int                        // how often the NRF has been asked for its instances
 }
 
 func newRegistry() registry {
-	return registry{map[string]*producer{}, map[sbi.NFType][]*producer{}, map[netip.Addr][]*producer{}, map[string]*producer{}}
+	return registry{map[string]*producer{}, map[sbi.NFType][]*producer{}, map[netip.Addr][]*producer{}, map[string]*producer{}, 0}
 }
 
 // put puts an instance into the book.
 func (r *registry) put(x *producer) {
 	r.drop(x.id())
 	delete(r.ended, x.id())
-	r.book[x.id()] = x
+	r.book[x.id()], x.turn = x, r.turn
 	list := append(slices.Clone(r.byType[x.profile.NFType]), x)
 	slices.SortFunc(list, compare)
 	r.byType[x.profile.NFType] = list
@@ -103,6 +104,14 @@ func (r *registry) instance(id string) *producer {
 	return r.ended[id]
 }
 
+// octetsOf returns how long the profiles are that a client has registered.
+func (r *registry) octetsOf(by netip.Addr) (n int) {
+	for _, x := range r.byAddr[by] {
+		n += len(x.text)
+	}
+	return n
+}
+
 // replaced returns those of the type of an instance that were where it is: a place has
 // one process, which has a new id each time it starts. Several instances of one process
 // are back with their next heartbeats.
@@ -119,9 +128,10 @@ func (r *registry) replaced(x *producer) (old []*producer) {
 	return old
 }
 
-// list notes which instances the NRF lists, and returns those to ask it about, so that
-// there are most in the end.
-func (r *registry) list(ids []string, most int) (wanted []string) {
+// list notes which instances the NRF has listed in a turn, and returns those to ask it
+// about, so that there are most in the end. Of what has come or gone since that turn
+// began, the list says nothing.
+func (r *registry) list(ids []string, turn, most int) (wanted []string) {
 	listed := map[string]bool{}
 	for _, id := range ids {
 		listed[id] = true
@@ -129,8 +139,11 @@ func (r *registry) list(ids []string, most int) (wanted []string) {
 			wanted = append(wanted, id)
 		}
 	}
-	maps.DeleteFunc(r.ended, func(id string, _ *producer) bool { return !listed[id] })
+	maps.DeleteFunc(r.ended, func(id string, x *producer) bool { return !listed[id] && x.turn < turn })
 	for id, x := range r.book {
+		if x.turn >= turn && !listed[id] {
+			continue
+		}
 		if x.unlisted, x.relisted = !listed[id], listed[id]; x.heard == 0 && x.unlisted || x.doubted {
 			wanted = append(wanted, id)
 		}

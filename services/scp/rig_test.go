@@ -127,6 +127,7 @@ type fakeNRF struct {
 	keeps    bool
 	wait     chan struct{} // closed when it answers
 	waits    bool
+	last     []byte // body
 	validity int
 }
 
@@ -134,6 +135,7 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
+	n.last = body
 	if r.Method != http.MethodGet {
 		n.got = append(n.got, r.Method+" "+r.URL.Path)
 	}

@@ -463,3 +463,24 @@ func TestLeave(t *testing.T) {
 		t.Error("what was registered at the end is not known")
 	}
 }
+
+// NRFs list their instances in several ways.
+func TestLists(t *testing.T) {
+	g := newRig(t)
+	for text, want := range map[string]int{
+		`{"_links": {"self": {"href": "x"}, "item": [{"href": "http://nrf/nnrf-nfm/v1/nf-instances/` + id(5) + `"}, {"href": "` + id(6) + `"}]}}`: 2,
+		`{"_link": {"item": [{"href": "http://nrf/nf-instances/` + id(5) + `"}]}, "nfType": ""}`:                                                  1,
+		`{"_links": {"item": {"href": "/nf-instances/` + id(5) + `"}}}`:                                                                           1,
+		`{"_links": {"item": null}}`: 0,
+		`{"_links": {}}`:             0,
+		`{"_links": {"item": [{"href": "a/.."}, {"href": ""}]}}`: 0,
+		`{}`: -1,
+		`[]`: -1,
+	} {
+		g.handler.Store(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+		ids, err := g.front.nrf.instances(t.Context())
+		if (err != nil) != (want < 0) || err == nil && len(ids) != want {
+			t.Errorf("%s: %v, %v", text, ids, err)
+		}
+	}
+}

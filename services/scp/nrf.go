@@ -173,15 +173,21 @@ func (n *nrf) instances(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	type item struct {
+		Href string `json:"href"`
+	}
+	type links struct {
+		Item oneOrMore[item] `json:"item"`
+	}
 	var list struct {
-		Links *struct {
-			Item []struct {
-				Href string `json:"href"`
-			} `json:"item"`
-		} `json:"_links"`
+		Links *links `json:"_links"`
+		Link  *links `json:"_link"` // of free5GC
 	}
 	if err = answers.Check(body); err == nil {
 		err = json.Unmarshal(body, &list)
+	}
+	if list.Links == nil {
+		list.Links = list.Link
 	}
 	switch {
 	case err != nil:
@@ -196,6 +202,18 @@ func (n *nrf) instances(ctx context.Context) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// oneOrMore is an array, or its only item without one (JSON HAL).
+type oneOrMore[T any] []T
+
+// UnmarshalJSON reads it (json.Unmarshaler).
+func (l *oneOrMore[T]) UnmarshalJSON(b []byte) error {
+	if b[0] == '[' || string(b) == "null" {
+		return json.Unmarshal(b, (*[]T)(l))
+	}
+	*l = make([]T, 1)
+	return json.Unmarshal(b, &(*l)[0])
 }
 
 // unreachable returns the problem of an NRF that does not answer.

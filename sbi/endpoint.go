@@ -117,6 +117,34 @@ func (n Names) find(name string) []netip.Addr {
 	return n[strings.ToLower(strings.TrimSuffix(name, "."))]
 }
 
+// HostNames returns the names that a profile has where addresses belong, or instead of
+// any.
+func (p *NFProfile) HostNames() (names []string) {
+	add := func(texts ...string) {
+		for _, text := range texts {
+			name := strings.ToLower(strings.TrimSuffix(text, "."))
+			if _, err := netip.ParseAddr(name); err != nil && name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	add(p.IPv4Addresses...)
+	add(p.IPv6Addresses...)
+	whole := len(p.IPv4Addresses)+len(p.IPv6Addresses) == 0
+	if whole {
+		add(p.FQDN)
+	}
+	for _, s := range p.Services() {
+		for _, e := range s.IPEndPoints {
+			add(e.IPv4Address, e.IPv6Address)
+		}
+		if whole && len(s.IPEndPoints) == 0 {
+			add(s.FQDN)
+		}
+	}
+	return names
+}
+
 // Resolved returns a profile with the addresses of the names that it has where
 // addresses belong, or instead of any.
 func (p *NFProfile) Resolved(names Names) *NFProfile {

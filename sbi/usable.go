@@ -142,7 +142,7 @@ func (w *wrong) reachable(at string, s *NFService, points []EndPoint) {
 			w.optional(at+"/ipEndPoints", !a.IsUnspecified() && !a.IsMulticast() && !a.IsLinkLocalUnicast() && a.Zone() == "" && a != broadcast, "want addresses of single hosts")
 		}
 	}
-	w.optional(at+"/ipEndPoints", len(mine) > 0, "want an address where it is reached by TCP; names are resolved by scp.names")
+	w.optional(at+"/ipEndPoints", len(mine) > 0, "want an address where it is reached by TCP; names are resolved by scp.names and scp.resolver")
 	w.prefix(at+"/apiPrefix", s, mine)
 }
 

@@ -55,6 +55,9 @@ type Config struct {
 	// udm.example.org: [10.0.4.1]. Producers that have only names which are not in it
 	// are found as without scp.
 	Names map[string][]netip.Addr `yaml:"names"`
+	// Resolver is ADDRESS:PORT of a DNS server that is asked for names which Names
+	// lacks, from where the controller runs. Empty: none is.
+	Resolver string `yaml:"resolver"`
 	// Notifications has the front stand between the NRF and those who subscribe to
 	// the status of instances there, so that they learn of end points, too.
 	Notifications bool `yaml:"notifications"`
@@ -157,6 +160,9 @@ func (c *Config) validateRest() error {
 		if !p.IsValid() {
 			return fmt.Errorf("registrars: %v: want prefixes such as 10.0.0.7/32", p)
 		}
+	}
+	if _, err := c.resolver(); err != nil {
+		return err
 	}
 	for name, at := range c.Names {
 		if name == "" || len(name) > 253 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool { return !hostAddress(netip.AddrPortFrom(a, 1)) }) {
@@ -287,6 +293,17 @@ func (c *Config) reserved() func(netip.Addr) bool {
 	return func(a netip.Addr) bool {
 		return a == nrf.Addr() || a == listen.Addr() || a == own || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
 	}
+}
+
+// resolver returns the DNS server, invalid if there is none.
+func (c *Config) resolver() (at netip.AddrPort, err error) {
+	if c.Resolver == "" {
+		return at, nil
+	}
+	if at, err = netip.ParseAddrPort(c.Resolver); err != nil || !hostAddress(at) {
+		return netip.AddrPort{}, fmt.Errorf("resolver: %.200q: want the address of a DNS server and a port, such as 10.0.0.53:53", c.Resolver)
+	}
+	return at, nil
 }
 
 // names returns the table of names as profiles are read with it.

@@ -55,6 +55,7 @@ type kept struct {
 	Drained bool            `json:"drained,omitempty"`
 	Doubted []netip.Addr    `json:"doubted,omitempty"` // its unproven addresses
 	Ended   bool            `json:"ended,omitempty"`
+	Names   sbi.Names       `json:"names,omitempty"` // the addresses of those that it has
 }
 
 // newProducer returns the producer that a profile describes, as far as it can be

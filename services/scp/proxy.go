@@ -40,6 +40,7 @@ type proxy struct {
 	mu    object.Guard // guards the following
 	hosts *object.Hosts
 	registry
+	names     sbi.Names // of scp.names, and those that have been resolved
 	endpoints map[string]*endpoint
 	apart     apart
 	refused   refusals
@@ -56,7 +57,7 @@ type proxy struct {
 
 func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
-		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(),
+		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
 		direct: newDirect(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
@@ -106,13 +107,18 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 				p.log.Warn("instance of an earlier run not read", "key", key, "error", err)
 				return
 			}
-			x.resolve(p.cfg.Load().names())
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for name, at := range k.Names {
+				if p.names[name] == nil && p.cfg.Load().Resolver != "" {
+					p.names[name] = at
+				}
+			}
+			x.resolve(p.names)
 			x.unproven = k.Doubted
 			if x.drained, x.relayed = k.Drained, k.Relayed; k.Watched {
 				x.heard = now
 			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
 			if k.Ended {
 				p.ended[x.id()] = x
 			} else {
@@ -139,10 +145,15 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 // instances returns what is to be stored of the instances. It is called with mu
 // held, as is stored.
 func (p *proxy) instances() map[string]string {
-	want := map[string]string{}
+	want, table := map[string]string{}, p.cfg.Load().names()
 	for _, list := range []map[string]*producer{p.ended, p.book} {
 		for id, x := range list {
-			k := kept{Profile: x.text, By: x.by, Relayed: x.relayed, Watched: x.heard != 0, Drained: x.drained, Doubted: x.unproven, Ended: p.book[id] == nil}
+			k := kept{Profile: x.text, By: x.by, Relayed: x.relayed, Watched: x.heard != 0, Drained: x.drained, Doubted: x.unproven, Ended: p.book[id] == nil, Names: sbi.Names{}}
+			for _, name := range x.profile.HostNames() {
+				if at := p.names[name]; at != nil && table[name] == nil {
+					k.Names[name] = at
+				}
+			}
 			text, _ := json.Marshal(k) // has been JSON
 			want[id] = string(text)
 		}
@@ -168,7 +179,7 @@ func (p *proxy) learn(x *producer) error {
 	if !idForm.MatchString(x.id()) {
 		return fmt.Errorf("%.80q is no instance id", x.id())
 	}
-	x.resolve(p.cfg.Load().names())
+	x.resolve(p.names)
 	was := p.book[x.id()]
 	if p.ended[x.id()] != nil && x.heard == 0 {
 		return nil // the NRF does not know yet

@@ -126,7 +126,7 @@ func (p *proxy) misplaced(profile *sbi.NFProfile, by netip.Addr, had []netip.Add
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.ModificationNotAllowed, fmt.Sprintf(format, args...))
 	}
-	for _, a := range profile.Resolved(cfg.names()).Addresses() {
+	for _, a := range profile.Resolved(p.names).Addresses() {
 		_, seen := p.located(a)
 		_, there := p.located(by)
 		switch {

@@ -95,6 +95,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { p.policies.Follow(ctx) })
 	work.Go(func() { p.shelve(last, keptInstances, keptEndpoints) })
 	work.Go(func() { declare(last, p.wire, k) })
+	if server, _ := cfg.resolver(); server.IsValid() { // Validate has seen it
+		work.Go(func() { (&resolver{p, lookupAt(server)}).run(ctx) })
+	}
 	if at != nil {
 		f := newFront(p, n, at, r.await, env.Log)
 		if n.tls == nil { // its certificate is for the NRF's name

@@ -143,18 +143,21 @@ func (f *finding) stand() error {
 
 // handOn adds the instances for which no end point stands: as the NRF has told of
 // them, or, if it did not, as they have registered. Those that do not fit are left
-// out, as are those that get no new connections.
+// out, as are those that get no new connections; one that is drained is found if there
+// is nobody else.
 func (f *finding) handOn(s *search) error {
 	before := len(f.texts)
 	defer func() { f.proxy.count.handedOn.Add(float64(len(f.texts) - before)) }()
+	drained := func(id string) bool { x := f.proxy.book[strings.ToLower(id)]; return x != nil && x.drained }
+	others := slices.ContainsFunc(f.fits, func(x sbi.NFProfile) bool { return !drained(x.NFInstanceID) })
 	own := map[string]bool{} // that are to be added
 	for _, x := range f.fits {
-		if id := strings.ToLower(x.NFInstanceID); !f.stood[id] {
+		if id := strings.ToLower(x.NFInstanceID); !f.stood[id] && !(others && drained(id)) {
 			own[id] = true
 		}
 	}
 	for _, told := range s.told.Told {
-		if own[told.ID] || !f.stood[told.ID] && f.trusts(told) {
+		if own[told.ID] || !f.stood[told.ID] && !(others && drained(told.ID)) && f.trusts(told) {
 			f.texts = append(f.texts, told.Text)
 			delete(own, told.ID)
 		}

@@ -21,7 +21,7 @@ var harmless = []string{
 	"balancer.mac_prefix", "router.mac_prefix", "nat.mac_prefix",
 	"firewall.rules.id", "firewall.rules.match", "firewall.rules.action", "firewall.rules.dpid", "firewall.rules.tenant", "firewall.rules.comment",
 	"forwarding.mode", "forwarding.subnets.gateway",
-	"gateway.token", "gateway.users", "ryu.users", "scp.nrf", "scp.nrf_name", "scp.address",
+	"gateway.token", "gateway.users", "ryu.users", "scp.nrf", "scp.nrf_name", "scp.address", "scp.resolver",
 }
 
 // TestKeysThatNameFiles: every key that holds text is either marked as decided

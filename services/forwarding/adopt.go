@@ -67,9 +67,9 @@ func (a *adoption) notePending(now time.Time) {
 func (a *adoption) expectReport(sw flow.DPID, m *api.Switch, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.again, sw) // it reports after it has connected
 	if !m.Connected {
 		delete(a.switches, sw)
+		delete(a.again, sw)
 		return
 	}
 	began, err := time.Parse(time.RFC3339, m.Since)
@@ -77,8 +77,9 @@ func (a *adoption) expectReport(sw flow.DPID, m *api.Switch, now time.Time) {
 		began = now
 	}
 	if t := a.switches[sw]; t != nil && t.began.Equal(began) && t.address == m.Address {
-		return // the same session, published again
+		return // the same session, published again: by a new master, which reads nothing
 	}
+	delete(a.again, sw) // it reports after it has connected
 	a.switches[sw] = &switchReport{began: began, address: m.Address, noticed: now}
 }
 

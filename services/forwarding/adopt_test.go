@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -72,5 +73,30 @@ func TestRoutesOfOthersWholeLater(t *testing.T) {
 	}
 	if n := late.routes.size(); n != len(before) {
 		t.Errorf("%d routes known, want %d", n, len(before))
+	}
+}
+
+// TestAskedOverTakeover: a switch that did not take what it was sent, as when nobody was its
+// master for a moment, is asked later what it has, also if a new master publishes its session
+// again meanwhile, which reads nothing. One that connects anew reports by itself.
+func TestAskedOverTakeover(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	session := &api.Switch{Connected: true, Since: now.Format(time.RFC3339), Address: "10.0.0.1:40000"}
+	for _, c := range []struct {
+		what  string
+		next  *api.Switch
+		asked bool
+	}{
+		{"published again", session, true},
+		{"connected anew", &api.Switch{Connected: true, Since: session.Since, Address: "10.0.0.1:40001"}, false},
+		{"gone", &api.Switch{}, false},
+	} {
+		a := newAdoption()
+		a.expectReport(1, session, now)
+		a.askSwitchAt(1, now.Add(unsure))
+		a.expectReport(1, c.next, now.Add(time.Second))
+		if _, asked := a.again[1]; asked != c.asked {
+			t.Errorf("%s: asked again: %v, want %v", c.what, asked, c.asked)
+		}
 	}
 }

@@ -32,12 +32,6 @@ type notifier struct {
 	told map[string]standIn // by instance
 }
 
-// standIn is the end point that stands for an instance.
-type standIn struct {
-	of group
-	id string // by which consumers know it
-}
-
 // callback is where a subscriber is notified, and who it is.
 type callback struct {
 	URI      string     `json:"u"`

@@ -127,78 +127,43 @@ func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by stan
 		_ = p.look(ctx, id, n.front.nrf.profile) // it is told as it is
 	}
 	by, one, vips := n.find(c, id)
-	if one == nil {
+	if one == nil || n.await(ctx, vips) != nil {
 		return by, nil
 	}
+	n.note(id, by)
+	return by, one
+}
+
+// find returns the end point by which a subscriber reaches an instance, with its
+// profile, and the VIPs that this names; no profile if it has none.
+func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, vips []string) {
+	p := n.front.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.book[id]
+	if x == nil {
+		return by, nil, nil
+	}
+	asks := asker{Requester: sbi.Requester{NFType: c.Type}}
+	if y := p.book[c.Instance]; y != nil && y.profile.NFType == c.Type {
+		asks.Complete(y.profile)
+	}
+	return standInOf(p, x, asks, n.front.now())
+}
+
+// await waits until the switches are ready for some VIPs.
+func (n *notifier) await(ctx context.Context, vips []string) error {
 	waiting, stop := context.WithTimeout(ctx, vipTime)
 	defer stop()
-	if n.front.await(waiting, vips) != nil {
-		return by, nil
-	}
+	return n.front.await(waiting, vips)
+}
+
+// note notes that consumers have an end point instead of an instance.
+func (n *notifier) note(id string, by standIn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.told) >= mostNotified {
 		clear(n.told)
 	}
 	n.told[id] = by
-	return by, one
-}
-
-func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, vips []string) {
-	p := n.front.proxy
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x := p.book[id]
-	if x == nil || x.whyNot != "" {
-		return by, nil, nil
-	}
-	by.of = group{Type: x.profile.NFType, Class: x.class, Form: x.form}
-	members := p.members(by.of)
-	if !interchangeable(members) {
-		return by, nil, nil
-	}
-	q := &sbi.Query{TargetNFType: x.profile.NFType, Requester: sbi.Requester{NFType: c.Type}}
-	if asks := p.book[c.Instance]; asks != nil && asks.profile.NFType == c.Type {
-		q.Requester.Complete(asks.profile)
-	}
-	f := &finding{proxy: p, query: q, now: n.front.now()}
-	if f.fit() != nil {
-		return by, nil, nil
-	}
-	fits := slices.DeleteFunc(f.fits, func(o sbi.NFProfile) bool {
-		y := p.book[strings.ToLower(o.NFInstanceID)]
-		return y.class != x.class || y.form != x.form || y.whyNot != ""
-	})
-	if len(fits) == 0 {
-		return by, nil, nil
-	}
-	e := p.endpointOf(by.of, members, f.now)
-	profile, vips, whyNot := e.profile(fits, members)
-	if whyNot != "" || p.refused.any(vips) {
-		return by, nil, nil
-	}
-	by.id = e.instance()
-	return by, &profile, vips
-}
-
-// interchangeable reports whether consumers have no reason to choose among members by
-// their slices, networks or what they say of their kind, such as smfInfo.
-func interchangeable(members []member) bool {
-	said := func(m member) string {
-		x := m.profile
-		what := map[string]any{"sNssais": x.SNSSAIs, "perPlmnSnssaiList": x.PerPLMNSNSSAIs, "plmnList": x.PLMNList}
-		for name, value := range x.Unknown {
-			if strings.Contains(name, "Info") {
-				what[name] = value
-			}
-		}
-		text, _ := json.Marshal(what) // has been JSON
-		return string(text)
-	}
-	for _, m := range members {
-		if said(m) != said(members[0]) {
-			return false
-		}
-	}
-	return true
 }

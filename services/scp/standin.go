@@ -1,0 +1,89 @@
+package scp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// standIn is the end point that stands for an instance.
+type standIn struct {
+	of group
+	id string // by which consumers know it
+}
+
+// asker is who is to use an end point.
+type asker struct {
+	sbi.Requester
+}
+
+// standInOf returns the end point by which somebody reaches an instance, with its
+// profile, and the VIPs that this names. There is no profile if it has none, if who
+// asks may not use it, or if what tells its members apart counts for choosing among
+// them. It is called with the proxy's mu held.
+func standInOf(p *proxy, x *producer, asks asker, now int64) (by standIn, one *sbi.NFProfile, vips []string) {
+	if x.whyNot != "" {
+		return by, nil, nil
+	}
+	by.of = group{Type: x.profile.NFType, Class: x.class, Form: x.form}
+	members := p.members(by.of)
+	if !interchangeable(members) {
+		return by, nil, nil
+	}
+	e := p.endpointOf(by.of, members, now)
+	one, vips = profileFor(p, e, by.of, asks, now)
+	if one != nil {
+		by.id = e.instance()
+	}
+	return by, one, vips
+}
+
+// profileFor returns the profile of the end point of a group for who asks, and the VIPs
+// that it names; none if the asker may not use it, or nobody can be reached by it. It is
+// called with the proxy's mu held.
+func profileFor(p *proxy, e *endpoint, g group, asks asker, now int64) (one *sbi.NFProfile, vips []string) {
+	q := &sbi.Query{TargetNFType: g.Type, Requester: asks.Requester, PreferredLocality: g.Locality}
+	if g.Slice != "" {
+		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
+	}
+	f := &finding{proxy: p, query: q, now: now}
+	if f.fit() != nil {
+		return nil, nil
+	}
+	fits := slices.DeleteFunc(f.fits, func(o sbi.NFProfile) bool {
+		y := p.book[strings.ToLower(o.NFInstanceID)]
+		return y.class != g.Class || y.form != g.Form || y.whyNot != ""
+	})
+	if len(fits) == 0 {
+		return nil, nil
+	}
+	profile, vips, whyNot := e.profile(fits, p.members(g))
+	if whyNot != "" || p.refused.any(vips) {
+		return nil, nil
+	}
+	return &profile, vips
+}
+
+// interchangeable reports whether consumers have no reason to choose among members by
+// their slices, networks or what they say of their kind, such as smfInfo.
+func interchangeable(members []member) bool {
+	said := func(m member) string {
+		x := m.profile
+		what := map[string]any{"sNssais": x.SNSSAIs, "perPlmnSnssaiList": x.PerPLMNSNSSAIs, "plmnList": x.PLMNList}
+		for name, value := range x.Unknown {
+			if strings.Contains(name, "Info") {
+				what[name] = value
+			}
+		}
+		text, _ := json.Marshal(what) // has been JSON
+		return string(text)
+	}
+	for _, m := range members {
+		if said(m) != said(members[0]) {
+			return false
+		}
+	}
+	return true
+}

@@ -59,7 +59,8 @@ type Config struct {
 	// lacks, from where the controller runs. Empty: none is.
 	Resolver string `yaml:"resolver"`
 	// Notifications has the front stand between the NRF and those who subscribe to
-	// the status of instances there, so that they learn of end points, too.
+	// the status of instances there, or list them, so that they learn of end points,
+	// too.
 	Notifications bool `yaml:"notifications"`
 	// Overload is the load, in percent, of all producers of a type from which on
 	// new connections are refused, until it is a tenth less; 0 is never.

@@ -125,6 +125,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, client)
 	case instance != nil && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		f.register(w, r, client, instance[1])
+	case f.notifier != nil && r.URL.Path == instances && r.Method == http.MethodGet:
+		f.notifier.list(w, r, client)
+	case f.notifier != nil && instance != nil && r.Method == http.MethodGet && f.proxy.stands(instance[1]):
+		f.notifier.retrieve(w, r, client, instance[1])
 	case f.notifier != nil && (r.URL.Path == subscriptions && r.Method == http.MethodPost || strings.HasPrefix(r.URL.Path, subscriptions+"/") && r.Method == http.MethodPatch):
 		f.notifier.subscribe(w, r, client)
 	default:
@@ -180,8 +184,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		if errors.Is(err, errRefused) {
 			a, err = f.proxy.discover(ctx, q, &asking{f, r}, f.now) // without that VIP
 		} else {
-			err = &sbi.ProblemDetails{Title: "Service Unavailable", Status: http.StatusServiceUnavailable, Cause: sbi.DiscoveryFailure,
-				Detail: "the switches are not ready for what was found", RetryAfter: retryNobody}
+			err = notReady()
 		}
 	}
 	if errors.Is(err, errAnswered) {
@@ -203,6 +206,12 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	_, _ = w.Write(a.body) // who asked may have gone
+}
+
+// notReady returns the problem of end points that are not made in time.
+func notReady() *sbi.ProblemDetails {
+	return &sbi.ProblemDetails{Title: "Service Unavailable", Status: http.StatusServiceUnavailable, Cause: sbi.DiscoveryFailure,
+		Detail: "the switches are not ready for what was found", RetryAfter: retryNobody}
 }
 
 // asking is a repository that is asked for a request.
@@ -289,6 +298,9 @@ func (f *front) answered(resp *http.Response) error {
 	f.proxy.said("ok")
 	if f.notifier != nil && strings.HasPrefix(resp.Request.URL.Path, subscriptions) && resp.StatusCode/100 == 2 {
 		return f.notifier.restore(resp)
+	}
+	if l, _ := resp.Request.Context().Value(listingKey{}).(*listing); l != nil {
+		return l.replace(resp)
 	}
 	c, _ := resp.Request.Context().Value(watched{}).(*change)
 	if c == nil {

@@ -184,10 +184,14 @@ func (n *fakeNRF) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(sbi.SearchResult{ValidityPeriod: n.validity, NFInstances: found})
 	case r.URL.Path == "/nnrf-nfm/v1/nf-instances":
 		items := []string{}
-		for id := range n.book {
+		for _, id := range slices.Sorted(maps.Keys(n.book)) {
+			var p sbi.NFProfile
+			if of := r.URL.Query().Get("nf-type"); json.Unmarshal(n.book[id], &p) == nil && of != "" && of != string(p.NFType) {
+				continue
+			}
 			items = append(items, fmt.Sprintf(`{"href":"http://nrf/nnrf-nfm/v1/nf-instances/%s"}`, id))
 		}
-		fmt.Fprintf(w, `{"_links":{"item":[%s]}}`, strings.Join(items, ","))
+		fmt.Fprintf(w, `{"_links":{"self":{"href":"x"},"item":[%s]},"totalItemCount":%d,"x":1.50}`, strings.Join(items, ","), len(items))
 	case n.keeps && strings.HasPrefix(r.URL.Path, "/nnrf-nfm/v1/subscriptions"):
 		if n.stored = body; r.Method == http.MethodPatch {
 			n.stored, _ = json.Marshal(map[string]any{"nfStatusNotificationUri": "x"})

@@ -27,7 +27,7 @@ func standInOf(p *proxy, x *producer, asks asker, now int64) (by standIn, one *s
 	if x.whyNot != "" {
 		return by, nil, nil
 	}
-	by.of = group{Type: x.profile.NFType, Class: x.class, Form: x.form}
+	by.of = groupOf(x)
 	members := p.members(by.of)
 	if !interchangeable(members) {
 		return by, nil, nil
@@ -38,6 +38,11 @@ func standInOf(p *proxy, x *producer, asks asker, now int64) (by standIn, one *s
 		by.id = e.instance()
 	}
 	return by, one, vips
+}
+
+// groupOf returns the group of an instance, whatever consumers ask for.
+func groupOf(x *producer) group {
+	return group{Type: x.profile.NFType, Class: x.class, Form: x.form}
 }
 
 // profileFor returns the profile of the end point of a group for who asks, and the VIPs

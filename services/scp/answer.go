@@ -77,6 +77,7 @@ type finding struct {
 	proxy *proxy
 	query *sbi.Query
 	now   int64
+	any   bool            // whoever may use them: the query is for others
 	fits  []sbi.NFProfile // of the instances in the book that fit, in order
 	stood map[string]bool // instances for which an end point stands
 	texts [][]byte        // in JSON
@@ -95,7 +96,12 @@ func (f *finding) fit() (forbidden error) {
 	var list []*sbi.NFProfile
 	margin := f.proxy.cfg.Load().Margin
 	for _, x := range f.proxy.byType[f.query.TargetNFType] {
-		if state, _ := x.serves(f.now, margin); state == "" || x.drained {
+		if state, _ := x.serves(f.now, margin); state != "" && !x.drained {
+			continue
+		}
+		if f.any {
+			list = append(list, x.open)
+		} else {
 			list = append(list, x.profile)
 		}
 	}

@@ -56,7 +56,7 @@ func askersAt(p *proxy, client netip.Addr) (all []asker) {
 	}
 	for _, x := range p.consumersOf(client) {
 		if x.profile.NFType != sbi.NRF {
-			all = append(all, asker{Requester: *x.requester()})
+			all = append(all, asker{Requester: *x.requester(), any: x.profile.NFType == sbi.SCP})
 		}
 	}
 	return all
@@ -226,8 +226,8 @@ func (n *notifier) profileOf(client netip.Addr, id string) (one *sbi.NFProfile, 
 		return nil, nil
 	}
 	asks := askersAt(p, client)
-	if len(asks) == 0 && !p.cfg.Load().Strict {
-		asks = []asker{{}} // what anybody may use
+	if trusted := p.trusted(client); trusted || len(asks) == 0 && !p.cfg.Load().Strict {
+		asks = []asker{{any: trusted}} // what anybody may use
 	}
 	i := slices.IndexFunc(asks, func(a asker) bool {
 		one, vips = profileFor(p, e, e.Group, a, n.front.now())

@@ -144,11 +144,22 @@ func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, 
 	if x == nil {
 		return by, nil, nil
 	}
-	asks := asker{Requester: sbi.Requester{NFType: c.Type}}
+	asks := asker{Requester: sbi.Requester{NFType: c.Type}, any: c.relays(p)}
 	if y := p.book[c.Instance]; y != nil && y.profile.NFType == c.Type {
 		asks.Complete(y.profile)
 	}
 	return standInOf(p, x, asks, n.front.now())
+}
+
+// relays reports whether the subscriber is one that uses producers for others: an SCP,
+// or a registrar. It is called with the proxy's mu held.
+func (c callback) relays(p *proxy) bool {
+	u, err := url.Parse(c.URI)
+	if err != nil || c.Type != "" && c.Type != sbi.SCP {
+		return false
+	}
+	at, err := addressOf(u)
+	return err == nil && p.relays(at.Addr())
 }
 
 // await waits until the switches are ready for some VIPs.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,4 +177,54 @@ func TestNotificationsAreNoRelay(t *testing.T) {
 	if c, ok := g.front.notifier.open(strings.TrimPrefix(uri, g.url+callbacks)); !ok || c.URI != own || c.Type != sbi.AMF {
 		t.Errorf("%+v", c)
 	}
+}
+
+// An SCP, and a registrar, are notified of end points that they may use for others only.
+func TestNotificationsOfSCPs(t *testing.T) {
+	g := newRig(t, func(cfg *Config) { cfg.Registrars = []netip.Prefix{netip.MustParsePrefix(at(3) + "/32")} })
+	scp, amf := g.function(2, sbi.SCP), g.function(1, sbi.AMF)
+	g.register(5, sbi.AUSF, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	g.register(6, sbi.AUSF, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	g.register(7, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AUSF} })
+	body := fmt.Sprintf(`{"event":"NF_REGISTERED","nfInstanceUri":"http://nrf/%s"}`, id(5))
+	end := (&endpoint{Group: group{Type: sbi.AUSF, Class: g.class(id(5))}}).instance()
+	for what, c := range map[string]struct {
+		as      callback
+		instead bool
+	}{
+		"an SCP":                      {callback{URI: "http://" + scp.at.String() + "/c", Type: sbi.SCP, Instance: id(2)}, true},
+		"an SCP of no type":           {callback{URI: "http://" + scp.at.String() + "/c"}, true},
+		"a registrar":                 {callback{URI: "http://" + at(3) + ":80/c"}, true},
+		"an AMF, which may":           {callback{URI: "http://" + amf.at.String() + "/c", Type: sbi.AMF, Instance: id(1)}, true},
+		"a UDM, which may not":        {callback{URI: "http://" + at(7) + ":80/c", Type: sbi.UDM, Instance: id(7)}, false},
+		"who says to be an SCP":       {callback{URI: "http://" + at(7) + ":80/c", Type: sbi.SCP, Instance: id(2)}, false},
+		"a UDM that is behind an SCP": {callback{URI: "http://" + scp.at.String() + "/c", Type: sbi.UDM, Instance: id(7)}, false},
+	} {
+		if all := g.front.notifier.translate(t.Context(), c.as, []byte(body)); len(all) != 1 || strings.Contains(string(all[0]), end) != c.instead {
+			t.Errorf("%s: told %s", what, all)
+		}
+	}
+	uri := g.subscribe(2, "http://"+scp.at.String()+"/c", `, "reqNfType": "SCP"`)
+	if g.notifyAs("127.0.0.1", uri, body); told(scp).NFProfile == nil || told(scp).NFProfile.NFInstanceID != end {
+		t.Errorf("the SCP is told %+v", told(scp))
+	}
+	if got := g.list(2, "?nf-type=AUSF"); !slices.Equal(got, []string{end}) {
+		t.Errorf("the SCP lists %v", got)
+	}
+	if status, one := g.retrieve(2, end); status != 200 || one.NFInstanceID != end {
+		t.Errorf("the SCP retrieves %d %+v", status, one)
+	}
+	if got := g.list(3, "?nf-type=AUSF"); len(got) != 2 {
+		t.Errorf("a registrar lists %v", got)
+	}
+	if status, one := g.retrieve(3, end); status != 200 || one.NFInstanceID != end {
+		t.Errorf("a registrar retrieves %d %+v", status, one)
+	}
+}
+
+// class returns of which class of who may use them an instance is.
+func (g *rig) class(id string) string {
+	g.proxy.mu.Lock()
+	defer g.proxy.mu.Unlock()
+	return g.proxy.book[id].class
 }

@@ -17,6 +17,7 @@ type standIn struct {
 // asker is who is to use an end point.
 type asker struct {
 	sbi.Requester
+	any bool // it uses all, for others, who are judged when they ask it
 }
 
 // standInOf returns the end point by which somebody reaches an instance, with its
@@ -53,7 +54,7 @@ func profileFor(p *proxy, e *endpoint, g group, asks asker, now int64) (one *sbi
 	if g.Slice != "" {
 		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
 	}
-	f := &finding{proxy: p, query: q, now: now}
+	f := &finding{proxy: p, query: q, now: now, any: asks.any}
 	if f.fit() != nil {
 		return nil, nil
 	}

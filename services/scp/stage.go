@@ -86,7 +86,9 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	cfg := p.cfg.Load()
-	if listen, _ := cfg.listen(); listen.Addr() == src { // the front's own
+	listen, _ := cfg.listen() // Validate has seen both
+	nrf, _, _ := cfg.nrf()
+	if src == listen.Addr() || src == nrf.Addr() { // the front's own, and what the NRF notifies without it
 		return flow.Next
 	}
 	at := flow.Location{Switch: in.Switch, Port: k.InPort}

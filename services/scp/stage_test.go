@@ -14,7 +14,11 @@ import (
 
 // syn has the first packet of a connection come in, and returns what becomes of it.
 func (g *rig) syn(from, to int, port uint16, flags uint8) (flow.Verdict, *flow.Decision) {
-	frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}}, packet.IP{Src: netip.MustParseAddr(at(from)), Dst: netip.MustParseAddr(at(to))},
+	return g.synFrom(at(from), to, port, flags)
+}
+
+func (g *rig) synFrom(from string, to int, port uint16, flags uint8) (flow.Verdict, *flow.Decision) {
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: flow.MAC{2, 1}, Src: flow.MAC{2, 2}}, packet.IP{Src: netip.MustParseAddr(from), Dst: netip.MustParseAddr(at(to))},
 		packet.TCPFields{SrcPort: 40000, DstPort: port, Flags: flags, Seq: 7}, nil)
 	in := wefttest.NewPacketIn(1, 3, frame)
 	in.Time = g.now.Load()
@@ -68,6 +72,25 @@ func TestDirect(t *testing.T) {
 	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
 	if verdict, _ := g.syn(1, 5, 7777, packet.TCPSyn); verdict != flow.Drop {
 		t.Errorf("AMF, no longer allowed: %v", verdict)
+	}
+}
+
+// The NRF reaches whoever it has to notify, also those who subscribed before the front
+// served, whom no switch has seen use it.
+func TestNRFConnects(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		g := newRig(t, func(cfg *Config) { cfg.Strict = strict })
+		g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+		nrf, _, _ := g.cfg.nrf()
+		for what, c := range map[string]struct {
+			from string
+			want flow.Verdict
+		}{"the NRF": {nrf.Addr().String(), flow.Next}, "a stranger": {at(9), flow.Drop}} {
+			if verdict, d := g.synFrom(c.from, 5, 7777, packet.TCPSyn); verdict != c.want || len(d.Flows) != 0 {
+				t.Errorf("strict %v: %s: %v", strict, what, verdict)
+			}
+		}
+		g.stop()
 	}
 }
 

@@ -114,6 +114,17 @@ func (h *health) hasten() {
 	}
 }
 
+// refusedAgain is after which time a check that has been refused is repeated.
+const refusedAgain = 50 * time.Millisecond
+
+// repeat has a member that has refused a check checked again soon, if it is not down
+// yet: one that is only slow does not refuse.
+func (h *health) repeat(now int64) {
+	if h.verdict != bad {
+		h.next = now + int64(refusedAgain)
+	}
+}
+
 // result takes the outcome of a check; it reports whether the verdict has
 // changed. The first result, good or bad, settles an unknown verdict.
 func (h *health) result(c *check, ok bool, reason string, now int64) (changed bool) {

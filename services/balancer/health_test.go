@@ -134,6 +134,47 @@ func TestMemberDownLosesItsConnections(t *testing.T) {
 	g.consistent()
 }
 
+// TestRefusedChecksAreRepeated soon, so that a process that has gone is down at once, and
+// one that does not answer is not.
+func TestRefusedChecksAreRepeated(t *testing.T) {
+	g := newRig(t)
+	v := web("", 5, 6)
+	v.Health = &api.HealthCheck{Kind: "tcp", IntervalMs: 1000, TimeoutMs: 900, Rise: 1, Fall: 3}
+	g.set(v)
+	both := g.tick(0)
+	g.answer(5, both, true)
+	g.answer(6, both, true)
+	began := g.tick(time.Second)
+	g.answer(5, began, false)
+	checks, from := 1, g.now
+	for g.show("web").Pool[0].Health == "up" {
+		sent := g.tick(checkTick)
+		if g.answer(5, sent, false); len(sent.Outs) == 1 {
+			checks++
+		}
+	}
+	if after := time.Duration(g.now - from); checks != 3 || after > 4*checkTick {
+		t.Errorf("down after %d refused checks, %v", checks, after)
+	}
+	if m := g.show("web").Pool[1]; m.Health != "up" {
+		t.Errorf("who does not answer: %v", m)
+	}
+	if sent := g.tick(checkTick); len(sent.Outs) != 0 {
+		t.Errorf("who is down is checked again at once")
+	}
+	for range int(time.Second / checkTick) {
+		g.answer(5, g.tick(checkTick), true)
+	}
+	if m := g.show("web").Pool[0]; m.Health != "up" {
+		t.Errorf("it is back: %v", m)
+	}
+	g.answer(5, g.tick(time.Second), false)
+	g.answer(5, g.tick(checkTick), true)
+	if sent := g.tick(checkTick); len(g.answer(5, sent, true).Outs) != 0 || g.show("web").Pool[0].Health != "up" {
+		t.Errorf("refused once, then answered: checked again at once, or %v", g.show("web").Pool[0])
+	}
+}
+
 // TestForgedAnswers: only the answer to the check under way counts.
 func TestForgedAnswers(t *testing.T) {
 	g := newRig(t)

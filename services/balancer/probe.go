@@ -231,6 +231,9 @@ func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.
 	if b.judge(m, open, fmt.Sprintf("port %d is closed", key.member.Port()), in.Time) {
 		b.regroup()
 	}
+	if !open {
+		m.health.repeat(in.Time)
+	}
 	return true
 }
 

@@ -20,9 +20,10 @@ const owner = "scp"
 // nrfVip is the name of the VIP that shadows the NRF.
 const nrfVip = "scp-nrf-shadow"
 
-// How the balancer checks members: one that was killed and is used gets no new
-// connections after three seconds, one that nobody uses after seven at most, and a
-// machine that is busy for a second loses none.
+// How the balancer checks members: one that is used and was killed gets no new
+// connections after a second and a half, one whose host is silent after three, one
+// that nobody uses after seven at most, and a machine that is busy for a second loses
+// none.
 const (
 	checkInterval = 1000 // milliseconds
 	checkIdle     = 5000

@@ -73,7 +73,9 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	}
 	if h.ends != 0 && now >= h.ends {
 		delete(b.probes, m.probeKey())
+		next := h.ends + int64(c.interval-c.timeout)
 		changed = b.judge(m, false, fmt.Sprintf("no answer within %v", c.timeout), now)
+		h.next = next // an interval after it began
 	}
 	if h.ends != 0 || now < h.next || h.calm(c, len(m.conns), now) {
 		return changed

@@ -340,8 +340,10 @@ func (x *Allow) GetClients() []string {
 // HealthCheck: how it is found out whether a member serves.
 type HealthCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// tcp (a connection is begun and reset), icmp (echo), arp (ARP or neighbour
-	// solicitation), or none: a member serves while it is known as a host.
+	// tcp (a connection is begun and reset), http2 (a connection by which SETTINGS of
+	// HTTP/2 are answered, from when the member has once done so; then reset), icmp
+	// (echo), arp (ARP or neighbour solicitation), or none: a member serves while it is
+	// known as a host.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Milliseconds between checks; 0 is 2000.
 	IntervalMs uint32 `protobuf:"varint,2,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
@@ -351,7 +353,7 @@ type HealthCheck struct {
 	Rise uint32 `protobuf:"varint,4,opt,name=rise,proto3" json:"rise,omitempty"`
 	// Failed checks in a row that bring it down; 0 is 3.
 	Fall uint32 `protobuf:"varint,5,opt,name=fall,proto3" json:"fall,omitempty"`
-	// The port of tcp checks; 0 is the member's.
+	// The port of checks by tcp and http2; 0 is the member's.
 	Port uint32 `protobuf:"varint,6,opt,name=port,proto3" json:"port,omitempty"`
 	// Milliseconds between tcp checks of a member that is up, while nobody sends to it or
 	// what it answers, by the counters of the switches, shows that it serves; 0 is
@@ -1663,10 +1665,10 @@ const file_balancer_proto_rawDesc = "" +
 	"virtual IP\x1a\x15weft balancer get web\"\n" +
 	"VIP={name}\"\aADDRESS\"\x04PORT\"\bPROTOCOL\"\x06POLICY\"\x13CHECK={health.kind}\"\x03MAC\"\x05OWNER\"\vCONNECTIONS\"\x05PAIRS\"\aREFUSED2\x04pool\"!\n" +
 	"\x05Allow\x12\x18\n" +
-	"\aclients\x18\x01 \x03(\tR\aclients\"\xd8\x05\n" +
-	"\vHealthCheck\x12V\n" +
-	"\x04kind\x18\x01 \x01(\tBB\x92\xe1\x18>\n" +
-	"/how members are checked: tcp, icmp, arp or none\x12\x05check\x1a\x04noneR\x04kind\x12]\n" +
+	"\aclients\x18\x01 \x03(\tR\aclients\"\xe9\x05\n" +
+	"\vHealthCheck\x12]\n" +
+	"\x04kind\x18\x01 \x01(\tBI\x92\xe1\x18E\n" +
+	"6how members are checked: tcp, http2, icmp, arp or none\x12\x05check\x1a\x04noneR\x04kind\x12]\n" +
 	"\vinterval_ms\x18\x02 \x01(\rB<\x92\xe1\x188\n" +
 	"&milliseconds between checks; 0 is 2000\x12\x0echeck-intervalR\n" +
 	"intervalMs\x12d\n" +
@@ -1676,9 +1678,9 @@ const file_balancer_proto_rawDesc = "" +
 	"\x04rise\x18\x04 \x01(\rB9\x92\xe1\x185\n" +
 	"3good checks in a row that bring a member up; 0 is 2R\x04rise\x12Q\n" +
 	"\x04fall\x18\x05 \x01(\rB=\x92\xe1\x189\n" +
-	"7failed checks in a row that bring a member down; 0 is 3R\x04fall\x12Z\n" +
-	"\x04port\x18\x06 \x01(\rBF\x92\xe1\x18B\n" +
-	",the port of checks by tcp; 0 is the member's\x12\n" +
+	"7failed checks in a row that bring a member down; 0 is 3R\x04fall\x12d\n" +
+	"\x04port\x18\x06 \x01(\rBP\x92\xe1\x18L\n" +
+	"6the port of checks by tcp and http2; 0 is the member's\x12\n" +
 	"check-port*\x06uint16R\x04port\x12\xad\x01\n" +
 	"\x10idle_interval_ms\x18\a \x01(\rB\x82\x01\x92\xe1\x18~\n" +
 	"gmilliseconds between tcp checks of a member that is up, unused or seen to answer; 0 is --check-interval\x12\x13check-idle-intervalR\x0eidleIntervalMs\"\x86\x04\n" +

@@ -15,9 +15,13 @@ const (
 	checkTCP
 	checkICMP
 	checkARP
+	checkHTTP2
 )
 
-var checkKinds = [...]string{"none", "tcp", "icmp", "arp"}
+var checkKinds = [...]string{"none", "tcp", "icmp", "arp", "http2"}
+
+// connects reports whether a check opens a connection.
+func (k checkKind) connects() bool { return k == checkTCP || k == checkHTTP2 }
 
 // check is a VIP's health check.
 type check struct {
@@ -47,17 +51,17 @@ func readCheck(m *api.HealthCheck, at service) (c check, err error) {
 		return c, fmt.Errorf("interval_ms %d: want 100 to 3600000", interval)
 	case m.GetIdleIntervalMs() != 0 && (m.GetIdleIntervalMs() < interval || m.GetIdleIntervalMs() > 3_600_000):
 		return c, fmt.Errorf("idle_interval_ms %d: want interval_ms, %d, to 3600000, or 0", m.GetIdleIntervalMs(), interval)
-	case c.kind != checkTCP && m.GetIdleIntervalMs() != 0:
-		return c, fmt.Errorf("idle_interval_ms %d: only checks of kind tcp have one", m.GetIdleIntervalMs())
+	case !c.kind.connects() && m.GetIdleIntervalMs() != 0:
+		return c, fmt.Errorf("idle_interval_ms %d: only checks of kind tcp and http2 have one", m.GetIdleIntervalMs())
 	case timeout < 10 || timeout > 60_000:
 		return c, fmt.Errorf("timeout_ms %d: want 10 to 60000", timeout)
 	case rise > 100 || fall > 100:
 		return c, fmt.Errorf("rise %d, fall %d: want 1 to 100", rise, fall)
 	case m.GetPort() > 65535:
 		return c, fmt.Errorf("port %d: want at most 65535", m.GetPort())
-	case c.kind != checkTCP && m.GetPort() != 0:
-		return c, fmt.Errorf("port %d: only checks of kind tcp have one", m.GetPort())
-	case c.kind == checkTCP && at.proto == 0 && m.GetPort() == 0:
+	case !c.kind.connects() && m.GetPort() != 0:
+		return c, fmt.Errorf("port %d: only checks of kind tcp and http2 have one", m.GetPort())
+	case c.kind.connects() && at.proto == 0 && m.GetPort() == 0:
 		return c, fmt.Errorf("port 0: a VIP of protocol any has none; say which port is to be checked")
 	}
 	c.interval, c.timeout = time.Duration(interval)*time.Millisecond, time.Duration(timeout)*time.Millisecond
@@ -94,6 +98,8 @@ type health struct {
 	next    int64  // when the next check begins
 	ends    int64  // deadline of the check under way; 0: none
 	token   uint32 // of the check under way
+	opened  bool   // its connection is established
+	speaks  bool   // the member has answered a check by HTTP/2
 	good    int64  // when it was last seen to serve, by a check or by its traffic
 	read    int64  // when its traffic was last read
 	silent  bool   // it has been sent something since, and what it answered shows nothing

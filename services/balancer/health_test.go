@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -172,6 +173,90 @@ func TestRefusedChecksAreRepeated(t *testing.T) {
 	g.answer(5, g.tick(checkTick), true)
 	if sent := g.tick(checkTick); len(g.answer(5, sent, true).Outs) != 0 || g.show("web").Pool[0].Health != "up" {
 		t.Errorf("refused once, then answered: checked again at once, or %v", g.show("web").Pool[0])
+	}
+}
+
+// exchange has the member of host n take the connection of a check that was sent, and
+// answer what comes by it; nil: it answers nothing. It returns what the balancer sends
+// last.
+func (g *rig) exchange(n int, sent *flow.Decision, settings []byte) *flow.Decision {
+	g.t.Helper()
+	ack := g.answer(n, sent, true)
+	if len(ack.Outs) != 1 {
+		g.t.Fatalf("%d packets", len(ack.Outs))
+	}
+	var k flow.Key
+	packet.Parse(ack.Outs[0].Data, &k)
+	s, ok := packet.ParseTCP(ack.Outs[0].Data)
+	if !ok || s.Flags() != packet.TCPAck|packet.TCPPsh || s.Ack() != 10 || !bytes.Equal(s.Payload(), preface) {
+		g.t.Errorf("the connection is taken: %x", ack.Outs[0].Data)
+	}
+	from := func(flags uint8, ack uint32, data []byte) *flow.Decision {
+		v, _, d := g.send(n, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst}, packet.IP{Src: v4(n), Dst: v4(100)},
+			packet.TCPFields{SrcPort: s.DstPort(), DstPort: s.SrcPort(), Seq: 10, Ack: ack, Flags: flags}, data))
+		if v != flow.Done {
+			g.t.Errorf("what host %d sends: %v", n, v)
+		}
+		return d
+	}
+	end := s.Seq() + uint32(len(preface))
+	last := from(packet.TCPAck, end, nil)
+	if len(last.Outs) != 0 {
+		g.t.Errorf("the preface has arrived: %v", last.Outs)
+	}
+	if settings != nil {
+		last = from(packet.TCPAck|packet.TCPPsh, s.Seq(), settings) // before it has read the preface
+		if r, ok := packet.ParseTCP(last.Outs[0].Data); !ok || r.Flags() != packet.TCPRst || r.Seq() != end {
+			g.t.Errorf("the connection is not reset: %x", last.Outs[0].Data)
+		}
+	}
+	return last
+}
+
+// TestHangingMember: one whose host takes connections and whose process hangs is down by
+// checks of kind http2, if it has answered such a check before.
+func TestHangingMember(t *testing.T) {
+	settings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
+	for what, c := range map[string]struct {
+		first []byte
+		want  string
+	}{"of HTTP/2": {settings, "down"}, "of HTTP/1": {[]byte("HTTP/1.1 400 Bad Request\r\n"), "up"}, "that has never answered": {nil, "up"}} {
+		g := newRig(t)
+		v := web("", 5)
+		v.Health = &api.HealthCheck{Kind: "http2", IntervalMs: 1000, TimeoutMs: 500, Rise: 1, Fall: 2}
+		g.set(v)
+		g.exchange(5, g.tick(0), c.first)
+		if c.first == nil {
+			g.tick(500 * time.Millisecond)
+		}
+		if m := g.show("web").Pool[0]; m.Health != "up" {
+			t.Errorf("a member %s: %v", what, m)
+		}
+		if c.want == "down" {
+			if unused := g.answer(5, g.tick(time.Second), true); len(unused.Outs) != 1 || len(g.b.probes) != 0 {
+				t.Errorf("a member that nobody uses: %d packets", len(unused.Outs))
+			}
+		}
+		g.open(1, 1000)
+		for range 2 {
+			g.exchange(5, g.tick(time.Second), nil)
+			gone := g.tick(500 * time.Millisecond)
+			if r, ok := packet.ParseTCP(gone.Outs[0].Data); !ok || r.Flags() != packet.TCPRst {
+				t.Errorf("the connection is not reset: %x", gone.Outs[0].Data)
+			}
+		}
+		if m := g.show("web").Pool[0]; m.Health != c.want {
+			t.Errorf("a member %s hangs: %v", what, m)
+		}
+		g.answer(5, g.tick(time.Second), false)
+		g.answer(5, g.tick(checkTick), false)
+		if m := g.show("web").Pool[0]; m.Health != "down" {
+			t.Errorf("a member %s has gone: %v", what, m)
+		}
+		g.exchange(5, g.tick(time.Second), settings)
+		if m := g.show("web").Pool[0]; m.Health != "up" || len(g.b.probes) != 0 {
+			t.Errorf("a member %s is back: %v, %d checks", what, m, len(g.b.probes))
+		}
 	}
 }
 

@@ -73,8 +73,11 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	}
 	if h.ends != 0 && now >= h.ends {
 		delete(b.probes, m.probeKey())
+		if h.opened && known {
+			hangUp(b, m, s, d)
+		}
 		next := h.ends + int64(c.interval-c.timeout)
-		changed = b.judge(m, false, fmt.Sprintf("no answer within %v", c.timeout), now)
+		changed = b.judge(m, h.opened && !h.speaks, fmt.Sprintf("no answer within %v", c.timeout), now)
 		h.next = next // an interval after it began
 	}
 	if h.ends != 0 || now < h.next || h.calm(c, len(m.conns), now) {
@@ -128,7 +131,8 @@ func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	ip := packet.IP{Src: v.at.host.Addr, Dst: m.addr.Addr}
 	var frame []byte
 	switch v.check.kind {
-	case checkTCP:
+	case checkTCP, checkHTTP2:
+		m.health.opened = false
 		m.health.token = uint32(b.probePort(v))
 		k := m.probeKey()
 		b.probes[k] = m
@@ -206,37 +210,82 @@ func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 	}
 }
 
-// answered takes a packet that may be the answer to a TCP check, and resets the
-// connection that the check opened.
+// answered takes a packet that may be the answer to a check by TCP or HTTP/2, and resets
+// the connection that the check opened.
 func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) bool {
 	k := &in.Key
 	if k.TPDst < probePortFirst || k.TPDst >= probePortFirst+probePorts {
 		return false
 	}
 	t, ok := packet.ParseTCP(in.Data)
-	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPRst) == 0 || t.Flags()&packet.TCPAck == 0 {
+	if !ok || t.Flags()&packet.TCPAck == 0 {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := probeKey{netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, k.TPDst), k.VLAN}
 	m := b.probes[key]
-	if m == nil || t.Ack() != m.health.token+1 {
+	if m == nil {
 		return false
 	}
-	delete(b.probes, key)
-	open := t.Flags()&packet.TCPRst == 0
-	if open {
+	h := &m.health
+	segment := func(seq uint32, flags uint8, payload []byte) {
 		b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN},
-			packet.IP{Src: dst, Dst: src}, packet.TCPFields{SrcPort: k.TPDst, DstPort: k.TPSrc, Seq: t.Ack(), Flags: packet.TCPRst}, nil))
+			packet.IP{Src: dst, Dst: src}, packet.TCPFields{SrcPort: k.TPDst, DstPort: k.TPSrc, Seq: seq, Ack: t.Seq() + 1, Flags: flags}, payload))
 	}
-	if b.judge(m, open, fmt.Sprintf("port %d is closed", key.member.Port()), in.Time) {
+	flags, first, next := t.Flags(), h.token+1, h.token+1+uint32(len(preface))
+	refused, begins := flags&packet.TCPRst != 0, t.Ack() == first
+	switch {
+	case !begins && (!h.opened || t.Ack() != next):
+		return false
+	case refused:
+	case flags&packet.TCPSyn != 0 && begins && m.exchanges():
+		h.opened = true
+		segment(first, packet.TCPAck|packet.TCPPsh, preface)
+		return true
+	case flags&packet.TCPSyn != 0 && begins:
+		segment(first, packet.TCPRst, nil)
+	case !h.opened:
+		return false
+	case len(t.Payload()) == 0 && flags&packet.TCPFin == 0:
+		return true // it has only got there
+	default:
+		h.speaks = h.speaks || isSettings(t.Payload())
+		segment(next, packet.TCPRst, nil)
+	}
+	delete(b.probes, key)
+	if b.judge(m, !refused || h.opened && !h.speaks, fmt.Sprintf("port %d is closed", key.member.Port()), in.Time) {
 		b.regroup()
 	}
-	if !open {
-		m.health.repeat(in.Time)
+	if refused {
+		h.repeat(in.Time)
 	}
 	return true
+}
+
+// exchanges reports whether a check goes on to HTTP/2 when the connection is there: not
+// of a member that serves and that nobody uses, for which a packet does.
+func (m *member) exchanges() bool {
+	h := &m.health
+	return m.vip.check.kind == checkHTTP2 && (h.verdict != good || !h.speaks || len(m.conns) > 0)
+}
+
+// preface is what a client of HTTP/2 sends first: that of the connection, and empty
+// SETTINGS (RFC 9113, 3.4).
+var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+
+// isSettings reports whether a server's data begins with SETTINGS, as that of HTTP/2
+// does.
+func isSettings(data []byte) bool { return len(data) >= 9 && data[3] == 4 }
+
+// hangUp appends the packet that ends the connection of a check which the member has
+// not answered in time. It is called with the balancer's mu held.
+func hangUp(b *balancer, m *member, s station, d *flow.Decision) {
+	mac, _ := b.ether(m.vip)
+	k := m.probeKey()
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: mac, VLAN: m.addr.VLAN}, packet.IP{Src: k.from.Addr(), Dst: k.member.Addr()},
+		packet.TCPFields{SrcPort: k.from.Port(), DstPort: k.member.Port(), Seq: m.health.token + 1 + uint32(len(preface)), Flags: packet.TCPRst}, nil)
+	b.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
 // echoed takes the answer to a check by ICMP.

@@ -143,7 +143,7 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint
 	}
 	to := inVLAN(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)), v.at.host.VLAN)
 	for _, m := range v.pool {
-		if s, ok := b.reach(m); ok && s.At.Switch == sw && v.check.kind == checkTCP {
+		if s, ok := b.reach(m); ok && s.At.Switch == sw && v.check.kind.connects() {
 			add(flow.PriorityShadowMember, ports(to.WithIPSrc(prefixOf(m.addr.Addr)), m.checked().Port(), probePortFirst, flow.IPProtoTCP), 0, flow.Output(flow.PortController))
 		}
 	}

@@ -137,7 +137,7 @@ func TestTally(t *testing.T) {
 	}
 	for health, want := range map[*api.HealthCheck]string{
 		{Kind: "tcp", IntervalMs: 1000, IdleIntervalMs: 500}: "idle_interval_ms 500: want interval_ms, 1000, to 3600000, or 0",
-		{Kind: "arp", IdleIntervalMs: 5000}:                  "idle_interval_ms 5000: only checks of kind tcp have one",
+		{Kind: "arp", IdleIntervalMs: 5000}:                  "idle_interval_ms 5000: only checks of kind tcp and http2 have one",
 	} {
 		if _, err := readCheck(health, service{port: 80, proto: 6}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)

@@ -133,3 +133,22 @@ func TestEndPointsAreGivenBack(t *testing.T) {
 		t.Errorf("first %s, then %s", first, again)
 	}
 }
+
+// The processes of producers without TLS are to answer checks, those of others take
+// connections at least.
+func TestChecks(t *testing.T) {
+	g := newRig(t)
+	g.register(1, sbi.AMF)
+	g.register(5, sbi.UDM)
+	g.register(6, sbi.SMF, func(p *sbi.NFProfile) { p.NFServices[0].Scheme = "https" })
+	for name, kind := range map[string]string{"scp-udm.7777": "http2", "scp-smf.7777": "tcp", nrfVip: "tcp"} {
+		of := sbi.UDM
+		if kind == "tcp" {
+			of = sbi.SMF
+		}
+		g.discover(1, sbi.AMF, of, "")
+		if v := g.vip(name, func(*api.Vip) bool { return true }); v.Health.Kind != kind {
+			t.Errorf("%s: %v", name, v.Health)
+		}
+	}
+}

@@ -21,9 +21,9 @@ const owner = "scp"
 const nrfVip = "scp-nrf-shadow"
 
 // How the balancer checks members: one that is used and was killed gets no new
-// connections after a second and a half, one whose host is silent after three, one
-// that nobody uses after seven at most, and a machine that is busy for a second loses
-// none.
+// connections after a second and a half, one that hangs or whose host is silent after
+// four, one that nobody uses after seven at most, and a machine that is busy for a
+// second loses none.
 const (
 	checkInterval = 1000 // milliseconds
 	checkIdle     = 5000
@@ -46,8 +46,8 @@ func tier(said int, near bool) uint32 {
 	return uint32(said)
 }
 
-func check() *api.HealthCheck {
-	return &api.HealthCheck{Kind: "tcp", IntervalMs: checkInterval, IdleIntervalMs: checkIdle, TimeoutMs: checkTimeout, Fall: checkFall, Rise: checkRise}
+func check(kind string) *api.HealthCheck {
+	return &api.HealthCheck{Kind: kind, IntervalMs: checkInterval, IdleIntervalMs: checkIdle, TimeoutMs: checkTimeout, Fall: checkFall, Rise: checkRise}
 }
 
 // want returns the VIPs that there should be, by name.
@@ -60,7 +60,7 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 	listen, _ := cfg.listen()
 	if (p.serving || p.leaving) && nrf.IsValid() && listen.IsValid() {
 		v := &api.Vip{
-			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Health: check(),
+			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Health: check("tcp"),
 			Pool: []*api.PoolMember{{Address: listen.Addr().String(), Port: uint32(listen.Port())}},
 		}
 		if vips[nrfVip] = v; p.leaving {
@@ -187,10 +187,13 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	cfg, policy := p.cfg.Load(), p.policyOf(e.Group.Type)
 	v := &api.Vip{
 		Name: vipName(e, a, d), Address: a.String(), Protocol: "tcp", Port: uint32(d.Port), Vlan: uint32(cfg.VLAN), Policy: policy.Algorithm,
-		IdleTimeout: policy.IdleTimeout, Health: check(), Per: policy.Per, Again: policy.Again, Allow: p.allow(e.Group, d, members, a.Is4()),
+		IdleTimeout: policy.IdleTimeout, Health: check("tcp"), Per: policy.Per, Again: policy.Again, Allow: p.allow(e.Group, d, members, a.Is4()),
 	}
 	if v.Per != "pair" {
 		v.Again = ""
+	}
+	if d.Scheme == "http" { // whose processes are to answer, too
+		v.Health = check("http2")
 	}
 	if v.Policy == twoChoices { // of which switches tell no time
 		v.Policy = "least"

@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
@@ -224,4 +225,40 @@ func TestService(t *testing.T) {
 			t.Errorf("%v %v", vips, err)
 		}
 	})
+}
+
+// TestMissedFlowMods: a switch that did not take a flow-mod, because nobody was its master for
+// a moment, is read anew although it stays connected. One that has refused it, or missed a
+// packet only, is not.
+func TestMissedFlowMods(t *testing.T) {
+	d := &flow.Decision{}
+	d.PacketOut(1, flow.PacketOut{Data: []byte{0}})
+	removeEntry(d, 2, flow.TableTranslate, 1, flow.Match{}, 0)
+	for _, c := range []struct {
+		what   string
+		failed *api.ApplyFailure
+		err    error
+		want   []string
+	}{
+		{"nothing", nil, nil, nil},
+		{"flow-mod", &api.ApplyFailure{Op: 1, Transient: true}, nil, []string{flow.DPID(2).String()}},
+		{"flow-mod that is refused", &api.ApplyFailure{Op: 1}, nil, nil},
+		{"packet", &api.ApplyFailure{Op: 0, Transient: true}, nil, nil},
+		{"number that is not there", &api.ApplyFailure{Op: 7, Transient: true}, nil, nil},
+		{"all, the southbound is away", nil, context.DeadlineExceeded, []string{flow.DPID(2).String()}},
+	} {
+		b := newBalancer(DefaultConfig(), nil, nil)
+		for _, sw := range []flow.DPID{1, 2} {
+			at := b.datapath(sw)
+			at.connected, at.told = true, true
+		}
+		var failures []*api.ApplyFailure
+		if c.failed != nil {
+			failures = append(failures, c.failed)
+		}
+		b.missed(d, failures, c.err)
+		if got := b.unread(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: unread %q, want %q", c.what, got, c.want)
+		}
+	}
 }

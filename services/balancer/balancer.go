@@ -209,6 +209,29 @@ func (b *balancer) unread() (list []string) {
 	return list
 }
 
+// missed records which switches did not take flow-mods of a decision, because they or
+// their master were away: they are unread until they have reported what they have. A new
+// master may publish the session as it was, so waiting for a connection is not enough.
+func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	unread := func(i int) {
+		if at := b.switches[d.Ops[i].Switch]; at != nil && d.Ops[i].Kind == flow.OpFlow {
+			at.told = false
+		}
+	}
+	for i := range d.Ops {
+		if err != nil {
+			unread(i)
+		}
+	}
+	for _, f := range failures {
+		if i := int(f.GetOp()); f.GetTransient() && i < len(d.Ops) {
+			unread(i)
+		}
+	}
+}
+
 // hostChanged follows a change of a host; it reports whether it was about a member.
 // It is called with mu held.
 func (b *balancer) hostChanged(h nib.Step[nib.Host], now int64) bool {

@@ -160,8 +160,8 @@ func settled[Req, Resp any](b *balancer, k *weft.BaselineFlows, m *meters, h fun
 	}
 }
 
-// send sends flow-mods and packets. A failure is repaired when the switch has
-// reported its entries, or sent again with the next check.
+// send sends flow-mods and packets. A switch that did not take its flow-mods is read anew;
+// packets are sent again with the next check.
 func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -169,7 +169,9 @@ func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 	if l.confirmed {
 		method = api.Apply
 	}
-	if _, err := weft.Call(ctx, env, method, l.Decision); err != nil && ctx.Err() == nil {
+	resp, err := weft.Call(ctx, env, method, l.Decision)
+	b.missed(l.Decision, resp.GetFailures(), err)
+	if err != nil && ctx.Err() == nil {
 		b.count.sendingFails.Add(1)
 		env.Log.Debug("not sent", "operations", len(l.Ops), "error", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// attachment is a function's interface and what the node has for it. All names are made
-// of the identifier, so that whoever deletes it needs no record.
+// attachment is a function's interface and what the node has for it. All names follow from
+// the container's identifier, so nothing need be stored to delete them.
 type attachment struct {
 	network, container, iface string
 

@@ -290,9 +290,9 @@ func Anew[K comparable, M any](s Step[Fact[K, M]]) bool {
 // Switches returns the switches that have changed.
 func (c Change) Switches() []Step[Switch] { return steps(c.Was.switches, c.Is.switches) }
 
-// Connections returns the switches that have changed as events of their connections:
-// one that was gone meanwhile is gone first, and then there. Those of which nobody says
-// anything any more are left out.
+// Connections returns the changes of switches as events. A switch that went and came back
+// in between gives two: gone, then connected. Switches that no publisher mentions any more
+// are left out.
 func (c Change) Connections() iter.Seq2[flow.DPID, *api.SwitchChanged] {
 	return func(yield func(flow.DPID, *api.SwitchChanged) bool) {
 		for _, s := range c.Switches() {

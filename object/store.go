@@ -112,7 +112,7 @@ type version struct {
 	gone     bool // it has been deleted since
 }
 
-// expectedRevision returns the revision that the store has if nobody else has written.
+// expectedRevision returns the revision that a write must replace.
 func (v version) expectedRevision() uint64 {
 	if v.gone {
 		return 0

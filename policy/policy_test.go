@@ -13,8 +13,7 @@ import (
 	"github.com/weft-sdn/weft/wefttest"
 )
 
-// kind is a kind of policies of which each has a flow for every bit of its mark, by the
-// calls of qos. Two of one mark exclude each other.
+// kind is a kind of marks, set by the calls of qos. A mark of N has N flows.
 func kind() policy.Kind[*api.QosPolicy, *api.QosPolicy] {
 	return policy.Kind[*api.QosPolicy, *api.QosPolicy]{
 		What: "mark", Many: "marks", Owner: flow.OwnerQoS,

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -83,7 +84,7 @@ func scpTree(pairs []*api.ScpPair) string {
 	return b.String()
 }
 
-// pairNotes says what there is to say of a pair.
+// pairNotes returns the remarks about a pair.
 func pairNotes(p *api.ScpPair) []string {
 	notes := []string{fmt.Sprintf("%d packets, %d octets", p.Packets, p.Bytes)}
 	if p.Direct {
@@ -100,7 +101,10 @@ func scpDOT(pairs []*api.ScpPair) string {
 	var b strings.Builder
 	b.WriteString("digraph core {\n  rankdir=LR; node [shape=box];\n")
 	for _, p := range sortPairs(pairs) {
-		host, _, _ := cutPort(p.Producer)
+		host, _, err := net.SplitHostPort(p.Producer)
+		if err != nil {
+			host = p.Producer
+		}
 		style := "solid"
 		if p.Direct {
 			style = "dashed"
@@ -109,13 +113,4 @@ func scpDOT(pairs []*api.ScpPair) string {
 	}
 	b.WriteString("}\n")
 	return b.String()
-}
-
-// cutPort cuts ADDRESS:PORT at its last colon.
-func cutPort(s string) (address, port string, ok bool) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 {
-		return s, "", false
-	}
-	return strings.Trim(s[:i], "[]"), s[i+1:], true
 }

@@ -42,9 +42,13 @@ type Rules struct {
 // Kind describes the objects of a service. M is their message, and T the object that is
 // made of it, a pointer; nobody writes to either once it is stored. T may be M.
 type Kind[M Message, T comparable] struct {
-	Owner             flow.Owner  // of the flows
-	What, Many        string      // for errors: "gateway", "gateways"
-	Set, Delete, List weft.Method // as the API names them; see Policy.Serve
+	Owner      flow.Owner // of the flows
+	What, Many string     // for errors: "gateway", "gateways"
+
+	// Set, Delete and List are the methods of the API, with messages of these forms: Set has
+	// a field with the object and returns it, Delete has the field name and returns deleted,
+	// and List, which may have the field name, returns a list of objects.
+	Set, Delete, List weft.Method
 
 	// Check makes an object of a message as it came, and Said the message of an object,
 	// which is stored and listed; nil if the message is the object.
@@ -90,7 +94,7 @@ type Policy[M Message, T comparable] struct {
 	*object.Store[T]
 
 	kind  Kind[M, T]
-	env   *weft.Env           // nil before Open, as flows
+	env   *weft.Env           // nil until the policy is served, as flows
 	flows *weft.BaselineFlows // of the objects
 }
 

@@ -10,9 +10,8 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// answer answers the methods of the kind, whose messages have these forms: Set has a field
-// with the object and returns it, Delete has the field name and returns deleted, and List,
-// which may have the field name, returns a list of objects.
+// answer registers the handlers of the kind's methods. The error names the one whose messages
+// do not have the forms that Kind describes.
 func (p *Policy[M, T]) answer() error {
 	var object M
 	var none T

@@ -322,6 +322,16 @@ func (c *Config) ours(a netip.Addr) bool {
 	return a == listen.Addr() || slices.ContainsFunc(c.Vips, func(v netip.Prefix) bool { return v.Contains(a) })
 }
 
+// exempt returns the prefixes of those who may connect to any producer: the registrars,
+// and the NRF, which notifies functions.
+func (c *Config) exempt() []netip.Prefix {
+	all := slices.Clone(c.Registrars)
+	if nrf, _, _ := c.nrf(); nrf.IsValid() { // Validate has seen it
+		all = append(all, netip.PrefixFrom(nrf.Addr(), nrf.Addr().BitLen()))
+	}
+	return all
+}
+
 // hostAddress reports whether it is the address of a single host, and a port.
 func hostAddress(at netip.AddrPort) bool {
 	a := at.Addr()

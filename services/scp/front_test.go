@@ -2,6 +2,7 @@ package scp
 
 import (
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,7 +111,7 @@ func TestAuthorised(t *testing.T) {
 		g.back.mu.Lock()
 		defer g.back.mu.Unlock()
 		for n, v := range g.back.vips {
-			if strings.HasPrefix(n, "scp-udm-") && len(v.Pool) == 2 && slices.Equal(v.GetAllow().GetClients(), []string{at(1)}) {
+			if strings.HasPrefix(n, "scp-udm-") && len(v.Pool) == 2 && g.lets(v, at(1)) {
 				name = n
 			}
 		}
@@ -123,11 +124,15 @@ func TestAuthorised(t *testing.T) {
 	if resp, _ := g.do(2, "GET", "/nothing/v1/x", ""); resp.StatusCode != 404 {
 		t.Errorf("nobody's service: %s", resp.Status)
 	}
+	// The NRF is no registered consumer, and may connect.
+	if refused := g.proxy.refusal("nudm-main", netip.MustParseAddr("127.0.0.1"), false); refused.Status == 403 {
+		t.Errorf("the NRF is refused: %s", refused.Detail)
+	}
 	// An AMF more, and one less.
 	g.register(3, sbi.AMF)
-	g.vip(name, func(v *api.Vip) bool { return slices.Equal(v.Allow.Clients, []string{at(1), at(3)}) })
+	g.vip(name, func(v *api.Vip) bool { return g.lets(v, at(1), at(3)) })
 	g.do(1, "DELETE", "/nnrf-nfm/v1/nf-instances/"+id(1), "")
-	g.vip(name, func(v *api.Vip) bool { return slices.Equal(v.Allow.Clients, []string{at(3)}) })
+	g.vip(name, func(v *api.Vip) bool { return g.lets(v, at(3)) })
 }
 
 // With strict, who is not registered may neither ask nor connect.
@@ -141,7 +146,7 @@ func TestStrict(t *testing.T) {
 	if status, _, _ := g.discover(1, sbi.AMF, sbi.UDM, ""); status != 200 {
 		t.Errorf("registered: status %d", status)
 	}
-	g.vip("scp-udm.7777", func(v *api.Vip) bool { return slices.Equal(v.GetAllow().GetClients(), []string{at(1), at(5)}) })
+	g.vip("scp-udm.7777", func(v *api.Vip) bool { return g.lets(v, at(1), at(5)) })
 }
 
 // A profile with addresses of another host, or with the id of another's instance,

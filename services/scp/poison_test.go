@@ -3,7 +3,6 @@ package scp
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,7 +202,7 @@ func TestRelayed(t *testing.T) {
 		defer g.back.mu.Unlock()
 		for name, v := range g.back.vips {
 			if strings.HasPrefix(name, "scp-udm-") {
-				return slices.Equal(v.GetAllow().GetClients(), []string{at(1), at(8) + "/32", at(9)})
+				return g.lets(v, at(1), at(8)+"/32", at(9))
 			}
 		}
 		return false

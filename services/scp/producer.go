@@ -213,6 +213,12 @@ func (p *producer) allows(r *sbi.Requester, names ...string) bool {
 	})
 }
 
+// admits reports whether a registered consumer may use one of some services of the
+// instance. An SCP may use all: it uses them for others, who are judged when they ask it.
+func (p *producer) admits(c *producer, names ...string) bool {
+	return c.profile.NFType == sbi.SCP || p.allows(c.requester(), names...)
+}
+
 // first returns where its first service is reached; invalid if it names no
 // address.
 func (p *producer) first() (at sbi.EndPoint) {

@@ -289,13 +289,14 @@ func (p *proxy) refusal(service string, client netip.Addr, here bool) *sbi.Probl
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	consumers := p.consumersOf(client)
+	exempt := slices.ContainsFunc(p.cfg.Load().exempt(), func(a netip.Prefix) bool { return a.Contains(client) })
 	offered, allowed, overloaded, serves := false, false, false, false
 	for _, x := range p.book {
 		if !slices.ContainsFunc(x.points, func(e sbi.EndPoint) bool { return e.Service == service }) {
 			continue
 		}
 		offered = true
-		if x.class == "" && !p.cfg.Load().Strict || slices.ContainsFunc(consumers, func(c *producer) bool { return x.allows(c.requester(), service) }) {
+		if x.class == "" && !p.cfg.Load().Strict || exempt || slices.ContainsFunc(consumers, func(c *producer) bool { return x.admits(c, service) }) {
 			allowed = true
 			state, _ := x.serves(now(), p.cfg.Load().Margin)
 			serves = serves || state == ""

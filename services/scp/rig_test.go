@@ -315,6 +315,12 @@ func (g *rig) start() {
 	})
 }
 
+// lets reports whether a VIP lets the NRF and some clients connect, and nobody else.
+func (g *rig) lets(v *api.Vip, clients ...string) bool {
+	nrf, _, _ := g.cfg.nrf()
+	return slices.Equal(v.GetAllow().GetClients(), append([]string{nrf.Addr().String() + "/32"}, clients...))
+}
+
 func (g *rig) eventually(what string, is func() bool) {
 	g.t.Helper()
 	for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(5 * time.Millisecond) {

@@ -109,15 +109,14 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Next
 }
 
-// permitted reports whether consumers may use one of some producers. An SCP uses them
-// for others, who have been judged when it asked for them.
+// permitted reports whether consumers may use one of some producers.
 func permitted(consumers, producers []*producer, strict bool) bool {
 	for _, nf := range producers {
 		if nf.class == "" && !strict {
 			return true
 		}
 		for _, c := range consumers {
-			if c == nf || c.profile.NFType == sbi.SCP || nf.allows(c.requester()) {
+			if c == nf || nf.admits(c) {
 				return true
 			}
 		}

@@ -284,7 +284,7 @@ func (p *proxy) allow(g group, d door, members []member, v4 bool) *api.Allow {
 	}
 	known := p.groupsNow().clients
 	allow := &api.Allow{}
-	for _, r := range p.cfg.Load().Registrars {
+	for _, r := range p.cfg.Load().exempt() {
 		if r.Addr().Is4() == v4 {
 			allow.Clients = append(allow.Clients, r.String())
 		}
@@ -313,7 +313,7 @@ type clientsKey struct {
 // producer, in order. It is called with mu held.
 func (p *proxy) clientsOf(x *producer, services []string, v4 bool) (clients []string) {
 	for _, c := range p.book {
-		if c.profile.NFType != sbi.SCP && !x.allows(c.requester(), services...) {
+		if !x.admits(c, services...) {
 			continue
 		}
 		for _, a := range c.addresses() {

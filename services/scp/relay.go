@@ -39,17 +39,18 @@ type relay struct {
 	pass    *httputil.ReverseProxy
 }
 
-// errand is a request that is passed on.
-type errand struct {
-	tries []candidate
-	named bool // the client has named the producer
-	of    sbi.NFType
-	who   consumer
-	used  candidate
-	tells bool // the answer says which producer it is from
+// indirectRequest is a request of indirect communication (TS 29.500, 6.10), with the
+// producers that may serve it.
+type indirectRequest struct {
+	tries    []candidate
+	named    bool // the client has named the producer
+	of       sbi.NFType
+	who      consumer
+	used     candidate
+	identify bool // the answer names its producer, which the client did not choose
 }
 
-type errandKey struct{}
+type indirectKey struct{}
 
 func newRelay(f *front, most int) *relay {
 	cfg := f.proxy.cfg.Load()
@@ -138,8 +139,8 @@ func unreached(err error) *sbi.ProblemDetails {
 func (r *relay) send(w http.ResponseWriter, req *http.Request, to *url.URL, at netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(req.Context(), relayTime)
 	defer cancel()
-	e := &errand{named: true, tries: []candidate{{at: sbi.EndPoint{Scheme: to.Scheme, Addr: at}}}}
-	out := req.WithContext(context.WithValue(ctx, errandKey{}, e))
+	e := &indirectRequest{named: true, tries: []candidate{{at: sbi.EndPoint{Scheme: to.Scheme, Addr: at}}}}
+	out := req.WithContext(context.WithValue(ctx, indirectKey{}, e))
 	out.URL = to
 	r.pass.ServeHTTP(w, out)
 }
@@ -147,7 +148,7 @@ func (r *relay) send(w http.ResponseWriter, req *http.Request, to *url.URL, at n
 // RoundTrip sends a request to the first candidate that can be reached
 // (http.RoundTripper).
 func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
-	e := req.Context().Value(errandKey{}).(*errand)
+	e := req.Context().Value(indirectKey{}).(*indirectRequest)
 	body := req.Body
 	var err error
 	for i, x := range e.tries {
@@ -164,7 +165,7 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 		ended := r.chooser.begin(x.at.Addr)
 		var resp *http.Response
 		if resp, err = r.client.RoundTrip(out); err == nil {
-			e.used, e.tells = x, !e.named || i > 0
+			e.used, e.identify = x, !e.named || i > 0
 			took := time.Since(start)
 			resp.Body = &relayedBody{ReadCloser: resp.Body, left: mostRelayed, ended: func() { ended(took) }}
 			return resp, nil
@@ -210,7 +211,7 @@ func (b *relayedBody) Close() error {
 // answered says which producer an answer is from, where the consumer cannot know, and
 // notes to which one it is bound.
 func (r *relay) answered(resp *http.Response) error {
-	e := resp.Request.Context().Value(errandKey{}).(*errand)
+	e := resp.Request.Context().Value(indirectKey{}).(*indirectRequest)
 	if resp.StatusCode >= 400 {
 		resp.Header.Add("Via", "2.0 "+r.name)
 	}
@@ -220,7 +221,7 @@ func (r *relay) answered(resp *http.Response) error {
 	if e.of != "" {
 		r.chooser.bind(e.who, e.of, e.used.id, resp.Header[sbi.BindingHeader] != nil, r.front.now())
 	}
-	if !e.tells {
+	if !e.identify {
 		return nil
 	}
 	if resp.Header[sbi.ProducerID] == nil {

@@ -42,9 +42,9 @@ func (r *relay) serve(w http.ResponseWriter, req *http.Request, client netip.Add
 	if err == nil {
 		err = sbi.Hop(req.Header, fmt.Sprintf("%d.%d", req.ProtoMajor, req.ProtoMinor), r.name)
 	}
-	var e *errand
+	var e *indirectRequest
 	if err == nil {
-		e, err = r.errand(ctx, req, who, client)
+		e, err = r.route(ctx, req, who, client)
 	}
 	if err != nil {
 		r.refuse(w, sbi.ProblemOf(err))
@@ -52,7 +52,7 @@ func (r *relay) serve(w http.ResponseWriter, req *http.Request, client netip.Add
 	}
 	req.Body = http.MaxBytesReader(w, req.Body, mostRelayed)
 	r.front.proxy.count.relayed.Add(1)
-	r.pass.ServeHTTP(w, req.WithContext(context.WithValue(ctx, errandKey{}, e)))
+	r.pass.ServeHTTP(w, req.WithContext(context.WithValue(ctx, indirectKey{}, e)))
 }
 
 // checkPath refuses a path that a producer may read as another one.
@@ -63,9 +63,9 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
-// errand returns where a request is to go; who may use what is judged as in a
+// route returns where a request may be passed on to. Who may use what is judged as in a
 // discovery. The error is a ProblemDetails.
-func (r *relay) errand(ctx context.Context, req *http.Request, who consumer, client netip.Addr) (*errand, error) {
+func (r *relay) route(ctx context.Context, req *http.Request, who consumer, client netip.Addr) (*indirectRequest, error) {
 	values, err := sbi.DelegatedQuery(req.Header)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (r *relay) errand(ctx context.Context, req *http.Request, who consumer, cli
 		who.name = strings.ToLower(q.Requester.InstanceID)
 	}
 	service, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-	e, now := &errand{who: who, of: q.TargetNFType}, r.front.now()
+	e, now := &indirectRequest{who: who, of: q.TargetNFType}, r.front.now()
 	if root.Scheme != "" {
 		if err := r.named(e, root, service, q, client, req.Header[sbi.CallbackHeader] != nil); err != nil {
 			return nil, err
@@ -197,7 +197,7 @@ func (r *relay) overloaded(list []candidate, policy *api.ScpPolicy) error {
 // named finds the producer that a request names by its API root: one that is
 // registered, or, for a callback, the host of one. An end point's root stands for
 // its type.
-func (r *relay) named(e *errand, root sbi.APIRoot, service string, q *sbi.Query, client netip.Addr, callback bool) error {
+func (r *relay) named(e *indirectRequest, root sbi.APIRoot, service string, q *sbi.Query, client netip.Addr, callback bool) error {
 	p := r.front.proxy
 	x, cfg := p.index.Load(), p.cfg.Load()
 	p.mu.Lock()

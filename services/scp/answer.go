@@ -53,10 +53,10 @@ func (p *proxy) find(q *sbi.Query, s *search, now int64) (found [][]byte, vips [
 		whole.TargetInstanceID = ""
 		q = &whole
 	}
-	f := &finding{proxy: p, query: q, now: now, stood: map[string]bool{}}
+	f := &finding{proxy: p, query: q, now: now, represented: map[string]bool{}}
 	forbidden := f.fit()
 	if q.TargetInstanceID == "" {
-		err = f.stand()
+		err = f.addEndpoints()
 	}
 	if err == nil {
 		err = f.handOn(s)
@@ -74,14 +74,14 @@ func (p *proxy) find(q *sbi.Query, s *search, now int64) (found [][]byte, vips [
 
 // finding is what a discovery has found. It is made with the proxy's mu held.
 type finding struct {
-	proxy *proxy
-	query *sbi.Query
-	now   int64
-	any   bool            // whoever may use them: the query is for others
-	fits  []sbi.NFProfile // of the instances in the book that fit, in order
-	stood map[string]bool // instances for which an end point stands
-	texts [][]byte        // in JSON
-	vips  []string        // that these name
+	proxy       *proxy
+	query       *sbi.Query
+	now         int64
+	any         bool            // whoever may use them: the query is for others
+	fits        []sbi.NFProfile // of the instances in the book that fit, in order
+	represented map[string]bool // instances for which an end point stands
+	texts       [][]byte        // in JSON
+	vips        []string        // that these name
 }
 
 func (f *finding) add(profile sbi.NFProfile) error {
@@ -111,8 +111,8 @@ func (f *finding) fit() (forbidden error) {
 	return forbidden
 }
 
-// stand adds the end points that stand for instances which fit.
-func (f *finding) stand() error {
+// addEndpoints adds the end points that stand for instances which fit.
+func (f *finding) addEndpoints() error {
 	p, q := f.proxy, f.query
 	kinds := map[group][]sbi.NFProfile{} // that cannot be told apart
 	near := ""
@@ -137,7 +137,7 @@ func (f *finding) stand() error {
 			continue // they are reached by their own addresses, as without the proxy
 		}
 		for _, x := range found {
-			f.stood[strings.ToLower(x.NFInstanceID)] = true
+			f.represented[strings.ToLower(x.NFInstanceID)] = true
 		}
 		f.vips = append(f.vips, names...)
 		if err := f.add(one); err != nil {
@@ -158,12 +158,12 @@ func (f *finding) handOn(s *search) error {
 	others := slices.ContainsFunc(f.fits, func(x sbi.NFProfile) bool { return !drained(x.NFInstanceID) })
 	own := map[string]bool{} // that are to be added
 	for _, x := range f.fits {
-		if id := strings.ToLower(x.NFInstanceID); !f.stood[id] && !(others && drained(id)) {
+		if id := strings.ToLower(x.NFInstanceID); !f.represented[id] && !(others && drained(id)) {
 			own[id] = true
 		}
 	}
 	for _, told := range s.told.Told {
-		if own[told.ID] || !f.stood[told.ID] && !(others && drained(told.ID)) && f.trusts(told) {
+		if own[told.ID] || !f.represented[told.ID] && !(others && drained(told.ID)) && f.trusts(told) {
 			f.texts = append(f.texts, told.Text)
 			delete(own, told.ID)
 		}
@@ -195,8 +195,8 @@ func (f *finding) trusts(told sbi.Instance) bool {
 	return err == nil && !slices.ContainsFunc(read.Addresses(), p.cfg.Load().ours)
 }
 
-// stands reports whether consumers know an end point by an instance id.
-func (p *proxy) stands(id string) bool {
+// hasEndpoint reports whether consumers know an end point by an instance id.
+func (p *proxy) hasEndpoint(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.endpointByID(id) != nil

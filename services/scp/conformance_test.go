@@ -392,7 +392,7 @@ func (f *foundInstance) compare(g *rig, text json.RawMessage) {
 		return
 	}
 	switch of := valueAt(is, "/nfInstanceId"); {
-	case f.Of == "" && !g.proxy.stands(fmt.Sprint(of)):
+	case f.Of == "" && !g.proxy.hasEndpoint(fmt.Sprint(of)):
 		g.t.Errorf("%v is no end point: %s", of, text)
 	case f.Of != "" && f.Of != fmt.Sprint(of):
 		g.t.Errorf("found %v, want %s", of, f.Of)

@@ -127,7 +127,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.register(w, r, client, instance[1])
 	case f.notifier != nil && r.URL.Path == instances && r.Method == http.MethodGet:
 		f.notifier.list(w, r, client)
-	case f.notifier != nil && instance != nil && r.Method == http.MethodGet && f.proxy.stands(instance[1]):
+	case f.notifier != nil && instance != nil && r.Method == http.MethodGet && f.proxy.hasEndpoint(instance[1]):
 		f.notifier.retrieve(w, r, client, instance[1])
 	case f.notifier != nil && (r.URL.Path == subscriptions && r.Method == http.MethodPost || strings.HasPrefix(r.URL.Path, subscriptions+"/") && r.Method == http.MethodPatch):
 		f.notifier.subscribe(w, r, client)
@@ -222,7 +222,7 @@ type asking struct {
 
 func (a *asking) search(ctx context.Context) (*sbi.SearchResult, error) {
 	values := a.request.URL.Query()
-	if a.front.proxy.stands(values.Get("target-nf-instance-id")) {
+	if a.front.proxy.hasEndpoint(values.Get("target-nf-instance-id")) {
 		values.Del("target-nf-instance-id") // the NRF does not know end points
 	}
 	values.Del("limit") // what is found is for others, too

@@ -19,10 +19,10 @@ const instances = "/nnrf-nfm/v1/nf-instances"
 
 // listing is a list of instances that a function is to get.
 type listing struct {
-	notifier *notifier
-	asks     []asker
-	own      map[string]bool  // the instances at its address
-	found    map[group]string // the ids of end points; empty of groups that have none
+	notifier   *notifier
+	requesters []requester
+	own        map[string]bool  // the instances at its address
+	found      map[group]string // the ids of end points; empty of groups that have none
 }
 
 // listingKey is the key of the listing that a request is for.
@@ -34,12 +34,12 @@ func (n *notifier) list(w http.ResponseWriter, r *http.Request, client netip.Add
 	p := n.front.proxy
 	l := &listing{notifier: n, own: map[string]bool{}, found: map[group]string{}}
 	p.mu.Lock()
-	l.asks = askersAt(p, client)
+	l.requesters = requestersAt(p, client)
 	for _, x := range p.consumersOf(client) {
 		l.own[x.id()] = true
 	}
 	p.mu.Unlock()
-	if p.cfg.Load().Notifications && len(l.asks) > 0 {
+	if p.cfg.Load().Notifications && len(l.requesters) > 0 {
 		r.Header.Del("Accept-Encoding") // the answer is read
 		r.Header.Del("If-None-Match")   // end points change, too
 		r = r.WithContext(context.WithValue(r.Context(), listingKey{}, l))
@@ -48,15 +48,15 @@ func (n *notifier) list(w http.ResponseWriter, r *http.Request, client netip.Add
 	n.front.toNRF(w, r)
 }
 
-// askersAt returns the functions that are registered from an address and use others'
+// requestersAt returns the functions that are registered from an address and use others'
 // services; none if who is there manages others. It is called with the proxy's mu held.
-func askersAt(p *proxy, client netip.Addr) (all []asker) {
+func requestersAt(p *proxy, client netip.Addr) (all []requester) {
 	if p.trusted(client) {
 		return nil
 	}
 	for _, x := range p.consumersOf(client) {
 		if x.profile.NFType != sbi.NRF {
-			all = append(all, asker{Requester: *x.requester(), any: x.profile.NFType == sbi.SCP})
+			all = append(all, requester{Requester: *x.requester(), any: x.profile.NFType == sbi.SCP})
 		}
 	}
 	return all
@@ -165,7 +165,7 @@ func (l *listing) endPoint(ctx context.Context, id string) string {
 
 // find returns the group of an instance, with the end point by which the function
 // reaches it, and the VIPs that are to be waited for.
-func (l *listing) find(id string) (of group, by standIn, vips []string) {
+func (l *listing) find(id string) (of group, by endpointRef, vips []string) {
 	p := l.notifier.front.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,10 +175,10 @@ func (l *listing) find(id string) (of group, by standIn, vips []string) {
 	}
 	of = groupOf(x)
 	if known, ok := l.found[of]; ok {
-		return of, standIn{of, known}, nil
+		return of, endpointRef{of, known}, nil
 	}
-	for _, asks := range l.asks {
-		if by, one, vips := standInOf(p, x, asks, l.notifier.front.now()); one != nil {
+	for _, who := range l.requesters {
+		if by, one, vips := endpointFor(p, x, who, l.notifier.front.now()); one != nil {
 			return of, by, vips
 		}
 	}
@@ -225,11 +225,11 @@ func (n *notifier) profileOf(client netip.Addr, id string) (one *sbi.NFProfile, 
 	if e == nil {
 		return nil, nil
 	}
-	asks := askersAt(p, client)
-	if trusted := p.trusted(client); trusted || len(asks) == 0 && !p.cfg.Load().Strict {
-		asks = []asker{{any: trusted}} // what anybody may use
+	requesters := requestersAt(p, client)
+	if trusted := p.trusted(client); trusted || len(requesters) == 0 && !p.cfg.Load().Strict {
+		requesters = []requester{{any: trusted}} // what anybody may use
 	}
-	i := slices.IndexFunc(asks, func(a asker) bool {
+	i := slices.IndexFunc(requesters, func(a requester) bool {
 		one, vips = profileFor(p, e, e.Group, a, n.front.now())
 		return one != nil
 	})

@@ -137,7 +137,7 @@ func TestListedAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
-	l := &listing{notifier: g.front.notifier, asks: []asker{{}}, found: map[group]string{}}
+	l := &listing{notifier: g.front.notifier, requesters: []requester{{}}, found: map[group]string{}}
 	if got := l.translate(t.Context(), []byte(`{"_link":{"item":{"href":"`+id(7)+`"}}}`)); got == nil || strings.Contains(string(got), id(7)) {
 		t.Errorf("the only one: %s", got)
 	}

@@ -79,7 +79,7 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 	}
 	cut := strings.LastIndexByte(data.NFInstanceURI, '/') + 1
 	id := strings.ToLower(data.NFInstanceURI[cut:])
-	tell := func(by standIn, event sbi.NFEvent, one *sbi.NFProfile) []byte {
+	tell := func(by endpointRef, event sbi.NFEvent, one *sbi.NFProfile) []byte {
 		data.NFInstanceURI, data.Event, data.NFProfile, data.ProfileChanges = data.NFInstanceURI[:cut]+by.id, event, one, nil
 		text, err := json.Marshal(data)
 		if err != nil {
@@ -108,7 +108,7 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 
 // left returns the end point that stood for an instance that ends, and whether it stands
 // for no other.
-func (n *notifier) left(id string) (by standIn, last bool) {
+func (n *notifier) left(id string) (by endpointRef, last bool) {
 	n.mu.Lock()
 	by, told := n.told[id]
 	delete(n.told, id)
@@ -121,7 +121,7 @@ func (n *notifier) left(id string) (by standIn, last bool) {
 
 // endPoint returns the end point by which a subscriber reaches an instance; no profile
 // if it has none, or if what tells its members apart counts for choosing among them.
-func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by standIn, one *sbi.NFProfile) {
+func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by endpointRef, one *sbi.NFProfile) {
 	p := n.front.proxy
 	if !p.knows(id) {
 		_ = p.look(ctx, id, n.front.nrf.profile) // it is told as it is
@@ -136,7 +136,7 @@ func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by stan
 
 // find returns the end point by which a subscriber reaches an instance, with its
 // profile, and the VIPs that this names; no profile if it has none.
-func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, vips []string) {
+func (n *notifier) find(c callback, id string) (by endpointRef, one *sbi.NFProfile, vips []string) {
 	p := n.front.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,11 +144,11 @@ func (n *notifier) find(c callback, id string) (by standIn, one *sbi.NFProfile, 
 	if x == nil {
 		return by, nil, nil
 	}
-	asks := asker{Requester: sbi.Requester{NFType: c.Type}, any: c.relays(p)}
+	who := requester{Requester: sbi.Requester{NFType: c.Type}, any: c.relays(p)}
 	if y := p.book[c.Instance]; y != nil && y.profile.NFType == c.Type {
-		asks.Complete(y.profile)
+		who.Complete(y.profile)
 	}
-	return standInOf(p, x, asks, n.front.now())
+	return endpointFor(p, x, who, n.front.now())
 }
 
 // relays reports whether the subscriber is one that uses producers for others: an SCP,
@@ -170,7 +170,7 @@ func (n *notifier) await(ctx context.Context, vips []string) error {
 }
 
 // note notes that consumers have an end point instead of an instance.
-func (n *notifier) note(id string, by standIn) {
+func (n *notifier) note(id string, by endpointRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.told) >= mostNotified {

@@ -8,23 +8,23 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// standIn is the end point that stands for an instance.
-type standIn struct {
+// endpointRef names the end point by which consumers reach an instance.
+type endpointRef struct {
 	of group
 	id string // by which consumers know it
 }
 
-// asker is who is to use an end point.
-type asker struct {
+// requester is a consumer that is to use an end point.
+type requester struct {
 	sbi.Requester
 	any bool // it uses all, for others, who are judged when they ask it
 }
 
-// standInOf returns the end point by which somebody reaches an instance, with its
-// profile, and the VIPs that this names. There is no profile if it has none, if who
-// asks may not use it, or if what tells its members apart counts for choosing among
-// them. It is called with the proxy's mu held.
-func standInOf(p *proxy, x *producer, asks asker, now int64) (by standIn, one *sbi.NFProfile, vips []string) {
+// endpointFor returns the end point by which a requester reaches an instance, with its
+// profile, and the VIPs that the profile names. There is no profile if the instance has
+// no end point, if the requester may not use it, or if consumers may have a reason to
+// choose among its members. It is called with the proxy's mu held.
+func endpointFor(p *proxy, x *producer, who requester, now int64) (by endpointRef, one *sbi.NFProfile, vips []string) {
 	if x.whyNot != "" {
 		return by, nil, nil
 	}
@@ -34,7 +34,7 @@ func standInOf(p *proxy, x *producer, asks asker, now int64) (by standIn, one *s
 		return by, nil, nil
 	}
 	e := p.endpointOf(by.of, members, now)
-	one, vips = profileFor(p, e, by.of, asks, now)
+	one, vips = profileFor(p, e, by.of, who, now)
 	if one != nil {
 		by.id = e.instance()
 	}
@@ -46,15 +46,15 @@ func groupOf(x *producer) group {
 	return group{Type: x.profile.NFType, Class: x.class, Form: x.form}
 }
 
-// profileFor returns the profile of the end point of a group for who asks, and the VIPs
-// that it names; none if the asker may not use it, or nobody can be reached by it. It is
-// called with the proxy's mu held.
-func profileFor(p *proxy, e *endpoint, g group, asks asker, now int64) (one *sbi.NFProfile, vips []string) {
-	q := &sbi.Query{TargetNFType: g.Type, Requester: asks.Requester, PreferredLocality: g.Locality}
+// profileFor returns the profile of the end point of a group for a requester, and the
+// VIPs that it names; none if the requester may not use it, or if no member can be
+// reached by it. It is called with the proxy's mu held.
+func profileFor(p *proxy, e *endpoint, g group, who requester, now int64) (one *sbi.NFProfile, vips []string) {
+	q := &sbi.Query{TargetNFType: g.Type, Requester: who.Requester, PreferredLocality: g.Locality}
 	if g.Slice != "" {
 		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
 	}
-	f := &finding{proxy: p, query: q, now: now, any: asks.any}
+	f := &finding{proxy: p, query: q, now: now, any: who.any}
 	if f.fit() != nil {
 		return nil, nil
 	}

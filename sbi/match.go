@@ -15,9 +15,8 @@ type SearchResult struct {
 	NFInstances    []NFProfile `json:"nfInstances"`
 	IgnoredQuery   []string    `json:"ignoredQueryParams,omitzero"`
 	Unknown        Unknown
-	// Told are the instances as an NRF has written them, where ReadResult has read
-	// the result.
-	Told []Instance
+	// Raw are the instances as the NRF has written them; ReadResult sets it.
+	Raw []Instance
 }
 
 // An Instance is a profile as it was written, with the id that it has, in lower case.
@@ -26,16 +25,16 @@ type Instance struct {
 	Text json.RawMessage
 }
 
-// ReadResult reads a search result, but for what it has of each instance, which is
-// in Told and may be anything.
+// ReadResult reads a search result. It does not read the profiles of the instances,
+// which are in Raw and may be anything.
 func ReadResult(text []byte) (*SearchResult, error) {
-	told := &SearchResult{}
-	if err := json.Unmarshal(text, (*map[string]json.RawMessage)(&told.Unknown)); err != nil {
+	r := &SearchResult{}
+	if err := json.Unmarshal(text, (*map[string]json.RawMessage)(&r.Unknown)); err != nil {
 		return nil, err
 	}
-	_ = json.Unmarshal(told.Unknown["validityPeriod"], &told.ValidityPeriod) // one that cannot be read is short
-	list, ok := told.Unknown["nfInstances"]
-	if !ok && told.Unknown["nfInstanceList"] == nil {
+	_ = json.Unmarshal(r.Unknown["validityPeriod"], &r.ValidityPeriod) // one that cannot be read is short
+	list, ok := r.Unknown["nfInstances"]
+	if !ok && r.Unknown["nfInstanceList"] == nil {
 		return nil, errors.New("nfInstances is missing")
 	}
 	var texts []json.RawMessage
@@ -49,11 +48,11 @@ func ReadResult(text []byte) (*SearchResult, error) {
 		}
 		var id string
 		_ = json.Unmarshal(of["nfInstanceId"], &id) // one without an id is handed on, too
-		told.Told = append(told.Told, Instance{strings.ToLower(id), text})
+		r.Raw = append(r.Raw, Instance{strings.ToLower(id), text})
 	}
-	delete(told.Unknown, "validityPeriod")
-	delete(told.Unknown, "nfInstances")
-	return told, nil
+	delete(r.Unknown, "validityPeriod")
+	delete(r.Unknown, "nfInstances")
+	return r, nil
 }
 
 func (r *SearchResult) UnmarshalJSON(b []byte) error { return decode(b, r) }

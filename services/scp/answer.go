@@ -36,17 +36,17 @@ func (p *proxy) answer(q *sbi.Query, s *search, now int64) (*answer, error) {
 	age := max(1, int(time.Duration(s.until-now)/time.Second))
 	body := make([]byte, 0, len(s.found)+64)
 	body = strconv.AppendInt(append(body, `{"validityPeriod":`...), int64(age), 10)
-	for _, name := range slices.Sorted(maps.Keys(s.told.Unknown)) {
+	for _, name := range slices.Sorted(maps.Keys(s.result.Unknown)) {
 		key, _ := json.Marshal(name) // a string
-		body = append(append(append(append(body, ','), key...), ':'), s.told.Unknown[name]...)
+		body = append(append(append(append(body, ','), key...), ':'), s.result.Unknown[name]...)
 	}
 	body = append(append(append(body, `,"nfInstances":`...), s.found...), '}') // found is JSON
 	return &answer{body: body, etag: s.etag, age: age, vips: s.vips}, nil
 }
 
 // find returns the profiles that a discovery finds: one for each group that consumers
-// reach by an end point, and those of other instances as the NRF has told of them. It
-// is called with mu held.
+// reach by an end point, and those of other instances as the NRF has answered. It is
+// called with mu held.
 func (p *proxy) find(q *sbi.Query, s *search, now int64) (found [][]byte, vips []string, err error) {
 	if e := p.endpointByID(q.TargetInstanceID); e != nil {
 		whole := *q
@@ -147,8 +147,8 @@ func (f *finding) addEndpoints() error {
 	return nil
 }
 
-// handOn adds the instances for which no end point stands: as the NRF has told of
-// them, or, if it did not, as they have registered. Those that do not fit are left
+// handOn adds the instances for which no end point stands: as the NRF has
+// answered, or, if it did not find them, as they have registered. Those that do not fit are left
 // out, as are those that get no new connections; one that is drained is found if there
 // is nobody else.
 func (f *finding) handOn(s *search) error {
@@ -162,13 +162,13 @@ func (f *finding) handOn(s *search) error {
 			own[id] = true
 		}
 	}
-	for _, told := range s.told.Told {
-		if own[told.ID] || !f.represented[told.ID] && !(others && drained(told.ID)) && f.trusts(told) {
-			f.texts = append(f.texts, told.Text)
-			delete(own, told.ID)
+	for _, x := range s.result.Raw {
+		if own[x.ID] || !f.represented[x.ID] && !(others && drained(x.ID)) && f.trusts(x) {
+			f.texts = append(f.texts, x.Text)
+			delete(own, x.ID)
 		}
 	}
-	if f.query.TargetInstanceID != "" && s.failed == nil && s.told.Unknown != nil {
+	if f.query.TargetInstanceID != "" && s.failed == nil && s.result.Unknown != nil {
 		return nil // the NRF knows better
 	}
 	for _, x := range f.fits {
@@ -185,13 +185,13 @@ func (f *finding) handOn(s *search) error {
 // cannot be read here and that the requester may use as far as that can be read, or
 // one that is not in the book and is not at the proxy's own addresses. One that has
 // ended is found by its id only.
-func (f *finding) trusts(told sbi.Instance) bool {
+func (f *finding) trusts(raw sbi.Instance) bool {
 	p, q := f.proxy, f.query
-	if x := p.instance(told.ID); x != nil {
-		ended := p.book[told.ID] == nil
+	if x := p.instance(raw.ID); x != nil {
+		ended := p.book[raw.ID] == nil
 		return (x.unclear || ended) && (!ended || q.TargetInstanceID != "") && x.allows(&q.Requester, q.ServiceNames...)
 	}
-	read, err := sbi.Read(told.Text)
+	read, err := sbi.Read(raw.Text)
 	return err == nil && !slices.ContainsFunc(read.Addresses(), p.cfg.Load().ours)
 }
 

@@ -28,8 +28,8 @@ type notifier struct {
 	front *front
 	key   []byte
 
-	mu   sync.Mutex             // guards the following
-	told map[string]endpointRef // by instance
+	mu       sync.Mutex             // guards the following
+	notified map[string]endpointRef // by instance
 }
 
 // callback is where a subscriber is notified, and who it is.
@@ -60,7 +60,7 @@ func newNotifier(ctx context.Context, f *front, keys object.Bucket) *notifier {
 		f.log.Warn("there is no key to sign callbacks with, so the NRF notifies subscribers of producers' own addresses", "error", err)
 		return nil
 	}
-	return &notifier{front: f, key: key, told: map[string]endpointRef{}}
+	return &notifier{front: f, key: key, notified: map[string]endpointRef{}}
 }
 
 func (n *notifier) sign(text []byte) []byte {

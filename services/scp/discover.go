@@ -153,14 +153,14 @@ func (p *proxy) stale(q *sbi.Query, s *search, now int64) (*answer, error) {
 
 // take learns what the NRF has found: of instances that were not known, their
 // whole profiles; and that others are gone.
-func (p *proxy) take(ctx context.Context, q *sbi.Query, told *sbi.SearchResult, nrf repository, now int64) {
+func (p *proxy) take(ctx context.Context, q *sbi.Query, result *sbi.SearchResult, nrf repository, now int64) {
 	found := map[string]bool{}
-	for _, x := range told.Told {
+	for _, x := range result.Raw {
 		found[x.ID] = true
 	}
 	p.mu.Lock()
 	var unknown, missing []string
-	for _, x := range told.Told {
+	for _, x := range result.Raw {
 		if y := p.instance(x.ID); x.ID != "" && (y == nil || y.heard == 0) {
 			unknown = append(unknown, x.ID)
 		}

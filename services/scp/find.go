@@ -74,7 +74,7 @@ func (f *finder) ask(ctx context.Context, q *sbi.Query, values url.Values, from 
 		next.until = f.front.now() + int64(min(max(time.Duration(result.ValidityPeriod)*time.Second, time.Second), p.cfg.Load().Validity))
 		if decides {
 			next.ids = map[string]bool{}
-			for _, x := range result.Told {
+			for _, x := range result.Raw {
 				next.ids[x.ID] = true
 			}
 		}

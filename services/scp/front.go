@@ -334,12 +334,12 @@ func (f *front) unanswered(r *http.Request) {
 // serve listens and answers until ctx ends. It tries again when the address, or the
 // namespace, comes and goes: hosts of a lab may start later.
 func (f *front) serve(ctx context.Context) {
-	told := ""
+	logged := ""
 	for ctx.Err() == nil {
 		err := f.serveOnce(ctx)
 		f.proxy.begun()
-		if err != nil && ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
 			f.log.Warn("the front does not listen, so everybody reaches the NRF itself; it is tried again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, listenInterval)

@@ -69,7 +69,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// translate returns what a subscriber is told instead of a notification: for an
+// translate returns what a subscriber gets instead of a notification: for an
 // instance that is reached by an end point, that; the end of an instance as it is, and
 // that of the end point if nobody is left.
 func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]byte {
@@ -79,7 +79,7 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 	}
 	cut := strings.LastIndexByte(data.NFInstanceURI, '/') + 1
 	id := strings.ToLower(data.NFInstanceURI[cut:])
-	tell := func(by endpointRef, event sbi.NFEvent, one *sbi.NFProfile) []byte {
+	write := func(by endpointRef, event sbi.NFEvent, one *sbi.NFProfile) []byte {
 		data.NFInstanceURI, data.Event, data.NFProfile, data.ProfileChanges = data.NFInstanceURI[:cut]+by.id, event, one, nil
 		text, err := json.Marshal(data)
 		if err != nil {
@@ -90,7 +90,7 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 	}
 	if data.Event == sbi.NFDeregistered {
 		if by, last := n.left(id); last {
-			if text := tell(by, sbi.NFDeregistered, nil); text != nil {
+			if text := write(by, sbi.NFDeregistered, nil); text != nil {
 				return [][]byte{body, text}
 			}
 		}
@@ -98,7 +98,7 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 	}
 	by, one := n.endPoint(ctx, c, id)
 	if one != nil {
-		if text := tell(by, data.Event, one); text != nil {
+		if text := write(by, data.Event, one); text != nil {
 			return [][]byte{text}
 		}
 	}
@@ -110,13 +110,13 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 // for no other.
 func (n *notifier) left(id string) (by endpointRef, last bool) {
 	n.mu.Lock()
-	by, told := n.told[id]
-	delete(n.told, id)
+	by, known := n.notified[id]
+	delete(n.notified, id)
 	n.mu.Unlock()
 	p := n.front.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return by, told && !slices.ContainsFunc(p.members(by.of), func(m member) bool { return m.id() != id })
+	return by, known && !slices.ContainsFunc(p.members(by.of), func(m member) bool { return m.id() != id })
 }
 
 // endPoint returns the end point by which a subscriber reaches an instance; no profile
@@ -124,7 +124,7 @@ func (n *notifier) left(id string) (by endpointRef, last bool) {
 func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by endpointRef, one *sbi.NFProfile) {
 	p := n.front.proxy
 	if !p.knows(id) {
-		_ = p.look(ctx, id, n.front.nrf.profile) // it is told as it is
+		_ = p.look(ctx, id, n.front.nrf.profile) // the notification stays as it is
 	}
 	by, one, vips := n.find(c, id)
 	if one == nil || n.await(ctx, vips) != nil {
@@ -173,8 +173,8 @@ func (n *notifier) await(ctx context.Context, vips []string) error {
 func (n *notifier) note(id string, by endpointRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.told) >= mostNotified {
-		clear(n.told)
+	if len(n.notified) >= mostNotified {
+		clear(n.notified)
 	}
-	n.told[id] = by
+	n.notified[id] = by
 }

@@ -143,11 +143,11 @@ func (n *nrf) search(ctx context.Context, query string, header http.Header) (*sb
 	case status != http.StatusOK:
 		return nil, sbi.Problem(status, "", fmt.Sprintf("the NRF answered with status %d", status))
 	}
-	told, err := sbi.ReadResult(body)
+	result, err := sbi.ReadResult(body)
 	if err != nil {
 		return nil, sbi.Problem(http.StatusBadGateway, sbi.InboundServerError, "the NRF answered what is no search result: "+err.Error())
 	}
-	return told, nil
+	return result, nil
 }
 
 // profile returns the profile of an instance, nil if there is none.

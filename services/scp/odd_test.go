@@ -63,7 +63,7 @@ func TestNobodyVanishes(t *testing.T) {
 				t.Fatal(pointer, odd, err)
 			}
 			ids := map[string]bool{}
-			for _, x := range found.Told {
+			for _, x := range found.Raw {
 				ids[x.ID] = true
 			}
 			switch stood := len(ids) > 1 && !ids[id(5)]; {

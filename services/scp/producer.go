@@ -20,7 +20,7 @@ type producer struct {
 	profile *sbi.NFProfile
 	read    *sbi.Reading // what could be read of the profile, which it has
 	text    []byte       // the profile
-	by      netip.Addr   // the host that registered it; invalid if the NRF told of it
+	by      netip.Addr   // the host that registered it; invalid if it is known from the NRF
 	class   string       // who may use it, the same for all that allow the same; empty if all may
 	form    string       // what makes it as good as others, the same for all that are; empty if nothing does
 	points  []sbi.EndPoint
@@ -41,7 +41,7 @@ type producer struct {
 	foreign  netip.Addr   // one of these, which is elsewhere; invalid if none is
 
 	turn     int   // of the registry, when it came or ended
-	told     int64 // when the NRF last told of it
+	listed   int64 // when the NRF last listed it
 	relisted bool  // it has since
 	unlisted bool  // it does not list it any more
 }

@@ -159,7 +159,7 @@ func (r *registry) sweep(now int64, margin time.Duration) (gone []string, change
 			x.late, changed = !x.late, true
 		}
 		if x.relisted {
-			x.relisted, x.told = false, now
+			x.relisted, x.listed = false, now
 		}
 		if x.unlisted && x.heard != 0 && now-x.heard > int64(x.timer()+margin) {
 			gone = append(gone, id)

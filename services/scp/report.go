@@ -84,7 +84,7 @@ func (r *report) state(x *producer) (state, reason string) {
 
 // function says whether an instance is balanced.
 func (r *report) function(x *producer, m *api.ScpProducer) *api.ScpFunction {
-	silent := r.now - cmp.Or(x.heard, x.told, r.now)
+	silent := r.now - cmp.Or(x.heard, x.listed, r.now)
 	f := &api.ScpFunction{Type: m.Type, Instance: m.Instance, State: m.State, Age: uint32(max(0, silent) / int64(time.Second))}
 	f.WhyNot = r.whyNot(x, m)
 	f.Balanced = f.WhyNot == ""

@@ -84,7 +84,7 @@ func (r *resolver) once(ctx context.Context) {
 	for _, x := range named {
 		if y, err := newProducer(x.text, netip.Addr{}); err == nil {
 			y.profile.NFInstanceID = x.id()
-			err = p.learn(y) // as if the NRF had told of it anew
+			err = p.learn(y) // as if the NRF had answered it anew
 			p.log.Debug("an instance is where its names are", "instance", x.id(), "error", err)
 		}
 	}

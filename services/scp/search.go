@@ -15,14 +15,13 @@ type search struct {
 	vips    []string
 	etag    string
 	failed  error            // why the NRF was last of no help, nil if it was
-	told    sbi.SearchResult // what the NRF has answered
-	size    int              // octets of that
+	result  sbi.SearchResult // what the NRF has answered
 }
 
 // Bounds of the searches that are remembered.
 const (
 	mostSearches = 4096
-	mostTold     = 64 << 20 // octets that the NRF has answered to all of them
+	mostResults  = 64 << 20 // octets that the NRF has answered to all of them
 )
 
 // searches are those that are remembered, by what they are known by. The proxy's mu
@@ -30,16 +29,16 @@ const (
 type searches map[string]*search
 
 // note notes what the NRF has answered to a search.
-func (all searches) note(k string, s *search, told *sbi.SearchResult) {
-	s.told, s.failed, s.found = *told, nil, nil
-	s.told.Told = slices.Clone(told.Told) // others may have the same answer
+func (all searches) note(k string, s *search, result *sbi.SearchResult) {
+	s.result, s.failed, s.found = *result, nil, nil
+	s.result.Raw = slices.Clone(result.Raw) // others may have the same answer
 	size := 0
 	for _, x := range all {
-		for _, instance := range x.told.Told {
+		for _, instance := range x.result.Raw {
 			size += len(instance.Text)
 		}
 	}
-	if size > mostTold {
+	if size > mostResults {
 		clear(all)
 		all[k] = s
 	}
@@ -55,9 +54,9 @@ func (all searches) askAnew(of sbi.NFType) {
 	}
 }
 
-// drop forgets that the NRF has told of an instance.
+// drop removes an instance from what the NRF has answered.
 func (all searches) drop(id string) {
 	for _, s := range all {
-		s.told.Told = slices.DeleteFunc(s.told.Told, func(x sbi.Instance) bool { return x.ID == id })
+		s.result.Raw = slices.DeleteFunc(s.result.Raw, func(x sbi.Instance) bool { return x.ID == id })
 	}
 }

@@ -190,8 +190,7 @@ func addressOf(u *url.URL) (netip.AddrPort, error) {
 
 // restore gives the subscriber its own URI in the NRF's answer.
 func (n *notifier) restore(resp *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-	resp.Body.Close()
+	text, err := peek(resp)
 	if err != nil {
 		return err
 	}
@@ -202,10 +201,9 @@ func (n *notifier) restore(resp *http.Response) error {
 			if c, ok := n.open(token); ok {
 				members[callbackURI], _ = json.Marshal(c.URI)
 				text, _ = json.Marshal(members) // has been JSON
+				setBody(resp, text)
 			}
 		}
 	}
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
 	return nil
 }

@@ -306,14 +306,9 @@ func (f *front) answered(resp *http.Response) error {
 	if c == nil {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-	resp.Body.Close()
+	text, err := peek(resp)
 	if err != nil {
 		return err
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	if plain, err := answers.Decode(resp.Header.Get("Content-Encoding"), text); err == nil {
-		text = plain
 	}
 	switch {
 	case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound && c.method == http.MethodDelete:

@@ -1,10 +1,8 @@
 package scp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -67,28 +65,14 @@ func (l *listing) replace(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
-	if err != nil {
-		resp.Body.Close()
+	text, err := peek(resp)
+	if err != nil || answers.Check(text) != nil {
 		return err
 	}
-	plain, err := answers.Decode(resp.Header.Get("Content-Encoding"), text)
-	other := []byte(nil)
-	if err == nil && len(text) <= mostAnswer && answers.Check(plain) == nil {
-		other = l.translate(resp.Request.Context(), plain)
-	}
-	if other == nil { // as it is
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
-		return nil
-	}
-	resp.Body.Close()
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(other)), int64(len(other))
-	resp.Header.Set("Content-Length", strconv.Itoa(len(other)))
-	for _, name := range []string{"Content-Encoding", "ETag", "Last-Modified"} {
-		resp.Header.Del(name)
+	if text = l.translate(resp.Request.Context(), text); text != nil {
+		setBody(resp, text)
+		resp.Header.Del("ETag")
+		resp.Header.Del("Last-Modified")
 	}
 	return nil
 }

@@ -1,14 +1,18 @@
 package scp
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -113,6 +117,33 @@ func TestNotifications(t *testing.T) {
 	}
 	if resp, _ := g.do(1, "PATCH", "/nnrf-nfm/v1/subscriptions/1", fmt.Sprintf(`[{"op":"replace","path":"/nfStatusNotificationUri","value":%q}]`, own)); resp.StatusCode != 201 {
 		t.Errorf("a patch: %s", resp.Status)
+	}
+}
+
+// A subscriber gets its own URI back from an NRF that compresses its answers, and a long
+// answer as it came.
+func TestSubscriptionAnswers(t *testing.T) {
+	g := newRig(t, func(cfg *Config) { cfg.NRFTimeout = time.Minute })
+	amf := g.function(1, sbi.AMF)
+	own := "http://" + amf.at.String() + "/callback"
+	kept := fmt.Sprintf(`{"nfStatusNotificationUri": %q}`, g.subscribe(1, own, ""))
+	answer := func(encoding string, text []byte) (*http.Response, string) {
+		g.handler.Store(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			_, _ = w.Write(text)
+		}))
+		return g.do(1, "PATCH", "/nnrf-nfm/v1/subscriptions/1", `[{"op":"replace","path":"/validityTime","value":"2030-01-01T00:00:00Z"}]`)
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = io.WriteString(z, kept)
+	z.Close()
+	if resp, body := answer("gzip", zipped.Bytes()); resp.Header.Get("Content-Encoding") != "" || !strings.Contains(body, own) {
+		t.Errorf("compressed: %q %s", resp.Header.Get("Content-Encoding"), body)
+	}
+	long := append([]byte(kept), bytes.Repeat([]byte{' '}, mostAnswer)...)
+	if resp, body := answer("", long); resp.StatusCode != 200 || len(body) != len(long) {
+		t.Errorf("a long answer: %s, %d octets of %d", resp.Status, len(body), len(long))
 	}
 }
 

@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,6 +109,37 @@ func (n *nrf) get(ctx context.Context, path, query string, header http.Header) (
 		body, err = answers.Decode(resp.Header.Get("Content-Encoding"), body)
 	}
 	return resp.StatusCode, body, err
+}
+
+// peek returns the body of an answer of the NRF without its content encoding, and leaves
+// the answer as it came. It returns nil for a body that is longer than what is read of
+// one, or that cannot be decoded.
+func peek(resp *http.Response) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
+	if len(text) > mostAnswer {
+		return nil, nil
+	}
+	plain, err := answers.Decode(resp.Header.Get("Content-Encoding"), text)
+	if err != nil {
+		return nil, nil
+	}
+	return plain, nil
+}
+
+// setBody replaces the body of an answer.
+func setBody(resp *http.Response, text []byte) {
+	resp.Body.Close()
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	resp.Header.Del("Content-Encoding")
 }
 
 const (

@@ -323,11 +323,7 @@ func (g *rig) lets(v *api.Vip, clients ...string) bool {
 
 func (g *rig) eventually(what string, is func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			g.t.Fatalf("%s: not within 10 s", what)
-		}
-	}
+	testwait.Until(g.t, what, is)
 }
 
 // at is the address of the n-th network function.

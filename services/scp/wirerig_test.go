@@ -180,11 +180,7 @@ func (n *network) start() {
 
 func (n *network) eventually(what string, is func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(testwait.Limit); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			n.t.Fatalf("%s: not within 10 s", what)
-		}
-	}
+	testwait.Until(n.t, what, is)
 }
 
 // host returns a host; what it sends comes in by its port.

@@ -195,17 +195,22 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		sbi.WriteProblem(w, err)
 		return
 	}
+	w.Header().Set("Cache-Control", "max-age="+strconv.Itoa(a.age))
+	f.write(w, r, a.body, a.etag)
+}
+
+// write answers a request with a JSON text, or with 304 if the client has the text.
+func (f *front) write(w http.ResponseWriter, r *http.Request, text []byte, etag string) {
 	h := w.Header()
-	h.Set("Cache-Control", "max-age="+strconv.Itoa(a.age))
-	h.Set("ETag", a.etag)
-	if sbi.MatchETag(r.Header.Get("If-None-Match"), a.etag) && r.Header.Get("If-None-Match") != "" {
+	h.Set("ETag", etag)
+	if sbi.MatchETag(r.Header.Get("If-None-Match"), etag) {
 		f.proxy.count.unchanged.Add(1)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	_, _ = w.Write(a.body) // who asked may have gone
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text) // the client may have gone
 }
 
 // notReady returns the problem of end points that are not made in time.

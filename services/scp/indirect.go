@@ -181,10 +181,7 @@ func (r *relay) policy(of sbi.NFType) *api.ScpPolicy {
 
 // overloaded returns the 503 if all candidates have reached the load of a policy.
 func (r *relay) overloaded(list []candidate, policy *api.ScpPolicy) error {
-	limit := int(policy.GetOverload())
-	if limit == 0 {
-		limit = r.front.proxy.cfg.Load().Overload
-	}
+	limit := r.front.proxy.overloadOf(policy)
 	if limit == 0 || len(list) == 0 || slices.ContainsFunc(list, func(x candidate) bool { return x.load < limit }) {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/sbi"
@@ -188,15 +187,7 @@ func (n *notifier) retrieve(w http.ResponseWriter, r *http.Request, client netip
 		return
 	}
 	n.front.proxy.count.known.Add(1)
-	h, tag := w.Header(), sbi.ETag(text)
-	if h.Set("ETag", tag); r.Header.Get("If-None-Match") != "" && sbi.MatchETag(r.Header.Get("If-None-Match"), tag) {
-		n.front.proxy.count.unchanged.Add(1)
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) // who asked may have gone
+	n.front.write(w, r, text, sbi.ETag(text))
 }
 
 // profileOf returns the profile of an end point for a client, and the VIPs that it

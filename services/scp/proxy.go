@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -328,6 +329,12 @@ func (p *proxy) policyOf(t sbi.NFType) *api.ScpPolicy {
 		return m
 	}
 	return &api.ScpPolicy{Type: string(t), Algorithm: algorithms[0], Per: pers[0], Again: agains[0]}
+}
+
+// overloadOf returns the load from which on a policy refuses new connections, in percent;
+// 0 is never.
+func (p *proxy) overloadOf(policy *api.ScpPolicy) int {
+	return cmp.Or(int(policy.GetOverload()), p.cfg.Load().Overload)
 }
 
 var (

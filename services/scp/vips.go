@@ -146,10 +146,7 @@ func vipName(e *endpoint, a netip.Addr, d door) string {
 // judge sets whether an endpoint is overloaded: all members that serve have the
 // load of its policy, until their mean is a tenth below.
 func (p *proxy) judge(e *endpoint, members []member, now int64) {
-	limit := int(p.policyOf(e.Group.Type).GetOverload())
-	if limit == 0 {
-		limit = p.cfg.Load().Overload
-	}
+	limit := p.overloadOf(p.policyOf(e.Group.Type))
 	sum, least, n := 0, 100, 0
 	for _, m := range members {
 		if state, _ := m.serves(now, p.cfg.Load().Margin); state != "" {

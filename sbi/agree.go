@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// additive are the members of profiles and services that say what an instance does
-// besides: of several instances that consumers know as one, one does it.
+// additive are the lists in profiles and services whose items stand for themselves: an
+// end point offers an item if one of its instances does.
 var additive = []string{"sNssais", "plmnList", "snpnList", "defaultNotificationSubscriptions"}
 
-// Agreed returns what several profiles, or services of a name, say together, by
-// member: what all of them say alike; of lists, what all have, or what one of them
-// has if that is what they do besides, as in amfInfo and its like; of features, those
-// that all support. nil is nothing.
+// Agreed returns the members that one profile, or service, for several may have: a
+// value that is the same in all; the items that all lists have, or, of additive lists
+// and those in amfInfo and its like, the items of any; the features that all support.
+// It returns nil if there are none.
 func Agreed(all []Unknown) Unknown {
 	agreed := Unknown{}
 	names := map[string]bool{}
@@ -39,12 +39,12 @@ func Agreed(all []Unknown) Unknown {
 	return agreed
 }
 
-// mostCompared bounds the texts of a member that differ and are compared, in octets:
-// what is larger is not agreed on.
+// mostCompared bounds the texts of a member that are compared, in octets together.
+// Larger ones that differ are left out.
 const mostCompared = 2 << 20
 
-// agree returns what several texts of a member say together, nil if that is nothing.
-// With adds, its lists are what one of them has.
+// agree returns what Agreed has of one member, nil if that is nothing. With adds, its
+// lists are additive.
 func agree(name string, texts []json.RawMessage, adds bool) json.RawMessage {
 	if name == "defaultNotificationSubscriptions" { // not to have one is to lack it
 		texts = slices.DeleteFunc(slices.Clone(texts), func(t json.RawMessage) bool { return t == nil || string(t) == "null" || string(t) == "[]" })
@@ -194,12 +194,12 @@ func isInfo(name string) bool {
 	return strings.HasSuffix(name, "Info") || strings.HasSuffix(name, "InfoList") || strings.HasSuffix(name, "InfoExt")
 }
 
-// sets are the members of amfInfo and its like that say which set of subscribers, or
-// of instances that stand in for each other, an instance is of; besides them, ranges.
+// sets are the members of amfInfo and its like that name the group of subscribers, or
+// the set of instances, of an instance. Members that end with Ranges do so, too.
 var sets = []string{"groupId", "routingIndicators", "amfSetId", "amfRegionId"}
 
-// Serves returns whom an instance serves, where only part of the subscribers: instances
-// that serve others cannot stand in for it.
+// Serves returns the part of the subscribers that an instance serves; empty if it
+// serves all. Instances that differ in it cannot replace each other.
 func (p *NFProfile) Serves() map[string]string {
 	whom := map[string]string{}
 	for name, text := range p.Unknown {
@@ -210,7 +210,7 @@ func (p *NFProfile) Serves() map[string]string {
 	return whom
 }
 
-// addServed adds what a member of a profile says of whom an instance serves.
+// addServed adds the part of the subscribers that one member of a profile names.
 func addServed(whom map[string]string, at string, v any) {
 	of, _ := v.(map[string]any)
 	for name, v := range of {

@@ -134,8 +134,8 @@ func (o *object) name(t json.Token) bool {
 	return twice
 }
 
-// fold returns the form that all names have in common that differ in case only, as
-// encoding/json of Go compares them: ſ is s there.
+// fold returns one form for all names that differ in case only, by the rules of
+// encoding/json, where ſ is s.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		for {

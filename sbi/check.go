@@ -34,8 +34,8 @@ func ValidInstanceID(id string) bool { return uuidForm.MatchString(id) }
 // ValidFQDN reports whether a name is one of TS 29.571, which has a dot.
 func ValidFQDN(name string) bool { return len(name) <= 253 && fqdnForm.MatchString(name) }
 
-// Check returns what is wrong with a profile that Weft itself would register, as a
-// ProblemDetails that names every member that is.
+// Check returns what is wrong with a profile that Weft itself registers: a
+// ProblemDetails that names every wrong member.
 func (p *NFProfile) Check() error {
 	var w wrong
 	w.mandatory("/nfInstanceId", p.NFInstanceID, ValidInstanceID, "want a UUID")
@@ -70,9 +70,8 @@ func (p *NFProfile) Check() error {
 	return w.problem()
 }
 
-// CheckReceived returns what is wrong with a profile that somebody else registers, as
-// Check does: what an NRF has to understand of it. What is odd otherwise is for its
-// consumers to judge.
+// CheckReceived is Check for a profile that another implementation registers. It checks
+// only the members that an NRF has to understand; the others are for consumers to judge.
 func (p *NFProfile) CheckReceived() error {
 	var w wrong
 	w.mandatory("/nfInstanceId", p.NFInstanceID, ValidInstanceID, "want a UUID")
@@ -163,7 +162,7 @@ func (w *wrong) plmn(at string, p PlmnID) {
 
 func (w *wrong) snssai(at string, s Snssai) { w.sliceOf(at, s, sdForm) }
 
-// slice is snssai for what others send, where zeros may be left out.
+// slice is snssai for what other implementations send, which may lack leading zeros.
 func (w *wrong) slice(at string, s Snssai) { w.sliceOf(at, s, shortForm) }
 
 func (w *wrong) sliceOf(at string, s Snssai, sd *regexp.Regexp) {
@@ -270,8 +269,8 @@ func (w *wrong) service(at string, s NFService) {
 	w.allowed(at, s.AllowedNFTypes, s.AllowedPLMNs, s.AllowedNSSAIs, s.AllowedNFDomains)
 }
 
-// rules checks who is allowed, as far as one has to understand it. A list without
-// items is as none.
+// rules checks the members that say who is allowed. An empty list is like a missing
+// one.
 func (w *wrong) rules(at string, types []NFType, plmns []PlmnID, nssais []Snssai, domains []string) {
 	for _, t := range types {
 		w.nfType(at+"/allowedNfTypes", t)

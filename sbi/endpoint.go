@@ -16,16 +16,16 @@ type EndPoint struct {
 	Addr     netip.AddrPort
 	Prefix   string // of its paths
 	Priority int    // the lowest preferred
-	Capacity int    // relative, of all end points with this Source together
+	Capacity int    // relative; all end points with the same Source share it
 	Load     int    // percent
-	Source   string // whose Capacity it is: a serviceInstanceId, or empty for that of the profile
+	Source   string // names the service that gives the Capacity; empty if the profile does
 }
 
-// DefaultCapacity is the capacity of an instance that says nothing of it.
+// DefaultCapacity is the capacity of an instance whose profile gives none.
 const DefaultCapacity = 100
 
-// EndPoints returns where the registered services of a profile are reached by TCP
-// at an address. Resolved has names, too.
+// EndPoints returns the addresses at which the registered services of a profile are
+// reached by TCP. It does not resolve names; Resolved does.
 func (p *NFProfile) EndPoints() []EndPoint {
 	var all []EndPoint
 	for i, s := range p.Services() {
@@ -57,8 +57,8 @@ func (p *NFProfile) EndPoints() []EndPoint {
 	return all
 }
 
-// Path returns the prefix of the paths of a service, without a slash at its end.
-// Some give the whole URI of the service for it, of which this is the path.
+// Path returns the prefix of a service's paths, without a trailing slash. Where the
+// apiPrefix is a URI, it returns the path of that URI.
 func (s *NFService) Path() string {
 	if u := s.URI(); u != nil {
 		return strings.TrimSuffix(u.Path, "/")
@@ -66,7 +66,7 @@ func (s *NFService) Path() string {
 	return strings.TrimSuffix(s.APIPrefix, "/")
 }
 
-// URI returns the URI that a service gives for its prefix, nil if it gives a path.
+// URI returns the apiPrefix of a service if it is a URI, nil if it is a path.
 func (s *NFService) URI() *url.URL {
 	if !strings.Contains(s.APIPrefix, "://") {
 		return nil
@@ -93,8 +93,8 @@ func (p *NFProfile) Addresses() []netip.Addr {
 	return all
 }
 
-// addressesOf returns the addresses of an end point, which are the profile's if
-// it has none of its own.
+// addressesOf returns the addresses of an end point. An end point without addresses
+// has those of the profile.
 func (p *NFProfile) addressesOf(point IPEndPoint) []netip.Addr {
 	texts := []string{point.IPv4Address, point.IPv6Address}
 	if point.IPv4Address == "" && point.IPv6Address == "" {
@@ -109,7 +109,7 @@ func (p *NFProfile) addressesOf(point IPEndPoint) []netip.Addr {
 	return all
 }
 
-// Names has the addresses of host names, which are in lower case.
+// Names are the addresses of hosts, by their names in lower case.
 type Names map[string][]netip.Addr
 
 // find returns the addresses of a name.
@@ -117,8 +117,8 @@ func (n Names) find(name string) []netip.Addr {
 	return n[strings.ToLower(strings.TrimSuffix(name, "."))]
 }
 
-// HostNames returns the names that a profile has where addresses belong, or instead of
-// any.
+// HostNames returns the names that have to be resolved to reach a profile's services:
+// those in place of an address, and the FQDNs of what has no address.
 func (p *NFProfile) HostNames() (names []string) {
 	add := func(texts ...string) {
 		for _, text := range texts {
@@ -145,8 +145,8 @@ func (p *NFProfile) HostNames() (names []string) {
 	return names
 }
 
-// Resolved returns a profile with the addresses of the names that it has where
-// addresses belong, or instead of any.
+// Resolved returns the profile with addresses in place of its host names, as far as
+// names has them.
 func (p *NFProfile) Resolved(names Names) *NFProfile {
 	if len(names) == 0 {
 		return p
@@ -181,8 +181,8 @@ func (p *NFProfile) Resolved(names Names) *NFProfile {
 	return &r
 }
 
-// resolved returns the end points at the addresses of the name that an end point
-// has for its address, or the end point.
+// resolved returns an end point for each address of the name that e has in place of an
+// address, or e if names does not have it.
 func (e IPEndPoint) resolved(names Names) (all []IPEndPoint) {
 	for _, a := range append(slices.Clone(names.find(e.IPv4Address)), names.find(e.IPv6Address)...) {
 		at := e
@@ -209,7 +209,7 @@ func portOf(scheme string) int {
 	return 80
 }
 
-// firstOf returns the first number that is there.
+// firstOf returns the first number that is not nil, or otherwise.
 func firstOf(otherwise int, numbers ...*int) int {
 	for _, n := range numbers {
 		if n != nil {

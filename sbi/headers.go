@@ -22,12 +22,12 @@ const (
 	discoveryPrefix = "3gpp-Sbi-Discovery-"
 )
 
-// header returns the 400 that names one header.
+// header returns a 400 that names a header.
 func header(cause Cause, name, reason string) *ProblemDetails {
 	return invalid(cause, "header "+name, reason)
 }
 
-// one returns the value of a header, which it may have once.
+// one returns the value of a header that may occur once.
 func one(h http.Header, name string) (string, error) {
 	switch v := h[name]; {
 	case len(v) == 0:
@@ -41,9 +41,9 @@ func one(h http.Header, name string) (string, error) {
 	}
 }
 
-// DelegatedQuery returns the parameters of the discovery that a request leaves to
-// whoever passes it on; none if it leaves it none. What is encoded with percent signs
-// is decoded. An instance may be named as in 3gpp-Sbi-Producer-Id.
+// DelegatedQuery returns the discovery that a request delegates to the SCP, as the
+// parameters of a query; none if it delegates none. Percent-encoded values are decoded.
+// target-nf-instance-id may have the form of 3gpp-Sbi-Producer-Id.
 func DelegatedQuery(h http.Header) (url.Values, error) {
 	values := url.Values{}
 	for name, v := range h {
@@ -66,7 +66,7 @@ func DelegatedQuery(h http.Header) (url.Values, error) {
 	return values, nil
 }
 
-// WithoutDelegation removes what a request says to whoever passes it on.
+// WithoutDelegation removes the headers that are for the SCP alone.
 func WithoutDelegation(h http.Header) {
 	delete(h, TargetAPIRoot)
 	for name := range h {
@@ -76,8 +76,8 @@ func WithoutDelegation(h http.Header) {
 	}
 }
 
-// An APIRoot is where an API is reached: its scheme and authority, and a prefix of
-// its paths.
+// An APIRoot is where an API is reached: a scheme, an authority and a prefix of the
+// paths.
 type APIRoot struct {
 	Scheme string
 	Host   string         // a name; empty with an address
@@ -85,7 +85,7 @@ type APIRoot struct {
 	Prefix string
 }
 
-// ParseAPIRoot reads the header 3gpp-Sbi-Target-apiRoot. It is not there if the root
+// ParseAPIRoot reads the header 3gpp-Sbi-Target-apiRoot. Without that header, the root
 // has no scheme. The error is a ProblemDetails.
 func ParseAPIRoot(h http.Header) (r APIRoot, err error) {
 	text, err := one(h, TargetAPIRoot)
@@ -125,8 +125,8 @@ func ParseAPIRoot(h http.Header) (r APIRoot, err error) {
 	return r, nil
 }
 
-// A Binding is to what a consumer is bound (TS 29.500, 6.12): an instance, or any of
-// a set.
+// A Binding names the producers to which a consumer is bound (TS 29.500, 6.12): an
+// instance, or a set of them.
 type Binding struct {
 	Level       string // nf-instance, nf-set, nfservice-instance or nfservice-set
 	Instance    string
@@ -136,7 +136,7 @@ type Binding struct {
 	ServiceName string
 }
 
-// ParseBinding reads the header 3gpp-Sbi-Routing-Binding; it is not there if the
+// ParseBinding reads the header 3gpp-Sbi-Routing-Binding. Without that header, the
 // binding has no level. The error is a ProblemDetails.
 func ParseBinding(h http.Header) (b Binding, err error) {
 	text, err := one(h, RoutingBinding)
@@ -156,7 +156,8 @@ func ParseBinding(h http.Header) (b Binding, err error) {
 	return b, nil
 }
 
-// readParams reads NAME=VALUE; NAME=VALUE, the first of each name.
+// readParams reads NAME=VALUE; NAME=VALUE. Of several values of a name it takes the
+// first.
 func readParams(text string) map[string]string {
 	all := map[string]string{}
 	for item := range strings.SplitSeq(text, ";") {
@@ -173,9 +174,9 @@ func readParams(text string) map[string]string {
 	return all
 }
 
-// Hop counts a request that an SCP of some name passes on, and names it in Via. The
-// error is the ProblemDetails of one that goes round in circles, or has been passed on
-// too often.
+// Hop prepares the headers of a request that the SCP called name passes on: it adds the
+// SCP to Via and decrements 3gpp-Sbi-Max-Forward-Hops. The error is a ProblemDetails:
+// the SCP is in Via already, or no hop is left.
 func Hop(h http.Header, version, name string) error {
 	for _, v := range h["Via"] {
 		for item := range strings.SplitSeq(v, ",") {
@@ -204,8 +205,8 @@ func Hop(h http.Header, version, name string) error {
 	return nil
 }
 
-// ResponseTime returns how long the client of a request waits for the answer, by
-// 3gpp-Sbi-Max-Rsp-Time, but for most at most; otherwise if it does not say.
+// ResponseTime returns how long the client of a request waits for the answer: the time
+// in 3gpp-Sbi-Max-Rsp-Time, at most most, or otherwise without that header.
 func ResponseTime(h http.Header, otherwise, most time.Duration) time.Duration {
 	n, err := strconv.ParseUint(h.Get(MaxRspTime), 10, 32)
 	if err != nil || n == 0 {
@@ -214,8 +215,8 @@ func ResponseTime(h http.Header, otherwise, most time.Duration) time.Duration {
 	return min(time.Duration(n)*time.Millisecond, most)
 }
 
-// ClientType returns the type of a client by its User-Agent, such as AMF-amf1; empty
-// if it does not say.
+// ClientType returns the NF type that a client gives in its User-Agent, such as AMF in
+// AMF-amf1; empty if it gives none.
 func ClientType(h http.Header) NFType {
 	of, _, _ := strings.Cut(h.Get("User-Agent"), "-")
 	if of, _, _ = strings.Cut(of, "/"); !typeForm.MatchString(of) || of != strings.ToUpper(of) {

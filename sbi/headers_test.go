@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What a request leaves to whoever passes it on, as implementations write it.
+// The headers of a delegated discovery, as implementations write them.
 func TestDelegatedQuery(t *testing.T) {
 	h := http.Header{}
 	for name, v := range map[string]string{
@@ -130,7 +130,7 @@ func TestHop(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: no header makes those who read it panic, or name a target that is none.
+// FuzzHeaders: no header makes a reader panic, or yields a target without a host.
 func FuzzHeaders(f *testing.F) {
 	f.Add("3gpp-Sbi-Target-apiRoot", "http://[fd00::1]:80/a")
 	f.Add("3gpp-Sbi-Routing-Binding", "bl=nf-set; nfset=x")

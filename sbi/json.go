@@ -25,15 +25,15 @@ func decode(b []byte, v any) error {
 	return nil
 }
 
-// decoder decodes a JSON text. A lenient one leaves out what it cannot read, and
-// notes it.
+// decoder decodes a JSON text. A lenient one leaves out the members that it cannot
+// read, and lists them in odd.
 type decoder struct {
 	lenient bool
 	odd     []InvalidParam // what could not be read
 	cased   []string       // members whose names differ in case only from those of fields
 }
 
-// skip notes what could not be read; a decoder that is not lenient fails.
+// skip lists a member that could not be read. A decoder that is not lenient fails.
 func (d *decoder) skip(at, want string, err error) *ProblemDetails {
 	if !d.lenient || at == "" {
 		return malformed(at, want, err)
@@ -105,7 +105,7 @@ func (d *decoder) value(b []byte, v reflect.Value, at string) *ProblemDetails {
 	return nil
 }
 
-// compare notes the members that differ in case only from those of a struct.
+// compare lists the members whose names differ in case only from those of a struct.
 func (d *decoder) compare(members Unknown, t reflect.Type, at string) {
 	if !d.lenient {
 		return

@@ -122,9 +122,9 @@ func (q *Query) matches(p *NFProfile) bool {
 	return false
 }
 
-// slices reports whether one of the slices that the query asks for, if it does, is
-// among those served. What is said for each network counts before what is said for
-// all (TS 29.510, 6.1.6.2.2).
+// slices reports whether one of the slices that the query asks for is served; a query
+// may ask for none. A list for each network takes precedence over the list for all
+// (TS 29.510, 6.1.6.2.2).
 func (q *Query) slices(served []Snssai, per []PlmnSnssai) bool {
 	if len(per) == 0 {
 		return len(q.SNSSAIs) == 0 || len(served) == 0 || common(served, q.SNSSAIs, Snssai.has)
@@ -208,8 +208,8 @@ func sdOf(sd string) string {
 	return sd
 }
 
-// sixDigits returns a slice differentiator in lower case, with the zeros at its
-// beginning that some leave out.
+// sixDigits returns a slice differentiator in lower case, with its leading zeros, which
+// some implementations leave out.
 func sixDigits(sd string) string {
 	if n := len(sd); n > 0 && n < 6 {
 		sd = "000000"[n:] + sd

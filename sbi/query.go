@@ -22,7 +22,7 @@ type Query struct {
 	TargetServiceSetID string
 	PreferredLocality  string // is preferred, others are found, too
 	Limit              int    // 0: no limit
-	// Ignored are the parameters that have not been looked at.
+	// Ignored are the parameters that ParseQuery does not know.
 	Ignored []string
 }
 
@@ -54,9 +54,9 @@ func (r *Requester) Complete(p *NFProfile) {
 	}
 }
 
-// ParseQuery reads the query of a discovery request. Parameters that it does not
-// know are ignored (TS 29.500, 5.2.9). The error is a ProblemDetails; the query then
-// has what could be read.
+// ParseQuery reads the query of a discovery request. It lists the parameters that it
+// does not know in Ignored (TS 29.500, 5.2.9). The error is a ProblemDetails; the query
+// has the parameters that are correct even then.
 func ParseQuery(values url.Values) (*Query, error) {
 	q := &Query{}
 	r := &queryReader{values: values}

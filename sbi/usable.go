@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// A Reading is a profile as somebody else has written it: what could be read of it,
-// and what could not.
+// A Reading is a profile that another implementation has written: the members that
+// could be read, and those that could not.
 type Reading struct {
 	NFProfile
 	// Odd are the members that could not be read, and were left out.
 	Odd []InvalidParam
-	// Cased are the members whose names differ in case only from names of TS 29.510.
-	// Some readers take them for those.
+	// Cased are the members whose names differ from names of TS 29.510 in case only.
+	// Some JSON readers take one for the other.
 	Cased []string
 }
 
-// Read reads a profile that somebody else has written. The error is that it is no
-// object at all.
+// Read reads a profile that another implementation has written. It fails only if the
+// text is no JSON object.
 func Read(text []byte) (*Reading, error) {
 	r, d := &Reading{}, &decoder{lenient: true}
 	if err := d.value(text, reflect.ValueOf(&r.NFProfile).Elem(), ""); err != nil {
@@ -32,11 +32,11 @@ func Read(text []byte) (*Reading, error) {
 	return r, nil
 }
 
-// placing are the members that addresses are in.
+// placing matches the members that hold addresses, and the id.
 var placing = regexp.MustCompile(`^/(nfInstanceId|ipv[46]Addresses(/[^/]+)?|(nfServices|nfServiceList)(/[^/]+(/ipEndPoints(/[^/]+(/ipv[46]Address)?)?)?)?)$`)
 
-// Hidden returns the 400 for a profile that may have addresses, or an id, that cannot
-// be read here and can elsewhere; nil if it has none.
+// Hidden returns a 400 if a member that may hold an address, or the id, could not be
+// read: another implementation may read it. It returns nil otherwise.
 func (r *Reading) Hidden() error {
 	for _, odd := range r.Odd {
 		if placing.MatchString(odd.Param) {
@@ -49,7 +49,8 @@ func (r *Reading) Hidden() error {
 	return nil
 }
 
-// Ruled reports whether it is clear who may use the instance and its services.
+// Ruled reports whether all rules on who may use the instance and its services could
+// be read.
 func (r *Reading) Ruled() bool {
 	var w wrong
 	w.rules("", r.AllowedNFTypes, r.AllowedPLMNs, r.AllowedNSSAIs, r.AllowedNFDomains)
@@ -59,8 +60,8 @@ func (r *Reading) Ruled() bool {
 	return w.first == nil && !slices.ContainsFunc(r.Odd, func(odd InvalidParam) bool { return strings.Contains(odd.Param, "/allowed") })
 }
 
-// Clear reports whether it is clear which discoveries the instance fits. If not, only
-// its NRF can say.
+// Clear reports whether the profile is enough to tell which discoveries the instance
+// matches. If not, only the NRF can tell.
 func (r *Reading) Clear() bool {
 	if len(r.Odd)+len(r.Cased) > 0 || !r.Ruled() || !slices.Contains(statuses, r.NFStatus) || string(r.NFType) != strings.ToUpper(string(r.NFType)) {
 		return false
@@ -85,12 +86,12 @@ func (r *Reading) Clear() bool {
 	return w.first == nil
 }
 
-// statuses are the statuses of which it is clear whether an instance is discovered.
+// statuses are the statuses that discoveries know how to treat.
 var statuses = []NFStatus{Registered, Suspended, Undiscoverable}
 
-// Unusable returns why consumers cannot reach the instance, or all its services, by
-// an address that stands for several instances; empty if they can. Resolved, the
-// profile has addresses for its names.
+// Unusable returns why consumers cannot reach all services of the instance by an end
+// point that it shares with others; empty if they can. resolved is the profile with
+// addresses in place of host names.
 func (r *Reading) Unusable(resolved *NFProfile) string {
 	p := &r.NFProfile
 	if len(r.Odd) > 0 {
@@ -114,8 +115,8 @@ func (r *Reading) Unusable(resolved *NFProfile) string {
 	return w.first.InvalidParams[0].Param + ": " + w.first.InvalidParams[0].Reason
 }
 
-// reachable checks what consumers need of a service that is reached at some end
-// points.
+// reachable checks the members that consumers need to reach a service at the end points
+// of its profile.
 func (w *wrong) reachable(at string, s *NFService, points []EndPoint) {
 	w.mandatory(at+"/serviceName", s.ServiceName, nameForm.MatchString, "want a name such as nudm-sdm")
 	w.mandatory(at+"/scheme", s.Scheme, func(s string) bool { return s == "http" || s == "https" }, "want http or https")
@@ -166,8 +167,8 @@ func (w *wrong) prefix(at string, s *NFService, points []netip.AddrPort) {
 	w.optional(at, own, "is the URI of another place than its end points")
 }
 
-// names reports whether a host of a URI is one of the addresses, or of the names
-// that an end point has at an address.
+// names reports whether the host of a URI is the address a, or a name of the service or
+// of one of its end points.
 func (s *NFService) names(host string, a netip.Addr) bool {
 	if b, err := netip.ParseAddr(host); err == nil {
 		return b.Unmap() == a
